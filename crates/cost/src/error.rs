@@ -1,0 +1,28 @@
+//! What can go wrong with profiles.
+
+use std::path::PathBuf;
+
+/// Why a profile could not be read or fitted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be read.
+    #[error("cannot read the profile {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// The file is not a profile this version can use.
+    #[error("{} is not a usable host profile: {what}", path.display())]
+    Profile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Nothing to fit on.
+    #[error("nothing to fit on: {0}")]
+    NothingToFit(String),
+}

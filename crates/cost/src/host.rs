@@ -1,0 +1,12 @@
+//! The host half: what happens between the beginning or end of one op or call and the next.
+
+pub mod copies;
+pub mod coupling;
+pub mod edge;
+pub mod fit;
+pub mod own;
+pub mod price;
+pub mod profile;
+pub mod profiler;
+pub mod robust;
+pub mod warmth;

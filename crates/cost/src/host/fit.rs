@@ -1,0 +1,249 @@
+//! Fits a host profile on the recordings of several models.
+
+use rustc_hash::FxHashMap;
+use steptime_graph::{StepGraph, median};
+use steptime_trace::{Bytes, Nanos};
+
+use super::copies::CopyCost;
+use super::coupling::Coupling;
+use super::edge::{EdgeKey, Edges};
+use super::own;
+use super::profile::{Gap, HostProfile, RecordingSpeed};
+use super::profiler::ProfilerCost;
+use super::warmth::{self, CLASSES, OCCURRENCES};
+use crate::error::Error;
+
+/// A recording to fit on.
+#[derive(Debug, Clone)]
+pub struct Training<'g> {
+    /// Its name.
+    pub name: String,
+    /// Its execution graph.
+    pub graph: &'g StepGraph,
+    /// Whether it is known to be out of line: it is listed, but not fitted on.
+    pub excluded: bool,
+}
+
+/// Rounds of the alternating fit; it settles in about ten.
+const ROUNDS: usize = 20;
+/// Strength of the belief that a class of warmth is the product of its row and its column, microseconds.
+const PRIOR_US: f64 = 300.0;
+/// Gaps of a step of ordinary length: the unit of a gap's weight.
+const TYPICAL_GAPS: f64 = 2500.0;
+/// A host's speed is never taken to be known better than this (relative, half-width of 90 %).
+const LEAST_SPREAD: f64 = 0.06;
+
+/// One recording's measured gaps.
+struct Observed {
+    /// Index into the common list of keys, class of warmth, and microseconds.
+    gaps: Vec<(u32, u8, f64)>,
+    slowness: f64,
+    /// Makes a short step count as much as a long one.
+    weight: f64,
+}
+
+/// Fits a profile: `gap = slowness of the recording x time when warm x factor of warmth`.
+///
+/// The three sets of factors are found in turn, each so that sums are kept, until they settle. A recording
+/// made while its host was slow thus gets a high slowness and does not bend the times.
+///
+/// # Errors
+/// Where no recording has a measured step.
+pub fn fit(recordings: &[Training<'_>], profiler: &ProfilerCost) -> Result<HostProfile, Error> {
+    let used: Vec<&Training<'_>> = recordings.iter().filter(|r| !r.excluded).collect();
+    let mut keys: Vec<EdgeKey> = Vec::new();
+    let mut index: FxHashMap<EdgeKey, u32> = FxHashMap::default();
+    let mut observed: Vec<Observed> =
+        used.iter().map(|r| observe(r.graph, profiler, &mut keys, &mut index)).collect();
+    if observed.iter().all(|o| o.gaps.is_empty()) {
+        return Err(Error::NothingToFit("no recording has a measured step".into()));
+    }
+    let mut warmth = vec![1.0; CLASSES];
+    let mut base = vec![0.0; keys.len()];
+    for _ in 0..ROUNDS {
+        base = ratios(keys.len(), &observed, |o, &(key, class, us)| {
+            (key as usize, us, warmth[class as usize] * o.slowness)
+        })
+        .iter()
+        .map(|&(us, weight)| if weight > 0.0 { us / weight } else { 0.0 })
+        .collect();
+        warmth = smooth(&ratios(CLASSES, &observed, |o, &(key, class, us)| {
+            (class as usize, us, base[key as usize] * o.slowness)
+        }));
+        let slowness: Vec<f64> = observed
+            .iter()
+            .map(|o| {
+                let (measured, expected) = o.gaps.iter().fold((0.0, 0.0), |sum, &(key, class, us)| {
+                    (sum.0 + us, sum.1 + base[key as usize] * warmth[class as usize])
+                });
+                if expected > 0.0 { measured / expected } else { 1.0 }
+            })
+            .collect();
+        let typical = median_of(&slowness);
+        for (o, s) in observed.iter_mut().zip(&slowness) {
+            o.slowness = s / typical;
+        }
+    }
+    let weights =
+        ratios(keys.len(), &observed, |_, &(key, class, _)| (key as usize, 0.0, warmth[class as usize]));
+    let mut gaps: Vec<Gap> = keys
+        .into_iter()
+        .enumerate()
+        .filter(|&(key, _)| weights[key].1 > 0.0)
+        .map(|(key, name)| Gap { key: name, us: base[key], weight: weights[key].1 })
+        .collect();
+    gaps.sort_by(|a, b| a.key.cmp(&b.key));
+    let slowness: Vec<f64> = observed.iter().map(|o| o.slowness).collect();
+    let mut speeds = slowness.iter();
+    Ok(HostProfile {
+        recordings: recordings
+            .iter()
+            .map(|r| RecordingSpeed {
+                name: r.name.clone(),
+                slowness: if r.excluded {
+                    1.0
+                } else {
+                    speeds.next().map_or(1.0, |s| (s * 1000.0).round() / 1000.0)
+                },
+                excluded: r.excluded,
+            })
+            .collect(),
+        profiler: *profiler,
+        coupling: coupling(&used),
+        copies: copies(&used, profiler),
+        warmth: warmth.iter().map(|w| (w * 1000.0).round() / 1000.0).collect(),
+        gaps,
+        spread: spread(&slowness),
+    })
+}
+
+fn observe(
+    graph: &StepGraph,
+    profiler: &ProfilerCost,
+    keys: &mut Vec<EdgeKey>,
+    index: &mut FxHashMap<EdgeKey, u32>,
+) -> Observed {
+    let edges = Edges::of_graph(graph);
+    let classes = warmth::classes(graph, &edges);
+    let common: Vec<u32> = edges
+        .keys
+        .iter()
+        .map(|key| {
+            *index.entry(key.clone()).or_insert_with(|| {
+                keys.push(key.clone());
+                keys.len() as u32 - 1
+            })
+        })
+        .collect();
+    let gaps = own::gaps(graph, profiler)
+        .into_iter()
+        .enumerate()
+        .filter(|&(mark, _)| !own::is_staged_copy(graph, mark as u32))
+        .filter_map(|(mark, gap)| {
+            let key = common[edges.of_mark[mark] as usize];
+            Some((key, classes[mark], gap?.as_micros().max(0.0)))
+        });
+    let gaps: Vec<(u32, u8, f64)> = gaps.collect();
+    let weight = TYPICAL_GAPS / gaps.len().max(1) as f64;
+    Observed { gaps, slowness: 1.0, weight }
+}
+
+/// For each slot the sums of measured and of expected time.
+fn ratios(
+    slots: usize,
+    observed: &[Observed],
+    term: impl Fn(&Observed, &(u32, u8, f64)) -> (usize, f64, f64),
+) -> Vec<(f64, f64)> {
+    let mut sums = vec![(0.0, 0.0); slots];
+    for recording in observed {
+        for gap in &recording.gaps {
+            let (slot, measured, expected) = term(recording, gap);
+            sums[slot].0 += recording.weight * measured;
+            sums[slot].1 += recording.weight * expected;
+        }
+    }
+    sums
+}
+
+/// Factors of warmth: where a class has little time behind it, row times column.
+fn smooth(sums: &[(f64, f64)]) -> Vec<f64> {
+    let columns = OCCURRENCES.len() + 1;
+    let ratio = |sum: (f64, f64)| if sum.1 > 0.0 { (sum.0 + 1e-9) / (sum.1 + 1e-9) } else { 1.0 };
+    let add = |a: (f64, f64), b: &(f64, f64)| (a.0 + b.0, a.1 + b.1);
+    let row: Vec<f64> = sums.chunks(columns).map(|r| ratio(r.iter().fold((0.0, 0.0), add))).collect();
+    let column: Vec<f64> = (0..columns)
+        .map(|c| {
+            sums.iter()
+                .enumerate()
+                .filter(|(i, _)| i % columns == c)
+                .fold((0.0, 0.0), |sum, (i, s)| (sum.0 + s.0, sum.1 + s.1 * row[i / columns]))
+        })
+        .map(ratio)
+        .collect();
+    sums.iter()
+        .enumerate()
+        .map(|(i, sum)| {
+            let product = row[i / columns] * column[i % columns];
+            (sum.0 + PRIOR_US * product) / (sum.1 + PRIOR_US)
+        })
+        .collect()
+}
+
+fn median_of(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+}
+
+/// Nine of ten hosts lie within this of the typical one.
+fn spread(slowness: &[f64]) -> f64 {
+    let mut away: Vec<f64> = slowness.iter().map(|s| s.ln().abs()).collect();
+    away.sort_by(f64::total_cmp);
+    let at = ((away.len() as f64 * 0.9).ceil() as usize).clamp(1, away.len()) - 1;
+    let widest = away[at].max(LEAST_SPREAD);
+    (widest * 1000.0).round() / 1000.0
+}
+
+fn coupling(recordings: &[&Training<'_>]) -> Coupling {
+    let fallback = Coupling::default();
+    let each: Vec<Coupling> = recordings.iter().map(|r| Coupling::measure(r.graph, &fallback)).collect();
+    let typical = |of: fn(&Coupling) -> f64| median_of(&each.iter().map(of).collect::<Vec<f64>>());
+    Coupling {
+        launch_to_start_us: typical(|c| c.launch_to_start_us),
+        queue_gap_us: typical(|c| c.queue_gap_us),
+        sync_own_us: typical(|c| c.sync_own_us),
+        sync_return_us: typical(|c| c.sync_return_us),
+        copy_lead_us: copy_lead(recordings).unwrap_or(fallback.copy_lead_us),
+        queue_depth: fallback.queue_depth,
+    }
+}
+
+fn copy_lead(recordings: &[&Training<'_>]) -> Option<f64> {
+    use steptime_graph::Blocking;
+    let mut leads: Vec<Nanos> = recordings
+        .iter()
+        .flat_map(|r| r.graph.calls.iter())
+        .filter_map(|call| match call.blocking {
+            Blocking::Chunked { lead, .. } => lead,
+            _ => None,
+        })
+        .collect();
+    median(&mut leads).map(Nanos::as_micros)
+}
+
+fn copies(recordings: &[&Training<'_>], profiler: &ProfilerCost) -> CopyCost {
+    let mut observations: Vec<(Bytes, Nanos)> = Vec::new();
+    for recording in recordings {
+        let graph = recording.graph;
+        for (mark, gap) in own::gaps(graph, profiler).into_iter().enumerate() {
+            if let (Some(gap), true) = (gap, own::is_staged_copy(graph, mark as u32))
+                && let steptime_graph::MarkKind::CallEnd(call) = graph.marks[mark].kind
+            {
+                let activity = graph.calls[call as usize].first_activity as usize;
+                observations.push((graph.activities[activity].bytes, gap));
+            }
+        }
+    }
+    CopyCost::fit(&observations)
+}

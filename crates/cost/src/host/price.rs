@@ -1,0 +1,150 @@
+//! Gives every gap of a graph its time: from its own samples, or from a profile.
+
+use rustc_hash::FxHashMap;
+use steptime_graph::{Blocking, MarkKind, StepGraph};
+use steptime_trace::Nanos;
+
+use super::coupling::Coupling;
+use super::edge::{Edges, LEVELS};
+use super::own;
+use super::profile::HostProfile;
+use super::profiler::ProfilerCost;
+use super::warmth;
+
+/// The host side of a step, priced.
+#[derive(Debug, Clone)]
+pub struct HostCosts {
+    /// The time of each gap, mark by mark; zero inside calls that wait for the device.
+    pub gaps: Vec<Nanos>,
+    /// Delays between host and device.
+    pub coupling: Coupling,
+    /// Half-width of the 90 % interval of the host's speed, relative.
+    pub spread: f64,
+    /// Where the times came from.
+    pub found: Found,
+}
+
+/// How many gaps were priced from what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Found {
+    /// From the recording's own samples.
+    pub own: usize,
+    /// From a profile, by how much of the context agreed ([`super::edge::LEVEL_NAMES`]).
+    pub profile: [usize; LEVELS],
+    /// From nothing: no sample, and not even their class in the profile. They cost nothing.
+    pub unpriced: usize,
+}
+
+/// Half-width of the 90 % interval of a step's host time when it comes from the recording itself: the host's
+/// drift between the profiled and the un-profiled steps, and what is not known of the profiler's cost.
+const OWN_SPREAD: f64 = 0.06;
+
+impl HostCosts {
+    /// From the recording's own samples, the profiler's cost taken off.
+    pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
+        let coupling = Coupling::measure(graph, fallback);
+        let mut found = Found::default();
+        let gaps = own::gaps(graph, profiler)
+            .into_iter()
+            .enumerate()
+            .map(|(mark, gap)| match gap {
+                Some(gap) => {
+                    found.own += 1;
+                    gap.max(Nanos::ZERO)
+                }
+                None if own::waits_for_device(graph, mark as u32) => Nanos::ZERO,
+                None => {
+                    found.unpriced += 1;
+                    Nanos::ZERO
+                }
+            })
+            .collect();
+        HostCosts { gaps, coupling, spread: OWN_SPREAD, found }
+    }
+
+    /// From a profile: no time of the graph's own samples is used.
+    pub fn from_profile(graph: &StepGraph, profile: &HostProfile) -> HostCosts {
+        let table = Table::new(profile);
+        let edges = Edges::of_graph(graph);
+        let classes = warmth::classes(graph, &edges);
+        let warm: Vec<Option<(f64, usize)>> = edges.keys.iter().map(|key| table.find(key)).collect();
+        let mut found = Found::default();
+        let gaps = (0..graph.marks.len())
+            .map(|mark| {
+                if own::waits_for_device(graph, mark as u32) {
+                    return Nanos::ZERO;
+                }
+                if let Some(cost) = staged_copy(graph, mark as u32, profile) {
+                    found.profile[0] += 1;
+                    return cost;
+                }
+                match warm[edges.of_mark[mark] as usize] {
+                    Some((us, level)) => {
+                        found.profile[level] += 1;
+                        Nanos::from_micros_f64(us * profile.warmth[classes[mark] as usize])
+                    }
+                    None => {
+                        found.unpriced += 1;
+                        Nanos::ZERO
+                    }
+                }
+            })
+            .collect();
+        HostCosts { gaps, coupling: profile.coupling, spread: profile.spread, found }
+    }
+
+    /// How much slower the graph's own host was than these costs: the ratio of its own gaps to them.
+    ///
+    /// Outside 0.85 to 1.15 the host was fast or slow while recording. `None` without samples.
+    pub fn slowness_of(&self, graph: &StepGraph, profiler: &ProfilerCost) -> Option<f64> {
+        let (mut own_sum, mut sum) = (0.0, 0.0);
+        for (gap, own) in self.gaps.iter().zip(own::gaps(graph, profiler)) {
+            if let Some(own) = own {
+                own_sum += own.as_micros();
+                sum += gap.as_micros();
+            }
+        }
+        (sum > 0.0).then(|| own_sum / sum)
+    }
+}
+
+fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Nanos> {
+    if !own::is_staged_copy(graph, mark) {
+        return None;
+    }
+    match graph.marks[mark as usize].kind {
+        MarkKind::CallEnd(call) => {
+            let call = &graph.calls[call as usize];
+            debug_assert_eq!(call.blocking, Blocking::Never);
+            profile.copies.of(graph.activities[call.first_activity as usize].bytes)
+        }
+        _ => None,
+    }
+}
+
+/// The profile's gaps by key at every level.
+struct Table {
+    levels: Vec<FxHashMap<String, (f64, f64)>>,
+}
+
+impl Table {
+    fn new(profile: &HostProfile) -> Table {
+        let mut levels = vec![FxHashMap::default(); LEVELS];
+        for gap in &profile.gaps {
+            for (level, table) in levels.iter_mut().enumerate() {
+                let sum: &mut (f64, f64) = table.entry(gap.key.at_level(level)).or_default();
+                sum.0 += gap.us * gap.weight;
+                sum.1 += gap.weight;
+            }
+        }
+        Table { levels }
+    }
+
+    /// The time when warm under the narrowest key that is known, and that key's level.
+    fn find(&self, key: &super::edge::EdgeKey) -> Option<(f64, usize)> {
+        self.levels.iter().enumerate().find_map(|(level, table)| {
+            let &(sum, weight) = table.get(&key.at_level(level))?;
+            (weight > 0.0).then(|| (sum / weight, level))
+        })
+    }
+}

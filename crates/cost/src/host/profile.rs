@@ -1,0 +1,184 @@
+//! The host profile: what the host side of a step costs, as a file that can be read and compared.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::copies::CopyCost;
+use super::coupling::Coupling;
+use super::edge::EdgeKey;
+use super::profiler::ProfilerCost;
+use super::warmth::{CLASSES, OCCURRENCES};
+use crate::error::Error;
+
+/// Version of the file; raised whenever a field is added or changes its meaning.
+pub const VERSION: u32 = 1;
+
+/// Host costs measured on one or several recordings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostProfile {
+    /// The recordings it was fitted on, with the host's speed in each.
+    pub recordings: Vec<RecordingSpeed>,
+    /// The profiler's own cost, already taken off the gaps.
+    pub profiler: ProfilerCost,
+    /// Delays between host and device.
+    pub coupling: Coupling,
+    /// Host time of staged pageable copies.
+    pub copies: CopyCost,
+    /// Factor on a gap by its class of warmth: a row per distance, a column per occurrence.
+    pub warmth: Vec<f64>,
+    /// The gaps, sorted by key.
+    pub gaps: Vec<Gap>,
+    /// Half-width of the 90 % interval of a host's speed, relative.
+    pub spread: f64,
+}
+
+/// A recording that went into a profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordingSpeed {
+    /// Its name.
+    pub name: String,
+    /// How long its gaps are relative to the profile's.
+    pub slowness: f64,
+    /// Whether it was left out, because its profiled steps are out of line with its un-profiled ones.
+    pub excluded: bool,
+}
+
+/// One kind of gap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gap {
+    /// Its narrowest key.
+    pub key: EdgeKey,
+    /// Time when warm, microseconds.
+    pub us: f64,
+    /// Sum of the warmth factors it was measured at: its weight.
+    pub weight: f64,
+}
+
+/// The file's head. The gaps follow it, one a line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    spread: f64,
+    warmth: Vec<Vec<f64>>,
+    staged_copy_us: CopyCost,
+    profiler: ProfilerCost,
+    coupling: Coupling,
+    #[serde(default)]
+    recordings: Vec<RecordingSpeed>,
+    #[serde(default, skip_serializing_if = "Gaps::is_empty")]
+    gaps: Gaps,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gaps {
+    rows: Vec<(String, String, String, String, String, f64, f64)>,
+}
+
+impl Gaps {
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+impl HostProfile {
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, is no host profile, is of another version, or holds a number that is
+    /// not finite or is negative.
+    pub fn read(path: &Path) -> Result<HostProfile, Error> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+        HostProfile::parse(&text).map_err(|what| Error::Profile { path: path.into(), what })
+    }
+
+    /// Parses the text of a profile.
+    ///
+    /// # Errors
+    /// A description of what is wrong with it.
+    pub fn parse(text: &str) -> Result<HostProfile, String> {
+        #[derive(Deserialize)]
+        struct Head {
+            version: Option<u32>,
+        }
+        let head: Head = toml::from_str(text).map_err(|e| e.to_string())?;
+        match head.version {
+            Some(VERSION) => {}
+            Some(other) => {
+                return Err(format!(
+                    "version {other}, but this steptime reads version {VERSION}: fit it again with `steptime host fit`"
+                ));
+            }
+            None => return Err("no `version`: not a host profile".into()),
+        }
+        let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+        let warmth: Vec<f64> = file.warmth.into_iter().flatten().collect();
+        let numbers = [file.spread]
+            .into_iter()
+            .chain(warmth.iter().copied())
+            .chain(file.gaps.rows.iter().flat_map(|row| [row.5, row.6]));
+        if warmth.len() != CLASSES {
+            return Err(format!("`warmth` has {} factors instead of {CLASSES}", warmth.len()));
+        }
+        if numbers.into_iter().any(|n| !n.is_finite() || n < 0.0) || !file.staged_copy_us.is_valid() {
+            return Err("a number is negative, not finite, or out of order".into());
+        }
+        let gaps = file
+            .gaps
+            .rows
+            .into_iter()
+            .map(|(before_that, before, left, right, within, us, weight)| Gap {
+                key: EdgeKey { before_that, before, left, right, within },
+                us,
+                weight,
+            })
+            .collect();
+        Ok(HostProfile {
+            recordings: file.recordings,
+            profiler: file.profiler,
+            coupling: file.coupling,
+            copies: file.staged_copy_us,
+            warmth,
+            gaps,
+            spread: file.spread,
+        })
+    }
+
+    /// The text of the profile's file.
+    pub fn to_text(&self) -> String {
+        let file = File {
+            version: VERSION,
+            spread: self.spread,
+            warmth: self.warmth.chunks(OCCURRENCES.len() + 1).map(<[f64]>::to_vec).collect(),
+            staged_copy_us: self.copies.clone(),
+            profiler: self.profiler,
+            coupling: self.coupling,
+            recordings: self.recordings.clone(),
+            gaps: Gaps::default(),
+        };
+        let mut text = String::from(
+            "# Host profile of steptime: what each gap on the host costs between the beginning or end of one op or\n\
+             # call and the next. Made by `steptime host fit`. Times in microseconds.\n\n",
+        );
+        // The head holds plain numbers and strings: it always serialises.
+        text.push_str(&toml::to_string(&file).unwrap_or_default());
+        text.push_str(
+            "\n# [two marks before, mark before, left, right, within, microseconds when warm, weight]\n\
+             # `{` an op begins, `}` ends; `(` a call; `[` an annotation; `~` on another thread; `^` between steps\n\
+             [gaps]\nrows = [\n",
+        );
+        for gap in &self.gaps {
+            let key = &gap.key;
+            let names = [&key.before_that, &key.before, &key.left, &key.right, &key.within]
+                .map(|name| toml::Value::String(name.clone()).to_string());
+            let _ = writeln!(text, "  [{}, {:.3}, {:.2}],", names.join(", "), gap.us, gap.weight);
+        }
+        text.push_str("]\n");
+        text
+    }
+}

@@ -1,0 +1,41 @@
+//! Location of a sample with a long tail.
+
+use steptime_trace::Nanos;
+
+/// The mean of the ranks from 10 % to 50 %: what a gap takes while the host is undisturbed.
+///
+/// A host's slow spells only ever lengthen a gap, so the upper half of the ranks is theirs; the lowest tenth
+/// holds the profiler's rounding. `None` without samples. Sorts its argument.
+pub fn quiet_mean(samples: &mut [Nanos]) -> Option<Nanos> {
+    mean_of_ranks(samples, 0.1, 0.5)
+}
+
+/// The mean of the ranks from `low` to `high` (shares); at least one rank. Sorts its argument.
+pub fn mean_of_ranks(samples: &mut [Nanos], low: f64, high: f64) -> Option<Nanos> {
+    if samples.is_empty() {
+        return None;
+    }
+    samples.sort_unstable();
+    let count = samples.len() as f64;
+    let from = ((low * count).floor() as usize).min(samples.len() - 1);
+    let to = ((high * count).ceil() as usize).clamp(from + 1, samples.len());
+    let ranks = &samples[from..to];
+    Some(ranks.iter().copied().sum::<Nanos>() / ranks.len() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_spell_does_not_move_it() {
+        let mut quiet: Vec<Nanos> = (0..20).map(|i| Nanos(100 + i % 3)).collect();
+        let alone = quiet_mean(&mut quiet.clone());
+        for slow in &mut quiet[12..] {
+            slow.0 *= 7;
+        }
+        assert_eq!(quiet_mean(&mut quiet).map(|n| n.0 / 10), alone.map(|n| n.0 / 10));
+        assert_eq!(quiet_mean(&mut [Nanos(5)]), Some(Nanos(5)));
+        assert_eq!(quiet_mean(&mut []), None);
+    }
+}

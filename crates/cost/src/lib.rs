@@ -1,0 +1,19 @@
+//! What each kernel and each host gap of a training step costs.
+//!
+//! The host half is here: [`host`] measures gaps, takes the profiler's own cost off them, keeps them in
+//! profiles and gives them to graphs they were not measured on. [`overheads`] shows them as the paper's T1 to
+//! T5. Kernel times are taken from the recording ([`PricedGraph::measured`]).
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod host;
+pub mod overheads;
+mod priced;
+
+pub use error::Error;
+pub use host::coupling::Coupling;
+pub use host::fit::{Training, fit as fit_host};
+pub use host::price::{Found, HostCosts};
+pub use host::profile::HostProfile;
+pub use host::profiler::ProfilerCost;
+pub use priced::PricedGraph;

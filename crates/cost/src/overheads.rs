@@ -1,0 +1,204 @@
+//! The overheads of the paper: T1 between top-level ops, T2 before an op's first launch, T3 after its last,
+//! T4 inside a runtime call, T5 between launches (or, for an op that launches nothing, all of it).
+//!
+//! "Building a Performance Model for Deep Learning Recommendation Model Training on GPUs", section III-C.
+//! The simulator prices gaps ([`crate::host`]); this view of the same samples is what `inspect` shows and what
+//! the published method is fed with.
+
+use std::collections::BTreeMap;
+
+use steptime_graph::{MarkKind, StepGraph};
+use steptime_trace::Nanos;
+
+use crate::host::profiler::ProfilerCost;
+use crate::host::robust::mean_of_ranks;
+
+/// Which overhead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Overhead {
+    /// Between two top-level ops of a thread.
+    T1,
+    /// From an op's beginning to its first launch.
+    T2,
+    /// From an op's last launch to its end.
+    T3,
+    /// Inside a runtime call.
+    T4,
+    /// Between two launches of an op, or the whole of an op that launches nothing.
+    T5,
+    /// From one host thread to another: to the backward pass and back. The paper has no word for it.
+    HandOff,
+}
+
+/// Samples of overheads, by kind and by the name of the op (T2, T3, T5) or call (T4); T1 has one name.
+#[derive(Debug, Clone, Default)]
+pub struct Overheads {
+    samples: BTreeMap<(Overhead, String), Vec<Nanos>>,
+}
+
+/// What the published method takes off for the profiler, a host event and a device event.
+const PUBLISHED_HOST_EVENT: Nanos = Nanos(2_000);
+const PUBLISHED_DEVICE_EVENT: Nanos = Nanos(4_000);
+
+/// How the profiler's cost is taken off.
+enum Correction {
+    Measured(Vec<Nanos>),
+    Published,
+}
+
+/// A span of one thread between two marks, of one kind of overhead.
+struct Span {
+    kind: Overhead,
+    name: String,
+    /// Marks from which to which, and the mark before in the previous step where it wraps.
+    from: u32,
+    to: u32,
+}
+
+impl Overheads {
+    /// Collects the overheads of all steps, with the profiler's measured cost taken off gap by gap.
+    pub fn measured(graph: &StepGraph, profiler: &ProfilerCost) -> Overheads {
+        Overheads::collect(graph, &Correction::Measured(profiler.of_gaps(graph)))
+    }
+
+    /// Collects them the published way: 2 us off per host event, 4 us per device event.
+    pub fn published(graph: &StepGraph) -> Overheads {
+        Overheads::collect(graph, &Correction::Published)
+    }
+
+    fn collect(graph: &StepGraph, correction: &Correction) -> Overheads {
+        let mut overheads = Overheads::default();
+        for span in spans(graph) {
+            let off = correction.of(graph, &span);
+            let times: Vec<Nanos> = (0..graph.samples.steps())
+                .filter_map(|step| {
+                    let gap = graph.samples.mark(step, span.to)? - graph.samples.mark(step, span.from)?;
+                    Some((gap - off).max(Nanos::ZERO))
+                })
+                .collect();
+            overheads.samples.entry((span.kind, span.name)).or_default().extend(times);
+        }
+        overheads
+    }
+
+    /// All kinds and names there are, with their samples.
+    pub fn iter(&self) -> impl Iterator<Item = (Overhead, &str, &[Nanos])> {
+        self.samples.iter().map(|((kind, name), times)| (*kind, name.as_str(), times.as_slice()))
+    }
+
+    /// All samples of one kind, whatever the name.
+    pub fn of_kind(&self, kind: Overhead) -> Vec<Nanos> {
+        self.samples.iter().filter(|((k, _), _)| *k == kind).flat_map(|(_, t)| t.iter().copied()).collect()
+    }
+
+    /// The published statistic: the mean of the samples that lie within 1.5 interquartile ranges of the
+    /// quartiles. Of the kind as a whole where the name is unknown; zero without any.
+    pub fn published_mean(&self, kind: Overhead, name: &str) -> Nanos {
+        match self.samples.get(&(kind, name.to_owned())) {
+            Some(times) if !times.is_empty() => mean_within_iqr(times),
+            _ => mean_within_iqr(&self.of_kind(kind)),
+        }
+    }
+}
+
+impl Correction {
+    fn of(&self, graph: &StepGraph, span: &Span) -> Nanos {
+        let inside = span.from + 1..=span.to;
+        match self {
+            Correction::Measured(parts) => inside.map(|mark| parts[mark as usize]).sum(),
+            Correction::Published => inside
+                .map(|mark| match graph.marks[mark as usize].kind {
+                    MarkKind::OpBegin(_) => PUBLISHED_HOST_EVENT,
+                    MarkKind::CallBegin(call) if graph.calls[call as usize].kind.launches() => {
+                        PUBLISHED_DEVICE_EVENT
+                    }
+                    MarkKind::CallBegin(_) => PUBLISHED_HOST_EVENT,
+                    _ => Nanos::ZERO,
+                })
+                .sum(),
+        }
+    }
+}
+
+fn spans(graph: &StepGraph) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut last_end: Option<u32> = None;
+    let mut thread = u32::MAX;
+    for (index, op) in graph.ops.iter().enumerate() {
+        if !graph.is_top_level(index as u32) {
+            continue;
+        }
+        if op.thread != thread {
+            thread = op.thread;
+            last_end = None;
+        }
+        if let Some(from) = last_end {
+            let foreign = (from + 1..=op.begin).any(|m| {
+                let mark = &graph.marks[m as usize];
+                graph.marks[mark.after as usize].thread != mark.thread
+            });
+            let kind = if foreign { Overhead::HandOff } else { Overhead::T1 };
+            let name = if foreign { "hand-off" } else { "between ops" };
+            spans.push(Span { kind, name: name.into(), from, to: op.begin });
+        }
+        last_end = Some(op.end);
+        inside(graph, index as u32, &mut spans);
+    }
+    for call in &graph.calls {
+        let waits = call.kind.synchronises() || call.blocking != steptime_graph::Blocking::Never;
+        if !waits {
+            let name = graph.names.get(call.api).to_owned();
+            spans.push(Span { kind: Overhead::T4, name, from: call.begin, to: call.end });
+        }
+    }
+    spans
+}
+
+/// T2, T5, T3 of one top-level op.
+fn inside(graph: &StepGraph, index: u32, spans: &mut Vec<Span>) {
+    let op = &graph.ops[index as usize];
+    let name = graph.op_name(index);
+    let launches: Vec<(u32, u32)> = (op.begin..op.end)
+        .filter_map(|mark| match graph.marks[mark as usize].kind {
+            MarkKind::CallBegin(call) => {
+                let call = &graph.calls[call as usize];
+                call.kind.launches().then_some((call.begin, call.end))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut span = |kind, from, to| spans.push(Span { kind, name: name.to_owned(), from, to });
+    match (launches.first(), launches.last()) {
+        (Some(first), Some(last)) => {
+            span(Overhead::T2, op.begin, first.0);
+            span(Overhead::T3, last.1, op.end);
+        }
+        _ => span(Overhead::T5, op.begin, op.end),
+    }
+    for pair in launches.windows(2) {
+        span(Overhead::T5, pair[0].1, pair[1].0);
+    }
+}
+
+fn mean_within_iqr(times: &[Nanos]) -> Nanos {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let Some(last) = sorted.len().checked_sub(1) else { return Nanos::ZERO };
+    let (q1, q3) = (sorted[last / 4], sorted[last * 3 / 4]);
+    let reach = (q3 - q1).0 * 3 / 2;
+    let mut kept: Vec<Nanos> =
+        sorted.into_iter().filter(|t| t.0 >= q1.0 - reach && t.0 <= q3.0 + reach).collect();
+    mean_of_ranks(&mut kept, 0.0, 1.0).unwrap_or(Nanos::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_mean_leaves_outliers_out() {
+        let times: Vec<Nanos> = [10, 10, 11, 11, 12, 12, 1000].map(Nanos).to_vec();
+        assert_eq!(mean_within_iqr(&times), Nanos(11));
+        assert_eq!(mean_within_iqr(&[]), Nanos::ZERO);
+    }
+}

@@ -1,0 +1,27 @@
+//! A graph with a price on every part: what the simulator takes.
+
+use steptime_graph::StepGraph;
+use steptime_trace::Nanos;
+
+use crate::host::price::HostCosts;
+
+/// An execution graph, the time of each of its host gaps and of each of its device activities.
+#[derive(Debug, Clone)]
+pub struct PricedGraph<'g> {
+    /// What runs.
+    pub graph: &'g StepGraph,
+    /// The host side.
+    pub host: HostCosts,
+    /// The duration of each device activity.
+    pub durations: Vec<Nanos>,
+}
+
+impl<'g> PricedGraph<'g> {
+    /// Takes kernel times from the recording: the median of each activity's samples.
+    pub fn measured(graph: &'g StepGraph, host: HostCosts) -> PricedGraph<'g> {
+        let durations = (0..graph.activities.len() as u32)
+            .map(|a| graph.samples.median_duration(a).unwrap_or(Nanos::ZERO))
+            .collect();
+        PricedGraph { graph, host, durations }
+    }
+}

@@ -1,0 +1,105 @@
+//! How much of a recording the joins reached.
+
+use rustc_hash::FxHashSet;
+use steptime_trace::Trace;
+
+use crate::api::ApiKind;
+use crate::marks::{Source, ThreadMarks};
+
+/// Counts of what was joined, over the whole trace unless said otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Ops and annotations.
+    pub host_ops: usize,
+    /// Runtime and driver calls.
+    pub calls: usize,
+    /// Calls that put work on the device.
+    pub launches: usize,
+    /// Of these, inside an op.
+    pub launches_in_op: usize,
+    /// Of these, outside any op: counted, and replayed as the thread's own.
+    pub launches_outside: usize,
+    /// Kernels, copies and memsets.
+    pub activities: usize,
+    /// Of these, with the call that launched them in the trace.
+    pub activities_linked: usize,
+    /// Of these, launched within a step.
+    pub activities_in_steps: usize,
+    /// Launched in the trace but before its first step.
+    pub activities_before_steps: usize,
+    /// Steps in the trace.
+    pub steps: usize,
+    /// Steps whose sequence of ops and calls is the template's.
+    pub steps_alike: usize,
+    /// Marks of all steps that could be matched with the template, in thousandths.
+    pub marks_matched_permille: usize,
+    /// Events longer than the one they began in: cut to fit.
+    pub clamped: usize,
+    /// Events that lie across steps: left out.
+    pub across_steps: usize,
+    /// Stream waits in the template step.
+    pub stream_waits: usize,
+    /// Of these, paired with an event by inference.
+    pub waits_inferred: usize,
+    /// Inferred pairs that the device's times contradict: dropped.
+    pub waits_refuted: usize,
+    /// Hand-offs from thread to thread in the template step.
+    pub hand_offs: usize,
+}
+
+impl Coverage {
+    /// Counts launches and activities over the whole trace.
+    pub(crate) fn of_trace(trace: &Trace, threads: &[ThreadMarks]) -> Coverage {
+        let mut coverage = Coverage {
+            host_ops: trace.ops.len(),
+            calls: trace.calls.len(),
+            activities: trace.activities.len(),
+            clamped: threads.iter().map(|t| t.clamped).sum(),
+            ..Coverage::default()
+        };
+        let kinds: Vec<ApiKind> = trace.names.iter().map(|(_, name)| ApiKind::of(name)).collect();
+        let kind_of = |call: u32| kinds[trace.calls.name[call as usize].0 as usize];
+        let mut launched = FxHashSet::default();
+        for call in 0..trace.calls.len() {
+            let correlation = trace.calls.correlation[call];
+            if correlation != 0 {
+                launched.insert(correlation);
+            }
+        }
+        coverage.activities_linked =
+            trace.activities.correlation.iter().filter(|c| launched.contains(c)).count();
+        for thread in threads {
+            let mut open_ops = 0u32;
+            for mark in &thread.marks {
+                match mark.source {
+                    Source::Op(_) if mark.begins => open_ops += 1,
+                    Source::Op(_) => open_ops -= 1,
+                    Source::Call(call) if mark.begins && kind_of(call).launches() => {
+                        coverage.launches += 1;
+                        if open_ops > 0 {
+                            coverage.launches_in_op += 1;
+                        } else {
+                            coverage.launches_outside += 1;
+                        }
+                    }
+                    Source::Call(_) => {}
+                }
+            }
+        }
+        coverage
+    }
+
+    /// Share of device activities whose launching call is in the trace; 1 where there are none.
+    pub fn linked_share(&self) -> f64 {
+        share(self.activities_linked, self.activities)
+    }
+
+    /// Share of launches that lie inside an op; 1 where there are none.
+    pub fn attributed_share(&self) -> f64 {
+        share(self.launches_in_op, self.launches)
+    }
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+}

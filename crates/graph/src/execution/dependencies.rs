@@ -1,0 +1,280 @@
+//! What must come before what, by the memory that operators share.
+
+use super::edges::Lists;
+use super::graph::ExecutionGraph;
+use super::node::NodeId;
+use super::schema::Access;
+use super::tensor::{StorageId, TensorId};
+
+/// Why one operator must come before another. Where there are several reasons, the first of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DependencyKind {
+    /// The later reads what the earlier wrote.
+    #[default]
+    ReadAfterWrite,
+    /// Both write the same memory.
+    WriteAfterWrite,
+    /// The later overwrites what the earlier reads.
+    WriteAfterRead,
+    /// The later takes a tensor that the earlier made, but not its contents: a view of it.
+    Handle,
+}
+
+/// Predecessors of each node; they always come before it in id order.
+///
+/// An operator stands for all that is inside it, so none depends on what is inside it or around it. Readers
+/// depend on the outermost operator that wrote; a dependency of an inner operator need not be repeated by the
+/// operators around it, see [`Dependencies::lift`]. Views neither read nor write. Of operators that ran at the
+/// same time on several threads, those that ended last count as writers.
+#[derive(Clone, Debug, Default)]
+pub struct Dependencies {
+    edges: Lists<(NodeId, DependencyKind)>,
+    nodes: usize,
+}
+
+impl Dependencies {
+    pub(super) fn of(graph: &ExecutionGraph) -> Dependencies {
+        let mut found = Found {
+            graph,
+            edges: Vec::new(),
+            writer: vec![None; graph.tensors.storages().len()],
+            readers: vec![Vec::new(); graph.tensors.storages().len()],
+        };
+        for node in graph.ids() {
+            if graph.nodes.is_operator(node) {
+                found.begin(node);
+            }
+            for ended in graph.tree.ending(node).filter(|&ended| graph.nodes.is_operator(ended)) {
+                found.end(ended);
+            }
+        }
+        Dependencies::from_edges(graph.nodes.len(), found.edges)
+    }
+
+    fn from_edges(nodes: usize, mut edges: Vec<Edge>) -> Dependencies {
+        edges.sort_unstable();
+        edges.dedup_by_key(|&mut (successor, predecessor, _)| (successor, predecessor));
+        let pairs =
+            edges.iter().map(|&(successor, predecessor, kind)| (successor.index(), (predecessor, kind)));
+        Dependencies { edges: Lists::from_pairs(nodes, pairs), nodes }
+    }
+
+    /// What must come before a node, in id order, and why.
+    #[must_use]
+    pub fn predecessors(&self, node: NodeId) -> &[(NodeId, DependencyKind)] {
+        self.edges.get(node.index())
+    }
+
+    /// How many dependencies there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.edges.items().len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.edges.items().is_empty()
+    }
+
+    /// How many of one kind.
+    #[must_use]
+    pub fn count(&self, kind: DependencyKind) -> usize {
+        self.edges.items().iter().filter(|&&(_, other)| other == kind).count()
+    }
+
+    /// All dependencies as `(predecessor, successor, kind)`, successors in id order.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, NodeId, DependencyKind)> {
+        let nodes = (0..self.nodes).map(NodeId::at);
+        nodes.flat_map(|node| self.predecessors(node).iter().map(move |&(before, kind)| (before, node, kind)))
+    }
+
+    /// The same dependencies between the nodes that `to` maps them to, each once. Dependencies within one node
+    /// go, and those against the order, which only threads that run side by side have.
+    #[must_use]
+    pub fn map(&self, to: impl Fn(NodeId) -> Option<NodeId>) -> Dependencies {
+        let mapped = self.iter().filter_map(|(before, after, kind)| Some((to(after)?, to(before)?, kind)));
+        Dependencies::from_edges(self.nodes, mapped.filter(|(after, before, _)| before < after).collect())
+    }
+
+    /// The same dependencies between top-level operators.
+    #[must_use]
+    pub fn lift(&self, graph: &ExecutionGraph) -> Dependencies {
+        self.map(|node| graph.nodes.top_level.get(node.index()).copied().flatten())
+    }
+}
+
+/// Successor, predecessor, why.
+type Edge = (NodeId, NodeId, DependencyKind);
+
+struct Found<'a> {
+    graph: &'a ExecutionGraph,
+    edges: Vec<Edge>,
+    /// Who wrote each storage last.
+    writer: Vec<Option<NodeId>>,
+    /// Who read each storage since.
+    readers: Vec<Vec<NodeId>>,
+}
+
+impl Found<'_> {
+    fn begin(&mut self, node: NodeId) {
+        let access = access(self.graph, node);
+        for (position, tensor) in self.graph.input_tensors(node) {
+            let tensor = self.graph.tensors.get(tensor);
+            self.edge(tensor.producer, node, DependencyKind::Handle);
+            if access(position) != Access::View {
+                self.edge(self.writer[tensor.storage.index()], node, DependencyKind::ReadAfterWrite);
+            }
+        }
+    }
+
+    fn end(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let mut written = Vec::new();
+        let mut read = Vec::new();
+        let access = access(graph, node);
+        for (position, tensor) in graph.input_tensors(node) {
+            match access(position) {
+                Access::View => {}
+                Access::Plain => read.push(self.storage(tensor)),
+                Access::Write => written.push(self.storage(tensor)),
+            }
+        }
+        read.sort_unstable();
+        let schema = graph.schema(node);
+        for (position, tensor) in graph.output_tensors(node) {
+            let storage = self.storage(tensor);
+            let writes = match schema {
+                // An input returned as it was, or a view that the schema does not tell.
+                Some(schema) => {
+                    schema.output(position) == Access::Plain && read.binary_search(&storage).is_err()
+                }
+                None => true,
+            };
+            if writes {
+                written.push(storage);
+            }
+        }
+        written.sort_unstable();
+        written.dedup();
+        for &storage in &written {
+            self.write(node, storage);
+        }
+        read.dedup();
+        for storage in read {
+            if written.binary_search(&storage).is_err() {
+                self.read(node, storage);
+            }
+        }
+    }
+
+    fn write(&mut self, node: NodeId, storage: StorageId) {
+        let before = self.writer[storage.index()].replace(node);
+        self.edge(before, node, DependencyKind::WriteAfterWrite);
+        for reader in std::mem::take(&mut self.readers[storage.index()]) {
+            self.edge(Some(reader), node, DependencyKind::WriteAfterRead);
+        }
+    }
+
+    /// Adds a reader, which stands for those inside it.
+    fn read(&mut self, node: NodeId, storage: StorageId) {
+        let readers = &mut self.readers[storage.index()];
+        while readers.pop_if(|inner| self.graph.tree.encloses(node, *inner)).is_some() {}
+        readers.push(node);
+    }
+
+    fn edge(&mut self, before: Option<NodeId>, after: NodeId, kind: DependencyKind) {
+        if let Some(before) = before
+            && before < after
+            && self.graph.nodes.is_operator(before)
+            && !self.graph.tree.nested(before, after)
+        {
+            self.edges.push((after, before, kind));
+        }
+    }
+
+    fn storage(&self, tensor: TensorId) -> StorageId {
+        self.graph.tensors.get(tensor).storage
+    }
+}
+
+/// What an operator does with each argument. Kernels without a schema do not say what they write: when they
+/// give nothing, all that they take.
+fn access(graph: &ExecutionGraph, node: NodeId) -> impl Fn(usize) -> Access {
+    let schema = graph.schema(node);
+    let otherwise = match graph.output_tensors(node).next() {
+        Some(_) => Access::Plain,
+        None => Access::Write,
+    };
+    move |position| schema.map_or(otherwise, |schema| schema.argument(position))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Node, graph};
+    use super::DependencyKind::{Handle, ReadAfterWrite, WriteAfterRead, WriteAfterWrite};
+    use super::*;
+
+    fn edges(dependencies: &Dependencies) -> Vec<(u32, u32, DependencyKind)> {
+        dependencies.iter().map(|(before, after, kind)| (before.0, after.0, kind)).collect()
+    }
+
+    #[test]
+    fn reads_and_writes_are_ordered() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 10 11 4").outputs("f 12 13 4"),
+            Node::op(4, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 12 13 4").outputs("f 14 15 4"),
+            Node::op(5, 2, "aten::add_(Tensor(a!) x) -> Tensor(a!)").inputs("f 10 11 4").outputs("f 10 11 4"),
+            Node::op(6, 2, "aten::zero_(Tensor(a!) x) -> Tensor(a!)")
+                .inputs("f 12 13 4")
+                .outputs("f 12 13 4"),
+        ]);
+        let expected =
+            [(2, 3, ReadAfterWrite), (2, 4, WriteAfterRead), (2, 5, ReadAfterWrite), (3, 5, WriteAfterRead)];
+        assert_eq!(edges(&graph.dependencies), expected);
+    }
+
+    #[test]
+    fn a_write_through_a_view_is_seen_and_the_view_comes_first() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 8 9 4").outputs("f 10 11 4"),
+            Node::op(4, 2, "aten::view(Tensor(a) x) -> Tensor(a)").inputs("f 10 11 4").outputs("f 12 11 2,2"),
+            Node::op(5, 2, "aten::add_(Tensor(a!) x) -> Tensor(a!)")
+                .inputs("f 12 11 2,2")
+                .outputs("f 12 11 2,2"),
+            Node::op(6, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 10 11 4").outputs("f 14 15 4"),
+        ]);
+        let expected =
+            [(2, 3, Handle), (2, 4, ReadAfterWrite), (3, 4, Handle), (2, 5, Handle), (4, 5, ReadAfterWrite)];
+        assert_eq!(edges(&graph.dependencies), expected);
+    }
+
+    #[test]
+    fn an_outer_operator_stands_for_the_inner_ones() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::ones() -> Tensor").outputs("f 10 11 4"),
+            Node::op(4, 3, "aten::empty() -> Tensor").outputs("f 10 11 4"),
+            Node::op(5, 3, "aten::fill_(Tensor(a!) x) -> Tensor(a!)")
+                .inputs("f 10 11 4")
+                .outputs("f 10 11 4"),
+            Node::op(6, 2, "aten::mul(Tensor x) -> Tensor").inputs("f 10 11 4").outputs("f 12 13 4"),
+            Node::op(7, 6, "aten::neg(Tensor x) -> Tensor").inputs("f 10 11 4").outputs("f 12 13 4"),
+        ]);
+        let inner = edges(&graph.dependencies);
+        assert!(inner.contains(&(3, 4, ReadAfterWrite)), "{inner:?}");
+        assert!(inner.contains(&(2, 6, ReadAfterWrite)), "{inner:?}");
+        assert_eq!(edges(&graph.dependencies.lift(&graph)), [(2, 5, ReadAfterWrite)]);
+    }
+
+    #[test]
+    fn without_a_schema_outputs_are_written() {
+        let graph = graph(&[
+            Node::op(3, 2, "").named("record_param_comms").inputs("f 10 11 4").outputs("f 10 11 4"),
+            Node::op(4, 2, "").named("record_param_comms").inputs("f 10 11 4").outputs("f 12 13 4"),
+            Node::op(5, 2, "").named("record_param_comms").outputs("f 12 13 4"),
+        ]);
+        let found = edges(&graph.dependencies);
+        assert_eq!(found, [(2, 3, ReadAfterWrite)]);
+        assert_eq!(graph.dependencies.count(WriteAfterWrite), 0);
+    }
+}

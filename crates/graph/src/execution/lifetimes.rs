@@ -1,0 +1,274 @@
+//! Tells the lives of tensors apart.
+//!
+//! Ids in an execution trace follow addresses, and an address is used again once it is free. Nodes are
+//! replayed as they began and ended: a node's inputs are what was last made at these addresses; an output
+//! begins a new life unless it is an input, was made inside the node, or is a view by the schema.
+
+use super::args::{Arg, ArgRange, Args};
+use super::node::NodeId;
+use super::schema::{Access, Schemas};
+use super::tensor::{Storage, StorageId, Tensor, TensorId, Tensors};
+use super::tree::Tree;
+use rustc_hash::FxHashMap;
+use steptime_trace::{Bytes, ExecutionTrace, NameId, Value};
+
+/// The element type of a tensor that is not one.
+const UNDEFINED: &str = "nullptr (uninitialized)";
+/// Lists nested deeper than any operator takes them are left out.
+const DEEPEST_LIST: usize = 16;
+
+/// Everything that names tensors, resolved.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    pub(super) tensors: Tensors,
+    pub(super) args: Args,
+    /// One range a node.
+    pub(super) inputs: Vec<ArgRange>,
+    pub(super) outputs: Vec<ArgRange>,
+}
+
+/// Replays the trace.
+pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) -> Resolved {
+    let mut replay = Replay { trace, tree, found: Resolved::default(), now: Now::default(),
+        undefined: trace.names.find(UNDEFINED),
+    };
+    replay.found.outputs = vec![ArgRange::default(); tree.len()];
+    let mut uses = Vec::new();
+    for row in 0..tree.len() {
+        let node = NodeId::at(row);
+        let inputs = replay.node(node, trace.inputs(row), |_| None);
+        replay.found.inputs.push(inputs);
+        let mut taken: Vec<_> = replay.found.args.tensors(inputs).map(|(_, tensor)| (tensor, node)).collect();
+        taken.sort_unstable();
+        taken.dedup();
+        uses.append(&mut taken);
+        for ended in tree.ending(node) {
+            let schema = schemas.get(trace.nodes.op_schema[ended.index()]);
+            let access = |position| schema.map_or(Access::Plain, |schema| schema.output(position));
+            replay.mark_inputs(ended);
+            let outputs = replay.node(ended, trace.outputs(ended.index()), |position| Some(access(position)));
+            replay.found.outputs[ended.index()] = outputs;
+        }
+    }
+    replay.found.tensors.set_consumers(&uses);
+    replay.found
+}
+
+struct Replay<'a> {
+    trace: &'a ExecutionTrace,
+    tree: &'a Tree,
+    found: Resolved,
+    now: Now,
+    undefined: Option<NameId>,
+}
+
+/// Who lives where at the moment.
+#[derive(Default)]
+struct Now {
+    tensors: FxHashMap<u64, TensorId>,
+    storages: FxHashMap<u64, StorageId>,
+    /// The last ended node that had this tensor, or storage, as input.
+    input_of: FxHashMap<TensorId, NodeId>,
+    storage_input_of: FxHashMap<StorageId, NodeId>,
+}
+
+impl Replay<'_> {
+    fn mark_inputs(&mut self, node: NodeId) {
+        let inputs = self.found.inputs[node.index()];
+        for (_, tensor) in self.found.args.tensors(inputs) {
+            self.now.input_of.insert(tensor, node);
+            self.now.storage_input_of.insert(self.found.tensors.get(tensor).storage, node);
+        }
+    }
+
+    /// Resolves a node's inputs (`access` gives none) or outputs.
+    fn node(&mut self, node: NodeId, values: &[Value], access: impl Fn(usize) -> Option<Access>) -> ArgRange {
+        let resolved = values.iter().enumerate();
+        let args: Vec<Arg> = resolved.map(|(at, &value)| self.value(node, value, access(at), 0)).collect();
+        self.found.args.push(&args)
+    }
+
+    fn value(&mut self, node: NodeId, value: Value, output: Option<Access>, depth: usize) -> Arg {
+        match value {
+            Value::Tensor(index) => match self.trace.values.tensor(index) {
+                raw if raw.tensor_id == 0 || Some(raw.dtype) == self.undefined => Arg::None,
+                raw => Arg::Tensor(self.tensor(node, raw, output)),
+            },
+            Value::List(_) if depth == DEEPEST_LIST => Arg::Unknown,
+            Value::List(range) => {
+                let items = self.trace.list(range).iter();
+                let items: Vec<Arg> = items.map(|&item| self.value(node, item, output, depth + 1)).collect();
+                self.found.args.push_list(&items)
+            }
+            other => Arg::plain(other),
+        }
+    }
+
+    fn tensor(&mut self, node: NodeId, raw: &steptime_trace::Tensor, output: Option<Access>) -> TensorId {
+        let current = self.now.tensors.get(&raw.tensor_id).copied().filter(|&current| {
+            let lives_on = output.is_none()
+                || self.now.input_of.get(&current) == Some(&node)
+                || self.tree.encloses(node, self.found.tensors.get(current).seen);
+            lives_on && self.is_same(current, raw)
+        });
+        let producer = output.map(|_| node);
+        // Memory without an address belongs to one tensor only.
+        let addressed = raw.storage_id != 0 && raw.numel != 0;
+        let (storage, is_view) = if addressed {
+            self.storage(node, raw, output)
+        } else if let Some(current) = current {
+            return current;
+        } else {
+            (self.new_storage(node, raw, producer), false)
+        };
+        match current {
+            Some(current) if self.found.tensors.get(current).storage == storage => current,
+            _ => self.new_tensor(raw, Life { storage, is_view, producer, node }),
+        }
+    }
+
+    /// The storage of a tensor and whether it had another before.
+    fn storage(
+        &mut self,
+        node: NodeId,
+        raw: &steptime_trace::Tensor,
+        output: Option<Access>,
+    ) -> (StorageId, bool) {
+        let fresh = !matches!(output, None | Some(Access::View | Access::Write));
+        let current = self.now.storages.get(&raw.storage_id).copied().filter(|&current| {
+            let storage = self.found.tensors.storage(current);
+            let lives_on = !fresh
+                || self.now.storage_input_of.get(&current) == Some(&node)
+                || self.tree.encloses(node, storage.seen);
+            lives_on && storage.device == raw.device
+        });
+        if let Some(current) = current {
+            return (current, true);
+        }
+        let storage = self.new_storage(node, raw, output.map(|_| node));
+        self.now.storages.insert(raw.storage_id, storage);
+        (storage, false)
+    }
+
+    fn new_storage(
+        &mut self,
+        node: NodeId,
+        raw: &steptime_trace::Tensor,
+        producer: Option<NodeId>,
+    ) -> StorageId {
+        let storage = Storage { device: raw.device, bytes: Bytes(0), producer, seen: node };
+        self.found.tensors.add_storage(storage)
+    }
+
+    fn new_tensor(&mut self, raw: &steptime_trace::Tensor, life: Life) -> TensorId {
+        let tensors = &mut self.found.tensors;
+        let shape = tensors.add_dims(self.trace.shape(raw));
+        let strides = self.trace.strides(raw).map(|strides| tensors.add_dims(strides));
+        let tensor = tensors.add(Tensor {
+            raw_id: raw.tensor_id,
+            shape,
+            strides,
+            dtype: raw.dtype,
+            device: raw.device,
+            storage: life.storage,
+            offset: raw.offset,
+            itemsize: raw.itemsize,
+            numel: raw.numel,
+            producer: life.producer,
+            seen: life.node,
+            is_view: life.is_view,
+        });
+        self.now.tensors.insert(raw.tensor_id, tensor);
+        tensor
+    }
+
+    /// Whether a tensor looks as it did.
+    fn is_same(&self, tensor: TensorId, raw: &steptime_trace::Tensor) -> bool {
+        let known = self.found.tensors.get(tensor);
+        let facts = |numel, offset, itemsize, dtype, device| (numel, offset, itemsize, dtype, device);
+        facts(known.numel, known.offset, known.itemsize, known.dtype, known.device)
+            == facts(raw.numel, raw.offset, raw.itemsize, raw.dtype, raw.device)
+            && self.found.tensors.shape(tensor) == self.trace.shape(raw)
+            && self.found.tensors.strides(tensor) == self.trace.strides(raw)
+    }
+}
+
+/// How a new tensor came to be.
+struct Life {
+    storage: StorageId,
+    is_view: bool,
+    producer: Option<NodeId>,
+    node: NodeId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Node, graph};
+    use super::super::{NodeId, TensorId};
+
+    #[test]
+    fn a_reused_address_is_another_tensor() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::empty() -> Tensor").outputs("f 10 11 4"),
+            Node::op(4, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 10 11 4").outputs("f 12 13 4"),
+            Node::op(5, 2, "aten::empty() -> Tensor").outputs("f 10 11 4"),
+            Node::op(6, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 10 11 4").outputs("f 14 15 4"),
+        ]);
+        let input = |node| graph.input_tensors(NodeId(node)).next().unwrap().1;
+        assert_ne!(input(3), input(5));
+        assert_eq!(graph.tensors.get(input(3)).producer, Some(NodeId(2)));
+        assert_eq!(graph.tensors.get(input(5)).producer, Some(NodeId(4)));
+        assert_eq!(graph.tensors.consumers(input(5)), [NodeId(5)]);
+        assert_eq!((graph.tensors.len(), graph.tensors.storages().len()), (4, 4));
+    }
+
+    #[test]
+    fn views_and_in_place_results_keep_the_storage() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::view(Tensor(a) self) -> Tensor(a)")
+                .inputs("f 10 11 4")
+                .outputs("f 12 11 2,2"),
+            Node::op(4, 2, "aten::add_(Tensor(a!) self) -> Tensor(a!)")
+                .inputs("f 12 11 2,2")
+                .outputs("f 12 11 2,2"),
+            Node::op(5, 2, "aten::_unsafe_view(Tensor self) -> Tensor")
+                .inputs("f 12 11 2,2")
+                .outputs("f 14 11 4"),
+            Node::op(6, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 10 11 4").outputs("f 16 17 4"),
+        ]);
+        assert_eq!(graph.tensors.storages().len(), 2);
+        let shapes: Vec<_> =
+            (0..graph.tensors.len() as u32).map(|at| graph.tensors.shape(TensorId(at))).collect();
+        assert_eq!(shapes, [&[4][..], &[2, 2], &[4], &[4]]);
+        let views: Vec<_> = graph.tensors.all().iter().map(|tensor| tensor.is_view).collect();
+        assert_eq!(views, [false, true, true, false]);
+        assert_eq!(graph.tensors.storages()[0].producer, None);
+        assert_eq!(graph.tensors.storages()[0].bytes.0, 16);
+    }
+
+    #[test]
+    fn what_an_inner_operator_made_is_what_the_outer_returns() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::ones() -> Tensor").outputs("f 10 11 4"),
+            Node::op(4, 3, "aten::empty() -> Tensor").outputs("f 10 11 4"),
+            Node::op(5, 3, "aten::fill_(Tensor(a!) self) -> Tensor(a!)")
+                .inputs("f 10 11 4")
+                .outputs("f 10 11 4"),
+        ]);
+        assert_eq!(graph.tensors.len(), 1);
+        assert_eq!(graph.tensors.get(TensorId(0)).producer, Some(NodeId(3)));
+        assert_eq!(graph.nodes.top_level[3], Some(NodeId(2)));
+    }
+
+    #[test]
+    fn empty_tensors_share_nothing() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::empty() -> Tensor").outputs("f 10 99 0"),
+            Node::op(4, 2, "aten::empty() -> Tensor").outputs("f 12 99 0"),
+            Node::op(5, 2, "aten::resize_(Tensor(a!) self) -> Tensor(a!)")
+                .inputs("f 10 99 0")
+                .outputs("f 10 13 4"),
+        ]);
+        assert_eq!((graph.tensors.len(), graph.tensors.storages().len()), (3, 3));
+    }
+}

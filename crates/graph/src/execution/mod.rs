@@ -1,0 +1,43 @@
+//! The execution graph: which operator made which tensor, and who used it.
+//!
+//! ```text
+//! ExecutionTrace --tree--> parents, children, nesting
+//!                --lifetimes--> tensors and storages, one per life, not per address
+//!                --dependencies--> what must come before what
+//!                --pairing--> the forward operator of each backward function
+//!        + Trace --join--> the recorded host operator of each node
+//! ```
+//!
+//! Nodes are known by [`NodeId`], their position in id order, which is the order in which they began.
+
+mod args;
+mod dependencies;
+mod edges;
+mod graph;
+mod join;
+mod lifetimes;
+mod node;
+mod pairing;
+mod schema;
+mod sequence;
+mod summary;
+mod tensor;
+mod tree;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod recorded;
+
+pub use args::{Arg, ArgRange, Args, Scalar, TensorRange};
+pub use dependencies::{Dependencies, DependencyKind};
+pub use graph::ExecutionGraph;
+pub use join::{Join, join};
+pub use node::{NodeId, NodeKind, Nodes};
+pub use pairing::Pairing;
+pub use schema::{Access, Schema, Schemas};
+pub use summary::Summary;
+pub use tensor::{DimRange, Storage, StorageId, Tensor, TensorId, Tensors};
+pub use tree::{Repairs, Tree};

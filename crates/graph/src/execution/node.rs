@@ -1,0 +1,138 @@
+//! What each node is.
+
+use super::tree::Tree;
+use steptime_trace::{ExecutionTrace, NameId};
+
+/// A node by its position in id order, which is also its row in [`ExecutionTrace::nodes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// The position as an index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The node at an index; the reader counts in `u32` too.
+    pub(super) fn at(index: usize) -> NodeId {
+        NodeId(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+}
+
+/// What a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// The process, at the root.
+    Process,
+    /// A host thread, directly below the process.
+    Thread,
+    /// An operator: it has a schema, or is a collective or a generated kernel.
+    Operator,
+    /// A label that the user or a library set around a piece of code.
+    Annotation,
+    /// A function of the autograd engine, around the operators of one backward step.
+    Backward,
+    /// The list of process groups, which nothing ran for.
+    ProcessGroups,
+    /// Anything else: the engine's own marks, functions without a schema.
+    Other,
+}
+
+/// PyTorch's `RecordScope::BACKWARD_FUNCTION`.
+const BACKWARD_SCOPE: u8 = 1;
+/// PyTorch's `RecordScope::USER_SCOPE`.
+const USER_SCOPE: u8 = 7;
+/// What the engine calls its mark around a backward function, which repeats that function's name.
+const ENGINE_PREFIX: &str = "autograd::engine::";
+
+impl NodeKind {
+    pub(super) fn of(trace: &ExecutionTrace, row: usize) -> NodeKind {
+        let name = trace.name(trace.nodes.name[row]);
+        let scope = trace.nodes.scope[row];
+        if trace.is_process(row) {
+            NodeKind::Process
+        } else if trace.is_thread(row) {
+            NodeKind::Thread
+        } else if name == ExecutionTrace::PROCESS_GROUPS_NAME {
+            NodeKind::ProcessGroups
+        } else if trace.is_operator(row) {
+            NodeKind::Operator
+        } else if name.starts_with(ENGINE_PREFIX) {
+            NodeKind::Other
+        } else if scope == BACKWARD_SCOPE || (scope != USER_SCOPE && name.contains("Backward")) {
+            NodeKind::Backward
+        } else if scope == USER_SCOPE {
+            NodeKind::Annotation
+        } else {
+            NodeKind::Other
+        }
+    }
+
+    /// Whether something ran that a profiler sees too.
+    #[must_use]
+    pub fn ran(self) -> bool {
+        !matches!(self, NodeKind::Process | NodeKind::Thread | NodeKind::ProcessGroups)
+    }
+}
+
+/// Nodes in id order, in columns; how they nest is in [`Tree`].
+#[derive(Clone, Debug, Default)]
+pub struct Nodes {
+    /// The id in the trace.
+    pub id: Vec<u64>,
+    /// What it stands for.
+    pub kind: Vec<NodeKind>,
+    /// Operator or label.
+    pub name: Vec<NameId>,
+    /// The operator's schema; empty for labels.
+    pub schema: Vec<NameId>,
+    /// The host thread, as the profiler counts.
+    pub thread: Vec<u64>,
+    /// The outermost operator around it, itself included; `None` outside of operators.
+    pub top_level: Vec<Option<NodeId>>,
+}
+
+impl Nodes {
+    pub(super) fn of(trace: &ExecutionTrace, tree: &Tree) -> Nodes {
+        let kind: Vec<NodeKind> = (0..tree.len()).map(|row| NodeKind::of(trace, row)).collect();
+        let mut top_level: Vec<Option<NodeId>> = Vec::with_capacity(kind.len());
+        for (row, &kind) in kind.iter().enumerate() {
+            let node = NodeId::at(row);
+            let outer = tree.parent(node).and_then(|parent| top_level[parent.index()]);
+            top_level.push(outer.or((kind == NodeKind::Operator).then_some(node)));
+        }
+        Nodes {
+            id: trace.nodes.id.clone(),
+            kind,
+            name: trace.nodes.name.clone(),
+            schema: trace.nodes.op_schema.clone(),
+            thread: trace.nodes.tid.clone(),
+            top_level,
+        }
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.id.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.id.is_empty()
+    }
+
+    /// Whether the node is an operator.
+    #[must_use]
+    pub fn is_operator(&self, node: NodeId) -> bool {
+        self.kind[node.index()] == NodeKind::Operator
+    }
+
+    /// Whether the node is an operator that no other operator is around.
+    #[must_use]
+    pub fn is_top_level(&self, node: NodeId) -> bool {
+        self.top_level[node.index()] == Some(node)
+    }
+}

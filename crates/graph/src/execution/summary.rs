@@ -1,0 +1,67 @@
+//! Counts of what is in a graph.
+
+use super::graph::ExecutionGraph;
+use super::node::NodeKind;
+use std::fmt;
+
+/// Counts of everything in an [`ExecutionGraph`], for printing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Nodes of any kind.
+    pub nodes: usize,
+    /// Operators at every level of nesting.
+    pub operators: usize,
+    /// Operators that no other operator is around.
+    pub top_level: usize,
+    /// Tensors.
+    pub tensors: usize,
+    /// Storages.
+    pub storages: usize,
+    /// Dependencies among operators at every level of nesting.
+    pub dependencies: usize,
+    /// Backward functions whose forward operator is known.
+    pub paired: usize,
+    /// Backward functions with a sequence number that no forward operator has.
+    pub unpaired: usize,
+    /// Nodes whose place had to be repaired.
+    pub repairs: usize,
+}
+
+impl Summary {
+    pub(super) fn of(graph: &ExecutionGraph) -> Summary {
+        let repairs = &graph.tree.repairs;
+        Summary {
+            nodes: graph.nodes.len(),
+            operators: graph.nodes.kind.iter().filter(|&&kind| kind == NodeKind::Operator).count(),
+            top_level: graph.top_level().count(),
+            tensors: graph.tensors.len(),
+            storages: graph.tensors.storages().len(),
+            dependencies: graph.dependencies.len(),
+            paired: graph.pairing.paired,
+            unpaired: graph.pairing.unpaired,
+            repairs: repairs.duplicate_ids + repairs.missing_parents + repairs.late_parents,
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{} nodes, {} operators, {} of them top-level, {} tensors on {} storages, {} dependencies, \
+             {} backward functions paired, {} not",
+            self.nodes,
+            self.operators,
+            self.top_level,
+            self.tensors,
+            self.storages,
+            self.dependencies,
+            self.paired,
+            self.unpaired,
+        )?;
+        match self.repairs {
+            0 => Ok(()),
+            repairs => write!(out, ", {repairs} repaired"),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The execution graph of a training step: one template step, and the samples measured for each of its parts.
+//!
+//! ```text
+//! trace: ops, calls, activities ──nest, join, align──> StepGraph { rows of one step, columns of samples }
+//! ```
+//!
+//! A [`StepGraph`] says what ran ([`Op`], [`Call`], [`Activity`]), in which order ([`Mark`]: on a host thread
+//! everything that happens is the beginning or the end of an op or a call), what waits for what
+//! ([`Mark::after`], [`Blocking`], [`StreamDependency`]), and what was measured ([`Samples`]): each part of the
+//! template has one sample a step. Nothing later reads the trace again.
+#![forbid(unsafe_code)]
+
+mod align;
+mod api;
+mod blocking;
+mod coverage;
+mod error;
+mod events;
+pub mod execution;
+mod graph;
+mod handoff;
+mod links;
+mod marks;
+mod phase;
+mod rows;
+mod samples;
+mod steps;
+mod template;
+
+pub use api::ApiKind;
+pub use coverage::Coverage;
+pub use error::Error;
+pub use graph::{
+    Activity, Blocking, Call, Mark, MarkKind, Op, Role, StepGraph, StreamDependency, StreamSet, Thread,
+};
+pub use phase::Phase;
+pub use samples::{Samples, median, union};
+pub use steps::{StepSource, StepWindow};
+pub use template::Options;

@@ -1,0 +1,187 @@
+//! What was measured: one column of times a step, for marks and for device activities.
+
+use steptime_trace::Nanos;
+
+use crate::graph::Mark;
+
+/// In a column of samples: not measured in this step.
+const MISSING: Nanos = Nanos(i64::MIN);
+
+/// The measured steps, as columns. Times are those of the trace.
+#[derive(Debug, Clone, Default)]
+pub struct Samples {
+    steps: usize,
+    marks: usize,
+    activities: usize,
+    mark_time: Vec<Nanos>,
+    /// Whether nothing unknown lies between a mark and the mark before it on its thread.
+    mark_adjacent: Vec<bool>,
+    activity_start: Vec<Nanos>,
+    activity_duration: Vec<Nanos>,
+    /// Whether the step before in time is the column before.
+    follows_previous: Vec<bool>,
+    /// From the beginning of a step to that of the next; missing for the last.
+    period: Vec<Nanos>,
+    start: Vec<Nanos>,
+}
+
+impl Samples {
+    pub(crate) fn new(steps: usize, marks: usize, activities: usize) -> Samples {
+        Samples {
+            steps,
+            marks,
+            activities,
+            mark_time: vec![MISSING; steps * marks],
+            mark_adjacent: vec![false; steps * marks],
+            activity_start: vec![MISSING; steps * activities],
+            activity_duration: vec![MISSING; steps * activities],
+            follows_previous: vec![false; steps],
+            period: vec![MISSING; steps],
+            start: vec![MISSING; steps],
+        }
+    }
+
+    pub(crate) fn set_step(&mut self, step: usize, start: Nanos, period: Option<Nanos>, follows: bool) {
+        self.start[step] = start;
+        self.period[step] = period.unwrap_or(MISSING);
+        self.follows_previous[step] = follows;
+    }
+
+    pub(crate) fn set_mark(&mut self, step: usize, mark: usize, time: Nanos, adjacent: bool) {
+        self.mark_time[step * self.marks + mark] = time;
+        self.mark_adjacent[step * self.marks + mark] = adjacent;
+    }
+
+    pub(crate) fn set_activity(&mut self, step: usize, activity: usize, start: Nanos, duration: Nanos) {
+        self.activity_start[step * self.activities + activity] = start;
+        self.activity_duration[step * self.activities + activity] = duration;
+    }
+
+    /// Number of measured steps.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// When a step began.
+    pub fn start(&self, step: usize) -> Nanos {
+        self.start[step]
+    }
+
+    /// From the beginning of a step to the beginning of the next, where the next was recorded.
+    pub fn period(&self, step: usize) -> Option<Nanos> {
+        known(self.period[step])
+    }
+
+    /// When a mark was passed.
+    pub fn mark(&self, step: usize, mark: u32) -> Option<Nanos> {
+        known(self.mark_time[step * self.marks + mark as usize])
+    }
+
+    /// The host time that ended at `mark`: since the mark it comes after.
+    ///
+    /// `None` where either was not measured, or where something unknown lay between them.
+    pub fn gap(&self, step: usize, mark: u32, row: &Mark) -> Option<Nanos> {
+        let at = step * self.marks + mark as usize;
+        if !self.mark_adjacent[at] {
+            return None;
+        }
+        let before = if row.wraps {
+            if !self.follows_previous[step] {
+                return None;
+            }
+            self.mark(step - 1, row.after)?
+        } else {
+            self.mark(step, row.after)?
+        };
+        Some(known(self.mark_time[at])? - before)
+    }
+
+    /// When a device activity began.
+    pub fn activity_start(&self, step: usize, activity: u32) -> Option<Nanos> {
+        known(self.activity_start[step * self.activities + activity as usize])
+    }
+
+    /// How long a device activity took.
+    pub fn activity_duration(&self, step: usize, activity: u32) -> Option<Nanos> {
+        known(self.activity_duration[step * self.activities + activity as usize])
+    }
+
+    /// When a device activity ended.
+    pub fn activity_end(&self, step: usize, activity: u32) -> Option<Nanos> {
+        Some(self.activity_start(step, activity)? + self.activity_duration(step, activity)?)
+    }
+
+    /// The median of a device activity's duration over the steps.
+    pub fn median_duration(&self, activity: u32) -> Option<Nanos> {
+        let mut all: Vec<Nanos> =
+            (0..self.steps).filter_map(|step| self.activity_duration(step, activity)).collect();
+        median(&mut all)
+    }
+
+    /// Device active time of a step: the union of the intervals in which any activity ran.
+    pub fn active(&self, step: usize) -> Nanos {
+        let mut spans: Vec<(Nanos, Nanos)> = (0..self.activities as u32)
+            .filter_map(|a| Some((self.activity_start(step, a)?, self.activity_end(step, a)?)))
+            .collect();
+        spans.sort_unstable();
+        union(&spans)
+    }
+
+    /// Median over the steps of the time from one beginning to the next.
+    pub fn median_period(&self) -> Option<Nanos> {
+        let mut all: Vec<Nanos> = (0..self.steps).filter_map(|step| self.period(step)).collect();
+        median(&mut all)
+    }
+
+    /// Median over the steps of the device active time.
+    pub fn median_active(&self) -> Option<Nanos> {
+        let mut all: Vec<Nanos> = (0..self.steps).map(|step| self.active(step)).collect();
+        median(&mut all)
+    }
+}
+
+fn known(time: Nanos) -> Option<Nanos> {
+    (time != MISSING).then_some(time)
+}
+
+/// The total length of intervals sorted by their beginning, overlaps counted once.
+pub fn union(spans: &[(Nanos, Nanos)]) -> Nanos {
+    let mut total = Nanos::ZERO;
+    let mut reached = Nanos(i64::MIN);
+    for &(start, end) in spans {
+        let from = start.max(reached);
+        if end > from {
+            total += end - from;
+            reached = end;
+        }
+    }
+    total
+}
+
+/// The median; the mean of the middle two where their number is even. Sorts its argument.
+pub fn median(times: &mut [Nanos]) -> Option<Nanos> {
+    if times.is_empty() {
+        return None;
+    }
+    times.sort_unstable();
+    let middle = times.len() / 2;
+    Some(if times.len() % 2 == 1 { times[middle] } else { (times[middle - 1] + times[middle]) / 2 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlaps_count_once() {
+        let spans = [(0, 10), (5, 12), (6, 7), (20, 21)].map(|(a, b)| (Nanos(a), Nanos(b)));
+        assert_eq!(union(&spans), Nanos(13));
+        assert_eq!(union(&[]), Nanos::ZERO);
+    }
+
+    #[test]
+    fn an_even_median_lies_between() {
+        assert_eq!(median(&mut [Nanos(4), Nanos(1), Nanos(2), Nanos(9)]), Some(Nanos(3)));
+        assert_eq!(median(&mut []), None);
+    }
+}

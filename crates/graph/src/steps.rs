@@ -1,0 +1,180 @@
+//! Where the steps of a trace begin and end.
+
+use rustc_hash::FxHashMap;
+use steptime_trace::{NameId, Nanos, ThreadId, Trace};
+
+use crate::marks::{Source, ThreadMarks, is_step_mark};
+
+/// One step of the trace: host events that begin in `start..end` belong to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepWindow {
+    /// The step's number, from the profiler's mark where there is one, else counted from zero.
+    pub number: u32,
+    /// When it begins.
+    pub start: Nanos,
+    /// When the next one begins, or the last mark ends.
+    pub end: Nanos,
+}
+
+/// How the steps were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepSource {
+    /// The profiler marked them (`ProfilerStep#n`).
+    Marked,
+    /// The main thread repeats itself.
+    Repeated,
+    /// Neither: the whole trace is taken for one step.
+    Whole,
+}
+
+/// The steps of a trace.
+#[derive(Debug, Clone)]
+pub(crate) struct Steps {
+    pub windows: Vec<StepWindow>,
+    pub source: StepSource,
+    pub main: ThreadId,
+}
+
+pub(crate) fn find(trace: &Trace, threads: &[ThreadMarks]) -> Option<Steps> {
+    marked(trace).or_else(|| {
+        let main = busiest_forward_thread(trace, threads)?;
+        let marks = threads.iter().find(|t| t.thread == main)?;
+        Some(repeated(trace, marks).unwrap_or_else(|| whole(threads, main)))
+    })
+}
+
+fn marked(trace: &Trace) -> Option<Steps> {
+    let mut found: Vec<(Nanos, Nanos, ThreadId, u32)> = (0..trace.ops.len())
+        .filter_map(|op| {
+            let name = trace.names.get(trace.ops.name[op]);
+            if !is_step_mark(name) {
+                return None;
+            }
+            let number = name.trim_start_matches("ProfilerStep#").parse().unwrap_or(0);
+            let start = trace.ops.start[op];
+            Some((start, start + trace.ops.dur[op], trace.ops.thread[op], number))
+        })
+        .collect();
+    found.sort_unstable();
+    let main = found.first()?.2;
+    found.retain(|mark| mark.2 == main);
+    // The same step marked twice (as an op and as an annotation) is one step.
+    found.dedup_by_key(|mark| mark.3);
+    let windows = found
+        .iter()
+        .enumerate()
+        .map(|(i, &(start, end, _, number))| StepWindow {
+            number,
+            start,
+            end: found.get(i + 1).map_or(end, |next| next.0),
+        })
+        .collect();
+    Some(Steps { windows, source: StepSource::Marked, main })
+}
+
+/// The thread with the most host time that is not an autograd thread.
+fn busiest_forward_thread(trace: &Trace, threads: &[ThreadMarks]) -> Option<ThreadId> {
+    let busy = |t: &ThreadMarks| {
+        let mut total = Nanos::ZERO;
+        let (mut depth, mut since) = (0u32, Nanos::ZERO);
+        for mark in &t.marks {
+            if mark.begins {
+                if depth == 0 {
+                    since = mark.time;
+                }
+                depth += 1;
+            } else {
+                depth -= 1;
+                if depth == 0 {
+                    total += mark.time - since;
+                }
+            }
+        }
+        total
+    };
+    let autograd =
+        |t: &ThreadMarks| t.marks.iter().any(|m| trace.names.get(m.name).starts_with("autograd::engine"));
+    threads
+        .iter()
+        .filter(|t| !autograd(t))
+        .max_by_key(|t| (busy(t), std::cmp::Reverse(t.thread.0)))
+        .or_else(|| threads.iter().max_by_key(|t| busy(t)))
+        .map(|t| t.thread)
+}
+
+/// Steps by repetition: the shortest period after which the top-level ops of the main thread come again.
+fn repeated(trace: &Trace, main: &ThreadMarks) -> Option<Steps> {
+    let mut tops: Vec<(NameId, Nanos, Nanos)> = Vec::new();
+    let mut depth = 0u32;
+    for mark in &main.marks {
+        if mark.begins {
+            if depth == 0 && matches!(mark.source, Source::Op(_)) {
+                tops.push((mark.name, mark.time, mark.time));
+            }
+            depth += 1;
+        } else {
+            depth -= 1;
+            if let Some(last) = tops.last_mut() {
+                last.2 = last.2.max(mark.time);
+            }
+        }
+    }
+    let names: Vec<NameId> = tops.iter().map(|top| top.0).collect();
+    let period = period_of(&names)?;
+    let first = phase_of(trace, &names, period);
+    let mut windows = Vec::new();
+    let mut at = first;
+    while at + period <= names.len() {
+        let end = tops.get(at + period).map_or(tops[at + period - 1].2, |next| next.1);
+        windows.push(StepWindow { number: windows.len() as u32, start: tops[at].1, end });
+        at += period;
+    }
+    (windows.len() >= 2).then_some(Steps { windows, source: StepSource::Repeated, main: main.thread })
+}
+
+/// The period of a sequence of names, if at least nine of ten come again one period later.
+fn period_of(names: &[NameId]) -> Option<usize> {
+    let mut positions: FxHashMap<NameId, Vec<usize>> = FxHashMap::default();
+    for (i, &name) in names.iter().enumerate() {
+        positions.entry(name).or_default().push(i);
+    }
+    let mut candidates: Vec<usize> = positions
+        .values()
+        .filter(|at| at.len() >= 2)
+        .flat_map(|at| {
+            let mut gaps: Vec<usize> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            gaps.sort_unstable();
+            [gaps[gaps.len() / 2], gaps[gaps.len() - 1]]
+        })
+        .filter(|&gap| gap >= 2 && 2 * gap <= names.len())
+        .collect();
+    candidates.sort_unstable();
+    candidates.dedup();
+    candidates.into_iter().take(256).find(|&period| {
+        let pairs = names.len() - period;
+        let equal = (0..pairs).filter(|&i| names[i] == names[i + period]).count();
+        // A loop over like layers repeats too, but does not fill the trace.
+        equal * 10 >= pairs * 9 && distinct(&names[..period]) > 1
+    })
+}
+
+fn distinct(names: &[NameId]) -> usize {
+    let mut sorted = names.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted.len()
+}
+
+/// Where in the period a step begins: after the optimizer where one is named, else at the trace's start.
+fn phase_of(trace: &Trace, names: &[NameId], period: usize) -> usize {
+    let last_optimizer =
+        names[..period].iter().rposition(|&name| trace.names.get(name).starts_with("Optimizer.step"));
+    last_optimizer.map_or(0, |at| (at + 1) % period)
+}
+
+fn whole(threads: &[ThreadMarks], main: ThreadId) -> Steps {
+    let times = threads.iter().flat_map(|t| t.marks.iter().map(|m| m.time));
+    let start = times.clone().min().unwrap_or(Nanos::ZERO);
+    let end = times.max().unwrap_or(start) + Nanos(1);
+    Steps { windows: vec![StepWindow { number: 0, start, end }], source: StepSource::Whole, main }
+}

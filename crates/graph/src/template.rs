@@ -1,0 +1,244 @@
+//! Builds the graph: chooses the template step and matches every other step with it.
+
+use rustc_hash::FxHashMap;
+use steptime_trace::{Bytes, Nanos, Trace};
+
+use crate::align::align;
+use crate::blocking;
+use crate::coverage::Coverage;
+use crate::error::Error;
+use crate::events;
+use crate::graph::{Activity, StepGraph};
+use crate::handoff;
+use crate::links::Links;
+use crate::marks::{self, RawMark, Source, ThreadMarks};
+use crate::phase;
+use crate::rows::Rows;
+use crate::samples::Samples;
+use crate::steps::{self, Steps};
+
+/// How to build the graph.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only this step, by its number: it is the template and the one sample.
+    pub step: Option<u32>,
+}
+
+/// The marks of one step, thread by thread.
+struct StepMarks {
+    threads: Vec<Vec<RawMark>>,
+    labels: Vec<Vec<u64>>,
+}
+
+impl StepGraph {
+    /// Builds the execution graph from a Kineto trace.
+    ///
+    /// # Errors
+    /// Where the trace has no host events, or `options` names a step it does not have.
+    pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
+        let threads = marks::of_trace(trace);
+        let mut steps = steps::find(trace, &threads).ok_or(Error::NoHostEvents)?;
+        let mut coverage = Coverage::of_trace(trace, &threads);
+        coverage.steps = steps.windows.len();
+        if let Some(wanted) = options.step {
+            let known: Vec<u32> = steps.windows.iter().map(|w| w.number).collect();
+            let at = known.iter().position(|&n| n == wanted).ok_or(Error::NoSuchStep { wanted, known })?;
+            steps.windows = vec![steps.windows[at]];
+        }
+        let parts = partition(&threads, &steps, &mut coverage);
+        let order = thread_order(&threads, &steps);
+        let template = choose_template(&parts, &mut coverage);
+        let rows = Rows::of(trace, &threads, &order, &parts[template].threads);
+        let links = Links::of(trace);
+        Ok(assemble(trace, &steps, &parts, rows, &links, coverage))
+    }
+}
+
+/// Deals the marks of every thread out to the steps. An event that lies across steps is left out.
+fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) -> Vec<StepMarks> {
+    let mut parts: Vec<StepMarks> = steps
+        .windows
+        .iter()
+        .map(|_| StepMarks { threads: vec![Vec::new(); threads.len()], labels: Vec::new() })
+        .collect();
+    let window_of = |time: Nanos| {
+        let after = steps.windows.partition_point(|w| w.start <= time);
+        let at = after.checked_sub(1)?;
+        (time <= steps.windows[at].end).then_some(at)
+    };
+    for (index, thread) in threads.iter().enumerate() {
+        let mut open: Vec<Option<usize>> = Vec::new();
+        let mut begins: Vec<usize> = Vec::new();
+        let mut keep: Vec<Option<usize>> = vec![None; thread.marks.len()];
+        for (at, mark) in thread.marks.iter().enumerate() {
+            if mark.begins {
+                begins.push(at);
+                open.push(window_of(mark.time));
+            } else if let (Some(begin), Some(window)) = (begins.pop(), open.pop()) {
+                let inside = window.is_some_and(|w| mark.time <= steps.windows[w].end);
+                if inside {
+                    keep[begin] = window;
+                    keep[at] = window;
+                } else if window.is_some() {
+                    coverage.across_steps += 1;
+                }
+            }
+        }
+        for (at, mark) in thread.marks.iter().enumerate() {
+            if let Some(window) = keep[at] {
+                parts[window].threads[index].push(*mark);
+            }
+        }
+    }
+    for part in &mut parts {
+        part.labels = part.threads.iter().map(|t| t.iter().map(RawMark::label).collect()).collect();
+    }
+    parts
+}
+
+/// The main thread first, then the others as the trace has them.
+fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..threads.len()).collect();
+    order.sort_by_key(|&t| (threads[t].thread != steps.main, threads[t].thread));
+    order
+}
+
+/// The most frequent sequence of marks is the template; among like steps the middle one.
+fn choose_template(parts: &[StepMarks], coverage: &mut Coverage) -> usize {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut index: FxHashMap<&Vec<Vec<u64>>, usize> = FxHashMap::default();
+    for (step, part) in parts.iter().enumerate() {
+        let group = *index.entry(&part.labels).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[group].push(step);
+    }
+    // Where all differ the longest holds most of the others.
+    let size = |g: &Vec<usize>| parts[g[0]].labels.iter().map(Vec::len).sum::<usize>();
+    let best =
+        groups.iter().max_by_key(|g| (g.len(), size(g), std::cmp::Reverse(g[0]))).map_or(&[][..], |g| &g[..]);
+    coverage.steps_alike = best.len();
+    best.get(best.len() / 2).copied().unwrap_or(0)
+}
+
+fn assemble(
+    trace: &Trace,
+    steps: &Steps,
+    parts: &[StepMarks],
+    mut rows: Rows,
+    links: &Links,
+    mut coverage: Coverage,
+) -> StepGraph {
+    let activities = template_activities(trace, &mut rows, links);
+    let samples = measure(trace, steps, parts, &rows, links, activities.len(), &mut coverage);
+    coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
+    let correlation: Vec<u64> =
+        rows.trace_calls.iter().map(|&c| trace.calls.correlation[c as usize]).collect();
+    let found = events::find(trace, &rows.calls, &correlation, &activities, &samples);
+    coverage.stream_waits = found.waits;
+    coverage.waits_inferred = found.inferred;
+    coverage.waits_refuted = found.refuted;
+    blocking::classify(trace, &mut rows.calls, &activities, &samples, &correlation);
+    count_windows(trace, steps, parts, links, &mut coverage);
+    let mut graph = StepGraph {
+        names: trace.names.clone(),
+        threads: rows.threads,
+        streams: trace.streams.clone(),
+        ops: rows.ops,
+        calls: rows.calls,
+        activities,
+        marks: rows.marks,
+        waits: found.dependencies,
+        samples,
+        steps: steps.windows.clone(),
+        step_source: steps.source,
+        coverage,
+        device: trace.devices.first().map(|d| d.name.clone()),
+    };
+    phase::assign(&mut graph);
+    graph
+}
+
+/// The device activities that the template's calls launched, call by call.
+fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> Vec<Activity> {
+    let mut activities = Vec::new();
+    for (index, call) in rows.calls.iter_mut().enumerate() {
+        call.first_activity = activities.len() as u32;
+        for &row in links.of_call(trace, rows.trace_calls[index]) {
+            let at = row as usize;
+            activities.push(Activity {
+                kind: trace.activities.kind[at],
+                name: trace.activities.name[at],
+                stream: trace.activities.stream[at].0,
+                call: index as u32,
+                bytes: Bytes(trace.activities.bytes[at]),
+                trace_activity: row,
+            });
+        }
+        call.end_activity = activities.len() as u32;
+    }
+    activities
+}
+
+/// Fills the columns: every step's marks and activities, matched with the template's.
+fn measure(
+    trace: &Trace,
+    steps: &Steps,
+    parts: &[StepMarks],
+    rows: &Rows,
+    links: &Links,
+    activities: usize,
+    coverage: &mut Coverage,
+) -> Samples {
+    let mut samples = Samples::new(parts.len(), rows.marks.len(), activities);
+    let (mut matched, mut all) = (0, 0);
+    let template_labels: Vec<Vec<u64>> =
+        rows.threads.iter().map(|t| rows.labels(t.first_mark..t.end_mark)).collect();
+    for (step, part) in parts.iter().enumerate() {
+        let window = steps.windows[step];
+        let next = steps.windows.get(step + 1).map(|w| w.start - window.start);
+        samples.set_step(step, window.start, next, step > 0);
+        for (thread, &source) in rows.sources.iter().enumerate() {
+            let first = rows.threads[thread].first_mark as usize;
+            let marks = &part.threads[source];
+            let at = align(&template_labels[thread], &part.labels[source]);
+            all += marks.len().max(at.len());
+            for (i, place) in at.iter().enumerate() {
+                let Some(place) = *place else { continue };
+                matched += 1;
+                let expected = if i == 0 { Some(0) } else { at[i - 1].map(|before| before + 1) };
+                let mark = &marks[place as usize];
+                samples.set_mark(step, first + i, mark.time, expected == Some(place));
+                if let (Source::Call(row), true) = (mark.source, mark.begins)
+                    && let Some(call) = rows.call_at(first + i)
+                {
+                    let own = rows.calls[call].activities();
+                    for (slot, &activity) in own.zip(links.of_call(trace, row)) {
+                        let a = activity as usize;
+                        samples.set_activity(step, slot, trace.activities.start[a], trace.activities.dur[a]);
+                    }
+                }
+            }
+        }
+    }
+    coverage.marks_matched_permille = if all == 0 { 1000 } else { matched * 1000 / all };
+    samples
+}
+
+/// Counts the device activities launched within the steps, and before the first.
+fn count_windows(trace: &Trace, steps: &Steps, parts: &[StepMarks], links: &Links, coverage: &mut Coverage) {
+    for part in parts {
+        for mark in part.threads.iter().flatten() {
+            if let (Source::Call(call), true) = (mark.source, mark.begins) {
+                coverage.activities_in_steps += links.of_call(trace, call).len();
+            }
+        }
+    }
+    let Some(first) = steps.windows.first() else { return };
+    for call in 0..trace.calls.len() as u32 {
+        if trace.calls.start[call as usize] < first.start {
+            coverage.activities_before_steps += links.of_call(trace, call).len();
+        }
+    }
+}

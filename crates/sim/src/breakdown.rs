@@ -1,0 +1,183 @@
+//! Where the time of a step goes: by op, by phase, by the user's annotations, by kernel.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use steptime_graph::{Phase, Role, StepGraph, union};
+use steptime_trace::Nanos;
+
+use crate::critical::{Stretch, op_of};
+use crate::timeline::Timeline;
+
+/// What top-level ops of one name take in a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpCost {
+    /// The op's name.
+    pub name: String,
+    /// How many there are.
+    pub count: usize,
+    /// Host time, from their beginnings to their ends.
+    pub host: Nanos,
+    /// Time of the device activities they launched.
+    pub device: Nanos,
+    /// Their part of the critical path.
+    pub critical: Nanos,
+}
+
+/// What a phase or an annotation takes in a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PhaseCost {
+    /// Host time.
+    pub host: Nanos,
+    /// Device active time of what it launched.
+    pub device: Nanos,
+}
+
+/// What kernels of one name take in a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelCost {
+    /// The kernel's name.
+    pub name: String,
+    /// How many there are.
+    pub count: usize,
+    /// Their time.
+    pub device: Nanos,
+}
+
+/// Top-level ops by name, the most expensive first: by their part of the critical path, then by device time.
+pub fn by_op(graph: &StepGraph, timeline: &Timeline, path: &[Stretch]) -> Vec<OpCost> {
+    let mut costs: FxHashMap<&str, OpCost> = FxHashMap::default();
+    let mut entry = |op: u32, add: &mut dyn FnMut(&mut OpCost)| {
+        let name = graph.op_name(op);
+        add(costs.entry(name).or_insert_with(|| OpCost {
+            name: name.into(),
+            count: 0,
+            host: Nanos::ZERO,
+            device: Nanos::ZERO,
+            critical: Nanos::ZERO,
+        }));
+    };
+    for op in 0..graph.ops.len() as u32 {
+        if graph.is_top_level(op) {
+            let row = &graph.ops[op as usize];
+            let host = timeline.marks[row.end as usize] - timeline.marks[row.begin as usize];
+            entry(op, &mut |cost| {
+                cost.count += 1;
+                cost.host += host;
+            });
+        }
+    }
+    for (index, activity) in graph.activities.iter().enumerate() {
+        if let Some(op) = graph.calls[activity.call as usize].op {
+            let time = timeline.ends[index] - timeline.starts[index];
+            entry(graph.top_level(op), &mut |cost| cost.device += time);
+        }
+    }
+    for stretch in path {
+        if let Some(op) = op_of(graph, stretch.place) {
+            let top = graph.top_level(op);
+            if !graph.ops[top as usize].annotation {
+                entry(top, &mut |cost| cost.critical += stretch.to - stretch.from);
+            }
+        }
+    }
+    let mut rows: Vec<OpCost> = costs.into_values().filter(|cost| cost.count > 0).collect();
+    rows.sort_by(|a, b| {
+        (b.critical, b.device, b.host, &a.name).cmp(&(a.critical, a.device, a.host, &b.name))
+    });
+    rows
+}
+
+/// Kernels, copies and memsets by name, the most expensive first.
+pub fn by_kernel(graph: &StepGraph, durations: &[Nanos]) -> Vec<KernelCost> {
+    let mut costs: FxHashMap<&str, (usize, Nanos)> = FxHashMap::default();
+    for (activity, &duration) in graph.activities.iter().zip(durations) {
+        let cost = costs.entry(graph.names.get(activity.name)).or_default();
+        cost.0 += 1;
+        cost.1 += duration;
+    }
+    let mut rows: Vec<KernelCost> = costs
+        .into_iter()
+        .map(|(name, (count, device))| KernelCost { name: name.into(), count, device })
+        .collect();
+    rows.sort_by(|a, b| (b.device, &a.name).cmp(&(a.device, &b.name)));
+    rows
+}
+
+/// Host and device time by phase, in the order of a step.
+///
+/// Host time is that of the main and the backward thread, gaps between ops included: a gap belongs to the phase
+/// of the op it leads to. Device time is the union of a phase's activities.
+pub fn by_phase(graph: &StepGraph, timeline: &Timeline) -> Vec<(Phase, PhaseCost)> {
+    let mut costs: BTreeMap<Phase, PhaseCost> =
+        Phase::ALL.iter().map(|&p| (p, PhaseCost::default())).collect();
+    let mut order: Vec<u32> = (0..graph.marks.len() as u32)
+        .filter(|&m| graph.threads[graph.marks[m as usize].thread as usize].role != Role::Other)
+        .collect();
+    order.sort_by_key(|&m| (timeline.marks[m as usize], m));
+    for pair in order.windows(2) {
+        let phase = phase_at(graph, pair[1]);
+        if let Some(cost) = costs.get_mut(&phase) {
+            cost.host += timeline.marks[pair[1] as usize] - timeline.marks[pair[0] as usize];
+        }
+    }
+    for (phase, cost) in &mut costs {
+        cost.device =
+            device_union(graph, timeline, |op| op.is_some_and(|op| graph.ops[op as usize].phase == *phase));
+    }
+    if let Some(other) = costs.get_mut(&Phase::Other) {
+        other.device += device_union(graph, timeline, |op| op.is_none());
+    }
+    costs.into_iter().filter(|(_, cost)| *cost != PhaseCost::default()).collect()
+}
+
+fn phase_at(graph: &StepGraph, mark: u32) -> Phase {
+    use steptime_graph::MarkKind::{CallBegin, CallEnd, OpBegin, OpEnd};
+    let op = match graph.marks[mark as usize].kind {
+        OpBegin(op) | OpEnd(op) => Some(op),
+        CallBegin(call) | CallEnd(call) => graph.calls[call as usize].op,
+    };
+    op.map_or(Phase::Other, |op| graph.ops[op as usize].phase)
+}
+
+/// The user's annotations with their host time and the device time of what was launched inside, in order.
+pub fn by_annotation(graph: &StepGraph, timeline: &Timeline) -> Vec<(String, PhaseCost)> {
+    let mut rows: Vec<(String, PhaseCost)> = Vec::new();
+    for (index, op) in graph.ops.iter().enumerate().filter(|(_, op)| op.annotation) {
+        let name = graph.names.get(op.name);
+        let host = timeline.marks[op.end as usize] - timeline.marks[op.begin as usize];
+        let device =
+            device_union(graph, timeline, |inner| inner.is_some_and(|i| is_within(graph, i, index as u32)));
+        match rows.iter_mut().find(|(known, _)| known == name) {
+            Some((_, cost)) => {
+                cost.host += host;
+                cost.device += device;
+            }
+            None => rows.push((name.into(), PhaseCost { host, device })),
+        }
+    }
+    rows
+}
+
+fn is_within(graph: &StepGraph, op: u32, outer: u32) -> bool {
+    let mut at = Some(op);
+    while let Some(op) = at {
+        if op == outer {
+            return true;
+        }
+        at = graph.ops[op as usize].parent;
+    }
+    false
+}
+
+fn device_union(graph: &StepGraph, timeline: &Timeline, wanted: impl Fn(Option<u32>) -> bool) -> Nanos {
+    let mut spans: Vec<(Nanos, Nanos)> = graph
+        .activities
+        .iter()
+        .enumerate()
+        .filter(|(_, activity)| wanted(graph.calls[activity.call as usize].op))
+        .map(|(index, _)| (timeline.starts[index], timeline.ends[index]))
+        .collect();
+    spans.sort_unstable();
+    union(&spans)
+}

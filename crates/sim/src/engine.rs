@@ -1,0 +1,304 @@
+//! The discrete-event engine: host threads and device streams, one step after the other.
+//!
+//! Every mark of a host thread is passed one gap after the mark it comes after. What happens at a mark - a
+//! launch, a wait - couples threads to streams. Each time computed keeps its *cause*: the one thing it waited
+//! for last. Causes form the critical path.
+
+use steptime_cost::Coupling;
+use steptime_graph::{Blocking, MarkKind, StepGraph, StreamSet};
+use steptime_trace::Nanos;
+
+/// What decided when a mark was passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkCause {
+    /// Host time since the mark it comes after.
+    Host,
+    /// The same thread was not yet free, though another thread had let it go on.
+    Busy,
+    /// The end of a device activity (of this step) that the call waits for.
+    Device(u32),
+    /// The end of a device activity of the step before.
+    DeviceBefore(u32),
+}
+
+/// What decided when a device activity began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActivityCause {
+    /// Its launch.
+    Launch,
+    /// The activity before it on its stream.
+    Stream(u32),
+    /// The last activity on its stream of the step before.
+    StreamBefore(u32),
+    /// An activity of another stream, through an event.
+    Event(u32),
+}
+
+/// A time not yet known.
+const NEVER: Nanos = Nanos(i64::MIN / 4);
+
+/// The engine's state between two steps.
+#[derive(Debug, Clone)]
+pub struct Engine<'g> {
+    graph: &'g StepGraph,
+    delays: Delays,
+    /// Activities that must end before another begins: ranges of `wait_from`, by `to`.
+    wait_first: Vec<u32>,
+    wait_from: Vec<u32>,
+    streams: Vec<Stream>,
+    /// Times of this step and of the step before.
+    pub(crate) marks: Vec<Nanos>,
+    before: Vec<Nanos>,
+    pub(crate) starts: Vec<Nanos>,
+    pub(crate) ends: Vec<Nanos>,
+    pub(crate) mark_causes: Vec<MarkCause>,
+    pub(crate) activity_causes: Vec<ActivityCause>,
+    /// Where each call that waits may return.
+    returns: Vec<(Nanos, MarkCause)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Delays {
+    launch: Nanos,
+    queue: Nanos,
+    sync_own: Nanos,
+    sync_return: Nanos,
+    copy_lead: Nanos,
+    depth: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Stream {
+    free: Nanos,
+    /// The last activity, and whether it is of this step.
+    last: Option<(u32, bool)>,
+    /// Ends of all activities so far, as a ring of the queue's depth.
+    ring: Vec<Nanos>,
+    head: usize,
+}
+
+impl Delays {
+    fn of(coupling: &Coupling) -> Delays {
+        let us = Nanos::from_micros_f64;
+        Delays {
+            launch: us(coupling.launch_to_start_us),
+            queue: us(coupling.queue_gap_us),
+            sync_own: us(coupling.sync_own_us),
+            sync_return: us(coupling.sync_return_us),
+            copy_lead: us(coupling.copy_lead_us),
+            depth: coupling.queue_depth.max(1) as usize,
+        }
+    }
+}
+
+impl<'g> Engine<'g> {
+    /// An engine before the first step: all streams idle, all threads at time zero.
+    pub fn new(graph: &'g StepGraph, coupling: &Coupling) -> Engine<'g> {
+        let delays = Delays::of(coupling);
+        let mut waits: Vec<(u32, u32)> = graph.waits.iter().map(|w| (w.to, w.from)).collect();
+        waits.sort_unstable();
+        let wait_first = (0..=graph.activities.len() as u32)
+            .map(|a| waits.partition_point(|&(to, _)| to < a) as u32)
+            .collect();
+        Engine {
+            graph,
+            delays,
+            wait_first,
+            wait_from: waits.into_iter().map(|(_, from)| from).collect(),
+            streams: vec![
+                Stream { free: NEVER, last: None, ring: vec![NEVER; delays.depth], head: 0 };
+                graph.streams.len()
+            ],
+            // The step before the first is over at time zero.
+            marks: vec![Nanos::ZERO; graph.marks.len()],
+            before: vec![NEVER; graph.marks.len()],
+            starts: vec![NEVER; graph.activities.len()],
+            ends: vec![NEVER; graph.activities.len()],
+            mark_causes: vec![MarkCause::Host; graph.marks.len()],
+            activity_causes: vec![ActivityCause::Launch; graph.activities.len()],
+            returns: vec![(NEVER, MarkCause::Host); graph.calls.len()],
+        }
+    }
+
+    /// Runs one step. `gaps` has the host time before each mark, `durations` each activity's time.
+    pub fn step(&mut self, gaps: &[Nanos], durations: &[Nanos]) {
+        std::mem::swap(&mut self.marks, &mut self.before);
+        self.marks.fill(NEVER);
+        for stream in &mut self.streams {
+            if let Some((_, this_step)) = &mut stream.last {
+                *this_step = false;
+            }
+        }
+        let graph = self.graph;
+        let mut next: Vec<u32> = graph.threads.iter().map(|t| t.first_mark).collect();
+        while let Some(thread) = self.earliest(&next, gaps) {
+            let end = graph.threads[thread].end_mark;
+            // One thread runs on until it does something that others can see, or waits for another.
+            loop {
+                let mark = next[thread];
+                next[thread] += 1;
+                let visible = self.pass(mark, gaps, durations);
+                let ahead = next[thread];
+                if visible || ahead == end || graph.marks[ahead as usize].after != mark {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The thread whose next mark can be passed first.
+    fn earliest(&self, next: &[u32], gaps: &[Nanos]) -> Option<usize> {
+        let graph = self.graph;
+        (0..next.len())
+            .filter(|&t| next[t] < graph.threads[t].end_mark)
+            .filter_map(|t| Some((self.candidate(next[t], gaps)?.0, t)))
+            .min()
+            .map(|(_, t)| t)
+    }
+
+    /// When a mark could be passed, were there no device, and why; `None` while what it comes after is not.
+    fn candidate(&self, mark: u32, gaps: &[Nanos]) -> Option<(Nanos, MarkCause)> {
+        let row = &self.graph.marks[mark as usize];
+        let from = if row.wraps { self.before[row.after as usize] } else { self.marks[row.after as usize] };
+        if from == NEVER {
+            return None;
+        }
+        let let_go = from + gaps[mark as usize];
+        let own = self.previous_on_thread(mark);
+        Some(if own > let_go { (own, MarkCause::Busy) } else { (let_go, MarkCause::Host) })
+    }
+
+    fn previous_on_thread(&self, mark: u32) -> Nanos {
+        let thread = &self.graph.threads[self.graph.marks[mark as usize].thread as usize];
+        if mark == thread.first_mark {
+            self.before[thread.end_mark as usize - 1]
+        } else {
+            self.marks[mark as usize - 1]
+        }
+    }
+
+    /// Passes a mark. Returns whether other threads can see what happened.
+    fn pass(&mut self, mark: u32, gaps: &[Nanos], durations: &[Nanos]) -> bool {
+        let (mut time, mut cause) = self.candidate(mark, gaps).unwrap_or((Nanos::ZERO, MarkCause::Host));
+        let mut visible = false;
+        match self.graph.marks[mark as usize].kind {
+            MarkKind::CallBegin(call) => {
+                visible = self.begin_call(call, time, durations);
+            }
+            MarkKind::CallEnd(call) => {
+                let (back, why) = self.returns[call as usize];
+                if back > time {
+                    (time, cause) = (back, why);
+                }
+                self.returns[call as usize] = (NEVER, MarkCause::Host);
+                let row = &self.graph.calls[call as usize];
+                if row.blocking == Blocking::Never && row.first_activity < row.end_activity {
+                    let full = self.queue_full_until(row.first_activity);
+                    if full > time {
+                        let activity = self.graph.activities[row.first_activity as usize].stream;
+                        (time, cause) = (full, self.last_on(activity));
+                    }
+                    for activity in row.first_activity..row.end_activity {
+                        self.launch(activity, time + self.delays.launch, durations);
+                    }
+                    visible = true;
+                }
+            }
+            MarkKind::OpBegin(_) | MarkKind::OpEnd(_) => {}
+        }
+        self.marks[mark as usize] = time;
+        self.mark_causes[mark as usize] = cause;
+        visible
+    }
+
+    /// A call that waits: notes when it may return. A chunked copy starts on the device.
+    fn begin_call(&mut self, call: u32, time: Nanos, durations: &[Nanos]) -> bool {
+        let row = self.graph.calls[call as usize];
+        let back = match row.blocking {
+            Blocking::Never => return false,
+            Blocking::Chunked { lead, tail } => {
+                let lead = lead.unwrap_or(self.delays.copy_lead);
+                let first = row.first_activity;
+                for activity in first..row.end_activity {
+                    self.launch(activity, time + lead, durations);
+                }
+                // Until the device takes the copy up, and then to its end but for the tail.
+                let done = self.ends[first as usize] - tail;
+                (done, MarkCause::Device(first))
+            }
+            Blocking::Streams(set) => {
+                let idle = match set {
+                    StreamSet::All => (0..self.streams.len()).max_by_key(|&s| self.streams[s].free),
+                    StreamSet::One(stream) => Some(stream as usize),
+                };
+                let own = time + self.delays.sync_own;
+                match idle.map(|s| (self.streams[s].free + self.delays.sync_return, s)) {
+                    Some((done, stream)) if done > own => (done, self.last_on(stream as u32)),
+                    _ => (own, MarkCause::Host),
+                }
+            }
+            Blocking::Activity(activity) => {
+                let own = time + self.delays.sync_own;
+                let done = self.ends[activity as usize] + self.delays.sync_return;
+                if done > own { (done, MarkCause::Device(activity)) } else { (own, MarkCause::Host) }
+            }
+        };
+        self.returns[call as usize] = back;
+        true
+    }
+
+    fn last_on(&self, stream: u32) -> MarkCause {
+        match self.streams[stream as usize].last {
+            Some((activity, true)) => MarkCause::Device(activity),
+            Some((activity, false)) => MarkCause::DeviceBefore(activity),
+            None => MarkCause::Host,
+        }
+    }
+
+    /// When a stream has room for one more launch.
+    fn queue_full_until(&self, activity: u32) -> Nanos {
+        let stream = &self.streams[self.graph.activities[activity as usize].stream as usize];
+        stream.ring[stream.head]
+    }
+
+    /// Puts an activity into its stream; it may begin at `ready` at the earliest.
+    fn launch(&mut self, activity: u32, ready: Nanos, durations: &[Nanos]) {
+        let at = activity as usize;
+        let row = &self.graph.activities[at];
+        let stream = &mut self.streams[row.stream as usize];
+        let (mut start, mut cause) = (ready, ActivityCause::Launch);
+        if let Some((last, this_step)) = stream.last {
+            let free = stream.free + self.delays.queue;
+            if free > start {
+                let why =
+                    if this_step { ActivityCause::Stream(last) } else { ActivityCause::StreamBefore(last) };
+                (start, cause) = (free, why);
+            }
+        }
+        for &from in &self.wait_from[self.wait_first[at] as usize..self.wait_first[at + 1] as usize] {
+            let after = self.ends[from as usize] + self.delays.queue;
+            if after > start {
+                (start, cause) = (after, ActivityCause::Event(from));
+            }
+        }
+        let end = start + durations[at];
+        stream.free = stream.free.max(end);
+        stream.last = Some((activity, true));
+        stream.ring[stream.head] = end;
+        stream.head = (stream.head + 1) % stream.ring.len();
+        self.starts[at] = start;
+        self.ends[at] = end;
+        self.activity_causes[at] = cause;
+    }
+
+    /// Times of the last step: of its marks, of its activities' beginnings and of their ends.
+    pub fn times(&self) -> (&[Nanos], &[Nanos], &[Nanos]) {
+        (&self.marks, &self.starts, &self.ends)
+    }
+
+    /// When everything of the last step was done: the last mark passed, the last activity ended.
+    pub fn completion(&self) -> Nanos {
+        let host = self.marks.iter().copied().max().unwrap_or(Nanos::ZERO);
+        self.ends.iter().copied().max().map_or(host, |device| host.max(device))
+    }
+}

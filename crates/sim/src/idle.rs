@@ -1,0 +1,180 @@
+//! Why the device idles.
+
+use steptime_graph::{ApiKind, Blocking, MarkKind, Phase, StepGraph};
+use steptime_trace::Nanos;
+
+use crate::engine::{ActivityCause, MarkCause};
+use crate::timeline::Timeline;
+
+/// A cause of device idle time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IdleCause {
+    /// Before the first copy of the batch: the loop waits for, or prepares, its input.
+    Input,
+    /// The host is busy between launches.
+    Host,
+    /// One host thread hands over to another.
+    HandOff,
+    /// The host stages a copy.
+    Copy,
+    /// The host had waited for the device, and now launches late.
+    Synchronisation,
+    /// A stream waits for another's event.
+    Dependency,
+    /// The gap between two queued activities.
+    Queue,
+}
+
+impl IdleCause {
+    /// All causes, in the order of output.
+    pub const ALL: [IdleCause; 7] = [
+        IdleCause::Input,
+        IdleCause::Host,
+        IdleCause::HandOff,
+        IdleCause::Copy,
+        IdleCause::Synchronisation,
+        IdleCause::Dependency,
+        IdleCause::Queue,
+    ];
+
+    /// Its key in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            IdleCause::Input => "input",
+            IdleCause::Host => "host",
+            IdleCause::HandOff => "hand_off",
+            IdleCause::Copy => "copy",
+            IdleCause::Synchronisation => "synchronisation",
+            IdleCause::Dependency => "dependency",
+            IdleCause::Queue => "queue",
+        }
+    }
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            IdleCause::Input => "waiting for input",
+            IdleCause::Host => "host-bound launches",
+            IdleCause::HandOff => "thread hand-offs",
+            IdleCause::Copy => "staging copies",
+            IdleCause::Synchronisation => "synchronisation",
+            IdleCause::Dependency => "stream dependencies",
+            IdleCause::Queue => "between queued kernels",
+        }
+    }
+}
+
+/// Idle time by cause; the parts add up to [`Timeline::idle`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Idle {
+    parts: [Nanos; IdleCause::ALL.len()],
+}
+
+impl Idle {
+    /// Splits the device idle time of a steady step.
+    pub fn of(graph: &StepGraph, timeline: &Timeline) -> Idle {
+        let mut idle = Idle::default();
+        let order = timeline.by_start();
+        let (Some(&first), Some(end)) = (order.first(), timeline.ends.iter().copied().max()) else {
+            idle.parts[IdleCause::Host as usize] = timeline.period;
+            return idle;
+        };
+        // The last activity of the step before ended one period earlier.
+        let mut reached = end - timeline.period;
+        for &activity in &order {
+            let start = timeline.starts[activity as usize];
+            if start > reached {
+                idle.split(graph, timeline, activity, reached, activity == first);
+            }
+            reached = reached.max(timeline.ends[activity as usize]);
+        }
+        idle
+    }
+
+    /// Time idle for a cause.
+    pub fn get(&self, cause: IdleCause) -> Nanos {
+        self.parts[cause as usize]
+    }
+
+    /// All causes with their time.
+    pub fn iter(&self) -> impl Iterator<Item = (IdleCause, Nanos)> {
+        IdleCause::ALL.into_iter().map(|cause| (cause, self.get(cause)))
+    }
+
+    fn add(&mut self, cause: IdleCause, time: Nanos) {
+        self.parts[cause as usize] += time.max(Nanos::ZERO);
+    }
+
+    /// Splits one gap, from `since` to the beginning of `activity`.
+    fn split(&mut self, graph: &StepGraph, timeline: &Timeline, activity: u32, since: Nanos, first: bool) {
+        let start = timeline.starts[activity as usize];
+        let call = &graph.calls[graph.activities[activity as usize].call as usize];
+        let is_input = call.op.is_some_and(|op| graph.ops[op as usize].phase == Phase::Input);
+        match timeline.activity_causes[activity as usize] {
+            ActivityCause::Stream(_) | ActivityCause::StreamBefore(_) => {
+                self.add(IdleCause::Queue, start - since);
+                return;
+            }
+            ActivityCause::Event(_) => {
+                self.add(IdleCause::Dependency, start - since);
+                return;
+            }
+            ActivityCause::Launch if first && is_input => {
+                self.add(IdleCause::Input, start - since);
+                return;
+            }
+            ActivityCause::Launch => {}
+        }
+        let chunked = matches!(call.blocking, Blocking::Chunked { .. });
+        let mut mark = if chunked { call.begin } else { call.end };
+        let mut shift = Nanos::ZERO;
+        let mut now = timeline.marks[mark as usize];
+        let mut parts = [Nanos::ZERO; IdleCause::ALL.len()];
+        let launch = if chunked { IdleCause::Copy } else { IdleCause::Host };
+        parts[launch as usize] += start - now.max(since);
+        let mut waited = Nanos::ZERO;
+        // Back along the host until the device was busy; at most once around the step.
+        for _ in 0..graph.marks.len() {
+            if now <= since {
+                break;
+            }
+            let row = &graph.marks[mark as usize];
+            let cause = timeline.mark_causes[mark as usize];
+            let busy = cause == MarkCause::Busy && mark > graph.threads[row.thread as usize].first_mark;
+            let before = if busy { mark - 1 } else { row.after };
+            if row.wraps && !busy {
+                shift += timeline.period;
+            }
+            let then = timeline.marks[before as usize] - shift;
+            let what = segment_cause(graph, mark, before, cause);
+            if what == IdleCause::Synchronisation {
+                waited += now - then;
+            }
+            parts[what as usize] += now - then.max(since);
+            (mark, now) = (before, then);
+        }
+        // Had it not waited, the host would have been that much earlier.
+        let sync = IdleCause::Synchronisation as usize;
+        let host = IdleCause::Host as usize;
+        let owed = (waited - parts[sync]).max(Nanos::ZERO).min(parts[host]);
+        parts[sync] += owed;
+        parts[host] = parts[host] - owed;
+        for (sum, part) in self.parts.iter_mut().zip(parts) {
+            *sum += part;
+        }
+    }
+}
+
+/// What the host does between two marks.
+fn segment_cause(graph: &StepGraph, mark: u32, before: u32, cause: MarkCause) -> IdleCause {
+    let waits = matches!(cause, MarkCause::Device(_) | MarkCause::DeviceBefore(_));
+    match graph.marks[mark as usize].kind {
+        MarkKind::CallEnd(call) => match graph.calls[call as usize].kind {
+            ApiKind::Copy | ApiKind::BlockingCopy => IdleCause::Copy,
+            _ if waits => IdleCause::Synchronisation,
+            _ => IdleCause::Host,
+        },
+        _ if graph.marks[mark as usize].thread != graph.marks[before as usize].thread => IdleCause::HandOff,
+        _ => IdleCause::Host,
+    }
+}

@@ -1,0 +1,21 @@
+//! Replays a priced training step in simulated time, and says where the time goes.
+//!
+//! ```text
+//! PricedGraph ──Engine, step after step──> Timeline ──> Idle, critical::path, Slack, breakdown
+//! ```
+//!
+//! The engine knows host threads, streams, a launch queue, events, synchronisation and blocking copies. It is
+//! deterministic: the same graph and costs give the same timeline, bit by bit. [`baseline`] holds the published
+//! method and the sum of kernels, to compare with.
+#![forbid(unsafe_code)]
+
+pub mod baseline;
+pub mod breakdown;
+pub mod critical;
+mod engine;
+mod idle;
+mod timeline;
+
+pub use engine::{ActivityCause, Engine, MarkCause};
+pub use idle::{Idle, IdleCause};
+pub use timeline::{Replay, Timeline, replay_recorded};

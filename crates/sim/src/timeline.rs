@@ -1,0 +1,139 @@
+//! Runs a priced graph to its steady state and keeps the last step.
+
+use steptime_cost::PricedGraph;
+use steptime_graph::{StepGraph, median, union};
+use steptime_trace::Nanos;
+
+use crate::engine::{ActivityCause, Engine, MarkCause};
+
+/// Fewest and most steps run before the period is believed.
+const FEWEST: usize = 4;
+const MOST: usize = 16;
+/// The period has settled when it changes by less than this part.
+const SETTLED: i64 = 2000;
+
+/// A step in its steady state: when everything happens, and why then.
+#[derive(Debug, Clone)]
+pub struct Timeline {
+    /// From one step to the next.
+    pub period: Nanos,
+    /// When each mark is passed; the first of the main thread at zero.
+    pub marks: Vec<Nanos>,
+    /// What decided it.
+    pub mark_causes: Vec<MarkCause>,
+    /// When each device activity begins.
+    pub starts: Vec<Nanos>,
+    /// When it ends.
+    pub ends: Vec<Nanos>,
+    /// What decided its beginning.
+    pub activity_causes: Vec<ActivityCause>,
+    /// Steps it took to settle.
+    pub steps: usize,
+}
+
+impl Timeline {
+    /// Simulates steps one after the other until their period settles.
+    pub fn simulate(priced: &PricedGraph<'_>) -> Timeline {
+        let mut engine = Engine::new(priced.graph, &priced.host.coupling);
+        let (mut completed, mut period) = (Nanos::ZERO, Nanos::ZERO);
+        let mut steps = 0;
+        while steps < MOST {
+            engine.step(&priced.host.gaps, &priced.durations);
+            steps += 1;
+            let now = engine.completion();
+            let latest = now - completed;
+            let settled = (latest - period).0.abs() * SETTLED <= latest.0;
+            (completed, period) = (now, latest);
+            if settled && steps >= FEWEST {
+                break;
+            }
+        }
+        Timeline::of_engine(engine, period, steps)
+    }
+
+    fn of_engine(engine: Engine<'_>, period: Nanos, steps: usize) -> Timeline {
+        let zero = engine.marks.first().copied().unwrap_or(Nanos::ZERO);
+        let shift = |times: Vec<Nanos>| times.into_iter().map(|t| t - zero).collect();
+        Timeline {
+            period,
+            marks: shift(engine.marks),
+            mark_causes: engine.mark_causes,
+            starts: shift(engine.starts),
+            ends: shift(engine.ends),
+            activity_causes: engine.activity_causes,
+            steps,
+        }
+    }
+
+    /// Device activities, by their beginning.
+    pub fn by_start(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.starts.len() as u32).collect();
+        order.sort_by_key(|&a| (self.starts[a as usize], self.ends[a as usize], a));
+        order
+    }
+
+    /// Device active time of the step: the union of its activities' intervals.
+    pub fn active(&self) -> Nanos {
+        let spans: Vec<(Nanos, Nanos)> =
+            self.by_start().into_iter().map(|a| (self.starts[a as usize], self.ends[a as usize])).collect();
+        union(&spans)
+    }
+
+    /// Device idle time of the step.
+    pub fn idle(&self) -> Nanos {
+        (self.period - self.active()).max(Nanos::ZERO)
+    }
+}
+
+/// Replays the recorded steps as they were, each with its own gaps and durations, and the profiler's cost left
+/// in: the median period. What it lacks of the measured period is the simulator's own error.
+///
+/// `None` where fewer than two steps were recorded.
+pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<Replay> {
+    let samples = &graph.samples;
+    let mut engine = Engine::new(graph, &typical.host.coupling);
+    let mut gaps = typical.host.gaps.clone();
+    let mut durations = typical.durations.clone();
+    let mut begins = Vec::new();
+    let (mut periods, mut measured) = (Vec::new(), Vec::new());
+    let mut active = Vec::new();
+    for step in 0..samples.steps() {
+        for (at, mark) in graph.marks.iter().enumerate() {
+            gaps[at] = if steptime_cost::host::own::waits_for_device(graph, at as u32) {
+                Nanos::ZERO
+            } else {
+                samples.gap(step, at as u32, mark).unwrap_or(typical.host.gaps[at])
+            };
+        }
+        for (a, duration) in durations.iter_mut().enumerate() {
+            *duration = samples.activity_duration(step, a as u32).unwrap_or(typical.durations[a]);
+        }
+        engine.step(&gaps, &durations);
+        begins.push(engine.marks.first().copied()?);
+        active.push(samples.active(step));
+    }
+    // A step lasts from its first mark to the first of the next; the first finds nothing before it.
+    let first_mark = |step| samples.mark(step, 0);
+    for step in 1..begins.len().saturating_sub(1) {
+        if let (Some(from), Some(to)) = (first_mark(step), first_mark(step + 1)) {
+            periods.push(begins[step + 1] - begins[step]);
+            measured.push(to - from);
+        }
+    }
+    Some(Replay {
+        simulated: median(&mut periods)?,
+        measured: median(&mut measured)?,
+        active: median(&mut active)?,
+    })
+}
+
+/// The recorded steps, replayed with the profiler's cost left in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replay {
+    /// Median period in simulated time.
+    pub simulated: Nanos,
+    /// Median period as recorded.
+    pub measured: Nanos,
+    /// Median device active time as recorded.
+    pub active: Nanos,
+}

@@ -1,0 +1,44 @@
+//! `steptime host fit` and `steptime host show`.
+
+use std::path::{Path, PathBuf};
+
+use steptime::cost::HostProfile;
+use steptime::{Subject, fit_host_profile};
+
+use super::{Failure, load, source};
+use crate::cli::Host;
+use crate::report::host;
+use crate::{output, progress};
+
+/// Runs either.
+pub fn run(args: &Host) -> Result<(), Failure> {
+    match args {
+        Host::Fit { recordings, output } => fit(recordings, output),
+        Host::Show { file } => show(file.as_deref()),
+    }
+}
+
+fn fit(recordings: &[PathBuf], path: &Path) -> Result<(), Failure> {
+    let loaded = load::subjects(recordings)?;
+    for (name, words) in loaded.iter().filter_map(|l| Some((&l.subject.name, l.repairs.as_ref()?))) {
+        output::warn(&format!("{name}: {words}"));
+    }
+    let subjects: Vec<&Subject> = loaded.iter().map(|l| &l.subject).collect();
+    let fitted = progress::spin("fitting", || fit_host_profile(&subjects, &source::profiler()))?;
+    let text = fitted.profile.to_text();
+    output::write_file(path, |out| out.write_all(text.as_bytes()))?;
+    for warning in &fitted.warnings {
+        output::warn(warning);
+    }
+    output::print(&host::fitted(&fitted.profile, path))?;
+    Ok(())
+}
+
+fn show(file: Option<&Path>) -> Result<(), Failure> {
+    let text = match file {
+        Some(path) => host::shown(&HostProfile::read(path)?, &path.display().to_string()),
+        None => host::shown(source::shipped()?, "the profile that ships with steptime"),
+    };
+    output::print(&text)?;
+    Ok(())
+}

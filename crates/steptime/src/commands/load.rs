@@ -1,0 +1,109 @@
+//! Opens inputs, with progress.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use steptime::trace::{self, Input, Options, Recording, Trace, Want};
+use steptime::{Choice, Subject};
+
+use super::Failure;
+use crate::progress::Progress;
+
+/// A subject, and what the reader had to repair to get it.
+pub struct Loaded {
+    /// The subject.
+    pub subject: Subject,
+    /// Repairs made while reading, in words.
+    pub repairs: Option<String>,
+}
+
+/// Opens everything an input holds.
+pub fn everything(path: &Path) -> Result<Input, Failure> {
+    open(path, Want::ALL)
+}
+
+fn open(path: &Path, want: Want) -> Result<Input, Failure> {
+    let progress = Progress::bytes();
+    let report = |done, total| progress.report(done, total);
+    Ok(trace::open_with(path, &Options { progress: Some(&report), want, ..Options::default() })?)
+}
+
+/// Opens what timing needs, and builds the graph of the chosen rank.
+pub fn subject(path: &Path, choice: &Choice) -> Result<Loaded, Failure> {
+    let mut input = open(path, Want::TIMING)?;
+    // Only an execution trace, or only the Kineto trace with shapes: say so, or make do with it.
+    if input.recordings.iter().all(|recording| recording.timing.is_none()) {
+        input = open(path, Want::ALL)?;
+    }
+    of_recordings(path, input.recordings, choice)
+}
+
+fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Loaded, Failure> {
+    let repairs: Vec<(PathBuf, Option<String>)> =
+        recordings.iter().map(|r| (r.path.clone(), timing(r).and_then(repairs))).collect();
+    let subject = Subject::of_recordings(path, recordings, choice)?;
+    let repairs = repairs.into_iter().find(|(path, _)| *path == subject.path).and_then(|(_, words)| words);
+    Ok(Loaded { subject, repairs })
+}
+
+/// The trace that times are taken from.
+pub fn timing(recording: &Recording) -> Option<&Trace> {
+    recording.timing.as_ref().or(recording.shaped.as_ref())
+}
+
+/// How many repairs reading took, and the first kind of them.
+fn repairs(trace: &Trace) -> Option<String> {
+    let notes = &trace.notes;
+    let count = notes.repairs();
+    let (first, _) = notes.iter().next().filter(|_| count > 0)?;
+    Some(format!("{count} repairs while reading: {first}"))
+}
+
+/// The recordings that paths stand for: a folder of recordings stands for all in it, by name.
+pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = Vec::new();
+    for path in paths {
+        let inner = if is_recording(path) { Vec::new() } else { within(path)? };
+        if inner.is_empty() {
+            all.push(path.clone());
+        }
+        all.extend(inner);
+    }
+    Ok(all)
+}
+
+fn is_recording(path: &Path) -> bool {
+    path.join("meta.json").is_file()
+}
+
+fn within(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let failed = |source| format!("cannot read {}: {source}", folder.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if is_recording(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Opens several recordings side by side, in the order given.
+pub fn subjects(paths: &[PathBuf]) -> Result<Vec<Loaded>, Failure> {
+    let paths = expand(paths)?;
+    let progress = Progress::recordings();
+    let done = AtomicU64::new(0);
+    let load = |path: &PathBuf| {
+        let options = Options { want: Want::TIMING, threads: 1, ..Options::default() };
+        let input = trace::open_with(path, &options)?;
+        let loaded = of_recordings(path, input.recordings, &Choice::default());
+        progress.report(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64);
+        loaded
+    };
+    paths.par_iter().map(load).collect::<Vec<_>>().into_iter().collect()
+}

@@ -1,0 +1,25 @@
+//! One file a command: reads the input, asks the library, hands the answer to a report.
+
+mod host;
+mod inspect;
+mod load;
+mod predict;
+mod source;
+mod validate;
+
+use std::error::Error as StdError;
+
+use crate::cli::{Cli, Command};
+
+/// Whatever made a command fail; printed as it is.
+pub type Failure = Box<dyn StdError + Send + Sync>;
+
+/// Runs what was typed.
+pub fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Host(args) => host::run(&args),
+        Command::Predict(args) => predict::run(&args),
+        Command::Validate(args) => validate::run(&args),
+    }
+}

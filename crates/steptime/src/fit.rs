@@ -1,0 +1,60 @@
+//! Fits a host profile, and says which recordings are out of line.
+
+use steptime_cost::{HostProfile, ProfilerCost, Training, fit_host};
+
+use crate::error::Error;
+use crate::predict::{Host, Method, predict};
+use crate::subject::Subject;
+
+/// Beyond this (relative) a recording's profiled steps do not fit its un-profiled ones.
+const OUT_OF_LINE: f64 = 0.12;
+
+/// A fitted profile, with what to tell the user.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    /// The profile.
+    pub profile: HostProfile,
+    /// Recordings out of line, and by how much.
+    pub warnings: Vec<String>,
+}
+
+/// Fits a host profile on recordings.
+///
+/// A recording whose profiled steps, the profiler's cost taken off, are out of line with its un-profiled ones
+/// was made while the host was slow or fast: it is named, and not fitted on.
+///
+/// # Errors
+/// Where no recording is left to fit on.
+pub fn fit_host_profile(subjects: &[&Subject], profiler: &ProfilerCost) -> Result<Fitted, Error> {
+    let ratios: Vec<Option<f64>> = subjects.iter().map(|s| profiled_ratio(s)).collect();
+    let mut known: Vec<f64> = ratios.iter().flatten().copied().collect();
+    known.sort_by(f64::total_cmp);
+    let typical = known.get(known.len() / 2).copied();
+    let mut warnings = Vec::new();
+    let training: Vec<Training<'_>> = subjects
+        .iter()
+        .zip(&ratios)
+        .map(|(subject, ratio)| {
+            let away = ratio.zip(typical).map_or(0.0, |(r, t)| r / t - 1.0);
+            let excluded = away.abs() > OUT_OF_LINE && known.len() >= 3;
+            if excluded {
+                let pace = if away > 0.0 { "slow" } else { "fast" };
+                warnings.push(format!(
+                    "{}: its profiled steps are {:+.0} % out of line with its un-profiled ones: the host was {pace} \
+                     while it was recorded; it is listed in the profile but not fitted on",
+                    subject.name,
+                    100.0 * away
+                ));
+            }
+            Training { name: subject.name.clone(), graph: &subject.graph, excluded }
+        })
+        .collect();
+    Ok(Fitted { profile: fit_host(&training, profiler)?, warnings })
+}
+
+/// The replayed step, the profiler's cost taken off, relative to the measured un-profiled one.
+fn profiled_ratio(subject: &Subject) -> Option<f64> {
+    let truth = subject.truth_ms("fitted on").ok()?;
+    let own = predict(subject, &Host::Own, Method::Simulate);
+    Some(own.step.as_millis() / truth)
+}

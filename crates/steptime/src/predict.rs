@@ -1,0 +1,174 @@
+//! How long a step takes.
+
+use std::sync::LazyLock;
+
+use steptime_cost::overheads::Overheads;
+use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, ProfilerCost};
+use steptime_graph::{Phase, StepGraph};
+use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
+use steptime_sim::critical::{self, Slack, Stretch};
+use steptime_sim::{Idle, Timeline, baseline};
+use steptime_trace::Nanos;
+
+use crate::subject::Subject;
+
+/// Where the host's times come from.
+#[derive(Debug, Clone)]
+pub enum Host<'p> {
+    /// The recording itself, the profiler's cost taken off.
+    Own,
+    /// The recording itself, the profiler's cost left in: what the profiled step took.
+    Profiled,
+    /// A host profile.
+    Profile(&'p HostProfile),
+}
+
+/// How the step time is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Replays threads, streams and waits in simulated time.
+    Simulate,
+    /// The published Algorithm 1, with overheads extracted the published way.
+    Paper,
+    /// The sum of all kernels, copies and memsets.
+    KernelSum,
+}
+
+/// The level of [`Prediction::interval`].
+pub const INTERVAL_LEVEL: f64 = 0.9;
+
+/// What is known of a step's time before anything is simulated: un-profiled windows of one recording lie this
+/// far apart (relative, half-width of 90 %).
+const DRIFT: f64 = 0.035;
+/// Half-width of the 90 % interval of measured kernel times, taken all together.
+const KERNEL_SPREAD: f64 = 0.01;
+
+/// A predicted step.
+#[derive(Debug, Clone)]
+pub struct Prediction {
+    /// From one step to the next.
+    pub step: Nanos,
+    /// Holds the step time with probability [`INTERVAL_LEVEL`].
+    pub interval: [Nanos; 2],
+    /// What the simulation knows beyond the time; `None` for the baselines.
+    pub simulated: Option<Simulated>,
+}
+
+/// A simulated step, explained.
+#[derive(Debug, Clone)]
+pub struct Simulated {
+    /// When everything happens.
+    pub timeline: Timeline,
+    /// Why the device idles.
+    pub idle: Idle,
+    /// The chain that makes the step as long as it is.
+    pub path: Vec<Stretch>,
+    /// How much later each thing could be.
+    pub slack: Slack,
+    /// Top-level ops, the most expensive first.
+    pub ops: Vec<OpCost>,
+    /// Kernels, the most expensive first.
+    pub kernels: Vec<KernelCost>,
+    /// Time by phase.
+    pub phases: Vec<(Phase, PhaseCost)>,
+    /// Time by annotation.
+    pub annotations: Vec<(String, PhaseCost)>,
+    /// Where the host's times came from.
+    pub found: steptime_cost::Found,
+    /// The recording's own host gaps, relative to the profile's; `None` where they are its own.
+    pub slowness: Option<f64>,
+}
+
+static DEFAULT_HOST: LazyLock<Result<HostProfile, String>> =
+    LazyLock::new(|| HostProfile::parse(include_str!("../../../profiles/host-default.toml")));
+
+/// The host profile that ships with steptime.
+///
+/// # Errors
+/// Never in a released build: the profile is checked by a test.
+pub fn default_host() -> Result<&'static HostProfile, String> {
+    DEFAULT_HOST.as_ref().map_err(Clone::clone)
+}
+
+/// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.
+fn own_constants() -> (ProfilerCost, Coupling) {
+    default_host().map_or_else(|_| Default::default(), |p| (p.profiler, p.coupling))
+}
+
+/// Prices the host side of a graph.
+pub fn host_costs(graph: &StepGraph, host: &Host<'_>) -> HostCosts {
+    let (profiler, coupling) = own_constants();
+    match host {
+        Host::Own => HostCosts::own(graph, &profiler, &coupling),
+        Host::Profiled => HostCosts::own(graph, &ProfilerCost::NONE, &coupling),
+        Host::Profile(profile) => HostCosts::from_profile(graph, profile),
+    }
+}
+
+/// Predicts the step of a subject with kernel times from its recording.
+pub fn predict(subject: &Subject, host: &Host<'_>, method: Method) -> Prediction {
+    let graph = &subject.graph;
+    let priced = PricedGraph::measured(graph, host_costs(graph, host));
+    match method {
+        Method::Simulate => simulate(&priced, host),
+        Method::Paper => {
+            let step = baseline::paper(graph, &priced.durations, &Overheads::published(graph));
+            Prediction { step, interval: around(step, 0.2), simulated: None }
+        }
+        Method::KernelSum => {
+            let step = baseline::kernel_sum(&priced.durations);
+            Prediction { step, interval: around(step, 0.5), simulated: None }
+        }
+    }
+}
+
+fn simulate(priced: &PricedGraph<'_>, host: &Host<'_>) -> Prediction {
+    let graph = priced.graph;
+    let timeline = Timeline::simulate(priced);
+    let step = timeline.period;
+    let slowness = match host {
+        Host::Profile(profile) => priced.host.slowness_of(graph, &profile.profiler),
+        Host::Own | Host::Profiled => None,
+    };
+    let path = critical::path(graph, &timeline);
+    Prediction {
+        step,
+        interval: interval(priced, step),
+        simulated: Some(Simulated {
+            idle: Idle::of(graph, &timeline),
+            slack: Slack::of(graph, &timeline),
+            ops: breakdown::by_op(graph, &timeline, &path),
+            kernels: breakdown::by_kernel(graph, &priced.durations),
+            phases: breakdown::by_phase(graph, &timeline),
+            annotations: breakdown::by_annotation(graph, &timeline),
+            found: priced.host.found,
+            slowness,
+            path,
+            timeline,
+        }),
+    }
+}
+
+/// The step with the host and the kernels at either end of their own intervals, widened by the host's drift.
+fn interval(priced: &PricedGraph<'_>, step: Nanos) -> [Nanos; 2] {
+    let scaled = |host: f64, device: f64| {
+        let mut other = priced.clone();
+        other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
+        other.durations.iter_mut().for_each(|time| *time = scale(*time, device));
+        Timeline::simulate(&other).period
+    };
+    let spread = priced.host.spread;
+    let low = scaled((-spread).exp(), 1.0 - KERNEL_SPREAD);
+    let high = scaled(spread.exp(), 1.0 + KERNEL_SPREAD);
+    let drift = DRIFT * step.0 as f64;
+    let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
+    [step - widen(step - low), step + widen(high - step)]
+}
+
+fn scale(time: Nanos, factor: f64) -> Nanos {
+    Nanos((time.0 as f64 * factor).round() as i64)
+}
+
+fn around(step: Nanos, share: f64) -> [Nanos; 2] {
+    [scale(step, 1.0 - share), scale(step, 1.0 + share)]
+}

@@ -1,0 +1,127 @@
+//! One rank of an input, with its execution graph.
+
+use std::path::{Path, PathBuf};
+
+use steptime_graph::{Options, StepGraph};
+use steptime_trace::{Meta, Recording, Trace};
+
+use crate::error::Error;
+
+/// Which part of an input to take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Only this step, by its number.
+    pub step: Option<u32>,
+    /// This rank; the lowest where several are there and none is named.
+    pub rank: Option<u32>,
+}
+
+/// A recording, or one rank of several, ready to be predicted.
+#[derive(Debug)]
+pub struct Subject {
+    /// Where it came from.
+    pub path: PathBuf,
+    /// Its name: the folder's or the file's.
+    pub name: String,
+    /// Its rank, where known.
+    pub rank: Option<u32>,
+    /// Number of ranks of the input.
+    pub ranks: usize,
+    /// Model, batch, measured times: what the recorder wrote. Predictions read none of its times.
+    pub meta: Option<Meta>,
+    /// The execution graph.
+    pub graph: StepGraph,
+    /// What the reader repaired or skipped, in words.
+    pub notes: Vec<String>,
+}
+
+impl Subject {
+    /// Opens an input and builds the graph of the chosen rank.
+    ///
+    /// # Errors
+    /// Where the input cannot be read, has no timing, or lacks the rank or step asked for.
+    pub fn open(path: &Path, choice: &Choice) -> Result<Subject, Error> {
+        let input = steptime_trace::open_with(
+            path,
+            &steptime_trace::Options { want: steptime_trace::Want::TIMING, ..Default::default() },
+        )?;
+        Subject::of_recordings(path, input.recordings, choice)
+    }
+
+    /// Takes the chosen rank of recordings already read.
+    ///
+    /// # Errors
+    /// As [`Subject::open`].
+    pub fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Subject, Error> {
+        let ranks = recordings.len();
+        let known: Vec<Option<u32>> = recordings.iter().map(|r| r.rank).collect();
+        let recording = pick(recordings, choice.rank).ok_or_else(|| Error::NoSuchRank {
+            path: path.into(),
+            wanted: choice.rank.unwrap_or(0),
+            known: listed(&known),
+        })?;
+        let trace = timing(&recording).ok_or_else(|| Error::NoTiming { path: recording.path.clone() })?;
+        let graph = StepGraph::build(trace, &Options { step: choice.step })
+            .map_err(|source| Error::Graph { path: recording.path.clone(), source })?;
+        let notes = trace.notes.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+        Ok(Subject {
+            path: recording.path,
+            name: recording.name,
+            rank: recording.rank,
+            ranks,
+            meta: recording.meta,
+            graph,
+            notes,
+        })
+    }
+
+    /// The measured, un-profiled step time in milliseconds.
+    ///
+    /// # Errors
+    /// Where the recording has none.
+    pub fn truth_ms(&self, purpose: &'static str) -> Result<f64, Error> {
+        self.meta
+            .as_ref()
+            .and_then(|meta| meta.step_ms)
+            .filter(|ms| ms.is_finite() && *ms > 0.0)
+            .ok_or_else(|| Error::NoTruth { path: self.path.clone(), purpose })
+    }
+
+    /// Samples in a batch, where known.
+    pub fn batch(&self) -> Option<u64> {
+        self.meta.as_ref().and_then(|meta| meta.batch)
+    }
+}
+
+/// The trace to take times from: the one without shapes, else the one with.
+pub fn timing(recording: &Recording) -> Option<&Trace> {
+    recording.timing.as_ref().or(recording.shaped.as_ref())
+}
+
+fn pick(recordings: Vec<Recording>, rank: Option<u32>) -> Option<Recording> {
+    match rank {
+        None => recordings.into_iter().next(),
+        Some(wanted) => {
+            let alone = recordings.len() == 1;
+            recordings
+                .into_iter()
+                .find(|r| r.rank == Some(wanted) || (alone && r.rank.is_none() && wanted == 0))
+        }
+    }
+}
+
+fn listed(ranks: &[Option<u32>]) -> String {
+    let known: Vec<String> = ranks.iter().flatten().map(u32::to_string).collect();
+    if known.is_empty() { "no ranks, only one trace".into() } else { format!("ranks {}", known.join(", ")) }
+}
+
+/// The model a recording is of, whatever its batch size: recordings of one family share their host code.
+///
+/// The recorder's model name or, without it, the recording's name; a trailing number (the batch) and `_fused`
+/// do not count.
+pub fn model_family(subject: &Subject) -> String {
+    let name = subject.meta.as_ref().and_then(|m| m.model.as_deref()).unwrap_or(&subject.name);
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let stem = if stem.len() < name.len() && stem.ends_with(['_', '-']) { stem } else { name };
+    stem.trim_end_matches(['_', '-']).trim_end_matches("_fused").to_owned()
+}

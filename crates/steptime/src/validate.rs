@@ -1,0 +1,215 @@
+//! Predictions against what was measured.
+
+use std::collections::BTreeMap;
+
+use steptime_cost::{HostProfile, PricedGraph};
+use steptime_sim::{Replay, Timeline, replay_recorded};
+
+use crate::error::Error;
+use crate::fit::fit_host_profile;
+use crate::predict::{Host, Method, default_host, host_costs, predict};
+use crate::subject::{Subject, model_family};
+
+/// Where the host's times come from in a validation.
+#[derive(Debug, Clone)]
+pub enum HostMode {
+    /// Each recording's own.
+    Own,
+    /// One profile for all.
+    Profile(Box<HostProfile>),
+    /// For each recording a profile fitted on the recordings of all other models.
+    LeaveOneOut,
+}
+
+/// One recording, measured and predicted. Times in milliseconds.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The recording's name.
+    pub name: String,
+    /// The un-profiled step.
+    pub measured_ms: f64,
+    /// The predicted step.
+    pub predicted_ms: f64,
+    /// Its 90 % interval.
+    pub interval_ms: [f64; 2],
+    /// The published method's prediction.
+    pub paper_ms: f64,
+    /// The sum of kernels.
+    pub kernel_sum_ms: f64,
+    /// Device active time, measured.
+    pub active_measured_ms: f64,
+    /// Device active time, predicted.
+    pub active_predicted_ms: f64,
+    /// The profiled step, replayed with the profiler's cost left in, against itself.
+    pub replay: Option<Replay>,
+    /// Device active time of the replay at the typical profiled step.
+    pub replay_active_ms: f64,
+    /// The recording's own host gaps relative to the profile's.
+    pub slowness: Option<f64>,
+}
+
+impl Row {
+    /// Signed relative error of the prediction.
+    pub fn error(&self) -> f64 {
+        self.predicted_ms / self.measured_ms - 1.0
+    }
+
+    /// Whether the interval holds the measured step.
+    pub fn inside(&self) -> bool {
+        self.interval_ms[0] <= self.measured_ms && self.measured_ms <= self.interval_ms[1]
+    }
+}
+
+/// Error over a set of recordings, from absolute relative errors.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Score {
+    /// Geometric mean.
+    pub gmae: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Ninetieth percentile.
+    pub p90: f64,
+    /// The worst.
+    pub max: f64,
+}
+
+impl Score {
+    /// Scores signed relative errors. An error below a hundredth of a percent counts as that in the geometric
+    /// mean: one lucky hit does not make a method.
+    pub fn of(errors: impl IntoIterator<Item = f64>) -> Score {
+        let mut sizes: Vec<f64> = errors.into_iter().map(f64::abs).collect();
+        if sizes.is_empty() {
+            return Score::default();
+        }
+        sizes.sort_by(f64::total_cmp);
+        let count = sizes.len() as f64;
+        let rank = (sizes.len() - 1) as f64 * 0.9;
+        let (low, high) = (sizes[rank.floor() as usize], sizes[rank.ceil() as usize]);
+        Score {
+            gmae: (sizes.iter().map(|e| e.max(1e-4).ln()).sum::<f64>() / count).exp(),
+            mean: sizes.iter().sum::<f64>() / count,
+            p90: low + (high - low) * rank.fract(),
+            max: sizes[sizes.len() - 1],
+        }
+    }
+}
+
+/// All rows, and the scores of each method.
+#[derive(Debug, Clone)]
+pub struct Validation {
+    /// One row a recording.
+    pub rows: Vec<Row>,
+    /// The simulation.
+    pub simulate: Score,
+    /// The published method.
+    pub paper: Score,
+    /// The sum of kernels.
+    pub kernel_sum: Score,
+    /// Device active time.
+    pub active: Score,
+    /// The replay of the profiled step, the profiler's cost left in.
+    pub replay: Score,
+    /// Share of recordings whose interval holds the measured step.
+    pub inside: f64,
+    /// What the user should know of the recordings.
+    pub warnings: Vec<String>,
+}
+
+/// Validates predictions on recordings.
+///
+/// # Errors
+/// Where a recording has no measured step time, or leave-one-out has nothing to learn from.
+pub fn validate(subjects: &[Subject], mode: &HostMode) -> Result<Validation, Error> {
+    let mut warnings = Vec::new();
+    let fitted = match mode {
+        HostMode::LeaveOneOut => leave_one_out(subjects, &mut warnings)?,
+        _ => BTreeMap::new(),
+    };
+    let rows = subjects
+        .iter()
+        .map(|subject| {
+            let host = match mode {
+                HostMode::Own => Host::Own,
+                HostMode::Profile(profile) => Host::Profile(profile),
+                HostMode::LeaveOneOut => fitted.get(&model_family(subject)).map_or(Host::Own, Host::Profile),
+            };
+            row(subject, &host)
+        })
+        .collect::<Result<Vec<Row>, Error>>()?;
+    let against = |of: fn(&Row) -> f64| Score::of(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
+    let replayed = rows.iter().filter_map(|r| r.replay);
+    Ok(Validation {
+        simulate: against(|r| r.predicted_ms),
+        paper: against(|r| r.paper_ms),
+        kernel_sum: against(|r| r.kernel_sum_ms),
+        active: Score::of(rows.iter().map(|r| r.active_predicted_ms / r.active_measured_ms - 1.0)),
+        replay: Score::of(replayed.map(|r| r.simulated.as_millis() / r.measured.as_millis() - 1.0)),
+        inside: rows.iter().filter(|r| r.inside()).count() as f64 / rows.len().max(1) as f64,
+        rows,
+        warnings,
+    })
+}
+
+fn row(subject: &Subject, host: &Host<'_>) -> Result<Row, Error> {
+    let measured_ms = subject.truth_ms("validated")?;
+    let graph = &subject.graph;
+    let prediction = predict(subject, host, Method::Simulate);
+    let simulated = prediction.simulated.as_ref();
+    let profiled = PricedGraph::measured(graph, host_costs(graph, &Host::Profiled));
+    Ok(Row {
+        name: subject.name.clone(),
+        measured_ms,
+        predicted_ms: prediction.step.as_millis(),
+        interval_ms: prediction.interval.map(|side| side.as_millis()),
+        paper_ms: predict(subject, host, Method::Paper).step.as_millis(),
+        kernel_sum_ms: predict(subject, host, Method::KernelSum).step.as_millis(),
+        active_measured_ms: graph.samples.median_active().unwrap_or_default().as_millis(),
+        active_predicted_ms: simulated.map_or(0.0, |s| s.timeline.active().as_millis()),
+        replay: replay_recorded(graph, &profiled),
+        replay_active_ms: Timeline::simulate(&profiled).active().as_millis(),
+        slowness: simulated.and_then(|s| s.slowness),
+    })
+}
+
+/// For each model a profile fitted on the recordings of all the others.
+fn leave_one_out(
+    subjects: &[Subject],
+    warnings: &mut Vec<String>,
+) -> Result<BTreeMap<String, HostProfile>, Error> {
+    let families: Vec<String> = subjects.iter().map(model_family).collect();
+    let profiler = default_host().map(|p| p.profiler).unwrap_or_default();
+    let mut profiles = BTreeMap::new();
+    for family in &families {
+        if profiles.contains_key(family) {
+            continue;
+        }
+        let others: Vec<&Subject> =
+            subjects.iter().zip(&families).filter(|(_, f)| *f != family).map(|(s, _)| s).collect();
+        if others.is_empty() {
+            return Err(Error::OneModel { family: family.clone() });
+        }
+        let fitted = fit_host_profile(&others, &profiler)?;
+        for warning in fitted.warnings {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        profiles.insert(family.clone(), fitted.profile);
+    }
+    Ok(profiles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Score;
+
+    #[test]
+    fn scores_of_known_errors() {
+        let score = Score::of([0.01, -0.04, 0.02]);
+        assert!((score.mean - 0.07 / 3.0).abs() < 1e-12);
+        assert!((score.gmae - 0.02).abs() < 1e-12);
+        assert!((score.max - 0.04).abs() < 1e-12);
+        assert!((score.p90 - 0.036).abs() < 1e-12);
+        assert_eq!(Score::of([]), Score::default());
+    }
+}

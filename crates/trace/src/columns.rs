@@ -1,0 +1,78 @@
+//! Struct-of-arrays tables.
+
+/// Defines a table with one vector a column, and its row.
+macro_rules! columns {
+    (
+        $(#[$table_doc:meta])*
+        pub struct $Table:ident of $Row:ident {
+            $($(#[$doc:meta])* $column:ident: $Type:ty,)*
+        }
+    ) => {
+        $(#[$table_doc])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $Table {
+            $($(#[$doc])* pub $column: Vec<$Type>,)*
+        }
+
+        #[doc = concat!("One row of [`", stringify!($Table), "`].")]
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $Row {
+            $($(#[$doc])* pub $column: $Type,)*
+        }
+
+        impl $Table {
+            /// How many rows there are.
+            #[must_use]
+            pub fn len(&self) -> usize {
+                columns!(@first self $($column)*).len()
+            }
+
+            /// Whether there are none.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// One row, all columns together.
+            ///
+            /// # Panics
+            /// When `index` is not below [`len`](Self::len).
+            #[must_use]
+            pub fn row(&self, index: usize) -> $Row {
+                $Row { $($column: self.$column[index],)* }
+            }
+
+            /// All rows, in the order of the file.
+            pub fn rows(&self) -> impl ExactSizeIterator<Item = $Row> {
+                (0..self.len()).map(|index| self.row(index))
+            }
+
+            /// Appends a row.
+            pub fn push(&mut self, row: $Row) {
+                $(self.$column.push(row.$column);)*
+            }
+
+            /// Appends another table's rows, each changed by `map`.
+            #[allow(dead_code)]
+            pub(crate) fn absorb(&mut self, other: &Self, map: impl Fn($Row) -> $Row) {
+                $(self.$column.reserve_exact(other.len());)*
+                other.rows().for_each(|row| self.push(map(row)));
+            }
+
+            /// Rows in another order, given as old positions.
+            #[allow(dead_code)]
+            pub(crate) fn reorder(&mut self, order: &[u32]) {
+                $(self.$column = order.iter().map(|&old| self.$column[old as usize]).collect();)*
+            }
+
+            /// Gives back memory that no row uses.
+            #[allow(dead_code)]
+            pub(crate) fn shrink(&mut self) {
+                $(self.$column.shrink_to_fit();)*
+            }
+        }
+    };
+    (@first $self:ident $first:ident $($rest:ident)*) => { $self.$first };
+}
+
+pub(crate) use columns;

@@ -1,0 +1,112 @@
+//! What makes a file unreadable.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why nothing could be read. Lesser trouble is repaired and counted in [`crate::Notes`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file or folder could not be read at all.
+    #[error("cannot read {}: {source}; check the path and its permissions", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file was found, but its contents are damaged from the first byte on.
+    #[error("{} is damaged: {source}; copy it or record it again", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What the decompressor says.
+        source: io::Error,
+    },
+    /// There is nothing in the file.
+    #[error("{} is empty; record the trace again, or wait until the profiler has written it", .path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not JSON.
+    #[error(
+        "{} is not a JSON trace: byte {offset} begins `{found}`; pass the .json, .json.gz, .json.zst or .tar.gz that the profiler wrote",
+        .path.display()
+    )]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// Where in the decompressed file.
+        offset: u64,
+        /// The first bytes there.
+        found: String,
+    },
+    /// The JSON breaks off or goes wrong before any event or node.
+    #[error("{} cannot be read past byte {offset}: {problem}; record the trace again", .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where in the decompressed file.
+        offset: u64,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// Valid JSON that is no trace.
+    #[error(
+        "{} has neither `traceEvents` nor `nodes` (read to byte {offset}); pass a Kineto trace or an execution trace",
+        .path.display()
+    )]
+    NotATrace {
+        /// The file.
+        path: PathBuf,
+        /// Where the document ends in the decompressed file.
+        offset: u64,
+    },
+    /// A trace of one kind where the other was asked for.
+    #[error("{} is {found}, not {wanted}; pass the other file of the recording", .path.display())]
+    WrongKind {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+        /// What was asked for.
+        wanted: &'static str,
+    },
+    /// An execution trace whose nodes do not fit any known schema.
+    #[error("{} has execution trace schema `{schema}`, whose nodes (from byte {offset}) this version cannot read; it knows 1.0.0 to 1.1.1", .path.display())]
+    UnsupportedSchema {
+        /// The file.
+        path: PathBuf,
+        /// The schema it names.
+        schema: String,
+        /// Where the nodes begin in the decompressed file.
+        offset: u64,
+    },
+    /// A folder or archive that holds no trace.
+    #[error("{} holds no trace; a recording is a folder with kineto.json.gz, and et.json.gz and kineto_et.json.gz beside it where recorded", .path.display())]
+    NoTraces {
+        /// The folder or archive.
+        path: PathBuf,
+    },
+    /// Two files that claim the same place in a recording.
+    #[error("{} and {} are both {what}; keep one, or pass the file itself", .first.display(), .second.display())]
+    Ambiguous {
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+        /// The place they claim.
+        what: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
+        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+        move |source| match (path.to_owned(), source.kind()) {
+            (path, InvalidData | InvalidInput | Other | UnexpectedEof) => Error::Damaged { path, source },
+            (path, _) => Error::Io { path, source },
+        }
+    }
+}

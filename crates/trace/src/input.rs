@@ -1,0 +1,11 @@
+//! What a path holds: a file, a recording, or one of them for each rank.
+
+mod archive;
+mod layout;
+mod meta;
+mod pairing;
+mod rank;
+mod recording;
+
+pub use meta::Meta;
+pub use recording::{Input, Options, Recording, Want, open, open_with};

@@ -1,0 +1,129 @@
+//! Which files of a folder belong to what.
+
+use crate::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file's place in a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// `kineto.json`: several steps, for timing.
+    Timing,
+    /// `kineto_et.json`: one step, with shapes.
+    Shaped,
+    /// `et.json`: the execution trace of that step.
+    Execution,
+    /// `meta.json`.
+    Meta,
+}
+
+/// What a folder is.
+#[derive(Debug)]
+pub(super) enum Layout {
+    /// A recording.
+    Recording(Vec<(Role, PathBuf)>),
+    /// A folder of recordings, or of one a rank.
+    Recordings(Vec<(PathBuf, Vec<(Role, PathBuf)>)>),
+    /// Loose traces and archives, one or two a rank.
+    Loose(Vec<PathBuf>),
+}
+
+impl Layout {
+    /// Looks into a folder, and one level of folders within.
+    pub(super) fn of(folder: &Path) -> Result<Layout, Error> {
+        let (mut files, folders) = list(folder)?;
+        let roles = roles(&files)?;
+        if !roles.is_empty() {
+            return Ok(Layout::Recording(roles));
+        }
+        let mut recordings = Vec::new();
+        let mut nested = Vec::new();
+        for inner in folders {
+            let (inner_files, _) = list(&inner)?;
+            let roles = self::roles(&inner_files)?;
+            if roles.is_empty() {
+                nested.extend(inner_files);
+            } else {
+                recordings.push((inner, roles));
+            }
+        }
+        if !recordings.is_empty() {
+            return Ok(Layout::Recordings(recordings));
+        }
+        files.extend(nested);
+        files.retain(|file| looks_like_trace(file));
+        match files.is_empty() {
+            true => Err(Error::NoTraces { path: folder.to_owned() }),
+            false => Ok(Layout::Loose(files)),
+        }
+    }
+}
+
+/// The place that a file's name gives it.
+pub(super) fn role(path: &Path) -> Option<Role> {
+    let name = path.file_name()?.to_str()?;
+    match name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name) {
+        "kineto.json" => Some(Role::Timing),
+        "kineto_et.json" => Some(Role::Shaped),
+        "et.json" => Some(Role::Execution),
+        "meta.json" => Some(Role::Meta),
+        _ => None,
+    }
+}
+
+/// A name up to its first extension that is none of a number's: `dlrm_eg_5` of `dlrm_eg_5.json.gz`.
+pub(super) fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let mut stem: &str = &name;
+    for extension in [".gz", ".zst", ".tgz", ".tar", ".json", ".trace", ".pt"] {
+        stem = stem.strip_suffix(extension).unwrap_or(stem);
+    }
+    stem.to_owned()
+}
+
+/// Whether a name is that of a tar archive.
+pub(super) fn is_archive(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    name.ends_with(".tgz")
+        || name.ends_with(".tar")
+        || name.ends_with(".tar.gz")
+        || name.ends_with(".tar.zst")
+}
+
+/// Whether a name is that of a trace or of an archive.
+pub(super) fn looks_like_trace(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    is_archive(path) || [".json", ".json.gz", ".json.zst"].iter().any(|extension| name.ends_with(extension))
+}
+
+/// The files that a recording consists of; none when there is no trace among them.
+fn roles(files: &[PathBuf]) -> Result<Vec<(Role, PathBuf)>, Error> {
+    let mut found: Vec<(Role, PathBuf)> = Vec::new();
+    for file in files {
+        let Some(role) = role(file) else { continue };
+        if let Some((_, first)) = found.iter().find(|(other, _)| *other == role) {
+            let what = format!("the {} of this recording", stem(file));
+            return Err(Error::Ambiguous { first: first.clone(), second: file.clone(), what });
+        }
+        found.push((role, file.clone()));
+    }
+    let any_trace = found.iter().any(|(role, _)| *role != Role::Meta);
+    Ok(if any_trace { found } else { Vec::new() })
+}
+
+/// Files and folders within a folder, each by name; hidden ones are left out.
+fn list(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Error> {
+    let (mut files, mut folders) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let path = entry.map_err(Error::io(folder))?.path();
+        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        match path.is_dir() {
+            _ if hidden => {}
+            true => folders.push(path),
+            false => files.push(path),
+        }
+    }
+    files.sort();
+    folders.sort();
+    Ok((files, folders))
+}

@@ -1,0 +1,126 @@
+//! `meta.json`: what the recorder measured besides the traces.
+
+use crate::error::Error;
+use crate::json::{Cursor, Fault};
+use crate::number;
+use std::path::Path;
+
+/// Facts about a recording; every one may be missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// The model, `dlrm_default`.
+    pub model: Option<String>,
+    /// Samples a step.
+    pub batch: Option<u64>,
+    /// The device, `NVIDIA H200`.
+    pub device: Option<String>,
+    /// PyTorch's version.
+    pub torch: Option<String>,
+    /// The host's processor or architecture.
+    pub cpu: Option<String>,
+    /// How many parameters the model has.
+    pub params: Option<u64>,
+    /// The median un-profiled step, in milliseconds: the truth that predictions are held against.
+    pub step_ms: Option<f64>,
+    /// Each un-profiled step, in milliseconds.
+    pub steps_ms: Vec<f64>,
+    /// The mean step of each measuring window, in milliseconds.
+    pub windows_ms: Vec<f64>,
+    /// Quantiles of the un-profiled step: (fraction, milliseconds), ascending.
+    pub quantiles_ms: Vec<(f64, f64)>,
+    /// The most device memory in use, in bytes.
+    pub peak_memory: Option<u64>,
+}
+
+impl Meta {
+    /// Reads the file.
+    pub(super) fn open(path: &Path) -> Result<Meta, Error> {
+        let bytes = std::fs::read(path).map_err(Error::io(path))?;
+        let mut cursor = Cursor::new(&bytes);
+        Meta::read(&mut cursor).map_err(|fault| Error::Malformed {
+            path: path.to_owned(),
+            offset: cursor.at as u64,
+            problem: match fault {
+                Fault::End => "the file ends too early".to_owned(),
+                Fault::Unexpected => "this is not a JSON object".to_owned(),
+            },
+        })
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Meta, Fault> {
+        let mut meta = Meta::default();
+        if !cursor.enter_object()? {
+            return Err(Fault::Unexpected);
+        }
+        while let Some(key) = cursor.key()? {
+            match key.raw {
+                b"model" => meta.model = string(cursor)?,
+                b"batch" | b"batch_size" => meta.batch = cursor.unsigned()?,
+                b"device" => meta.device = string(cursor)?,
+                b"torch" => meta.torch = string(cursor)?,
+                b"cpu" => meta.cpu = string(cursor)?,
+                b"params" => meta.params = cursor.unsigned()?,
+                b"step_ms" => meta.step_ms = cursor.float()?.filter(|number| number.is_finite()),
+                b"steps_ms" => meta.steps_ms = floats(cursor)?,
+                b"windows_ms" => meta.windows_ms = floats(cursor)?,
+                b"quantiles_ms" => meta.quantiles_ms = quantiles(cursor)?,
+                b"peak_memory" | b"peak_memory_bytes" | b"peak_mem" | b"peak_bytes" => {
+                    meta.peak_memory = cursor.unsigned()?;
+                }
+                _ => cursor.skip()?,
+            }
+        }
+        Ok(meta)
+    }
+}
+
+fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
+    Ok(cursor.string()?.map(|text| text.to_string()))
+}
+
+/// The finite numbers of a list.
+fn floats(cursor: &mut Cursor<'_>) -> Result<Vec<f64>, Fault> {
+    let mut found = Vec::new();
+    if cursor.enter_array()? {
+        while cursor.item()? {
+            found.extend(cursor.float()?.filter(|number| number.is_finite()));
+        }
+    }
+    Ok(found)
+}
+
+/// `{"0.5": 3.38, …}`, in ascending order.
+fn quantiles(cursor: &mut Cursor<'_>) -> Result<Vec<(f64, f64)>, Fault> {
+    let mut found = Vec::new();
+    if cursor.enter_object()? {
+        while let Some(key) = cursor.key()? {
+            let value = cursor.float()?.filter(|number| number.is_finite());
+            let fraction = number::float(key.raw).filter(|number| number.is_finite());
+            found.extend(fraction.zip(value));
+        }
+    }
+    found.sort_by(|one: &(f64, f64), two| one.0.total_cmp(&two.0));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_what_is_there() {
+        let json = br#"{"model": "m", "batch": 8, "step_ms": 3.5, "steps_ms": [3, NaN, 4],
+            "quantiles_ms": {"0.9": 4, "0.1": 3}, "unknown": [{}], "params": "many"}"#;
+        let meta = Meta::read(&mut Cursor::new(json));
+        let expect = Meta {
+            model: Some("m".into()),
+            batch: Some(8),
+            step_ms: Some(3.5),
+            steps_ms: vec![3.0, 4.0],
+            quantiles_ms: vec![(0.1, 3.0), (0.9, 4.0)],
+            ..Meta::default()
+        };
+        assert_eq!(meta, Ok(expect));
+        assert_eq!(Meta::read(&mut Cursor::new(b"7")), Err(Fault::Unexpected));
+    }
+}

@@ -1,0 +1,81 @@
+//! Brings loose traces together, by rank.
+
+use super::layout::stem;
+use super::{Recording, rank};
+use crate::document::Document;
+use crate::error::Error;
+use crate::execution::ExecutionTrace;
+use crate::kineto::Trace;
+use std::path::{Path, PathBuf};
+
+/// Loose traces, as they were found.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) kinetos: Vec<(PathBuf, Trace)>,
+    pub(super) executions: Vec<(PathBuf, ExecutionTrace)>,
+    /// Files that are no traces.
+    pub(super) others: Vec<PathBuf>,
+}
+
+impl Found {
+    /// Takes what reading a file gave; a file that is simply no trace does not matter here.
+    pub(super) fn take(&mut self, path: &Path, read: Result<Option<Document>, Error>) -> Result<(), Error> {
+        match read {
+            Ok(Some(Document::Kineto(trace))) => self.kinetos.push((path.to_owned(), *trace)),
+            Ok(Some(Document::Execution(trace))) => self.executions.push((path.to_owned(), *trace)),
+            Ok(None) => {}
+            Err(Error::NotATrace { .. } | Error::NotJson { .. }) => self.others.push(path.to_owned()),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    pub(super) fn extend(&mut self, other: Found) {
+        self.kinetos.extend(other.kinetos);
+        self.executions.extend(other.executions);
+        self.others.extend(other.others);
+    }
+
+    /// One recording for each Kineto trace, with the execution trace of its rank; execution traces
+    /// that fit none, or several, stand alone.
+    pub(super) fn pair(self) -> Vec<Recording> {
+        let only_pair = self.kinetos.len() == 1 && self.executions.len() == 1;
+        let kineto_ranks = ranks(self.kinetos.iter().map(|(path, trace)| {
+            (path.as_path(), trace.distributed.as_ref().and_then(|distributed| distributed.rank))
+        }));
+        let execution_ranks = ranks(self.executions.iter().map(|(path, _)| (path.as_path(), None)));
+        let mut recordings: Vec<Recording> = self
+            .kinetos
+            .into_iter()
+            .zip(kineto_ranks)
+            .map(|((path, trace), rank)| Recording { rank, timing: Some(trace), ..Recording::new(path) })
+            .collect();
+        let count =
+            |rank: Option<u32>, all: &[Option<u32>]| all.iter().filter(|other| **other == rank).count();
+        let timed: Vec<Option<u32>> = recordings.iter().map(|recording| recording.rank).collect();
+        for ((path, trace), rank) in self.executions.into_iter().zip(&execution_ranks) {
+            let unique = rank.is_some() && count(*rank, &timed) == 1 && count(*rank, &execution_ranks) == 1;
+            let partner = match unique {
+                _ if only_pair => Some(0),
+                true => timed.iter().position(|other| other == rank),
+                false => None,
+            };
+            match partner {
+                Some(index) => recordings[index].execution = Some(trace),
+                None => {
+                    recordings.push(Recording { rank: *rank, execution: Some(trace), ..Recording::new(path) })
+                }
+            }
+        }
+        recordings
+    }
+}
+
+/// The rank of each trace: as it says itself, else by its name. Bare numbers at the end of names
+/// count when there are several traces and all have one.
+fn ranks<'a>(traces: impl Iterator<Item = (&'a Path, Option<u32>)>) -> Vec<Option<u32>> {
+    let traces: Vec<_> = traces.map(|(path, rank)| (stem(path), rank)).collect();
+    let trailing = traces.len() > 1 && traces.iter().all(|(stem, _)| rank::trailing(stem).is_some());
+    let named = |stem: &str| rank::announced(stem).or_else(|| rank::trailing(stem).filter(|_| trailing));
+    traces.iter().map(|(stem, rank)| rank.or_else(|| named(stem))).collect()
+}

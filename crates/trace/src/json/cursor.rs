@@ -1,0 +1,258 @@
+//! The reader's position in a JSON text.
+
+use super::Text;
+use super::scan::{blank_stop, string_stop};
+use crate::notes::Note;
+
+/// Why reading cannot go on from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The bytes at hand end inside a value.
+    End,
+    /// Something that JSON, however forgivingly read, does not allow here.
+    Unexpected,
+}
+
+/// The beginning of a value: containers are entered, scalars are taken whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    /// After `{`: members follow, see [`Cursor::key`].
+    Object,
+    /// After `[`: items follow, see [`Cursor::item`].
+    Array,
+    /// A string.
+    Text(Text<'a>),
+    /// The digits of a number, not yet checked.
+    Number(&'a [u8]),
+    /// `NaN`, `Infinity` and the like, as written.
+    NotANumber(&'a [u8]),
+    /// `true` or `false`.
+    Bool(bool),
+    /// `null`.
+    Null,
+}
+
+/// Walks JSON text. After a [`Fault`] the position is of no use; set [`Cursor::at`] anew.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The next byte to read.
+    pub(crate) at: usize,
+    /// Whether nothing can follow `bytes`; else a word touching their end is not taken yet.
+    pub(crate) ended: bool,
+    /// Whether a value has been read, so that a comma is due before the next.
+    pub(crate) after_value: bool,
+    /// What was forgiven, and where.
+    pub(crate) quirks: Vec<(Note, usize)>,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the start of a complete text.
+    pub(crate) fn new(bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor { bytes, at: 0, ended: true, after_value: false, quirks: Vec::new() }
+    }
+
+    /// The next byte that is not white space, without taking it.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
+        self.at = blank_stop(self.bytes, self.at);
+        self.bytes.get(self.at).copied().ok_or(Fault::End)
+    }
+
+    /// Moves to the next member of an object and takes its key and colon; `None` at the end.
+    #[inline]
+    pub(crate) fn key(&mut self) -> Result<Option<Text<'a>>, Fault> {
+        if !self.next_in(b'}')? {
+            return Ok(None);
+        }
+        if self.bytes[self.at] != b'"' {
+            return Err(Fault::Unexpected);
+        }
+        self.at += 1;
+        let key = self.text()?;
+        if self.peek()? != b':' {
+            return Err(Fault::Unexpected);
+        }
+        self.at += 1;
+        Ok(Some(key))
+    }
+
+    /// Moves to the next item of an array; `false` at the end.
+    #[inline]
+    pub(crate) fn item(&mut self) -> Result<bool, Fault> {
+        self.next_in(b']')
+    }
+
+    /// Takes commas; `false` when `close` was found and taken.
+    #[inline]
+    fn next_in(&mut self, close: u8) -> Result<bool, Fault> {
+        let mut commas = 0;
+        let mut next = self.peek()?;
+        while next == b',' {
+            commas += 1;
+            self.at += 1;
+            next = self.peek()?;
+        }
+        let due = usize::from(self.after_value && next != close);
+        if commas != due {
+            let note = if commas < due { Note::MissingComma } else { Note::SurplusComma };
+            self.quirks.push((note, self.at));
+        }
+        if next == close {
+            self.at += 1;
+            self.after_value = true;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Takes a scalar, or enters a container.
+    #[inline]
+    pub(crate) fn value(&mut self) -> Result<Value<'a>, Fault> {
+        match self.peek()? {
+            b'"' => {
+                self.at += 1;
+                self.after_value = true;
+                Ok(Value::Text(self.text()?))
+            }
+            b'{' => {
+                self.at += 1;
+                self.after_value = false;
+                Ok(Value::Object)
+            }
+            b'[' => {
+                self.at += 1;
+                self.after_value = false;
+                Ok(Value::Array)
+            }
+            _ => self.word(),
+        }
+    }
+
+    /// The rest of a string whose opening quote has been taken.
+    #[inline]
+    pub(super) fn text(&mut self) -> Result<Text<'a>, Fault> {
+        let start = self.at;
+        let mut escaped = false;
+        let mut stop = start;
+        loop {
+            stop = string_stop(self.bytes, stop);
+            match self.bytes.get(stop) {
+                Some(b'"') => break,
+                Some(b'\\') if stop + 1 < self.bytes.len() => {
+                    escaped = true;
+                    stop += 2;
+                }
+                Some(b'\\') | None => return Err(Fault::End),
+                Some(_) => {
+                    self.quirks.push((Note::ControlCharacter, stop));
+                    stop += 1;
+                }
+            }
+        }
+        self.at = stop + 1;
+        Ok(Text { raw: &self.bytes[start..stop], escaped })
+    }
+
+    /// A number or one of the bare words.
+    #[inline]
+    fn word(&mut self) -> Result<Value<'a>, Fault> {
+        let start = self.at;
+        let mut stop = start;
+        while let Some(b'0'..=b'9' | b'+' | b'-' | b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z') =
+            self.bytes.get(stop)
+        {
+            stop += 1;
+        }
+        if stop == self.bytes.len() && !self.ended {
+            return Err(Fault::End);
+        }
+        self.at = stop;
+        self.after_value = true;
+        let word = &self.bytes[start..stop];
+        Ok(match word {
+            [b'0'..=b'9', ..] | [b'-' | b'+' | b'.', b'0'..=b'9', ..] => Value::Number(word),
+            b"true" => Value::Bool(true),
+            b"false" => Value::Bool(false),
+            b"null" => Value::Null,
+            b"NaN" | b"nan" | b"-nan" | b"Infinity" | b"-Infinity" | b"inf" | b"-inf" | b"-NaN" => {
+                self.quirks.push((Note::NotANumber, start));
+                Value::NotANumber(word)
+            }
+            _ => return Err(Fault::Unexpected),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads any value to its end and prints what was seen.
+    fn shape(cursor: &mut Cursor<'_>) -> Result<String, Fault> {
+        Ok(match cursor.value()? {
+            Value::Object => {
+                let mut members = Vec::new();
+                while let Some(key) = cursor.key()? {
+                    members.push(format!("{}={}", key.to_string(), shape(cursor)?));
+                }
+                format!("{{{}}}", members.join(" "))
+            }
+            Value::Array => {
+                let mut items = Vec::new();
+                while cursor.item()? {
+                    items.push(shape(cursor)?);
+                }
+                format!("[{}]", items.join(" "))
+            }
+            Value::Text(text) => text.to_string(),
+            Value::Number(digits) | Value::NotANumber(digits) => String::from_utf8_lossy(digits).into(),
+            Value::Bool(yes) => yes.to_string(),
+            Value::Null => "null".into(),
+        })
+    }
+
+    fn check(json: &str, expect: Result<&str, Fault>, quirks: &[Note]) {
+        let mut cursor = Cursor::new(json.as_bytes());
+        assert_eq!(shape(&mut cursor), expect.map(String::from), "{json}");
+        let seen: Vec<Note> = cursor.quirks.iter().map(|quirk| quirk.0).collect();
+        assert_eq!(seen, quirks, "{json}");
+    }
+
+    #[test]
+    fn plain_json() {
+        check(
+            r#" {"a": [1, -2.5e3, true], "b\n": {}, "c": null} "#,
+            Ok("{a=[1 -2.5e3 true] b\n={} c=null}"),
+            &[],
+        );
+        check("[]", Ok("[]"), &[]);
+    }
+
+    #[test]
+    fn forgiven() {
+        check(r#"{"a":1 "b":2}"#, Ok("{a=1 b=2}"), &[Note::MissingComma]);
+        check("[1,,2,]", Ok("[1 2]"), &[Note::SurplusComma, Note::SurplusComma]);
+        check("[,]", Ok("[]"), &[Note::SurplusComma]);
+        check("[NaN,-Infinity]", Ok("[NaN -Infinity]"), &[Note::NotANumber, Note::NotANumber]);
+        check("\"a\nb\"", Ok("a\nb"), &[Note::ControlCharacter]);
+    }
+
+    #[test]
+    fn not_forgiven() {
+        check("{", Err(Fault::End), &[]);
+        check("\"abc", Err(Fault::End), &[]);
+        check("\"abc\\", Err(Fault::End), &[]);
+        check("{1:2}", Err(Fault::Unexpected), &[]);
+        check("{\"a\" 1}", Err(Fault::Unexpected), &[]);
+        check("<html>", Err(Fault::Unexpected), &[]);
+        check("[1}", Err(Fault::Unexpected), &[Note::MissingComma]);
+    }
+
+    #[test]
+    fn a_word_at_the_end_waits_for_more() {
+        let mut cursor = Cursor::new(b"12");
+        cursor.ended = false;
+        assert!(matches!(cursor.value(), Err(Fault::End)));
+    }
+}

@@ -1,0 +1,68 @@
+//! Steps over values without looking at them.
+
+use super::{Cursor, Fault, Value};
+
+/// How deep containers may nest.
+const MAX_DEPTH: usize = 1024;
+
+impl<'a> Cursor<'a> {
+    /// Steps over one value; only strings and brackets are looked at, and no stack is used.
+    pub(crate) fn skip(&mut self) -> Result<(), Fault> {
+        if !matches!(self.peek()?, b'{' | b'[') {
+            return self.value().map(|_: Value<'_>| ());
+        }
+        let mut objects = [false; MAX_DEPTH];
+        let mut depth = 0;
+        while let Some(&byte) = self.bytes.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'"' => {
+                    self.text()?;
+                }
+                b'{' | b'[' => {
+                    *objects.get_mut(depth).ok_or(Fault::Unexpected)? = byte == b'{';
+                    depth += 1;
+                }
+                b'}' | b']' => {
+                    depth -= 1;
+                    if objects[depth] != (byte == b'}') {
+                        return Err(Fault::Unexpected);
+                    }
+                    if depth == 0 {
+                        self.after_value = true;
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Err(Fault::End)
+    }
+
+    /// Steps over one value and gives its bytes.
+    pub(crate) fn raw(&mut self) -> Result<&'a [u8], Fault> {
+        self.peek()?;
+        let start = self.at;
+        self.skip()?;
+        Ok(&self.bytes[start..self.at])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_over_one_value() {
+        let check = |json: &str, expect: Result<&str, Fault>| {
+            let raw = Cursor::new(json.as_bytes()).raw();
+            assert_eq!(raw.map(|raw| std::str::from_utf8(raw).unwrap_or("")), expect, "{json}");
+        };
+        check(r#" {"a]": [1, {}]} , 7"#, Ok(r#"{"a]": [1, {}]}"#));
+        check("12 ,", Ok("12"));
+        check("[}", Err(Fault::Unexpected));
+        check("[[", Err(Fault::End));
+        check(&"[".repeat(100_000), Err(Fault::Unexpected));
+        check(&("[".repeat(1000) + &"]".repeat(1000)), Ok(&("[".repeat(1000) + &"]".repeat(1000))));
+    }
+}

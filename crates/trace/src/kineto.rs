@@ -1,0 +1,27 @@
+//! Kineto's Chrome-trace JSON: what the host and the device did, and when.
+
+mod activities;
+mod builder;
+mod calls;
+mod category;
+mod device;
+mod event;
+mod inputs;
+mod merge;
+mod ops;
+mod parallel;
+mod syncs;
+mod trace;
+
+pub use activities::{
+    Activities, Activity, ActivityKind, ActivityRows, GpuAnnotation, GpuAnnotations, LaunchShape,
+};
+pub use calls::{Api, Call, Calls};
+pub use device::DeviceProperties;
+pub use inputs::{OpInput, OpInputs};
+pub use ops::{HostInterval, HostIntervals, HostKind, HostOp, HostOps};
+pub use syncs::{SyncEvent, SyncKind, Syncs};
+pub use trace::{Stream, StreamId, Thread, ThreadId, Trace};
+
+pub(crate) use builder::Builder;
+pub(crate) use parallel::read_events;

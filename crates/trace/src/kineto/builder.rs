@@ -1,0 +1,296 @@
+//! Sorts events into columns.
+
+use super::category::Category;
+use super::event::{Event, Number};
+use super::{
+    Activity, ActivityKind, Api, Call, GpuAnnotation, HostInterval, HostKind, HostOp, LaunchShape, Stream,
+    StreamId, SyncEvent, SyncKind, Thread, ThreadId, Trace,
+};
+use crate::collective::{Carrier, Collective, intern};
+use crate::json::{Cursor, Fault};
+use crate::list::Sink;
+use crate::notes::{Note, Notes};
+use crate::strings::NameId;
+use crate::units::Nanos;
+use rustc_hash::FxHashMap;
+
+/// A trace in the making, with the look-ups that number its things.
+#[derive(Default)]
+pub(crate) struct Builder {
+    pub(super) trace: Trace,
+    pub(super) thread_ids: FxHashMap<(i64, i64), u32>,
+    pub(super) stream_ids: FxHashMap<Stream, u32>,
+    pub(super) shape_ids: FxHashMap<LaunchShape, u32>,
+    /// Names that metadata events give to threads, which may have no events.
+    pub(super) thread_names: Vec<((i64, i64), String)>,
+}
+
+/// A complete event that has all it needs.
+struct Seen<'e, 'a> {
+    event: &'e Event<'a>,
+    at: u64,
+    name: NameId,
+    start: Nanos,
+    dur: Nanos,
+    pid: Number<'a>,
+    tid: Number<'a>,
+}
+
+impl Sink for Builder {
+    fn object(&mut self, cursor: &mut Cursor<'_>, base: u64) -> Result<(), Fault> {
+        let at = base + cursor.at as u64;
+        let event = Event::read(cursor)?;
+        self.keep(&event, at);
+        Ok(())
+    }
+
+    fn looks_like_item(bytes: &[u8]) -> bool {
+        let rest = bytes[1..].trim_ascii_start();
+        [
+            &b"\"ph\""[..],
+            b"\"name\"",
+            b"\"cat\"",
+            b"\"pid\"",
+            b"\"tid\"",
+            b"\"ts\"",
+            b"\"dur\"",
+            b"\"args\"",
+            b"\"id\"",
+        ]
+        .iter()
+        .any(|key| rest.strip_prefix(*key).is_some_and(|rest| rest.trim_ascii_start().first() == Some(&b':')))
+    }
+
+    fn notes(&mut self) -> &mut Notes {
+        &mut self.trace.notes
+    }
+}
+
+impl Builder {
+    /// The finished trace.
+    pub(crate) fn finish(mut self) -> Trace {
+        for (key, name) in &self.thread_names {
+            if let Some(&id) = self.thread_ids.get(key) {
+                self.trace.threads[id as usize].name = Some(self.trace.names.intern(name));
+            }
+        }
+        let trace = &mut self.trace;
+        trace.ops.shrink();
+        trace.calls.shrink();
+        trace.activities.shrink();
+        trace.gpu_annotations.shrink();
+        trace.syncs.shrink();
+        trace.overheads.shrink();
+        self.trace
+    }
+
+    /// Counts the event, or gives it its row.
+    fn keep(&mut self, event: &Event<'_>, at: u64) {
+        let skipped = match event.phase {
+            b'X' => return self.keep_complete(event, at),
+            b'M' => return self.keep_metadata(event),
+            b's' | b't' | b'f' => Note::FlowEvents,
+            b'i' | b'I' | b'R' | b'n' => Note::Instants,
+            b'C' => Note::Counters,
+            _ => Note::UnknownPhase,
+        };
+        self.trace.notes.add(skipped, at);
+    }
+
+    fn keep_metadata(&mut self, event: &Event<'_>) {
+        let (Some(pid), Some(tid), Some(name)) = (event.pid, event.tid, event.args.name) else { return };
+        if event.name.is_some_and(|kind| kind.raw == b"thread_name") {
+            self.thread_names.push(((pid.value(), tid.value()), name.to_string()));
+        }
+    }
+
+    fn keep_complete(&mut self, event: &Event<'_>, at: u64) {
+        let category = Category::parse(event.category.raw);
+        match category {
+            Category::PythonFunction => return self.trace.notes.add(Note::PythonFunctions, at),
+            Category::Span => return self.trace.notes.add(Note::Spans, at),
+            Category::Unknown => return self.trace.notes.add_category(&event.category.to_string(), at),
+            _ => {}
+        }
+        let (Some(start), Some(name), Some(pid), Some(tid)) = (event.start, event.name, event.pid, event.tid)
+        else {
+            return self.trace.notes.add(Note::MissingField, at);
+        };
+        let dur = self.duration(event.dur, at);
+        let name = intern(name, &mut self.trace.names, &mut self.trace.notes, at);
+        let seen = Seen { event, at, name, start, dur, pid, tid };
+        match category {
+            Category::Op => self.keep_op(&seen, HostKind::Op),
+            Category::Annotation => self.keep_op(&seen, HostKind::Annotation),
+            Category::Runtime => self.keep_call(&seen, Api::Runtime),
+            Category::Driver => self.keep_call(&seen, Api::Driver),
+            Category::Kernel => self.keep_activity(&seen, ActivityKind::Kernel),
+            Category::Memcpy => self.keep_activity(&seen, ActivityKind::Memcpy),
+            Category::Memset => self.keep_activity(&seen, ActivityKind::Memset),
+            Category::GpuAnnotation => self.keep_gpu_annotation(&seen),
+            Category::Sync => self.keep_sync(&seen),
+            Category::Overhead => self.keep_overhead(&seen),
+            Category::PythonFunction | Category::Span | Category::Unknown => {}
+        }
+    }
+
+    fn keep_op(&mut self, seen: &Seen<'_, '_>, kind: HostKind) {
+        let args = &seen.event.args;
+        let index = self.trace.ops.len() as u32;
+        let thread = self.thread(seen.pid, seen.tid);
+        self.trace.ops.push(HostOp {
+            kind,
+            name: seen.name,
+            thread,
+            start: seen.start,
+            dur: seen.dur,
+            external_id: args.external_id,
+            record_function_id: args.record_function_id,
+            sequence: args.sequence.unwrap_or(-1),
+            forward_thread: args.forward_thread,
+        });
+        if args.inputs {
+            let Trace { inputs, names, notes, .. } = &mut self.trace;
+            inputs.read(index, args.raw, names, notes, seen.at);
+        }
+        if args.collective {
+            self.keep_collective(Carrier::Op(index), args.raw, seen.at);
+        }
+    }
+
+    fn keep_call(&mut self, seen: &Seen<'_, '_>, api: Api) {
+        let thread = self.thread(seen.pid, seen.tid);
+        self.trace.calls.push(Call {
+            api,
+            name: seen.name,
+            thread,
+            start: seen.start,
+            dur: seen.dur,
+            correlation: seen.event.args.correlation,
+            external_id: seen.event.args.external_id,
+        });
+    }
+
+    fn keep_activity(&mut self, seen: &Seen<'_, '_>, kind: ActivityKind) {
+        let args = &seen.event.args;
+        let index = self.trace.activities.len() as u32;
+        let (stream, launch) = (self.stream(seen), self.shape(args.shape));
+        self.trace.activities.push(Activity {
+            kind,
+            name: seen.name,
+            stream,
+            start: seen.start,
+            dur: seen.dur,
+            correlation: args.correlation,
+            external_id: args.external_id,
+            bytes: args.bytes,
+            launch,
+            graph_node: args.graph_node,
+        });
+        if args.collective {
+            self.keep_collective(Carrier::Activity(index), args.raw, seen.at);
+        }
+    }
+
+    fn keep_gpu_annotation(&mut self, seen: &Seen<'_, '_>) {
+        let &Seen { name, start, dur, .. } = seen;
+        let (stream, external_id) = (self.stream(seen), seen.event.args.external_id);
+        self.trace.gpu_annotations.push(GpuAnnotation { name, stream, start, dur, external_id });
+    }
+
+    fn keep_sync(&mut self, seen: &Seen<'_, '_>) {
+        let args = &seen.event.args;
+        let unsigned = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+        let kind = args.sync_kind.or(seen.event.name).unwrap_or_default();
+        let track = self.stream(seen);
+        self.trace.syncs.push(SyncEvent {
+            kind: SyncKind::parse(kind.raw),
+            track,
+            start: seen.start,
+            dur: seen.dur,
+            correlation: args.correlation,
+            stream: args.stream.filter(|&stream| stream >= 0),
+            wait_on_stream: args.wait_on_stream.filter(|&stream| stream >= 0),
+            wait_on_event_record_correlation: unsigned(args.wait_on_correlation),
+            event_id: unsigned(args.wait_on_event),
+        });
+    }
+
+    fn keep_overhead(&mut self, seen: &Seen<'_, '_>) {
+        let &Seen { name, start, dur, .. } = seen;
+        let thread = self.thread(seen.pid, seen.tid);
+        self.trace.overheads.push(HostInterval { name, thread, start, dur });
+    }
+
+    /// A duration that is there and not negative.
+    fn duration(&mut self, dur: Option<Nanos>, at: u64) -> Nanos {
+        match dur {
+            Some(dur) if dur >= Nanos::ZERO => return dur,
+            Some(_) => self.trace.notes.add(Note::NegativeDuration, at),
+            None => self.trace.notes.add(Note::MissingDuration, at),
+        }
+        Nanos::ZERO
+    }
+
+    fn keep_collective(&mut self, carrier: Carrier, args: &[u8], at: u64) {
+        let Trace { names, notes, collectives, .. } = &mut self.trace;
+        let mut collective = Collective::new(carrier);
+        let mut cursor = Cursor::new(args);
+        let mut read = || -> Result<(), Fault> {
+            cursor.enter_object()?;
+            while let Some(key) = cursor.key()? {
+                if !collective.field(key.raw, &mut cursor, names, notes)? {
+                    cursor.skip()?;
+                }
+            }
+            Ok(())
+        };
+        match read() {
+            Ok(()) => collectives.push(collective),
+            Err(_) => notes.add(Note::WrongType, at),
+        }
+    }
+
+    /// The thread's number; a thread that has only a name keeps it.
+    fn thread(&mut self, pid: Number<'_>, tid: Number<'_>) -> ThreadId {
+        let name = match tid {
+            Number::Named(text) => Some(intern(text, &mut self.trace.names, &mut self.trace.notes, 0)),
+            Number::Is(_) => None,
+        };
+        self.thread_id(Thread { pid: pid.value(), tid: tid.value(), name })
+    }
+
+    pub(super) fn thread_id(&mut self, thread: Thread) -> ThreadId {
+        let next = self.trace.threads.len() as u32;
+        let id = *self.thread_ids.entry((thread.pid, thread.tid)).or_insert(next);
+        if id == next {
+            self.trace.threads.push(thread);
+        }
+        ThreadId(id)
+    }
+
+    /// The stream's number: by the arguments, else by the track.
+    fn stream(&mut self, seen: &Seen<'_, '_>) -> StreamId {
+        let device = seen.event.args.device.unwrap_or_else(|| seen.pid.value());
+        let stream = seen.event.args.stream.unwrap_or_else(|| seen.tid.value());
+        self.stream_id(Stream { device: u32::try_from(device).unwrap_or(0), stream })
+    }
+
+    pub(super) fn stream_id(&mut self, stream: Stream) -> StreamId {
+        let next = self.trace.streams.len() as u32;
+        let id = *self.stream_ids.entry(stream).or_insert(next);
+        if id == next {
+            self.trace.streams.push(stream);
+        }
+        StreamId(id)
+    }
+
+    pub(super) fn shape(&mut self, shape: LaunchShape) -> u32 {
+        let next = self.trace.activities.shapes.len() as u32;
+        let id = *self.shape_ids.entry(shape).or_insert(next);
+        if id == next {
+            self.trace.activities.shapes.push(shape);
+        }
+        id
+    }
+}

@@ -1,0 +1,46 @@
+//! The categories of events, under their present and former names.
+
+/// What kind of thing a complete event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Category {
+    Op,
+    Annotation,
+    Runtime,
+    Driver,
+    Kernel,
+    Memcpy,
+    Memset,
+    GpuAnnotation,
+    Sync,
+    Overhead,
+    PythonFunction,
+    Span,
+    Unknown,
+}
+
+impl Category {
+    pub(super) fn parse(name: &[u8]) -> Category {
+        match name {
+            b"cpu_op" | b"Operator" | b"operator" => Category::Op,
+            b"user_annotation" => Category::Annotation,
+            b"cuda_runtime"
+            | b"hip_runtime"
+            | b"xpu_runtime"
+            | b"privateuse1_runtime"
+            | b"Runtime"
+            | b"runtime" => Category::Runtime,
+            b"cuda_driver" | b"hip_driver" | b"xpu_driver" | b"privateuse1_driver" | b"Driver" => {
+                Category::Driver
+            }
+            b"kernel" | b"Kernel" => Category::Kernel,
+            b"gpu_memcpy" | b"Memcpy" => Category::Memcpy,
+            b"gpu_memset" | b"Memset" => Category::Memset,
+            b"gpu_user_annotation" => Category::GpuAnnotation,
+            b"cuda_sync" => Category::Sync,
+            b"overhead" | b"Overhead" => Category::Overhead,
+            b"python_function" | b"python function" => Category::PythonFunction,
+            b"Trace" => Category::Span,
+            _ => Category::Unknown,
+        }
+    }
+}

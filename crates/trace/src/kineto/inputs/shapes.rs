@@ -1,0 +1,103 @@
+//! Lists of numbers for each input, in arenas.
+
+use crate::json::{Cursor, Fault};
+
+/// For each input one list of numbers, or several.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Shapes {
+    numbers: Vec<i64>,
+    /// Where each tensor's numbers begin and end.
+    tensors: Vec<(u32, u32)>,
+    inputs: Vec<Input>,
+}
+
+/// The tensors of one input.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Input {
+    first: u32,
+    end: u32,
+    list: bool,
+}
+
+impl Shapes {
+    pub(super) fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Makes up for inputs that are missing, or drops those too many.
+    pub(super) fn resize(&mut self, len: usize) {
+        self.inputs.resize(len, Input::default());
+    }
+
+    pub(super) fn of(&self, input: usize) -> impl ExactSizeIterator<Item = &[i64]> + use<'_> {
+        let Input { first, end, .. } = self.inputs.get(input).copied().unwrap_or_default();
+        let numbers = |&(first, end): &(u32, u32)| &self.numbers[first as usize..end as usize];
+        self.tensors[first as usize..end as usize].iter().map(numbers)
+    }
+
+    pub(super) fn is_list(&self, input: usize) -> bool {
+        self.inputs.get(input).is_some_and(|input| input.list)
+    }
+
+    /// Appends the inputs of a list such as `[[2, 3], [[4], [5, 6]], []]`.
+    pub(super) fn read(&mut self, list: &[u8]) -> Result<(), Fault> {
+        if list.is_empty() {
+            return Ok(());
+        }
+        let mut cursor = Cursor::new(list);
+        if !cursor.enter_array()? {
+            return Err(Fault::Unexpected);
+        }
+        while cursor.item()? {
+            let first = self.tensors.len() as u32;
+            let list = self.input(&mut cursor);
+            let end = self.tensors.len() as u32;
+            self.inputs.push(Input { first, end, list: list == Ok(true) });
+            list?;
+        }
+        Ok(())
+    }
+
+    /// One input; tells whether it is a list of tensors.
+    fn input(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
+        if !cursor.enter_array()? {
+            return Ok(false);
+        }
+        let first = self.numbers.len() as u32;
+        let mut list = false;
+        while cursor.item()? {
+            if cursor.peek()? == b'[' {
+                list = true;
+                self.tensor(cursor)?;
+            } else if let Some(number) = cursor.integer()? {
+                self.numbers.push(number);
+            }
+        }
+        if !list {
+            self.tensors.push((first, self.numbers.len() as u32));
+        }
+        Ok(list)
+    }
+
+    /// One tensor of a list; what nests deeper is stepped over.
+    fn tensor(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        let first = self.numbers.len() as u32;
+        cursor.enter_array()?;
+        while cursor.item()? {
+            if let Some(number) = cursor.integer()? {
+                self.numbers.push(number);
+            }
+        }
+        self.tensors.push((first, self.numbers.len() as u32));
+        Ok(())
+    }
+
+    pub(super) fn absorb(&mut self, other: &Shapes) {
+        let (numbers, tensors) = (self.numbers.len() as u32, self.tensors.len() as u32);
+        self.numbers.extend(&other.numbers);
+        self.tensors.extend(other.tensors.iter().map(|(first, end)| (first + numbers, end + numbers)));
+        let moved =
+            |input: &Input| Input { first: input.first + tensors, end: input.end + tensors, ..*input };
+        self.inputs.extend(other.inputs.iter().map(moved));
+    }
+}

@@ -1,0 +1,63 @@
+//! Reads what PyTorch records about a training step, into columns.
+//!
+//! ```text
+//! kineto.json.gz ──┐                              ┌── Trace           ops, calls, activities, syncs
+//! et.json.gz ──────┼── open ── Recording per rank ┼── ExecutionTrace  nodes, tensors, values
+//! meta.json ───────┘                              └── Meta            the un-profiled step time
+//! ```
+//!
+//! Files may be plain, gzip or zstd, in folders or tar archives, of any schema since 2021, cut off
+//! or slightly broken: what can be repaired is, and counted in [`Notes`].
+//!
+//! ```
+//! let json = br#"[{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 2, "ts": 3.141, "dur": 2}]"#;
+//! let trace = steptime_trace::read_kineto(json)?;
+//! let op = trace.ops.row(0);
+//! assert_eq!(trace.name(op.name), "aten::add");
+//! assert_eq!((op.start, op.dur.to_string()), (steptime_trace::Nanos(3_141), "2.00 µs".into()));
+//! # Ok::<(), steptime_trace::Error>(())
+//! ```
+#![deny(unsafe_code)]
+
+mod collective;
+mod columns;
+mod distributed;
+mod document;
+mod error;
+mod execution;
+mod feed;
+mod input;
+mod json;
+mod kineto;
+mod list;
+mod mmap;
+mod notes;
+mod number;
+mod progress;
+mod read;
+mod source;
+mod strings;
+mod units;
+mod workers;
+
+pub use collective::{Carrier, Collective};
+pub use distributed::{Distributed, ProcessGroup};
+pub use document::Document;
+pub use error::Error;
+pub use execution::{
+    DimRange, ExecutionTrace, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange, Values,
+};
+pub use input::{Input, Meta, Options, Recording, Want, open, open_with};
+pub use kineto::{
+    Activities, Activity, ActivityKind, ActivityRows, Api, Call, Calls, DeviceProperties, GpuAnnotation,
+    GpuAnnotations, HostInterval, HostIntervals, HostKind, HostOp, HostOps, LaunchShape, OpInput, OpInputs,
+    Stream, StreamId, SyncEvent, SyncKind, Syncs, Thread, ThreadId, Trace,
+};
+pub use notes::{Note, Notes, Tally};
+pub use progress::Report;
+pub use read::{
+    read, read_execution_trace, read_execution_trace_file, read_execution_trace_from, read_file, read_from,
+    read_kineto, read_kineto_file, read_kineto_from,
+};
+pub use strings::{NameId, Strings};
+pub use units::{Bytes, Nanos};

@@ -1,0 +1,159 @@
+//! Reads the items of one long array, whatever state they are in.
+
+use crate::feed::Feed;
+use crate::json::{Cursor, Fault};
+use crate::notes::{Note, Notes};
+use std::io;
+
+/// Takes the items of a list.
+pub(crate) trait Sink {
+    /// Reads the object at the cursor and keeps it; on a fault nothing is kept. `base` is the
+    /// offset of the cursor's first byte.
+    fn object(&mut self, cursor: &mut Cursor<'_>, base: u64) -> Result<(), Fault>;
+
+    /// Whether `bytes`, which begin with `{`, look like the start of an item rather than of an
+    /// object within one.
+    fn looks_like_item(bytes: &[u8]) -> bool;
+
+    /// Where to count repairs.
+    fn notes(&mut self) -> &mut Notes;
+}
+
+/// How a list ended, and where among the bytes at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// After its closing bracket.
+    Closed(usize),
+    /// Before the first item at or after the stop.
+    Stopped(usize),
+    /// With the file, or with nothing readable left.
+    Lost,
+}
+
+/// What one step came to.
+enum Step {
+    Item,
+    End(End),
+}
+
+/// Reads items into `sink` from `at`, which is after the opening bracket, or at an item.
+///
+/// `stop` is an offset among the bytes at hand; give it only for bytes that are all there.
+pub(crate) fn read_list<F: Feed, S: Sink>(
+    feed: &mut F,
+    mut at: usize,
+    stop: usize,
+    sink: &mut S,
+) -> io::Result<End> {
+    let mut after_value = false;
+    let mut next_item = NextItem::default();
+    loop {
+        let base = feed.base();
+        let mut cursor = Cursor::new(feed.bytes());
+        cursor.ended = feed.ended();
+        cursor.at = at;
+        cursor.after_value = after_value;
+        let mut steps = 0u32;
+        let fault = loop {
+            let step = step(&mut cursor, base, stop, sink);
+            if step.is_ok() {
+                at = cursor.at;
+                after_value = cursor.after_value;
+                for (note, place) in cursor.quirks.drain(..) {
+                    sink.notes().add(note, base + place as u64);
+                }
+            }
+            match step {
+                Ok(Step::Item) if steps < 4096 => steps += 1,
+                Ok(Step::Item) => break None,
+                Ok(Step::End(end)) => return Ok(end),
+                Err(fault) => break Some(fault),
+            }
+        };
+        feed.reached(at);
+        let Some(fault) = fault else { continue };
+        if fault == Fault::End && feed.more(at)? {
+            at = 0;
+            continue;
+        }
+        // The item itself is broken: `at` is before the commas that lead to it.
+        let start = item_start(feed.bytes(), at);
+        let next = next_item.after::<F, S>(feed, start)?.map(|next| (next - feed.base()) as usize);
+        let limit = next.unwrap_or(feed.bytes().len());
+        let mut within = Cursor::new(&feed.bytes()[..limit]);
+        within.at = start;
+        let whole = within.at < limit && within.skip().is_ok();
+        let place = feed.base() + start as u64;
+        if !whole && next.is_none() {
+            let end = feed.base() + feed.bytes().len() as u64;
+            match fault {
+                Fault::End => sink.notes().add(Note::Truncated, end),
+                Fault::Unexpected => sink.notes().add(Note::SkippedItem, place),
+            }
+            return Ok(End::Lost);
+        }
+        sink.notes().add(Note::SkippedItem, place);
+        at = if whole { within.at } else { limit };
+        after_value = whole;
+    }
+}
+
+/// One item, or the end of the list.
+#[inline]
+fn step<S: Sink>(cursor: &mut Cursor<'_>, base: u64, stop: usize, sink: &mut S) -> Result<Step, Fault> {
+    if !cursor.item()? {
+        return Ok(Step::End(End::Closed(cursor.at)));
+    }
+    if cursor.at >= stop {
+        return Ok(Step::End(End::Stopped(cursor.at)));
+    }
+    if cursor.bytes[cursor.at] == b'{' {
+        sink.object(cursor, base)?;
+    } else {
+        cursor.wrong_type();
+        cursor.skip()?;
+    }
+    Ok(Step::Item)
+}
+
+/// Where the item begins to which the blanks and commas from `at` lead.
+fn item_start(bytes: &[u8], at: usize) -> usize {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',');
+    bytes[at..].iter().position(|byte| !blank(byte)).map_or(bytes.len(), |offset| at + offset)
+}
+
+/// Remembers where the next likely item is, so that a file of rubbish is searched only once.
+#[derive(Default)]
+struct NextItem {
+    found: Option<u64>,
+    none_left: bool,
+}
+
+impl NextItem {
+    /// The offset in the whole of the first likely item after `start`.
+    fn after<F: Feed, S: Sink>(&mut self, feed: &mut F, start: usize) -> io::Result<Option<u64>> {
+        let begin = feed.base() + start as u64;
+        if self.none_left || self.found.is_some_and(|found| found > begin) {
+            return Ok(self.found);
+        }
+        loop {
+            self.found = find_item::<S>(feed.bytes(), start + 1).map(|at| feed.base() + at as u64);
+            if self.found.is_some() {
+                return Ok(self.found);
+            }
+            if !feed.more(0)? {
+                self.none_left = true;
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// The first position from `from` that looks like an item: a brace that is no member's value.
+pub(crate) fn find_item<S: Sink>(bytes: &[u8], from: usize) -> Option<usize> {
+    let tail = bytes.get(from..)?;
+    memchr::memchr_iter(b'{', tail).map(|offset| from + offset).find(|&at| {
+        let before = bytes[..at].trim_ascii_end().last();
+        before != Some(&b':') && S::looks_like_item(&bytes[at..])
+    })
+}

@@ -1,0 +1,69 @@
+//! No input whatever makes the reader panic, and cutting or changing a sound file leaves counts.
+
+use proptest::prelude::*;
+use steptime_trace::{Document, read, read_from};
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+const FIXTURES: [&str; 7] =
+    ["old.json", "new.json", "amd.json", "graph.json", "nccl.json", "et_1.0.0.json", "et_1.1.1.json"];
+
+/// Documents are equal up to NaN, which `Debug` shows alike.
+fn shown(document: &Document) -> String {
+    format!("{document:?}")
+}
+
+fn repairs(document: &Document) -> u64 {
+    match document {
+        Document::Kineto(trace) => trace.notes.repairs(),
+        Document::Execution(trace) => trace.notes.repairs(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&bytes);
+    }
+
+    #[test]
+    fn any_json_like_text(text in r#"[\[\]{}:,"a-c0-9. \n\\-]{0,200}"#) {
+        let _ = read(text.as_bytes());
+        let _ = read(format!("{{\"traceEvents\": [{text}").as_bytes());
+        let _ = read(format!("{{\"schema\": \"1.0.0\", \"nodes\": [{{\"id\": 1, \"inputs\": {text}").as_bytes());
+    }
+
+    #[test]
+    fn cut_anywhere(which in 0..FIXTURES.len(), cut in any::<prop::sample::Index>()) {
+        let bytes = fixture(FIXTURES[which]);
+        let end = cut.index(bytes.trim_ascii_end().len());
+        if let Ok(document) = read(&bytes[..end]) {
+            prop_assert!(repairs(&document) > 0);
+        }
+    }
+
+    #[test]
+    fn changed_anywhere(
+        which in 0..FIXTURES.len(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        removed in proptest::option::of((any::<prop::sample::Index>(), 0usize..300)),
+    ) {
+        let mut bytes = fixture(FIXTURES[which]);
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        if let Some((place, count)) = removed {
+            let start = place.index(bytes.len());
+            bytes.drain(start..(start + count).min(bytes.len()));
+        }
+        match (read(&bytes), read_from(&bytes[..])) {
+            (Ok(whole), Ok(streamed)) => prop_assert_eq!(shown(&whole), shown(&streamed)),
+            (whole, streamed) => prop_assert_eq!(whole.is_ok(), streamed.is_ok()),
+        }
+    }
+}

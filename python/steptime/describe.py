@@ -1,0 +1,115 @@
+"""What meta.json says of the model, the batch and the machine."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+
+
+def machine(torch: Any, on_gpu: bool) -> Dict[str, str]:
+    """Device, processor and PyTorch's version."""
+    cpu = cpu_name()
+    return {
+        "device": torch.cuda.get_device_name() if on_gpu else cpu,
+        "torch": str(torch.__version__),
+        "cpu": cpu,
+    }
+
+
+def cpu_name(cpuinfo: str = "/proc/cpuinfo") -> str:
+    """The processor's name where the system tells it, else its architecture."""
+    try:
+        with open(cpuinfo, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def peak_memory(torch: Any, on_gpu: bool) -> Dict[str, int]:
+    """Most bytes that tensors held on the GPU; without one, most bytes resident in this process."""
+    if on_gpu:
+        return {"peak_memory_bytes": int(torch.cuda.max_memory_allocated())}
+    try:
+        import resource
+    except ImportError:  # Windows
+        return {}
+    unit = 1 if sys.platform == "darwin" else 1024
+    return {"peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+
+
+def model_name(model: Any, step: Callable[..., Any]) -> str:
+    """`model` if it is a name, else its class, else the step's name."""
+    if isinstance(model, str):
+        return model
+    if model is not None:
+        return type(model).__name__
+    return getattr(step, "__qualname__", type(step).__name__)
+
+
+def count_parameters(model: Any, step: Callable[..., Any]) -> Optional[int]:
+    """Elements in the parameters of `model`, or of the modules that `step` can see; None if there are none."""
+    modules = [model] if _is_module(model) else [each for each in visible_to(step) if _is_module(each)]
+    if not modules:
+        return None
+    seen: Set[int] = set()
+    total = 0
+    for module in modules:
+        for parameter in module.parameters():
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                total += parameter.numel()
+    return total
+
+
+def visible_to(step: Callable[..., Any]) -> List[Any]:
+    """What a step refers to: itself, its `self` and that one's attributes, its closure, the globals it names, and a partial's arguments."""
+    found: List[Any] = [step]
+    owner = getattr(step, "__self__", None)
+    if owner is None and not hasattr(step, "__code__") and not hasattr(step, "func"):
+        owner = step  # a callable object
+    if owner is not None:
+        found.append(owner)
+        found.extend(getattr(owner, "__dict__", {}).values())
+    if hasattr(step, "func"):  # functools.partial
+        found.extend(getattr(step, "args", ()))
+        found.extend((getattr(step, "keywords", None) or {}).values())
+        found.extend(visible_to(step.func))
+    code = getattr(step, "__code__", None)
+    if code is not None:
+        found.extend(_cells(step))
+        names = getattr(step, "__globals__", {})
+        found.extend(names[name] for name in code.co_names if name in names)
+    return found
+
+
+def _cells(step: Callable[..., Any]) -> Iterator[Any]:
+    for cell in getattr(step, "__closure__", None) or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not yet filled
+            continue
+
+
+def _is_module(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    module = getattr(getattr(torch, "nn", None), "Module", None)
+    return module is not None and isinstance(value, module)
+
+
+def guess_batch(batch: Any) -> Optional[int]:
+    """The first dimension of the first tensor in a batch; None if it has no tensor."""
+    shape = getattr(batch, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else None
+    if isinstance(batch, dict):
+        batch = list(batch.values())
+    if isinstance(batch, (list, tuple)):
+        for each in batch:
+            size = guess_batch(each)
+            if size is not None:
+                return size
+    return None

@@ -1,0 +1,94 @@
+"""The training loop: a step, its batches, and its time without a profiler."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Iterator, List, Optional
+
+from steptime.settings import UsageError
+from steptime.stats import intervals
+
+_NOTHING = object()
+
+
+class Loop:
+    """Runs `step` on one batch of `data` after the other, starting over at the end of `data`.
+
+    Fetching the batch belongs to the step, as in a real loop. With `data=None` the step takes no arguments.
+    """
+
+    def __init__(self, step: Callable[..., Any], data: Optional[Iterable[Any]]) -> None:
+        if not callable(step):
+            raise UsageError(f"step must be callable with one batch, but is {type(step).__name__}")
+        if data is not None and not isinstance(data, Iterable) and not hasattr(data, "__getitem__"):
+            raise UsageError(f"data must be an iterable of batches or None, but is {type(data).__name__}")
+        self._step = step
+        self._data = data
+        self._batches: Optional[Iterator[Any]] = None
+        self.first_batch: Any = None
+        self.done = 0
+
+    def run(self) -> None:
+        """One step."""
+        if self._data is None:
+            self._step()
+        else:
+            batch = self._next_batch()
+            if self.done == 0:
+                self.first_batch = batch
+            self._step(batch)
+        self.done += 1
+
+    def _next_batch(self) -> Any:
+        batch = next(self._batches, _NOTHING) if self._batches is not None else _NOTHING
+        if batch is _NOTHING:
+            self._batches = iter(self._data)  # type: ignore[arg-type]
+            batch = next(self._batches, _NOTHING)
+        if batch is _NOTHING:
+            raise UsageError(self._out_of_batches())
+        return batch
+
+    def _out_of_batches(self) -> str:
+        if self.done == 0:
+            return "data holds no batch"
+        return f"data ran out after {self.done} batches and cannot be started again: pass a list or a DataLoader, not an iterator"
+
+
+@dataclass(frozen=True)
+class Window:
+    """Un-profiled steps, one after the other.
+
+    steps_ms: host time between the starts of neighbouring steps, in ms; the last ends when its step returns.
+    wall_ms: from the first step's start until the device has finished all of them.
+    """
+
+    steps_ms: List[float]
+    wall_ms: float
+
+    @property
+    def mean_ms(self) -> float:
+        """Wall time for each step."""
+        return self.wall_ms / len(self.steps_ms)
+
+    @property
+    def drain_ms(self) -> float:
+        """How far the host was ahead of the device at the end."""
+        return self.wall_ms - sum(self.steps_ms)
+
+
+def time_window(loop: Loop, steps: int, synchronize: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> Window:
+    """Times `steps` steps without perturbing them.
+
+    Only the host's clock is read, at the boundaries of steps: no event is recorded and nothing is synchronised inside
+    the window, only before it and after it. Where steps hand work to the device faster than it is done, the single
+    times are therefore the host's, and only the wall time is the device's: see `compare.ran_ahead`.
+    """
+    synchronize()
+    boundaries = [clock()]
+    for _ in range(steps):
+        loop.run()
+        boundaries.append(clock())
+    synchronize()
+    end = clock()
+    return Window([1e3 * each for each in intervals(boundaries)], 1e3 * (end - boundaries[0]))

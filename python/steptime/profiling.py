@@ -1,0 +1,111 @@
+"""The three trace files of a recording, written by PyTorch's own profilers."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from pathlib import Path
+from typing import Any, List, Optional
+
+from steptime import describe
+from steptime.loop import Loop
+
+# Steps that the profiler runs along with before the first one it keeps: its buffers are made then.
+PROFILER_WARMUP = 5
+
+
+class MissingTorch(ImportError):
+    """PyTorch is not there to record with."""
+
+
+def import_torch() -> Any:
+    """PyTorch, imported when a recording needs it and not before."""
+    try:
+        return importlib.import_module("torch")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingTorch("recording needs PyTorch, which is not installed here: pip install torch") from error
+
+
+class TorchProfiler:
+    """What a recording needs of PyTorch; the tests replace it by a fake."""
+
+    def __init__(self, sync_events: bool = True) -> None:
+        self.torch = import_torch()
+        self._sync_events = sync_events
+
+    @property
+    def on_gpu(self) -> bool:
+        """Has this process used CUDA? Asked after the warm-up."""
+        return bool(self.torch.cuda.is_available() and self.torch.cuda.is_initialized())
+
+    def synchronize(self) -> None:
+        """Waits until the current GPU has finished; on a CPU there is nothing to wait for."""
+        if self.on_gpu:
+            self.torch.cuda.synchronize()
+
+    def machine(self) -> dict:
+        """The part of meta.json that tells of the machine and its software."""
+        return describe.machine(self.torch, self.on_gpu)
+
+    def peak_memory(self) -> dict:
+        """The part of meta.json that tells of memory."""
+        return describe.peak_memory(self.torch, self.on_gpu)
+
+    def record_timing(self, loop: Loop, steps: int, path: Path) -> None:
+        """Profiles `steps` steps, each marked `ProfilerStep#n`, without shapes or stacks."""
+        profiler = self.torch.profiler
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*Profiler clears events")  # one cycle is all there is
+            with profiler.profile(
+                activities=self._activities(),
+                schedule=profiler.schedule(wait=0, warmup=PROFILER_WARMUP, active=steps, repeat=1),
+                on_trace_ready=lambda done: done.export_chrome_trace(str(path)),
+                record_shapes=False,
+                with_stack=False,
+                experimental_config=self._experimental_config(),
+            ) as running:
+                for _ in range(PROFILER_WARMUP + steps):
+                    loop.run()
+                    running.step()
+
+    def record_execution_trace(self, loop: Loop, execution_trace: Path, timing: Path) -> None:
+        """Runs one step under the execution-trace observer and, at the same time, the profiler with shapes.
+
+        Both number the step's operators alike: `rf_id` in one file is `Record function id` in the other.
+        """
+        profiler = self.torch.profiler
+        observer = profiler.ExecutionTraceObserver()
+        observer.register_callback(str(execution_trace))
+        try:
+            self.synchronize()
+            with profiler.profile(
+                activities=self._activities(),
+                record_shapes=True,
+                with_stack=False,
+                experimental_config=self._experimental_config(),
+            ) as running:
+                observer.start()
+                try:
+                    loop.run()
+                    self.synchronize()
+                finally:
+                    observer.stop()
+        finally:
+            observer.unregister_callback()
+        running.export_chrome_trace(str(timing))
+
+    def _activities(self) -> List[Any]:
+        kinds = self.torch.profiler.ProfilerActivity
+        return [kinds.CPU, kinds.CUDA] if self.on_gpu else [kinds.CPU]
+
+    def _experimental_config(self) -> Optional[Any]:
+        """Synchronisation events as well, where there is a GPU and this PyTorch can record them."""
+        if not (self._sync_events and self.on_gpu):
+            return None
+        config = getattr(self.torch.profiler, "_ExperimentalConfig", None)
+        try:
+            return config(enable_cuda_sync_events=True) if config else None
+        except TypeError:
+            return None

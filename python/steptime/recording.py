@@ -1,0 +1,175 @@
+"""Makes a recording: un-profiled windows, profiled steps, one step in full, un-profiled windows again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional, Union
+
+from steptime import checks, describe, folder
+from steptime.loop import Loop, Window, time_window
+from steptime.profiling import TorchProfiler
+from steptime.settings import Settings, UsageError, choose
+from steptime.stats import median, quantiles
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+@dataclass
+class Command:
+    """What the command line says when a script runs under it, and what the script has recorded so far."""
+
+    out: Optional[Path] = None
+    overwrite: bool = False
+    settings: Dict[str, Any] = field(default_factory=dict)
+    made: List[Path] = field(default_factory=list)
+
+
+# Set by `python -m steptime.record` while it runs a script.
+command = Command()
+
+
+def record(
+    step: Callable[..., Any],
+    data: Optional[Iterable[Any]] = None,
+    out: Optional[PathLike] = None,
+    batch: Optional[int] = None,
+    *,
+    model: Any = None,
+    params: Optional[int] = None,
+    windows: Optional[int] = None,
+    steps: Optional[int] = None,
+    profiled: Optional[int] = None,
+    warmup: Optional[int] = None,
+    sync_events: Optional[bool] = None,
+    overwrite: bool = False,
+) -> Path:
+    """Records a training step into the folder `out` and returns its path.
+
+    step: trains on one batch, an element of `data`, or takes no argument if `data` is None. It is run as it is: what
+        it does for real (moving the batch to the GPU, `zero_grad`, `loss.item()`) belongs in it.
+    data: a list of batches, a DataLoader or another iterable; started over when it ends.
+    out: the folder to make. It appears when the recording is complete, and not at all if `step` raises.
+    batch: samples in a batch, for meta.json; guessed from the first tensor of the first batch if not given.
+    model: a name, or the nn.Module itself.
+    params: number of parameters; counted in `model`, or in the modules that `step` refers to, if not given.
+    windows, steps, profiled, warmup, sync_events: see `settings.Settings`.
+    overwrite: replace a recording that is already at `out`.
+
+    The un-profiled times, `step_ms` above all, are the truth that a prediction is held against. They are host times:
+    the clock is read at the boundaries of steps, and the device is synchronised before and after a window but never
+    inside one, so that timing a step does not slow it. `windows_ms` is wall time, synchronised at both ends, divided by
+    steps. A host that runs far ahead of its GPU makes single host times meaningless; then, and only then, `step_ms` and
+    `quantiles_ms` come from `windows_ms`, and `record.step_ms_from` says so.
+
+    Raises UsageError for arguments that cannot work; what `step` raises comes through as it is.
+    Issues RecordWarning if the un-profiled windows drift, or if the traces do not agree.
+    """
+    settings = choose(
+        command.settings,
+        {"windows": windows, "steps": steps, "profiled": profiled, "warmup": warmup, "sync_events": sync_events},
+    )
+    target = _target(out)
+    overwrite = overwrite or command.overwrite
+    folder.check_free(target, overwrite)
+    loop = Loop(step, data)
+    backend = TorchProfiler(settings.sync_events)
+    about = {"model": describe.model_name(model, step), "batch": batch}
+    facts = {"params": params if params is not None else describe.count_parameters(model, step)}
+    warned = make(loop, target, settings, backend, about, facts, overwrite)
+    command.made.append(target)
+    for message in warned:
+        warnings.warn(message, checks.RecordWarning, stacklevel=2)
+    return target
+
+
+def _target(out: Optional[PathLike]) -> Path:
+    if out is not None:
+        return Path(out).absolute()
+    if command.out is None:
+        raise UsageError("record() needs a folder to write: record(step, data, out=...)")
+    target = command.out.absolute()
+    if target in command.made:
+        raise UsageError("the script records more than once: give each call its own out=...")
+    return target
+
+
+def make(
+    loop: Loop,
+    out: Path,
+    settings: Settings,
+    backend: Any,
+    about: Dict[str, Any],
+    facts: Dict[str, Any],
+    overwrite: bool = False,
+) -> List[str]:
+    """Makes the recording with `backend` (see `profiling.TorchProfiler`) and returns the warnings."""
+    with folder.whole(out, overwrite) as partial:
+        steps = settings.steps_per_window(_warm_up(loop, settings.warmup, backend))
+        before = [time_window(loop, steps, backend.synchronize) for _ in range(settings.windows_before)]
+        backend.record_timing(loop, settings.profiled, partial / "kineto.json")
+        backend.record_execution_trace(loop, partial / "et.json", partial / "kineto_et.json")
+        after_count = settings.windows - settings.windows_before
+        after = [time_window(loop, steps, backend.synchronize) for _ in range(after_count)]
+        windows = before + after
+
+        warned = _problems(windows, partial)
+        if about.get("batch") is None:
+            about = {**about, "batch": describe.guess_batch(loop.first_batch)}
+        meta = {**about, **backend.machine(), **times(windows), **facts, **backend.peak_memory()}
+        meta["record"] = {
+            **settings.as_dict(),
+            "steps": steps,
+            "windows_before": len(before),
+            "step_ms_from": "windows_ms" if checks.ran_ahead(windows) else "steps_ms",
+            "warnings": warned,
+        }
+        for name in (folder.TIMING, folder.EXECUTION_TRACE, folder.TIMING_OF_EXECUTION_TRACE):
+            folder.compress(partial / name[: -len(".gz")], partial / name)
+        (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
+    return warned
+
+
+def _warm_up(loop: Loop, steps: int, backend: Any) -> float:
+    """Runs `steps` steps; returns the seconds each of the second half of them took."""
+    first = steps // 2
+    for _ in range(first):
+        loop.run()
+    backend.synchronize()
+    begin = time.perf_counter()
+    for _ in range(steps - first):
+        loop.run()
+    backend.synchronize()
+    return (time.perf_counter() - begin) / (steps - first)
+
+
+def times(windows: List[Window]) -> Dict[str, Any]:
+    """The times of meta.json, in ms."""
+    means = [window.mean_ms for window in windows]
+    singles = [each for window in windows for each in window.steps_ms]
+    truth = means if checks.ran_ahead(windows) else singles
+    return {
+        "step_ms": median(truth),
+        "quantiles_ms": quantiles(truth),
+        "windows_ms": means,
+        "steps_ms": [round(each, 6) for each in singles],
+    }
+
+
+def _problems(windows: List[Window], partial: Path) -> List[str]:
+    timing, execution_trace, single = (_load(partial / name) for name in ("kineto.json", "et.json", "kineto_et.json"))
+    found = [
+        checks.drift(windows),
+        checks.same_ops(timing, single),
+        checks.joined(execution_trace, single),
+    ]
+    return [each for each in found if each is not None]
+
+
+def _load(path: Path) -> Dict[str, Any]:
+    with open(path, encoding="utf-8", errors="replace") as source:
+        return json.load(source)

@@ -1,0 +1,68 @@
+"""How a recording is made: numbers, their defaults and their limits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Dict, Optional
+
+
+class UsageError(ValueError):
+    """The recorder was asked for something it cannot do; the message says what to change."""
+
+
+# A window lasts about this long unless `steps` is given ...
+WINDOW_SECONDS = 0.5
+# ... within these numbers of steps.
+STEPS_RANGE = (20, 100)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers of a recording.
+
+    windows: un-profiled windows, about half of them before the profiled part, the rest after it.
+    steps: steps in each window; None chooses 20 to 100 from the speed of the warm-up.
+    profiled: steps in kineto.json.gz.
+    warmup: steps run before anything is timed.
+    sync_events: ask Kineto for `cuda_sync` events, where this PyTorch can give them.
+    """
+
+    windows: int = 5
+    steps: Optional[int] = None
+    profiled: int = 30
+    warmup: int = 10
+    sync_events: bool = True
+
+    def __post_init__(self) -> None:
+        least = {"windows": 2, "steps": 2, "profiled": 1, "warmup": 1}
+        for name, minimum in least.items():
+            value = getattr(self, name)
+            if value is not None and value < minimum:
+                raise UsageError(f"{name} is {value}, but must be at least {minimum}")
+
+    @property
+    def windows_before(self) -> int:
+        """Windows before the profiled part: the larger half."""
+        return (self.windows + 1) // 2
+
+    def steps_per_window(self, step_seconds: float) -> int:
+        """Steps in a window, given how long a warm step takes."""
+        if self.steps is not None:
+            return self.steps
+        fewest, most = STEPS_RANGE
+        return max(fewest, min(most, round(WINDOW_SECONDS / max(step_seconds, 1e-9))))
+
+    def as_dict(self) -> Dict[str, Any]:
+        """For meta.json."""
+        return asdict(self)
+
+
+def choose(*layers: Dict[str, Any]) -> Settings:
+    """Settings from dictionaries, the first that names a number deciding it; None does not count."""
+    known = {field.name for field in fields(Settings)}
+    chosen: Dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            if name in known and value is not None:
+                chosen.setdefault(name, value)
+    return Settings(**chosen)
