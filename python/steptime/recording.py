@@ -64,10 +64,12 @@ def record(
     the clock is read at the boundaries of steps, and the device is synchronised before and after a window but never
     inside one, so that timing a step does not slow it. `windows_ms` is wall time, synchronised at both ends, divided by
     steps. A host that runs far ahead of its GPU makes single host times meaningless; then, and only then, `step_ms` and
-    `quantiles_ms` come from `windows_ms`, and `record.step_ms_from` says so.
+    `quantiles_ms` come from `windows_ms`, and `record.step_ms_from` says so. Only the windows before the profiler count
+    for them: once it has run, CUPTI stays attached and every call to CUDA is slower (an H200's host-bound steps took up
+    to 36 % longer). The windows after it are kept in `windows_ms` and `steps_ms`, behind `record.windows_before` others.
 
     Raises UsageError for arguments that cannot work; what `step` raises comes through as it is.
-    Issues RecordWarning if the un-profiled windows drift, or if the traces do not agree.
+    Issues RecordWarning if the windows before the profiler drift, or if the traces do not agree.
     """
     settings = choose(
         command.settings,
@@ -117,15 +119,15 @@ def make(
         after = [time_window(loop, steps, backend.synchronize) for _ in range(after_count)]
         windows = before + after
 
-        warned = _problems(windows, partial)
+        warned = _problems(before, partial)
         if about.get("batch") is None:
             about = {**about, "batch": describe.guess_batch(loop.first_batch)}
-        meta = {**about, **backend.machine(), **times(windows), **facts, **backend.peak_memory()}
+        meta = {**about, **backend.machine(), **times(windows, len(before)), **facts, **backend.peak_memory()}
         meta["record"] = {
             **settings.as_dict(),
             "steps": steps,
             "windows_before": len(before),
-            "step_ms_from": "windows_ms" if checks.ran_ahead(windows) else "steps_ms",
+            "step_ms_from": "windows_ms" if checks.ran_ahead(before) else "steps_ms",
             "warnings": warned,
         }
         for name in (folder.TIMING, folder.EXECUTION_TRACE, folder.TIMING_OF_EXECUTION_TRACE):
@@ -147,11 +149,12 @@ def _warm_up(loop: Loop, steps: int, backend: Any) -> float:
     return (time.perf_counter() - begin) / (steps - first)
 
 
-def times(windows: List[Window]) -> Dict[str, Any]:
-    """The times of meta.json, in ms."""
+def times(windows: List[Window], count: Optional[int] = None) -> Dict[str, Any]:
+    """The times of meta.json, in ms; `step_ms` and its quantiles are of the first `count` windows, or of all."""
     means = [window.mean_ms for window in windows]
     singles = [each for window in windows for each in window.steps_ms]
-    truth = means if checks.ran_ahead(windows) else singles
+    true = windows[:count]
+    truth = means[:count] if checks.ran_ahead(true) else [each for window in true for each in window.steps_ms]
     return {
         "step_ms": median(truth),
         "quantiles_ms": quantiles(truth),

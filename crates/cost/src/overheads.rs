@@ -36,6 +36,17 @@ pub struct Overheads {
     samples: BTreeMap<(Overhead, String), Vec<Nanos>>,
 }
 
+impl FromIterator<(Overhead, String, Nanos)> for Overheads {
+    /// Overheads from single samples: of which kind, of which op or call, how long.
+    fn from_iter<I: IntoIterator<Item = (Overhead, String, Nanos)>>(samples: I) -> Overheads {
+        let mut overheads = Overheads::default();
+        for (kind, name, time) in samples {
+            overheads.samples.entry((kind, name)).or_default().push(time);
+        }
+        overheads
+    }
+}
+
 /// What the published method takes off for the profiler, a host event and a device event.
 const PUBLISHED_HOST_EVENT: Nanos = Nanos(2_000);
 const PUBLISHED_DEVICE_EVENT: Nanos = Nanos(4_000);

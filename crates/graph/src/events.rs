@@ -1,16 +1,22 @@
 //! Which stream waits for which, through events.
 //!
 //! Kineto gives neither the stream nor the event of `cudaEventRecord` and `cudaStreamWaitEvent`. Where the
-//! trace has `cuda_sync` records they say it; elsewhere it follows from the order of calls on a thread: a
-//! wait refers to the last event recorded, and the streams are those of the launches around it. A pair that
-//! the device's times contradict is dropped.
+//! trace has `cuda_sync` records they say which stream waits and often for what; the rest follows from the order
+//! of calls on a thread, checked against the device's times: a wait refers to an event recorded shortly before,
+//! and of those that were done when the waiting activity began it is the one done last. A wait that no event
+//! explains is dropped and counted.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{SyncKind, Trace};
 
 use crate::api::ApiKind;
 use crate::graph::{Activity, Call, StreamDependency};
-use crate::samples::Samples;
+use crate::samples::{Samples, median};
+
+/// A wait is taken to refer to one of this many events recorded before it.
+const RECENT: usize = 64;
+/// How far ahead the next activity of a stream is looked for, in calls.
+const AHEAD: usize = 4096;
 
 /// What was found: the dependencies, and how many waits were inferred and refuted.
 #[derive(Debug, Default)]
@@ -21,190 +27,221 @@ pub(crate) struct Found {
     pub refuted: usize,
 }
 
-/// A stretch of event calls of one thread with no launch between.
-#[derive(Default)]
+/// What the trace itself says of a stream wait.
+#[derive(Debug, Clone, Copy)]
+struct Explicit {
+    /// The stream that waits, an index of `Trace::streams`.
+    waiting: u32,
+    /// The stream whose event it waits for, and the correlation of the call that recorded it.
+    event: Option<(u32, u64)>,
+}
+
+/// The graph as far as it is built.
+#[derive(Clone, Copy)]
+struct Context<'c> {
+    calls: &'c [Call],
+    correlation: &'c [u64],
+    activities: &'c [Activity],
+    samples: &'c Samples,
+    explicit: &'c FxHashMap<u64, Explicit>,
+}
+
+/// A stretch of event calls of one thread with no launch between, and the streams launched into around it.
 struct Run {
     records: Vec<usize>,
     waits: Vec<usize>,
+    before: Option<u32>,
+    after: Option<u32>,
+    /// The first activity that each stream gets next.
+    next: Vec<(u32, u32)>,
+}
+
+/// What one thread has done so far.
+#[derive(Default)]
+struct Progress {
+    last_stream: Option<u32>,
+    /// Last activity of each stream.
+    tail: FxHashMap<u32, u32>,
+    /// The activities that the events recorded so far stand for.
+    recent: Vec<u32>,
+    /// For explicit waits: the tails when an event was recorded.
+    recorded: FxHashMap<u64, FxHashMap<u32, u32>>,
 }
 
 pub(crate) fn find(
     trace: &Trace,
     calls: &[Call],
-    call_correlation: &[u64],
+    correlation: &[u64],
     activities: &[Activity],
     samples: &Samples,
 ) -> Found {
     let mut found = Found::default();
-    let threads = calls.iter().map(|c| c.thread).max().map_or(0, |t| t + 1);
     let explicit = explicit_waits(trace);
+    let context = Context { calls, correlation, activities, samples, explicit: &explicit };
+    let threads = calls.iter().map(|c| c.thread).max().map_or(0, |t| t + 1);
     for thread in 0..threads {
         let own: Vec<usize> = (0..calls.len()).filter(|&c| calls[c].thread == thread).collect();
-        one_thread(&own, calls, call_correlation, activities, samples, &explicit, &mut found);
+        context.thread(&own, &mut found);
     }
     found.dependencies.sort_by_key(|d| (d.to, d.from));
     found.dependencies.dedup_by_key(|d| (d.to, d.from));
     found
 }
 
-/// Correlation of a stream wait -> (stream that waits, correlation of the record it waits for).
-fn explicit_waits(trace: &Trace) -> FxHashMap<u64, (Option<i64>, u64)> {
+/// Explicit waits by the correlation of their call.
+fn explicit_waits(trace: &Trace) -> FxHashMap<u64, Explicit> {
     let syncs = &trace.syncs;
+    let index = |number: Option<i64>| {
+        let number = number?;
+        trace.streams.iter().position(|s| s.stream == number).map(|at| at as u32)
+    };
     (0..syncs.len())
         .filter(|&i| syncs.kind[i] == SyncKind::StreamWaitEvent)
         .filter_map(|i| {
-            let record = syncs.wait_on_event_record_correlation[i]?;
-            Some((syncs.correlation[i], (syncs.stream[i], record)))
+            let event = index(syncs.wait_on_stream[i]).zip(syncs.wait_on_event_record_correlation[i]);
+            Some((syncs.correlation[i], Explicit { waiting: index(syncs.stream[i])?, event }))
         })
         .collect()
 }
 
-fn one_thread(
-    own: &[usize],
-    calls: &[Call],
-    correlation: &[u64],
-    activities: &[Activity],
-    samples: &Samples,
-    explicit: &FxHashMap<u64, (Option<i64>, u64)>,
-    found: &mut Found,
-) {
-    let mut last_launch: Option<usize> = None;
-    let mut last_record: Option<Vec<u32>> = None;
-    // Last activity of each stream so far, and what each record stood for.
-    let mut tail: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut recorded: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
-    let mut at = 0;
-    while at < own.len() {
-        let call = &calls[own[at]];
-        match call.kind {
-            ApiKind::EventRecord | ApiKind::StreamWait => {
-                let end =
-                    (at..own.len()).find(|&i| !calls[own[i]].activities().is_empty()).unwrap_or(own.len());
-                let next = next_on_stream(&own[end..], calls, activities);
-                let run = Run {
-                    records: of_kind(&own[at..end], calls, ApiKind::EventRecord),
-                    waits: of_kind(&own[at..end], calls, ApiKind::StreamWait),
-                };
-                let before = last_launch.map(|c| activities[calls[c].activities().end - 1].stream);
-                let after = own.get(end).map(|&c| activities[calls[c].activities().start].stream);
+impl Context<'_> {
+    fn thread(&self, own: &[usize], found: &mut Found) {
+        let mut progress = Progress::default();
+        let mut at = 0;
+        while at < own.len() {
+            let call = &self.calls[own[at]];
+            if matches!(call.kind, ApiKind::EventRecord | ApiKind::StreamWait) {
+                let end = (at..own.len())
+                    .find(|&i| !self.calls[own[i]].activities().is_empty())
+                    .unwrap_or(own.len());
+                let run = self.run(&own[at..end], &own[end..], &progress);
                 found.waits += run.waits.len();
-                let sources = sources_of(&run, before, after, &tail);
-                for (i, &record) in run.records.iter().enumerate() {
-                    let one = if run.records.len() > 1 {
-                        sources.get(i).map_or_else(Vec::new, |&s| vec![s])
-                    } else {
-                        sources.clone()
-                    };
-                    recorded.insert(correlation[record], one);
-                }
-                if !run.records.is_empty() {
-                    last_record = Some(sources);
-                }
-                let from = last_record.clone().unwrap_or_default();
-                connect(&run, &from, before, after, &next, &recorded, explicit, correlation, samples, found);
+                progress.record(&run, self);
+                self.connect(&run, &progress, found);
                 at = end;
-            }
-            _ => {
+            } else {
                 for activity in call.activities() {
-                    tail.insert(activities[activity].stream, activity as u32);
-                    last_launch = Some(own[at]);
+                    let stream = self.activities[activity].stream;
+                    progress.tail.insert(stream, activity as u32);
+                    progress.last_stream = Some(stream);
                 }
                 at += 1;
             }
         }
     }
-}
 
-fn of_kind(own: &[usize], calls: &[Call], kind: ApiKind) -> Vec<usize> {
-    own.iter().copied().filter(|&c| calls[c].kind == kind).collect()
-}
-
-/// The first activity that each stream gets from the calls ahead.
-fn next_on_stream(own: &[usize], calls: &[Call], activities: &[Activity]) -> Vec<(u32, u32)> {
-    let mut next: Vec<(u32, u32)> = Vec::new();
-    for &call in own.iter().take(4096) {
-        for activity in calls[call].activities() {
-            let stream = activities[activity].stream;
+    fn run(&self, run: &[usize], ahead: &[usize], progress: &Progress) -> Run {
+        let of = |kind| run.iter().copied().filter(|&c| self.calls[c].kind == kind).collect();
+        let mut next: Vec<(u32, u32)> = Vec::new();
+        let waits: Vec<usize> = of(ApiKind::StreamWait);
+        let ahead = if waits.is_empty() { &[] } else { &ahead[..ahead.len().min(AHEAD)] };
+        for activity in ahead.iter().flat_map(|&c| self.calls[c].activities()) {
+            let stream = self.activities[activity].stream;
             if !next.iter().any(|&(s, _)| s == stream) {
                 next.push((stream, activity as u32));
             }
         }
+        let after = next.first().map(|&(stream, _)| stream);
+        Run { records: of(ApiKind::EventRecord), waits, before: progress.last_stream, after, next }
     }
-    next
-}
 
-/// The activities that the records of a run stand for: one record marks the stream launched in last; several
-/// collect the other streams for the one that goes on.
-fn sources_of(run: &Run, before: Option<u32>, after: Option<u32>, tail: &FxHashMap<u32, u32>) -> Vec<u32> {
-    let mut sources: Vec<u32> = if run.records.len() > 1 {
-        tail.iter().filter(|&(&s, _)| Some(s) != after).map(|(_, &a)| a).collect()
-    } else {
-        before.and_then(|s| tail.get(&s).copied()).into_iter().collect()
-    };
-    sources.sort_unstable();
-    sources
-}
-
-#[expect(clippy::too_many_arguments, reason = "the state of one pass over a thread")]
-fn connect(
-    run: &Run,
-    from: &[u32],
-    before: Option<u32>,
-    after: Option<u32>,
-    next: &[(u32, u32)],
-    recorded: &FxHashMap<u64, Vec<u32>>,
-    explicit: &FxHashMap<u64, (Option<i64>, u64)>,
-    correlation: &[u64],
-    samples: &Samples,
-    found: &mut Found,
-) {
-    let next_of = |stream: u32| next.iter().find(|&&(s, _)| s == stream).map(|&(_, a)| a);
-    let mut inferred_waits = 0;
-    for &wait in &run.waits {
-        if let Some((stream, record)) = explicit.get(&correlation[wait]) {
-            let target = stream.and_then(|s| next.iter().find(|&&(id, _)| i64::from(id) == s));
-            if let (Some(&(_, to)), Some(sources)) = (target, recorded.get(record)) {
-                for &source in sources {
-                    found.dependencies.push(StreamDependency { from: source, to, inferred: false });
-                }
+    fn connect(&self, run: &Run, progress: &Progress, found: &mut Found) {
+        let next_of = |stream: u32| run.next.iter().find(|&&(s, _)| s == stream).map(|&(_, a)| a);
+        let mut targets: Vec<u32> = Vec::new();
+        for &wait in &run.waits {
+            let Some(explicit) = self.explicit.get(&self.correlation[wait]) else { continue };
+            let Some(to) = next_of(explicit.waiting) else { continue };
+            let from =
+                explicit.event.and_then(|(on, record)| progress.recorded.get(&record)?.get(&on).copied());
+            match from {
+                Some(from) => found.dependencies.push(StreamDependency { from, to, inferred: false }),
+                None => targets.push(to),
             }
-        } else {
-            inferred_waits += 1;
         }
-    }
-    if inferred_waits == 0 {
-        return;
-    }
-    found.inferred += inferred_waits;
-    let fans_out = run.records.len() == 1 && (inferred_waits > 1 || before == after);
-    let targets: Vec<u32> = if fans_out {
-        next.iter().filter(|&&(s, _)| Some(s) != before).map(|&(_, a)| a).collect()
-    } else {
-        after.and_then(next_of).into_iter().collect()
-    };
-    for &to in &targets {
-        for &source in from {
-            if source >= to {
-                continue;
-            }
-            if holds(samples, source, to) {
-                found.dependencies.push(StreamDependency { from: source, to, inferred: true });
+        // A trace with synchronisation records leaves out only waits for what was done already.
+        if self.explicit.is_empty() && !run.waits.is_empty() {
+            let fans_out = run.records.len() == 1 && (run.waits.len() > 1 || run.before == run.after);
+            if fans_out {
+                targets.extend(run.next.iter().filter(|&&(s, _)| Some(s) != run.before).map(|&(_, a)| a));
             } else {
-                found.refuted += 1;
+                targets.extend(run.after.and_then(next_of));
+            }
+            found.inferred += run.waits.len();
+        } else {
+            found.inferred += targets.len();
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        for to in targets {
+            let sources = self.sources(run, progress, to);
+            found.refuted += usize::from(sources.is_empty());
+            found.dependencies.extend(sources.into_iter().map(|from| StreamDependency {
+                from,
+                to,
+                inferred: true,
+            }));
+        }
+    }
+
+    /// The activities that `to` waits for. Several records in a row collect all other streams; else it is the
+    /// recent event that was done last.
+    fn sources(&self, run: &Run, progress: &Progress, to: u32) -> Vec<u32> {
+        let fans_in = run.records.len() > 1;
+        let reach = if fans_in { run.records.len() } else { RECENT };
+        let from = progress.recent.len().saturating_sub(reach);
+        let stream = self.activities[to as usize].stream;
+        let mut sources: Vec<u32> = progress.recent[from..]
+            .iter()
+            .copied()
+            .filter(|&a| a < to && self.activities[a as usize].stream != stream && self.holds(a, to))
+            .collect();
+        sources.sort_unstable();
+        sources.dedup();
+        if !fans_in {
+            let last = sources.iter().copied().max_by_key(|&a| (self.typical_end(a), a));
+            sources = last.into_iter().collect();
+        }
+        sources
+    }
+
+    /// Whether `to` began after `from` had ended in at least nine of ten steps.
+    fn holds(&self, from: u32, to: u32) -> bool {
+        let (mut yes, mut all) = (0, 0);
+        for step in 0..self.samples.steps() {
+            let times = self.samples.activity_end(step, from).zip(self.samples.activity_start(step, to));
+            if let Some((end, start)) = times {
+                all += 1;
+                yes += usize::from(start >= end);
             }
         }
+        all > 0 && yes * 10 >= all * 9
+    }
+
+    fn typical_end(&self, activity: u32) -> Option<steptime_trace::Nanos> {
+        let mut ends: Vec<_> = (0..self.samples.steps())
+            .filter_map(|s| Some(self.samples.activity_end(s, activity)? - self.samples.start(s)))
+            .collect();
+        median(&mut ends)
     }
 }
 
-/// Whether `to` began after `from` had ended in at least nine of ten steps.
-fn holds(samples: &Samples, from: u32, to: u32) -> bool {
-    let (mut yes, mut all) = (0, 0);
-    for step in 0..samples.steps() {
-        if let (Some(end), Some(start)) = (samples.activity_end(step, from), samples.activity_start(step, to))
-        {
-            all += 1;
-            yes += usize::from(start >= end);
+impl Progress {
+    /// Notes what the events of a run stand for: one marks the stream launched into last; several in a row
+    /// collect the other streams for the one that goes on.
+    fn record(&mut self, run: &Run, context: &Context<'_>) {
+        match run.records.len() {
+            0 => {}
+            1 => self.recent.extend(run.before.and_then(|s| self.tail.get(&s).copied())),
+            _ => {
+                let mut others: Vec<u32> =
+                    self.tail.iter().filter(|&(&s, _)| Some(s) != run.after).map(|(_, &a)| a).collect();
+                others.sort_unstable();
+                self.recent.extend(others);
+            }
+        }
+        if !context.explicit.is_empty() {
+            let tails = run.records.iter().map(|&r| (context.correlation[r], self.tail.clone()));
+            self.recorded.extend(tails);
         }
     }
-    all > 0 && yes * 10 >= all * 9
 }

@@ -6,11 +6,16 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Tells how long a training step takes, why, and what would make it shorter.
 #[derive(Debug, Parser)]
-#[command(name = "steptime", version, max_term_width = 100, after_help = "EXAMPLE
+#[command(
+    name = "steptime",
+    version,
+    max_term_width = 100,
+    after_help = "EXAMPLE
     steptime predict examples/dlrm_default_2048
 
 An INPUT is a recording (a folder with kineto.json.gz and meta.json), a Kineto trace, an execution trace,
-a folder with one of these for each rank, or a tar archive of traces; plain, .gz or .zst.")]
+a folder with one of these for each rank, or a tar archive of traces; plain, .gz or .zst."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -54,6 +54,7 @@ pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<(
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        std::fs::metadata(folder)?;
         let file = builder().tempfile_in(folder)?;
         let mut out = BufWriter::new(file);
         fill(&mut out)?;

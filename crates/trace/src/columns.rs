@@ -53,20 +53,20 @@ macro_rules! columns {
             }
 
             /// Appends another table's rows, each changed by `map`.
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "not every table needs it")]
             pub(crate) fn absorb(&mut self, other: &Self, map: impl Fn($Row) -> $Row) {
                 $(self.$column.reserve_exact(other.len());)*
                 other.rows().for_each(|row| self.push(map(row)));
             }
 
             /// Rows in another order, given as old positions.
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "not every table needs it")]
             pub(crate) fn reorder(&mut self, order: &[u32]) {
                 $(self.$column = order.iter().map(|&old| self.$column[old as usize]).collect();)*
             }
 
             /// Gives back memory that no row uses.
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "not every table needs it")]
             pub(crate) fn shrink(&mut self) {
                 $(self.$column.shrink_to_fit();)*
             }
@@ -76,3 +76,29 @@ macro_rules! columns {
 }
 
 pub(crate) use columns;
+
+#[cfg(test)]
+mod tests {
+    columns! {
+        /// Pairs.
+        pub struct Pairs of Pair {
+            /// One.
+            one: u32,
+            /// Two.
+            two: char,
+        }
+    }
+
+    #[test]
+    fn rows_go_in_and_come_out() {
+        let mut pairs = Pairs::default();
+        assert!(pairs.is_empty());
+        pairs.push(Pair { one: 1, two: 'a' });
+        let more = pairs.clone();
+        pairs.absorb(&more, |row| Pair { one: row.one + 1, ..row });
+        pairs.reorder(&[1, 0]);
+        pairs.shrink();
+        assert_eq!((pairs.len(), &pairs.one[..], &pairs.two[..]), (2, &[2, 1][..], &['a', 'a'][..]));
+        assert_eq!(pairs.rows().next(), Some(Pair { one: 2, two: 'a' }));
+    }
+}

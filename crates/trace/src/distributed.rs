@@ -108,7 +108,7 @@ fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     if let b'0'..=b'9' | b'-' = cursor.peek()? {
         return Ok(Some(String::from_utf8_lossy(cursor.raw()?).into_owned()));
     }
-    Ok(cursor.string()?.map(|text| text.to_string()))
+    Ok(cursor.string()?.map(|text| text.decoded()))
 }
 
 fn small(cursor: &mut Cursor<'_>) -> Result<Option<u32>, Fault> {

@@ -280,7 +280,7 @@ impl Header {
             b"baseTimeNanoseconds" => self.base_time = Nanos(cursor.integer()?.unwrap_or(0)),
             b"deviceProperties" => self.devices = DeviceProperties::read_list(&mut cursor)?,
             b"distributedInfo" => self.distributed = Distributed::read(&mut cursor)?,
-            b"schema" => self.schema = cursor.string()?.map(|text| text.to_string()).unwrap_or_default(),
+            b"schema" => self.schema = cursor.string()?.map(|text| text.decoded()).unwrap_or_default(),
             b"pid" => self.pid = cursor.integer()?.unwrap_or(0),
             _ => {}
         }

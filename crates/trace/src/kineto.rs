@@ -25,3 +25,5 @@ pub use trace::{Stream, StreamId, Thread, ThreadId, Trace};
 
 pub(crate) use builder::Builder;
 pub(crate) use parallel::read_events;
+#[cfg(test)]
+pub(crate) use parallel::{read_pieces, split};

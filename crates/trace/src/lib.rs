@@ -23,6 +23,8 @@ mod collective;
 mod columns;
 mod distributed;
 mod document;
+#[cfg(test)]
+mod equivalence;
 mod error;
 mod execution;
 mod feed;

@@ -59,9 +59,7 @@ pub(crate) fn read_list<F: Feed, S: Sink>(
             if step.is_ok() {
                 at = cursor.at;
                 after_value = cursor.after_value;
-                for (note, place) in cursor.quirks.drain(..) {
-                    sink.notes().add(note, base + place as u64);
-                }
+                count(std::mem::take(&mut cursor.quirks), base, sink);
             }
             match step {
                 Ok(Step::Item) if steps < 4096 => steps += 1,
@@ -76,8 +74,11 @@ pub(crate) fn read_list<F: Feed, S: Sink>(
             at = 0;
             continue;
         }
-        // The item itself is broken: `at` is before the commas that lead to it.
-        let start = item_start(feed.bytes(), at);
+        // The item itself is broken. `at` is before the commas that lead to it, which count.
+        let mut lead = Cursor::new(feed.bytes());
+        (lead.at, lead.after_value) = (at, after_value);
+        let start = if lead.item().is_ok() { lead.at } else { feed.bytes().len() };
+        count(lead.quirks, feed.base(), sink);
         let next = next_item.after::<F, S>(feed, start)?.map(|next| (next - feed.base()) as usize);
         let limit = next.unwrap_or(feed.bytes().len());
         let mut within = Cursor::new(&feed.bytes()[..limit]);
@@ -116,10 +117,11 @@ fn step<S: Sink>(cursor: &mut Cursor<'_>, base: u64, stop: usize, sink: &mut S) 
     Ok(Step::Item)
 }
 
-/// Where the item begins to which the blanks and commas from `at` lead.
-fn item_start(bytes: &[u8], at: usize) -> usize {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',');
-    bytes[at..].iter().position(|byte| !blank(byte)).map_or(bytes.len(), |offset| at + offset)
+/// Counts what was forgiven at places from `base` on.
+fn count<S: Sink>(quirks: Vec<(Note, usize)>, base: u64, sink: &mut S) {
+    for (note, place) in quirks {
+        sink.notes().add(note, base + place as u64);
+    }
 }
 
 /// Remembers where the next likely item is, so that a file of rubbish is searched only once.

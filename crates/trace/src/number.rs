@@ -4,7 +4,32 @@
 ///
 /// Takes what JSON takes and a little more (a leading `+`, a missing integer part). `None` when
 /// the text is not a number or the result does not fit.
+#[inline]
 pub(crate) fn scaled(text: &[u8], shift: i32) -> Option<i64> {
+    plain(text, shift).or_else(|| general(text, shift))
+}
+
+/// The common case: up to eighteen digits, and none of them cut off.
+#[inline]
+fn plain(text: &[u8], shift: i32) -> Option<i64> {
+    let mut value: i64 = 0;
+    let mut decimals = None;
+    if text.len() > 18 {
+        return None;
+    }
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => value = value * 10 + i64::from(byte - b'0'),
+            b'.' if decimals.is_none() && at > 0 => decimals = Some(text.len() - at - 1),
+            _ => return None,
+        }
+    }
+    let power = u32::try_from(shift).ok()?.checked_sub(decimals.unwrap_or(0) as u32)?;
+    if text.is_empty() { None } else { value.checked_mul(10i64.checked_pow(power)?) }
+}
+
+/// Every case.
+fn general(text: &[u8], shift: i32) -> Option<i64> {
     let (negative, digits) = match text.split_first()? {
         (b'-', rest) => (true, rest),
         (b'+', rest) => (false, rest),
@@ -98,6 +123,16 @@ pub(crate) fn float(text: &[u8]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_common_case_is_no_exception(text in "[0-9]{0,20}[.]?[0-9]{0,4}[.e-]?", shift in 0..4) {
+            if let Some(value) = plain(text.as_bytes(), shift) {
+                prop_assert_eq!(general(text.as_bytes(), shift), Some(value));
+            }
+        }
+    }
 
     #[test]
     fn micros_become_exact_nanos() {

@@ -32,3 +32,20 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::map;
+
+    #[test]
+    fn results_keep_the_order_of_the_work() {
+        let items: Vec<u32> = (0..100).collect();
+        for threads in [0, 1, 3, 200] {
+            assert_eq!(
+                map(&items, threads, |item| item * 2),
+                (0..100).map(|item| item * 2).collect::<Vec<_>>()
+            );
+        }
+        assert!(map(&[], 4, |item: &u32| *item).is_empty());
+    }
+}

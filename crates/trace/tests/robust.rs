@@ -67,3 +67,38 @@ proptest! {
         }
     }
 }
+
+/// Rubbish must not be searched over and over: a lot of it takes no longer than sound input.
+#[test]
+fn hostile_input_takes_linear_time() {
+    let patterns = [
+        "{",
+        "[",
+        "\"",
+        "{\"ph\":",
+        "{\"ph\":\"X\",\"args\":{",
+        "{1},",
+        "7,",
+        "{\"id\":1",
+        "{\"name\":\"x\",",
+        "@",
+        "{\"id\":1,@},",
+        "{\"ph\":\"X\"},@",
+        "{\"args\":[{",
+        "\\",
+        "{\"a\":\"\\u00",
+        "{\"attrs\":[{\"name\":",
+        "}{",
+        "{\"ph\":1]",
+    ];
+    for pattern in patterns {
+        for head in ["[", "{\"traceEvents\": [", "{\"schema\": \"1.0.0\", \"nodes\": [", ""] {
+            let text = format!("{head}{}", pattern.repeat((1 << 18) / pattern.len()));
+            let start = std::time::Instant::now();
+            let _ = read(text.as_bytes());
+            let _ = read_from(text.as_bytes());
+            let seconds = start.elapsed().as_secs_f64();
+            assert!(seconds < 5.0, "{seconds} s for {head}{pattern}…");
+        }
+    }
+}

@@ -10,7 +10,7 @@ use super::edge::{EdgeKey, Edges};
 use super::own;
 use super::profile::{Gap, HostProfile, RecordingSpeed};
 use super::profiler::ProfilerCost;
-use super::warmth::{self, CLASSES, OCCURRENCES};
+use super::warmth::{self, Class, Warmth};
 use crate::error::Error;
 
 /// A recording to fit on.
@@ -24,19 +24,21 @@ pub struct Training<'g> {
     pub excluded: bool,
 }
 
-/// Rounds of the alternating fit; it settles in about ten.
-const ROUNDS: usize = 20;
-/// Strength of the belief that a class of warmth is the product of its row and its column, microseconds.
-const PRIOR_US: f64 = 300.0;
+/// Strength of the belief that warmth makes no difference, in microseconds of measured gaps.
+const PRIOR_US: f64 = 1000.0;
+/// Rounds of the alternating fit; it settles in about forty.
+const ROUNDS: usize = 60;
 /// Gaps of a step of ordinary length: the unit of a gap's weight.
 const TYPICAL_GAPS: f64 = 2500.0;
 /// A host's speed is never taken to be known better than this (relative, half-width of 90 %).
 const LEAST_SPREAD: f64 = 0.06;
 
+/// A gap: its key in the common list, how warm it is, and its time in microseconds.
+type Observation = (u32, Class, f64);
+
 /// One recording's measured gaps.
 struct Observed {
-    /// Index into the common list of keys, class of warmth, and microseconds.
-    gaps: Vec<(u32, u8, f64)>,
+    gaps: Vec<Observation>,
     slowness: f64,
     /// Makes a short step count as much as a long one.
     weight: f64,
@@ -58,23 +60,31 @@ pub fn fit(recordings: &[Training<'_>], profiler: &ProfilerCost) -> Result<HostP
     if observed.iter().all(|o| o.gaps.is_empty()) {
         return Err(Error::NothingToFit("no recording has a measured step".into()));
     }
-    let mut warmth = vec![1.0; CLASSES];
+    let mut warmth = Warmth::default();
     let mut base = vec![0.0; keys.len()];
     for _ in 0..ROUNDS {
         base = ratios(keys.len(), &observed, |o, &(key, class, us)| {
-            (key as usize, us, warmth[class as usize] * o.slowness)
+            (key as usize, us, warmth.of(class) * o.slowness)
         })
         .iter()
         .map(|&(us, weight)| if weight > 0.0 { us / weight } else { 0.0 })
         .collect();
-        warmth = smooth(&ratios(CLASSES, &observed, |o, &(key, class, us)| {
-            (class as usize, us, base[key as usize] * o.slowness)
-        }));
+        let expected = |o: &Observed, key: u32| base[key as usize] * o.slowness;
+        let sums = ratios(warmth.by_distance.len(), &observed, |o, &(key, class, us)| {
+            let factor = warmth.by_occurrence[class.occurrence as usize];
+            (class.distance as usize, us, expected(o, key) * factor)
+        });
+        set(&mut warmth.by_distance, &sums);
+        let sums = ratios(warmth.by_occurrence.len(), &observed, |o, &(key, class, us)| {
+            let factor = warmth.by_distance[class.distance as usize];
+            (class.occurrence as usize, us, expected(o, key) * factor)
+        });
+        set(&mut warmth.by_occurrence, &sums);
         let slowness: Vec<f64> = observed
             .iter()
             .map(|o| {
                 let (measured, expected) = o.gaps.iter().fold((0.0, 0.0), |sum, &(key, class, us)| {
-                    (sum.0 + us, sum.1 + base[key as usize] * warmth[class as usize])
+                    (sum.0 + us, sum.1 + base[key as usize] * warmth.of(class))
                 });
                 if expected > 0.0 { measured / expected } else { 1.0 }
             })
@@ -84,8 +94,7 @@ pub fn fit(recordings: &[Training<'_>], profiler: &ProfilerCost) -> Result<HostP
             o.slowness = s / typical;
         }
     }
-    let weights =
-        ratios(keys.len(), &observed, |_, &(key, class, _)| (key as usize, 0.0, warmth[class as usize]));
+    let weights = ratios(keys.len(), &observed, |_, &(key, class, _)| (key as usize, 0.0, warmth.of(class)));
     let mut gaps: Vec<Gap> = keys
         .into_iter()
         .enumerate()
@@ -111,7 +120,7 @@ pub fn fit(recordings: &[Training<'_>], profiler: &ProfilerCost) -> Result<HostP
         profiler: *profiler,
         coupling: coupling(&used),
         copies: copies(&used, profiler),
-        warmth: warmth.iter().map(|w| (w * 1000.0).round() / 1000.0).collect(),
+        warmth: rounded(warmth),
         gaps,
         spread: spread(&slowness),
     })
@@ -143,7 +152,7 @@ fn observe(
             let key = common[edges.of_mark[mark] as usize];
             Some((key, classes[mark], gap?.as_micros().max(0.0)))
         });
-    let gaps: Vec<(u32, u8, f64)> = gaps.collect();
+    let gaps: Vec<Observation> = gaps.collect();
     let weight = TYPICAL_GAPS / gaps.len().max(1) as f64;
     Observed { gaps, slowness: 1.0, weight }
 }
@@ -152,7 +161,7 @@ fn observe(
 fn ratios(
     slots: usize,
     observed: &[Observed],
-    term: impl Fn(&Observed, &(u32, u8, f64)) -> (usize, f64, f64),
+    term: impl Fn(&Observed, &Observation) -> (usize, f64, f64),
 ) -> Vec<(f64, f64)> {
     let mut sums = vec![(0.0, 0.0); slots];
     for recording in observed {
@@ -165,28 +174,19 @@ fn ratios(
     sums
 }
 
-/// Factors of warmth: where a class has little time behind it, row times column.
-fn smooth(sums: &[(f64, f64)]) -> Vec<f64> {
-    let columns = OCCURRENCES.len() + 1;
-    let ratio = |sum: (f64, f64)| if sum.1 > 0.0 { (sum.0 + 1e-9) / (sum.1 + 1e-9) } else { 1.0 };
-    let add = |a: (f64, f64), b: &(f64, f64)| (a.0 + b.0, a.1 + b.1);
-    let row: Vec<f64> = sums.chunks(columns).map(|r| ratio(r.iter().fold((0.0, 0.0), add))).collect();
-    let column: Vec<f64> = (0..columns)
-        .map(|c| {
-            sums.iter()
-                .enumerate()
-                .filter(|(i, _)| i % columns == c)
-                .fold((0.0, 0.0), |sum, (i, s)| (sum.0 + s.0, sum.1 + s.1 * row[i / columns]))
-        })
-        .map(ratio)
-        .collect();
-    sums.iter()
-        .enumerate()
-        .map(|(i, sum)| {
-            let product = row[i / columns] * column[i % columns];
-            (sum.0 + PRIOR_US * product) / (sum.1 + PRIOR_US)
-        })
-        .collect()
+/// Sets factors to measured over expected; a class that was never seen keeps its factor.
+fn set(factors: &mut [f64], sums: &[(f64, f64)]) {
+    for (factor, &(measured, expected)) in factors.iter_mut().zip(sums) {
+        if expected > 0.0 {
+            *factor = (measured + PRIOR_US) / (expected + PRIOR_US);
+        }
+    }
+}
+
+fn rounded(mut warmth: Warmth) -> Warmth {
+    let factors = warmth.by_distance.iter_mut().chain(&mut warmth.by_occurrence);
+    factors.for_each(|factor| *factor = (*factor * 1000.0).round() / 1000.0);
+    warmth
 }
 
 fn median_of(values: &[f64]) -> f64 {

@@ -81,7 +81,7 @@ impl HostCosts {
                 match warm[edges.of_mark[mark] as usize] {
                     Some((us, level)) => {
                         found.profile[level] += 1;
-                        Nanos::from_micros_f64(us * profile.warmth[classes[mark] as usize])
+                        Nanos::from_micros_f64(us * profile.warmth.of(classes[mark]))
                     }
                     None => {
                         found.unpriced += 1;

@@ -9,7 +9,7 @@ use super::copies::CopyCost;
 use super::coupling::Coupling;
 use super::edge::EdgeKey;
 use super::profiler::ProfilerCost;
-use super::warmth::{CLASSES, OCCURRENCES};
+use super::warmth::Warmth;
 use crate::error::Error;
 
 /// Version of the file; raised whenever a field is added or changes its meaning.
@@ -26,8 +26,8 @@ pub struct HostProfile {
     pub coupling: Coupling,
     /// Host time of staged pageable copies.
     pub copies: CopyCost,
-    /// Factor on a gap by its class of warmth: a row per distance, a column per occurrence.
-    pub warmth: Vec<f64>,
+    /// Factors on a gap by how warm it is.
+    pub warmth: Warmth,
     /// The gaps, sorted by key.
     pub gaps: Vec<Gap>,
     /// Half-width of the 90 % interval of a host's speed, relative.
@@ -63,8 +63,8 @@ pub struct Gap {
 struct File {
     version: u32,
     spread: f64,
-    warmth: Vec<Vec<f64>>,
     staged_copy_us: CopyCost,
+    warmth: Warmth,
     profiler: ProfilerCost,
     coupling: Coupling,
     #[serde(default)]
@@ -117,14 +117,11 @@ impl HostProfile {
             None => return Err("no `version`: not a host profile".into()),
         }
         let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
-        let warmth: Vec<f64> = file.warmth.into_iter().flatten().collect();
         let numbers = [file.spread]
             .into_iter()
-            .chain(warmth.iter().copied())
+            .chain(file.warmth.by_distance)
+            .chain(file.warmth.by_occurrence)
             .chain(file.gaps.rows.iter().flat_map(|row| [row.5, row.6]));
-        if warmth.len() != CLASSES {
-            return Err(format!("`warmth` has {} factors instead of {CLASSES}", warmth.len()));
-        }
         if numbers.into_iter().any(|n| !n.is_finite() || n < 0.0) || !file.staged_copy_us.is_valid() {
             return Err("a number is negative, not finite, or out of order".into());
         }
@@ -143,7 +140,7 @@ impl HostProfile {
             profiler: file.profiler,
             coupling: file.coupling,
             copies: file.staged_copy_us,
-            warmth,
+            warmth: file.warmth,
             gaps,
             spread: file.spread,
         })
@@ -154,7 +151,7 @@ impl HostProfile {
         let file = File {
             version: VERSION,
             spread: self.spread,
-            warmth: self.warmth.chunks(OCCURRENCES.len() + 1).map(<[f64]>::to_vec).collect(),
+            warmth: self.warmth,
             staged_copy_us: self.copies.clone(),
             profiler: self.profiler,
             coupling: self.coupling,

@@ -24,7 +24,7 @@ pub struct ProfilerCost {
 
 impl Default for ProfilerCost {
     fn default() -> Self {
-        ProfilerCost { op_us: 0.6, annotation_us: 1.0, launch_us: 1.0, call_us: 0.1, step_us: 31.0 }
+        ProfilerCost { op_us: 0.64, annotation_us: 0.9, launch_us: 0.97, call_us: 0.0, step_us: 31.0 }
     }
 }
 

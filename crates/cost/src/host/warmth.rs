@@ -5,6 +5,7 @@
 //! gap was last taken, and how often it was taken in this step so far.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use steptime_graph::StepGraph;
 
 use super::edge::Edges;
@@ -13,25 +14,54 @@ use super::edge::Edges;
 pub const DISTANCES: [usize; 5] = [50, 150, 400, 1000, 2500];
 /// Upper bounds of the classes of occurrence within the step; one more class lies above.
 pub const OCCURRENCES: [usize; 5] = [1, 2, 4, 8, 16];
-/// Number of classes.
-pub const CLASSES: usize = (DISTANCES.len() + 1) * (OCCURRENCES.len() + 1);
+/// Factors on the time of a gap: one for each class of distance times one for each class of occurrence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Warmth {
+    /// By distance.
+    pub by_distance: [f64; DISTANCES.len() + 1],
+    /// By occurrence.
+    pub by_occurrence: [f64; OCCURRENCES.len() + 1],
+}
+
+impl Default for Warmth {
+    fn default() -> Self {
+        Warmth { by_distance: [1.0; DISTANCES.len() + 1], by_occurrence: [1.0; OCCURRENCES.len() + 1] }
+    }
+}
+
+impl Warmth {
+    /// The factor of a class.
+    pub fn of(&self, class: Class) -> f64 {
+        self.by_distance[class.distance as usize] * self.by_occurrence[class.occurrence as usize]
+    }
+}
+
+/// How warm a gap is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Class {
+    /// Index into [`Warmth::by_distance`].
+    pub distance: u8,
+    /// Index into [`Warmth::by_occurrence`].
+    pub occurrence: u8,
+}
 
 /// The class of warmth of every gap, steps running one after the other.
-pub fn classes(graph: &StepGraph, edges: &Edges) -> Vec<u8> {
-    // The same gap, for this purpose, is one after the same mark in the same op.
+pub fn classes(graph: &StepGraph, edges: &Edges) -> Vec<Class> {
+    // The same gap, for this purpose, is one between the same two marks, whatever the context.
     let mut kinds: FxHashMap<String, u32> = FxHashMap::default();
     let kind_of_key: Vec<u32> = edges
         .keys
         .iter()
         .map(|key| {
             let next = kinds.len() as u32;
-            *kinds.entry(key.at_level(1)).or_insert(next)
+            *kinds.entry(key.at_level(2)).or_insert(next)
         })
         .collect();
     let order = by_time(graph);
     let mut last: Vec<Option<usize>> = vec![None; kinds.len()];
     let mut count = vec![0usize; kinds.len()];
-    let mut classes = vec![0u8; order.len()];
+    let mut classes = vec![Class::default(); order.len()];
     for round in 0..2 {
         for (position, &mark) in order.iter().enumerate() {
             let kind = kind_of_key[edges.of_mark[mark as usize] as usize] as usize;
@@ -56,10 +86,9 @@ fn by_time(graph: &StepGraph) -> Vec<u32> {
     order
 }
 
-fn class(distance: usize, occurrence: usize) -> u8 {
-    let row = DISTANCES.iter().take_while(|&&bound| distance > bound).count();
-    let column = OCCURRENCES.iter().take_while(|&&bound| occurrence > bound).count();
-    (row * (OCCURRENCES.len() + 1) + column) as u8
+fn class(distance: usize, occurrence: usize) -> Class {
+    let above = |bounds: &[usize], value| bounds.iter().take_while(|&&bound| value > bound).count() as u8;
+    Class { distance: above(&DISTANCES, distance), occurrence: above(&OCCURRENCES, occurrence) }
 }
 
 #[cfg(test)]
@@ -67,10 +96,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_fill_the_table() {
-        assert_eq!(class(1, 1), 0);
-        assert_eq!(class(50, 1), 0);
-        assert_eq!(class(51, 1), 6);
-        assert_eq!(class(usize::MAX, usize::MAX) as usize, CLASSES - 1);
+    fn classes_are_bounded_from_above() {
+        assert_eq!(class(1, 1), Class { distance: 0, occurrence: 0 });
+        assert_eq!(class(50, 2), Class { distance: 0, occurrence: 1 });
+        assert_eq!(class(51, 3), Class { distance: 1, occurrence: 2 });
+        assert_eq!(class(usize::MAX, usize::MAX), Class { distance: 5, occurrence: 5 });
     }
 }

@@ -93,7 +93,7 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Ids of another session can agree by chance, but then most names do not: that is no match at all.
+    /// Ids of another recording can agree by chance, but then most names do not: that is no match at all.
     fn by_rf_id(&mut self) {
         let ops = &self.kineto.ops;
         let mut by_id = FxHashMap::default();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_another_session_are_not_trusted() {
+    fn ids_of_another_recording_are_not_trusted() {
         let et = trace(&[op(3, "a").rf_id(1), op(4, "b").rf_id(2), op(5, "b").rf_id(3), op(6, "c").rf_id(4)]);
         let ids = [("b", 9, 1, 1, 4), ("a", 9, 0, 1, 2), ("b", 9, 2, 1, 3), ("c", 9, 3, 1, 1)];
         let join = join(&et, &kineto(&ids));

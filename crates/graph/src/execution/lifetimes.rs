@@ -29,7 +29,11 @@ pub(super) struct Resolved {
 
 /// Replays the trace.
 pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) -> Resolved {
-    let mut replay = Replay { trace, tree, found: Resolved::default(), now: Now::default(),
+    let mut replay = Replay {
+        trace,
+        tree,
+        found: Resolved::default(),
+        now: Now::default(),
         undefined: trace.names.find(UNDEFINED),
     };
     replay.found.outputs = vec![ArgRange::default(); tree.len()];
@@ -122,7 +126,12 @@ impl Replay<'_> {
             (self.new_storage(node, raw, producer), false)
         };
         match current {
-            Some(current) if self.found.tensors.get(current).storage == storage => current,
+            Some(current) if self.found.tensors.get(current).storage == storage => {
+                if output == Some(Access::Plain) && self.now.input_of.get(&current) != Some(&node) {
+                    self.found.tensors.claim(current, node);
+                }
+                current
+            }
             _ => self.new_tensor(raw, Life { storage, is_view, producer, node }),
         }
     }
@@ -134,7 +143,7 @@ impl Replay<'_> {
         raw: &steptime_trace::Tensor,
         output: Option<Access>,
     ) -> (StorageId, bool) {
-        let fresh = !matches!(output, None | Some(Access::View | Access::Write));
+        let fresh = output == Some(Access::Plain);
         let current = self.now.storages.get(&raw.storage_id).copied().filter(|&current| {
             let storage = self.found.tensors.storage(current);
             let lives_on = !fresh
@@ -143,6 +152,9 @@ impl Replay<'_> {
             lives_on && storage.device == raw.device
         });
         if let Some(current) = current {
+            if fresh && self.now.storage_input_of.get(&current) != Some(&node) {
+                self.found.tensors.claim_storage(current, node);
+            }
             return (current, true);
         }
         let storage = self.new_storage(node, raw, output.map(|_| node));
@@ -258,6 +270,19 @@ mod tests {
         assert_eq!(graph.tensors.len(), 1);
         assert_eq!(graph.tensors.get(TensorId(0)).producer, Some(NodeId(3)));
         assert_eq!(graph.nodes.top_level[3], Some(NodeId(2)));
+    }
+
+    #[test]
+    fn what_appears_inside_an_operator_that_returns_it_was_made_there() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::sum(Tensor x) -> Tensor").inputs("f 8 9 4").outputs("f 10 11 4"),
+            Node::op(4, 3, "aten::zero_(Tensor(a!) x) -> Tensor(a!)")
+                .inputs("f 10 11 4")
+                .outputs("f 10 11 4"),
+        ]);
+        assert_eq!(graph.tensors.get(TensorId(1)).producer, Some(NodeId(2)));
+        assert_eq!(graph.tensors.storages()[1].producer, Some(NodeId(2)));
+        assert_eq!(graph.tensors.storages()[0].producer, None);
     }
 
     #[test]

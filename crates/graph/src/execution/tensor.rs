@@ -58,7 +58,7 @@ pub struct Tensor {
     pub numel: u64,
     /// The innermost node that made it; `None` when it is older than the trace.
     pub producer: Option<NodeId>,
-    /// The node that made it, or took it first.
+    /// The node that made it, or took it first: the producer, something inside it, or any where there is none.
     pub seen: NodeId,
     /// Whether its storage had another tensor before.
     pub is_view: bool,
@@ -81,7 +81,8 @@ pub struct Storage {
     pub bytes: Bytes,
     /// The innermost node that allocated it; `None` when it is older than the trace.
     pub producer: Option<NodeId>,
-    /// The node that allocated it, or used it first.
+    /// The node that allocated it, or used it first: the producer, something inside it, or any where there is
+    /// none.
     pub seen: NodeId,
 }
 
@@ -183,6 +184,16 @@ impl Tensors {
         *storage = (*storage).max(needs);
         self.tensors.push(tensor);
         TensorId(position(self.tensors.len() - 1))
+    }
+
+    /// Notes who made a tensor that nobody was seen to make.
+    pub(super) fn claim(&mut self, tensor: TensorId, node: NodeId) {
+        self.tensors[tensor.index()].producer.get_or_insert(node);
+    }
+
+    /// Notes who allocated a storage that nobody was seen to allocate.
+    pub(super) fn claim_storage(&mut self, storage: StorageId, node: NodeId) {
+        self.storages[storage.index()].producer.get_or_insert(node);
     }
 
     pub(super) fn add_storage(&mut self, storage: Storage) -> StorageId {

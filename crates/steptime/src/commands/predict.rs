@@ -1,7 +1,7 @@
 //! `steptime predict`.
 
-use clap::error::ErrorKind;
 use clap::CommandFactory;
+use clap::error::ErrorKind;
 use steptime::{Choice, predict};
 
 use super::{Failure, load, source};

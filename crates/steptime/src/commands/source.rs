@@ -19,7 +19,8 @@ pub fn profile(choice: &HostChoice) -> Result<Option<Cow<'static, HostProfile>>,
 
 /// The profile that ships with steptime.
 pub fn shipped() -> Result<&'static HostProfile, Failure> {
-    Ok(default_host().map_err(|what| format!("the host profile that ships with steptime is unusable: {what}"))?)
+    Ok(default_host()
+        .map_err(|what| format!("the host profile that ships with steptime is unusable: {what}"))?)
 }
 
 /// For a prediction.

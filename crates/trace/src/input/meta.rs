@@ -75,7 +75,7 @@ impl Meta {
 }
 
 fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
-    Ok(cursor.string()?.map(|text| text.to_string()))
+    Ok(cursor.string()?.map(|text| text.decoded()))
 }
 
 /// The finite numbers of a list.

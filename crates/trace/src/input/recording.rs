@@ -163,8 +163,7 @@ impl Input {
             self.recordings.push(recording);
         }
         let any = Wanted { kineto: true, execution: true };
-        let documents =
-            read_all(&work, |(.., path)| path, any, options, |plan, progress| source::read(plan, progress));
+        let documents = read_all(&work, |(.., path)| path, any, options, source::read);
         for ((index, role, path), document) in work.into_iter().zip(documents) {
             if let Some(document) = document? {
                 self.recordings[index].place(role, document, path)?;
@@ -212,8 +211,7 @@ impl Input {
 fn single(path: &Path, options: &Options<'_>) -> Result<Recording, Error> {
     let wanted = Wanted { kineto: options.want.timing, execution: options.want.execution };
     let files = [path];
-    let results =
-        read_all(&files, |path| path, wanted, options, |plan, progress| source::read(plan, progress));
+    let results = read_all(&files, |path| path, wanted, options, source::read);
     let mut recording = Recording::new(path.to_owned());
     for result in results {
         match result? {

@@ -32,6 +32,18 @@ pub(crate) enum Value<'a> {
     Null,
 }
 
+/// The bytes that numbers and bare words consist of.
+const IN_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] =
+            matches!(byte as u8, b'0'..=b'9' | b'+' | b'-' | b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z');
+        byte += 1;
+    }
+    table
+};
+
 /// Walks JSON text. After a [`Fault`] the position is of no use; set [`Cursor::at`] anew.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
@@ -109,7 +121,14 @@ impl<'a> Cursor<'a> {
     /// Takes a scalar, or enters a container.
     #[inline]
     pub(crate) fn value(&mut self) -> Result<Value<'a>, Fault> {
-        match self.peek()? {
+        let first = self.peek()?;
+        self.value_from(first)
+    }
+
+    /// [`Cursor::value`] at its first byte, which is `first`.
+    #[inline]
+    pub(super) fn value_from(&mut self, first: u8) -> Result<Value<'a>, Fault> {
+        match first {
             b'"' => {
                 self.at += 1;
                 self.after_value = true;
@@ -159,9 +178,7 @@ impl<'a> Cursor<'a> {
     fn word(&mut self) -> Result<Value<'a>, Fault> {
         let start = self.at;
         let mut stop = start;
-        while let Some(b'0'..=b'9' | b'+' | b'-' | b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z') =
-            self.bytes.get(stop)
-        {
+        while self.bytes.get(stop).is_some_and(|&byte| IN_WORD[byte as usize]) {
             stop += 1;
         }
         if stop == self.bytes.len() && !self.ended {
@@ -194,7 +211,7 @@ mod tests {
             Value::Object => {
                 let mut members = Vec::new();
                 while let Some(key) = cursor.key()? {
-                    members.push(format!("{}={}", key.to_string(), shape(cursor)?));
+                    members.push(format!("{}={}", key.decoded(), shape(cursor)?));
                 }
                 format!("{{{}}}", members.join(" "))
             }
@@ -205,7 +222,7 @@ mod tests {
                 }
                 format!("[{}]", items.join(" "))
             }
-            Value::Text(text) => text.to_string(),
+            Value::Text(text) => text.decoded(),
             Value::Number(digits) | Value::NotANumber(digits) => String::from_utf8_lossy(digits).into(),
             Value::Bool(yes) => yes.to_string(),
             Value::Null => "null".into(),

@@ -8,20 +8,27 @@ impl<'a> Cursor<'a> {
     /// Takes a scalar; containers are noted, stepped over, and read as null.
     #[inline]
     pub(crate) fn scalar(&mut self) -> Result<Value<'a>, Fault> {
-        if let b'{' | b'[' = self.peek()? {
+        let first = self.peek()?;
+        self.scalar_from(first)
+    }
+
+    /// [`Cursor::scalar`] at its first byte, which is `first`.
+    #[inline]
+    fn scalar_from(&mut self, first: u8) -> Result<Value<'a>, Fault> {
+        if let b'{' | b'[' = first {
             self.wrong_type();
             self.skip()?;
             return Ok(Value::Null);
         }
-        self.value()
+        self.value_from(first)
     }
 
     /// Takes a number, bare or quoted, through `parse`; null gives `None`.
     #[inline]
     pub(crate) fn number<T>(&mut self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, Fault> {
-        self.peek()?;
+        let first = self.peek()?;
         let start = self.at;
-        let digits = match self.scalar()? {
+        let digits = match self.scalar_from(first)? {
             Value::Number(digits) => digits,
             Value::Text(text) => text.raw.trim_ascii(),
             Value::Null | Value::NotANumber(_) => return Ok(None),
@@ -54,9 +61,9 @@ impl<'a> Cursor<'a> {
     /// Takes a string; null gives `None`.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Option<Text<'a>>, Fault> {
-        self.peek()?;
+        let first = self.peek()?;
         let start = self.at;
-        match self.scalar()? {
+        match self.scalar_from(first)? {
             Value::Text(text) => Ok(Some(text)),
             Value::Null => Ok(None),
             _ => {

@@ -11,7 +11,8 @@ impl<'a> Cursor<'a> {
         if !matches!(self.peek()?, b'{' | b'[') {
             return self.value().map(|_: Value<'_>| ());
         }
-        let mut objects = [false; MAX_DEPTH];
+        // One bit a level: whether it is an object.
+        let mut objects = [0u64; MAX_DEPTH / 64];
         let mut depth = 0;
         while let Some(&byte) = self.bytes.get(self.at) {
             self.at += 1;
@@ -20,12 +21,15 @@ impl<'a> Cursor<'a> {
                     self.text()?;
                 }
                 b'{' | b'[' => {
-                    *objects.get_mut(depth).ok_or(Fault::Unexpected)? = byte == b'{';
+                    let level = objects.get_mut(depth / 64).ok_or(Fault::Unexpected)?;
+                    let bit = 1 << (depth % 64);
+                    *level = if byte == b'{' { *level | bit } else { *level & !bit };
                     depth += 1;
                 }
                 b'}' | b']' => {
                     depth -= 1;
-                    if objects[depth] != (byte == b'}') {
+                    let object = objects[depth / 64] >> (depth % 64) & 1 == 1;
+                    if object != (byte == b'}') {
                         return Err(Fault::Unexpected);
                     }
                     if depth == 0 {

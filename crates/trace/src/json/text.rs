@@ -24,7 +24,7 @@ impl<'a> Text<'a> {
     }
 
     /// The text meant, with invalid UTF-8 replaced.
-    pub(crate) fn to_string(self) -> String {
+    pub(crate) fn decoded(self) -> String {
         String::from_utf8_lossy(self.bytes(&mut Vec::new())).into_owned()
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     fn escapes() {
         let check = |raw: &str, expect: &str| {
             let text = Text { raw: raw.as_bytes(), escaped: raw.contains('\\') };
-            assert_eq!(text.to_string(), expect, "{raw}");
+            assert_eq!(text.decoded(), expect, "{raw}");
         };
         check("plain", "plain");
         check(r#"a\"b\\c\/d\n"#, "a\"b\\c/d\n");

@@ -100,7 +100,7 @@ impl Builder {
     fn keep_metadata(&mut self, event: &Event<'_>) {
         let (Some(pid), Some(tid), Some(name)) = (event.pid, event.tid, event.args.name) else { return };
         if event.name.is_some_and(|kind| kind.raw == b"thread_name") {
-            self.thread_names.push(((pid.value(), tid.value()), name.to_string()));
+            self.thread_names.push(((pid.value(), tid.value()), name.decoded()));
         }
     }
 
@@ -109,7 +109,7 @@ impl Builder {
         match category {
             Category::PythonFunction => return self.trace.notes.add(Note::PythonFunctions, at),
             Category::Span => return self.trace.notes.add(Note::Spans, at),
-            Category::Unknown => return self.trace.notes.add_category(&event.category.to_string(), at),
+            Category::Unknown => return self.trace.notes.add_category(&event.category.decoded(), at),
             _ => {}
         }
         let (Some(start), Some(name), Some(pid), Some(tid)) = (event.start, event.name, event.pid, event.tid)

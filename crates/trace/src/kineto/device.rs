@@ -57,7 +57,7 @@ impl DeviceProperties {
         while let Some(key) = cursor.key()? {
             match key.raw {
                 b"id" => device.id = count(cursor)?.unwrap_or(0),
-                b"name" => device.name = cursor.string()?.map(|text| text.to_string()).unwrap_or_default(),
+                b"name" => device.name = cursor.string()?.map(|text| text.decoded()).unwrap_or_default(),
                 b"totalGlobalMem" => device.total_global_mem = bytes(cursor)?,
                 b"computeMajor" => device.compute_major = count(cursor)?,
                 b"computeMinor" => device.compute_minor = count(cursor)?,

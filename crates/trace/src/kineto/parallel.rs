@@ -31,7 +31,7 @@ pub(crate) fn read_events<F: Feed>(
 }
 
 /// Where `count` pieces of about the same size seem to begin; `None` when there are not two.
-pub(super) fn split(bytes: &[u8], at: usize, count: usize) -> Option<Vec<usize>> {
+pub(crate) fn split(bytes: &[u8], at: usize, count: usize) -> Option<Vec<usize>> {
     let size = (bytes.len() - at) / count.max(1);
     let mut starts = vec![at];
     for piece in 1..count {
@@ -44,7 +44,7 @@ pub(super) fn split(bytes: &[u8], at: usize, count: usize) -> Option<Vec<usize>>
 }
 
 /// Reads the pieces that begin at `starts` and joins them in order.
-pub(super) fn read_pieces(
+pub(crate) fn read_pieces(
     bytes: &[u8],
     starts: &[usize],
     progress: &Progress<'_>,

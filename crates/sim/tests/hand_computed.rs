@@ -1,0 +1,186 @@
+//! The simulator against timelines worked out by hand. Times in microseconds.
+
+mod support;
+
+use steptime_cost::overheads::{Overhead, Overheads};
+use steptime_graph::{Blocking, StepGraph};
+use steptime_sim::baseline::{PaperOp, algorithm_1};
+use steptime_sim::critical::{Place, Slack, path};
+use steptime_sim::{Idle, IdleCause, Timeline};
+use steptime_trace::Nanos;
+use support::{Step, priced};
+
+fn us(time: f64) -> Nanos {
+    Nanos::from_micros_f64(time)
+}
+
+fn simulate(graph: &StepGraph) -> Timeline {
+    Timeline::simulate(&priced(graph))
+}
+
+#[test]
+fn a_host_bound_step_lasts_as_long_as_the_host() {
+    let graph = Step::default().op("aten::add", 10.0, 40.0).kernel([20.0, 25.0], 7, [27.0, 32.0]).recorded(100.0);
+    let timeline = simulate(&graph);
+    assert_eq!(timeline.period, us(100.0));
+    // The first mark, the op's beginning, is at zero; the launch ends 15 later; the kernel needs 2 to start.
+    assert_eq!((timeline.starts[0], timeline.ends[0]), (us(17.0), us(22.0)));
+    assert_eq!((timeline.active(), timeline.idle()), (us(5.0), us(95.0)));
+    let idle = Idle::of(&graph, &timeline);
+    assert_eq!(idle.get(IdleCause::Host), us(95.0));
+}
+
+#[test]
+fn a_device_bound_step_lasts_as_long_as_the_device() {
+    let graph = Step::default().op("aten::mm", 10.0, 40.0).kernel([20.0, 25.0], 7, [27.0, 177.0]).recorded(151.0);
+    let mut priced = priced(&graph);
+    // The host alone would need 60.
+    priced.host.gaps[0] = us(30.0);
+    let timeline = Timeline::simulate(&priced);
+    assert_eq!(timeline.period, us(151.0), "150 of the kernel and 1 between queued kernels");
+    let idle = Idle::of(&graph, &timeline);
+    assert_eq!((idle.get(IdleCause::Queue), idle.get(IdleCause::Host)), (us(1.0), us(0.0)));
+    let path = path(&graph, &timeline);
+    assert!(path.iter().any(|s| s.place == Place::Device(0)));
+    assert_eq!(path.iter().map(|s| s.to - s.from).sum::<Nanos>(), us(151.0));
+}
+
+#[test]
+fn an_event_makes_one_stream_wait_for_the_other() {
+    let graph = Step::default()
+        .op("aten::conv", 0.0, 60.0)
+        .kernel([10.0, 15.0], 7, [17.0, 67.0])
+        .call("cudaEventRecord", 16.0, 17.0)
+        .call("cudaStreamWaitEvent", 18.0, 19.0)
+        .kernel([20.0, 25.0], 20, [68.0, 78.0])
+        .kernel([30.0, 35.0], 7, [68.0, 69.0])
+        .recorded(200.0);
+    assert_eq!(graph.waits.len(), 1);
+    assert!(graph.waits[0].inferred);
+    let timeline = simulate(&graph);
+    assert_eq!(timeline.starts[0], us(17.0));
+    assert_eq!(timeline.starts[1], us(68.0), "the event holds it until 67, and 1 more");
+    assert_eq!(timeline.ends[1], us(78.0));
+}
+
+#[test]
+fn a_wait_that_the_device_contradicts_is_dropped() {
+    let graph = Step::default()
+        .op("aten::conv", 0.0, 60.0)
+        .kernel([10.0, 15.0], 7, [17.0, 67.0])
+        .call("cudaEventRecord", 16.0, 17.0)
+        .call("cudaStreamWaitEvent", 18.0, 19.0)
+        .kernel([20.0, 25.0], 20, [27.0, 37.0])
+        .recorded(200.0);
+    assert_eq!((graph.waits.len(), graph.coverage.waits_refuted), (0, 1));
+    assert_eq!(simulate(&graph).starts[1], us(27.0));
+}
+
+fn with_a_blocking_copy() -> Step {
+    Step::default().op("aten::copy_", 0.0, 140.0).activity(
+        "cudaMemcpyAsync",
+        [20.0, 120.0],
+        "gpu_memcpy",
+        "Memcpy HtoD (Pageable -> Device)",
+        7,
+        [60.0, 115.0],
+    )
+}
+
+#[test]
+fn a_blocking_copy_holds_the_host_until_it_is_done() {
+    let graph = with_a_blocking_copy().recorded(300.0);
+    let Blocking::Chunked { lead, tail } = graph.calls[0].blocking else { panic!("{:?}", graph.calls[0]) };
+    assert_eq!((lead, tail), (Some(us(40.0)), us(-5.0)));
+    let timeline = simulate(&graph);
+    assert_eq!((timeline.starts[0], timeline.ends[0]), (us(60.0), us(115.0)));
+    assert_eq!(timeline.marks[graph.calls[0].end as usize], us(120.0));
+    assert_eq!(timeline.period, us(300.0));
+}
+
+#[test]
+fn a_busy_device_delays_the_copy_and_with_it_the_host() {
+    let graph = with_a_blocking_copy().kernel([130.0, 135.0], 7, [137.0, 138.0]).recorded(300.0);
+    let mut priced = priced(&graph);
+    priced.durations[1] = us(400.0);
+    let timeline = Timeline::simulate(&priced);
+    // Copy 55, host back 5 later, launch 15 later, 2 to start, kernel 400, 1 to the next copy.
+    assert_eq!(timeline.period, us(55.0 + 5.0 + 15.0 + 2.0 + 400.0 + 1.0));
+}
+
+#[test]
+fn a_synchronisation_waits_for_its_stream() {
+    let graph = Step::default()
+        .op("aten::item", 0.0, 100.0)
+        .kernel([10.0, 15.0], 7, [17.0, 77.0])
+        .call("cudaStreamSynchronize", 20.0, 81.0)
+        .recorded(200.0);
+    let timeline = simulate(&graph);
+    let sync = &graph.calls[1];
+    assert_eq!(timeline.marks[sync.end as usize], us(81.0), "the kernel ends at 77, and 4 to return");
+    assert_eq!(timeline.period, us(200.0));
+    let path = path(&graph, &timeline);
+    assert!(path.iter().any(|s| s.place == Place::Return(sync.end)));
+    let slack = Slack::of(&graph, &timeline);
+    assert_eq!(slack.activities[0], us(0.0));
+}
+
+#[test]
+fn a_full_queue_holds_the_launching_host() {
+    let mut step = Step::default().op("aten::many", 0.0, 90.0);
+    for i in 0..4 {
+        let at = 10.0 + 10.0 * f64::from(i);
+        step = step.kernel([at, at + 5.0], 7, [20.0 + 50.0 * f64::from(i), 69.0 + 50.0 * f64::from(i)]);
+    }
+    let graph = step.recorded(300.0);
+    let mut priced = priced(&graph);
+    priced.host.gaps[0] = us(0.0);
+    priced.host.coupling.queue_depth = 2;
+    let full = Timeline::simulate(&priced);
+    let ends: Vec<Nanos> = graph.calls.iter().map(|c| full.marks[c.end as usize]).collect();
+    assert!(ends[3] >= full.ends[1], "the fourth launch finds two in the queue until the second is done");
+}
+
+#[test]
+fn everything_twice_as_slow_takes_twice_as_long() {
+    let graph = Step::default()
+        .op("aten::mm", 10.0, 40.0)
+        .kernel([20.0, 25.0], 7, [27.0, 90.0])
+        .call("cudaStreamSynchronize", 30.0, 93.0)
+        .recorded(120.0);
+    let mut once = priced(&graph);
+    for delay in [
+        &mut once.host.coupling.launch_to_start_us,
+        &mut once.host.coupling.queue_gap_us,
+        &mut once.host.coupling.sync_own_us,
+        &mut once.host.coupling.sync_return_us,
+    ] {
+        *delay = 0.0;
+    }
+    let mut twice = once.clone();
+    twice.host.gaps.iter_mut().chain(&mut twice.durations).for_each(|t| *t = *t * 2);
+    assert_eq!(Timeline::simulate(&twice).period, Timeline::simulate(&once).period * 2);
+}
+
+#[test]
+fn algorithm_1_worked_by_hand() {
+    // T1 = 5; a: T2 = 3, T3 = 2, T5 = 4; b launches nothing: T5 = 7.
+    let overheads: Overheads = [
+        (Overhead::T1, "between ops", 5.0),
+        (Overhead::T2, "a", 3.0),
+        (Overhead::T3, "a", 2.0),
+        (Overhead::T5, "a", 4.0),
+        (Overhead::T5, "b", 7.0),
+    ]
+    .map(|(kind, name, time)| (kind, name.to_owned(), us(time)))
+    .into_iter()
+    .collect();
+    let ops = [
+        PaperOp { name: "a".into(), kernels: vec![us(30.0), us(6.0)] },
+        PaperOp { name: "b".into(), kernels: vec![] },
+    ];
+    // a: cpu 5 + 3 = 8; first kernel: gpu = max(0 + 1, 8 + 5) + 30 = 43, cpu 18, then T5: 22;
+    // second: gpu = max(44, 27) + 6 = 50, cpu 32, then T3: 34. b: cpu 34 + 5 + 7 = 46. The step: max(46, 50).
+    assert_eq!(algorithm_1(&ops, &overheads), us(50.0));
+    assert_eq!(algorithm_1(&ops[1..], &overheads), us(12.0));
+}

@@ -1,0 +1,213 @@
+//! What is in an input, as tables.
+
+use super::format::{self, counted, grouped, ms, percent, shorten, wrapped};
+use super::json_coverage::CoverageJson;
+use super::json_inspect::{Answer, Rank};
+use super::table::Columns;
+use super::{inspect_execution, overheads};
+
+/// Characters of a line.
+const WIDTH: usize = 100;
+/// Ops and kernels to show.
+const ROWS: usize = 12;
+
+/// The answer as text.
+pub fn text(answer: &Answer) -> String {
+    let mut text = String::new();
+    let mut section = |part: String| {
+        if !part.is_empty() {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&part);
+        }
+    };
+    if answer.ranks.len() > 1 {
+        section(ranks(&answer.ranks).text());
+    }
+    section(headline(answer));
+    if answer.steps.is_some() {
+        section(tracks(answer));
+        section(ops(answer));
+        section(kernels(answer));
+        section(overheads::text(&answer.overheads));
+        section(answer.coverage.as_ref().map(coverage).unwrap_or_default());
+    }
+    section(answer.execution.as_ref().map(inspect_execution::text).unwrap_or_default());
+    section(notes(answer));
+    text
+}
+
+fn ranks(ranks: &[Rank]) -> Columns {
+    let mut columns = Columns::new(&[
+        ">rank",
+        "name",
+        ">steps",
+        ">period ms",
+        ">active ms",
+        ">host ops",
+        ">activities",
+        ">ET nodes",
+    ]);
+    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".into());
+    for rank in ranks {
+        columns.row([
+            or_dash(rank.rank.map(|rank| rank.to_string())),
+            shorten(&rank.name, 32),
+            or_dash(rank.steps.map(|steps| grouped(steps.count as u64))),
+            or_dash(rank.period_ms.map(ms)),
+            or_dash(rank.active_ms.map(ms)),
+            grouped(rank.host_ops as u64),
+            grouped(rank.activities as u64),
+            grouped(rank.nodes as u64),
+        ]);
+    }
+    columns
+}
+
+fn headline(answer: &Answer) -> String {
+    let mut text = answer.name.clone();
+    if let Some(rank) = answer.rank {
+        text.push_str(&format!(", rank {rank}"));
+    }
+    if let Some(device) = &answer.device {
+        text.push_str(&format!(" on {device}"));
+    }
+    if let Some(batch) = answer.batch {
+        text.push_str(&format!(", batch {}", grouped(batch)));
+    }
+    if let Some(torch) = &answer.torch {
+        text.push_str(&format!(", PyTorch {torch}"));
+    }
+    text.push('\n');
+    let Some(steps) = answer.steps else { return text };
+    text.push_str(&counted(steps.count, "step"));
+    text.push_str(match steps.source {
+        "marked" => ", marked by the profiler",
+        "repeated" => ", found by repetition",
+        _ => ": the whole trace",
+    });
+    if let Some(period) = answer.period_ms {
+        text.push_str(&format!("; median period {} ms (the profiler's cost included)", ms(period)));
+    }
+    if let Some(active) = answer.active_ms {
+        text.push_str(&format!(", device active {} ms", ms(active)));
+    }
+    text.push('\n');
+    if let Some(step) = answer.measured_step_ms {
+        text.push_str(&format!("un-profiled step {} ms, from meta.json\n", ms(step)));
+    }
+    text
+}
+
+fn tracks(answer: &Answer) -> String {
+    let mut threads = Columns::new(&["host thread", "role", ">ops", ">calls", ">busy ms"]);
+    for thread in &answer.threads {
+        threads.row([
+            thread.tid.to_string(),
+            thread.role.to_owned(),
+            grouped(thread.ops as u64),
+            grouped(thread.calls as u64),
+            ms(thread.busy_ms),
+        ]);
+    }
+    let mut streams = Columns::new(&["stream", ">kernels", ">copies", ">memsets", ">busy ms"]);
+    for stream in &answer.streams {
+        streams.row([
+            format!("device {} stream {}", stream.device, stream.stream),
+            grouped(stream.kernels as u64),
+            grouped(stream.copies as u64),
+            grouped(stream.memsets as u64),
+            ms(stream.busy_ms),
+        ]);
+    }
+    let mut text = threads.text();
+    if !answer.streams.is_empty() {
+        text.push('\n');
+        text.push_str(&streams.text());
+    }
+    text
+}
+
+fn ops(answer: &Answer) -> String {
+    let mut columns = Columns::new(&["op (top-level, a step)", ">count", ">host ms", ">device ms"]);
+    for op in answer.ops.iter().take(ROWS) {
+        columns.row([
+            shorten(format::op(&op.name), 64),
+            grouped(op.count as u64),
+            ms(op.host_ms),
+            ms(op.device_ms),
+        ]);
+    }
+    columns.text() + &more(answer.ops.len(), "op name")
+}
+
+fn kernels(answer: &Answer) -> String {
+    if answer.kernels.is_empty() {
+        return String::new();
+    }
+    let mut columns = Columns::new(&["kernel (a step)", ">count", ">device ms"]);
+    for kernel in answer.kernels.iter().take(ROWS) {
+        columns.row([
+            shorten(&format::kernel(&kernel.name), 74),
+            grouped(kernel.count as u64),
+            ms(kernel.device_ms),
+        ]);
+    }
+    columns.text() + &more(answer.kernels.len(), "kernel")
+}
+
+fn more(all: usize, what: &str) -> String {
+    match all.saturating_sub(ROWS) {
+        0 => String::new(),
+        rest => format!(" and {} more: --json has all\n", counted(rest, what)),
+    }
+}
+
+fn coverage(coverage: &CoverageJson) -> String {
+    let mut parts = vec![
+        format!("{} of {} launches in an op", percent(coverage.launches_attributed_share), coverage.launches),
+        format!(
+            "{} of {} device activities linked to their launch",
+            percent(coverage.activities_linked_share),
+            grouped(coverage.activities as u64)
+        ),
+        format!("{} of {} steps alike", coverage.steps_alike, coverage.steps),
+        format!("{} of host events matched", percent(coverage.marks_matched_permille as f64 / 1000.0)),
+    ];
+    let counts = [
+        (coverage.launches_outside, "launches outside any op"),
+        (coverage.activities_before_steps, "activities launched before the first step"),
+        (coverage.clamped, "events cut to fit the one around them"),
+        (coverage.across_steps, "events across steps left out"),
+        (coverage.stream_waits, "stream waits"),
+        (coverage.waits_inferred, "of them inferred"),
+        (coverage.waits_refuted, "refuted by the device's times"),
+        (coverage.hand_offs, "hand-offs between threads"),
+    ];
+    parts.extend(
+        counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(n, what)| format!("{} {what}", grouped(*n as u64))),
+    );
+    wrapped(&format!("coverage: {}", parts.join(", ")), WIDTH, 2) + "\n"
+}
+
+fn notes(answer: &Answer) -> String {
+    let mut text = String::new();
+    for note in &answer.notes {
+        let sign = if note.repaired { "!" } else { "·" };
+        let line = format!("{sign} {} trace: {} {}", note.of, grouped(note.count), note.what);
+        text.push_str(&wrapped(&line, WIDTH, 2));
+        text.push('\n');
+    }
+    for file in &answer.ignored {
+        text.push_str(&format!("· {file} is no trace and was left out\n"));
+    }
+    for warning in &answer.warnings {
+        text.push_str(&wrapped(&format!("! {warning}"), WIDTH, 2));
+        text.push('\n');
+    }
+    text
+}

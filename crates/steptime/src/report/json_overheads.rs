@@ -1,0 +1,108 @@
+//! The overheads of the paper, on the wire.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steptime::cost::ProfilerCost;
+use steptime::cost::overheads::{Overhead, Overheads};
+use steptime::graph::{Role, StepGraph};
+use steptime::trace::Nanos;
+
+use super::place;
+
+/// One kind of overhead, of one op or call or (`name` is absent) of all.
+#[derive(Debug, Clone, Serialize)]
+pub struct OverheadJson {
+    /// `T1` to `T5`, or `hand_off`.
+    pub kind: &'static str,
+    /// The op (T2, T3, T5) or the call (T4).
+    pub name: Option<String>,
+    /// How many samples, over all steps.
+    pub count: usize,
+    /// Their median, microseconds.
+    pub median_us: f64,
+    /// A tenth of them are shorter, microseconds.
+    pub p10_us: f64,
+    /// A tenth of them are longer, microseconds.
+    pub p90_us: f64,
+}
+
+/// The kinds, with what they are.
+pub const KINDS: [(Overhead, &str, &str); 6] = [
+    (Overhead::T1, "T1", "between ops"),
+    (Overhead::T2, "T2", "before an op's first launch"),
+    (Overhead::T3, "T3", "after its last"),
+    (Overhead::T4, "T4", "inside a call"),
+    (Overhead::T5, "T5", "between launches"),
+    (Overhead::HandOff, "hand_off", "from thread to thread"),
+];
+
+/// All overheads, the profiler's cost taken off: each kind as a whole, then by name, the most frequent first.
+pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadJson> {
+    let overheads = Overheads::measured(graph, profiler);
+    let mut rows = Vec::new();
+    for (kind, key, _) in KINDS {
+        if kind == Overhead::HandOff {
+            rows.extend(hand_offs(graph, profiler));
+            continue;
+        }
+        rows.extend(row(key, None, overheads.of_kind(kind)));
+        if kind == Overhead::T1 {
+            continue;
+        }
+        let of_kind = overheads.iter().filter(|&(other, ..)| other == kind);
+        let mut named: Vec<OverheadJson> =
+            of_kind.filter_map(|(_, name, times)| row(key, Some(name), times.to_vec())).collect();
+        named.sort_by(|a, b| (b.count, &a.name).cmp(&(a.count, &b.name)));
+        rows.extend(named);
+    }
+    rows
+}
+
+/// From the mark of one thread that lets another go on to the mark of the other, by where it goes.
+fn hand_offs(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadJson> {
+    let parts = profiler.of_gaps(graph);
+    let mut by_role: BTreeMap<&str, Vec<Nanos>> = BTreeMap::new();
+    for (index, mark) in graph.marks.iter().enumerate() {
+        if !place::is_hand_off(graph, index as u32) {
+            continue;
+        }
+        let to = match graph.threads[mark.thread as usize].role {
+            Role::Main => "to the main thread",
+            Role::Autograd => "to the autograd thread",
+            Role::Other => "to another thread",
+        };
+        let gaps = (0..graph.samples.steps()).filter_map(|step| graph.samples.gap(step, index as u32, mark));
+        by_role.entry(to).or_default().extend(gaps.map(|gap| ProfilerCost::take_off(gap, parts[index])));
+    }
+    let all = row("hand_off", None, by_role.values().flatten().copied().collect());
+    let named = by_role.into_iter().filter_map(|(to, times)| row("hand_off", Some(to), times));
+    all.into_iter().chain(named).collect()
+}
+
+fn row(kind: &'static str, name: Option<&str>, mut times: Vec<Nanos>) -> Option<OverheadJson> {
+    times.sort_unstable();
+    let last = times.len().checked_sub(1)?;
+    let at = |share: f64| times[(share * last as f64).round() as usize].as_micros();
+    Some(OverheadJson {
+        kind,
+        name: name.map(str::to_owned),
+        count: times.len(),
+        median_us: at(0.5),
+        p10_us: at(0.1),
+        p90_us: at(0.9),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_samples() {
+        let times = (0..=100).rev().map(|us| Nanos(us * 1000)).collect();
+        let row = row("T1", None, times);
+        assert!(row.is_some_and(|r| (r.p10_us, r.median_us, r.p90_us) == (10.0, 50.0, 90.0)));
+        assert!(super::row("T1", None, Vec::new()).is_none());
+    }
+}

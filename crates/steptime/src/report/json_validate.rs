@@ -1,0 +1,125 @@
+//! The answer of `validate`, on the wire.
+
+use serde::Serialize;
+use steptime::{Row, Score, Validation};
+
+use super::json::SCHEMA;
+use super::json_predict::LEVEL;
+
+/// Predictions beside what was measured. Times are in milliseconds, errors and shares are fractions.
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    pub schema: u32,
+    pub command: &'static str,
+    pub host: String,
+    pub kernels: &'static str,
+    pub rows: Vec<RowJson>,
+    pub summary: Summary,
+    pub warnings: Vec<String>,
+}
+
+/// One recording.
+#[derive(Debug, Serialize)]
+pub struct RowJson {
+    pub name: String,
+    pub measured_ms: f64,
+    pub predicted_ms: f64,
+    pub error: f64,
+    pub interval_ms: [f64; 2],
+    pub inside: bool,
+    pub paper_ms: f64,
+    pub kernel_sum_ms: f64,
+    pub active_measured_ms: f64,
+    pub active_predicted_ms: f64,
+    pub profiled_ms: Option<f64>,
+    pub replayed_ms: Option<f64>,
+    pub replay_error: Option<f64>,
+    pub idle_share_profiled: Option<f64>,
+    pub idle_share_replayed: Option<f64>,
+    pub host_slowness: Option<f64>,
+}
+
+/// Scores over all recordings.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    pub simulate: ScoreJson,
+    pub paper: ScoreJson,
+    pub kernel_sum: ScoreJson,
+    pub active: ScoreJson,
+    pub replay: ScoreJson,
+    pub interval: Interval,
+}
+
+/// Absolute relative errors: geometric mean, mean, ninetieth percentile, worst.
+#[derive(Debug, Serialize)]
+pub struct ScoreJson {
+    pub gmae: f64,
+    pub mean: f64,
+    pub p90: f64,
+    pub max: f64,
+}
+
+/// How often the interval holds what was measured.
+#[derive(Debug, Serialize)]
+pub struct Interval {
+    /// How often it should.
+    pub level: f64,
+    /// How often it does.
+    pub inside: f64,
+}
+
+impl Answer {
+    /// Puts a validation into words.
+    pub fn new(host: String, kernels: &'static str, validation: &Validation, repairs: Vec<String>) -> Answer {
+        let mut warnings = validation.warnings.clone();
+        warnings.extend(repairs);
+        Answer {
+            schema: SCHEMA,
+            command: "validate",
+            host,
+            kernels,
+            rows: validation.rows.iter().map(RowJson::new).collect(),
+            summary: Summary {
+                simulate: ScoreJson::new(&validation.simulate),
+                paper: ScoreJson::new(&validation.paper),
+                kernel_sum: ScoreJson::new(&validation.kernel_sum),
+                active: ScoreJson::new(&validation.active),
+                replay: ScoreJson::new(&validation.replay),
+                interval: Interval { level: LEVEL, inside: validation.inside },
+            },
+            warnings,
+        }
+    }
+}
+
+impl RowJson {
+    fn new(row: &Row) -> RowJson {
+        let profiled = row.replay.map(|replay| replay.measured.as_millis());
+        let replayed = row.replay.map(|replay| replay.simulated.as_millis());
+        let idle = |active: f64, step: f64| (1.0 - active / step).max(0.0);
+        RowJson {
+            name: row.name.clone(),
+            measured_ms: row.measured_ms,
+            predicted_ms: row.predicted_ms,
+            error: row.error(),
+            interval_ms: row.interval_ms,
+            inside: row.inside(),
+            paper_ms: row.paper_ms,
+            kernel_sum_ms: row.kernel_sum_ms,
+            active_measured_ms: row.active_measured_ms,
+            active_predicted_ms: row.active_predicted_ms,
+            profiled_ms: profiled,
+            replayed_ms: replayed,
+            replay_error: profiled.zip(replayed).map(|(measured, simulated)| simulated / measured - 1.0),
+            idle_share_profiled: row.replay.map(|r| idle(r.active.as_millis(), r.measured.as_millis())),
+            idle_share_replayed: replayed.map(|step| idle(row.replay_active_ms, step)),
+            host_slowness: row.slowness,
+        }
+    }
+}
+
+impl ScoreJson {
+    fn new(score: &Score) -> ScoreJson {
+        ScoreJson { gmae: score.gmae, mean: score.mean, p90: score.p90, max: score.max }
+    }
+}

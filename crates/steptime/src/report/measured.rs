@@ -1,0 +1,113 @@
+//! A step in numbers, from what was measured: medians over the steps.
+
+use std::collections::BTreeMap;
+
+use steptime::graph::{Role, StepGraph, median};
+use steptime::sim::breakdown;
+use steptime::trace::{ActivityKind, Nanos};
+
+use super::json::{Kernel, ms};
+use super::json_inspect::{Op, Stream, Thread};
+
+/// Host threads.
+pub fn threads(graph: &StepGraph) -> Vec<Thread> {
+    let thread = |(index, thread): (usize, &steptime::graph::Thread)| {
+        let index = index as u32;
+        let ops = graph.ops.iter().filter(|op| op.thread == index && !op.annotation);
+        let outermost = graph
+            .ops
+            .iter()
+            .enumerate()
+            .filter(|(at, op)| op.thread == index && graph.is_top_level(*at as u32));
+        let outside = graph.calls.iter().filter(|call| call.thread == index && call.op.is_none());
+        let spans: Vec<(u32, u32)> = outermost
+            .map(|(_, op)| (op.begin, op.end))
+            .chain(outside.map(|call| (call.begin, call.end)))
+            .collect();
+        Thread {
+            tid: thread.tid,
+            role: role(thread.role),
+            ops: ops.count(),
+            calls: graph.calls.iter().filter(|call| call.thread == index).count(),
+            busy_ms: ms(spans.iter().map(|&(from, to)| host_time(graph, from, to)).sum()),
+        }
+    };
+    graph.threads.iter().enumerate().map(thread).collect()
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Main => "main",
+        Role::Autograd => "autograd",
+        Role::Other => "other",
+    }
+}
+
+/// Streams on which anything ran.
+pub fn streams(graph: &StepGraph) -> Vec<Stream> {
+    let mut rows: BTreeMap<u32, Stream> = BTreeMap::new();
+    for (index, activity) in graph.activities.iter().enumerate() {
+        let id = graph.streams[activity.stream as usize];
+        let row = rows.entry(activity.stream).or_insert(Stream {
+            device: id.device,
+            stream: id.stream,
+            kernels: 0,
+            copies: 0,
+            memsets: 0,
+            busy_ms: 0.0,
+        });
+        *match activity.kind {
+            ActivityKind::Kernel => &mut row.kernels,
+            ActivityKind::Memcpy => &mut row.copies,
+            ActivityKind::Memset => &mut row.memsets,
+        } += 1;
+        row.busy_ms += ms(device_time(graph, index));
+    }
+    let mut rows: Vec<Stream> = rows.into_values().collect();
+    rows.sort_by_key(|row| (row.device, row.stream));
+    rows
+}
+
+/// Top-level ops by name, the longest on the device first.
+pub fn ops(graph: &StepGraph) -> Vec<Op> {
+    let mut sums: BTreeMap<&str, (usize, Nanos, Nanos)> = BTreeMap::new();
+    for op in (0..graph.ops.len() as u32).filter(|&op| graph.is_top_level(op)) {
+        let row = &graph.ops[op as usize];
+        let sum = sums.entry(graph.op_name(op)).or_default();
+        sum.0 += 1;
+        sum.1 += host_time(graph, row.begin, row.end);
+    }
+    for (index, activity) in graph.activities.iter().enumerate() {
+        if let Some(op) = graph.calls[activity.call as usize].op
+            && let Some(sum) = sums.get_mut(graph.op_name(graph.top_level(op)))
+        {
+            sum.2 += device_time(graph, index);
+        }
+    }
+    let mut rows: Vec<(&str, (usize, Nanos, Nanos))> = sums.into_iter().collect();
+    rows.sort_by_key(|&(name, (_, host, device))| (std::cmp::Reverse((device, host)), name));
+    let op = |(name, (count, host, device)): (&str, _)| Op {
+        name: name.to_owned(),
+        count,
+        host_ms: ms(host),
+        device_ms: ms(device),
+    };
+    rows.into_iter().map(op).collect()
+}
+
+/// Kernels, copies and memsets by name, the longest first.
+pub fn kernels(graph: &StepGraph) -> Vec<Kernel> {
+    let durations: Vec<Nanos> = (0..graph.activities.len()).map(|index| device_time(graph, index)).collect();
+    let kernel = |k: breakdown::KernelCost| Kernel { name: k.name, count: k.count, device_ms: ms(k.device) };
+    breakdown::by_kernel(graph, &durations).into_iter().map(kernel).collect()
+}
+
+fn device_time(graph: &StepGraph, activity: usize) -> Nanos {
+    graph.samples.median_duration(activity as u32).unwrap_or_default()
+}
+
+fn host_time(graph: &StepGraph, from: u32, to: u32) -> Nanos {
+    let samples = &graph.samples;
+    let span = |step: usize| Some(samples.mark(step, to)? - samples.mark(step, from)?);
+    median(&mut (0..samples.steps()).filter_map(span).collect::<Vec<Nanos>>()).unwrap_or_default()
+}

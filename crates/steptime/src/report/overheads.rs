@@ -1,0 +1,27 @@
+//! The overheads of the paper, as a table.
+
+use super::format::{self, grouped, shorten, us};
+use super::json_overheads::{KINDS, OverheadJson};
+use super::table::Columns;
+
+/// Ops or calls to show of each kind.
+const ROWS: usize = 4;
+
+/// Each kind as a whole, then its most frequent ops or calls.
+pub fn text(rows: &[OverheadJson]) -> String {
+    let mut columns = Columns::new(&["overhead", "of", ">samples", ">median µs", ">p10 µs", ">p90 µs"]);
+    let mut shown = 0;
+    for row in rows {
+        shown = if row.name.is_some() { shown + 1 } else { 0 };
+        if shown > ROWS {
+            continue;
+        }
+        let meaning = KINDS.iter().find(|(_, key, _)| *key == row.kind).map_or("", |(.., meaning)| meaning);
+        let (kind, of) = match &row.name {
+            None => (row.kind.replace('_', "-"), meaning.to_owned()),
+            Some(name) => (String::new(), format!("· {}", shorten(format::op(name), 46))),
+        };
+        columns.row([kind, of, grouped(row.count as u64), us(row.median_us), us(row.p10_us), us(row.p90_us)]);
+    }
+    if rows.is_empty() { String::new() } else { columns.text() }
+}

@@ -1,0 +1,143 @@
+//! The critical path in a few words: stretches alike are one, and short ones belong to what they lie in.
+
+use std::collections::BTreeMap;
+
+use steptime::graph::{Phase, StepGraph};
+use steptime::sim::critical::{Place, Stretch};
+use steptime::trace::Nanos;
+
+use super::{format, place};
+
+/// Where a run is, and in which part of the step.
+type Key = (&'static str, Phase);
+
+/// Consecutive stretches that are mostly of one kind.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// How long it is.
+    pub time: Nanos,
+    parts: BTreeMap<Key, BTreeMap<String, Nanos>>,
+}
+
+/// The path, nothing left out: a run a stretch kind and phase.
+pub fn runs(graph: &StepGraph, path: &[Stretch]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for stretch in path {
+        let key = (place::kind(stretch.place), place::phase(graph, stretch.place));
+        let time = stretch.to - stretch.from;
+        let what = place::what(graph, stretch.place);
+        let what = match stretch.place {
+            Place::Device(_) | Place::Launch(_) => format::kernel_family(what),
+            Place::Host(_) | Place::Return(_) => format::op(what).to_owned(),
+        };
+        let names = BTreeMap::from([(what, time)]);
+        runs.push(Run { time, parts: BTreeMap::from([(key, names)]) });
+    }
+    joined(runs)
+}
+
+/// At most `most` runs: the shortest are taken in by their longer neighbour, never less than one in 128 of
+/// the path stays alone.
+pub fn condensed(mut runs: Vec<Run>, most: usize) -> Vec<Run> {
+    let total: Nanos = runs.iter().map(|run| run.time).sum();
+    // Thresholds double, so that what is short finds its own kind before it is taken in by another.
+    for halvings in (1..=14).rev() {
+        let short = Nanos(total.0 >> halvings);
+        if halvings >= 7 || runs.len() > most.max(1) {
+            runs = absorbed(runs, short);
+        }
+    }
+    runs
+}
+
+fn absorbed(runs: Vec<Run>, short: Nanos) -> Vec<Run> {
+    let mut kept: Vec<Run> = Vec::new();
+    let mut waiting: Option<Run> = None;
+    let mut runs = runs.into_iter().peekable();
+    while let Some(mut run) = runs.next() {
+        if let Some(before) = waiting.take() {
+            run.take(before);
+        }
+        let next = runs.peek().map(|next| next.time);
+        match (kept.last_mut(), next) {
+            _ if run.time >= short => kept.push(run),
+            (Some(last), next) if next.is_none_or(|next| next < last.time) => last.take(run),
+            (_, Some(_)) => waiting = Some(run),
+            _ => kept.push(run),
+        }
+    }
+    joined(kept)
+}
+
+/// Neighbours of one kind become one.
+fn joined(runs: Vec<Run>) -> Vec<Run> {
+    let mut kept: Vec<Run> = Vec::new();
+    for run in runs {
+        match kept.last_mut() {
+            Some(last) if last.key() == run.key() => last.take(run),
+            _ => kept.push(run),
+        }
+    }
+    kept
+}
+
+impl Run {
+    /// What it mostly is: where it is and in which part of the step.
+    pub fn key(&self) -> Option<Key> {
+        let time = |names: &BTreeMap<String, Nanos>| names.values().copied().sum::<Nanos>();
+        let longest = self.parts.iter().max_by_key(|(key, names)| (time(names), std::cmp::Reverse(**key)))?;
+        Some(*longest.0)
+    }
+
+    /// The names that take most of it, longest first.
+    pub fn names(&self) -> Vec<&str> {
+        let Some(names) = self.key().and_then(|key| self.parts.get(&key)) else { return Vec::new() };
+        let mut sorted: Vec<(&str, Nanos)> =
+            names.iter().map(|(name, time)| (name.as_str(), *time)).collect();
+        sorted.sort_by_key(|&(name, time)| (std::cmp::Reverse(time), name));
+        sorted.into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn take(&mut self, other: Run) {
+        self.time += other.time;
+        for (key, names) in other.parts {
+            let mine = self.parts.entry(key).or_default();
+            for (name, time) in names {
+                *mine.entry(name).or_default() += time;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(kind: &'static str, time: i64) -> Run {
+        let names = BTreeMap::from([(format!("{kind} {time}"), Nanos(time))]);
+        Run { time: Nanos(time), parts: BTreeMap::from([((kind, Phase::Forward), names)]) }
+    }
+
+    fn kinds(runs: &[Run]) -> Vec<(&'static str, i64)> {
+        runs.iter().map(|run| (run.key().map_or("", |key| key.0), run.time.0)).collect()
+    }
+
+    #[test]
+    fn short_stretches_vanish_in_what_they_interrupt() {
+        let path = vec![run("host", 400), run("launch", 2), run("host", 598), run("device", 1000)];
+        let runs = condensed(path, 8);
+        assert_eq!(kinds(&runs), [("host", 1000), ("device", 1000)]);
+        assert_eq!(runs[0].names(), ["host 598", "host 400"]);
+    }
+
+    #[test]
+    fn no_more_than_asked_for_and_no_time_lost() {
+        let path: Vec<Run> =
+            (0..100).map(|i| run(["host", "device", "launch"][i % 3], 100 + 7 * i as i64)).collect();
+        let total: Nanos = path.iter().map(|run| run.time).sum();
+        let runs = condensed(path, 8);
+        assert!(runs.len() <= 8, "{}", runs.len());
+        assert_eq!(runs.iter().map(|run| run.time).sum::<Nanos>(), total);
+        assert!(condensed(Vec::new(), 8).is_empty());
+    }
+}

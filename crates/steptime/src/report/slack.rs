@@ -1,0 +1,28 @@
+//! How much later ops could be.
+
+use std::collections::HashMap;
+
+use steptime::graph::StepGraph;
+use steptime::sim::critical::Slack;
+use steptime::trace::Nanos;
+
+/// For top-level ops by name: the smallest slack of any of their marks and of what they launched.
+pub fn by_op<'g>(graph: &'g StepGraph, slack: &Slack) -> HashMap<&'g str, Nanos> {
+    let mut least: HashMap<&str, Nanos> = HashMap::new();
+    let mut note = |op: u32, time: Nanos| {
+        let known = least.entry(graph.op_name(op)).or_insert(time);
+        *known = (*known).min(time);
+    };
+    for op in (0..graph.ops.len() as u32).filter(|&op| graph.is_top_level(op)) {
+        let row = &graph.ops[op as usize];
+        for mark in row.begin..=row.end {
+            note(op, slack.marks[mark as usize]);
+        }
+    }
+    for (activity, row) in graph.activities.iter().enumerate() {
+        if let Some(op) = graph.calls[row.call as usize].op {
+            note(graph.top_level(op), slack.activities[activity]);
+        }
+    }
+    least
+}

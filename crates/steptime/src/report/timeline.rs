@@ -1,0 +1,180 @@
+//! The predicted step beside a measured one, as a Chrome trace that Perfetto opens.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use steptime::graph::{Role, StepGraph};
+use steptime::sim::Timeline;
+use steptime::trace::Nanos;
+
+/// Streams are drawn below all host threads.
+const FIRST_STREAM: usize = 1000;
+
+/// One event of the trace, times in microseconds.
+#[derive(Serialize)]
+struct Event<'a> {
+    ph: &'static str,
+    cat: &'static str,
+    name: &'a str,
+    pid: u32,
+    tid: usize,
+    ts: f64,
+    dur: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Within<'a>>,
+}
+
+#[derive(Serialize)]
+struct Within<'a> {
+    op: &'a str,
+    phase: &'static str,
+}
+
+/// A name or a place in the order of tracks.
+#[derive(Serialize)]
+struct Metadata<'a> {
+    ph: &'static str,
+    name: &'static str,
+    pid: u32,
+    tid: usize,
+    args: Label<'a>,
+}
+
+#[derive(Serialize)]
+struct Label<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sort_index: Option<usize>,
+}
+
+/// When everything of one process happened; what did not happen is `None`.
+struct Process<'a> {
+    pid: u32,
+    name: &'static str,
+    mark: Box<dyn Fn(u32) -> Option<Nanos> + 'a>,
+    activity: Box<dyn Fn(u32) -> Option<(Nanos, Nanos)> + 'a>,
+}
+
+/// Writes the trace: process `predicted`, and process `measured` with a step of the recording.
+pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io::Result<()> {
+    let samples = &graph.samples;
+    let predicted = Process {
+        pid: 1,
+        name: "predicted",
+        mark: Box::new(|mark| timeline.marks.get(mark as usize).copied()),
+        activity: Box::new(|a| Some((*timeline.starts.get(a as usize)?, *timeline.ends.get(a as usize)?))),
+    };
+    let mut writer = Events { out, any: false };
+    writer.out.write_all(b"{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n")?;
+    process(&mut writer, graph, &predicted)?;
+    if let Some(step) = complete_step(graph) {
+        let measured = Process {
+            pid: 2,
+            name: "measured",
+            mark: Box::new(move |mark| samples.mark(step, mark)),
+            activity: Box::new(move |a| {
+                Some((samples.activity_start(step, a)?, samples.activity_end(step, a)?))
+            }),
+        };
+        process(&mut writer, graph, &measured)?;
+    }
+    writer.out.write_all(b"\n]}\n")
+}
+
+/// The first step with all samples, else the one with most.
+fn complete_step(graph: &StepGraph) -> Option<usize> {
+    let samples = &graph.samples;
+    let missing = |step: usize| {
+        let marks = (0..graph.marks.len() as u32).filter(|&mark| samples.mark(step, mark).is_none());
+        let activities =
+            (0..graph.activities.len() as u32).filter(|&a| samples.activity_start(step, a).is_none());
+        marks.count() + activities.count()
+    };
+    (0..samples.steps()).min_by_key(|&step| (missing(step), step))
+}
+
+fn process(writer: &mut Events<'_>, graph: &StepGraph, process: &Process<'_>) -> io::Result<()> {
+    tracks(writer, graph, process)?;
+    let marks = (0..graph.marks.len() as u32).filter_map(&process.mark);
+    let starts = (0..graph.activities.len() as u32).filter_map(|a| Some((process.activity)(a)?.0));
+    let zero = marks.chain(starts).min().unwrap_or(Nanos::ZERO);
+    let mut event = |cat, name: &str, tid, from: Nanos, to: Nanos, args| {
+        let (ts, dur) = (micros(from - zero), micros((to - from).max(Nanos::ZERO)));
+        writer.put(&Event { ph: "X", cat, name, pid: process.pid, tid, ts, dur, args })
+    };
+    for (index, op) in graph.ops.iter().enumerate() {
+        if let (Some(from), Some(to)) = ((process.mark)(op.begin), (process.mark)(op.end)) {
+            let category = if op.annotation { "annotation" } else { "op" };
+            event(category, graph.op_name(index as u32), op.thread as usize + 1, from, to, None)?;
+        }
+    }
+    for call in &graph.calls {
+        if let (Some(from), Some(to)) = ((process.mark)(call.begin), (process.mark)(call.end)) {
+            event("call", graph.names.get(call.api), call.thread as usize + 1, from, to, None)?;
+        }
+    }
+    for (index, activity) in graph.activities.iter().enumerate() {
+        if let Some((from, to)) = (process.activity)(index as u32) {
+            let within = graph.calls[activity.call as usize].op.map(|op| Within {
+                op: graph.op_name(graph.top_level(op)),
+                phase: graph.ops[op as usize].phase.name(),
+            });
+            let track = FIRST_STREAM + activity.stream as usize;
+            event("device", graph.names.get(activity.name), track, from, to, within)?;
+        }
+    }
+    Ok(())
+}
+
+/// Names the process, its threads and its streams.
+fn tracks(writer: &mut Events<'_>, graph: &StepGraph, process: &Process<'_>) -> io::Result<()> {
+    let mut label = |what, tid, name: Option<&str>, sort_index| {
+        let args = Label { name, sort_index };
+        writer.put(&Metadata { ph: "M", name: what, pid: process.pid, tid, args })
+    };
+    label("process_name", 0, Some(process.name), None)?;
+    label("process_sort_index", 0, None, Some(process.pid as usize))?;
+    for (index, thread) in graph.threads.iter().enumerate() {
+        let role = match thread.role {
+            Role::Main => "main thread",
+            Role::Autograd => "autograd thread",
+            Role::Other => "thread",
+        };
+        label("thread_name", index + 1, Some(&format!("{role} {}", thread.tid)), None)?;
+        label("thread_sort_index", index + 1, None, Some(index + 1))?;
+    }
+    for (index, stream) in graph.streams.iter().enumerate() {
+        if graph.activities.iter().any(|activity| activity.stream as usize == index) {
+            let tid = FIRST_STREAM + index;
+            label(
+                "thread_name",
+                tid,
+                Some(&format!("device {} stream {}", stream.device, stream.stream)),
+                None,
+            )?;
+            label("thread_sort_index", tid, None, Some(tid))?;
+        }
+    }
+    Ok(())
+}
+
+/// Nanoseconds are thousandths: at most three decimals are printed.
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1000.0
+}
+
+/// Events one by one, each on its line.
+struct Events<'w> {
+    out: &'w mut dyn Write,
+    any: bool,
+}
+
+impl Events<'_> {
+    fn put<T: Serialize>(&mut self, event: &T) -> io::Result<()> {
+        if std::mem::replace(&mut self.any, true) {
+            self.out.write_all(b",\n")?;
+        }
+        serde_json::to_writer(&mut *self.out, event).map_err(io::Error::from)
+    }
+}

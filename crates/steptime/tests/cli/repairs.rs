@@ -1,0 +1,19 @@
+//! Damaged recordings: repaired, and said so.
+
+use crate::{copy_of, json, stdout, text};
+
+#[test]
+fn a_truncated_trace_still_predicts() {
+    let folder = copy_of("dlrm_default_2048");
+    let path = folder.path().join("kineto.json.gz");
+    let bytes = std::fs::read(&path).expect("the trace");
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("written");
+    let args = ["predict", text(folder.path())];
+    let answer = json(&args);
+    assert!(answer["step_ms"].as_f64().is_some_and(|ms| ms > 0.0));
+    let warnings = answer["warnings"].to_string();
+    assert!(warnings.contains("while reading"), "{warnings}");
+    assert!(stdout(&args).contains("! "));
+    let notes = json(&["inspect", text(folder.path())])["notes"].to_string();
+    assert!(notes.contains("\"repaired\":true"), "{notes}");
+}
