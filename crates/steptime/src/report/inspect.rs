@@ -166,7 +166,11 @@ fn more(all: usize, what: &str) -> String {
 
 fn coverage(coverage: &CoverageJson) -> String {
     let mut parts = vec![
-        format!("{} of {} launches in an op", percent(coverage.launches_attributed_share), coverage.launches),
+        format!(
+            "{} of {} launches in an op",
+            percent(coverage.launches_attributed_share),
+            grouped(coverage.launches as u64)
+        ),
         format!(
             "{} of {} device activities linked to their launch",
             percent(coverage.activities_linked_share),
