@@ -13,6 +13,11 @@ from steptime.loop import Loop
 # Steps that the profiler runs along with before the first one it keeps: its buffers are made then.
 PROFILER_WARMUP = 5
 
+# What meta.json says of the process that the un-profiled windows ran in.
+FRESH, PROFILED = "fresh", "profiled"
+# Whether a profiler of this module has run in this process: what it attached stays attached.
+_has_profiled = False
+
 
 class MissingTorch(ImportError):
     """PyTorch is not there to record with."""
@@ -26,6 +31,11 @@ def import_torch() -> Any:
         if error.name != "torch":
             raise
         raise MissingTorch("recording needs PyTorch, which is not installed here: pip install torch") from error
+
+
+def _note_profiler() -> None:
+    global _has_profiled
+    _has_profiled = True
 
 
 class TorchProfiler:
@@ -53,9 +63,20 @@ class TorchProfiler:
         """The part of meta.json that tells of memory."""
         return describe.peak_memory(self.torch, self.on_gpu)
 
+    def process(self) -> str:
+        """`FRESH` while no profiler has run in this process, else `PROFILED`.
+
+        Told from the recordings made here, and from a profiler that is running now. PyTorch does not tell of one that
+        another part of the process has run and ended.
+        """
+        enabled = getattr(self.torch.autograd, "_profiler_enabled", None)
+        running = bool(enabled()) if enabled else False
+        return PROFILED if _has_profiled or running else FRESH
+
     def record_timing(self, loop: Loop, steps: int, path: Path) -> None:
         """Profiles `steps` steps, each marked `ProfilerStep#n`, without shapes or stacks."""
         profiler = self.torch.profiler
+        _note_profiler()
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*Profiler clears events")  # one cycle is all there is
             with profiler.profile(
@@ -76,6 +97,7 @@ class TorchProfiler:
         Both number the step's operators alike: `rf_id` in one file is `Record function id` in the other.
         """
         profiler = self.torch.profiler
+        _note_profiler()
         observer = profiler.ExecutionTraceObserver()
         observer.register_callback(str(execution_trace))
         try:

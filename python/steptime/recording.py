@@ -66,7 +66,9 @@ def record(
     steps. A host that runs far ahead of its GPU makes single host times meaningless; then, and only then, `step_ms` and
     `quantiles_ms` come from `windows_ms`, and `record.step_ms_from` says so. Only the windows before the profiler count
     for them: once it has run, CUPTI stays attached and every call to CUDA is slower (an H200's host-bound steps took up
-    to 36 % longer). The windows after it are kept in `windows_ms` and `steps_ms`, behind `record.windows_before` others.
+    to 36 % longer). The windows after it are kept in `windows_ms` and `steps_ms`, behind `record.windows_before` others. For the same
+    reason a second recording in one process is not as good as the first: `process` is "fresh" if no profiler had run in
+    it before the windows that count, else "profiled".
 
     Raises UsageError for arguments that cannot work; what `step` raises comes through as it is.
     Issues RecordWarning if the windows before the profiler drift, or if the traces do not agree.
@@ -113,6 +115,7 @@ def make(
     with folder.whole(out, overwrite) as partial:
         steps = settings.steps_per_window(_warm_up(loop, settings.warmup, backend))
         before = [time_window(loop, steps, backend.synchronize) for _ in range(settings.windows_before)]
+        process = backend.process()
         backend.record_timing(loop, settings.profiled, partial / "kineto.json")
         backend.record_execution_trace(loop, partial / "et.json", partial / "kineto_et.json")
         after_count = settings.windows - settings.windows_before
@@ -122,7 +125,7 @@ def make(
         warned = _problems(before, partial)
         if about.get("batch") is None:
             about = {**about, "batch": describe.guess_batch(loop.first_batch)}
-        meta = {**about, **backend.machine(), **times(windows, len(before)), **facts, **backend.peak_memory()}
+        meta = {**about, **backend.machine(), **times(windows, len(before)), "process": process, **facts, **backend.peak_memory()}
         meta["record"] = {
             **settings.as_dict(),
             "steps": steps,

@@ -48,6 +48,7 @@ class FakeProfiler:
 
     def __init__(self, sync_events: bool = True) -> None:
         self.synchronized = 0
+        self.profiled = False
 
     def synchronize(self) -> None:
         self.synchronized += 1
@@ -58,7 +59,11 @@ class FakeProfiler:
     def peak_memory(self) -> Dict[str, int]:
         return {"peak_rss_bytes": 1}
 
+    def process(self) -> str:
+        return "profiled" if self.profiled else "fresh"
+
     def record_timing(self, loop: Loop, steps: int, path: Path) -> None:
+        self.profiled = True
         events = []
         for n in range(steps):
             loop.run()
@@ -288,6 +293,7 @@ def test_a_recording(tmp_path: Path, fake: None) -> None:
     assert (meta["model"], meta["batch"], meta["params"], meta["device"]) == ("m", 32, 5, "fake")
     assert (len(meta["steps_ms"]), len(meta["windows_ms"])) == (12, 3)
     assert meta["record"]["steps"] == 4 and meta["record"]["windows_before"] == 2
+    assert meta["process"] == "fresh"  # asked before the profiler of this very recording ran
     assert len(checks.step_marks(unpack(out / "kineto.json.gz"))) == 5
 
 
@@ -339,6 +345,30 @@ def test_old_pytorch_has_no_sync_events() -> None:
     old.torch = type("Torch", (), {"cuda": cuda, "profiler": type("P", (), {"_ExperimentalConfig": staticmethod(config)})})()
     old._sync_events = True
     assert old._experimental_config() is None
+
+
+def test_only_the_windows_before_the_profiler_count() -> None:
+    windows = [Window([1.0] * 4, 4.0), Window([1.2] * 4, 4.8), Window([9.0] * 4, 36.0)]
+    found = recording.times(windows, 2)
+    assert found["step_ms"] == pytest.approx(1.1)
+    assert found["quantiles_ms"]["0.9"] == pytest.approx(1.2)
+    assert found["windows_ms"] == pytest.approx([1.0, 1.2, 9.0]) and len(found["steps_ms"]) == 12
+
+
+def test_a_running_profiler_and_an_earlier_one_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def process(autograd: Any) -> str:
+        profiler = profiling.TorchProfiler.__new__(profiling.TorchProfiler)
+        profiler.torch = type("Torch", (), {"autograd": autograd})()
+        return profiler.process()
+
+    running = [False]
+    autograd = type("Autograd", (), {"_profiler_enabled": lambda self: running[0]})()
+    monkeypatch.setattr(profiling, "_has_profiled", False)
+    assert process(autograd) == process(object()) == "fresh"
+    running[0] = True
+    assert process(autograd) == "profiled"
+    monkeypatch.setattr(profiling, "_has_profiled", True)
+    assert process(object()) == "profiled"
 
 
 def test_guess_batch() -> None:
@@ -500,6 +530,33 @@ def test_a_real_recording_by_the_command(tmp_path: Path) -> None:
     assert ran.returncode == OK, ran.stderr
     assert "RuntimeWarning" not in ran.stderr
     assert {each.name for each in out.iterdir()} == folder.FILES
+    assert json.loads((out / "meta.json").read_text())["process"] == "fresh"
+
+
+TWICE = """
+import pathlib, sys, torch, steptime
+weight = torch.rand(8, 8, requires_grad=True)
+few = {"windows": 2, "steps": 2, "profiled": 2, "warmup": 1}
+def step():
+    (weight @ weight).sum().backward()
+out = pathlib.Path(sys.argv[1])
+with torch.autograd.profiler.profile():
+    print(steptime.recording.TorchProfiler().process())
+for name in ("first", "second"):
+    steptime.record(step, out=out / name, **few)
+"""
+
+
+@needs_torch
+def test_the_second_recording_of_a_process_is_not_fresh(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", TWICE, str(tmp_path)],
+        capture_output=True, text=True, cwd=Path(steptime.__file__).parents[1],
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split()[0] == "profiled"  # asked while another profiler was running
+    processes = [json.loads((tmp_path / name / "meta.json").read_text())["process"] for name in ("first", "second")]
+    assert processes == ["fresh", "profiled"]
 
 
 @needs_torch

@@ -15,5 +15,5 @@ pub use host::coupling::Coupling;
 pub use host::fit::{Training, fit as fit_host};
 pub use host::price::{Found, HostCosts};
 pub use host::profile::HostProfile;
-pub use host::profiler::ProfilerCost;
+pub use host::profiler::{Process, ProfilerCost};
 pub use priced::PricedGraph;

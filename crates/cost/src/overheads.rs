@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use steptime_graph::{MarkKind, StepGraph};
+use steptime_graph::{MarkKind, Role, StepGraph};
 use steptime_trace::Nanos;
 
 use crate::host::profiler::ProfilerCost;
@@ -89,7 +89,29 @@ impl Overheads {
                 .collect();
             overheads.samples.entry((span.kind, span.name)).or_default().extend(times);
         }
+        overheads.hand_offs(graph, correction);
         overheads
+    }
+
+    /// Adds the gaps in which one thread lets another go on, by where it goes.
+    fn hand_offs(&mut self, graph: &StepGraph, correction: &Correction) {
+        for (index, mark) in graph.marks.iter().enumerate() {
+            if !graph.is_hand_off(index as u32) {
+                continue;
+            }
+            let to = match graph.threads[mark.thread as usize].role {
+                Role::Main => "to the main thread",
+                Role::Autograd => "to the autograd thread",
+                Role::Other => "to another thread",
+            };
+            let off = match correction {
+                Correction::Measured(parts) => parts[index],
+                Correction::Published => PUBLISHED_HOST_EVENT,
+            };
+            let gaps = (0..graph.samples.steps()).filter_map(|s| graph.samples.gap(s, index as u32, mark));
+            let times = gaps.map(|gap| (gap - off).max(Nanos::ZERO));
+            self.samples.entry((Overhead::HandOff, to.to_owned())).or_default().extend(times);
+        }
     }
 
     /// All kinds and names there are, with their samples.
@@ -144,13 +166,10 @@ fn spans(graph: &StepGraph) -> Vec<Span> {
             last_end = None;
         }
         if let Some(from) = last_end {
-            let foreign = (from + 1..=op.begin).any(|m| {
-                let mark = &graph.marks[m as usize];
-                graph.marks[mark.after as usize].thread != mark.thread
-            });
-            let kind = if foreign { Overhead::HandOff } else { Overhead::T1 };
-            let name = if foreign { "hand-off" } else { "between ops" };
-            spans.push(Span { kind, name: name.into(), from, to: op.begin });
+            let foreign = (from + 1..=op.begin).any(|mark| graph.is_hand_off(mark));
+            if !foreign {
+                spans.push(Span { kind: Overhead::T1, name: "between ops".into(), from, to: op.begin });
+            }
         }
         last_end = Some(op.end);
         inside(graph, index as u32, &mut spans);

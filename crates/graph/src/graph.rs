@@ -242,6 +242,27 @@ impl StepGraph {
         !self.ops[op as usize].annotation && self.top_level(op) == op
     }
 
+    /// Whether a mark of another thread lets this one come.
+    pub fn is_hand_off(&self, mark: u32) -> bool {
+        let row = &self.marks[mark as usize];
+        self.marks[row.after as usize].thread != row.thread
+    }
+
+    /// The part of the step that the gap before a mark belongs to: that of the op it leads to, and on the way
+    /// back from the backward thread the backward pass.
+    pub fn phase_of_mark(&self, mark: u32) -> Phase {
+        let row = &self.marks[mark as usize];
+        let from = self.marks[row.after as usize].thread;
+        if self.is_hand_off(mark) && !row.wraps && self.threads[from as usize].role == Role::Autograd {
+            return Phase::Backward;
+        }
+        let op = match row.kind {
+            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call as usize].op,
+        };
+        op.map_or(Phase::Other, |op| self.ops[op as usize].phase)
+    }
+
     /// Calls in the order of time, all threads together, as in the first step that was measured in full.
     pub fn calls_by_time(&self) -> Vec<u32> {
         let mut calls: Vec<u32> = (0..self.calls.len() as u32).collect();

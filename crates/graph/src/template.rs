@@ -192,7 +192,7 @@ fn measure(
     coverage: &mut Coverage,
 ) -> Samples {
     let mut samples = Samples::new(parts.len(), rows.marks.len(), activities);
-    let (mut matched, mut all) = (0, 0);
+    let (mut matched, mut all) = (0usize, 0usize);
     let template_labels: Vec<Vec<u64>> =
         rows.threads.iter().map(|t| rows.labels(t.first_mark..t.end_mark)).collect();
     for (step, part) in parts.iter().enumerate() {
@@ -222,7 +222,7 @@ fn measure(
             }
         }
     }
-    coverage.marks_matched_permille = if all == 0 { 1000 } else { matched * 1000 / all };
+    coverage.marks_matched_permille = (matched * 1000).checked_div(all).unwrap_or(1000);
     samples
 }
 

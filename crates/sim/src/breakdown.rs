@@ -116,7 +116,7 @@ pub fn by_phase(graph: &StepGraph, timeline: &Timeline) -> Vec<(Phase, PhaseCost
         .collect();
     order.sort_by_key(|&m| (timeline.marks[m as usize], m));
     for pair in order.windows(2) {
-        let phase = phase_at(graph, pair[1]);
+        let phase = graph.phase_of_mark(pair[1]);
         if let Some(cost) = costs.get_mut(&phase) {
             cost.host += timeline.marks[pair[1] as usize] - timeline.marks[pair[0] as usize];
         }
@@ -129,15 +129,6 @@ pub fn by_phase(graph: &StepGraph, timeline: &Timeline) -> Vec<(Phase, PhaseCost
         other.device += device_union(graph, timeline, |op| op.is_none());
     }
     costs.into_iter().filter(|(_, cost)| *cost != PhaseCost::default()).collect()
-}
-
-fn phase_at(graph: &StepGraph, mark: u32) -> Phase {
-    use steptime_graph::MarkKind::{CallBegin, CallEnd, OpBegin, OpEnd};
-    let op = match graph.marks[mark as usize].kind {
-        OpBegin(op) | OpEnd(op) => Some(op),
-        CallBegin(call) | CallEnd(call) => graph.calls[call as usize].op,
-    };
-    op.map_or(Phase::Other, |op| graph.ops[op as usize].phase)
 }
 
 /// The user's annotations with their host time and the device time of what was launched inside, in order.

@@ -158,7 +158,7 @@ impl Idle {
         let host = IdleCause::Host as usize;
         let owed = (waited - parts[sync]).max(Nanos::ZERO).min(parts[host]);
         parts[sync] += owed;
-        parts[host] = parts[host] - owed;
+        parts[host] -= owed;
         for (sum, part) in self.parts.iter_mut().zip(parts) {
             *sum += part;
         }

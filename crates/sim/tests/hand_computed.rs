@@ -20,7 +20,8 @@ fn simulate(graph: &StepGraph) -> Timeline {
 
 #[test]
 fn a_host_bound_step_lasts_as_long_as_the_host() {
-    let graph = Step::default().op("aten::add", 10.0, 40.0).kernel([20.0, 25.0], 7, [27.0, 32.0]).recorded(100.0);
+    let graph =
+        Step::default().op("aten::add", 10.0, 40.0).kernel([20.0, 25.0], 7, [27.0, 32.0]).recorded(100.0);
     let timeline = simulate(&graph);
     assert_eq!(timeline.period, us(100.0));
     // The first mark, the op's beginning, is at zero; the launch ends 15 later; the kernel needs 2 to start.
@@ -32,7 +33,8 @@ fn a_host_bound_step_lasts_as_long_as_the_host() {
 
 #[test]
 fn a_device_bound_step_lasts_as_long_as_the_device() {
-    let graph = Step::default().op("aten::mm", 10.0, 40.0).kernel([20.0, 25.0], 7, [27.0, 177.0]).recorded(151.0);
+    let graph =
+        Step::default().op("aten::mm", 10.0, 40.0).kernel([20.0, 25.0], 7, [27.0, 177.0]).recorded(151.0);
     let mut priced = priced(&graph);
     // The host alone would need 60.
     priced.host.gaps[0] = us(30.0);

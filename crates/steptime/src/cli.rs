@@ -101,6 +101,9 @@ pub struct Predict {
     /// Where kernel times come from
     #[arg(long, value_enum, default_value_t = Kernels::Measured)]
     pub kernels: Kernels,
+    /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
+    #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
+    pub process: ProcessChoice,
     /// How the step time is computed
     #[arg(long, value_enum, default_value_t = Method::Simulate)]
     pub method: Method,
@@ -134,6 +137,9 @@ pub struct Validate {
     /// Where kernel times come from
     #[arg(long, value_enum, default_value_t = Kernels::Measured)]
     pub kernels: Kernels,
+    /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
+    #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
+    pub process: ProcessChoice,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -157,6 +163,17 @@ pub enum HostChoice {
 pub enum Kernels {
     /// From the recording: the median of each kernel over the steps
     Measured,
+}
+
+/// The state of the process to predict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProcessChoice {
+    /// As meta.json says, else profiled
+    Auto,
+    /// A profiler has run in it before
+    Profiled,
+    /// No profiler has ever run in it
+    Fresh,
 }
 
 /// How the step time is computed.

@@ -25,7 +25,7 @@ pub struct Fitted {
 ///
 /// # Errors
 /// Where no recording is left to fit on.
-pub fn fit_host_profile(subjects: &[&Subject], profiler: &ProfilerCost) -> Result<Fitted, Error> {
+pub fn fit_host_profile(subjects: &[&Subject]) -> Result<Fitted, Error> {
     let ratios: Vec<Option<f64>> = subjects.iter().map(|s| profiled_ratio(s)).collect();
     let mut known: Vec<f64> = ratios.iter().flatten().copied().collect();
     known.sort_by(f64::total_cmp);
@@ -49,7 +49,7 @@ pub fn fit_host_profile(subjects: &[&Subject], profiler: &ProfilerCost) -> Resul
             Training { name: subject.name.clone(), graph: &subject.graph, excluded }
         })
         .collect();
-    Ok(Fitted { profile: fit_host(&training, profiler)?, warnings })
+    Ok(Fitted { profile: fit_host(&training, &ProfilerCost::PROFILED, &ProfilerCost::FRESH)?, warnings })
 }
 
 /// The replayed step, the profiler's cost taken off, relative to the measured un-profiled one.

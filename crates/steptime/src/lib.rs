@@ -28,10 +28,11 @@ mod validate;
 pub use error::Error;
 pub use fit::{Fitted, fit_host_profile};
 pub use predict::{Host, INTERVAL_LEVEL, Method, Prediction, Simulated, default_host, predict};
-pub use subject::{Choice, Subject, model_family};
+pub use subject::{Choice, Subject, model_family, timing};
 pub use validate::{HostMode, Row, Score, Validation, validate};
 
 pub use steptime_cost as cost;
+pub use steptime_cost::Process;
 pub use steptime_graph as graph;
 pub use steptime_sim as sim;
 pub use steptime_trace as trace;

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use steptime_cost::overheads::Overheads;
-use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, ProfilerCost};
+use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost};
 use steptime_graph::{Phase, StepGraph};
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
@@ -48,8 +48,8 @@ const KERNEL_SPREAD: f64 = 0.01;
 pub struct Prediction {
     /// From one step to the next.
     pub step: Nanos,
-    /// Holds the step time with probability [`INTERVAL_LEVEL`].
-    pub interval: [Nanos; 2],
+    /// Holds the step time with probability [`INTERVAL_LEVEL`]; `None` for the baselines, which know none.
+    pub interval: Option<[Nanos; 2]>,
     /// What the simulation knows beyond the time; `None` for the baselines.
     pub simulated: Option<Simulated>,
 }
@@ -91,33 +91,37 @@ pub fn default_host() -> Result<&'static HostProfile, String> {
 }
 
 /// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.
-fn own_constants() -> (ProfilerCost, Coupling) {
-    default_host().map_or_else(|_| Default::default(), |p| (p.profiler, p.coupling))
+fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
+    match (default_host(), process) {
+        (Ok(profile), _) => (*profile.profiler_of(process), profile.coupling),
+        (Err(_), Process::Profiled) => (ProfilerCost::PROFILED, Coupling::default()),
+        (Err(_), Process::Fresh) => (ProfilerCost::FRESH, Coupling::default()),
+    }
 }
 
 /// Prices the host side of a graph.
-pub fn host_costs(graph: &StepGraph, host: &Host<'_>) -> HostCosts {
-    let (profiler, coupling) = own_constants();
+pub fn host_costs(graph: &StepGraph, host: &Host<'_>, process: Process) -> HostCosts {
+    let (profiler, coupling) = own_constants(process);
     match host {
         Host::Own => HostCosts::own(graph, &profiler, &coupling),
         Host::Profiled => HostCosts::own(graph, &ProfilerCost::NONE, &coupling),
-        Host::Profile(profile) => HostCosts::from_profile(graph, profile),
+        Host::Profile(profile) => HostCosts::from_profile(graph, profile, process),
     }
 }
 
 /// Predicts the step of a subject with kernel times from its recording.
 pub fn predict(subject: &Subject, host: &Host<'_>, method: Method) -> Prediction {
     let graph = &subject.graph;
-    let priced = PricedGraph::measured(graph, host_costs(graph, host));
+    let priced = PricedGraph::measured(graph, host_costs(graph, host, subject.process));
     match method {
         Method::Simulate => simulate(&priced, host),
         Method::Paper => {
             let step = baseline::paper(graph, &priced.durations, &Overheads::published(graph));
-            Prediction { step, interval: around(step, 0.2), simulated: None }
+            Prediction { step, interval: None, simulated: None }
         }
         Method::KernelSum => {
             let step = baseline::kernel_sum(&priced.durations);
-            Prediction { step, interval: around(step, 0.5), simulated: None }
+            Prediction { step, interval: None, simulated: None }
         }
     }
 }
@@ -133,7 +137,7 @@ fn simulate(priced: &PricedGraph<'_>, host: &Host<'_>) -> Prediction {
     let path = critical::path(graph, &timeline);
     Prediction {
         step,
-        interval: interval(priced, step),
+        interval: Some(interval(priced, step)),
         simulated: Some(Simulated {
             idle: Idle::of(graph, &timeline),
             slack: Slack::of(graph, &timeline),
@@ -167,8 +171,4 @@ fn interval(priced: &PricedGraph<'_>, step: Nanos) -> [Nanos; 2] {
 
 fn scale(time: Nanos, factor: f64) -> Nanos {
     Nanos((time.0 as f64 * factor).round() as i64)
-}
-
-fn around(step: Nanos, share: f64) -> [Nanos; 2] {
-    [scale(step, 1.0 - share), scale(step, 1.0 + share)]
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use steptime_cost::Process;
 use steptime_graph::{Options, StepGraph};
 use steptime_trace::{Meta, Recording, Trace};
 
@@ -33,6 +34,8 @@ pub struct Subject {
     pub graph: StepGraph,
     /// What the reader repaired or skipped, in words.
     pub notes: Vec<String>,
+    /// The state of the process to predict; as the recording says, else one that was profiled before.
+    pub process: Process,
 }
 
 impl Subject {
@@ -41,10 +44,13 @@ impl Subject {
     /// # Errors
     /// Where the input cannot be read, has no timing, or lacks the rank or step asked for.
     pub fn open(path: &Path, choice: &Choice) -> Result<Subject, Error> {
-        let input = steptime_trace::open_with(
+        let mut input = steptime_trace::open_with(
             path,
             &steptime_trace::Options { want: steptime_trace::Want::TIMING, ..Default::default() },
         )?;
+        if input.recordings.iter().all(|recording| recording.timing.is_none()) {
+            input = steptime_trace::open(path)?;
+        }
         Subject::of_recordings(path, input.recordings, choice)
     }
 
@@ -64,7 +70,9 @@ impl Subject {
         let graph = StepGraph::build(trace, &Options { step: choice.step })
             .map_err(|source| Error::Graph { path: recording.path.clone(), source })?;
         let notes = trace.notes.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+        let fresh = recording.meta.as_ref().and_then(|m| m.process.as_deref()) == Some("fresh");
         Ok(Subject {
+            process: if fresh { Process::Fresh } else { Process::Profiled },
             path: recording.path,
             name: recording.name,
             rank: recording.rank,

@@ -7,7 +7,7 @@ use steptime_sim::{Replay, Timeline, replay_recorded};
 
 use crate::error::Error;
 use crate::fit::fit_host_profile;
-use crate::predict::{Host, Method, default_host, host_costs, predict};
+use crate::predict::{Host, Method, host_costs, predict};
 use crate::subject::{Subject, model_family};
 
 /// Where the host's times come from in a validation.
@@ -155,12 +155,12 @@ fn row(subject: &Subject, host: &Host<'_>) -> Result<Row, Error> {
     let graph = &subject.graph;
     let prediction = predict(subject, host, Method::Simulate);
     let simulated = prediction.simulated.as_ref();
-    let profiled = PricedGraph::measured(graph, host_costs(graph, &Host::Profiled));
+    let profiled = PricedGraph::measured(graph, host_costs(graph, &Host::Profiled, subject.process));
     Ok(Row {
         name: subject.name.clone(),
         measured_ms,
         predicted_ms: prediction.step.as_millis(),
-        interval_ms: prediction.interval.map(|side| side.as_millis()),
+        interval_ms: prediction.interval.unwrap_or_default().map(|side| side.as_millis()),
         paper_ms: predict(subject, host, Method::Paper).step.as_millis(),
         kernel_sum_ms: predict(subject, host, Method::KernelSum).step.as_millis(),
         active_measured_ms: graph.samples.median_active().unwrap_or_default().as_millis(),
@@ -177,7 +177,6 @@ fn leave_one_out(
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<String, HostProfile>, Error> {
     let families: Vec<String> = subjects.iter().map(model_family).collect();
-    let profiler = default_host().map(|p| p.profiler).unwrap_or_default();
     let mut profiles = BTreeMap::new();
     for family in &families {
         if profiles.contains_key(family) {
@@ -188,7 +187,7 @@ fn leave_one_out(
         if others.is_empty() {
             return Err(Error::OneModel { family: family.clone() });
         }
-        let fitted = fit_host_profile(&others, &profiler)?;
+        let fitted = fit_host_profile(&others)?;
         for warning in fitted.warnings {
             if !warnings.contains(&warning) {
                 warnings.push(warning);

@@ -80,10 +80,7 @@ impl Edges {
 impl EdgeKey {
     /// The key with as much context as a level keeps.
     pub fn at_level(&self, level: usize) -> String {
-        let turn = match self.within.chars().next() {
-            Some(sign @ ('~' | '^')) => sign,
-            _ => ' ',
-        };
+        let turn = self.within.chars().next().filter(|&c| c == '~' || c == '^').unwrap_or(' ');
         let (left, right) = (&self.left, &self.right);
         match level {
             0 => [&self.before_that, &self.before, left, right, &self.within].map(String::as_str).join("|"),

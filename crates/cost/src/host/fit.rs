@@ -47,11 +47,16 @@ struct Observed {
 /// Fits a profile: `gap = slowness of the recording x time when warm x factor of warmth`.
 ///
 /// The three sets of factors are found in turn, each so that sums are kept, until they settle. A recording
-/// made while its host was slow thus gets a high slowness and does not bend the times.
+/// made while its host was slow thus gets a high slowness and does not bend the times. `profiler` is taken off
+/// the gaps; `profiler_fresh` is kept for predictions of processes that were never profiled.
 ///
 /// # Errors
 /// Where no recording has a measured step.
-pub fn fit(recordings: &[Training<'_>], profiler: &ProfilerCost) -> Result<HostProfile, Error> {
+pub fn fit(
+    recordings: &[Training<'_>],
+    profiler: &ProfilerCost,
+    profiler_fresh: &ProfilerCost,
+) -> Result<HostProfile, Error> {
     let used: Vec<&Training<'_>> = recordings.iter().filter(|r| !r.excluded).collect();
     let mut keys: Vec<EdgeKey> = Vec::new();
     let mut index: FxHashMap<EdgeKey, u32> = FxHashMap::default();
@@ -118,6 +123,7 @@ pub fn fit(recordings: &[Training<'_>], profiler: &ProfilerCost) -> Result<HostP
             })
             .collect(),
         profiler: *profiler,
+        profiler_fresh: *profiler_fresh,
         coupling: coupling(&used),
         copies: copies(&used, profiler),
         warmth: rounded(warmth),

@@ -8,7 +8,7 @@ use super::coupling::Coupling;
 use super::edge::{Edges, LEVELS};
 use super::own;
 use super::profile::HostProfile;
-use super::profiler::ProfilerCost;
+use super::profiler::{Process, ProfilerCost};
 use super::warmth;
 
 /// The host side of a step, priced.
@@ -53,6 +53,8 @@ impl HostCosts {
                     gap.max(Nanos::ZERO)
                 }
                 None if own::waits_for_device(graph, mark as u32) => Nanos::ZERO,
+                // Of a single step nothing is known of the gap to the next.
+                None if graph.marks[mark].wraps && graph.samples.steps() == 1 => Nanos::ZERO,
                 None => {
                     found.unpriced += 1;
                     Nanos::ZERO
@@ -63,7 +65,9 @@ impl HostCosts {
     }
 
     /// From a profile: no time of the graph's own samples is used.
-    pub fn from_profile(graph: &StepGraph, profile: &HostProfile) -> HostCosts {
+    pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
+        let still = profile.profiler.of_gaps(graph);
+        let never = profile.profiler_of(process).of_gaps(graph);
         let table = Table::new(profile);
         let edges = Edges::of_graph(graph);
         let classes = warmth::classes(graph, &edges);
@@ -81,7 +85,9 @@ impl HostCosts {
                 match warm[edges.of_mark[mark] as usize] {
                     Some((us, level)) => {
                         found.profile[level] += 1;
-                        Nanos::from_micros_f64(us * profile.warmth.of(classes[mark]))
+                        let gap = Nanos::from_micros_f64(us * profile.warmth.of(classes[mark]));
+                        // What a profiler that has run leaves behind, where none ever did.
+                        ProfilerCost::take_off(gap, (never[mark] - still[mark]).max(Nanos::ZERO))
                     }
                     None => {
                         found.unpriced += 1;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::copies::CopyCost;
 use super::coupling::Coupling;
 use super::edge::EdgeKey;
-use super::profiler::ProfilerCost;
+use super::profiler::{Process, ProfilerCost};
 use super::warmth::Warmth;
 use crate::error::Error;
 
@@ -22,6 +22,8 @@ pub struct HostProfile {
     pub recordings: Vec<RecordingSpeed>,
     /// The profiler's own cost, already taken off the gaps.
     pub profiler: ProfilerCost,
+    /// The profiler's own cost relative to a process that was never profiled.
+    pub profiler_fresh: ProfilerCost,
     /// Delays between host and device.
     pub coupling: Coupling,
     /// Host time of staged pageable copies.
@@ -66,6 +68,7 @@ struct File {
     staged_copy_us: CopyCost,
     warmth: Warmth,
     profiler: ProfilerCost,
+    profiler_fresh: ProfilerCost,
     coupling: Coupling,
     #[serde(default)]
     recordings: Vec<RecordingSpeed>,
@@ -86,6 +89,14 @@ impl Gaps {
 }
 
 impl HostProfile {
+    /// What the profiler costs relative to a process in the given state.
+    pub fn profiler_of(&self, process: Process) -> &ProfilerCost {
+        match process {
+            Process::Profiled => &self.profiler,
+            Process::Fresh => &self.profiler_fresh,
+        }
+    }
+
     /// Reads a profile.
     ///
     /// # Errors
@@ -138,6 +149,7 @@ impl HostProfile {
         Ok(HostProfile {
             recordings: file.recordings,
             profiler: file.profiler,
+            profiler_fresh: file.profiler_fresh,
             coupling: file.coupling,
             copies: file.staged_copy_us,
             warmth: file.warmth,
@@ -154,6 +166,7 @@ impl HostProfile {
             warmth: self.warmth,
             staged_copy_us: self.copies.clone(),
             profiler: self.profiler,
+            profiler_fresh: self.profiler_fresh,
             coupling: self.coupling,
             recordings: self.recordings.clone(),
             gaps: Gaps::default(),

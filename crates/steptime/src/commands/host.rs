@@ -24,7 +24,7 @@ fn fit(recordings: &[PathBuf], path: &Path) -> Result<(), Failure> {
         output::warn(&format!("{name}: {words}"));
     }
     let subjects: Vec<&Subject> = loaded.iter().map(|l| &l.subject).collect();
-    let fitted = progress::spin("fitting", || fit_host_profile(&subjects, &source::profiler()))?;
+    let fitted = progress::spin("fitting", || fit_host_profile(&subjects))?;
     let text = fitted.profile.to_text();
     output::write_file(path, |out| out.write_all(text.as_bytes()))?;
     for warning in &fitted.warnings {

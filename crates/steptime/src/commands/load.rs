@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
+pub use steptime::timing;
 use steptime::trace::{self, Input, Options, Recording, Trace, Want};
 use steptime::{Choice, Subject};
 
@@ -45,11 +46,6 @@ fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Re
     let subject = Subject::of_recordings(path, recordings, choice)?;
     let repairs = repairs.into_iter().find(|(path, _)| *path == subject.path).and_then(|(_, words)| words);
     Ok(Loaded { subject, repairs })
-}
-
-/// The trace that times are taken from.
-pub fn timing(recording: &Recording) -> Option<&Trace> {
-    recording.timing.as_ref().or(recording.shaped.as_ref())
 }
 
 /// How many repairs reading took, and the first kind of them.

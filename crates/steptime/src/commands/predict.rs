@@ -14,7 +14,8 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     check(args);
     let profile = source::profile(&args.host)?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let loaded = load::subject(&args.input, &choice)?;
+    let mut loaded = load::subject(&args.input, &choice)?;
+    source::set_process(&mut loaded.subject, args.process);
     let host = source::host(profile.as_deref(), args.keep_profiler);
     let method = match args.method {
         Method::Simulate => steptime::Method::Simulate,

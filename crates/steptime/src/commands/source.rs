@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use steptime::cost::{HostProfile, ProfilerCost};
-use steptime::{Host, HostMode, default_host};
+use steptime::{Host, HostMode, Process, Subject, default_host};
 
 use super::Failure;
-use crate::cli::HostChoice;
+use crate::cli::{HostChoice, ProcessChoice};
 
 /// The profile that was asked for; `None` where the recording's own times were.
 pub fn profile(choice: &HostChoice) -> Result<Option<Cow<'static, HostProfile>>, Failure> {
@@ -32,6 +32,15 @@ pub fn host(profile: Option<&HostProfile>, keep_profiler: bool) -> Host<'_> {
     }
 }
 
+/// The state of the process to predict: as asked for, else as the recording has it.
+pub fn set_process(subject: &mut Subject, asked: ProcessChoice) {
+    match asked {
+        ProcessChoice::Auto => {}
+        ProcessChoice::Profiled => subject.process = Process::Profiled,
+        ProcessChoice::Fresh => subject.process = Process::Fresh,
+    }
+}
+
 /// For a validation.
 pub fn mode(choice: &HostChoice) -> Result<HostMode, Failure> {
     Ok(match (choice, profile(choice)?) {
@@ -43,5 +52,5 @@ pub fn mode(choice: &HostChoice) -> Result<HostMode, Failure> {
 
 /// What the profiler costs, as far as is known.
 pub fn profiler() -> ProfilerCost {
-    default_host().map(|profile| profile.profiler).unwrap_or_default()
+    default_host().map(|profile| profile.profiler).unwrap_or(ProfilerCost::PROFILED)
 }

@@ -12,7 +12,8 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
     let mode = source::mode(&args.host)?;
     let mut repairs = Vec::new();
     let mut subjects: Vec<Subject> = Vec::new();
-    for loaded in load::subjects(&args.recordings)? {
+    for mut loaded in load::subjects(&args.recordings)? {
+        source::set_process(&mut loaded.subject, args.process);
         repairs.extend(loaded.repairs.map(|words| format!("{}: {words}", loaded.subject.name)));
         subjects.push(loaded.subject);
     }

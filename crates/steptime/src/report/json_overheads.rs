@@ -1,14 +1,12 @@
 //! The overheads of the paper, on the wire.
 
-use std::collections::BTreeMap;
 
 use serde::Serialize;
 use steptime::cost::ProfilerCost;
 use steptime::cost::overheads::{Overhead, Overheads};
-use steptime::graph::{Role, StepGraph};
+use steptime::graph::StepGraph;
 use steptime::trace::Nanos;
 
-use super::place;
 
 /// One kind of overhead, of one op or call or (`name` is absent) of all.
 #[derive(Debug, Clone, Serialize)]
@@ -42,10 +40,6 @@ pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadJson>
     let overheads = Overheads::measured(graph, profiler);
     let mut rows = Vec::new();
     for (kind, key, _) in KINDS {
-        if kind == Overhead::HandOff {
-            rows.extend(hand_offs(graph, profiler));
-            continue;
-        }
         rows.extend(row(key, None, overheads.of_kind(kind)));
         if kind == Overhead::T1 {
             continue;
@@ -57,27 +51,6 @@ pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadJson>
         rows.extend(named);
     }
     rows
-}
-
-/// From the mark of one thread that lets another go on to the mark of the other, by where it goes.
-fn hand_offs(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadJson> {
-    let parts = profiler.of_gaps(graph);
-    let mut by_role: BTreeMap<&str, Vec<Nanos>> = BTreeMap::new();
-    for (index, mark) in graph.marks.iter().enumerate() {
-        if !place::is_hand_off(graph, index as u32) {
-            continue;
-        }
-        let to = match graph.threads[mark.thread as usize].role {
-            Role::Main => "to the main thread",
-            Role::Autograd => "to the autograd thread",
-            Role::Other => "to another thread",
-        };
-        let gaps = (0..graph.samples.steps()).filter_map(|step| graph.samples.gap(step, index as u32, mark));
-        by_role.entry(to).or_default().extend(gaps.map(|gap| ProfilerCost::take_off(gap, parts[index])));
-    }
-    let all = row("hand_off", None, by_role.values().flatten().copied().collect());
-    let named = by_role.into_iter().filter_map(|(to, times)| row("hand_off", Some(to), times));
-    all.into_iter().chain(named).collect()
 }
 
 fn row(kind: &'static str, name: Option<&str>, mut times: Vec<Nanos>) -> Option<OverheadJson> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use steptime::sim::breakdown::PhaseCost;
 use steptime::sim::critical::Stretch;
-use steptime::{Prediction, Simulated, Subject};
+use steptime::{Prediction, Process, Simulated, Subject};
 
 use super::json::{Kernel, SCHEMA, Steps, as_object, ms};
 use super::json_coverage::CoverageJson;
@@ -11,8 +11,15 @@ use super::{place, warnings};
 use steptime::graph::StepGraph;
 use steptime::trace::Nanos;
 
-/// The level of the interval.
-pub const LEVEL: f64 = 0.9;
+pub use steptime::INTERVAL_LEVEL as LEVEL;
+
+/// The state of the process predicted.
+fn process(subject: &Subject) -> &'static str {
+    match subject.process {
+        Process::Profiled => "profiled",
+        Process::Fresh => "fresh",
+    }
+}
 
 /// What was asked for, as it was typed.
 pub struct Asked {
@@ -41,7 +48,8 @@ pub struct Answer {
     pub host: String,
     pub kernels: &'static str,
     pub step_ms: f64,
-    pub interval_ms: [f64; 2],
+    pub process: &'static str,
+    pub interval_ms: Option<[f64; 2]>,
     pub interval_level: f64,
     pub batch: Option<u64>,
     pub samples_per_s: Option<f64>,
@@ -136,7 +144,8 @@ impl Answer {
             host: asked.host,
             kernels: asked.kernels,
             step_ms,
-            interval_ms: prediction.interval.map(ms),
+            process: process(subject),
+            interval_ms: prediction.interval.map(|sides| sides.map(ms)),
             interval_level: LEVEL,
             batch,
             samples_per_s: batch.filter(|_| step_ms > 0.0).map(|b| b as f64 * 1000.0 / step_ms),

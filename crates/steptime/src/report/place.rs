@@ -20,7 +20,7 @@ pub fn what(graph: &StepGraph, place: Place) -> &str {
             graph.names.get(graph.activities[activity as usize].name)
         }
         Place::Return(mark) => graph.names.get(graph.mark_name(mark)),
-        Place::Host(mark) if is_hand_off(graph, mark) => "thread hand-off",
+        Place::Host(mark) if graph.is_hand_off(mark) => "thread hand-off",
         Place::Host(mark) => {
             let around = match graph.marks[mark as usize].kind {
                 MarkKind::OpEnd(op) => Some(op),
@@ -34,22 +34,13 @@ pub fn what(graph: &StepGraph, place: Place) -> &str {
     }
 }
 
-/// Whether a mark of another thread lets this one come.
-pub fn is_hand_off(graph: &StepGraph, mark: u32) -> bool {
-    let row = &graph.marks[mark as usize];
-    graph.marks[row.after as usize].thread != row.thread
-}
-
 /// The part of the step: a gap between ops belongs to the op it leads to.
 pub fn phase(graph: &StepGraph, place: Place) -> Phase {
-    let op = match place {
+    match place {
         Place::Device(activity) | Place::Launch(activity) => {
-            graph.calls[graph.activities[activity as usize].call as usize].op
+            let op = graph.calls[graph.activities[activity as usize].call as usize].op;
+            op.map_or(Phase::Other, |op| graph.ops[op as usize].phase)
         }
-        Place::Host(mark) | Place::Return(mark) => match graph.marks[mark as usize].kind {
-            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => graph.calls[call as usize].op,
-        },
-    };
-    op.map_or(Phase::Other, |op| graph.ops[op as usize].phase)
+        Place::Host(mark) | Place::Return(mark) => graph.phase_of_mark(mark),
+    }
 }

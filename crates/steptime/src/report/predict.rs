@@ -37,7 +37,9 @@ pub fn text(answer: &Answer, path: Vec<Run>) -> String {
 }
 
 fn headline(answer: &Answer) -> String {
-    let [low, high] = answer.interval_ms;
+    let interval = answer.interval_ms.map_or_else(String::new, |[low, high]| {
+        format!("   {:.0} % interval {} to {} ms", 100.0 * LEVEL, ms(low), ms(high))
+    });
     let rate = match (answer.samples_per_s, answer.batch) {
         (Some(rate), Some(batch)) => {
             format!("   {} samples/s at batch {}", grouped(rate.round() as u64), grouped(batch))
@@ -46,16 +48,14 @@ fn headline(answer: &Answer) -> String {
     };
     let rank = answer.rank.map_or(String::new(), |rank| format!(", rank {rank}"));
     format!(
-        "{}{rank} on {}\nstep {} ms   {:.0} % interval {} to {} ms{rate}\nmethod {}, host {}, kernels {}\n",
+        "{}{rank} on {}\nstep {} ms{interval}{rate}\nmethod {}, host {}, kernels {}, process {}\n",
         answer.name,
         answer.device.as_deref().unwrap_or("an unnamed device"),
         ms(answer.step_ms),
-        100.0 * LEVEL,
-        ms(low),
-        ms(high),
         answer.method,
         shorten(&answer.host, 60),
         answer.kernels,
+        answer.process,
     )
 }
 

@@ -28,6 +28,8 @@ pub struct Meta {
     pub windows_ms: Vec<f64>,
     /// Quantiles of the un-profiled step: (fraction, milliseconds), ascending.
     pub quantiles_ms: Vec<(f64, f64)>,
+    /// The state of the process when its un-profiled steps were timed: `fresh` where no profiler had run in it.
+    pub process: Option<String>,
     /// The most device memory in use, in bytes.
     pub peak_memory: Option<u64>,
 }
@@ -59,6 +61,7 @@ impl Meta {
                 b"device" => meta.device = string(cursor)?,
                 b"torch" => meta.torch = string(cursor)?,
                 b"cpu" => meta.cpu = string(cursor)?,
+                b"process" => meta.process = string(cursor)?,
                 b"params" => meta.params = cursor.unsigned()?,
                 b"step_ms" => meta.step_ms = cursor.float()?.filter(|number| number.is_finite()),
                 b"steps_ms" => meta.steps_ms = floats(cursor)?,

@@ -1,0 +1,7 @@
+//! The execution graph of small recordings written here, and of the examples.
+
+mod device;
+mod examples;
+mod recording;
+mod steps;
+mod threads;
