@@ -25,8 +25,10 @@ pub struct StepGraph {
     pub activities: Vec<Activity>,
     /// Beginnings and ends of ops and calls, thread by thread.
     pub marks: Vec<Mark>,
-    /// Dependencies between streams, from events.
+    /// Dependencies between streams, from events, sorted by the activity that waits.
     pub waits: Vec<StreamDependency>,
+    /// For each activity: how long after the device could take it up it begins, where it was seen queued.
+    pub queue_delays: Vec<Option<Nanos>>,
     /// What was measured, step by step.
     pub samples: Samples,
     /// The steps of the recording, all of them.
@@ -240,6 +242,12 @@ impl StepGraph {
     /// Whether no op but annotations is around an op.
     pub fn is_top_level(&self, op: u32) -> bool {
         !self.ops[op as usize].annotation && self.top_level(op) == op
+    }
+
+    /// The activities of other streams that one waits for.
+    pub fn waits_of(&self, activity: u32) -> impl Iterator<Item = u32> {
+        let from = self.waits.partition_point(|w| w.to < activity);
+        self.waits[from..].iter().take_while(move |w| w.to == activity).map(|w| w.from)
     }
 
     /// Whether a mark of another thread lets this one come.

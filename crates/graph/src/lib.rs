@@ -22,6 +22,7 @@ mod handoff;
 mod links;
 mod marks;
 mod phase;
+mod queue;
 mod rows;
 mod samples;
 mod steps;

@@ -13,6 +13,7 @@ use crate::handoff;
 use crate::links::Links;
 use crate::marks::{self, RawMark, Source, ThreadMarks};
 use crate::phase;
+use crate::queue;
 use crate::rows::Rows;
 use crate::samples::Samples;
 use crate::steps::{self, Steps};
@@ -150,6 +151,7 @@ fn assemble(
         activities,
         marks: rows.marks,
         waits: found.dependencies,
+        queue_delays: Vec::new(),
         samples,
         steps: steps.windows.clone(),
         step_source: steps.source,
@@ -157,6 +159,7 @@ fn assemble(
         device: trace.devices.first().map(|d| d.name.clone()),
     };
     phase::assign(&mut graph);
+    graph.queue_delays = queue::delays(&graph);
     graph
 }
 

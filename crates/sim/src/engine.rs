@@ -42,9 +42,6 @@ const NEVER: Nanos = Nanos(i64::MIN / 4);
 pub struct Engine<'g> {
     graph: &'g StepGraph,
     delays: Delays,
-    /// Activities that must end before another begins: ranges of `wait_from`, by `to`.
-    wait_first: Vec<u32>,
-    wait_from: Vec<u32>,
     streams: Vec<Stream>,
     /// Times of this step and of the step before.
     pub(crate) marks: Vec<Nanos>,
@@ -95,16 +92,9 @@ impl<'g> Engine<'g> {
     /// An engine before the first step: all streams idle, all threads at time zero.
     pub fn new(graph: &'g StepGraph, coupling: &Coupling) -> Engine<'g> {
         let delays = Delays::of(coupling);
-        let mut waits: Vec<(u32, u32)> = graph.waits.iter().map(|w| (w.to, w.from)).collect();
-        waits.sort_unstable();
-        let wait_first = (0..=graph.activities.len() as u32)
-            .map(|a| waits.partition_point(|&(to, _)| to < a) as u32)
-            .collect();
         Engine {
             graph,
             delays,
-            wait_first,
-            wait_from: waits.into_iter().map(|(_, from)| from).collect(),
             streams: vec![
                 Stream { free: NEVER, last: None, ring: vec![NEVER; delays.depth], head: 0 };
                 graph.streams.len()
@@ -265,18 +255,19 @@ impl<'g> Engine<'g> {
     fn launch(&mut self, activity: u32, ready: Nanos, durations: &[Nanos]) {
         let at = activity as usize;
         let row = &self.graph.activities[at];
+        let delay = self.graph.queue_delays[at].unwrap_or(self.delays.queue);
         let stream = &mut self.streams[row.stream as usize];
         let (mut start, mut cause) = (ready, ActivityCause::Launch);
         if let Some((last, this_step)) = stream.last {
-            let free = stream.free + self.delays.queue;
+            let free = stream.free + delay;
             if free > start {
                 let why =
                     if this_step { ActivityCause::Stream(last) } else { ActivityCause::StreamBefore(last) };
                 (start, cause) = (free, why);
             }
         }
-        for &from in &self.wait_from[self.wait_first[at] as usize..self.wait_first[at + 1] as usize] {
-            let after = self.ends[from as usize] + self.delays.queue;
+        for from in self.graph.waits_of(activity) {
+            let after = self.ends[from as usize] + delay;
             if after > start {
                 (start, cause) = (after, ActivityCause::Event(from));
             }

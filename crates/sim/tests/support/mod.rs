@@ -1,4 +1,6 @@
-//! Small recordings, written as the profiler would: two like steps, so that the gap between steps is known.
+//! Small recordings, written as the profiler would: three like steps, so that the gap between steps is known.
+
+#![allow(dead_code, reason = "each test uses its part of it")]
 
 use std::fmt::Write as _;
 
@@ -16,7 +18,7 @@ pub const DELAYS: Coupling = Coupling {
 };
 
 /// A step to record; times in microseconds from its beginning.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Step {
     events: Vec<(String, f64)>,
     correlation: u64,
@@ -25,6 +27,19 @@ pub struct Step {
 impl Step {
     pub fn op(mut self, name: &str, from: f64, to: f64) -> Step {
         self.host("cpu_op", name, 1, from, to, "");
+        self
+    }
+
+    /// An op of the backward thread.
+    pub fn backward(mut self, name: &str, from: f64, to: f64) -> Step {
+        self.host("cpu_op", &format!("autograd::engine::evaluate_function: {name}"), 2, from, to, "");
+        self
+    }
+
+    /// One more activity of the last launch, as of a captured graph.
+    pub fn also(mut self, stream: i64, ran: [f64; 2]) -> Step {
+        let args = format!(r#""correlation": @{}, "device": 0, "stream": {stream}"#, self.correlation);
+        self.event("kernel", "k", 0, stream, ran[0], ran[1], &args);
         self
     }
 
@@ -73,6 +88,12 @@ impl Step {
 
     /// The graph of a recording of three such steps, `period` apart.
     pub fn recorded(&self, period: f64) -> StepGraph {
+        let trace = steptime_trace::read_kineto(self.json(period).as_bytes()).expect("a well-formed trace");
+        StepGraph::build(&trace, &Options::default()).expect("a graph")
+    }
+
+    /// The recording of three such steps, `period` apart.
+    pub fn json(&self, period: f64) -> String {
         let mut json = String::from(r#"{"schemaVersion": 1, "traceEvents": ["#);
         for step in 0..3 {
             let offset = 1000.0 + period * f64::from(step);
@@ -87,8 +108,7 @@ impl Step {
         }
         json.pop();
         json.push_str("]}");
-        let trace = steptime_trace::read_kineto(json.as_bytes()).expect("a well-formed trace");
-        StepGraph::build(&trace, &Options::default()).expect("a graph")
+        json
     }
 }
 
