@@ -9,4 +9,5 @@ pub mod price;
 pub mod profile;
 pub mod profiler;
 pub mod robust;
+pub mod stalls;
 pub mod warmth;

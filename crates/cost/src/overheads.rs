@@ -215,9 +215,8 @@ fn mean_within_iqr(times: &[Nanos]) -> Nanos {
     sorted.sort_unstable();
     let Some(last) = sorted.len().checked_sub(1) else { return Nanos::ZERO };
     let (q1, q3) = (sorted[last / 4], sorted[last * 3 / 4]);
-    let reach = (q3 - q1).0 * 3 / 2;
-    let mut kept: Vec<Nanos> =
-        sorted.into_iter().filter(|t| t.0 >= q1.0 - reach && t.0 <= q3.0 + reach).collect();
+    let reach = (q3 - q1) * 3 / 2;
+    let mut kept: Vec<Nanos> = sorted.into_iter().filter(|&t| t >= q1 - reach && t <= q3 + reach).collect();
     mean_of_ranks(&mut kept, 0.0, 1.0).unwrap_or(Nanos::ZERO)
 }
 

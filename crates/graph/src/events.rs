@@ -110,7 +110,9 @@ impl Context<'_> {
         let mut at = 0;
         while at < own.len() {
             let call = &self.calls[own[at]];
-            if matches!(call.kind, ApiKind::EventRecord | ApiKind::StreamWait) {
+            let of_events = matches!(call.kind, ApiKind::EventRecord | ApiKind::StreamWait);
+            // Odd numbers in a trace can tie an activity to such a call: it is a launch then.
+            if of_events && call.activities().is_empty() {
                 let end = (at..own.len())
                     .find(|&i| !self.calls[own[i]].activities().is_empty())
                     .unwrap_or(own.len());

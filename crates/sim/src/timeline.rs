@@ -42,7 +42,8 @@ impl Timeline {
             steps += 1;
             let now = engine.completion();
             let latest = now - completed;
-            let settled = (latest - period).0.abs() * SETTLED <= latest.0;
+            let change = (latest - period).max(period - latest);
+            let settled = change * SETTLED <= latest;
             (completed, period) = (now, latest);
             if settled && steps >= FEWEST {
                 break;

@@ -144,6 +144,24 @@ fn a_full_queue_holds_the_launching_host() {
 }
 
 #[test]
+fn what_a_launch_waits_for_a_full_queue_is_no_cost_of_the_host() {
+    // Launches of 2, one every 5, into kernels of 50: after a thousand the queue is full, and a launch takes 47.
+    let mut step = Step::default().op("aten::many", 0.0, 70_000.0);
+    let mut at = 10.0;
+    for i in 0..1250 {
+        let full = i >= 1150;
+        let took = if full { 47.0 } else { 2.0 };
+        let runs = 20.0 + 51.0 * f64::from(i);
+        step = step.kernel([at, at + took], 7, [runs, runs + 50.0]);
+        at += took + 3.0;
+    }
+    let graph = step.recorded(70_000.0);
+    let gaps = priced(&graph).host.gaps;
+    let own = |call: usize| gaps[graph.calls[call].end as usize];
+    assert_eq!((own(0), own(1240)), (us(2.0), us(2.0)));
+}
+
+#[test]
 fn everything_twice_as_slow_takes_twice_as_long() {
     let graph = Step::default()
         .op("aten::mm", 10.0, 40.0)

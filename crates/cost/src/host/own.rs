@@ -3,24 +3,51 @@
 use steptime_graph::{ApiKind, Blocking, MarkKind, StepGraph};
 use steptime_trace::Nanos;
 
+use super::coupling::Coupling;
 use super::profiler::ProfilerCost;
 use super::robust::quiet_mean;
+use super::stalls::Stalls;
 
 /// The time of each gap, mark by mark, with the profiler's cost taken off. `None` where no step measured it.
 ///
-/// The time a call waits for the device is no cost of the host: the end of a blocking call has a gap of `None`.
+/// The time a call waits for the device is no cost of the host: the end of a blocking call has a gap of `None`,
+/// and a launch that always found its queue full takes what its like take when it is not.
 pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<Option<Nanos>> {
     let parts = profiler.of_gaps(graph);
+    let stalls = Stalls::find(graph, &Coupling::default());
     let mut column = Vec::new();
     (0..graph.marks.len() as u32)
         .map(|mark| {
             if waits_for_device(graph, mark) {
                 return None;
             }
-            collect(graph, mark, &mut column);
+            match (&stalls, graph.marks[mark as usize].kind) {
+                (Some(stalls), MarkKind::CallEnd(call)) => unstalled(graph, stalls, call, &mut column),
+                _ => collect(graph, mark, &mut column),
+            }
             quiet_mean(&mut column).map(|gap| ProfilerCost::take_off(gap, parts[mark as usize]))
         })
         .collect()
+}
+
+/// The samples of a call's own time from the steps in which its queue had room; where it never had, those of
+/// all calls of the same name.
+fn unstalled(graph: &StepGraph, stalls: &Stalls, call: u32, column: &mut Vec<Nanos>) {
+    let end = graph.calls[call as usize].end;
+    let own = |call: u32, end: u32, column: &mut Vec<Nanos>| {
+        let row = &graph.marks[end as usize];
+        let steps = (0..graph.samples.steps()).filter(|&step| !stalls.at(step, call));
+        column.extend(steps.filter_map(|step| graph.samples.gap(step, end, row)));
+    };
+    column.clear();
+    own(call, end, column);
+    if column.is_empty() {
+        let api = graph.calls[call as usize].api;
+        let like = graph.calls.iter().enumerate().filter(|(_, other)| other.api == api);
+        for (index, other) in like {
+            own(index as u32, other.end, column);
+        }
+    }
 }
 
 /// All samples of a gap.

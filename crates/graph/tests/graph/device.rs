@@ -116,6 +116,16 @@ fn a_graph_launch_has_many_activities_under_one_correlation() {
 }
 
 #[test]
+fn an_activity_tied_to_an_event_call_is_its_launch() {
+    let (graph, _) = wait(|recording, at| {
+        recording.call("cudaEventRecord", at + 15.0, at + 16.0);
+        recording.call("cudaStreamWaitEvent", at + 17.0, at + 18.0);
+        recording.ran("kernel", "k", 20, at + 61.0, at + 70.0);
+    });
+    assert_eq!((graph.activities.len(), graph.waits.len()), (3, 0));
+}
+
+#[test]
 fn amd_names_mean_the_same() {
     let graph = Recording::of_steps(|recording, at| {
         recording.op("aten::to", MAIN, at + 1.0, at + 20.0);

@@ -1,0 +1,55 @@
+//! Launches that found their stream's queue full: what they waited is no cost of the host.
+
+use steptime_graph::StepGraph;
+use steptime_trace::Nanos;
+
+use super::coupling::Coupling;
+
+/// A queue counts as full this many launches below its depth: the driver keeps a few for itself.
+const RESERVE: usize = 24;
+
+/// Which launches, step by step, were made into a full queue.
+#[derive(Debug, Clone)]
+pub struct Stalls {
+    calls: usize,
+    full: Vec<bool>,
+}
+
+impl Stalls {
+    /// Counts, for every launch, the activities of its stream that were launched before and not yet done.
+    /// `None` where no queue ever filled up, the ordinary case.
+    pub fn find(graph: &StepGraph, coupling: &Coupling) -> Option<Stalls> {
+        let depth = (coupling.queue_depth as usize).saturating_sub(RESERVE).max(1);
+        let samples = &graph.samples;
+        if samples.steps() * graph.activities.len() < depth {
+            return None;
+        }
+        let order = graph.calls_by_time();
+        let mut full = vec![false; samples.steps() * graph.calls.len()];
+        // Ends of all activities launched so far, stream by stream; they rise, for a stream is a queue.
+        let mut ends: Vec<Vec<Nanos>> = vec![Vec::new(); graph.streams.len()];
+        for step in 0..samples.steps() {
+            for &call in &order {
+                let row = &graph.calls[call as usize];
+                let Some(begin) = samples.mark(step, row.begin) else { continue };
+                if let Some(first) = row.activities().next() {
+                    let queue = &ends[graph.activities[first].stream as usize];
+                    let waiting = queue.len() - queue.partition_point(|&end| end <= begin);
+                    full[step * graph.calls.len() + call as usize] = waiting >= depth;
+                }
+                for activity in row.activities() {
+                    let queue = &mut ends[graph.activities[activity].stream as usize];
+                    if let Some(end) = samples.activity_end(step, activity as u32) {
+                        queue.push(queue.last().map_or(end, |&last| end.max(last)));
+                    }
+                }
+            }
+        }
+        full.contains(&true).then_some(Stalls { calls: graph.calls.len(), full })
+    }
+
+    /// Whether a call of a step was launched into a full queue.
+    pub fn at(&self, step: usize, call: u32) -> bool {
+        self.full[step * self.calls + call as usize]
+    }
+}
