@@ -37,6 +37,9 @@ pub enum ActivityCause {
 /// A time not yet known.
 const NEVER: Nanos = Nanos(i64::MIN / 4);
 
+/// Deeper queues than any driver has are taken for this deep: each stream keeps a ring of it.
+const DEEPEST_QUEUE: u32 = 1 << 16;
+
 /// The engine's state between two steps.
 #[derive(Debug, Clone)]
 pub struct Engine<'g> {
@@ -83,7 +86,7 @@ impl Delays {
             sync_own: us(coupling.sync_own_us),
             sync_return: us(coupling.sync_return_us),
             copy_lead: us(coupling.copy_lead_us),
-            depth: coupling.queue_depth.max(1) as usize,
+            depth: coupling.queue_depth.clamp(1, DEEPEST_QUEUE) as usize,
         }
     }
 }

@@ -58,7 +58,10 @@ fn fit(graph: &StepGraph) -> Result<HostProfile, steptime_cost::Error> {
 
 /// Does all that can be done with a recording.
 fn exercise(json: &[u8]) {
-    let profile = &*PROFILE;
+    exercise_with(json, &PROFILE);
+}
+
+fn exercise_with(json: &[u8], profile: &HostProfile) {
     let begin = Instant::now();
     let Ok(trace) = steptime_trace::read_kineto(json) else { return };
     let Ok(graph) = StepGraph::build(&trace, &Options::default()) else { return };
@@ -133,7 +136,7 @@ fn the_small_recording_is_sound() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn cut_anywhere(cut in any::<Index>()) {
@@ -191,5 +194,46 @@ proptest! {
             text.extend(std::iter::repeat_n(format!("{{{event}}}"), times));
         }
         exercise(format!("{head}[{}]}}", text.join(",")).as_bytes());
+    }
+
+    #[test]
+    fn a_changed_profile(changes in proptest::collection::vec((any::<Index>(), 0..ODD.len()), 1..8)) {
+        let mut text = PROFILE.to_text();
+        for (place, odd) in changes {
+            let places: Vec<_> = numbers_of_toml(&text);
+            text.replace_range(places[place.index(places.len())].clone(), ODD[odd]);
+        }
+        if let Ok(profile) = HostProfile::parse(&text) {
+            exercise_with(SMALL.as_bytes(), &profile);
+        }
+    }
+}
+
+/// The places of numbers in a profile: after `= `, or inside a row.
+fn numbers_of_toml(text: &str) -> Vec<std::ops::Range<usize>> {
+    let part = |c: char| c.is_ascii_digit() || c == '.';
+    let begins = (1..text.len()).filter(|&at| {
+        let (before, here) = (text.as_bytes()[at - 1], text.as_bytes()[at]);
+        here.is_ascii_digit() && matches!(before, b' ' | b'[')
+    });
+    begins.map(|from| from..from + text[from..].find(|c| !part(c)).unwrap_or(text.len() - from)).collect()
+}
+
+#[test]
+fn delays_that_no_machine_has() {
+    for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1e18, 1e18] {
+        let mut profile = PROFILE.clone();
+        let c = &mut profile.coupling;
+        c.queue_depth = u32::MAX;
+        for delay in [
+            &mut c.launch_to_start_us,
+            &mut c.queue_gap_us,
+            &mut c.sync_own_us,
+            &mut c.sync_return_us,
+            &mut c.copy_lead_us,
+        ] {
+            *delay = odd;
+        }
+        exercise_with(SMALL.as_bytes(), &profile);
     }
 }

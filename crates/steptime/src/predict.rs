@@ -99,14 +99,22 @@ fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
     }
 }
 
+/// What a profiler that has run leaves behind is known less well than what it costs while it runs: for a fresh
+/// process the host's half-width (relative) grows by this.
+const FRESH_SPREAD: f64 = 0.08;
+
 /// Prices the host side of a graph.
 pub fn host_costs(graph: &StepGraph, host: &Host<'_>, process: Process) -> HostCosts {
     let (profiler, coupling) = own_constants(process);
-    match host {
+    let mut costs = match host {
         Host::Own => HostCosts::own(graph, &profiler, &coupling),
         Host::Profiled => HostCosts::own(graph, &ProfilerCost::NONE, &coupling),
         Host::Profile(profile) => HostCosts::from_profile(graph, profile, process),
+    };
+    if process == Process::Fresh {
+        costs.spread = costs.spread.hypot(FRESH_SPREAD);
     }
+    costs
 }
 
 /// Predicts the step of a subject with kernel times from its recording.

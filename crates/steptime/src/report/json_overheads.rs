@@ -1,12 +1,10 @@
 //! The overheads of the paper, on the wire.
 
-
 use serde::Serialize;
 use steptime::cost::ProfilerCost;
 use steptime::cost::overheads::{Overhead, Overheads};
 use steptime::graph::StepGraph;
 use steptime::trace::Nanos;
-
 
 /// One kind of overhead, of one op or call or (`name` is absent) of all.
 #[derive(Debug, Clone, Serialize)]
