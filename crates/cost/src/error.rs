@@ -15,7 +15,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file is not a profile this version can use.
-    #[error("{} is not a usable host profile: {what}", path.display())]
+    #[error("{} is not a usable host profile: {what}; make one with `steptime host fit`", path.display())]
     Profile {
         /// The file.
         path: PathBuf,

@@ -290,6 +290,13 @@ impl<'g> Engine<'g> {
         (&self.marks, &self.starts, &self.ends)
     }
 
+    /// How far every thread and every stream has got: what a step adds to each shows which is the slowest.
+    pub(crate) fn progress(&self) -> Vec<Nanos> {
+        let threads = self.graph.threads.iter().filter(|t| t.first_mark < t.end_mark);
+        let hosts = threads.map(|t| self.marks[t.end_mark as usize - 1]);
+        hosts.chain(self.streams.iter().map(|stream| stream.free)).collect()
+    }
+
     /// When everything of the last step was done: the last mark passed, the last activity ended.
     pub fn completion(&self) -> Nanos {
         let host = self.marks.iter().copied().max().unwrap_or(Nanos::ZERO);

@@ -74,19 +74,12 @@ impl Idle {
     /// Splits the device idle time of a steady step.
     pub fn of(graph: &StepGraph, timeline: &Timeline) -> Idle {
         let mut idle = Idle::default();
-        let order = timeline.by_start();
-        let (Some(&first), Some(end)) = (order.first(), timeline.ends.iter().copied().max()) else {
+        let Some(first) = timeline.by_start().first().copied() else {
             idle.parts[IdleCause::Host as usize] = timeline.period;
             return idle;
         };
-        // The last activity of the step before ended one period earlier.
-        let mut reached = end - timeline.period;
-        for &activity in &order {
-            let start = timeline.starts[activity as usize];
-            if start > reached {
-                idle.split(graph, timeline, activity, reached, activity == first);
-            }
-            reached = reached.max(timeline.ends[activity as usize]);
+        for gap in timeline.idle_gaps() {
+            idle.split(graph, timeline, gap.activity, gap.since, gap.activity == first);
         }
         idle
     }

@@ -1,7 +1,7 @@
 //! Runs a priced graph to its steady state and keeps the last step.
 
 use steptime_cost::PricedGraph;
-use steptime_graph::{StepGraph, median, union};
+use steptime_graph::{StepGraph, median};
 use steptime_trace::Nanos;
 
 use crate::engine::{ActivityCause, Engine, MarkCause};
@@ -11,6 +11,18 @@ const FEWEST: usize = 4;
 const MOST: usize = 16;
 /// The period has settled when it changes by less than this part.
 const SETTLED: i64 = 2000;
+
+/// Steps before and after whose activities may run within a step's period.
+const OVERLAP: i64 = 3;
+
+/// A time in which the device idles, as seen from the step of the activity that ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IdleGap {
+    /// When it begins.
+    pub since: Nanos,
+    /// The activity whose beginning ends it.
+    pub activity: u32,
+}
 
 /// A step in its steady state: when everything happens, and why then.
 #[derive(Debug, Clone)]
@@ -35,16 +47,19 @@ impl Timeline {
     /// Simulates steps one after the other until their period settles.
     pub fn simulate(priced: &PricedGraph<'_>) -> Timeline {
         let mut engine = Engine::new(priced.graph, &priced.host.coupling);
-        let (mut completed, mut period) = (Nanos::ZERO, Nanos::ZERO);
+        let mut period = Nanos::ZERO;
+        let mut reached: Vec<Nanos> = engine.progress();
         let mut steps = 0;
         while steps < MOST {
             engine.step(&priced.host.gaps, &priced.durations);
             steps += 1;
-            let now = engine.completion();
-            let latest = now - completed;
+            // Whatever gets on slowest sets the pace, though others may end later for the time being.
+            let now = engine.progress();
+            let latest = now.iter().zip(&reached).map(|(now, before)| *now - *before);
+            let latest = latest.filter(|_| steps > 1).max().unwrap_or(engine.completion());
             let change = (latest - period).max(period - latest);
             let settled = change * SETTLED <= latest;
-            (completed, period) = (now, latest);
+            (reached, period) = (now, latest);
             if settled && steps >= FEWEST {
                 break;
             }
@@ -73,11 +88,45 @@ impl Timeline {
         order
     }
 
-    /// Device active time of the step: the union of its activities' intervals.
+    /// The times within one period in which no activity of any step runs, each up to the activity that ends it.
+    ///
+    /// The period begins with the step's first activity; activities of the steps before may reach into it.
+    pub(crate) fn idle_gaps(&self) -> Vec<IdleGap> {
+        let order = self.by_start();
+        let Some(&first) = order.first() else { return Vec::new() };
+        let begin = self.starts[first as usize];
+        let end = begin + self.period;
+        let mut running: Vec<(Nanos, Nanos, u32, Nanos)> = (-OVERLAP..=OVERLAP)
+            .flat_map(|step| {
+                let shift = self.period * step;
+                order
+                    .iter()
+                    .map(move |&a| (self.starts[a as usize] + shift, self.ends[a as usize] + shift, a, shift))
+            })
+            .filter(|&(start, stop, ..)| stop >= begin && start <= end)
+            .collect();
+        running.sort_unstable();
+        let mut gaps = Vec::new();
+        let mut reached = begin;
+        for (start, stop, activity, shift) in running {
+            if reached >= end {
+                break;
+            }
+            if start > reached {
+                gaps.push(IdleGap { since: reached - shift, activity });
+            }
+            reached = reached.max(stop);
+        }
+        gaps
+    }
+
+    /// Device active time of a period: the time in which any activity, of whichever step, runs.
     pub fn active(&self) -> Nanos {
-        let spans: Vec<(Nanos, Nanos)> =
-            self.by_start().into_iter().map(|a| (self.starts[a as usize], self.ends[a as usize])).collect();
-        union(&spans)
+        if self.starts.is_empty() {
+            return Nanos::ZERO;
+        }
+        let idle = self.idle_gaps().into_iter().map(|gap| self.starts[gap.activity as usize] - gap.since);
+        self.period - idle.sum()
     }
 
     /// Device idle time of the step.

@@ -122,7 +122,7 @@ pub fn predict(subject: &Subject, host: &Host<'_>, method: Method) -> Prediction
     let graph = &subject.graph;
     let priced = PricedGraph::measured(graph, host_costs(graph, host, subject.process));
     match method {
-        Method::Simulate => simulate(&priced, host),
+        Method::Simulate => simulate(&priced, host, subject.process),
         Method::Paper => {
             let step = baseline::paper(graph, &priced.durations, &Overheads::published(graph));
             Prediction { step, interval: None, simulated: None }
@@ -134,12 +134,12 @@ pub fn predict(subject: &Subject, host: &Host<'_>, method: Method) -> Prediction
     }
 }
 
-fn simulate(priced: &PricedGraph<'_>, host: &Host<'_>) -> Prediction {
+fn simulate(priced: &PricedGraph<'_>, host: &Host<'_>, process: Process) -> Prediction {
     let graph = priced.graph;
     let timeline = Timeline::simulate(priced);
     let step = timeline.period;
     let slowness = match host {
-        Host::Profile(profile) => priced.host.slowness_of(graph, &profile.profiler),
+        Host::Profile(profile) => priced.host.slowness_of(graph, profile.profiler_of(process)),
         Host::Own | Host::Profiled => None,
     };
     let path = critical::path(graph, &timeline);

@@ -42,6 +42,11 @@ const CLEARLY: Nanos = Nanos(10_000);
 const ENOUGH: usize = 5;
 
 impl Coupling {
+    /// All its numbers but the depth.
+    pub(crate) fn numbers(&self) -> [f64; 5] {
+        [self.launch_to_start_us, self.queue_gap_us, self.sync_own_us, self.sync_return_us, self.copy_lead_us]
+    }
+
     /// Measures the delays in a graph's samples. What too few samples show keeps its value in `fallback`.
     pub fn measure(graph: &StepGraph, fallback: &Coupling) -> Coupling {
         let (mut idle, mut queued) = (Vec::new(), Vec::new());

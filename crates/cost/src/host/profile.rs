@@ -121,9 +121,7 @@ impl HostProfile {
         match head.version {
             Some(VERSION) => {}
             Some(other) => {
-                return Err(format!(
-                    "version {other}, but this steptime reads version {VERSION}: fit it again with `steptime host fit`"
-                ));
+                return Err(format!("version {other}, but this steptime reads version {VERSION}"));
             }
             None => return Err("no `version`: not a host profile".into()),
         }
@@ -132,6 +130,9 @@ impl HostProfile {
             .into_iter()
             .chain(file.warmth.by_distance)
             .chain(file.warmth.by_occurrence)
+            .chain(file.profiler.numbers())
+            .chain(file.profiler_fresh.numbers())
+            .chain(file.coupling.numbers())
             .chain(file.gaps.rows.iter().flat_map(|row| [row.5, row.6]));
         if numbers.into_iter().any(|n| !n.is_finite() || n < 0.0) || !file.staged_copy_us.is_valid() {
             return Err("a number is negative, not finite, or out of order".into());

@@ -48,6 +48,11 @@ impl ProfilerCost {
     pub const NONE: ProfilerCost =
         ProfilerCost { op_us: 0.0, annotation_us: 0.0, launch_us: 0.0, call_us: 0.0, step_us: 0.0 };
 
+    /// All its numbers.
+    pub(crate) fn numbers(&self) -> [f64; 5] {
+        [self.op_us, self.annotation_us, self.launch_us, self.call_us, self.step_us]
+    }
+
     /// Shares of an event's cost before and after its beginning, before and after its end.
     const SPREAD: [f64; 4] = [0.35, 0.35, 0.15, 0.15];
 

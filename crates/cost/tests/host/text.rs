@@ -103,7 +103,6 @@ fn what_is_no_profile_is_refused() {
 }
 
 #[test]
-#[ignore = "only another version names the remedy so far"]
 fn every_complaint_names_the_remedy() {
     for (what, text) in unusable() {
         let error = complaint(&text);
@@ -112,7 +111,6 @@ fn every_complaint_names_the_remedy() {
 }
 
 #[test]
-#[ignore = "delays and the profiler's cost are not checked yet"]
 fn delays_and_costs_are_checked_like_gaps() {
     for (field, value) in [("launch_to_start_us = ", "nan"), ("sync_own_us = ", "-1.0"), ("op_us = ", "inf")]
     {
