@@ -13,7 +13,7 @@ use crate::steps::{StepSource, StepWindow};
 pub struct StepGraph {
     /// Interned names of ops, calls and kernels.
     pub names: Strings,
-    /// Host threads; [`Thread::marks`] are ranges of [`StepGraph::marks`].
+    /// Host threads; each has a range of [`StepGraph::marks`].
     pub threads: Vec<Thread>,
     /// Device streams.
     pub streams: Vec<Stream>,

@@ -42,7 +42,7 @@ impl ProfilerCost {
 
     /// Relative to a process in which none ever ran.
     pub const FRESH: ProfilerCost =
-        ProfilerCost { op_us: 1.0, annotation_us: 0.9, launch_us: 2.0, call_us: 0.18, step_us: 31.0 };
+        ProfilerCost { op_us: 1.0, annotation_us: 0.9, launch_us: 3.7, call_us: 0.18, step_us: 31.0 };
 
     /// No cost: gaps are left as the profiler saw them.
     pub const NONE: ProfilerCost =
