@@ -75,7 +75,7 @@ pub struct Simulated {
     pub annotations: Vec<(String, PhaseCost)>,
     /// Where the host's times came from.
     pub found: steptime_cost::Found,
-    /// The recording's own host gaps, relative to the profile's; `None` where they are its own.
+    /// The recording's own host gaps, relative to those of the profile in use, else of the default one.
     pub slowness: Option<f64>,
 }
 
@@ -140,7 +140,11 @@ fn simulate(priced: &PricedGraph<'_>, host: &Host<'_>, process: Process) -> Pred
     let step = timeline.period;
     let slowness = match host {
         Host::Profile(profile) => priced.host.slowness_of(graph, profile.profiler_of(process)),
-        Host::Own | Host::Profiled => None,
+        Host::Own => default_host().ok().and_then(|profile| {
+            let usual = HostCosts::from_profile(graph, profile, process);
+            usual.slowness_of(graph, profile.profiler_of(process))
+        }),
+        Host::Profiled => None,
     };
     let path = critical::path(graph, &timeline);
     Prediction {

@@ -31,7 +31,9 @@ pub fn of_prices(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(slowness) = slowness.filter(|s| !ORDINARY.contains(s)) {
         warnings
-            .push(format!("the host took {slowness:.2} times the profile's time while this was recorded"));
+            .push(format!(
+                "the host took {slowness:.2} times the profile's time: slow or fast while recording, or another kind of host"
+            ));
     }
     if unpriced > 0 {
         warnings
