@@ -20,7 +20,7 @@ fn simulate(criterion: &mut Criterion) {
         let Ok(graph) = StepGraph::build(&trace, &Options::default()) else { continue };
         let host = HostCosts::own(&graph, &ProfilerCost::PROFILED, &Coupling::default());
         let priced = PricedGraph::measured(&graph, host);
-        let mut engine = Engine::new(&graph, &priced.host.coupling);
+        let mut engine = Engine::new(&graph, &priced.host);
         criterion.bench_function(&format!("one step of {name}"), |bencher| {
             bencher.iter(|| engine.step(&priced.host.gaps, &priced.durations));
         });

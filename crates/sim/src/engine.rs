@@ -4,7 +4,7 @@
 //! launch, a wait - couples threads to streams. Each time computed keeps its *cause*: the one thing it waited
 //! for last. Causes form the critical path.
 
-use steptime_cost::Coupling;
+use steptime_cost::HostCosts;
 use steptime_graph::{Blocking, MarkKind, StepGraph, StreamSet};
 use steptime_trace::Nanos;
 
@@ -40,6 +40,9 @@ const NEVER: Nanos = Nanos(i64::MIN / 4);
 /// Deeper queues than any driver has are taken for this deep: each stream keeps a ring of it.
 const DEEPEST_QUEUE: u32 = 1 << 16;
 
+/// A longer delay between queued activities is no overhead, but a wait for something that was not seen.
+const LONGEST_OVERHEAD: Nanos = Nanos(5_000);
+
 /// The engine's state between two steps.
 #[derive(Debug, Clone)]
 pub struct Engine<'g> {
@@ -64,6 +67,8 @@ struct Delays {
     sync_own: Nanos,
     sync_return: Nanos,
     copy_lead: Nanos,
+    /// Whether what was recorded of a single copy or activity goes before these.
+    recorded: bool,
     depth: usize,
 }
 
@@ -78,7 +83,8 @@ struct Stream {
 }
 
 impl Delays {
-    fn of(coupling: &Coupling) -> Delays {
+    fn of(host: &HostCosts) -> Delays {
+        let coupling = &host.coupling;
         let us = Nanos::from_micros_f64;
         Delays {
             launch: us(coupling.launch_to_start_us),
@@ -86,6 +92,7 @@ impl Delays {
             sync_own: us(coupling.sync_own_us),
             sync_return: us(coupling.sync_return_us),
             copy_lead: us(coupling.copy_lead_us),
+            recorded: host.recorded_delays,
             depth: coupling.queue_depth.clamp(1, DEEPEST_QUEUE) as usize,
         }
     }
@@ -93,8 +100,8 @@ impl Delays {
 
 impl<'g> Engine<'g> {
     /// An engine before the first step: all streams idle, all threads at time zero.
-    pub fn new(graph: &'g StepGraph, coupling: &Coupling) -> Engine<'g> {
-        let delays = Delays::of(coupling);
+    pub fn new(graph: &'g StepGraph, host: &HostCosts) -> Engine<'g> {
+        let delays = Delays::of(host);
         Engine {
             graph,
             delays,
@@ -210,7 +217,7 @@ impl<'g> Engine<'g> {
         let back = match row.blocking {
             Blocking::Never => return false,
             Blocking::Chunked { lead, tail } => {
-                let lead = lead.unwrap_or(self.delays.copy_lead);
+                let lead = lead.filter(|_| self.delays.recorded).unwrap_or(self.delays.copy_lead);
                 let first = row.first_activity;
                 for activity in first..row.end_activity {
                     self.launch(activity, time + lead, durations);
@@ -254,11 +261,19 @@ impl<'g> Engine<'g> {
         stream.ring[stream.head]
     }
 
+    /// How long after its stream could take it up a queued activity begins.
+    fn queue_delay(&self, activity: usize) -> Nanos {
+        match self.graph.queue_delays[activity] {
+            Some(delay) if self.delays.recorded || delay > LONGEST_OVERHEAD => delay,
+            _ => self.delays.queue,
+        }
+    }
+
     /// Puts an activity into its stream; it may begin at `ready` at the earliest.
     fn launch(&mut self, activity: u32, ready: Nanos, durations: &[Nanos]) {
         let at = activity as usize;
         let row = &self.graph.activities[at];
-        let delay = self.graph.queue_delays[at].unwrap_or(self.delays.queue);
+        let delay = self.queue_delay(at);
         let stream = &mut self.streams[row.stream as usize];
         let (mut start, mut cause) = (ready, ActivityCause::Launch);
         if let Some((last, this_step)) = stream.last {

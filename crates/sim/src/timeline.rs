@@ -46,7 +46,7 @@ pub struct Timeline {
 impl Timeline {
     /// Simulates steps one after the other until their period settles.
     pub fn simulate(priced: &PricedGraph<'_>) -> Timeline {
-        let mut engine = Engine::new(priced.graph, &priced.host.coupling);
+        let mut engine = Engine::new(priced.graph, &priced.host);
         let mut period = Nanos::ZERO;
         let mut reached: Vec<Nanos> = engine.progress();
         let mut steps = 0;
@@ -141,7 +141,7 @@ impl Timeline {
 /// `None` where fewer than two steps were recorded.
 pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<Replay> {
     let samples = &graph.samples;
-    let mut engine = Engine::new(graph, &typical.host.coupling);
+    let mut engine = Engine::new(graph, &typical.host);
     let mut gaps = typical.host.gaps.clone();
     let mut durations = typical.durations.clone();
     let mut begins = Vec::new();

@@ -101,6 +101,16 @@ fn a_blocking_copy_holds_the_host_until_it_is_done() {
 }
 
 #[test]
+fn with_a_profile_the_lead_of_a_copy_is_the_profiles() {
+    let graph = with_a_blocking_copy().recorded(300.0);
+    let mut priced = priced(&graph);
+    priced.host.recorded_delays = false;
+    let timeline = Timeline::simulate(&priced);
+    assert_eq!(timeline.starts[0], us(20.0 + 85.0));
+    assert_eq!(timeline.marks[graph.calls[0].end as usize], us(20.0 + 85.0 + 55.0 + 5.0));
+}
+
+#[test]
 fn a_busy_device_delays_the_copy_and_with_it_the_host() {
     let graph = with_a_blocking_copy().kernel([130.0, 135.0], 7, [137.0, 138.0]).recorded(300.0);
     let mut priced = priced(&graph);

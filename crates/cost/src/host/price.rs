@@ -18,6 +18,9 @@ pub struct HostCosts {
     pub gaps: Vec<Nanos>,
     /// Delays between host and device.
     pub coupling: Coupling,
+    /// Whether the delays of single copies and queued activities are the recording's own; else they are those of
+    /// `coupling`, but for delays too long to be overhead.
+    pub recorded_delays: bool,
     /// Half-width of the 90 % interval of the host's speed, relative.
     pub spread: f64,
     /// Where the times came from.
@@ -61,10 +64,10 @@ impl HostCosts {
                 }
             })
             .collect();
-        HostCosts { gaps, coupling, spread: OWN_SPREAD, found }
+        HostCosts { gaps, coupling, recorded_delays: true, spread: OWN_SPREAD, found }
     }
 
-    /// From a profile: no time of the graph's own samples is used.
+    /// From a profile: no overhead of the graph's own samples is used.
     pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
         let still = profile.profiler.of_gaps(graph);
         let never = profile.profiler_of(process).of_gaps(graph);
@@ -96,7 +99,7 @@ impl HostCosts {
                 }
             })
             .collect();
-        HostCosts { gaps, coupling: profile.coupling, spread: profile.spread, found }
+        HostCosts { gaps, coupling: profile.coupling, recorded_delays: false, spread: profile.spread, found }
     }
 
     /// How much slower the graph's own host was than these costs: the ratio of its own gaps to them.
