@@ -12,6 +12,7 @@
     describe.py    what meta.json says of the model and the machine
     folder.py      all of the folder, or nothing
     record.py      the command: python -m steptime.record
+    measure/       the command: python -m steptime.measure, kernels of this machine's GPU
 """
 
 from steptime.checks import RecordWarning

@@ -1,10 +1,11 @@
 //! What each kernel and each host gap of a training step costs.
 //!
-//! The host half is here: [`host`] measures gaps, takes the profiler's own cost off them, keeps them in
-//! profiles and gives them to graphs they were not measured on. [`overheads`] shows them as the paper's T1 to
-//! T5. Kernel times are taken from the recording ([`PricedGraph::measured`]).
+//! [`host`] measures gaps, takes the profiler's own cost off them, keeps them in profiles and gives them to graphs
+//! they were not measured on. [`overheads`] shows them as the paper's T1 to T5. Kernel times are those of the
+//! recording ([`PricedGraph::measured`]), or what a profile of a GPU says of each kernel call ([`device`]).
 #![forbid(unsafe_code)]
 
+pub mod device;
 mod error;
 pub mod host;
 pub mod overheads;

@@ -19,9 +19,12 @@ pub struct PricedGraph<'g> {
 impl<'g> PricedGraph<'g> {
     /// Takes kernel times from the recording: the median of each activity's samples.
     pub fn measured(graph: &'g StepGraph, host: HostCosts) -> PricedGraph<'g> {
-        let durations = (0..graph.activities.len() as u32)
-            .map(|a| graph.samples.median_duration(a).unwrap_or(Nanos::ZERO))
-            .collect();
-        PricedGraph { graph, host, durations }
+        PricedGraph { graph, host, durations: PricedGraph::measured_durations(graph) }
+    }
+
+    /// The median of each activity's samples; zero where there are none.
+    pub fn measured_durations(graph: &StepGraph) -> Vec<Nanos> {
+        let activities = 0..graph.activities.len() as u32;
+        activities.map(|a| graph.samples.median_duration(a).unwrap_or(Nanos::ZERO)).collect()
     }
 }

@@ -40,6 +40,13 @@ impl Phase {
 const OPTIMIZER: &str = "Optimizer.";
 const ENGINE: &str = "autograd::engine::";
 
+impl StepGraph {
+    /// Gives every op its part of the step, from names, threads and hand-offs.
+    pub fn assign_phases(&mut self) {
+        assign(self);
+    }
+}
+
 /// Gives every op its part of the step.
 pub(crate) fn assign(graph: &mut StepGraph) {
     let input_ends = end_of_input(graph);

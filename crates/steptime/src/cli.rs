@@ -30,6 +30,14 @@ pub enum Command {
     /// Fit and show host profiles: what the host side of a step costs
     #[command(subcommand)]
     Host(Host),
+    /// Fit, list and show device profiles: what kernels cost on a GPU
+    #[command(subcommand)]
+    Device(Device),
+    /// Predict single kernels
+    #[command(subcommand)]
+    Kernels(KernelsCommand),
+    /// Show how far each kernel is from what the device could do, and what bounds it
+    Roofline(Roofline),
     /// Tell how long a step takes, and where the time goes
     Predict(Predict),
     /// Compare predictions with measured step times
@@ -91,16 +99,21 @@ pub enum Host {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
     steptime predict examples/dlrm_default_2048
-    steptime predict examples/resnet50_32 --host default --timeline step.json   # open in ui.perfetto.dev")]
+    steptime predict examples/resnet50_32 --host default --timeline step.json   # open in ui.perfetto.dev
+    steptime predict examples/dlrm_default_2048/et.json.gz --device h200        # no GPU, no measured time")]
 pub struct Predict {
     /// A recording, a trace, or a folder of ranks
     pub input: PathBuf,
     /// Where the host's times come from: `own`, `default`, or a profile's file
-    #[arg(long, value_name = "own|default|FILE", default_value = "own", value_parser = one_host)]
-    pub host: HostChoice,
-    /// Where kernel times come from
-    #[arg(long, value_enum, default_value_t = Kernels::Measured)]
-    pub kernels: Kernels,
+    /// [default: own; default for a lone execution trace, which has no times]
+    #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
+    pub host: Option<HostChoice>,
+    /// Price every kernel for a device: a shipped profile's name, or a profile's folder
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub device: Option<String>,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
     /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
     #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
     pub process: ProcessChoice,
@@ -134,9 +147,12 @@ pub struct Validate {
     /// fitted on all other models
     #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
     pub host: HostChoice,
-    /// Where kernel times come from
-    #[arg(long, value_enum, default_value_t = Kernels::Measured)]
-    pub kernels: Kernels,
+    /// Where kernel times come from: the recordings, or a device profile (a shipped one's name, or a folder)
+    #[arg(long, value_name = "measured|NAME|FOLDER", default_value = "measured")]
+    pub kernels: String,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
     /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
     #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
     pub process: ProcessChoice,
@@ -158,11 +174,132 @@ pub enum HostChoice {
     File(PathBuf),
 }
 
-/// Where kernel times come from.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Kernels {
-    /// From the recording: the median of each kernel over the steps
-    Measured,
+/// How kernels are priced by a device profile.
+#[derive(Debug, Args)]
+pub struct Pricing {
+    /// Which of the profile's models
+    #[arg(long, value_enum, default_value_t = Models::Best)]
+    pub models: Models,
+    /// How the indices of embedding lookups are distributed: `uniform`, `zipf:A`, or a file of indices (one a
+    /// line) [default: uniform]
+    #[arg(long, value_name = "uniform|zipf:A|FILE")]
+    pub indices: Option<String>,
+    /// Multiply matrices in TF32, as after torch.backends.cuda.matmul.allow_tf32 = True
+    #[arg(long)]
+    pub tf32: bool,
+}
+
+/// Which models of a device profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Models {
+    /// For each family the one that cross-validation found best
+    Best,
+    /// Published formulas
+    Paper,
+    /// Formulas over the device's specification
+    Analytic,
+    /// Learnt from the sweep
+    Learnt,
+}
+
+/// `steptime device`.
+#[derive(Debug, Subcommand)]
+pub enum Device {
+    /// Fit a device profile on sweeps made by `python -m steptime.measure`
+    #[command(after_help = "EXAMPLE
+    python -m steptime.measure --out sweep.parquet --minutes 10     # on the GPU
+    steptime device fit sweep.parquet -o profiles/my-gpu")]
+    Fit {
+        /// Sweeps of one GPU
+        #[arg(required = true, value_name = "SWEEP")]
+        sweeps: Vec<PathBuf>,
+        /// Recordings of training steps on the same GPU: kernels as they are inside a step
+        #[arg(long, value_name = "RECORDING", num_args = 1..)]
+        steps: Vec<PathBuf>,
+        /// The device's specification: the fields of a profile's [device] [default: what the sweep measured]
+        #[arg(long, value_name = "FILE")]
+        spec: Option<PathBuf>,
+        /// The profile's folder to write
+        #[arg(short, long, value_name = "FOLDER")]
+        output: PathBuf,
+        /// How far to search for the multilayer perceptrons of the published method
+        #[arg(long, value_enum, default_value_t = Search::Shipped)]
+        search: Search,
+        /// Seed of everything random
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
+    /// List the profiles that ship with steptime
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what is in a device profile: specification, families, models, errors, ranges
+    Show {
+        /// A shipped profile's name, or a profile's folder
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How far to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Search {
+    /// The subset that the shipped profile used
+    Shipped,
+    /// All of the published search space: days
+    Full,
+}
+
+/// `steptime kernels`.
+#[derive(Debug, Subcommand)]
+pub enum KernelsCommand {
+    /// Predict the kernels of ops: one JSON query a line on standard input, one answer a line
+    #[command(after_help = r#"EXAMPLE
+    echo '{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,1024]],"dtype":"float"}' |
+        steptime kernels predict --device h200 --json
+
+A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,512],[512,1024]],"strides":[...],
+"dtype":"float","args":[...],"cache":"cold|warm","indices":{"zipf":1.05}}; all but op and shapes may be left out."#)]
+    Predict {
+        /// A shipped profile's name, or a profile's folder
+        #[arg(long, value_name = "NAME|FOLDER")]
+        device: String,
+        /// How kernels are priced.
+        #[command(flatten)]
+        pricing: Pricing,
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `steptime roofline`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime roofline examples/dlrm_default_2048
+    steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]
+pub struct Roofline {
+    /// A recording with its execution trace, or an execution trace
+    pub input: PathBuf,
+    /// The device: kernels are priced for it. Without it, measured times against the device recorded on
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub device: Option<String>,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// Write a plot
+    #[arg(long, value_name = "OUT.svg")]
+    pub plot: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which step and rank.
+    #[command(flatten)]
+    pub part: Part,
 }
 
 /// The state of the process to predict.
@@ -195,15 +332,6 @@ impl HostChoice {
             HostChoice::Default => "default".into(),
             HostChoice::LeaveOneOut => "leave-one-out".into(),
             HostChoice::File(path) => path.display().to_string(),
-        }
-    }
-}
-
-impl Kernels {
-    /// As it is typed.
-    pub fn label(self) -> &'static str {
-        match self {
-            Kernels::Measured => "measured",
         }
     }
 }

@@ -17,18 +17,50 @@ pub enum Error {
         /// The reason.
         source: steptime_graph::Error,
     },
+    /// No step graph could be derived from an execution trace.
+    #[error("{}: {source}", path.display())]
+    Derive {
+        /// The input.
+        path: PathBuf,
+        /// The reason.
+        source: steptime_aten::derive::Error,
+    },
+    /// A device profile could not be read, fitted or written.
+    #[error(transparent)]
+    Device(#[from] steptime_cost::device::Error),
     /// A profile could not be read or fitted.
     #[error(transparent)]
     Cost(#[from] steptime_cost::Error),
-    /// The input has no timing of the host.
+    /// The input has no timing of the host, and no device was named to price it for.
     #[error(
-        "{}: an execution trace alone holds no times: `steptime inspect` shows what is in it, but predicting it \
-         needs kernel models, which this version does not have; give the Kineto trace of the same step \
-         (a recording folder)", path.display()
+        "{}: an execution trace alone holds no times: name a device to price it for (--device h200), or give \
+         the Kineto trace of the same step (a recording folder)", path.display()
     )]
     NoTiming {
         /// The input.
         path: PathBuf,
+    },
+    /// A step was asked for of an execution trace, which is of one.
+    #[error("{}: no step {step}: an execution trace alone is of one step and does not number it", path.display())]
+    OneStep {
+        /// The input.
+        path: PathBuf,
+        /// The step asked for.
+        step: u32,
+    },
+    /// An execution trace where measured times are needed.
+    #[error("{}: an execution trace alone holds no times to compare with: give the recording's folder", path.display())]
+    NothingMeasured {
+        /// The input.
+        path: PathBuf,
+    },
+    /// A device was named that has no profile.
+    #[error("no device profile {name:?}: the shipped ones are {known}; `steptime device fit` makes others")]
+    NoSuchDevice {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
     },
     /// A rank was asked for that is not there.
     #[error("{}: no rank {wanted}; there are {known}", path.display())]

@@ -3,7 +3,7 @@
 use steptime_cost::{HostProfile, ProfilerCost, Training, fit_host};
 
 use crate::error::Error;
-use crate::predict::{Host, Method, predict};
+use crate::predict::{Host, Kernels, Method, predict};
 use crate::subject::Subject;
 
 /// Beyond this (relative) a recording's profiled steps do not fit its un-profiled ones.
@@ -55,6 +55,6 @@ pub fn fit_host_profile(subjects: &[&Subject]) -> Result<Fitted, Error> {
 /// The replayed step, the profiler's cost taken off, relative to the measured un-profiled one.
 fn profiled_ratio(subject: &Subject) -> Option<f64> {
     let truth = subject.truth_ms("fitted on").ok()?;
-    let own = predict(subject, &Host::Own, Method::Simulate);
+    let own = predict(subject, &Host::Own, &Kernels::Measured, Method::Simulate);
     Some(own.step.as_millis() / truth)
 }

@@ -1,38 +1,44 @@
 //! steptime tells how long a training step takes, why, and what would make it shorter.
 //!
 //! ```text
-//! recording ──steptime_trace──> columns ──steptime_graph──> StepGraph
+//! recording ──steptime_trace──> columns ──steptime_graph──> StepGraph ──steptime_aten──> kernel calls
 //!     ──steptime_cost──> PricedGraph ──steptime_sim──> Timeline ──> Prediction
 //! ```
 //!
 //! This crate is the front door: [`Subject`] is one rank of an input with its execution graph, [`predict()`]
-//! says how long its step takes, [`validate()`] compares predictions with what was measured, and
-//! [`fit_host_profile`] makes a host profile.
+//! says how long its step takes, [`validate()`] compares predictions with what was measured,
+//! [`fit_host_profile`] makes a host profile, and [`device()`] finds a device profile to price kernels with.
 //!
 //! ```no_run
-//! use steptime::{Host, Method, Subject};
+//! use steptime::{Host, Kernels, Method, Subject};
 //!
 //! let subject = Subject::open("examples/dlrm_default_2048".as_ref(), &Default::default())?;
-//! let prediction = steptime::predict(&subject, &Host::Own, Method::Simulate);
+//! let prediction = steptime::predict(&subject, &Host::Own, &Kernels::Measured, Method::Simulate);
 //! println!("{} per step", prediction.step);
 //! # Ok::<(), steptime::Error>(())
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod device;
 mod error;
 mod fit;
 mod predict;
 mod subject;
 mod validate;
 
+pub use device::{device, devices};
 pub use error::Error;
 pub use fit::{Fitted, fit_host_profile};
-pub use predict::{Host, INTERVAL_LEVEL, Method, Prediction, Simulated, default_host, predict};
+pub use predict::{
+    Host, INTERVAL_LEVEL, Kernels, Method, Prediction, PricedLaunches, Simulated, default_host, predict,
+};
 pub use subject::{Choice, Subject, model_family, timing};
 pub use validate::{HostMode, Row, Score, Validation, validate};
 
+pub use steptime_aten as aten;
 pub use steptime_cost as cost;
 pub use steptime_cost::Process;
 pub use steptime_graph as graph;
 pub use steptime_sim as sim;
+pub use steptime_sweep as sweep;
 pub use steptime_trace as trace;

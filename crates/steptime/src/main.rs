@@ -1,4 +1,4 @@
-//! The command line of steptime: `inspect`, `host`, `predict`, `validate`.
+//! The command line of steptime: `inspect`, `host`, `device`, `predict`, `kernels`, `roofline`, `validate`.
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use steptime_aten::Settings;
+use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::overheads::Overheads;
 use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost};
 use steptime_graph::{Phase, StepGraph};
@@ -10,6 +12,7 @@ use steptime_sim::critical::{self, Slack, Stretch};
 use steptime_sim::{Idle, Timeline, baseline};
 use steptime_trace::Nanos;
 
+use crate::device::{self, DevicePrices, Launch};
 use crate::subject::Subject;
 
 /// Where the host's times come from.
@@ -21,6 +24,25 @@ pub enum Host<'p> {
     Profiled,
     /// A host profile.
     Profile(&'p HostProfile),
+}
+
+/// Where kernel times come from.
+#[derive(Debug, Clone, Default)]
+pub enum Kernels<'p> {
+    /// The recording: the median of each activity.
+    #[default]
+    Measured,
+    /// A device profile: nothing that was measured of the recording's kernels is used.
+    Device {
+        /// The profile.
+        profile: &'p DeviceProfile,
+        /// Which of its models.
+        models: ModelChoice,
+        /// How indices of lookups are distributed.
+        indices: Indices,
+        /// PyTorch's settings, which execution traces do not record.
+        settings: Settings,
+    },
 }
 
 /// How the step time is computed.
@@ -77,6 +99,17 @@ pub struct Simulated {
     pub found: steptime_cost::Found,
     /// The recording's own host gaps, relative to those of the profile in use, else of the default one.
     pub slowness: Option<f64>,
+    /// What ops launch and what it costs, where kernel times come from a device profile.
+    pub device: Option<PricedLaunches>,
+}
+
+/// What ops launch, with its price.
+#[derive(Debug, Clone)]
+pub struct PricedLaunches {
+    /// What each op launches, in the order in which it runs.
+    pub launches: Vec<Launch>,
+    /// What it costs.
+    pub prices: DevicePrices,
 }
 
 static DEFAULT_HOST: LazyLock<Result<HostProfile, String>> =
@@ -117,24 +150,42 @@ pub fn host_costs(graph: &StepGraph, host: &Host<'_>, process: Process) -> HostC
     costs
 }
 
-/// Predicts the step of a subject with kernel times from its recording.
-pub fn predict(subject: &Subject, host: &Host<'_>, method: Method) -> Prediction {
+/// The time of each device activity of a subject, with the half-width of their sum and how they were found.
+fn device_times(subject: &Subject, kernels: &Kernels<'_>) -> (Vec<Nanos>, f64, Option<PricedLaunches>) {
     let graph = &subject.graph;
-    let priced = PricedGraph::measured(graph, host_costs(graph, host, subject.process));
-    match method {
-        Method::Simulate => simulate(&priced, host, subject.process),
-        Method::Paper => {
-            let step = baseline::paper(graph, &priced.durations, &Overheads::published(graph));
-            Prediction { step, interval: None, simulated: None }
-        }
-        Method::KernelSum => {
-            let step = baseline::kernel_sum(&priced.durations);
-            Prediction { step, interval: None, simulated: None }
+    match kernels {
+        Kernels::Measured => (PricedGraph::measured_durations(graph), KERNEL_SPREAD, None),
+        Kernels::Device { profile, models, indices, settings } => {
+            let launches = subject.launches(indices, *settings);
+            let prices = device::price(graph, &launches, profile, *models);
+            (prices.durations.clone(), prices.spread, Some(PricedLaunches { launches, prices }))
         }
     }
 }
 
-fn simulate(priced: &PricedGraph<'_>, host: &Host<'_>, process: Process) -> Prediction {
+/// Predicts the step of a subject.
+pub fn predict(subject: &Subject, host: &Host<'_>, kernels: &Kernels<'_>, method: Method) -> Prediction {
+    let graph = &subject.graph;
+    let (durations, spread, device) = device_times(subject, kernels);
+    let baseline = |step| Prediction { step, interval: None, simulated: None };
+    match method {
+        Method::Simulate => {
+            let host_costs = host_costs(graph, host, subject.process);
+            let priced = PricedGraph { graph, host: host_costs, durations };
+            simulate(&priced, host, subject.process, spread, device)
+        }
+        Method::Paper => baseline(baseline::paper(graph, &durations, &Overheads::published(graph))),
+        Method::KernelSum => baseline(baseline::kernel_sum(&durations)),
+    }
+}
+
+fn simulate(
+    priced: &PricedGraph<'_>,
+    host: &Host<'_>,
+    process: Process,
+    device_spread: f64,
+    device: Option<PricedLaunches>,
+) -> Prediction {
     let graph = priced.graph;
     let timeline = Timeline::simulate(priced);
     let step = timeline.period;
@@ -149,7 +200,7 @@ fn simulate(priced: &PricedGraph<'_>, host: &Host<'_>, process: Process) -> Pred
     let path = critical::path(graph, &timeline);
     Prediction {
         step,
-        interval: Some(interval(priced, step)),
+        interval: Some(interval(priced, step, device_spread)),
         simulated: Some(Simulated {
             idle: Idle::of(graph, &timeline),
             slack: Slack::of(graph, &timeline),
@@ -161,21 +212,22 @@ fn simulate(priced: &PricedGraph<'_>, host: &Host<'_>, process: Process) -> Pred
             slowness,
             path,
             timeline,
+            device,
         }),
     }
 }
 
 /// The step with the host and the kernels at either end of their own intervals, widened by the host's drift.
-fn interval(priced: &PricedGraph<'_>, step: Nanos) -> [Nanos; 2] {
-    let scaled = |host: f64, device: f64| {
+fn interval(priced: &PricedGraph<'_>, step: Nanos, device: f64) -> [Nanos; 2] {
+    let scaled = |host: f64, kernels: f64| {
         let mut other = priced.clone();
         other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
-        other.durations.iter_mut().for_each(|time| *time = scale(*time, device));
+        other.durations.iter_mut().for_each(|time| *time = scale(*time, kernels));
         Timeline::simulate(&other).period
     };
     let spread = priced.host.spread;
-    let low = scaled((-spread).exp(), 1.0 - KERNEL_SPREAD);
-    let high = scaled(spread.exp(), 1.0 + KERNEL_SPREAD);
+    let low = scaled((-spread).exp(), (-device).exp());
+    let high = scaled(spread.exp(), device.exp());
     let drift = DRIFT * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
     [step - widen(step - low), step + widen(high - step)]

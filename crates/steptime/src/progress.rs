@@ -26,6 +26,11 @@ impl Progress {
         Progress::new("reading {wide_bar} {pos}/{len} recordings")
     }
 
+    /// Counts families of kernels.
+    pub fn families() -> Progress {
+        Progress::new("fitting {wide_bar} {pos}/{len} families")
+    }
+
     fn new(template: &'static str) -> Progress {
         Progress { begun: Instant::now(), template, bar: OnceLock::new() }
     }

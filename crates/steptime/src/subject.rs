@@ -2,10 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use steptime_aten::derive::{self, OpTree};
+use steptime_aten::{Settings, retarget};
 use steptime_cost::Process;
+use steptime_cost::device::Indices;
+use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{Options, StepGraph};
 use steptime_trace::{Meta, Recording, Trace};
 
+use crate::device::{Arguments, Launch};
 use crate::error::Error;
 
 /// Which part of an input to take.
@@ -34,8 +39,12 @@ pub struct Subject {
     pub graph: StepGraph,
     /// What the reader repaired or skipped, in words.
     pub notes: Vec<String>,
+    /// What was assumed where the step was made from an execution trace alone, in words.
+    pub assumed: Vec<String>,
     /// The state of the process to predict; as the recording says, else one that was profiled before.
     pub process: Process,
+    /// The arguments of each op, where they were recorded and asked for.
+    pub arguments: Arguments,
 }
 
 impl Subject {
@@ -66,10 +75,24 @@ impl Subject {
             wanted: choice.rank.unwrap_or(0),
             known: listed(&known),
         })?;
-        let trace = timing(&recording).ok_or_else(|| Error::NoTiming { path: recording.path.clone() })?;
-        let graph = StepGraph::build(trace, &Options { step: choice.step })
-            .map_err(|source| Error::Graph { path: recording.path.clone(), source })?;
-        let notes = trace.notes.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+        let execution = recording.execution.as_ref().map(ExecutionGraph::new);
+        let (graph, arguments, notes, assumed) = match (timing(&recording), execution) {
+            (Some(trace), execution) => {
+                let graph = StepGraph::build(trace, &Options { step: choice.step })
+                    .map_err(|source| Error::Graph { path: recording.path.clone(), source })?;
+                let arguments = Arguments::of_step(&graph, execution, trace);
+                let notes = trace.notes.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+                (graph, arguments, notes, Vec::new())
+            }
+            (None, Some(execution)) => {
+                if let Some(step) = choice.step {
+                    return Err(Error::OneStep { path: recording.path.clone(), step });
+                }
+                let (graph, arguments, assumed) = derived(&recording.path, execution)?;
+                (graph, arguments, Vec::new(), assumed)
+            }
+            (None, None) => return Err(Error::NoTiming { path: recording.path.clone() }),
+        };
         let fresh = recording.meta.as_ref().and_then(|m| m.process.as_deref()) == Some("fresh");
         Ok(Subject {
             process: if fresh { Process::Fresh } else { Process::Profiled },
@@ -80,7 +103,15 @@ impl Subject {
             meta: recording.meta,
             graph,
             notes,
+            assumed,
+            arguments,
         })
+    }
+
+    /// What each op launches, lowered from its arguments, in the order in which it runs.
+    #[must_use]
+    pub fn launches(&self, indices: &Indices, settings: Settings) -> Vec<Launch> {
+        self.arguments.launches(&self.graph, indices, settings)
     }
 
     /// The measured, un-profiled step time in milliseconds.
@@ -99,6 +130,27 @@ impl Subject {
     pub fn batch(&self) -> Option<u64> {
         self.meta.as_ref().and_then(|meta| meta.batch)
     }
+}
+
+/// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
+fn derived(path: &Path, execution: ExecutionGraph) -> Result<(StepGraph, Arguments, Vec<String>), Error> {
+    let mut assumed = Vec::new();
+    let tree = if retarget::is_on_cpu(&execution) {
+        let moved = retarget::to_cuda(&execution);
+        assumed.push(format!(
+            "recorded on a CPU: the ops of CUDA are taken instead, with {} copies of the batch to the device",
+            moved.input_copies
+        ));
+        if !moved.unknown.is_empty() {
+            let names = moved.unknown.join(", ");
+            assumed.push(format!("what CUDA calls instead is not known of {names}: taken as on the CPU"));
+        }
+        moved.tree
+    } else {
+        OpTree::from_execution(&execution)
+    };
+    let derived = derive::of_tree(&tree).map_err(|source| Error::Derive { path: path.into(), source })?;
+    Ok((derived.graph, Arguments::derived(execution, derived.kernels), assumed))
 }
 
 /// The trace to take times from: the one without shapes, else the one with.

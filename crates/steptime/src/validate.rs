@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use steptime_cost::{HostProfile, PricedGraph};
 use steptime_sim::{Replay, Timeline, replay_recorded};
 
+use crate::device::{self, FamilyScore, ModelCoverage, OpError};
 use crate::error::Error;
 use crate::fit::fit_host_profile;
-use crate::predict::{Host, Method, host_costs, predict};
+use crate::predict::{Host, Kernels, Method, host_costs, predict};
 use crate::subject::{Subject, model_family};
 
 /// Where the host's times come from in a validation.
@@ -46,6 +47,8 @@ pub struct Row {
     pub replay_active_ms: f64,
     /// The recording's own host gaps relative to the profile's.
     pub slowness: Option<f64>,
+    /// Where kernel times came from, where it is a device profile.
+    pub coverage: Option<ModelCoverage>,
 }
 
 impl Row {
@@ -111,6 +114,10 @@ pub struct Validation {
     pub replay: Score,
     /// Share of recordings whose interval holds the measured step.
     pub inside: f64,
+    /// Every op that launches something, predicted and measured, where kernel times come from a device profile.
+    pub ops: Vec<OpError>,
+    /// The same by family.
+    pub families: Vec<FamilyScore>,
     /// What the user should know of the recordings.
     pub warnings: Vec<String>,
 }
@@ -119,21 +126,23 @@ pub struct Validation {
 ///
 /// # Errors
 /// Where a recording has no measured step time, or leave-one-out has nothing to learn from.
-pub fn validate(subjects: &[Subject], mode: &HostMode) -> Result<Validation, Error> {
+pub fn validate(subjects: &[Subject], mode: &HostMode, kernels: &Kernels<'_>) -> Result<Validation, Error> {
     let mut warnings = Vec::new();
     let fitted = match mode {
         HostMode::LeaveOneOut => leave_one_out(subjects, &mut warnings)?,
         _ => BTreeMap::new(),
     };
+    let mut ops = Vec::new();
     let rows = subjects
         .iter()
-        .map(|subject| {
+        .enumerate()
+        .map(|(at, subject)| {
             let host = match mode {
                 HostMode::Own => Host::Own,
                 HostMode::Profile(profile) => Host::Profile(profile),
                 HostMode::LeaveOneOut => fitted.get(&model_family(subject)).map_or(Host::Own, Host::Profile),
             };
-            row(subject, &host)
+            row(at, subject, &host, kernels, &mut ops)
         })
         .collect::<Result<Vec<Row>, Error>>()?;
     let against = |of: fn(&Row) -> f64| Score::of(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
@@ -145,29 +154,43 @@ pub fn validate(subjects: &[Subject], mode: &HostMode) -> Result<Validation, Err
         active: Score::of(rows.iter().map(|r| r.active_predicted_ms / r.active_measured_ms - 1.0)),
         replay: Score::of(replayed.map(|r| r.simulated.as_millis() / r.measured.as_millis() - 1.0)),
         inside: rows.iter().filter(|r| r.inside()).count() as f64 / rows.len().max(1) as f64,
+        families: device::families(&ops),
+        ops,
         rows,
         warnings,
     })
 }
 
-fn row(subject: &Subject, host: &Host<'_>) -> Result<Row, Error> {
+fn row(
+    at: usize,
+    subject: &Subject,
+    host: &Host<'_>,
+    kernels: &Kernels<'_>,
+    ops: &mut Vec<OpError>,
+) -> Result<Row, Error> {
+    if subject.arguments.is_derived() {
+        return Err(Error::NothingMeasured { path: subject.path.clone() });
+    }
     let measured_ms = subject.truth_ms("validated")?;
     let graph = &subject.graph;
-    let prediction = predict(subject, host, Method::Simulate);
+    let prediction = predict(subject, host, kernels, Method::Simulate);
     let simulated = prediction.simulated.as_ref();
+    let device = simulated.and_then(|s| s.device.as_ref());
+    ops.extend(device.into_iter().flat_map(|d| OpError::of_step(at, graph, &d.launches, &d.prices)));
     let profiled = PricedGraph::measured(graph, host_costs(graph, &Host::Profiled, subject.process));
     Ok(Row {
         name: subject.name.clone(),
         measured_ms,
         predicted_ms: prediction.step.as_millis(),
         interval_ms: prediction.interval.unwrap_or_default().map(|side| side.as_millis()),
-        paper_ms: predict(subject, host, Method::Paper).step.as_millis(),
-        kernel_sum_ms: predict(subject, host, Method::KernelSum).step.as_millis(),
+        paper_ms: predict(subject, host, kernels, Method::Paper).step.as_millis(),
+        kernel_sum_ms: predict(subject, host, kernels, Method::KernelSum).step.as_millis(),
         active_measured_ms: graph.samples.median_active().unwrap_or_default().as_millis(),
         active_predicted_ms: simulated.map_or(0.0, |s| s.timeline.active().as_millis()),
         replay: replay_recorded(graph, &profiled),
         replay_active_ms: Timeline::simulate(&profiled).active().as_millis(),
         slowness: simulated.and_then(|s| s.slowness),
+        coverage: device.map(|d| d.prices.coverage),
     })
 }
 

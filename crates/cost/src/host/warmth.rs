@@ -77,12 +77,39 @@ pub fn classes(graph: &StepGraph, edges: &Edges) -> Vec<Class> {
     classes
 }
 
-/// Marks in the order of the template step: each thread's own order, merged at the hand-offs.
+/// Marks in the order of the template step: each thread's own order, merged as measured; at the hand-offs, where
+/// nothing was measured.
 fn by_time(graph: &StepGraph) -> Vec<u32> {
+    let Some(step) = graph.complete_step() else { return by_hand_offs(graph) };
     let mut order: Vec<u32> = (0..graph.marks.len() as u32).collect();
-    if let Some(step) = graph.complete_step() {
-        order.sort_by_key(|&m| graph.samples.mark(step, m));
+    order.sort_by_key(|&m| graph.samples.mark(step, m));
+    order
+}
+
+/// Each thread runs until it waits for a mark of another that has not come.
+fn by_hand_offs(graph: &StepGraph) -> Vec<u32> {
+    let mut order = Vec::with_capacity(graph.marks.len());
+    let mut passed = vec![false; graph.marks.len()];
+    let mut next: Vec<u32> = graph.threads.iter().map(|thread| thread.first_mark).collect();
+    loop {
+        let before = order.len();
+        for (thread, next) in graph.threads.iter().zip(&mut next) {
+            let ready = |mark: u32, passed: &[bool]| {
+                let row = &graph.marks[mark as usize];
+                row.wraps || passed[row.after as usize]
+            };
+            while *next < thread.end_mark && ready(*next, &passed) {
+                passed[*next as usize] = true;
+                order.push(*next);
+                *next += 1;
+            }
+        }
+        if order.len() == before {
+            break;
+        }
     }
+    // What waits for itself has no place of its own.
+    order.extend((0..graph.marks.len() as u32).filter(|&mark| !passed[mark as usize]));
     order
 }
 

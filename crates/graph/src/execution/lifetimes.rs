@@ -168,7 +168,8 @@ impl Replay<'_> {
         raw: &steptime_trace::Tensor,
         producer: Option<NodeId>,
     ) -> StorageId {
-        let storage = Storage { device: raw.device, bytes: Bytes(0), producer, seen: node };
+        let storage =
+            Storage { device: raw.device, address: raw.storage_id, bytes: Bytes(0), producer, seen: node };
         self.found.tensors.add_storage(storage)
     }
 

@@ -6,6 +6,7 @@
 //!                --dependencies--> what must come before what
 //!                --pairing--> the forward operator of each backward function
 //!        + Trace --join--> the recorded host operator of each node
+//!        + StepGraph --join_step--> the node of each of its ops
 //! ```
 //!
 //! Nodes are known by [`NodeId`], their position in id order, which is the order in which they began.
@@ -20,6 +21,7 @@ mod node;
 mod pairing;
 mod schema;
 mod sequence;
+mod step;
 mod summary;
 mod tensor;
 mod tree;
@@ -38,6 +40,7 @@ pub use join::{Join, join};
 pub use node::{NodeId, NodeKind, Nodes};
 pub use pairing::Pairing;
 pub use schema::{Access, Schema, Schemas};
+pub use step::{StepJoin, join_step};
 pub use summary::Summary;
 pub use tensor::{DimRange, Storage, StorageId, Tensor, TensorId, Tensors};
 pub use tree::{Repairs, Tree};

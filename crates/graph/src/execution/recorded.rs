@@ -1,7 +1,8 @@
 //! Checks against recordings, where they are at hand.
 
 use super::laws::{check_laws, check_order};
-use super::{ExecutionGraph, join};
+use super::{ExecutionGraph, join, join_step};
+use crate::{Options, StepGraph};
 use std::path::{Path, PathBuf};
 use steptime_trace::{Recording, open};
 
@@ -104,4 +105,24 @@ fn one_step_is_found_among_forty() {
     let numbered = (0..et.nodes.len()).filter_map(sequences).filter(|&(noted, _)| noted >= 0);
     assert!(numbered.clone().count() > 20);
     assert!(numbered.into_iter().all(|(noted, recorded)| noted == recorded));
+}
+
+#[test]
+fn every_op_of_a_step_has_its_node() {
+    let Some(folder) = traces() else { return };
+    let mut folders: Vec<_> =
+        std::fs::read_dir(folder.join("h200")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    for folder in folders.iter().step_by(4) {
+        let input = open(folder).unwrap();
+        let recording = &input.recordings[0];
+        let graph = ExecutionGraph::new(recording.execution.as_ref().unwrap());
+        let step = StepGraph::build(recording.timing.as_ref().unwrap(), &Options::default()).unwrap();
+        let joined = join_step(&graph, &step);
+        assert_eq!(joined.missing, 0, "{}", recording.name);
+        for (op, node) in joined.op_to_node.iter().enumerate() {
+            let Some(node) = node else { continue };
+            assert_eq!(step.op_name(op as u32), graph.node_name(*node));
+        }
+    }
 }

@@ -77,6 +77,8 @@ impl Tensor {
 pub struct Storage {
     /// Where it is, `cuda:0`; empty where not recorded.
     pub device: NameId,
+    /// Its id in the trace, which follows its address: storages that live one after the other can share it.
+    pub address: u64,
     /// What its tensors need of it; it may be larger.
     pub bytes: Bytes,
     /// The innermost node that allocated it; `None` when it is older than the trace.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use steptime::cost::HostProfile;
+use steptime::trace::Want;
 use steptime::{Subject, fit_host_profile};
 
 use super::{Failure, load, source};
@@ -19,7 +20,7 @@ pub fn run(args: &Host) -> Result<(), Failure> {
 }
 
 fn fit(recordings: &[PathBuf], path: &Path) -> Result<(), Failure> {
-    let loaded = load::subjects(recordings)?;
+    let loaded = load::subjects(recordings, Want::TIMING)?;
     for (name, words) in loaded.iter().filter_map(|l| Some((&l.subject.name, l.repairs.as_ref()?))) {
         output::warn(&format!("{name}: {words}"));
     }

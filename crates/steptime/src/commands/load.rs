@@ -30,11 +30,11 @@ fn open(path: &Path, want: Want) -> Result<Input, Failure> {
     Ok(trace::open_with(path, &Options { progress: Some(&report), want, ..Options::default() })?)
 }
 
-/// Opens what timing needs, and builds the graph of the chosen rank.
-pub fn subject(path: &Path, choice: &Choice) -> Result<Loaded, Failure> {
-    let mut input = open(path, Want::TIMING)?;
+/// Opens what is wanted, and builds the graph of the chosen rank.
+pub fn subject(path: &Path, choice: &Choice, want: Want) -> Result<Loaded, Failure> {
+    let mut input = open(path, want)?;
     // Only an execution trace, or only the Kineto trace with shapes: say so, or make do with it.
-    if input.recordings.iter().all(|recording| recording.timing.is_none()) {
+    if want != Want::ALL && input.recordings.iter().all(|recording| recording.timing.is_none()) {
         input = open(path, Want::ALL)?;
     }
     of_recordings(path, input.recordings, choice)
@@ -90,12 +90,12 @@ fn within(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Opens several recordings side by side, in the order given.
-pub fn subjects(paths: &[PathBuf]) -> Result<Vec<Loaded>, Failure> {
+pub fn subjects(paths: &[PathBuf], want: Want) -> Result<Vec<Loaded>, Failure> {
     let paths = expand(paths)?;
     let progress = Progress::recordings();
     let done = AtomicU64::new(0);
     let load = |path: &PathBuf| {
-        let options = Options { want: Want::TIMING, threads: 1, ..Options::default() };
+        let options = Options { want, threads: 1, ..Options::default() };
         let input = trace::open_with(path, &options)?;
         let loaded = of_recordings(path, input.recordings, &Choice::default());
         progress.report(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64);

@@ -1,9 +1,13 @@
 //! One file a command: reads the input, asks the library, hands the answer to a report.
 
+mod device;
 mod host;
 mod inspect;
+mod kernels;
 mod load;
 mod predict;
+mod pricing;
+mod roofline;
 mod source;
 mod validate;
 
@@ -19,6 +23,9 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Inspect(args) => inspect::run(&args),
         Command::Host(args) => host::run(&args),
+        Command::Device(args) => device::run(&args),
+        Command::Kernels(args) => kernels::run(&args),
+        Command::Roofline(args) => roofline::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Validate(args) => validate::run(&args),
     }

@@ -2,8 +2,10 @@
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use steptime::{Choice, predict};
+use steptime::trace::Want;
+use steptime::{Choice, Kernels, Subject, predict};
 
+use super::pricing::Priced;
 use super::{Failure, load, source};
 use crate::cli::{Cli, HostChoice, Method, Predict};
 use crate::output;
@@ -12,17 +14,24 @@ use crate::report::{self, json_predict};
 /// Runs it.
 pub fn run(args: &Predict) -> Result<(), Failure> {
     check(args);
-    let profile = source::profile(&args.host)?;
+    let priced = args.device.as_deref().map(|name| Priced::find(name, &args.pricing)).transpose()?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let mut loaded = load::subject(&args.input, &choice)?;
+    let want = if priced.is_some() { Want::ALL } else { Want::TIMING };
+    let mut loaded = load::subject(&args.input, &choice, want)?;
+    if loaded.subject.arguments.is_derived() && priced.is_none() {
+        return Err(steptime::Error::NoTiming { path: loaded.subject.path }.into());
+    }
     source::set_process(&mut loaded.subject, args.process);
+    let choice = host_choice(args, &loaded.subject)?;
+    let profile = source::profile(&choice)?;
     let host = source::host(profile.as_deref(), args.keep_profiler);
+    let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
     let method = match args.method {
         Method::Simulate => steptime::Method::Simulate,
         Method::Paper => steptime::Method::Paper,
         Method::KernelSum => steptime::Method::KernelSum,
     };
-    let prediction = predict(&loaded.subject, &host, method);
+    let prediction = predict(&loaded.subject, &host, &kernels, method);
     if let (Some(path), Some(simulated)) = (&args.timeline, &prediction.simulated) {
         let graph = &loaded.subject.graph;
         output::write_file(path, |out| report::timeline::write(out, graph, &simulated.timeline))?;
@@ -30,8 +39,10 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     let asked = json_predict::Asked {
         input: args.input.display().to_string(),
         method: args.method.label(),
-        host: if args.keep_profiler { "profiled".into() } else { args.host.label() },
-        kernels: args.kernels.label(),
+        host: if args.keep_profiler { "profiled".into() } else { choice.label() },
+        kernels: args.device.clone().unwrap_or_else(|| "measured".into()),
+        profile: priced.as_ref().map(|priced| &priced.profile),
+        host_assumed: args.host.is_none() && choice == HostChoice::Default,
         repairs: loaded.repairs,
     };
     let answer = json_predict::Answer::new(asked, &loaded.subject, &prediction);
@@ -42,6 +53,22 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
         output::print(&report::predict::text(&answer, path.unwrap_or_default()))?;
     }
     Ok(())
+}
+
+/// Where the host's times come from: as asked for, else the recording's own where it has any.
+fn host_choice(args: &Predict, subject: &Subject) -> Result<HostChoice, Failure> {
+    let own = args.keep_profiler || args.host == Some(HostChoice::Own);
+    match (&args.host, subject.arguments.is_derived()) {
+        (_, true) if own => Err(format!(
+            "{}: an execution trace alone holds no times of the host: {} needs a recording",
+            subject.path.display(),
+            if args.keep_profiler { "--keep-profiler" } else { "--host own" }
+        )
+        .into()),
+        (Some(choice), _) => Ok(choice.clone()),
+        (None, true) => Ok(HostChoice::Default),
+        (None, false) => Ok(HostChoice::Own),
+    }
 }
 
 /// What clap cannot say of arguments that exclude one another's values.
@@ -55,7 +82,7 @@ fn check(args: &Predict) {
     if args.timeline.is_some() && args.method != Method::Simulate {
         conflict("--timeline needs --method simulate: the other methods know no timeline");
     }
-    if args.keep_profiler && args.host != HostChoice::Own {
+    if args.keep_profiler && args.host.as_ref().is_some_and(|host| *host != HostChoice::Own) {
         conflict("--keep-profiler needs --host own: a profile's times have no profiler in them");
     }
 }

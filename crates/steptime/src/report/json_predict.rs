@@ -7,7 +7,9 @@ use steptime::{Prediction, Process, Simulated, Subject};
 
 use super::json::{Kernel, SCHEMA, Steps, as_object, ms};
 use super::json_coverage::CoverageJson;
+use super::json_device::{FamilyTime, ModelCoverageJson};
 use super::{place, warnings};
+use steptime::cost::device::DeviceProfile;
 use steptime::graph::StepGraph;
 use steptime::trace::Nanos;
 
@@ -22,7 +24,7 @@ fn process(subject: &Subject) -> &'static str {
 }
 
 /// What was asked for, as it was typed.
-pub struct Asked {
+pub struct Asked<'a> {
     /// The input.
     pub input: String,
     /// The method.
@@ -30,7 +32,11 @@ pub struct Asked {
     /// Where the host's times come from.
     pub host: String,
     /// Where the kernels' times come from.
-    pub kernels: &'static str,
+    pub kernels: String,
+    /// The device profile, where kernel times come from one.
+    pub profile: Option<&'a DeviceProfile>,
+    /// Whether the host's times are those of the default profile because there are no others.
+    pub host_assumed: bool,
     /// Repairs made while reading.
     pub repairs: Option<String>,
 }
@@ -46,7 +52,7 @@ pub struct Answer {
     pub device: Option<String>,
     pub method: &'static str,
     pub host: String,
-    pub kernels: &'static str,
+    pub kernels: String,
     pub step_ms: f64,
     pub process: &'static str,
     pub interval_ms: Option<[f64; 2]>,
@@ -74,7 +80,14 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_slowness: Option<f64>,
     pub coverage: CoverageJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_coverage: Option<ModelCoverageJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub families: Option<Vec<FamilyTime>>,
     pub steps: Steps,
+    /// Whether the step was made from an execution trace alone.
+    #[serde(skip)]
+    pub derived: bool,
     pub warnings: Vec<String>,
 }
 
@@ -121,14 +134,25 @@ pub struct Piece {
 
 impl Answer {
     /// Puts a prediction into words.
-    pub fn new(asked: Asked, subject: &Subject, prediction: &Prediction) -> Answer {
+    pub fn new(asked: Asked<'_>, subject: &Subject, prediction: &Prediction) -> Answer {
         let graph = &subject.graph;
         let simulated = prediction.simulated.as_ref();
+        let device = simulated.and_then(|s| s.device.as_ref());
         let step_ms = ms(prediction.step);
         let batch = subject.batch();
         let active = simulated.map(|s| ms(s.timeline.active()));
-        let mut warnings = warnings::of_graph(graph);
+        let mut warnings = subject.assumed.clone();
+        if !subject.arguments.is_derived() {
+            warnings.extend(warnings::of_graph(graph));
+        }
         warnings.extend(asked.repairs);
+        if asked.host_assumed {
+            warnings.push(warnings::HOST_ASSUMED.into());
+        }
+        let kernel_coverage = device.map(|d| ModelCoverageJson::new(&d.prices.coverage));
+        if let Some(profile) = asked.profile {
+            warnings.extend(warnings::of_device(profile, kernel_coverage.as_ref()));
+        }
         if let Some(s) = simulated {
             warnings.extend(warnings::of_prices(s.slowness, s.found.unpriced));
         }
@@ -139,7 +163,11 @@ impl Answer {
             input: asked.input,
             name: subject.name.clone(),
             rank: subject.rank,
-            device: graph.device.clone().or_else(|| meta.and_then(|m| m.device.clone())),
+            device: asked
+                .profile
+                .map(|profile| profile.spec.name.clone())
+                .or_else(|| graph.device.clone())
+                .or_else(|| meta.and_then(|m| m.device.clone())),
             method: asked.method,
             host: asked.host,
             kernels: asked.kernels,
@@ -164,7 +192,10 @@ impl Answer {
             critical_path: simulated.map(|s| pieces(graph, &s.path)),
             host_slowness: simulated.and_then(|s| s.slowness),
             coverage: CoverageJson::new(&graph.coverage, simulated.map(|s| &s.found)),
+            kernel_coverage,
+            families: device.map(FamilyTime::all),
             steps: Steps::of(graph),
+            derived: subject.arguments.is_derived(),
             warnings,
         }
     }

@@ -1,9 +1,11 @@
 //! The answer of `validate`, on the wire.
 
 use serde::Serialize;
+use steptime::device::{self, FamilyScore};
 use steptime::{Row, Score, Validation};
 
 use super::json::SCHEMA;
+use super::json_device::ModelCoverageJson;
 use super::json_predict::LEVEL;
 
 /// Predictions beside what was measured. Times are in milliseconds, errors and shares are fractions.
@@ -12,9 +14,15 @@ pub struct Answer {
     pub schema: u32,
     pub command: &'static str,
     pub host: String,
-    pub kernels: &'static str,
+    pub kernels: String,
     pub rows: Vec<RowJson>,
     pub summary: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<ModelCoverageJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<FamilyJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ops: Vec<FamilyJson>,
     pub warnings: Vec<String>,
 }
 
@@ -59,6 +67,25 @@ pub struct ScoreJson {
     pub max: f64,
 }
 
+/// Kernel times of one family, or of the ops of one name: predicted against measured, op by op.
+#[derive(Debug, Serialize)]
+pub struct FamilyJson {
+    pub family: String,
+    pub count: usize,
+    /// Share of the device time of all recordings together.
+    pub time_share: f64,
+    /// The largest share of device time in any one recording.
+    pub max_share: f64,
+    pub gmae: f64,
+    pub mean: f64,
+    /// Of signed errors.
+    pub std: f64,
+    /// Mean of absolute errors, weighted by measured time.
+    pub time_weighted: f64,
+    /// Share of ops inside their 90 % interval.
+    pub inside: f64,
+}
+
 /// How often the interval holds what was measured.
 #[derive(Debug, Serialize)]
 pub struct Interval {
@@ -70,7 +97,7 @@ pub struct Interval {
 
 impl Answer {
     /// Puts a validation into words.
-    pub fn new(host: String, kernels: &'static str, validation: &Validation, repairs: Vec<String>) -> Answer {
+    pub fn new(host: String, kernels: String, validation: &Validation, repairs: Vec<String>) -> Answer {
         let mut warnings = validation.warnings.clone();
         warnings.extend(repairs);
         Answer {
@@ -87,6 +114,9 @@ impl Answer {
                 replay: ScoreJson::new(&validation.replay),
                 interval: Interval { level: LEVEL, inside: validation.inside },
             },
+            coverage: ModelCoverageJson::over(validation),
+            families: validation.families.iter().map(FamilyJson::new).collect(),
+            ops: device::by(&validation.ops, |op| &op.op).iter().map(FamilyJson::new).collect(),
             warnings,
         }
     }
@@ -114,6 +144,22 @@ impl RowJson {
             idle_share_profiled: row.replay.map(|r| idle(r.active.as_millis(), r.measured.as_millis())),
             idle_share_replayed: replayed.map(|step| idle(row.replay_active_ms, step)),
             host_slowness: row.slowness,
+        }
+    }
+}
+
+impl FamilyJson {
+    fn new(score: &FamilyScore) -> FamilyJson {
+        FamilyJson {
+            family: score.family.clone(),
+            count: score.count,
+            time_share: score.time_share,
+            max_share: score.max_share,
+            gmae: score.score.gmae,
+            mean: score.score.mean,
+            std: score.std,
+            time_weighted: score.time_weighted,
+            inside: score.inside,
         }
     }
 }

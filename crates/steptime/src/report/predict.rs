@@ -2,6 +2,7 @@
 
 use super::format::{self, counted, grouped, ms, percent, shorten, wrapped};
 use super::json_coverage::CoverageJson;
+use super::json_device::FamilyTime;
 use super::json_predict::{Answer, LEVEL};
 use super::path::{Run, condensed};
 use super::table::Columns;
@@ -10,8 +11,10 @@ use super::table::Columns;
 const LINES: usize = 40;
 /// Characters of a line.
 const WIDTH: usize = 100;
-/// Ops to show.
-const OPS: usize = 10;
+/// Ops to show; fewer where there are kernel families too.
+const OPS: (usize, usize) = (10, 6);
+/// Kernel families to show.
+const FAMILIES: usize = 6;
 /// Stretches of the critical path to show, at most and at least.
 const STRETCHES: (usize, usize) = (8, 4);
 
@@ -22,6 +25,10 @@ pub fn text(answer: &Answer, path: Vec<Run>) -> String {
         text.push('\n');
         text.push_str(&split(answer).text());
         text.push('\n');
+        if let Some(families) = &answer.families {
+            text.push_str(&kernels(families, answer).text());
+            text.push('\n');
+        }
         text.push_str(&ops(answer).text());
     }
     let below = below(answer);
@@ -47,14 +54,22 @@ fn headline(answer: &Answer) -> String {
         _ => String::new(),
     };
     let rank = answer.rank.map_or(String::new(), |rank| format!(", rank {rank}"));
+    let host = match answer.host.as_str() {
+        "default" => "default (ships with steptime)".to_owned(),
+        other => shorten(other, 60),
+    };
+    let source = answer.kernel_coverage.as_ref();
+    let source = source.map_or_else(String::new, |c| {
+        format!("{}\n", wrapped(&format!("kernel times: {}", c.text()), WIDTH, 2))
+    });
     format!(
-        "{}{rank} on {}\nstep {} ms{interval}{rate}\nmethod {}, host {}, kernels {}, process {}\n",
+        "{}{rank} on {}\nstep {} ms{interval}{rate}\nmethod {}, host {}, kernels {}, process {}\n{source}",
         answer.name,
         answer.device.as_deref().unwrap_or("an unnamed device"),
         ms(answer.step_ms),
         answer.method,
-        shorten(&answer.host, 60),
-        answer.kernels,
+        host,
+        shorten(&answer.kernels, 40),
         answer.process,
     )
 }
@@ -87,10 +102,27 @@ fn split(answer: &Answer) -> Columns {
     columns
 }
 
+/// What the kernels of each family take, and where their times came from.
+fn kernels(families: &[FamilyTime], answer: &Answer) -> Columns {
+    let mut columns = Columns::new(&["kernels", ">count", ">device ms", ">of step", ">each ±", "source"]);
+    for family in families.iter().take(FAMILIES) {
+        columns.row([
+            family.family.to_owned(),
+            grouped(family.count as u64),
+            ms(family.device_ms),
+            share(family.device_ms, answer),
+            format!("{:.0} %", 100.0 * family.half_width.exp_m1()),
+            family.source.to_owned(),
+        ]);
+    }
+    columns
+}
+
 fn ops(answer: &Answer) -> Columns {
     let all = answer.ops.as_deref().unwrap_or_default();
+    let shown = if answer.families.is_some() { OPS.1 } else { OPS.0 };
     let mut columns = Columns::new(&["op", ">count", ">host ms", ">device ms", ">critical ms", ">of step"]);
-    for op in all.iter().take(OPS) {
+    for op in all.iter().take(shown) {
         columns.row([
             shorten(format::op(&op.name), 50),
             grouped(op.count as u64),
@@ -122,7 +154,8 @@ fn critical(answer: &Answer, runs: Vec<Run>) -> Columns {
 
 /// Coverage and warnings.
 fn below(answer: &Answer) -> String {
-    let mut text = coverage(&answer.coverage, answer);
+    // Nothing was recorded that could be covered.
+    let mut text = if answer.derived { String::new() } else { coverage(&answer.coverage, answer) };
     for warning in &answer.warnings {
         text.push_str(&wrapped(&format!("! {warning}"), WIDTH, 2));
         text.push('\n');

@@ -1,7 +1,7 @@
 //! A validation as tables.
 
 use super::format::{counted, ms, percent, shorten, wrapped};
-use super::json_validate::{Answer, RowJson, ScoreJson};
+use super::json_validate::{Answer, FamilyJson, RowJson, ScoreJson};
 use super::table::Columns;
 
 /// Characters of a line.
@@ -21,6 +21,14 @@ pub fn text(answer: &Answer) -> String {
         inside,
         answer.rows.len(),
     );
+    if let Some(coverage) = &answer.coverage {
+        text.push_str(&format!(
+            "\nper op, kernels of {}: {}\n{}\n",
+            answer.kernels,
+            coverage.text(),
+            families(&answer.families).text()
+        ));
+    }
     for warning in &answer.warnings {
         text.push_str(&wrapped(&format!("! {warning}"), WIDTH, 2));
         text.push('\n');
@@ -57,6 +65,20 @@ fn rows(rows: &[RowJson]) -> Columns {
             row.replay_error.map_or("-".into(), signed),
             row.host_slowness.map_or("-".into(), |slowness| format!("{slowness:.2}")),
         ]);
+    }
+    columns
+}
+
+/// The columns of the paper's Table IV, and a few more.
+fn families(families: &[FamilyJson]) -> Columns {
+    let names = ["family", ">ops", ">time", ">at most", ">GMAE", ">mean", ">std", ">by time", ">inside"];
+    let mut columns = Columns::new(&names);
+    for row in families {
+        let shares =
+            [row.time_share, row.max_share, row.gmae, row.mean, row.std, row.time_weighted, row.inside];
+        let mut cells = vec![row.family.clone(), row.count.to_string()];
+        cells.extend(shares.map(percent));
+        columns.row(cells);
     }
     columns
 }

@@ -1,13 +1,22 @@
 //! What the user should know of a prediction before believing it.
 
+use steptime::cost::device::DeviceProfile;
 use steptime::graph::{StepGraph, StepSource};
 
 use super::format::{counted, percent};
+use super::json_device::ModelCoverageJson;
 
 /// Relative speeds of the host that nobody needs to hear of.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
 /// Below this share of matched events the steps do not repeat.
 const ALIKE_PERMILLE: usize = 950;
+
+/// Shares of device time that nobody needs to hear of: out of the fitted range, and of ops that are not known.
+const EXTRAPOLATED: f64 = 0.02;
+const BY_BYTES: f64 = 0.01;
+/// Of a step without any host time.
+pub const HOST_ASSUMED: &str =
+    "no host times in an execution trace: the default host profile stands in (--host FILE for yours)";
 
 /// Of how the steps were found.
 pub fn of_graph(graph: &StepGraph) -> Vec<String> {
@@ -38,6 +47,34 @@ pub fn of_prices(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
     if unpriced > 0 {
         warnings
             .push(format!("{} on the host without a price: taken to cost nothing", counted(unpriced, "gap")));
+    }
+    warnings
+}
+
+/// Of kernel times for a device.
+pub fn of_device(profile: &DeviceProfile, coverage: Option<&ModelCoverageJson>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if profile.families().is_empty() {
+        warnings.push(format!(
+            "{} is known by its specification only: no kernel was measured on it, and times are rough",
+            profile.spec.name
+        ));
+    }
+    let Some(coverage) = coverage else { return warnings };
+    let by_bytes = coverage.fallback + coverage.unknown;
+    if by_bytes > BY_BYTES {
+        let remedy = if coverage.unknown > BY_BYTES {
+            "; shapes are missing: record an execution trace beside the Kineto trace"
+        } else {
+            ""
+        };
+        warnings.push(format!("{} of device time is of ops that are not known{remedy}", percent(by_bytes)));
+    }
+    if coverage.extrapolated > EXTRAPOLATED {
+        warnings.push(format!(
+            "{} of device time is of kernels unlike those that models were fitted on: rougher than the others",
+            percent(coverage.extrapolated)
+        ));
     }
     warnings
 }

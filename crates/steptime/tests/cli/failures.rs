@@ -30,7 +30,12 @@ fn what_cannot_be_read() {
 #[test]
 fn an_execution_trace_has_no_times() {
     let path = "examples/dlrm_default_2048/et.json.gz";
-    fails(&["predict", path], "predicting it needs kernel models");
+    fails(&["predict", path], "name a device to price it for (--device h200)");
+    fails(&["roofline", path], "--device");
+    fails(&["validate", path, "--kernels", "h200"], "no times to compare with");
+    for args in [&["--host", "own"][..], &["--keep-profiler"], &["--step", "7"]] {
+        fails(&[&["predict", path, "--device", "a100"], args].concat(), "an execution trace alone");
+    }
     fails(&["host", "fit", path, "-o", "unused.toml"], "holds no times");
     steptime(&["inspect", path]).assert().success();
 }
@@ -56,6 +61,42 @@ fn profiles_of_another_kind() {
 }
 
 #[test]
+fn device_profiles_of_another_kind() {
+    let lone = "examples/dlrm_default_2048/et.json.gz";
+    let uses = |device: &str, words: &str| {
+        fails(&["predict", lone, "--device", device], words);
+        fails(&["validate", EXAMPLE, "--kernels", device], words);
+        fails(&["device", "show", device], words);
+        fails(&["roofline", EXAMPLE, "--device", device], words);
+        fails(&["kernels", "predict", "--device", device], words);
+    };
+    uses("voodoo2", "the shipped ones are h200, a100");
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = text(folder.path());
+    uses(place, "profile.toml");
+    let shipped = root().join("profiles/h200");
+    let header = std::fs::read_to_string(shipped.join("profile.toml")).expect("the header");
+    let models = std::fs::read(shipped.join("models.bin.zst")).expect("the models");
+    let write = |header: &str, models: &[u8]| {
+        std::fs::write(folder.path().join("profile.toml"), header).expect("written");
+        std::fs::write(folder.path().join("models.bin.zst"), models).expect("written");
+    };
+    write(&header, &models[..models.len() / 2]);
+    uses(place, "cut off or damaged");
+    write(&header, &[]);
+    uses(place, "cut off");
+    write(&header.replacen("version = 1", "version = 999", 1), &models);
+    uses(place, "version 999");
+    write(&header.replacen("clock_mhz = ", "clock_mhz = 1", 1), &models);
+    uses(place, "or that was edited");
+    write(&format!("colour = \"red\"\n{header}"), &models);
+    uses(place, "colour");
+    std::fs::remove_file(folder.path().join("models.bin.zst")).expect("removed");
+    std::fs::write(folder.path().join("profile.toml"), &header).expect("written");
+    uses(place, "models.bin.zst is not beside it");
+}
+
+#[test]
 fn recordings_that_say_too_little() {
     fails(&["validate", "examples/dlrm_default_2048", "--host", "leave-one-out"], "at least two models");
     let folder = tempfile::tempdir().expect("a folder");
@@ -69,6 +110,7 @@ fn files_that_cannot_be_written() {
     let path = "no/such/folder/file";
     fails(&["predict", EXAMPLE, "--timeline", path], "cannot write no/such/folder/file");
     fails(&["host", "fit", EXAMPLE, "-o", path], "cannot write no/such/folder/file");
+    fails(&["roofline", EXAMPLE, "--plot", path], "cannot write no/such/folder/file");
 }
 
 #[test]
@@ -84,6 +126,12 @@ fn wrong_usage() {
         &["predict", EXAMPLE, "--host", "default", "--keep-profiler"],
         &["predict", EXAMPLE, "--step", "many"],
         &["host", "fit", EXAMPLE],
+        &["predict", EXAMPLE, "--models", "guess"],
+        &["device"],
+        &["device", "fit", "sweep.parquet"],
+        &["device", "show"],
+        &["kernels", "predict"],
+        &["roofline"],
         &["validate"],
     ] {
         steptime(args).assert().code(2).stdout("");

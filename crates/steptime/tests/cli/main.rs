@@ -1,11 +1,17 @@
 //! The command line, from the outside, over `examples/`.
 
+mod device;
 mod failures;
+mod fit;
 mod host;
 mod independence;
 mod json;
+mod kernels;
+mod lone;
 mod ranks;
 mod repairs;
+mod roofline;
+mod scores;
 mod terminal;
 mod timeline;
 

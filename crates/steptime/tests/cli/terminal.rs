@@ -7,10 +7,13 @@ const EXAMPLE: &str = "examples/dlrm_default_2048";
 #[test]
 fn predict_prints_one_screen() {
     for example in ["examples/dlrm_default_2048", "examples/resnet50_32", "examples/dlrm_mlperf_2048"] {
-        let text = stdout(&["predict", example]);
-        assert!(text.lines().count() <= 40, "{example}: {} lines", text.lines().count());
-        for line in text.lines() {
-            assert!(line.chars().count() <= 100, "{line}");
+        let lone = format!("{example}/et.json.gz");
+        for args in [&[example][..], &[example, "--device", "h200"], &[&lone, "--device", "a100"]] {
+            let text = stdout(&[&["predict"], args].concat());
+            assert!(text.lines().count() <= 40, "{args:?}: {} lines", text.lines().count());
+            for line in text.lines() {
+                assert!(line.chars().count() <= 100, "{line}");
+            }
         }
     }
 }
@@ -54,11 +57,21 @@ fn validate() {
 
 #[test]
 fn every_command_has_an_example() {
-    for command in [&["inspect"][..], &["host", "fit"], &["host", "show"], &["predict"], &["validate"], &[]] {
+    for command in [
+        &["inspect"][..],
+        &["host", "fit"],
+        &["host", "show"],
+        &["device", "fit"],
+        &["kernels", "predict"],
+        &["roofline"],
+        &["predict"],
+        &["validate"],
+        &[],
+    ] {
         let mut args = command.to_vec();
         args.push("--help");
         let help = stdout(&args);
-        let words = format!("    steptime {}", command.join(" "));
+        let words = format!(" steptime {}", command.join(" "));
         assert!(help.contains("EXAMPLE") && help.contains(words.trim_end()), "{command:?}: {help}");
     }
 }

@@ -1,0 +1,279 @@
+//! One call of one op, with its arguments.
+
+use smallvec::SmallVec;
+
+use crate::dtype::Dtype;
+
+/// Where a tensor lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Device {
+    /// The GPU.
+    #[default]
+    Cuda,
+    /// Host memory; copies from and to it are staged by the driver.
+    Cpu,
+    /// Page-locked host memory.
+    Pinned,
+    /// Not recorded.
+    Unknown,
+}
+
+/// A tensor as an op sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Tensor {
+    /// Its shape.
+    pub shape: SmallVec<[i64; 5]>,
+    /// Its strides in elements, of the same length as the shape; none for a sparse tensor.
+    pub strides: SmallVec<[i64; 5]>,
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// Where it lives.
+    pub device: Device,
+    /// Where in its storage it begins, in elements; matters for alignment only.
+    pub offset: u64,
+}
+
+/// An argument or a return.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Arg {
+    /// Absent, or of a kind the recorder does not write.
+    #[default]
+    None,
+    /// A tensor.
+    Tensor(Tensor),
+    /// A list of tensors.
+    Tensors(Vec<Tensor>),
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// A list of whole numbers, or of truth values as 0 and 1.
+    Ints(SmallVec<[i64; 4]>),
+    /// A list of other numbers.
+    Floats(Vec<f64>),
+    /// Text, or a name (type, layout, device).
+    Text(String),
+}
+
+/// What PyTorch's global settings were: they choose kernels and are not among an op's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// `torch.backends.cuda.matmul.allow_tf32`; off by default.
+    pub matmul_tf32: bool,
+    /// `torch.backends.cudnn.allow_tf32`; on by default.
+    pub conv_tf32: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { matmul_tf32: false, conv_tf32: true }
+    }
+}
+
+/// One call of one op.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OpCall {
+    /// The op's name, `aten::addmm`.
+    pub name: String,
+    /// What it takes, one for each declared argument.
+    pub inputs: Vec<Arg>,
+    /// What it gives, where recorded; an op's shape rule gives it otherwise.
+    pub outputs: Vec<Arg>,
+    /// PyTorch's global settings.
+    pub settings: Settings,
+}
+
+impl Tensor {
+    /// A contiguous tensor on the GPU.
+    #[must_use]
+    pub fn contiguous(shape: &[i64], dtype: Dtype) -> Tensor {
+        Tensor {
+            shape: shape.into(),
+            strides: contiguous_strides(shape),
+            dtype,
+            device: Device::Cuda,
+            offset: 0,
+        }
+    }
+
+    /// A strided tensor on the GPU. Strides of another length than the shape's mean contiguous.
+    #[must_use]
+    pub fn strided(shape: &[i64], strides: &[i64], dtype: Dtype) -> Tensor {
+        let strides = if strides.len() == shape.len() { strides.into() } else { contiguous_strides(shape) };
+        Tensor { shape: shape.into(), strides, dtype, device: Device::Cuda, offset: 0 }
+    }
+
+    /// How many elements it has. A negative size counts as none.
+    #[must_use]
+    pub fn numel(&self) -> u64 {
+        self.shape.iter().fold(1, |n: u64, &size| n.saturating_mul(u64::try_from(size).unwrap_or(0)))
+    }
+
+    /// The bytes of its elements.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.numel().saturating_mul(self.dtype.size())
+    }
+
+    /// The bytes of distinct elements: those of broadcast dimensions (stride 0) count once.
+    #[must_use]
+    pub fn distinct_bytes(&self) -> u64 {
+        let dims = self.shape.iter().zip(&self.strides);
+        let distinct = dims.map(|(&size, &stride)| if stride == 0 { size.min(1) } else { size });
+        distinct
+            .fold(1, |n: u64, size| n.saturating_mul(u64::try_from(size).unwrap_or(0)))
+            .saturating_mul(self.dtype.size())
+    }
+
+    /// Whether it is sparse: its values and indices lie in other tensors.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        self.strides.len() != self.shape.len()
+    }
+
+    /// Whether its elements lie one after the other in row-major order.
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
+            if size != 1 && stride != expected {
+                return self.numel() == 0;
+            }
+            expected = size.max(1).saturating_mul(expected);
+        }
+        true
+    }
+
+    /// Whether its elements lie one after the other in some order of its dimensions.
+    #[must_use]
+    pub fn is_dense(&self) -> bool {
+        let mut dims: SmallVec<[(i64, i64); 5]> = self
+            .strides
+            .iter()
+            .copied()
+            .zip(self.shape.iter().copied())
+            .filter(|&(_, size)| size != 1)
+            .collect();
+        dims.sort_unstable();
+        let mut expected = 1;
+        for (stride, size) in dims {
+            if stride != expected {
+                return self.numel() == 0;
+            }
+            expected = size.max(1).saturating_mul(expected);
+        }
+        true
+    }
+
+    /// Whether it is a 4-d (or 5-d) tensor with its channels next to one another, and not contiguous as well.
+    #[must_use]
+    pub fn is_channels_last(&self) -> bool {
+        matches!(self.shape.len(), 4 | 5)
+            && self.strides.get(1) == Some(&1)
+            && self.shape[1] > 1
+            && !self.is_contiguous()
+    }
+
+    /// The size of a dimension; negative dimensions count from the end, missing ones are 1.
+    #[must_use]
+    pub fn size(&self, dim: i64) -> i64 {
+        let rank = self.shape.len() as i64;
+        let at = if dim < 0 { dim + rank } else { dim };
+        usize::try_from(at).ok().and_then(|at| self.shape.get(at)).copied().unwrap_or(1)
+    }
+}
+
+fn contiguous_strides(shape: &[i64]) -> SmallVec<[i64; 5]> {
+    let mut strides: SmallVec<[i64; 5]> = smallvec::smallvec![1; shape.len()];
+    for at in (1..shape.len()).rev() {
+        strides[at - 1] = strides[at].saturating_mul(shape[at].max(1));
+    }
+    strides
+}
+
+impl OpCall {
+    /// A call with arguments and default settings.
+    #[must_use]
+    pub fn new(name: &str, inputs: Vec<Arg>) -> OpCall {
+        OpCall { name: name.into(), inputs, ..OpCall::default() }
+    }
+
+    /// The tensor at an argument: itself, or the first of a list.
+    #[must_use]
+    pub fn tensor(&self, arg: usize) -> Option<&Tensor> {
+        match self.inputs.get(arg)? {
+            Arg::Tensor(tensor) => Some(tensor),
+            Arg::Tensors(list) => list.first(),
+            _ => None,
+        }
+    }
+
+    /// All tensors at an argument.
+    #[must_use]
+    pub fn tensors(&self, arg: usize) -> &[Tensor] {
+        self.inputs.get(arg).map_or(&[], Arg::tensors)
+    }
+
+    /// The tensor at a return, where recorded.
+    #[must_use]
+    pub fn output(&self, ret: usize) -> Option<&Tensor> {
+        self.outputs.get(ret).and_then(|arg| arg.tensors().first())
+    }
+
+    /// Every input tensor, with argument and place in its list.
+    pub fn input_tensors(&self) -> impl Iterator<Item = (usize, usize, &Tensor)> {
+        let all = self.inputs.iter().enumerate();
+        all.flat_map(|(arg, input)| input.tensors().iter().enumerate().map(move |(at, t)| (arg, at, t)))
+    }
+
+    /// The whole number at an argument; a truth value counts as 0 or 1.
+    #[must_use]
+    pub fn int(&self, arg: usize) -> Option<i64> {
+        match self.inputs.get(arg)? {
+            Arg::Int(value) => Some(*value),
+            Arg::Bool(value) => Some(i64::from(*value)),
+            Arg::Float(value) if value.fract() == 0.0 => Some(*value as i64),
+            _ => None,
+        }
+    }
+
+    /// The number at an argument.
+    #[must_use]
+    pub fn float(&self, arg: usize) -> Option<f64> {
+        match self.inputs.get(arg)? {
+            Arg::Int(value) => Some(*value as f64),
+            Arg::Float(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The truth value at an argument.
+    #[must_use]
+    pub fn flag(&self, arg: usize) -> Option<bool> {
+        self.int(arg).map(|value| value != 0)
+    }
+
+    /// The whole numbers at an argument; a single one is a list of one.
+    #[must_use]
+    pub fn ints(&self, arg: usize) -> Option<SmallVec<[i64; 4]>> {
+        match self.inputs.get(arg)? {
+            Arg::Ints(list) => Some(list.clone()),
+            Arg::Int(value) => Some(smallvec::smallvec![*value]),
+            _ => None,
+        }
+    }
+}
+
+impl Arg {
+    /// The tensors it is or holds.
+    #[must_use]
+    pub fn tensors(&self) -> &[Tensor] {
+        match self {
+            Arg::Tensor(tensor) => std::slice::from_ref(tensor),
+            Arg::Tensors(list) => list,
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Which calls of the runtime an op makes for its kernels, and between which of its child ops.
+//!
+//! These are the sequences that PyTorch 2.11 was recorded to make with CUDA 13; those of its libraries are in
+//! `library.rs`.
+
+use steptime_graph::{Blocking, StreamSet};
+use steptime_trace::{ActivityKind, Nanos};
+
+use super::library;
+use crate::call::OpCall;
+use crate::kernel::{Direction, Kernel, KernelCall, Pass, ScatterKind, Transfer};
+
+/// A pageable copy of more than this is made in chunks: the host waits while the device copies.
+const LARGEST_STAGED: u64 = 1 << 20;
+/// From this many rows on, columns are summed by several blocks that meet in memory, which is cleared first.
+const GLOBAL_REDUCTION: u64 = 1024;
+/// Of a recurrent network with more cells, all steps and layers together, this many stand for all.
+const MOST_CELLS: u64 = 1 << 16;
+/// From the return of a copy in chunks to its end on the device: median of 12 recorded on an H200, 4 to 20 µs.
+const CHUNKED_TAIL: Nanos = Nanos(12_200);
+
+pub(super) const LAUNCH: &str = "cudaLaunchKernel";
+pub(super) const LAUNCH_EX: &str = "cudaLaunchKernelExC";
+pub(super) const DRIVER_LAUNCH: &str = "cuLaunchKernel";
+pub(super) const DRIVER_LAUNCH_EX: &str = "cuLaunchKernelEx";
+pub(super) const PEEK: &str = "cudaPeekAtLastError";
+pub(super) const CAPTURING: &str = "cudaStreamIsCapturing";
+const COPY: &str = "cudaMemcpyAsync";
+const SYNC: &str = "cudaStreamSynchronize";
+pub(super) const SET: &str = "cudaMemsetAsync";
+
+/// What a call puts on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// Kernel, copy or memset.
+    pub kind: ActivityKind,
+    /// Name of the copy, or the family of the kernel.
+    pub name: &'static str,
+    /// Bytes copied or set.
+    pub bytes: u64,
+}
+
+/// A call to come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// Its name.
+    pub api: &'static str,
+    /// It comes once this many child ops are done; `usize::MAX` for all.
+    pub after_children: usize,
+    /// What it puts on the device.
+    pub work: Option<Work>,
+    /// How it waits.
+    pub blocking: Blocking,
+}
+
+/// The calls of an op that launches `kernel` itself, in order, given the names of its child ops.
+#[must_use]
+pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<Planned> {
+    let count = kernel.launches.max(1) as usize;
+    let family = kernel.kernel.family();
+    match &kernel.kernel {
+        Kernel::Transfer(copy) => transfer(copy, op),
+        Kernel::DeviceCopy => {
+            vec![work(COPY, ActivityKind::Memcpy, "Memcpy DtoD (Device -> Device)", bytes(kernel))]
+        }
+        Kernel::Memset => vec![work(SET, ActivityKind::Memset, "Memset (Device)", bytes(kernel))],
+        Kernel::Gemm(gemm) => sequence(family, library::product(gemm, children)),
+        Kernel::Conv(conv) => {
+            let mut planned = sequence(family, library::convolution(conv));
+            if conv.gradients.is_some() {
+                // The gradient of the data comes after half of the children, that of the weight after all.
+                planned.iter_mut().for_each(|call| call.after_children = children.len() / 2);
+                planned.extend(sequence(family, library::weight_gradient(conv)));
+            }
+            planned
+        }
+        Kernel::BatchNorm(norm) if norm.cudnn => sequence(family, library::batch_norm(norm)),
+        Kernel::Attention(attention) => {
+            let (before, calls) = library::attention(attention);
+            let mut planned = sequence(family, before);
+            planned.iter_mut().for_each(|call| call.after_children = 0);
+            planned.extend(sequence(family, calls));
+            planned
+        }
+        Kernel::Rnn(rnn) => {
+            let cells =
+                rnn.steps.saturating_mul(rnn.layers).saturating_mul(rnn.directions).clamp(1, MOST_CELLS);
+            sequence(family, library::recurrent().repeat(cells as usize))
+        }
+        // The gradient of the data, and that of the weights.
+        Kernel::Norm(norm) if norm.pass == Pass::Backward && norm.affine => {
+            sequence(family, vec![LAUNCH; count.max(2)])
+        }
+        Kernel::Reduce(sum) if count == 2 || (sum.inner > 1 && sum.reduced >= GLOBAL_REDUCTION) => {
+            sequence(family, vec![SET, LAUNCH])
+        }
+        Kernel::Scatter(scatter) if scatter.kind == ScatterKind::IndexPutAccumulate && count > 1 => {
+            let mut calls = vec![LAUNCH; count - 1];
+            calls.extend([PEEK, PEEK, LAUNCH]);
+            sequence(family, calls)
+        }
+        _ => {
+            let mut calls = vec![LAUNCH; count];
+            if op.name == "aten::native_dropout" {
+                calls.splice(0..0, [CAPTURING; 2]);
+            }
+            let mut planned = sequence(family, calls);
+            // A loss is reduced by a child op after its own kernel; what a norm gives is reshaped after it.
+            let after = match children {
+                [.., "aten::mean" | "aten::sum"] => 1,
+                [.., "aten::view", "aten::view"] if matches!(kernel.kernel, Kernel::Norm(_)) => 2,
+                _ => 0,
+            };
+            if after > 0 {
+                planned.iter_mut().for_each(|call| call.after_children = children.len() - after);
+            }
+            planned
+        }
+    }
+}
+
+fn bytes(kernel: &KernelCall) -> u64 {
+    kernel.operands.first().map_or(0, |operand| operand.bytes)
+}
+
+fn call(api: &'static str) -> Planned {
+    Planned { api, after_children: usize::MAX, work: None, blocking: Blocking::Never }
+}
+
+fn work(api: &'static str, kind: ActivityKind, name: &'static str, bytes: u64) -> Planned {
+    Planned { work: Some(Work { kind, name, bytes }), ..call(api) }
+}
+
+/// Calls after all children; those that launch are told by their names.
+fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<Planned> {
+    let planned = calls.into_iter().map(|api| match api {
+        LAUNCH | LAUNCH_EX | DRIVER_LAUNCH | DRIVER_LAUNCH_EX => work(api, ActivityKind::Kernel, family, 0),
+        SET => work(api, ActivityKind::Memset, "Memset (Device)", 0),
+        _ => call(api),
+    });
+    planned.collect()
+}
+
+/// A copy between host and device: PyTorch waits for it unless told not to.
+fn transfer(copy: &Transfer, op: &OpCall) -> Vec<Planned> {
+    let name = match (copy.direction, copy.pinned) {
+        (Direction::ToDevice, false) => "Memcpy HtoD (Pageable -> Device)",
+        (Direction::ToDevice, true) => "Memcpy HtoD (Pinned -> Device)",
+        (Direction::ToHost, false) => "Memcpy DtoH (Device -> Pageable)",
+        (Direction::ToHost, true) => "Memcpy DtoH (Device -> Pinned)",
+    };
+    let chunked = copy.direction == Direction::ToDevice && !copy.pinned && copy.bytes > LARGEST_STAGED;
+    let mut copying = work(COPY, ActivityKind::Memcpy, name, copy.bytes);
+    if chunked {
+        copying.blocking = Blocking::Chunked { lead: None, tail: CHUNKED_TAIL };
+    }
+    if op.name == "aten::copy_" && op.flag(2) == Some(true) {
+        return vec![copying];
+    }
+    let sync = Planned { blocking: Blocking::Streams(StreamSet::One(0)), ..call(SYNC) };
+    // Reading one number goes another way than copying a tensor.
+    let first = (op.name != "aten::_local_scalar_dense").then(|| call(CAPTURING));
+    first.into_iter().chain([copying, sync]).collect()
+}

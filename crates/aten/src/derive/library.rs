@@ -1,0 +1,117 @@
+//! Calls that cuBLAS and cuDNN make: which kernel they choose, and so how they launch it, is not known beforehand.
+//! These rules name the sequence recorded most often on an H200 for shapes like the one given.
+
+use super::calls::{CAPTURING, DRIVER_LAUNCH, DRIVER_LAUNCH_EX, LAUNCH, LAUNCH_EX, PEEK, SET};
+use crate::kernel::{Attention, AttentionKind, BatchNorm, Conv, Epilogue, Gemm, Pass, Precision};
+
+const ATTRIBUTE: &str = "cudaDeviceGetAttribute";
+const FUNCTION: &str = "cudaFuncGetAttributes";
+const SET_FUNCTION: &str = "cudaFuncSetAttribute";
+const ERROR: &str = "cudaGetErrorString";
+
+/// Rows and columns of the tile of C that a block computes.
+const TILE: u64 = 128;
+
+/// A CUTLASS kernel that cuDNN or cuBLAS launch through the driver.
+const CUTLASS: [&str; 2] = [ATTRIBUTE, DRIVER_LAUNCH];
+/// A change of layout by cuDNN.
+const LAYOUT: [&str; 2] = [LAUNCH, ERROR];
+/// cuDNN's kernel between two changes of layout.
+const BETWEEN: [&str; 5] = [PEEK, FUNCTION, FUNCTION, LAUNCH_EX, PEEK];
+
+/// A product: a matrix by a vector, or one that splits a long sum when C is small, else one kernel.
+pub(super) fn product(gemm: &Gemm, children: &[&str]) -> Vec<&'static str> {
+    let vector = (gemm.m == 1 || gemm.n == 1) && gemm.k > 1 && gemm.batch == 1;
+    let tiles = gemm.batch * gemm.m.div_ceil(TILE) * gemm.n.div_ceil(TILE);
+    let splits = (gemm.k >= 512 && tiles <= 16) || (gemm.k >= 1024 && tiles <= 64);
+    match gemm.epilogue {
+        // The bias is copied to the output first.
+        _ if children.contains(&"aten::expand") => vec![LAUNCH; 2],
+        _ if matches!(gemm.precision, Precision::Bf16 | Precision::F16) => vec![DRIVER_LAUNCH_EX],
+        _ if vector => vec![LAUNCH],
+        Epilogue::None if gemm.k == 1 => CUTLASS.to_vec(),
+        Epilogue::None if splits => [&CUTLASS[..], &[LAUNCH_EX]].concat(),
+        _ => vec![LAUNCH_EX],
+    }
+}
+
+/// Whether each channel has a filter of its own: PyTorch has a kernel for it where channels do not come last.
+fn depthwise(conv: &Conv) -> bool {
+    conv.groups > 1 && conv.groups == conv.channels_in && !conv.transposed && !conv.channels_last
+}
+
+/// Whether cuDNN computes a convolution in the layout it is given: channels last, without tensor cores, or a
+/// filter of one point, unless rows of many channels are misaligned.
+fn direct(conv: &Conv) -> bool {
+    let point = conv.filter.iter().all(|&size| size == 1) && conv.stride.iter().all(|&step| step == 1);
+    let aligned = conv.input.iter().product::<u64>().is_multiple_of(4);
+    let simple = matches!(conv.precision, Precision::F32 | Precision::F64);
+    conv.channels_last || simple || (point && (aligned || conv.channels_in < 512))
+}
+
+/// The forward pass, or the gradient of the data: the filter's layout is changed where it has one.
+pub(super) fn convolution(conv: &Conv) -> Vec<&'static str> {
+    if conv.gradients.is_some_and(|[data, ..]| !data) {
+        return Vec::new();
+    }
+    if depthwise(conv) {
+        return vec![LAUNCH];
+    }
+    if direct(conv) {
+        return CUTLASS.to_vec();
+    }
+    let point = conv.filter.iter().all(|&size| size == 1);
+    let before = LAYOUT.repeat(if point { 1 } else { 2 });
+    [&before, &BETWEEN[..], &LAYOUT].concat()
+}
+
+/// The gradient of the weight: the sum over the batch is split and added up.
+pub(super) fn weight_gradient(conv: &Conv) -> Vec<&'static str> {
+    if conv.gradients.is_some_and(|[_, weight, _]| !weight) {
+        return Vec::new();
+    }
+    if depthwise(conv) {
+        return vec![LAUNCH];
+    }
+    if direct(conv) {
+        return [&CUTLASS[..], &LAYOUT].concat();
+    }
+    let point = conv.filter.iter().all(|&size| size == 1);
+    let main = [PEEK, LAUNCH_EX, FUNCTION, FUNCTION, LAUNCH_EX, PEEK];
+    let after: &[&str] = if point { &[] } else { &LAYOUT };
+    [&LAYOUT.repeat(2), &main[..], after].concat()
+}
+
+/// Up to so many elements a channel, cuDNN's batch norm keeps them on chip: forward, and backward with twice the
+/// tensors.
+const ON_CHIP: [u64; 2] = [32_768, 16_384];
+
+/// cuDNN's batch norm: its persistent kernel where a channel fits on the chip.
+pub(super) fn batch_norm(norm: &BatchNorm) -> Vec<&'static str> {
+    let most = ON_CHIP[usize::from(norm.pass == Pass::Backward)];
+    if norm.batch.saturating_mul(norm.spatial) <= most {
+        vec![SET_FUNCTION, ERROR, LAUNCH, ERROR, ERROR]
+    } else {
+        vec![LAUNCH, ERROR]
+    }
+}
+
+/// Attention in one kernel, backward in three (cuDNN, FlashAttention) or one: what comes before any child op, and
+/// after all.
+pub(super) fn attention(of: &Attention) -> (Vec<&'static str>, Vec<&'static str>) {
+    match (of.kind, of.pass) {
+        (AttentionKind::Efficient, Pass::Forward) => (vec![CAPTURING], vec![LAUNCH]),
+        (AttentionKind::Efficient, Pass::Backward) => (Vec::new(), vec![SET_FUNCTION, FUNCTION, LAUNCH]),
+        (AttentionKind::Cudnn, Pass::Forward) => (Vec::new(), vec![SET, ERROR, DRIVER_LAUNCH_EX, ERROR]),
+        (AttentionKind::Cudnn, Pass::Backward) => {
+            (Vec::new(), vec![SET, ERROR, DRIVER_LAUNCH_EX, DRIVER_LAUNCH_EX, ERROR, DRIVER_LAUNCH_EX])
+        }
+        (AttentionKind::Flash, Pass::Forward) => (Vec::new(), vec![LAUNCH]),
+        (AttentionKind::Flash, Pass::Backward) => (Vec::new(), vec![LAUNCH; 3]),
+    }
+}
+
+/// A cell of cuDNN's recurrent networks, at one step and layer: its product and its pointwise part.
+pub(super) fn recurrent() -> Vec<&'static str> {
+    vec![LAUNCH, ERROR, LAUNCH, ERROR]
+}

@@ -1,0 +1,257 @@
+//! The rows of the graph: marks, ops, calls and activities.
+
+use std::cmp::Reverse;
+
+use steptime_graph::{
+    Activity, ApiKind, Call, Coverage, Mark, MarkKind, Op, Phase, Samples, StepGraph, StepSource, Thread,
+};
+use steptime_trace::{Bytes, NameId, Stream, Strings};
+
+use super::Launched;
+use super::calls::{self, Planned};
+use super::threads::{Turn, stays_open};
+use super::tree::{OpTree, TreeKind};
+use crate::kernel::KernelCall;
+
+/// PyTorch's default stream, as the profiler numbers it.
+const DEFAULT_STREAM: Stream = Stream { device: 0, stream: 7 };
+
+/// An op that has begun and not ended.
+struct Open {
+    node: u32,
+    op: u32,
+    children: usize,
+    planned: Vec<Planned>,
+    done: usize,
+}
+
+struct Builder<'t> {
+    tree: &'t OpTree,
+    work: &'t [Option<(KernelCall, bool)>],
+    children: &'t [Vec<u32>],
+    graph: StepGraph,
+    /// For each node, the op it became, its activities, and how many children come before its first call.
+    ops: Vec<u32>,
+    waits_for: Vec<usize>,
+    activities: Vec<Vec<u32>>,
+    open: Vec<Open>,
+}
+
+/// Builds the graph, and says what is launched in the order of time.
+pub(super) fn build(
+    tree: &OpTree,
+    children: &[Vec<u32>],
+    work: &[Option<(KernelCall, bool)>],
+    turns: &[Turn],
+) -> (StepGraph, Vec<Launched>) {
+    let mut builder = Builder {
+        tree,
+        work,
+        children,
+        graph: empty(),
+        ops: vec![0; tree.nodes.len()],
+        waits_for: vec![0; tree.nodes.len()],
+        activities: vec![Vec::new(); tree.nodes.len()],
+        open: Vec::new(),
+    };
+    // For each turn, the last mark passed by the thread that stops.
+    let mut pauses = vec![0u32; turns.len()];
+    for thread in 0..tree.threads.len() as u32 {
+        builder.thread(thread, turns, &mut pauses);
+    }
+    builder.link(turns, &pauses);
+    let kernels = builder.launched();
+    let mut graph = builder.graph;
+    graph.queue_delays = vec![None; graph.activities.len()];
+    graph.assign_phases();
+    (graph, kernels)
+}
+
+fn empty() -> StepGraph {
+    StepGraph {
+        names: Strings::default(),
+        threads: Vec::new(),
+        streams: vec![DEFAULT_STREAM],
+        ops: Vec::new(),
+        calls: Vec::new(),
+        activities: Vec::new(),
+        marks: Vec::new(),
+        waits: Vec::new(),
+        queue_delays: Vec::new(),
+        samples: Samples::default(),
+        steps: Vec::new(),
+        step_source: StepSource::Whole,
+        coverage: Coverage::default(),
+        device: None,
+    }
+}
+
+impl Builder<'_> {
+    fn thread(&mut self, thread: u32, turns: &[Turn], pauses: &mut [u32]) {
+        let first = self.here();
+        let own: Vec<u32> = (0u32..)
+            .zip(&self.tree.nodes)
+            .filter(|(_, node)| node.thread == thread)
+            .map(|(at, _)| at)
+            .collect();
+        for (place, &at) in own.iter().enumerate() {
+            self.begin(at);
+            let next = own.get(place + 1);
+            let around = next.and_then(|&next| self.tree.nodes[next as usize].parent);
+            let turn = turns.iter().position(|turn| turn.last == at);
+            let mut paused = false;
+            while let Some(inner) = self.open.last().map(|open| open.node).filter(|&n| Some(n) != around) {
+                if let Some(turn) = turn
+                    && !paused
+                    && stays_open(self.tree, inner, at)
+                {
+                    pauses[turn] = self.here() - 1;
+                    paused = true;
+                }
+                self.end();
+            }
+            if let Some(turn) = turn.filter(|_| !paused) {
+                pauses[turn] = self.here() - 1;
+            }
+        }
+        let end = self.here();
+        if end > first {
+            self.graph.marks[first as usize].after = end - 1;
+            self.graph.marks[first as usize].wraps = true;
+        }
+        let source = self.tree.threads[thread as usize];
+        let row = Thread { tid: source.tid, role: source.role, first_mark: first, end_mark: end };
+        self.graph.threads.push(row);
+    }
+
+    fn begin(&mut self, node: u32) {
+        let at = node as usize;
+        self.calls_before_child();
+        if let Some(open) = self.open.last_mut() {
+            open.children += 1;
+        }
+        let source = &self.tree.nodes[at];
+        let name = self.graph.names.intern(&source.call.name);
+        let op = self.graph.ops.len() as u32;
+        let mark = self.mark(MarkKind::OpBegin(op), source.thread);
+        self.graph.ops.push(Op {
+            name,
+            annotation: source.kind == TreeKind::Annotation,
+            thread: source.thread,
+            parent: self.open.last().map(|open| open.op),
+            begin: mark,
+            end: mark,
+            sequence: -1,
+            trace_op: source.origin.map_or(u32::MAX, |origin| origin.0),
+            phase: Phase::Other,
+        });
+        self.ops[at] = op;
+        let planned = self.work[at].as_ref().map_or_else(Vec::new, |(call, _)| {
+            let names = self.children[at].iter().map(|&child| &*self.tree.nodes[child as usize].call.name);
+            calls::of(&source.call, call, &names.collect::<Vec<_>>())
+        });
+        self.waits_for[at] = planned.first().map_or(0, |call| call.after_children);
+        self.open.push(Open { node, op, children: 0, planned, done: 0 });
+    }
+
+    fn end(&mut self) {
+        if let Some(open) = self.open.last_mut() {
+            open.children = usize::MAX;
+        }
+        self.calls_before_child();
+        if let Some(open) = self.open.pop() {
+            let thread = self.tree.nodes[open.node as usize].thread;
+            let mark = self.mark(MarkKind::OpEnd(open.op), thread);
+            self.graph.ops[open.op as usize].end = mark;
+        }
+    }
+
+    /// The calls of the innermost op that come before its next child, or its end.
+    fn calls_before_child(&mut self) {
+        while let Some(open) = self.open.last_mut()
+            && let Some(planned) = open.planned.get(open.done).filter(|p| p.after_children <= open.children)
+        {
+            let (planned, op, node) = (planned.clone(), open.op, open.node);
+            open.done += 1;
+            self.call(&planned, op, node);
+        }
+    }
+
+    fn call(&mut self, planned: &Planned, op: u32, node: u32) {
+        let thread = self.graph.ops[op as usize].thread;
+        let call = self.graph.calls.len() as u32;
+        let begin = self.mark(MarkKind::CallBegin(call), thread);
+        let end = self.mark(MarkKind::CallEnd(call), thread);
+        let first_activity = self.graph.activities.len() as u32;
+        if let Some(work) = &planned.work {
+            let name: NameId = self.graph.names.intern(work.name);
+            self.graph.activities.push(Activity {
+                kind: work.kind,
+                name,
+                stream: 0,
+                call,
+                bytes: Bytes(work.bytes),
+                trace_activity: u32::MAX,
+            });
+            self.activities[node as usize].push(first_activity);
+        }
+        self.graph.calls.push(Call {
+            api: self.graph.names.intern(planned.api),
+            kind: ApiKind::of(planned.api),
+            thread,
+            op: Some(op),
+            begin,
+            end,
+            first_activity,
+            end_activity: self.graph.activities.len() as u32,
+            blocking: planned.blocking,
+        });
+    }
+
+    /// What is launched, in the order of time: an op's own work comes after that of the children before it.
+    fn launched(&mut self) -> Vec<Launched> {
+        let mut last: Vec<usize> = (0..self.tree.nodes.len()).collect();
+        for at in (0..last.len()).rev() {
+            if let Some(parent) = self.tree.nodes[at].parent {
+                last[parent as usize] = last[parent as usize].max(last[at]);
+            }
+        }
+        let mut order: Vec<(usize, Reverse<usize>)> = (0..last.len())
+            .map(|at| {
+                let before = self.waits_for[at].min(self.children[at].len()).checked_sub(1);
+                (before.map_or(at, |child| last[self.children[at][child] as usize]), Reverse(at))
+            })
+            .collect();
+        order.sort_unstable();
+        let launched = order.into_iter().filter_map(|(_, Reverse(at))| {
+            let (call, known) = self.work[at].clone()?;
+            let activities = std::mem::take(&mut self.activities[at]);
+            Some(Launched { op: self.ops[at], node: self.tree.nodes[at].origin, call, activities, known })
+        });
+        launched.collect()
+    }
+
+    fn mark(&mut self, kind: MarkKind, thread: u32) -> u32 {
+        let at = self.here();
+        self.graph.marks.push(Mark { kind, thread, after: at.saturating_sub(1), wraps: false });
+        at
+    }
+
+    fn here(&self) -> u32 {
+        self.graph.marks.len() as u32
+    }
+
+    /// Lets the mark that a thread goes on with come after the last one of the thread that stopped.
+    fn link(&mut self, turns: &[Turn], pauses: &[u32]) {
+        let mut paused: Vec<Option<u32>> = vec![None; self.tree.threads.len()];
+        for (turn, &pause) in turns.iter().zip(pauses) {
+            let thread = self.tree.nodes[turn.next as usize].thread as usize;
+            paused[self.tree.nodes[turn.last as usize].thread as usize] = Some(pause);
+            let row = &self.graph.threads[thread];
+            let next = paused[thread].map_or(row.first_mark, |pause| pause + 1);
+            let (mark, wraps) = if next < row.end_mark { (next, false) } else { (row.first_mark, true) };
+            self.graph.marks[mark as usize].after = pause;
+            self.graph.marks[mark as usize].wraps = wraps;
+        }
+    }
+}

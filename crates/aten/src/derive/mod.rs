@@ -1,0 +1,116 @@
+//! A step graph from ops alone: what ran on the host, which calls it made, what they launched.
+//!
+//! A recording shows the beginning and the end of every op and of every call. An execution trace has the ops
+//! only, and their order. The rest follows: ops nest, an op ends before the next one beside it begins, the calls
+//! are those its kernels need ([`calls`]), and threads take turns where the order of ops says so.
+//! No time is known: the graph has no samples.
+
+pub mod calls;
+mod error;
+mod library;
+mod marks;
+mod threads;
+mod tree;
+
+pub use error::Error;
+pub use tree::{OpTree, TreeKind, TreeNode, TreeThread};
+
+use steptime_graph::StepGraph;
+use steptime_graph::execution::{ExecutionGraph, NodeId};
+
+use crate::kernel::KernelCall;
+use crate::ops::Lowered;
+use crate::registry;
+
+/// What an op launches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launched {
+    /// The op, an index of [`StepGraph::ops`].
+    pub op: u32,
+    /// The node of the execution trace, where the op was taken from one.
+    pub node: Option<NodeId>,
+    /// The kernels it launches, all together.
+    pub call: KernelCall,
+    /// Its rows of [`StepGraph::activities`]; at least one.
+    pub activities: Vec<u32>,
+    /// Whether the op is known; else its bytes are all that is.
+    pub known: bool,
+}
+
+/// How many ops launch what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Ops that launch kernels which are known.
+    pub known: usize,
+    /// Ops that are not known and taken to launch one kernel.
+    pub unknown: usize,
+    /// Ops that launch nothing by themselves.
+    pub nothing: usize,
+}
+
+/// A step graph without times, and what its ops launch.
+#[derive(Debug, Clone)]
+pub struct Derived {
+    /// The graph; it has no samples.
+    pub graph: StepGraph,
+    /// What is launched, in the order in which the device runs it.
+    pub kernels: Vec<Launched>,
+    /// How many ops launch what.
+    pub counts: Counts,
+}
+
+/// The step graph of an execution trace recorded on a GPU.
+///
+/// # Errors
+/// Where the trace has no op.
+pub fn step_graph(trace: &ExecutionGraph) -> Result<Derived, Error> {
+    of_tree(&OpTree::from_execution(trace))
+}
+
+/// The step graph of a tree of ops.
+///
+/// # Errors
+/// Where the tree has no node.
+pub fn of_tree(tree: &OpTree) -> Result<Derived, Error> {
+    if tree.nodes.is_empty() {
+        return Err(Error::Empty);
+    }
+    let children = tree.children();
+    let mut counts = Counts::default();
+    let work: Vec<Option<(KernelCall, bool)>> = tree
+        .nodes
+        .iter()
+        .zip(&children)
+        .map(|(node, children)| {
+            let inside: Vec<&TreeNode> = children.iter().map(|&child| &tree.nodes[child as usize]).collect();
+            let lowered = lower(node, &inside);
+            match &lowered {
+                Some((_, true)) => counts.known += 1,
+                Some((_, false)) => counts.unknown += 1,
+                None => counts.nothing += usize::from(node.kind == TreeKind::Op),
+            }
+            lowered
+        })
+        .collect();
+    let pauses = threads::turns(tree);
+    let (graph, kernels) = marks::build(tree, &children, &work, &pauses);
+    Ok(Derived { graph, kernels, counts })
+}
+
+/// What a node launches by itself, and whether it is known.
+fn lower(node: &TreeNode, inside: &[&TreeNode]) -> Option<(KernelCall, bool)> {
+    // One overload calls another, in place by the one with a result, or dense plus sparse by index.
+    let base = |name: &str| name.trim_end_matches('_').to_owned();
+    let own = base(&node.call.name);
+    let delegates =
+        |child: &&TreeNode| base(&child.call.name) == own || child.call.name == "aten::index_add_";
+    if node.kind != TreeKind::Op || inside.iter().any(delegates) {
+        return None;
+    }
+    match registry::lower(&node.call) {
+        Lowered::Kernel(call) => Some((call, true)),
+        // The ops inside an unknown one launch its kernels.
+        Lowered::Unknown(call) if inside.is_empty() => Some((call, false)),
+        _ => None,
+    }
+}

@@ -1,0 +1,163 @@
+//! A step as ops within ops: what an execution trace and a retargeted one have in common.
+
+use std::collections::BTreeMap;
+
+use steptime_graph::Role;
+use steptime_graph::execution::{ExecutionGraph, NodeId, NodeKind};
+
+use crate::call::OpCall;
+use crate::from_execution;
+
+/// What the engine calls its mark around a backward function.
+const ENGINE: &str = "autograd::engine::";
+/// The marks of the profiler's own steps.
+const STEP: &str = "ProfilerStep";
+
+/// What a node of the tree stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeKind {
+    /// An op with a schema: it may launch something.
+    Op,
+    /// A function or a mark of the autograd engine, or another function without a schema.
+    Function,
+    /// A label around a piece of code.
+    Annotation,
+}
+
+/// An op, with what is around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeNode {
+    /// The op and its arguments; the name only, where it is no op.
+    pub call: OpCall,
+    /// What it stands for.
+    pub kind: TreeKind,
+    /// The node around it, an index of [`OpTree::nodes`]; it comes earlier.
+    pub parent: Option<u32>,
+    /// Its thread, an index of [`OpTree::threads`].
+    pub thread: u32,
+    /// The node of the execution trace that it was taken from.
+    pub origin: Option<NodeId>,
+}
+
+/// A host thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeThread {
+    /// Its number in the trace.
+    pub tid: i64,
+    /// What it is for.
+    pub role: Role,
+}
+
+/// One step: its ops in the order in which they begin.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OpTree {
+    /// Host threads, the main one first.
+    pub threads: Vec<TreeThread>,
+    /// Ops, functions and annotations, all threads together.
+    pub nodes: Vec<TreeNode>,
+}
+
+impl OpTree {
+    /// The step of an execution trace: of several that the profiler marked, the first that is whole.
+    #[must_use]
+    pub fn from_execution(graph: &ExecutionGraph) -> OpTree {
+        let rows = rows(graph);
+        let threads = threads(graph, &rows);
+        let index: BTreeMap<i64, u32> = (0..).zip(&threads).map(|(at, thread)| (thread.tid, at)).collect();
+        let mut place: BTreeMap<NodeId, u32> = BTreeMap::new();
+        let mut nodes = Vec::with_capacity(rows.len());
+        for &row in &rows {
+            let kind = match graph.nodes.kind[row.index()] {
+                NodeKind::Operator => TreeKind::Op,
+                NodeKind::Annotation => TreeKind::Annotation,
+                _ => TreeKind::Function,
+            };
+            let call = match kind {
+                TreeKind::Op if !copies_itself(graph, row) => from_execution::op_call(graph, row),
+                _ => OpCall::new(graph.node_name(row), Vec::new()),
+            };
+            // A node whose parent ran on another thread is the outermost on its own.
+            let around = graph.tree.ancestors(row).skip(1).find_map(|node| place.get(&node).copied());
+            let thread = index[&tid(graph, row)];
+            let parent = around.filter(|&at| nodes_thread(&nodes, at) == thread);
+            place.insert(row, nodes.len() as u32);
+            nodes.push(TreeNode { call, kind, parent, thread, origin: Some(row) });
+        }
+        OpTree { threads, nodes }
+    }
+
+    /// The names of a thread's nodes with their depth, in order: what two trees are compared by.
+    pub fn names(&self, thread: u32) -> impl Iterator<Item = (usize, &str)> {
+        let mut depths: Vec<usize> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            depths.push(node.parent.map_or(0, |parent| depths[parent as usize] + 1));
+        }
+        let all = self.nodes.iter().zip(depths);
+        all.filter(move |(node, _)| node.thread == thread).map(|(node, depth)| (depth, &*node.call.name))
+    }
+
+    /// For each node, its children in order.
+    pub(crate) fn children(&self) -> Vec<Vec<u32>> {
+        let mut children = vec![Vec::new(); self.nodes.len()];
+        for (at, node) in (0u32..).zip(&self.nodes) {
+            if let Some(parent) = node.parent {
+                children[parent as usize].push(at);
+            }
+        }
+        children
+    }
+}
+
+fn nodes_thread(nodes: &[TreeNode], at: u32) -> u32 {
+    nodes[at as usize].thread
+}
+
+fn tid(graph: &ExecutionGraph, row: NodeId) -> i64 {
+    i64::try_from(graph.nodes.thread[row.index()]).unwrap_or(i64::MAX)
+}
+
+/// A copy of a tensor to itself, as at the end of a sparse addition in place, does nothing.
+fn copies_itself(graph: &ExecutionGraph, row: NodeId) -> bool {
+    let mut tensors = graph.input_tensors(row).map(|(_, tensor)| tensor);
+    graph.node_name(row) == "aten::copy_" && tensors.next() == tensors.next()
+}
+
+/// The nodes of the step, in order.
+fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
+    let marks: Vec<NodeId> = graph.ids().filter(|&row| graph.node_name(row).starts_with(STEP)).collect();
+    let (from, to) = match marks[..] {
+        [first, next, ..] => (Some(first), Some(next)),
+        _ => (None, None),
+    };
+    let ran = |&row: &NodeId| {
+        graph.nodes.kind[row.index()].ran()
+            && !graph.node_name(row).starts_with(STEP)
+            && from.is_none_or(|from| row > from)
+            && to.is_none_or(|to| row < to)
+    };
+    graph.ids().filter(ran).collect()
+}
+
+/// The threads: first the main one, the busiest outside of the backward engine, then the others as they begin.
+fn threads(graph: &ExecutionGraph, rows: &[NodeId]) -> Vec<TreeThread> {
+    let mut seen: Vec<(i64, usize, bool)> = Vec::new();
+    for &row in rows {
+        let engine = graph.node_name(row).starts_with(ENGINE);
+        let tid = tid(graph, row);
+        match seen.iter_mut().find(|thread| thread.0 == tid) {
+            Some(thread) => {
+                thread.1 += 1;
+                thread.2 |= engine;
+            }
+            None => seen.push((tid, 1, engine)),
+        }
+    }
+    // Where the engine runs on the thread that called it, that thread is the main one all the same.
+    let forward = seen.iter().any(|thread| !thread.2);
+    let busiest = seen.iter().filter(|thread| !(forward && thread.2)).max_by_key(|thread| thread.1);
+    let Some(main) = busiest.map(|thread| thread.0) else { return Vec::new() };
+    let role = |thread: &(i64, usize, bool)| if thread.2 { Role::Autograd } else { Role::Other };
+    let others = seen.iter().filter(|thread| thread.0 != main);
+    let others = others.map(|thread| TreeThread { tid: thread.0, role: role(thread) });
+    std::iter::once(TreeThread { tid: main, role: Role::Main }).chain(others).collect()
+}

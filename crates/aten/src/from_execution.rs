@@ -1,0 +1,79 @@
+//! Calls from the nodes of an execution trace.
+
+use steptime_graph::execution::{Arg as Recorded, ExecutionGraph, NodeId, Scalar, TensorId};
+
+use crate::argument;
+use crate::call::{Arg, OpCall, Settings, Tensor};
+use crate::dtype::Dtype;
+use crate::ops::copy;
+
+/// The call that a node recorded, with its results. A tensor of a type that is not known is absent.
+///
+/// # Panics
+/// When the node is of another graph and out of bounds.
+#[must_use]
+pub fn op_call(graph: &ExecutionGraph, node: NodeId) -> OpCall {
+    let args = |range| graph.args.get(range).iter().map(|&arg| convert(graph, arg)).collect();
+    let mut call = OpCall {
+        name: graph.node_name(node).into(),
+        inputs: args(graph.inputs(node)),
+        outputs: args(graph.outputs(node)),
+        settings: Settings::default(),
+    };
+    if let [Recorded::Tensor(to), Recorded::Tensor(from), ..] = graph.args.get(graph.inputs(node))
+        && same(graph, *to, *from)
+    {
+        copy::onto_itself(&mut call);
+    }
+    call
+}
+
+/// Whether two arguments are one tensor.
+fn same(graph: &ExecutionGraph, a: TensorId, b: TensorId) -> bool {
+    let (a, b) = (graph.tensors.get(a), graph.tensors.get(b));
+    a == b
+}
+
+fn convert(graph: &ExecutionGraph, arg: Recorded) -> Arg {
+    match arg {
+        Recorded::None | Recorded::Unknown => Arg::None,
+        Recorded::Tensor(id) => tensor(graph, id).map_or(Arg::None, Arg::Tensor),
+        Recorded::TensorList(range) => Arg::Tensors(
+            graph
+                .args
+                .tensor_list(range)
+                .iter()
+                .map(|&id| tensor(graph, id).unwrap_or_else(argument::missing))
+                .collect(),
+        ),
+        Recorded::Scalar(Scalar::Bool(value)) => Arg::Bool(value),
+        Recorded::Scalar(Scalar::Int(value)) => Arg::Int(value),
+        Recorded::Scalar(Scalar::Float(value)) => Arg::Float(value),
+        Recorded::Str(name) | Recorded::Device(name) => Arg::Text(graph.name(name).into()),
+        Recorded::List(range) => list(graph.args.get(range).iter().map(|&arg| convert(graph, arg)).collect()),
+    }
+}
+
+/// A list of numbers, or of tensors of which some are missing.
+fn list(items: Vec<Arg>) -> Arg {
+    if items.iter().any(|item| matches!(item, Arg::Tensor(_))) {
+        let tensors = items.into_iter().map(|item| match item {
+            Arg::Tensor(tensor) => tensor,
+            _ => argument::missing(),
+        });
+        return Arg::Tensors(tensors.collect());
+    }
+    argument::numbers(&items)
+}
+
+pub(crate) fn tensor(graph: &ExecutionGraph, id: TensorId) -> Option<Tensor> {
+    let recorded = graph.tensors.get(id);
+    let dtype = Dtype::parse(graph.name(recorded.dtype))?;
+    // A sparse tensor has a shape and no storage; its strides are recorded as zeros.
+    let shaped = !graph.tensors.shape(id).is_empty() && !graph.tensors.shape(id).contains(&0);
+    let sparse = shaped && graph.tensors.storage(recorded.storage).address == 0;
+    let strides = if sparse { Some(&[][..]) } else { graph.tensors.strides(id) };
+    let device = argument::device(graph.name(recorded.device));
+    let tensor = argument::tensor(graph.tensors.shape(id), strides, dtype, device);
+    Some(Tensor { offset: recorded.offset, ..tensor })
+}

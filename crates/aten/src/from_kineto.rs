@@ -1,0 +1,73 @@
+//! Calls from the ops of a Kineto trace recorded with shapes.
+
+use steptime_trace::{OpInput, Trace};
+
+use crate::argument;
+use crate::call::{Arg, Device, OpCall};
+use crate::dtype::Dtype;
+
+/// The calls of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Calls<'a> {
+    trace: &'a Trace,
+    /// Whether strides were recorded; a tensor without any is then a sparse one.
+    strided: bool,
+}
+
+impl<'a> Calls<'a> {
+    /// Of a trace.
+    #[must_use]
+    pub fn new(trace: &'a Trace) -> Calls<'a> {
+        let strided = |inputs: OpInput<'_>| (0..inputs.len()).any(|arg| !inputs.strides(arg).is_empty());
+        Calls { trace, strided: trace.inputs.iter().any(|(_, inputs)| strided(inputs)) }
+    }
+
+    /// The call of row `op` of the trace's host ops; `None` where no inputs were recorded. Devices, results,
+    /// texts and some lists of tensors are not among what Kineto writes.
+    #[must_use]
+    pub fn call(&self, op: u32) -> Option<OpCall> {
+        let Calls { trace, strided } = *self;
+        let name = trace.ops.name.get(op as usize).map(|&id| trace.name(id))?;
+        let inputs = trace.inputs.of(op)?;
+        let sibling = (0..inputs.len()).find_map(|arg| Dtype::parse(trace.name(inputs.dtype(arg))));
+        let read = Reader { trace, inputs, strided, sibling: sibling.unwrap_or(Dtype::F32) };
+        Some(OpCall::new(name, (0..inputs.len()).map(|arg| read.arg(arg)).collect()))
+    }
+}
+
+/// One call, see [`Calls::call`]; for many of a trace, make [`Calls`] once.
+#[must_use]
+pub fn op_call(trace: &Trace, op: u32) -> Option<OpCall> {
+    Calls::new(trace).call(op)
+}
+
+struct Reader<'a> {
+    trace: &'a Trace,
+    inputs: OpInput<'a>,
+    /// Whether strides were recorded.
+    strided: bool,
+    /// What the elements of a list are, whose type is not recorded.
+    sibling: Dtype,
+}
+
+impl Reader<'_> {
+    fn arg(&self, arg: usize) -> Arg {
+        let dtype = self.trace.name(self.inputs.dtype(arg));
+        if self.inputs.is_list(arg) || dtype == "TensorList" {
+            return self.list(arg);
+        }
+        let Some(dtype) = Dtype::parse(dtype) else {
+            return argument::value(self.trace.name(self.inputs.concrete(arg)));
+        };
+        let strides = self.strided.then(|| self.inputs.strides(arg));
+        Arg::Tensor(argument::tensor(self.inputs.dims(arg), strides, dtype, Device::Unknown))
+    }
+
+    fn list(&self, arg: usize) -> Arg {
+        let strides: Vec<_> = self.inputs.tensor_strides(arg).collect();
+        let shapes = self.inputs.tensors(arg).enumerate();
+        let tensor =
+            |(at, shape)| argument::tensor(shape, strides.get(at).copied(), self.sibling, Device::Unknown);
+        Arg::Tensors(shapes.map(tensor).collect())
+    }
+}

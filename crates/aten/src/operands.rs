@@ -1,0 +1,125 @@
+//! Operands of kernels, from the arguments of a call.
+
+use smallvec::SmallVec;
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::dtype::Dtype;
+use crate::kernel::{Operand, Precision, Role, Slot};
+
+/// A list of operands.
+pub type Operands = SmallVec<[Operand; 4]>;
+
+/// The tensor of an argument, read. `None` where there is none.
+#[must_use]
+pub fn read(call: &OpCall, arg: usize) -> Option<Operand> {
+    call.tensor(arg).map(|tensor| operand(Slot::Input(arg as u16, 0), Role::Read, tensor))
+}
+
+/// The tensor of an argument, written.
+#[must_use]
+pub fn write(call: &OpCall, arg: usize) -> Option<Operand> {
+    call.tensor(arg).map(|tensor| operand(Slot::Input(arg as u16, 0), Role::Write, tensor))
+}
+
+/// The tensor of an argument, read and written.
+#[must_use]
+pub fn update(call: &OpCall, arg: usize) -> Option<Operand> {
+    call.tensor(arg).map(|tensor| operand(Slot::Input(arg as u16, 0), Role::Update, tensor))
+}
+
+/// A return, written.
+#[must_use]
+pub fn output(ret: usize, tensor: &Tensor) -> Operand {
+    operand(Slot::Output(ret as u16, 0), Role::Write, tensor)
+}
+
+/// A return that is written and whose size alone is known.
+#[must_use]
+pub const fn output_bytes(ret: u16, bytes: u64) -> Operand {
+    Operand { slot: Slot::Output(ret, 0), role: Role::Write, bytes }
+}
+
+/// A tensor of a slot.
+#[must_use]
+pub fn operand(slot: Slot, role: Role, tensor: &Tensor) -> Operand {
+    Operand { slot, role, bytes: tensor.distinct_bytes() }
+}
+
+/// Memory of the kernel's own, written and read again.
+#[must_use]
+pub const fn scratch(bytes: u64) -> Operand {
+    Operand { slot: Slot::Scratch, role: Role::Update, bytes }
+}
+
+/// Every input tensor, read.
+#[must_use]
+pub fn inputs(call: &OpCall) -> Operands {
+    let all = call.input_tensors();
+    all.map(|(arg, at, tensor)| operand(Slot::Input(arg as u16, at as u16), Role::Read, tensor)).collect()
+}
+
+/// Every recorded output tensor, written.
+#[must_use]
+pub fn outputs(call: &OpCall) -> Operands {
+    let all = call.outputs.iter().enumerate();
+    all.flat_map(|(ret, arg)| arg.tensors().iter().enumerate().map(move |(at, tensor)| (ret, at, tensor)))
+        .map(|(ret, at, tensor)| operand(Slot::Output(ret as u16, at as u16), Role::Write, tensor))
+        .collect()
+}
+
+/// The type of the first tensor that has dimensions; `F32` without any.
+#[must_use]
+pub fn main_dtype(call: &OpCall) -> Dtype {
+    let tensors = || call.inputs.iter().chain(&call.outputs).flat_map(Arg::tensors);
+    let first = tensors().find(|tensor| !tensor.shape.is_empty()).or_else(|| tensors().next());
+    first.map_or(Dtype::F32, |tensor| tensor.dtype)
+}
+
+/// Whether a call writes its first argument: its name ends in `_`.
+#[must_use]
+pub fn in_place(call: &OpCall) -> bool {
+    call.name.ends_with('_') && !call.name.ends_with("__")
+}
+
+/// The argument that a call with `out` writes: a tensor after the `arity` arguments that hold inputs.
+#[must_use]
+pub fn out_arg(call: &OpCall, arity: usize) -> Option<usize> {
+    (arity..call.inputs.len()).rev().find(|&arg| matches!(call.inputs[arg], Arg::Tensor(_)))
+}
+
+/// Where a call puts its first result, and its shape: the argument written, else the return, as recorded or as
+/// `computed`. An in-place call updates its first argument.
+#[must_use]
+pub fn result(call: &OpCall, arity: usize, computed: Tensor) -> (Operand, Tensor) {
+    if in_place(call)
+        && let (Some(operand), Some(tensor)) = (update(call, 0), call.tensor(0))
+    {
+        return (operand, tensor.clone());
+    }
+    if let Some(arg) = out_arg(call, arity) {
+        let tensor = call.output(0).unwrap_or(&computed);
+        return (operand(Slot::Input(arg as u16, 0), Role::Write, tensor), tensor.clone());
+    }
+    let tensor = call.output(0).cloned().unwrap_or(computed);
+    (output(0, &tensor), tensor)
+}
+
+/// How numbers of a type are multiplied.
+#[must_use]
+pub const fn precision(dtype: Dtype, tf32: bool) -> Precision {
+    match dtype {
+        Dtype::F64 | Dtype::Complex128 => Precision::F64,
+        Dtype::F32 if tf32 => Precision::Tf32,
+        Dtype::F16 => Precision::F16,
+        Dtype::Bf16 => Precision::Bf16,
+        Dtype::F8 => Precision::F8,
+        Dtype::I8 => Precision::I8,
+        _ => Precision::F32,
+    }
+}
+
+/// A size as a count; a negative one is none.
+#[must_use]
+pub fn count(size: i64) -> u64 {
+    u64::try_from(size).unwrap_or(0)
+}

@@ -1,0 +1,109 @@
+//! Gradients of convolutions.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::kernel::{Conv, Kernel};
+use crate::operands::{output_bytes, read};
+use crate::ops::convolution::{Form, geometry, like, multiplications, pointwise, three};
+use crate::ops::{Lowered, OpDef};
+use crate::work::launches;
+
+/// Gradients of convolutions.
+pub static OPS: &[OpDef] =
+    &[OpDef::leaf(&["aten::convolution_backward"], lower_backward).outputs(shape_backward)];
+
+const BACKWARD: Form = Form {
+    bias: None,
+    padding: 5,
+    output_padding: None,
+    stride: 4,
+    dilation: 6,
+    groups: Some(9),
+    tf32: None,
+    arity: 11,
+};
+
+/// Which gradients are asked for: of input, weight, bias.
+fn gradients(call: &OpCall) -> [bool; 3] {
+    let mask = call.ints(10).unwrap_or_default();
+    std::array::from_fn(|at| mask.get(at).is_some_and(|&flag| flag != 0))
+}
+
+fn shape_backward(call: &OpCall) -> Option<Vec<Arg>> {
+    let (grad, input, weight) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    let bias = Tensor::contiguous(&[grad.size(1)], grad.dtype);
+    let all = [like(&input.shape, input), like(&weight.shape, weight), bias];
+    let given = all.into_iter().zip(gradients(call));
+    Some(given.map(|(tensor, asked)| if asked { Arg::Tensor(tensor) } else { Arg::None }).collect())
+}
+
+/// As recorded of cuDNN on an H200: each gradient of images with their channels apart has its rearrangements
+/// and sums.
+fn count_launches(conv: &Conv, asked: [bool; 3]) -> u32 {
+    let both = asked[0] && asked[1];
+    let products = match (pointwise(conv) || conv.channels_last, both) {
+        (true, true) => 3,
+        (true, false) => 2,
+        (false, true) => 9,
+        (false, false) => 5,
+    };
+    products + u32::from(asked[2])
+}
+
+fn lower_backward(call: &OpCall) -> Lowered {
+    let (Some(grad), Some(input), Some(weight)) = (call.tensor(0), call.tensor(1), call.tensor(2)) else {
+        return crate::fallback::lower(call);
+    };
+    let transposed = call.flag(7).unwrap_or(false);
+    let form = Form { output_padding: transposed.then_some(8), ..BACKWARD };
+    let asked = gradients(call);
+    let Some(mut conv) = geometry(call, &form, input, weight) else { return crate::fallback::lower(call) };
+    if grad.numel() == 0 || asked == [false; 3] {
+        return Lowered::Nothing;
+    }
+    conv.gradients = Some(asked);
+    conv.bias = asked[2];
+    conv.output = three(grad.shape.get(2..).unwrap_or_default(), conv.dims.into(), 1);
+    let passes = u64::from(asked[0]) + u64::from(asked[1]);
+    let sums = if asked[2] { grad.numel() } else { 0 };
+    let flops = multiplications(&conv).saturating_mul(passes).saturating_add(sums);
+    let gradient = |ret: usize, bytes| asked[ret].then_some(output_bytes(ret as u16, bytes));
+    let operands = [
+        read(call, 0),
+        asked[1].then(|| read(call, 1)).flatten(),
+        asked[0].then(|| read(call, 2)).flatten(),
+        gradient(0, input.bytes()),
+        gradient(1, weight.bytes()),
+        gradient(2, conv.channels_out.saturating_mul(grad.dtype.size())),
+    ];
+    launches(count_launches(&conv, asked), Kernel::Conv(conv), input.dtype, operands, flops)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dtype::F32;
+    use crate::child::ints;
+
+    #[test]
+    fn gradients_that_are_not_asked_for_cost_nothing() {
+        let tensor = |shape: &[i64]| Arg::Tensor(Tensor::contiguous(shape, F32));
+        let backward = |mask: &[i64]| {
+            let sizes = [ints(&[0]), ints(&[1, 1]), ints(&[1, 1]), ints(&[1, 1])];
+            let inputs = [tensor(&[4, 8, 10, 10]), tensor(&[4, 3, 10, 10]), tensor(&[8, 3, 3, 3])];
+            let rest = [Arg::Bool(false), ints(&[0, 0]), Arg::Int(1), ints(mask)];
+            let call = OpCall::new(
+                "aten::convolution_backward",
+                inputs.into_iter().chain(sizes).chain(rest).collect(),
+            );
+            crate::registry::lower(&call)
+        };
+        let once = 2 * 4 * 8 * 100 * 3 * 9;
+        let weight = backward(&[0, 1, 0]);
+        let Some(kernel) = weight.kernel() else { panic!("{weight:?}") };
+        assert_eq!((kernel.flops, kernel.bytes_written()), (once, 8 * 27 * 4));
+        assert_eq!(kernel.bytes_read(), 4 * (4 * 8 * 100 + 4 * 3 * 100));
+        let both = backward(&[1, 1, 0]);
+        assert_eq!(both.kernel().map(|kernel| kernel.flops), Some(2 * once));
+        assert_eq!(backward(&[0, 0, 0]), Lowered::Nothing);
+    }
+}

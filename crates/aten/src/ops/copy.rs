@@ -1,0 +1,255 @@
+//! Copies: between host and device by the copy engine; within the device by it too where type and order are the
+//! same, else by a kernel.
+
+use crate::call::{Arg, Device, OpCall, Tensor};
+use crate::dtype::Dtype;
+use crate::kernel::{Direction, Elementwise, Kernel, Layout, Operand, Role, Slot, Transfer, Work};
+use crate::layout;
+use crate::operands::{operand, read};
+use crate::ops::{Lowered, OpDef};
+use crate::work::{self, giving, or_bytes};
+
+/// The ops of this file.
+pub static OPS: &[OpDef] = &[
+    OpDef::leaf(&["aten::copy_"], |call| or_bytes(call, copy)).expand(staged),
+    OpDef::leaf(&["aten::_local_scalar_dense"], |call| or_bytes(call, scalar)),
+    OpDef::composite(&["aten::item"])
+        .expand(|call| vec![OpCall::new("aten::_local_scalar_dense", call.inputs.clone())]),
+    OpDef::composite(&["aten::clone"]).outputs(cloned).expand(clone),
+    OpDef::composite(&["aten::contiguous"]).outputs(contiguous).expand(make_contiguous),
+    OpDef::composite(&["aten::_to_copy"]).outputs(converted).expand(convert),
+    OpDef::composite(&["aten::to", "aten::type_as", "aten::cuda", "aten::float", "aten::half"]).expand(to),
+    // Into host memory only.
+    OpDef::nothing(&["aten::pin_memory", "aten::_pin_memory", "aten::is_pinned"]),
+];
+
+const fn is_host(tensor: &Tensor) -> bool {
+    matches!(tensor.device, Device::Cpu | Device::Pinned)
+}
+
+/// Takes the source from a copy of a tensor onto itself, which copies nothing.
+pub(crate) fn onto_itself(call: &mut OpCall) {
+    if call.name == "aten::copy_"
+        && let Some(source) = call.inputs.get_mut(1)
+    {
+        *source = Arg::None;
+    }
+}
+
+/// Arguments: self, source; none where a tensor is copied onto itself.
+fn copy(call: &OpCall) -> Option<Lowered> {
+    let (to, Some(from)) = (call.tensor(0)?, call.tensor(1)) else { return Some(Lowered::Nothing) };
+    if to.is_sparse() || from.is_sparse() {
+        return Some(Lowered::Children);
+    }
+    if to.numel() == 0 || is_host(to) && is_host(from) {
+        return Some(Lowered::Nothing);
+    }
+    if is_host(to) != is_host(from) {
+        return Some(if needs_staging(to, from) { Lowered::Children } else { transfer(to, from) });
+    }
+    let (read, written) = (read(call, 1), operand(Slot::Input(0, 0), Role::Write, to));
+    let layout = layout::elementwise(to, &[from]);
+    let flat = matches!(layout, Layout::Vectorized | Layout::Dense) && from.numel() == to.numel();
+    let kernel = if flat && to.dtype == from.dtype {
+        Kernel::DeviceCopy
+    } else {
+        let elements = Elementwise { op: "copy", work: Work::Light, numel: to.numel(), inputs: 1, layout };
+        Kernel::Elementwise(elements)
+    };
+    Some(work::work(kernel, to.dtype, [read, Some(written)], 0))
+}
+
+/// Whether a copy between host and device has to change type or order on the way.
+fn needs_staging(to: &Tensor, from: &Tensor) -> bool {
+    let same = to.is_contiguous() && from.is_contiguous() || to.strides == from.strides && to.is_dense();
+    to.dtype != from.dtype || !same || to.numel() != from.numel()
+}
+
+fn transfer(to: &Tensor, from: &Tensor) -> Lowered {
+    let up = is_host(from);
+    let (host, slot, role) =
+        if up { (from, Slot::Input(0, 0), Role::Write) } else { (to, Slot::Input(1, 0), Role::Read) };
+    let device = if up { to } else { from };
+    let kernel = Kernel::Transfer(Transfer {
+        direction: if up { Direction::ToDevice } else { Direction::ToHost },
+        pinned: host.device == Device::Pinned,
+        bytes: to.bytes(),
+    });
+    work::work(kernel, to.dtype, [Some(Operand { slot, role, bytes: device.bytes() })], 0)
+}
+
+/// One number goes to the host.
+fn scalar(call: &OpCall) -> Option<Lowered> {
+    let from = call.tensor(0)?;
+    let bytes = from.dtype.size();
+    let kernel = Kernel::Transfer(Transfer { direction: Direction::ToHost, pinned: false, bytes });
+    Some(work::work(kernel, from.dtype, [Some(Operand { bytes, ..read(call, 0)? })], 0))
+}
+
+/// The copy that a call makes of its first argument into a tensor.
+fn copied(call: &OpCall, to: &Tensor) -> Vec<OpCall> {
+    call.tensor(0).map(|from| work::copied(to, from)).into_iter().collect()
+}
+
+/// A tensor like another, of its order where that is dense.
+fn like(from: &Tensor) -> Tensor {
+    let to = if from.is_dense() { from.clone() } else { Tensor::contiguous(&from.shape, from.dtype) };
+    Tensor { offset: 0, device: from.device, ..to }
+}
+
+/// PyTorch's numbers of memory formats.
+const CONTIGUOUS: i64 = 0;
+const CHANNELS_LAST: i64 = 2;
+
+/// A tensor like another in a given memory format.
+fn in_format(from: &Tensor, format: Option<i64>) -> Tensor {
+    match (format, from.shape.as_slice()) {
+        (Some(CONTIGUOUS), shape) => Tensor { device: from.device, ..Tensor::contiguous(shape, from.dtype) },
+        (Some(CHANNELS_LAST), &[_, c, h, w]) => {
+            let strides = [c * h * w, 1, w * c, c];
+            Tensor { device: from.device, ..Tensor::strided(&from.shape, &strides, from.dtype) }
+        }
+        _ => like(from),
+    }
+}
+
+fn cloned(call: &OpCall) -> Option<Vec<Arg>> {
+    Some(vec![Arg::Tensor(in_format(call.tensor(0)?, call.int(1)))])
+}
+
+fn clone(call: &OpCall) -> Vec<OpCall> {
+    let to = call.output(0).cloned().or_else(|| Some(in_format(call.tensor(0)?, call.int(1))));
+    to.map_or_else(Vec::new, |to| copied(call, &to))
+}
+
+fn contiguous(call: &OpCall) -> Option<Vec<Arg>> {
+    let format = call.int(1).unwrap_or(CONTIGUOUS);
+    Some(vec![Arg::Tensor(in_format(call.tensor(0)?, Some(format)))])
+}
+
+fn make_contiguous(call: &OpCall) -> Vec<OpCall> {
+    let format = call.int(1).unwrap_or(CONTIGUOUS);
+    match call.tensor(0) {
+        Some(from) if in_format(from, Some(format)).strides != from.strides && !from.is_contiguous() => {
+            let inputs = vec![Arg::Tensor(from.clone()), Arg::Int(format)];
+            vec![OpCall::new("aten::clone", inputs)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Arguments: self, dtype, layout, device, pin_memory, non_blocking, memory_format.
+fn converted(call: &OpCall) -> Option<Vec<Arg>> {
+    let from = call.tensor(0)?;
+    let to = in_format(from, call.int(6));
+    let dtype = call.int(1).and_then(Dtype::from_code).unwrap_or(from.dtype);
+    let device = match call.inputs.get(3) {
+        Some(Arg::Text(name)) if name.starts_with("cuda") => Device::Cuda,
+        Some(Arg::Text(name)) if name.starts_with("cpu") => Device::Cpu,
+        _ => from.device,
+    };
+    Some(vec![Arg::Tensor(Tensor { dtype, device, ..to })])
+}
+
+fn convert(call: &OpCall) -> Vec<OpCall> {
+    let to = call.output(0).cloned().or_else(|| converted(call)?.first()?.tensors().first().cloned());
+    to.map_or_else(Vec::new, |to| copied(call, &to))
+}
+
+/// A copy where type or device change; arguments: self, then a type by its number, a device, or another tensor, in
+/// an order that depends on the form.
+fn to(call: &OpCall) -> Vec<OpCall> {
+    let Some(from) = call.tensor(0) else { return Vec::new() };
+    let to = call.output(0).cloned().or_else(|| {
+        let code = call.inputs.iter().skip(1).find_map(|arg| match arg {
+            Arg::Int(code) => Dtype::from_code(*code),
+            _ => None,
+        });
+        let device = call.inputs.iter().find_map(|arg| match arg {
+            Arg::Text(name) => Some(if name.starts_with("cuda") { Device::Cuda } else { Device::Cpu }),
+            _ => None,
+        });
+        let other = call.tensor(1);
+        Some(Tensor {
+            dtype: other.map(|other| other.dtype).or(code).unwrap_or(from.dtype),
+            device: other.map(|other| other.device).or(device).unwrap_or(from.device),
+            offset: 0,
+            ..like(from)
+        })
+    });
+    match to {
+        Some(to) if from.dtype != to.dtype || is_host(from) != is_host(&to) => {
+            vec![giving("aten::_to_copy", vec![Arg::Tensor(from.clone())], &to)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A copy between host and device that changes type or order does so on the side of the source first.
+fn staged(call: &OpCall) -> Vec<OpCall> {
+    let (Some(to), Some(from)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+    if is_host(to) == is_host(from) || !needs_staging(to, from) {
+        return Vec::new();
+    }
+    let near = Tensor { device: from.device, offset: 0, ..to.clone() };
+    vec![work::copied(&near, from), work::copied(to, &near)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy_of(to: Tensor, from: Tensor) -> Lowered {
+        let inputs = vec![Arg::Tensor(to), Arg::Tensor(from), Arg::Bool(false)];
+        crate::registry::lower(&OpCall::new("aten::copy_", inputs))
+    }
+
+    fn device(shape: &[i64], dtype: Dtype) -> Tensor {
+        Tensor::contiguous(shape, dtype)
+    }
+
+    fn kernel(lowered: Lowered) -> Kernel {
+        let Lowered::Kernel(call) = lowered else { panic!("no kernel") };
+        call.kernel
+    }
+
+    #[test]
+    fn host_tensors_are_transferred() {
+        let host = Tensor { device: Device::Pinned, ..device(&[512, 300], Dtype::F32) };
+        let Kernel::Transfer(up) = kernel(copy_of(device(&[512, 300], Dtype::F32), host.clone())) else {
+            panic!("another kernel")
+        };
+        assert_eq!(up, Transfer { direction: Direction::ToDevice, pinned: true, bytes: 614_400 });
+        assert_eq!(copy_of(device(&[512, 300], Dtype::Bf16), host.clone()), Lowered::Children);
+        let call = OpCall::new(
+            "aten::copy_",
+            vec![Arg::Tensor(device(&[512, 300], Dtype::Bf16)), Arg::Tensor(host)],
+        );
+        let children = staged(&call);
+        assert_eq!(crate::registry::lower(&children[0]), Lowered::Nothing);
+        assert!(matches!(crate::registry::lower(&children[1]), Lowered::Kernel(_)));
+    }
+
+    #[test]
+    fn equal_layouts_are_copied_whole() {
+        let a = device(&[512, 300], Dtype::F32);
+        assert_eq!(kernel(copy_of(a.clone(), a.clone())), Kernel::DeviceCopy);
+        let transposed = Tensor::strided(&[512, 300], &[1, 512], Dtype::F32);
+        assert!(matches!(kernel(copy_of(a.clone(), transposed)), Kernel::Elementwise(_)));
+        let broadcast = device(&[300], Dtype::F32);
+        assert!(matches!(kernel(copy_of(a.clone(), broadcast)), Kernel::Elementwise(_)));
+        assert!(matches!(kernel(copy_of(a, device(&[512, 300], Dtype::Bf16))), Kernel::Elementwise(_)));
+    }
+
+    #[test]
+    fn a_clone_copies_into_a_tensor_of_its_own() {
+        let sliced = Tensor::strided(&[512, 50], &[300, 1], Dtype::F32);
+        let children =
+            crate::registry::expand(&OpCall::new("aten::clone", vec![Arg::Tensor(sliced), Arg::None]));
+        let Kernel::Elementwise(copy) = kernel(crate::registry::lower(&children[0])) else {
+            panic!("another kernel")
+        };
+        assert_eq!(copy.layout, Layout::Strided { dims: 2, run_in: 50, run_out: 25_600, broadcast: false });
+    }
+}

@@ -1,0 +1,262 @@
+//! Matrix products: `mm`, `addmm`, `bmm`, `baddbmm`, `addmv`, `dot` and kin.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::child::{child, ints, transpose};
+use crate::kernel::{Epilogue, Gemm, Kernel};
+use crate::operands::{count, in_place, precision, read, result};
+use crate::ops::{Lowered, OpDef};
+use crate::work::launches;
+
+/// Matrix products.
+pub static OPS: &[OpDef] = &[
+    OpDef::leaf(&["aten::mm", "aten::bmm", "aten::_int_mm"], |call| lower(call, &PLAIN))
+        .outputs(|c| shape(c, &PLAIN))
+        .backward(|call| backward(call, &PLAIN)),
+    OpDef::leaf(&["aten::addmm", "aten::addmm_", "aten::baddbmm", "aten::baddbmm_"], |c| lower(c, &ADDED))
+        .outputs(|call| shape(call, &ADDED))
+        .backward(|call| backward(call, &ADDED)),
+    OpDef::leaf(&["aten::_addmm_activation"], |call| lower(call, &ACTIVATED))
+        .outputs(|call| shape(call, &ACTIVATED))
+        .backward(|call| backward(call, &ACTIVATED)),
+    OpDef::leaf(&["aten::addmv", "aten::addmv_"], |call| lower(call, &ADDED))
+        .outputs(|call| shape(call, &ADDED))
+        .backward(|call| backward(call, &ADDED)),
+    OpDef::leaf(&["aten::dot", "aten::vdot"], |call| lower(call, &PLAIN))
+        .outputs(|call| shape(call, &PLAIN))
+        .backward(|call| backward(call, &PLAIN)),
+    OpDef::leaf(&["aten::_scaled_mm"], |call| lower(call, &SCALED)),
+];
+
+/// Where the factors stand among the arguments.
+struct Form {
+    /// The first factor; the second follows it.
+    first: usize,
+    /// How many arguments hold input tensors.
+    arity: usize,
+    /// The argument that is added.
+    added: Option<usize>,
+    activated: bool,
+}
+
+const PLAIN: Form = Form { first: 0, arity: 2, added: None, activated: false };
+const ADDED: Form = Form { first: 1, arity: 3, added: Some(0), activated: false };
+const ACTIVATED: Form = Form { activated: true, ..ADDED };
+const SCALED: Form = Form { arity: 6, added: Some(4), ..PLAIN };
+
+/// The sizes of a product.
+struct Sizes {
+    batch: i64,
+    m: i64,
+    n: i64,
+    k: i64,
+}
+
+fn sizes(a: &Tensor, b: &Tensor) -> Option<Sizes> {
+    Some(match (&a.shape[..], &b.shape[..]) {
+        (&[k], &[_]) => Sizes { batch: 1, m: 1, n: 1, k },
+        (&[m, k], &[_]) => Sizes { batch: 1, m, n: 1, k },
+        (&[m, k], &[_, n]) => Sizes { batch: 1, m, n, k },
+        (&[batch, m, k], &[_, _, n]) => Sizes { batch, m, n, k },
+        _ => return None,
+    })
+}
+
+fn product(call: &OpCall, form: &Form) -> Option<Tensor> {
+    let (a, b) = (call.tensor(form.first)?, call.tensor(form.first + 1)?);
+    let Sizes { batch, m, n, .. } = sizes(a, b)?;
+    Some(match (a.shape.len(), b.shape.len()) {
+        (1, _) => Tensor::contiguous(&[], a.dtype),
+        (_, 1) => Tensor::contiguous(&[m], a.dtype),
+        (2, _) => Tensor::contiguous(&[m, n], a.dtype),
+        _ => Tensor::contiguous(&[batch, m, n], a.dtype),
+    })
+}
+
+fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
+    Some(vec![Arg::Tensor(product(call, form)?)])
+}
+
+fn lower(call: &OpCall, form: &Form) -> Lowered {
+    let factors = call.tensor(form.first).zip(call.tensor(form.first + 1));
+    let (Some((a, b)), Some(computed)) = (factors, product(call, form)) else {
+        return crate::fallback::lower(call);
+    };
+    let Some(Sizes { batch, m, n, k }) = sizes(a, b) else { return crate::fallback::lower(call) };
+    if a.is_sparse() || b.is_sparse() {
+        return crate::fallback::lower(call);
+    }
+    if computed.numel() == 0 {
+        return Lowered::Nothing;
+    }
+    // The result is then filled by another op.
+    if k == 0 {
+        return Lowered::Children;
+    }
+    let (a_transposed, lda) = storage(a, false);
+    let (b_transposed, ldb) = storage(b, true);
+    let gemm = Gemm {
+        batch: count(batch),
+        m: count(m),
+        n: count(n),
+        k: count(k),
+        a_transposed,
+        b_transposed,
+        lda,
+        ldb,
+        epilogue: epilogue(call, form, n),
+        precision: precision(a.dtype, call.settings.matmul_tf32),
+    };
+    let sizes = [gemm.batch, gemm.m, gemm.n, gemm.k];
+    let flops = sizes.iter().fold(2, |n: u64, &size| n.saturating_mul(size));
+    let added = form.added.filter(|_| !in_place(call)).and_then(|arg| read(call, arg));
+    let (target, _) = result(call, form.arity, computed);
+    let operands = [read(call, form.first), read(call, form.first + 1), added, Some(target)];
+    launches(count_launches(&gemm), Kernel::Gemm(gemm), a.dtype, operands, flops)
+}
+
+/// As recorded of cuBLAS on an H200: a long sum is split, and its parts are added by a second kernel; a bias is
+/// copied first where the result is a column.
+fn count_launches(gemm: &Gemm) -> u32 {
+    let split = gemm.batch == 1 && gemm.k >= 4 * gemm.m.max(gemm.n) && gemm.m.min(gemm.n) > 1;
+    let copied = gemm.n == 1 && gemm.epilogue == Epilogue::Bias;
+    if split || copied { 2 } else { 1 }
+}
+
+/// Whether a matrix is stored column by column, and its leading dimension. A vector is one column on the right
+/// and one row on the left.
+fn storage(matrix: &Tensor, right: bool) -> (bool, u64) {
+    let strides = &matrix.strides[..];
+    let (rows, columns) = match *strides {
+        [.., rows, columns] => (rows, columns),
+        [stride] if right => (stride, 1),
+        [stride] => (1, stride),
+        [] => (1, 1),
+    };
+    let (height, width) = (matrix.size(-2), matrix.size(-1));
+    let transposed = columns != 1 && rows == 1 && width > 1;
+    let leading =
+        if transposed { columns.max(height) } else { rows.max(if columns == 1 { 1 } else { width }) };
+    (transposed, count(leading).max(1))
+}
+
+/// The gradients of both factors, each a product, and the sum for what was added. A factor stored column by
+/// column gets its gradient the same way, as the transpose of the product.
+fn backward(call: &OpCall, form: &Form) -> Vec<OpCall> {
+    let factors = call.tensor(form.first).zip(call.tensor(form.first + 1));
+    let (Some((a, b)), Some(grad)) = (factors, product(call, form)) else { return Vec::new() };
+    let both = |name, a: &Tensor, b: &Tensor| {
+        child(call, name, vec![Arg::Tensor(a.clone()), Arg::Tensor(b.clone())])
+    };
+    let turned = |tensor: &Tensor| transpose(tensor, -1, -2);
+    let mut all = match (a.shape.len(), b.shape.len()) {
+        (1, _) => vec![both("aten::mul", b, &grad), both("aten::mul", a, &grad)],
+        (_, 1) => {
+            let column = Tensor { shape: [grad.size(0), 1].as_slice().into(), ..transpose(&grad, 0, 0) };
+            let column = Tensor { strides: [1, 1].as_slice().into(), ..column };
+            vec![both("aten::mul", &column, b), both("aten::mv", &turned(a), &grad)]
+        }
+        (2, _) => vec![
+            if storage(a, false).0 {
+                both("aten::mm", b, &turned(&grad))
+            } else {
+                both("aten::mm", &grad, &turned(b))
+            },
+            if storage(b, true).0 {
+                both("aten::mm", &turned(&grad), a)
+            } else {
+                both("aten::mm", &turned(a), &grad)
+            },
+        ],
+        _ => vec![both("aten::bmm", &turned(a), &grad), both("aten::bmm", &grad, &turned(b))],
+    };
+    let added = form.added.and_then(|arg| call.tensor(arg)).filter(|added| added.shape != grad.shape);
+    if let Some(added) = added {
+        let skipped = grad.shape.len().saturating_sub(added.shape.len());
+        let broadcast =
+            |&dim: &usize| dim < skipped || added.shape[dim - skipped] == 1 && grad.shape[dim] != 1;
+        let dims: Vec<i64> = (0..grad.shape.len()).filter(broadcast).map(|dim| dim as i64).collect();
+        all.push(child(call, "aten::sum", vec![Arg::Tensor(grad), ints(&dims), Arg::Bool(true), Arg::None]));
+    }
+    all
+}
+
+fn epilogue(call: &OpCall, form: &Form, n: i64) -> Epilogue {
+    let Some(added) = form.added.and_then(|arg| call.tensor(arg)) else { return Epilogue::None };
+    if form.activated {
+        return Epilogue::BiasActivation;
+    }
+    let vector = added.numel() <= count(n) || added.strides.first() == Some(&0);
+    if vector && !in_place(call) { Epilogue::Bias } else { Epilogue::Matrix }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dtype::F32;
+    use crate::kernel::{Precision, Role};
+
+    fn gemm(call: &OpCall) -> (Gemm, u64, u64, u64) {
+        let lowered = crate::registry::lower(call);
+        let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
+        let Kernel::Gemm(gemm) = kernel.kernel else { panic!("{kernel:?}") };
+        (gemm, kernel.flops, kernel.bytes_read(), kernel.bytes_written())
+    }
+
+    fn dense(shape: &[i64]) -> Arg {
+        Arg::Tensor(Tensor::contiguous(shape, F32))
+    }
+
+    #[test]
+    fn a_linear_layer_multiplies_by_a_transposed_view() {
+        let weight = Arg::Tensor(Tensor::strided(&[13, 512], &[1, 13], F32));
+        let call = OpCall::new("aten::addmm", vec![dense(&[512]), dense(&[64, 13]), weight]);
+        let (gemm, flops, read, written) = gemm(&call);
+        assert_eq!((gemm.m, gemm.n, gemm.k, gemm.lda, gemm.ldb), (64, 512, 13, 13, 13));
+        assert_eq!((gemm.a_transposed, gemm.b_transposed, gemm.epilogue), (false, true, Epilogue::Bias));
+        assert_eq!(flops, 2 * 64 * 512 * 13);
+        assert_eq!((read, written), (4 * (512 + 64 * 13 + 13 * 512), 4 * 64 * 512));
+    }
+
+    #[test]
+    fn a_weight_gradient_has_its_first_factor_transposed() {
+        let grad = Arg::Tensor(Tensor::strided(&[16, 64], &[1, 16], F32));
+        let mut call = OpCall::new("aten::mm", vec![grad, dense(&[64, 8])]);
+        call.settings.matmul_tf32 = true;
+        let (gemm, ..) = gemm(&call);
+        assert_eq!((gemm.m, gemm.n, gemm.k, gemm.lda, gemm.a_transposed), (16, 8, 64, 16, true));
+        assert_eq!(gemm.precision, Precision::Tf32);
+    }
+
+    #[test]
+    fn batches_matrices_and_in_place() {
+        let view = Arg::Tensor(Tensor::strided(&[32, 128, 27], &[3456, 1, 128], F32));
+        let call = OpCall::new("aten::bmm", vec![dense(&[32, 27, 128]), view]);
+        let (product, flops, ..) = gemm(&call);
+        assert_eq!((product.batch, product.m, product.n, product.k), (32, 27, 27, 128));
+        assert_eq!((product.b_transposed, product.ldb, flops), (true, 128, 2 * 32 * 27 * 27 * 128));
+        let call = OpCall::new("aten::addmm_", vec![dense(&[4, 6]), dense(&[4, 5]), dense(&[5, 6])]);
+        let lowered = crate::registry::lower(&call);
+        let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
+        assert_eq!(kernel.operands.last().map(|o| (o.role, o.bytes)), Some((Role::Update, 96)));
+        assert_eq!(gemm(&call).0.epilogue, Epilogue::Matrix);
+    }
+
+    #[test]
+    fn gradients_of_a_layer_are_two_products_and_a_sum() {
+        let weight = Arg::Tensor(Tensor::strided(&[13, 512], &[1, 13], F32));
+        let call = OpCall::new("aten::addmm", vec![dense(&[512]), dense(&[64, 13]), weight]);
+        let all = crate::backward::backward(&call);
+        let names: Vec<_> = all.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["aten::mm", "aten::mm", "aten::sum"]);
+        let (input, _, _, _) = gemm(&all[0]);
+        assert_eq!((input.m, input.n, input.k, input.b_transposed), (64, 13, 512, false));
+        let (weight, _, _, _) = gemm(&all[1]);
+        assert_eq!((weight.m, weight.n, weight.k, weight.a_transposed), (512, 13, 64, true));
+    }
+
+    #[test]
+    fn an_empty_product_launches_nothing() {
+        let call = OpCall::new("aten::mm", vec![dense(&[0, 5]), dense(&[5, 6])]);
+        assert_eq!(crate::registry::lower(&call), Lowered::Nothing);
+    }
+}

@@ -1,0 +1,234 @@
+//! Gradients of elementwise ops: which elementwise ops autograd calls for them.
+
+use smallvec::SmallVec;
+
+use crate::call::{Arg, Device, OpCall, Tensor};
+use crate::child::{child, expand as broadcast, gradient, like};
+use crate::dtype::Dtype;
+
+/// What a step of a gradient takes.
+#[derive(Debug, Clone, Copy)]
+pub enum Part {
+    /// The gradient of the result.
+    Gradient,
+    /// An argument of the call.
+    Own(usize),
+    /// The call's result.
+    Result,
+    /// What the step before gave, or one before that: new memory.
+    Step,
+    /// What a comparison gave.
+    Truth,
+    /// A number.
+    Number,
+}
+use Part::{Gradient, Number, Own, Result, Step, Truth};
+
+/// Steps of a gradient: an op, and what it takes.
+type Steps = &'static [(&'static str, &'static [Part])];
+
+/// `mul(gradient, exp(x))`.
+pub const EXP: Steps = &[("aten::mul", &[Gradient, Result])];
+/// `gradient / x`.
+pub const LOG: Steps = &[("aten::div", &[Gradient, Own(0)])];
+/// `gradient / (x + 1)`.
+pub const LOG1P: Steps = &[("aten::add", &[Own(0), Number, Number]), ("aten::div", &[Gradient, Step])];
+/// `gradient / (2 sqrt(x))`.
+pub const SQRT: Steps = &[("aten::mul", &[Result, Number]), ("aten::div", &[Gradient, Step])];
+/// `-gradient / 2 * result^3`.
+pub const RSQRT: Steps =
+    &[("aten::pow", &[Result, Number]), ("aten::mul", &[Gradient, Number]), ("aten::mul", &[Step, Step])];
+/// `-gradient * result^2`.
+pub const RECIPROCAL: Steps =
+    &[("aten::mul", &[Result, Result]), ("aten::neg", &[Gradient]), ("aten::mul", &[Step, Step])];
+/// `gradient * n x^(n-1)`.
+pub const POW: Steps =
+    &[("aten::pow", &[Own(0), Number]), ("aten::mul", &[Gradient, Number]), ("aten::mul", &[Step, Step])];
+/// `gradient * cos(x)`.
+pub const SIN: Steps = &[("aten::cos", &[Own(0)]), ("aten::mul", &[Gradient, Step])];
+/// `gradient * 2 / sqrt(pi) * exp(-x^2)`.
+pub const ERF: Steps = &[
+    ("aten::pow", &[Own(0), Number]),
+    ("aten::neg", &[Step]),
+    ("aten::exp", &[Step]),
+    ("aten::mul", &[Step, Number]),
+    ("aten::mul", &[Step, Gradient]),
+];
+/// `-gradient`.
+pub const NEG: Steps = &[("aten::neg", &[Gradient])];
+/// `gradient * sign(x)`.
+pub const ABS: Steps = &[("aten::sgn", &[Own(0)]), ("aten::mul", &[Gradient, Step])];
+/// The gradient where both bounds hold.
+pub const CLAMP: Steps = &[
+    ("aten::ge", &[Own(0), Number]),
+    ("aten::le", &[Own(0), Number]),
+    ("aten::logical_and_", &[Truth, Truth]),
+    ("aten::where", &[Truth, Gradient, Step]),
+];
+/// The gradient where the bound holds.
+pub const BOUND: Steps = &[("aten::ge", &[Own(0), Number]), ("aten::where", &[Truth, Gradient, Step])];
+/// The gradient where it was taken from each of two.
+pub const WHERE: Steps =
+    &[("aten::where", &[Own(0), Gradient, Step]), ("aten::where", &[Own(0), Step, Gradient])];
+/// The gradient where nothing was filled in.
+pub const FILLED: Steps = &[("aten::masked_fill_", &[Step, Own(1), Number])];
+/// Weights of both ends.
+pub const LERP: Steps = &[("aten::mul", &[Gradient, Number]), ("aten::mul", &[Gradient, Number])];
+/// Nothing flows back.
+pub const NONE: Steps = &[];
+
+/// The calls of some steps.
+#[must_use]
+pub fn steps(call: &OpCall, steps: Steps) -> Vec<OpCall> {
+    let Some(grad) = gradient(call) else { return Vec::new() };
+    let part = |part: &Part| match part {
+        Gradient => Arg::Tensor(grad.clone()),
+        Own(arg) => call.inputs.get(*arg).cloned().unwrap_or_default(),
+        Result | Step => Arg::Tensor(like(&grad)),
+        Truth => Arg::Tensor(Tensor { dtype: Dtype::Bool, ..like(&grad) }),
+        Number => Arg::Int(2),
+    };
+    steps.iter().map(|(name, parts)| child(call, name, parts.iter().map(part).collect())).collect()
+}
+
+/// One op of the gradient and the result, and numbers of the call.
+#[must_use]
+pub fn by_result(call: &OpCall, name: &str) -> Vec<OpCall> {
+    let Some(grad) = gradient(call) else { return Vec::new() };
+    let result = Arg::Tensor(like(&grad));
+    let rest = call.inputs.iter().skip(1).cloned();
+    vec![child(call, name, [Arg::Tensor(grad), result].into_iter().chain(rest).collect())]
+}
+
+/// One op of the gradient and the arguments.
+#[must_use]
+pub fn by_input(call: &OpCall, name: &str) -> Vec<OpCall> {
+    let grad = gradient(call).map(Arg::Tensor);
+    vec![child(call, name, grad.into_iter().chain(call.inputs.iter().cloned()).collect())]
+}
+
+/// Whether an argument is a tensor that has a gradient.
+fn learnt(call: &OpCall, arg: usize) -> Option<&Tensor> {
+    call.tensor(arg).filter(|tensor| tensor.dtype.is_float() && tensor.device != Device::Cpu)
+}
+
+/// Sums of a gradient along the dimensions in which its arguments were broadcast.
+fn sums(call: &OpCall, grad: &Tensor) -> Vec<OpCall> {
+    let rank = grad.shape.len();
+    let all = [0, 1].into_iter().filter_map(|arg| learnt(call, arg));
+    all.filter_map(|tensor| {
+        let added = rank.saturating_sub(tensor.shape.len());
+        let broadcast =
+            |&dim: &usize| grad.shape[dim] != 1 && (dim < added || tensor.shape[dim - added] == 1);
+        let dims: SmallVec<[i64; 4]> = (0..rank).filter(broadcast).map(|dim| dim as i64).collect();
+        let inputs = vec![Arg::Tensor(like(grad)), Arg::Ints(dims.clone()), Arg::Bool(true), Arg::None];
+        (!dims.is_empty()).then(|| child(call, "aten::sum", inputs))
+    })
+    .collect()
+}
+
+/// A sum's gradient is the result's; a difference turns one of them.
+#[must_use]
+pub fn sum(call: &OpCall, turned: Option<usize>) -> Vec<OpCall> {
+    let Some(grad) = gradient(call) else { return Vec::new() };
+    let turned = turned.and_then(|arg| learnt(call, arg));
+    let first = turned.map(|_| child(call, "aten::neg", vec![Arg::Tensor(grad.clone())]));
+    first.into_iter().chain(sums(call, &grad)).collect()
+}
+
+/// A mean's gradient is the result's, repeated, divided by their number.
+#[must_use]
+pub fn mean(call: &OpCall) -> Vec<OpCall> {
+    let (Some(input), Some(grad)) = (call.tensor(0), gradient(call)) else { return Vec::new() };
+    let number = input.numel() / grad.numel().max(1);
+    let mut shape = input.shape.clone();
+    if grad.shape.len() == shape.len() {
+        shape = grad.shape.clone();
+    } else if let Some(dims) = call.ints(1) {
+        let rank = shape.len() as i64;
+        for dim in dims.iter().filter_map(|&dim| usize::try_from(if dim < 0 { dim + rank } else { dim }).ok())
+        {
+            if let Some(size) = shape.get_mut(dim) {
+                *size = 1;
+            }
+        }
+    } else {
+        shape.fill(1);
+    }
+    let repeated = broadcast(&Tensor::contiguous(&shape, grad.dtype), &input.shape);
+    vec![child(call, "aten::div", vec![Arg::Tensor(repeated), Arg::Int(number as i64)])]
+}
+
+/// Each factor's gradient is the other times the result's.
+#[must_use]
+pub fn product(call: &OpCall) -> Vec<OpCall> {
+    let Some(grad) = gradient(call) else { return Vec::new() };
+    let other = |arg: usize| call.inputs.get(1 - arg).cloned().unwrap_or_default();
+    let both = [0, 1].into_iter().filter(|&arg| learnt(call, arg).is_some());
+    let products = both.map(|arg| child(call, "aten::mul", vec![Arg::Tensor(grad.clone()), other(arg)]));
+    products.chain(sums(call, &grad)).collect()
+}
+
+/// `gradient / b`, and `-gradient * ((a / b) / b)`.
+#[must_use]
+pub fn quotient(call: &OpCall) -> Vec<OpCall> {
+    let Some(grad) = gradient(call) else { return Vec::new() };
+    let own = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
+    let step = || Arg::Tensor(like(&grad));
+    let mut all = Vec::new();
+    if learnt(call, 1).is_some() {
+        all.push(child(call, "aten::div", vec![own(0), own(1)]));
+        all.push(child(call, "aten::div", vec![step(), own(1)]));
+        all.push(child(call, "aten::neg", vec![Arg::Tensor(grad.clone())]));
+        all.push(child(call, "aten::mul", vec![step(), step()]));
+    }
+    if learnt(call, 0).is_some() {
+        all.push(child(call, "aten::div", vec![Arg::Tensor(grad.clone()), own(1)]));
+    }
+    all.into_iter().chain(sums(call, &grad)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dtype::F32;
+    use crate::backward::backward;
+    use crate::child::fresh;
+
+    fn names(name: &str, inputs: Vec<Arg>) -> Vec<String> {
+        backward(&OpCall::new(name, inputs)).into_iter().map(|call| call.name).collect()
+    }
+
+    #[test]
+    fn a_bias_sums_its_gradient() {
+        let found =
+            backward(&OpCall::new("aten::add", vec![fresh(&[8, 4], F32), fresh(&[4], F32), Arg::Int(1)]));
+        assert_eq!((found[0].name.as_str(), found[0].ints(1)), ("aten::sum", Some([0].as_slice().into())));
+        assert!(names("aten::add", vec![fresh(&[8], F32), fresh(&[8], F32), Arg::Int(1)]).is_empty());
+    }
+
+    #[test]
+    fn a_mean_divides_its_gradient() {
+        let dims = Arg::Ints([-1].as_slice().into());
+        let call = OpCall::new("aten::mean", vec![fresh(&[8, 5], F32), dims, Arg::Bool(false), Arg::None]);
+        let all = backward(&call);
+        let grad = all[0].tensor(0).map(|grad| (grad.shape.to_vec(), grad.strides.to_vec()));
+        assert_eq!((all[0].int(1), grad), (Some(5), Some((vec![8, 5], vec![1, 0]))));
+    }
+
+    #[test]
+    fn products_and_quotients() {
+        let both = || vec![fresh(&[8], F32), fresh(&[8], F32)];
+        assert_eq!(names("aten::mul", both()), ["aten::mul", "aten::mul"]);
+        assert_eq!(names("aten::mul", vec![fresh(&[8], F32), Arg::Float(2.0)]), ["aten::mul"]);
+        assert_eq!(names("aten::div", both()).len(), 5);
+        assert_eq!(names("aten::div", vec![fresh(&[8], F32), Arg::Float(2.0)]), ["aten::div"]);
+    }
+
+    #[test]
+    fn activations_have_ops_of_their_own() {
+        assert_eq!(names("aten::relu", vec![fresh(&[8], F32)]), ["aten::threshold_backward"]);
+        assert_eq!(names("aten::sigmoid", vec![fresh(&[8], F32)]), ["aten::sigmoid_backward"]);
+        assert_eq!(names("aten::sqrt", vec![fresh(&[8], F32)]), ["aten::mul", "aten::div"]);
+    }
+}

@@ -1,0 +1,155 @@
+//! `index`: several index tensors, each for one dimension (a mask for as many as it has).
+
+use crate::axes::{count, run};
+use crate::call::{Arg, Device, OpCall, Tensor};
+use crate::dtype::Dtype;
+use crate::kernel::{Gather, GatherKind, Kernel, Operand, Role, Slot};
+use crate::operands::{operand, read};
+use crate::ops::gather::{self, capped};
+use crate::ops::{Lowered, OpDef};
+use crate::work::{one, or_bytes, result, work};
+
+/// The ops of this file.
+pub static OPS: &[OpDef] =
+    &[OpDef::leaf(&["aten::index", "aten::_unsafe_index"], |call| or_bytes(call, index))
+        .outputs(|call| one(&places(call)?.shape, call.tensor(0)?.dtype))
+        .expand(|call| masks(call).collect())
+        .backward(backward)];
+
+/// What the indices address.
+pub(super) struct Places {
+    /// Shape of the result.
+    pub(super) shape: Vec<i64>,
+    /// Elements that lie together at each place.
+    pub(super) row: u64,
+    /// Indices of one index tensor, after broadcasting.
+    pub(super) indices: u64,
+    /// Bytes of an index, all index tensors together.
+    pub(super) bytes: u64,
+}
+
+/// Whether a dimension has no index tensor. Sweeps write a shape without dimensions for it.
+pub(super) fn is_missing(index: &Tensor) -> bool {
+    index.device == Device::Unknown && matches!(index.shape.as_slice(), [] | [0])
+}
+
+pub(super) fn is_mask(index: &Tensor) -> bool {
+    matches!(index.dtype, Dtype::Bool | Dtype::I8)
+}
+
+/// `None` where the indices were not recorded.
+pub(super) fn places(call: &OpCall) -> Option<Places> {
+    let (source, indices) = (call.tensor(0)?, call.tensors(1));
+    if indices.iter().all(is_missing) {
+        return None;
+    }
+    let (mut dim, mut first, mut last, mut bytes, mut by) = (0, None, 0, 0, Vec::new());
+    let mut kept = Vec::new();
+    for index in indices {
+        if is_missing(index) {
+            kept.push(dim);
+            dim += 1;
+            continue;
+        }
+        let wide = if is_mask(index) { index.shape.len().max(1) } else { 1 };
+        // How many places a mask has is known only afterwards, hence at most all.
+        let shape = if is_mask(index) { vec![index.numel() as i64] } else { index.shape.to_vec() };
+        by = broadcast(&by, &shape);
+        bytes += wide as u64 * if is_mask(index) { 8 } else { index.dtype.size() };
+        first.get_or_insert(dim);
+        last = dim + wide;
+        dim += wide;
+    }
+    let rank = source.shape.len();
+    if dim > rank {
+        return None;
+    }
+    kept.extend(dim..rank);
+    let first = first?;
+    let apart = kept.iter().any(|&at| at > first && at < last);
+    let before = kept.iter().take_while(|&&at| !apart && at < first).count();
+    let mut shape: Vec<i64> = kept[..before].iter().map(|&at| source.shape[at]).collect();
+    shape.extend(&by);
+    shape.extend(kept[before..].iter().map(|&at| source.shape[at]));
+    Some(Places { shape, row: run(source, last).max(1), indices: count(&by), bytes })
+}
+
+fn broadcast(a: &[i64], b: &[i64]) -> Vec<i64> {
+    let rank = a.len().max(b.len());
+    let size = |shape: &[i64], at: usize| (at + shape.len()).checked_sub(rank).map_or(1, |own| shape[own]);
+    (0..rank).map(|at| if size(a, at) == 1 { size(b, at) } else { size(a, at) }).collect()
+}
+
+/// The index tensors, read.
+pub(super) fn index_operands(call: &OpCall) -> impl Iterator<Item = Option<Operand>> {
+    let all = call.tensors(1).iter().enumerate().filter(|(_, index)| !is_missing(index));
+    all.map(|(at, index)| Some(operand(Slot::Input(1, at as u16), Role::Read, index)))
+}
+
+fn index(call: &OpCall) -> Option<Lowered> {
+    let source = call.tensor(0)?;
+    let places = places(call)?;
+    let taken = result(call, 0, &places.shape, source.dtype);
+    let kernel = Kernel::Gather(Gather {
+        kind: GatherKind::Index,
+        rows: source.numel() / places.row,
+        lookups: taken.bytes / source.dtype.size() / places.row,
+        row_bytes: places.row * source.dtype.size(),
+        index_bytes: places.bytes,
+    });
+    let table = Some(capped(read(call, 0)?, taken.bytes));
+    let operands = std::iter::once(table).chain(index_operands(call)).chain([Some(taken)]);
+    Some(work(kernel, source.dtype, operands, 0))
+}
+
+/// The gradient: zeros, then the values added where they came from.
+fn backward(call: &OpCall) -> Vec<OpCall> {
+    let (Some(source), Some(places)) = (call.tensor(0), places(call)) else { return Vec::new() };
+    let zeros = Tensor::contiguous(&source.shape, source.dtype);
+    let grad = Tensor::contiguous(&places.shape, source.dtype);
+    let sizes = Arg::Ints(source.shape.as_slice().into());
+    let outputs = vec![Arg::Tensor(zeros.clone())];
+    let make = OpCall { outputs, ..OpCall::new("aten::new_zeros", vec![Arg::Tensor(grad.clone()), sizes]) };
+    let inputs =
+        vec![Arg::Tensor(zeros), call.inputs[1].clone(), Arg::Tensor(grad), Arg::Bool(true), Arg::Bool(true)];
+    vec![make, OpCall { settings: call.settings, ..OpCall::new("aten::_index_put_impl_", inputs) }]
+}
+
+/// The places of each mask are found first.
+pub(super) fn masks(call: &OpCall) -> impl Iterator<Item = OpCall> {
+    call.tensors(1).iter().filter(|index| !is_missing(index) && is_mask(index)).map(gather::places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Dtype::{F32, I64};
+
+    fn missing() -> Tensor {
+        Tensor { device: Device::Unknown, ..Tensor::contiguous(&[0], I64) }
+    }
+
+    /// The lower triangle of each of 1024 matrices.
+    fn triangle() -> OpCall {
+        let index = Tensor::contiguous(&[36], I64);
+        let matrices = Tensor::contiguous(&[1024, 9, 9], F32);
+        let indices = Arg::Tensors(vec![missing(), index.clone(), index]);
+        OpCall::new("aten::index", vec![Arg::Tensor(matrices), indices])
+    }
+
+    #[test]
+    fn index_tensors_address_dimensions_together() {
+        let Lowered::Kernel(call) = crate::registry::lower(&triangle()) else { panic!("no kernel") };
+        let Kernel::Gather(gather) = call.kernel else { panic!("another kernel") };
+        assert_eq!((gather.lookups, gather.row_bytes, gather.index_bytes), (1024 * 36, 4, 16));
+        assert_eq!(places(&triangle()).map(|places| places.shape), Some(vec![1024, 36]));
+        let bytes: Vec<_> = call.operands.iter().map(|operand| operand.bytes).collect();
+        assert_eq!(bytes, [1024 * 36 * 4, 288, 288, 1024 * 36 * 4]);
+    }
+
+    #[test]
+    fn indices_that_were_not_recorded_leave_the_bytes() {
+        let call = OpCall { inputs: vec![triangle().inputs[0].clone(), Arg::None], ..triangle() };
+        assert!(matches!(crate::registry::lower(&call), Lowered::Unknown(_)));
+    }
+}

@@ -1,0 +1,147 @@
+//! Losses as users call them.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::child::{child, like};
+use crate::ops::OpDef;
+
+/// Losses that call others.
+pub static OPS: &[OpDef] = &[
+    OpDef::composite(&["aten::cross_entropy_loss"]).expand(cross_entropy),
+    OpDef::composite(&["aten::nll_loss_nd"]).expand(likelihood),
+    OpDef::composite(&["aten::nll_loss"])
+        .expand(|call| vec![child(call, "aten::nll_loss_forward", padded(call, 5))]),
+    OpDef::composite(&["aten::nll_loss2d"])
+        .expand(|call| vec![child(call, "aten::nll_loss2d_forward", padded(call, 5))]),
+    OpDef::composite(&["aten::l1_loss"]).expand(absolute),
+    OpDef::composite(&["aten::binary_cross_entropy_with_logits"]).expand(logits).backward(logits_gradient),
+    OpDef::composite(&["aten::kl_div", "aten::soft_margin_loss", "aten::soft_margin_loss_backward"]),
+];
+
+/// PyTorch's numbers for reductions.
+const MEAN: i64 = 1;
+const SUM: i64 = 2;
+
+/// The arguments (input, target, weight, reduction, ignored class) with what is missing.
+fn padded(call: &OpCall, arguments: usize) -> Vec<Arg> {
+    let mut inputs: Vec<Arg> = call.inputs.iter().take(arguments).cloned().collect();
+    inputs.resize(arguments, Arg::None);
+    if inputs[3] == Arg::None {
+        inputs[3] = Arg::Int(MEAN);
+    }
+    inputs
+}
+
+/// What reduces the losses of all elements, where asked to.
+pub(crate) fn reduced(call: &OpCall, reduction: usize, losses: &Tensor) -> Option<OpCall> {
+    let name = match call.int(reduction).unwrap_or(MEAN) {
+        MEAN => "aten::mean",
+        SUM => "aten::sum",
+        _ => return None,
+    };
+    Some(child(call, name, vec![Arg::Tensor(like(losses)), Arg::None]))
+}
+
+/// Classes are the second dimension, or the only one.
+fn cross_entropy(call: &OpCall) -> Vec<OpCall> {
+    let Some(input) = call.tensor(0) else { return Vec::new() };
+    let dim = i64::from(input.shape.len() > 1);
+    let first = child(call, "aten::log_softmax", vec![Arg::Tensor(input.clone()), Arg::Int(dim), Arg::None]);
+    let mut inputs = padded(call, 5);
+    inputs[0] = Arg::Tensor(like(input));
+    vec![first, child(call, "aten::nll_loss_nd", inputs)]
+}
+
+fn likelihood(call: &OpCall) -> Vec<OpCall> {
+    let name = match call.tensor(0).map(|input| input.shape.len()) {
+        Some(1 | 2) => "aten::nll_loss",
+        Some(_) => "aten::nll_loss2d",
+        None => return Vec::new(),
+    };
+    vec![child(call, name, padded(call, 5))]
+}
+
+fn absolute(call: &OpCall) -> Vec<OpCall> {
+    let (Some(input), Some(target)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+    let both = vec![Arg::Tensor(input.clone()), Arg::Tensor(target.clone()), Arg::Int(1)];
+    let losses = like(input);
+    let steps = [child(call, "aten::sub", both), child(call, "aten::abs", vec![Arg::Tensor(losses.clone())])];
+    steps.into_iter().chain(reduced(call, 2, &losses)).collect()
+}
+
+/// `(1 - target) * input - log(sigmoid(input))`, and weights; takes (input, target, weight, weight of positives,
+/// reduction).
+fn logits(call: &OpCall) -> Vec<OpCall> {
+    let (Some(input), Some(target)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+    let (own, other) = (|| Arg::Tensor(like(input)), || Arg::Tensor(target.clone()));
+    let mut steps = vec![child(call, "aten::log_sigmoid_forward", vec![Arg::Tensor(input.clone())])];
+    if let Some(weight) = call.tensor(3) {
+        let weight = Arg::Tensor(weight.clone());
+        steps.push(child(call, "aten::sub", vec![weight, Arg::Int(1), Arg::Int(1)]));
+        steps.push(child(call, "aten::mul", vec![own(), other()]));
+        steps.push(child(call, "aten::add_", vec![own(), Arg::Int(1), Arg::Int(1)]));
+        steps.push(child(call, "aten::mul_", vec![own(), own()]));
+    }
+    steps.push(child(call, "aten::fill_", vec![own(), Arg::Int(1)]));
+    steps.push(child(call, "aten::sub_", vec![own(), other(), Arg::Int(1)]));
+    steps.push(child(call, "aten::mul_", vec![own(), Arg::Tensor(input.clone())]));
+    steps.push(child(call, "aten::sub_", vec![own(), own(), Arg::Int(1)]));
+    if let Some(weight) = call.tensor(2) {
+        steps.push(child(call, "aten::mul_", vec![own(), Arg::Tensor(weight.clone())]));
+    }
+    steps.into_iter().chain(reduced(call, 4, input)).collect()
+}
+
+/// `(sigmoid(input) - target) * gradient`, and weights, in new memory.
+fn logits_gradient(call: &OpCall) -> Vec<OpCall> {
+    let (Some(input), Some(target)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+    let own = || Arg::Tensor(like(input));
+    let mut steps = vec![
+        child(call, "aten::sigmoid", vec![Arg::Tensor(input.clone())]),
+        child(call, "aten::sub_", vec![own(), Arg::Tensor(target.clone()), Arg::Int(1)]),
+    ];
+    let each = call.int(4) == Some(0);
+    let grad = if each { like(input) } else { Tensor::contiguous(&[], input.dtype) };
+    steps.push(child(call, "aten::mul_", vec![own(), Arg::Tensor(grad)]));
+    if let Some(weight) = call.tensor(2) {
+        steps.push(child(call, "aten::mul_", vec![own(), Arg::Tensor(weight.clone())]));
+    }
+    if call.int(4).unwrap_or(MEAN) == MEAN {
+        steps.push(child(call, "aten::div_", vec![own(), Arg::Int(input.numel() as i64)]));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dtype::{F32, I64};
+    use crate::child::fresh;
+
+    fn leaves(name: &str, inputs: Vec<Arg>) -> Vec<String> {
+        crate::leaves(&OpCall::new(name, inputs)).into_iter().map(|leaf| leaf.op.name).collect()
+    }
+
+    #[test]
+    fn cross_entropy_is_two_kernels() {
+        let inputs = vec![fresh(&[16, 10], F32), fresh(&[16], I64), Arg::None, Arg::Int(1), Arg::Int(-100)];
+        assert_eq!(
+            leaves("aten::cross_entropy_loss", inputs),
+            ["aten::_log_softmax", "aten::nll_loss_forward"]
+        );
+    }
+
+    #[test]
+    fn entropy_with_logits_is_many_small_ones() {
+        let inputs = vec![fresh(&[64], F32), fresh(&[64], F32), Arg::None, Arg::None, Arg::Int(1)];
+        let found = leaves("aten::binary_cross_entropy_with_logits", inputs);
+        let expected = [
+            "aten::log_sigmoid_forward",
+            "aten::fill_",
+            "aten::sub_",
+            "aten::mul_",
+            "aten::sub_",
+            "aten::mean",
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,238 @@
+//! One op over a list of tensors: the foreach ops and the fused optimizers.
+//!
+//! They go over the lists in chunks of 65,536 elements; a launch takes a limited number of tensors and of chunks.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::kernel::{Elementwise, Kernel, Layout, MultiTensor, Operand, Role, Slot, Work};
+use crate::operands::{self, operand};
+use crate::ops::{Lowered, OpDef};
+use crate::work::{launches, or_bytes, unknown, work};
+
+/// Foreach ops, each with its in-place form, by what an element costs.
+macro_rules! foreach {
+    ($($work:ident [$($name:literal)+])+) => {
+        /// The foreach ops.
+        pub static OPS: &[OpDef] = &[$($(
+            OpDef::leaf(&[concat!("aten::_foreach_", $name)], |call| {
+                lower(call, concat!("_foreach_", $name), Work::$work, Form::New)
+            })
+            .outputs(like_first),
+            OpDef::leaf(&[concat!("aten::_foreach_", $name, "_")], |call| {
+                lower(call, concat!("_foreach_", $name, "_"), Work::$work, Form::InPlace)
+            }),
+        )+)+];
+    };
+}
+
+foreach! {
+    Light ["abs" "add" "sub" "mul" "addcmul" "lerp" "neg" "sign" "maximum" "minimum" "clamp_max" "clamp_min"
+        "ceil" "floor" "round" "trunc" "frac"]
+    Medium ["div" "addcdiv" "sqrt" "rsqrt" "reciprocal" "exp" "log" "log2" "log10" "sigmoid" "tanh" "expm1"
+        "log1p" "sin" "cos" "tan" "sinh" "cosh" "asin" "acos" "atan"]
+    Heavy ["pow" "erf" "erfc" "lgamma"]
+}
+
+/// An op with a form of its own.
+macro_rules! own {
+    ($name:literal, $work:ident, $form:ident) => {
+        OpDef::leaf(&[$name], |call| lower(call, &$name[6..], Work::$work, Form::$form))
+    };
+}
+
+/// Ops over lists with roles of their own.
+pub static OTHERS: &[OpDef] = &[
+    own!("aten::_foreach_zero_", Light, Fill),
+    own!("aten::_foreach_copy_", Light, Fill),
+    own!("aten::_foreach_copy", Light, New),
+    own!("aten::_foreach_norm", Light, Norm),
+    own!("aten::_foreach_max", Light, Norm),
+    own!("aten::_fused_adam_", Medium, Optimizer),
+    own!("aten::_fused_adamw_", Medium, Optimizer),
+    own!("aten::_fused_sgd_", Light, Optimizer),
+    own!("aten::_fused_adagrad_", Medium, Optimizer),
+    own!("aten::_amp_foreach_non_finite_check_and_unscale_", Light, InPlace),
+    OpDef::leaf(&["aten::_amp_update_scale_", "aten::_assert_async"], |call| or_bytes(call, single)),
+];
+
+/// What happens to the lists.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// All are read; a new list is given.
+    New,
+    /// The first is updated, the others are read.
+    InPlace,
+    /// The first is written, the others are read.
+    Fill,
+    /// The first is read; a number for each tensor is given.
+    Norm,
+    /// Parameters, gradients, states, step counts: all but the gradients are updated.
+    Optimizer,
+}
+
+/// Elements of a chunk.
+const CHUNK: u64 = 65_536;
+/// Chunks a launch.
+const CHUNKS: u64 = 320;
+/// Tensors a launch, by the number of lists.
+const TENSORS: [u64; 5] = [110, 64, 48, 36, 30];
+
+fn lower(call: &OpCall, op: &'static str, cost: Work, form: Form) -> Lowered {
+    // Long lists are left out of some recordings.
+    let Some(first) = lists(call).next().map(|(_, list)| list) else { return unknown(call) };
+    if !is_fast(call) {
+        return Lowered::Children;
+    }
+    let (numel, largest) = first
+        .iter()
+        .fold((0, 0), |(sum, most): (u64, u64), tensor| (sum + tensor.numel(), most.max(tensor.numel())));
+    if numel == 0 {
+        return Lowered::Nothing;
+    }
+    let outputs = matches!(form, Form::New);
+    // Step counts and other single numbers are no list to go over.
+    let wide =
+        lists(call).filter(|(_, list)| list.iter().map(Tensor::numel).sum::<u64>() == numel).count() as u64;
+    let chunks = first.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)).sum();
+    let kernel = MultiTensor {
+        op,
+        tensors: first.len() as u64,
+        lists: wide + u64::from(outputs),
+        numel,
+        largest,
+        chunks,
+        work: cost,
+    };
+    let written = written(call, first, form);
+    let operands = reads(call, form).chain(written).map(Some);
+    let count = count(&kernel) + u32::from(form == Form::Norm);
+    launches(count, Kernel::MultiTensor(kernel), first[0].dtype, operands, flops(op) * numel)
+}
+
+/// Whether all lists go through one kernel. Those of other shapes, sparse ones and ones in host memory go tensor by
+/// tensor through the plain op.
+fn is_fast(call: &OpCall) -> bool {
+    let Some(first) = lists(call).next().map(|(_, list)| list) else { return false };
+    let optimizer = call.name.starts_with("aten::_fused_");
+    lists(call).all(|(_, list)| {
+        let same =
+            list.len() == first.len() && list.iter().zip(first).all(|(own, first)| own.shape == first.shape);
+        let dense = list.iter().all(|tensor| tensor.is_dense() && !tensor.is_sparse());
+        dense && (same || optimizer)
+    })
+}
+
+/// The arguments that are lists of tensors with elements.
+fn lists(call: &OpCall) -> impl Iterator<Item = (usize, &[Tensor])> {
+    call.inputs.iter().enumerate().filter_map(|(arg, input)| match input {
+        Arg::Tensors(list) if list.iter().any(|tensor| tensor.numel() > 0) => Some((arg, list.as_slice())),
+        _ => None,
+    })
+}
+
+/// One thread works on a few numbers.
+fn single(call: &OpCall) -> Option<Lowered> {
+    let elements =
+        Elementwise { op: "single", work: Work::Light, numel: 1, inputs: 1, layout: Layout::Vectorized };
+    let read = operands::inputs(call).into_iter().map(Some);
+    Some(work(Kernel::Elementwise(elements), call.tensor(0)?.dtype, read, 0))
+}
+
+fn reads(call: &OpCall, form: Form) -> impl Iterator<Item = Operand> {
+    let role = move |arg: usize| match (form, arg) {
+        (Form::InPlace, 0) => Role::Update,
+        (Form::Fill, 0) => Role::Write,
+        (Form::Optimizer, arg) if arg != 1 => Role::Update,
+        _ => Role::Read,
+    };
+    let tensors =
+        lists(call).flat_map(|(arg, list)| list.iter().enumerate().map(move |(at, t)| (arg, at, t)));
+    tensors.map(move |(arg, at, tensor)| operand(Slot::Input(arg as u16, at as u16), role(arg), tensor))
+}
+
+fn written(call: &OpCall, first: &[Tensor], form: Form) -> Vec<Operand> {
+    let bytes = |tensor: &Tensor| match form {
+        Form::New => Some(tensor.bytes()),
+        Form::Norm => Some(tensor.dtype.size()),
+        _ => None,
+    };
+    let recorded = call.outputs.first().map_or(&[][..], Arg::tensors);
+    let all = first.iter().enumerate().filter_map(|(at, tensor)| {
+        let bytes =
+            recorded.get(at).map_or_else(|| bytes(tensor), |own| bytes(tensor).map(|_| own.bytes()))?;
+        Some(Operand { slot: Slot::Output(0, at as u16), role: Role::Write, bytes })
+    });
+    all.collect()
+}
+
+fn count(kernel: &MultiTensor) -> u32 {
+    let depth = (kernel.lists.clamp(1, 5) - 1) as usize;
+    let by_tensors = kernel.tensors.div_ceil(TENSORS[depth]);
+    by_tensors.max(kernel.chunks.div_ceil(CHUNKS)) as u32
+}
+
+/// Arithmetic operations an element.
+fn flops(op: &str) -> u64 {
+    match op {
+        "_foreach_zero_" | "_foreach_copy_" | "_foreach_copy" => 0,
+        "_foreach_addcmul" | "_foreach_addcmul_" | "_foreach_addcdiv" | "_foreach_addcdiv_" => 3,
+        "_foreach_lerp" | "_foreach_lerp_" => 3,
+        "_foreach_norm" => 2,
+        "_fused_sgd_" => 6,
+        "_fused_adagrad_" => 8,
+        "_fused_adam_" | "_fused_adamw_" => 14,
+        _ => 1,
+    }
+}
+
+fn like_first(call: &OpCall) -> Option<Vec<Arg>> {
+    let tensors = call.tensors(0).iter().map(|tensor| Tensor { offset: 0, ..tensor.clone() });
+    Some(vec![Arg::Tensors(tensors.collect())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Dtype::F32;
+
+    fn list(count: usize, numel: i64) -> Arg {
+        Arg::Tensors(vec![Tensor::contiguous(&[numel], F32); count])
+    }
+
+    fn kernel(name: &str, inputs: Vec<Arg>) -> (MultiTensor, u32, u64) {
+        let Lowered::Kernel(call) = crate::registry::lower(&OpCall::new(name, inputs)) else {
+            panic!("no kernel")
+        };
+        let footprint = call.footprint();
+        let Kernel::MultiTensor(kernel) = call.kernel else { panic!("another kernel") };
+        (kernel, call.launches, footprint)
+    }
+
+    /// As counted on an H200.
+    #[test]
+    fn a_launch_takes_so_many_tensors_and_chunks() {
+        assert_eq!(kernel("aten::_foreach_add_", vec![list(400, 64), list(400, 64), Arg::Int(1)]).1, 7);
+        assert_eq!(kernel("aten::_foreach_mul_", vec![list(400, 64), Arg::Float(0.5)]).1, 4);
+        let big = 50_000_000;
+        assert_eq!(kernel("aten::_foreach_add_", vec![list(1, big), list(1, big), Arg::Int(1)]).1, 3);
+        assert_eq!(
+            kernel("aten::_foreach_addcdiv_", vec![list(200, 640), list(200, 640), list(200, 640)]).1,
+            5
+        );
+    }
+
+    #[test]
+    fn a_fused_adam_goes_over_four_lists() {
+        let steps = Arg::Tensors(vec![Tensor::contiguous(&[], F32); 3]);
+        let inputs =
+            vec![list(3, 1000), list(3, 1000), list(3, 1000), list(3, 1000), Arg::Tensors(vec![]), steps];
+        let (adam, launches, footprint) = kernel("aten::_fused_adam_", inputs);
+        assert_eq!((adam.lists, adam.tensors, adam.numel, launches), (4, 3, 3000, 1));
+        assert_eq!(footprint, 4 * 3000 * 4 + 12);
+    }
+
+    #[test]
+    fn lists_that_were_not_recorded_are_flagged() {
+        let call = OpCall::new("aten::_foreach_add_", vec![Arg::Tensors(vec![]), Arg::None, Arg::Int(1)]);
+        assert!(matches!(crate::registry::lower(&call), Lowered::Unknown(_)));
+    }
+}

@@ -1,0 +1,215 @@
+//! Layer, group and RMS norm.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::child::{child, gradient, ints};
+use crate::dtype::Dtype;
+use crate::kernel::{Kernel, Norm, NormKind, Operand, Pass};
+use crate::operands::{count, output_bytes, read};
+use crate::ops::{Lowered, OpDef};
+use crate::work::work;
+
+/// Norms along rows.
+pub static OPS: &[OpDef] = &[
+    OpDef::leaf(&["aten::native_layer_norm"], |call| forward(call, &LAYER))
+        .outputs(|call| shape(call, &LAYER))
+        .backward(|call| gradients(call, &LAYER, "aten::native_layer_norm_backward")),
+    OpDef::leaf(&["aten::native_group_norm"], |call| forward(call, &GROUP))
+        .outputs(|call| shape(call, &GROUP))
+        .backward(|call| gradients(call, &GROUP, "aten::native_group_norm_backward")),
+    OpDef::leaf(&["aten::_fused_rms_norm"], |call| forward(call, &RMS))
+        .outputs(|call| shape(call, &RMS))
+        .backward(|call| gradients(call, &RMS, "aten::_fused_rms_norm_backward")),
+    OpDef::leaf(&["aten::native_layer_norm_backward"], |call| backward(call, &LAYER))
+        .outputs(|call| shape_backward(call, &LAYER)),
+    OpDef::leaf(&["aten::native_group_norm_backward"], |call| backward(call, &GROUP))
+        .outputs(|call| shape_backward(call, &GROUP)),
+    OpDef::leaf(&["aten::_fused_rms_norm_backward"], |call| backward(call, &RMS))
+        .outputs(|call| shape_backward(call, &RMS)),
+];
+
+/// Where the arguments stand, of both passes.
+struct Form {
+    kind: NormKind,
+    /// The normalized shape, or the number of groups; forward and backward.
+    extent: [usize; 2],
+    weight: [usize; 2],
+    bias: Option<usize>,
+    /// Statistics that the forward pass gives, and the backward pass takes from here on.
+    statistics: u16,
+    saved: usize,
+    mask: usize,
+}
+
+const LAYER: Form = Form {
+    kind: NormKind::Layer,
+    extent: [1, 2],
+    weight: [2, 5],
+    bias: Some(3),
+    statistics: 2,
+    saved: 3,
+    mask: 7,
+};
+const GROUP: Form = Form {
+    kind: NormKind::Group,
+    extent: [6, 8],
+    weight: [1, 4],
+    bias: Some(2),
+    statistics: 2,
+    saved: 2,
+    mask: 9,
+};
+const RMS: Form = Form {
+    kind: NormKind::Rms,
+    extent: [1, 2],
+    weight: [2, 4],
+    bias: None,
+    statistics: 1,
+    saved: 3,
+    mask: 5,
+};
+
+/// Rows of an input, and elements a row.
+fn rows(call: &OpCall, form: &Form, input: &Tensor, pass: Pass) -> Option<(u64, u64)> {
+    let extent = form.extent[usize::from(pass == Pass::Backward)];
+    if form.kind == NormKind::Group {
+        let rows = count(input.size(0)).saturating_mul(count(call.int(extent)?));
+        return Some((rows, input.numel() / rows.max(1)));
+    }
+    let length = call.ints(extent)?.iter().fold(1, |n: u64, &size| n.saturating_mul(count(size))).max(1);
+    Some((input.numel() / length, length))
+}
+
+fn kernel(call: &OpCall, form: &Form, input: &Tensor, pass: Pass) -> Option<(Kernel, u64)> {
+    let (rows, length) = rows(call, form, input, pass)?;
+    let weight = form.weight[usize::from(pass == Pass::Backward)];
+    let affine = call.tensor(weight).is_some();
+    Some((Kernel::Norm(Norm { kind: form.kind, pass, rows, length, affine }), rows))
+}
+
+fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
+    let input = call.tensor(0)?;
+    let (rows, _) = rows(call, form, input, Pass::Forward)?;
+    let mut sizes: Vec<i64> = if form.kind == NormKind::Group {
+        vec![input.size(0), rows as i64 / input.size(0).max(1)]
+    } else {
+        let kept = input.shape.len().saturating_sub(call.ints(form.extent[0])?.len());
+        input.shape.iter().enumerate().map(|(dim, &size)| if dim < kept { size } else { 1 }).collect()
+    };
+    sizes.shrink_to_fit();
+    let statistics = Tensor::contiguous(&sizes, Dtype::F32);
+    let mut all = vec![Arg::Tensor(Tensor::contiguous(&input.shape, input.dtype))];
+    all.extend((0..form.statistics).map(|_| Arg::Tensor(statistics.clone())));
+    Some(all)
+}
+
+fn forward(call: &OpCall, form: &Form) -> Lowered {
+    let Some(input) = call.tensor(0) else { return crate::fallback::lower(call) };
+    let Some((kernel, rows)) = kernel(call, form, input, Pass::Forward) else {
+        return crate::fallback::lower(call);
+    };
+    if input.numel() == 0 {
+        return Lowered::Nothing;
+    }
+    let statistics = (1..=form.statistics).map(|ret| Some(output_bytes(ret, rows * Dtype::F32.size())));
+    let bias = form.bias.and_then(|arg| read(call, arg));
+    let operands = [read(call, 0), read(call, form.weight[0]), bias, Some(output_bytes(0, input.bytes()))];
+    work(kernel, input.dtype, operands.into_iter().chain(statistics), input.numel().saturating_mul(8))
+}
+
+/// Takes (gradient, input, extent, statistics, weight, ...), a group norm its statistics before its sizes.
+fn gradients(call: &OpCall, form: &Form, name: &str) -> Vec<OpCall> {
+    let (Some(grad), Some(all)) = (gradient(call), crate::registry::outputs(call)) else { return Vec::new() };
+    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
+    let statistics = all.into_iter().skip(1).take(form.statistics.into());
+    let first = [Arg::Tensor(grad), given(0)].into_iter();
+    let mask = if form.bias.is_some() { ints(&[1, 1, 1]) } else { ints(&[1, 1]) };
+    let weight = given(form.weight[0]);
+    let inputs: Vec<Arg> = match form.kind {
+        NormKind::Group => {
+            first.chain(statistics).chain([weight]).chain((3..7).map(given)).chain([mask]).collect()
+        }
+        _ => {
+            let bias = form.bias.map(given);
+            first.chain([given(1)]).chain(statistics).chain([weight]).chain(bias).chain([mask]).collect()
+        }
+    };
+    vec![child(call, name, inputs)]
+}
+
+fn asked(call: &OpCall, form: &Form, ret: usize) -> bool {
+    call.ints(form.mask).and_then(|mask| mask.get(ret).copied()).is_none_or(|flag| flag != 0)
+}
+
+fn shape_backward(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
+    let input = call.tensor(1)?;
+    let weight = call.tensor(form.weight[1]);
+    let affine = |ret| match weight.filter(|_| asked(call, form, ret)) {
+        Some(weight) => Arg::Tensor(Tensor::contiguous(&weight.shape, weight.dtype)),
+        None => Arg::None,
+    };
+    let mut all = vec![Arg::Tensor(Tensor::contiguous(&input.shape, input.dtype)), affine(1)];
+    if form.bias.is_some() {
+        all.push(affine(2));
+    }
+    Some(all)
+}
+
+fn backward(call: &OpCall, form: &Form) -> Lowered {
+    let Some(input) = call.tensor(1) else { return crate::fallback::lower(call) };
+    let Some((kernel, _)) = kernel(call, form, input, Pass::Backward) else {
+        return crate::fallback::lower(call);
+    };
+    if input.numel() == 0 {
+        return Lowered::Nothing;
+    }
+    let weight = read(call, form.weight[1]);
+    let affine = |ret: u16| -> Option<Operand> {
+        weight.filter(|_| asked(call, form, ret.into())).map(|weight| output_bytes(ret, weight.bytes))
+    };
+    let saved = (0..usize::from(form.statistics)).map(|at| read(call, form.saved + at));
+    let operands = [
+        read(call, 0),
+        read(call, 1),
+        weight,
+        asked(call, form, 0).then(|| output_bytes(0, input.bytes())),
+        affine(1),
+        form.bias.and_then(|_| affine(2)),
+    ];
+    work(kernel, input.dtype, operands.into_iter().chain(saved), input.numel().saturating_mul(14))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dtype::F32;
+
+    fn tensor(shape: &[i64]) -> Arg {
+        Arg::Tensor(Tensor::contiguous(shape, F32))
+    }
+
+    #[test]
+    fn layer_norm_keeps_two_statistics_a_row() {
+        let sizes = Arg::Ints([64].as_slice().into());
+        let inputs = vec![tensor(&[4, 8, 64]), sizes, tensor(&[64]), tensor(&[64]), Arg::Float(1e-5)];
+        let call = OpCall::new("aten::native_layer_norm", inputs);
+        let lowered = crate::registry::lower(&call);
+        let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
+        let Kernel::Norm(norm) = kernel.kernel else { panic!("{kernel:?}") };
+        assert_eq!((norm.rows, norm.length, norm.affine), (32, 64, true));
+        assert_eq!((kernel.bytes_read(), kernel.bytes_written()), (8192 + 512, 8192 + 256));
+        let outputs = crate::registry::outputs(&call);
+        assert_eq!(outputs.map(|all| all[1].tensors()[0].shape.to_vec()), Some(vec![4, 8, 1]));
+        let backward = crate::backward::backward(&call);
+        let lowered = crate::registry::lower(&backward[0]);
+        assert_eq!(lowered.kernel().map(crate::KernelCall::bytes_written), Some(8192 + 512));
+    }
+
+    #[test]
+    fn group_norm_has_rows_of_groups() {
+        let sizes = [2, 6, 25, 3].map(Arg::Int);
+        let inputs = [tensor(&[2, 6, 5, 5]), tensor(&[6]), tensor(&[6])].into_iter().chain(sizes);
+        let lowered = crate::registry::lower(&OpCall::new("aten::native_group_norm", inputs.collect()));
+        let Some(Kernel::Norm(norm)) = lowered.kernel().map(|call| call.kernel.clone()) else { panic!() };
+        assert_eq!((norm.rows, norm.length), (6, 50));
+    }
+}

@@ -1,0 +1,100 @@
+//! Norms and softmax as users call them.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::child::child;
+use crate::dtype::Dtype;
+use crate::ops::OpDef;
+
+/// Norm layers and softmax.
+pub static OPS: &[OpDef] = &[
+    OpDef::composite(&["aten::batch_norm"]).expand(|call| renamed(call, "aten::_batch_norm_impl_index", 9)),
+    OpDef::composite(&["aten::_batch_norm_impl_index"]).expand(batch_norm),
+    OpDef::composite(&["aten::layer_norm"]).expand(layer_norm),
+    OpDef::composite(&["aten::rms_norm"]).expand(|call| renamed(call, "aten::_fused_rms_norm", 4)),
+    OpDef::composite(&["aten::group_norm"]).expand(group_norm),
+    OpDef::composite(&["aten::softmax", "aten::special_softmax"])
+        .expand(|call| softmax(call, "aten::_softmax")),
+    OpDef::composite(&["aten::log_softmax", "aten::special_log_softmax"])
+        .expand(|call| softmax(call, "aten::_log_softmax")),
+    OpDef::composite(&["aten::instance_norm"]),
+];
+
+/// The same arguments, missing ones absent.
+fn renamed(call: &OpCall, name: &str, arguments: usize) -> Vec<OpCall> {
+    let mut inputs = call.inputs.clone();
+    inputs.resize(arguments, Arg::None);
+    vec![child(call, name, inputs)]
+}
+
+/// The most samples cuDNN takes: of rows, of images in training, of images otherwise.
+const MOST_ROWS: i64 = 131_070;
+const MOST_TRAINING: i64 = 880_801;
+const MOST_FIXED: i64 = 65_535;
+
+/// Whether cuDNN's kernels are taken, as PyTorch decides it.
+fn by_cudnn(call: &OpCall, input: &Tensor) -> bool {
+    let given = |arg: usize| call.tensor(arg).is_some();
+    let training = call.flag(5).unwrap_or(false);
+    let running = given(3) && given(4) || !given(3) && !given(4) && training;
+    let size = input.size(0);
+    let fits = match input.shape.len() {
+        0 | 1 => false,
+        2 => training && size <= MOST_ROWS,
+        _ => size <= if training { MOST_TRAINING } else { MOST_FIXED },
+    };
+    given(1) && given(2) && running && fits && input.dtype != Dtype::Bf16 && call.flag(8).unwrap_or(true)
+}
+
+fn batch_norm(call: &OpCall) -> Vec<OpCall> {
+    let Some(input) = call.tensor(0) else { return Vec::new() };
+    let name = if by_cudnn(call, input) { "aten::cudnn_batch_norm" } else { "aten::native_batch_norm" };
+    renamed(call, name, 8)
+}
+
+fn layer_norm(call: &OpCall) -> Vec<OpCall> {
+    renamed(call, "aten::native_layer_norm", 5)
+}
+
+/// Takes (input, groups, weight, bias, epsilon).
+fn group_norm(call: &OpCall) -> Vec<OpCall> {
+    let Some(input) = call.tensor(0) else { return Vec::new() };
+    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
+    let area: i64 = input.shape.iter().skip(2).product();
+    let sizes = [input.size(0), input.size(1), area].map(Arg::Int);
+    let inputs = [given(0), given(2), given(3)].into_iter().chain(sizes).chain([given(1), given(4)]);
+    vec![child(call, "aten::native_group_norm", inputs.collect())]
+}
+
+fn softmax(call: &OpCall, name: &str) -> Vec<OpCall> {
+    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
+    vec![child(call, name, vec![given(0), given(1), Arg::Bool(false)])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::fresh;
+
+    #[test]
+    fn batch_norm_is_by_cudnn_but_for_rows_outside_of_training() {
+        let call = |shape: &[i64], training| {
+            let statistics = std::iter::repeat_with(|| fresh(&[8], Dtype::F32)).take(4);
+            let inputs = std::iter::once(fresh(shape, Dtype::F32)).chain(statistics);
+            let rest = [Arg::Bool(training), Arg::Float(0.1), Arg::Float(1e-5), Arg::Bool(true)];
+            crate::leaves(&OpCall::new("aten::batch_norm", inputs.chain(rest).collect())).remove(0).op.name
+        };
+        assert_eq!(call(&[4, 8, 5, 5], true), "aten::cudnn_batch_norm");
+        assert_eq!(call(&[64, 8], false), "aten::native_batch_norm");
+    }
+
+    #[test]
+    fn group_norm_passes_sizes() {
+        let inputs =
+            vec![fresh(&[2, 6, 5, 5], Dtype::F32), Arg::Int(3), Arg::None, Arg::None, Arg::Float(1e-5)];
+        let child = crate::registry::expand(&OpCall::new("aten::group_norm", inputs)).remove(0);
+        assert_eq!(
+            (child.int(3), child.int(4), child.int(5), child.int(6)),
+            (Some(2), Some(6), Some(25), Some(3))
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Running sums and the like along one dimension.
+
+use crate::axes::{around, axis};
+use crate::call::{Arg, OpCall, Tensor};
+use crate::dtype::Dtype;
+use crate::kernel::{Kernel, Sort};
+use crate::operands::read;
+use crate::ops::{Lowered, OpDef};
+use crate::work::{launches, or_bytes, result};
+
+/// An op that scans.
+macro_rules! scans {
+    ($name:literal) => {
+        OpDef::leaf(&[$name], |call| or_bytes(call, |call| scan(call, &$name[6..]))).outputs(shape)
+    };
+}
+
+/// The ops of this file.
+pub static OPS: &[OpDef] = &[
+    scans!("aten::cumsum"),
+    scans!("aten::cumsum_"),
+    scans!("aten::cumprod"),
+    scans!("aten::_logcumsumexp"),
+    OpDef::leaf(&["aten::_cummax_helper"], |call| or_bytes(call, |call| extremum(call, "cummax"))),
+    OpDef::leaf(&["aten::_cummin_helper"], |call| or_bytes(call, |call| extremum(call, "cummin"))),
+    OpDef::composite(&["aten::logcumsumexp", "aten::cummax", "aten::cummin", "aten::cummaxmin_backward"]),
+    OpDef::composite(&["aten::cumprod_backward"]),
+];
+
+fn rows(tensor: &Tensor, dim: i64, op: &'static str, value_bytes: u64) -> Option<Sort> {
+    let [outer, length, inner] = around(tensor, axis(dim, tensor.shape.len())?);
+    let key_bytes = tensor.dtype.size();
+    Some(Sort { op, rows: outer * inner, length, key_bytes, value_bytes, stride: inner })
+}
+
+/// Arguments: self, dim. One row of numbers goes through a scan of the whole device, in two launches.
+fn scan(call: &OpCall, op: &'static str) -> Option<Lowered> {
+    let input = call.tensor(0)?;
+    let sort = rows(input, call.int(1)?, op, 0)?;
+    let to = if input.dtype.is_float() { input.dtype } else { Dtype::I64 };
+    let count = if sort.rows == 1 { 2 } else { 1 };
+    let operands = [read(call, 0), Some(result(call, 0, &input.shape, to))];
+    Some(launches(count, Kernel::Scan(sort), input.dtype, operands, input.numel()))
+}
+
+/// Arguments: self, values, indices, dim.
+fn extremum(call: &OpCall, op: &'static str) -> Option<Lowered> {
+    let input = call.tensor(0)?;
+    let sort = rows(input, call.int(3)?, op, 8)?;
+    let operands = [read(call, 0), crate::operands::write(call, 1), crate::operands::write(call, 2)];
+    Some(launches(1, Kernel::Scan(sort), input.dtype, operands, input.numel()))
+}
+
+fn shape(call: &OpCall) -> Option<Vec<Arg>> {
+    let input = call.tensor(0)?;
+    let dtype = if input.dtype.is_float() { input.dtype } else { Dtype::I64 };
+    crate::work::one(&input.shape, dtype)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_goes_along_its_dimension() {
+        let table = Arg::Tensor(Tensor::contiguous(&[512, 300], Dtype::F32));
+        let lowered =
+            crate::registry::lower(&OpCall::new("aten::cumsum", vec![table, Arg::Int(0), Arg::None]));
+        let Lowered::Kernel(call) = lowered else { panic!("no kernel") };
+        let Kernel::Scan(scan) = call.kernel else { panic!("another kernel") };
+        assert_eq!((scan.rows, scan.length, scan.stride, call.launches), (300, 512, 300, 1));
+    }
+}

@@ -1,0 +1,225 @@
+//! Putting by index: rows or single elements, added or overwritten.
+//!
+//! The out-of-place forms copy their input by a child op first.
+
+use crate::axes::{around, axis, run};
+use crate::call::{OpCall, Tensor};
+use crate::kernel::{Kernel, Operand, Role, Scatter, ScatterKind, Slot};
+use crate::operands::{operand, output_bytes, read};
+use crate::ops::gather::{capped, shared};
+use crate::ops::{Lowered, OpDef};
+use crate::work::{copied, launches, one, or_bytes, work};
+
+/// The ops of this file.
+pub static OPS: &[OpDef] = &[
+    OpDef::leaf(&["aten::index_add_", "aten::index_add"], |call| {
+        or_bytes(call, |call| rows(call, ScatterKind::IndexAdd))
+    })
+    .outputs(same)
+    .expand(copy_first),
+    OpDef::leaf(
+        &["aten::index_copy_", "aten::index_copy", "aten::index_fill_", "aten::index_reduce_"],
+        |call| or_bytes(call, |call| rows(call, ScatterKind::Other)),
+    )
+    .outputs(same)
+    .expand(copy_first),
+    OpDef::leaf(
+        &[
+            "aten::scatter_add_",
+            "aten::scatter_add",
+            "aten::scatter_",
+            "aten::scatter",
+            "aten::scatter_reduce_",
+            "aten::scatter_reduce",
+        ],
+        |call| or_bytes(call, scatter),
+    )
+    .outputs(same)
+    .expand(copy_first),
+    OpDef::leaf(&["aten::masked_scatter_"], |call| or_bytes(call, masked)).outputs(same),
+    OpDef::leaf(&["aten::put_"], |call| or_bytes(call, put)).outputs(same),
+    OpDef::leaf(&["aten::bincount", "aten::histc"], |call| or_bytes(call, histogram)),
+    OpDef::composite(&[
+        "aten::index_fill",
+        "aten::masked_scatter",
+        "aten::put",
+        "aten::masked_select_backward",
+    ]),
+    OpDef::composite(&["aten::value_selecting_reduction_backward"]),
+];
+
+/// Out of place, the input is copied to the result first.
+fn copy_first(call: &OpCall) -> Vec<OpCall> {
+    match call.tensor(0) {
+        Some(input) if !call.name.ends_with('_') => {
+            vec![copied(&Tensor::contiguous(&input.shape, input.dtype), input)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn same(call: &OpCall) -> Option<Vec<crate::Arg>> {
+    let target = call.tensor(0)?;
+    one(&target.shape, target.dtype)
+}
+
+/// What is written: the first argument in place, else the return.
+fn target(call: &OpCall, role: Role, bytes: u64) -> Option<Operand> {
+    let tensor = call.tensor(0)?;
+    let whole = if call.name.ends_with('_') {
+        operand(Slot::Input(0, 0), role, tensor)
+    } else {
+        Operand { role, ..output_bytes(0, tensor.bytes()) }
+    };
+    Some(capped(whole, bytes))
+}
+
+/// Arguments: self, dim, index, source. One index for each slice along the dimension.
+fn rows(call: &OpCall, kind: ScatterKind) -> Option<Lowered> {
+    let (into, index) = (call.tensor(0)?, call.tensor(2)?);
+    let dim = axis(call.int(1)?, into.shape.len())?;
+    let [outer, size, inner] = around(into, dim);
+    let row = run(into, dim + 1).clamp(1, inner.max(1));
+    let indices = index.numel();
+    let element = into.dtype.size();
+    let touched = outer * indices * inner;
+    let adds = kind == ScatterKind::IndexAdd || call.name.contains("reduce");
+    let kernel = Kernel::Scatter(Scatter {
+        kind,
+        rows: outer * size * (inner / row),
+        lookups: touched / row,
+        row_bytes: row * element,
+        index_bytes: index.dtype.size(),
+    });
+    let role = if adds { Role::Update } else { Role::Write };
+    let source = call.tensor(3).filter(|source| source.numel() > 1).and_then(|_| read(call, 3));
+    let operands = [target(call, role, touched * element), source, read(call, 2)];
+    Some(work(kernel, into.dtype, operands, if adds { touched } else { 0 }))
+}
+
+/// Arguments: self, dim, index, source or value. One index for each element, or each row where it is expanded.
+fn scatter(call: &OpCall) -> Option<Lowered> {
+    let (into, index) = (call.tensor(0)?, call.tensor(2)?);
+    let dim = axis(call.int(1)?, into.shape.len())?;
+    let row = shared(into, index, dim);
+    let element = into.dtype.size();
+    let adds = call.name.contains("add") || call.name.contains("reduce");
+    let kernel = Kernel::Scatter(Scatter {
+        kind: ScatterKind::Scatter,
+        rows: into.numel() / row,
+        lookups: index.numel() / row,
+        row_bytes: row * element,
+        index_bytes: index.dtype.size(),
+    });
+    let role = if adds { Role::Update } else { Role::Write };
+    let source = call.tensor(3).map(|source| taken(source, index)).map(|bytes| Operand {
+        slot: Slot::Input(3, 0),
+        role: Role::Read,
+        bytes,
+    });
+    let operands = [target(call, role, index.numel() * element), source, read(call, 2)];
+    Some(work(kernel, into.dtype, operands, if adds { index.numel() } else { 0 }))
+}
+
+/// Of the source only as many elements are read as there are indices.
+fn taken(source: &Tensor, index: &Tensor) -> u64 {
+    source.distinct_bytes().min(index.numel() * source.dtype.size())
+}
+
+/// Arguments: self, mask, source. A running sum of the mask finds the places.
+fn masked(call: &OpCall) -> Option<Lowered> {
+    let (into, source) = (call.tensor(0)?, call.tensor(2)?);
+    let kernel = Kernel::Scatter(Scatter {
+        kind: ScatterKind::Other,
+        rows: into.numel(),
+        lookups: into.numel().min(source.numel()),
+        row_bytes: into.dtype.size(),
+        index_bytes: 8,
+    });
+    let places = crate::operands::scratch(into.numel() * 8);
+    let from = capped(read(call, 2)?, into.bytes());
+    let operands = [target(call, Role::Update, u64::MAX), read(call, 1), Some(from), Some(places)];
+    Some(launches(4, kernel, into.dtype, operands, 0))
+}
+
+/// Arguments: self, index, source, accumulate. Single elements of the flattened target.
+fn put(call: &OpCall) -> Option<Lowered> {
+    let (into, index) = (call.tensor(0)?, call.tensor(1)?);
+    let accumulate = call.flag(3).unwrap_or(false);
+    let kernel = Kernel::Scatter(Scatter {
+        kind: ScatterKind::Other,
+        rows: into.numel(),
+        lookups: index.numel(),
+        row_bytes: into.dtype.size(),
+        index_bytes: index.dtype.size(),
+    });
+    let role = if accumulate { Role::Update } else { Role::Write };
+    let operands = [target(call, role, index.numel() * into.dtype.size()), read(call, 1), read(call, 2)];
+    Some(work(kernel, into.dtype, operands, 0))
+}
+
+/// Counts into bins; how many there are may be known only afterwards.
+fn histogram(call: &OpCall) -> Option<Lowered> {
+    let values = call.tensor(0)?;
+    let bins = match call.output(0) {
+        Some(counts) => counts.numel(),
+        None => call.int(if call.name.ends_with("histc") { 1 } else { 2 }).map_or(0, |n| n.max(0) as u64),
+    };
+    let kernel = Kernel::Scatter(Scatter {
+        kind: ScatterKind::Other,
+        rows: bins,
+        lookups: values.numel(),
+        row_bytes: 8,
+        index_bytes: values.dtype.size(),
+    });
+    let weights = if call.name.ends_with("bincount") { read(call, 1) } else { None };
+    let counts = Operand { role: Role::Update, ..output_bytes(0, bins * 8) };
+    Some(work(kernel, values.dtype, [read(call, 0), weights, Some(counts)], values.numel()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Arg;
+    use crate::dtype::Dtype::{F32, I64};
+
+    fn kernel(name: &str, inputs: Vec<Arg>) -> (Scatter, Vec<(Role, u64)>) {
+        let lowered = crate::registry::lower(&OpCall::new(name, inputs));
+        let Lowered::Kernel(call) = lowered else { panic!("no kernel") };
+        let Kernel::Scatter(scatter) = call.kernel else { panic!("another kernel") };
+        (scatter, call.operands.iter().map(|operand| (operand.role, operand.bytes)).collect())
+    }
+
+    fn tensor(shape: &[i64], dtype: crate::Dtype) -> Arg {
+        Arg::Tensor(Tensor::contiguous(shape, dtype))
+    }
+
+    #[test]
+    fn rows_are_added_where_the_indices_say() {
+        let inputs = vec![
+            tensor(&[1_000_000, 64], F32),
+            Arg::Int(0),
+            tensor(&[10240], I64),
+            tensor(&[10240, 64], F32),
+        ];
+        let (scatter, operands) = kernel("aten::index_add_", inputs);
+        assert_eq!((scatter.rows, scatter.lookups, scatter.row_bytes), (1_000_000, 10240, 256));
+        let rows = 10240 * 256;
+        assert_eq!(operands, [(Role::Update, rows), (Role::Read, rows), (Role::Read, 10240 * 8)]);
+    }
+
+    #[test]
+    fn few_rows_are_touched_no_more_than_whole() {
+        let inputs =
+            vec![tensor(&[3, 64], F32), Arg::Int(0), tensor(&[10240], I64), tensor(&[10240, 64], F32)];
+        assert_eq!(kernel("aten::index_add_", inputs).1[0], (Role::Update, 3 * 256));
+    }
+
+    #[test]
+    fn one_hot_writes_single_elements() {
+        let inputs = vec![tensor(&[4000, 10], I64), Arg::Int(-1), tensor(&[4000, 1], I64), Arg::Int(1)];
+        let (scatter, operands) = kernel("aten::scatter_", inputs);
+        assert_eq!((scatter.lookups, scatter.row_bytes), (4000, 8));
+        assert_eq!(operands, [(Role::Write, 32000), (Role::Read, 32000)]);
+    }
+}

@@ -1,0 +1,81 @@
+//! Softmax, its logarithm, and their gradients.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::child::{child, gradient};
+use crate::kernel::{Kernel, Pass, Softmax};
+use crate::operands::{count, read, result};
+use crate::ops::{Lowered, OpDef};
+use crate::work::work;
+
+/// Softmax.
+pub static OPS: &[OpDef] = &[
+    OpDef::leaf(&["aten::_softmax"], |call| lower(call, Pass::Forward, false))
+        .outputs(shape)
+        .backward(|call| gradient_of(call, "aten::_softmax_backward_data")),
+    OpDef::leaf(&["aten::_log_softmax"], |call| lower(call, Pass::Forward, true))
+        .outputs(shape)
+        .backward(|call| gradient_of(call, "aten::_log_softmax_backward_data")),
+    OpDef::leaf(&["aten::_softmax_backward_data"], |call| lower(call, Pass::Backward, false)).outputs(shape),
+    OpDef::leaf(&["aten::_log_softmax_backward_data"], |call| lower(call, Pass::Backward, true))
+        .outputs(shape),
+];
+
+/// Takes (gradient, result, dim, type).
+fn gradient_of(call: &OpCall, name: &str) -> Vec<OpCall> {
+    let Some(grad) = gradient(call).map(Arg::Tensor) else { return Vec::new() };
+    let dim = call.inputs.get(1).cloned().unwrap_or_default();
+    vec![child(call, name, vec![grad.clone(), grad, dim, Arg::None])]
+}
+
+fn shape(call: &OpCall) -> Option<Vec<Arg>> {
+    let input = call.tensor(0)?;
+    Some(vec![Arg::Tensor(Tensor::contiguous(&input.shape, input.dtype))])
+}
+
+/// Gradients take (gradient, result, dim), the forward pass (input, dim).
+fn lower(call: &OpCall, pass: Pass, log: bool) -> Lowered {
+    let inputs = if pass == Pass::Forward { 1 } else { 2 };
+    let (Some(input), Some(dim)) = (call.tensor(0), call.int(inputs)) else {
+        return crate::fallback::lower(call);
+    };
+    if input.numel() == 0 {
+        return Lowered::Nothing;
+    }
+    let rank = input.shape.len() as i64;
+    let after = if dim < 0 { dim + rank } else { dim }.saturating_add(1);
+    let length = count(input.size(dim)).max(1);
+    let stride =
+        input.shape.iter().skip(count(after) as usize).fold(1, |n: u64, &size| n.saturating_mul(count(size)));
+    let kernel = Kernel::Softmax(Softmax { pass, log, rows: input.numel() / length, length, stride });
+    let (target, _) = result(call, inputs, Tensor::contiguous(&input.shape, input.dtype));
+    let second = (inputs == 2).then(|| read(call, 1)).flatten();
+    work(kernel, input.dtype, [read(call, 0), second, Some(target)], input.numel().saturating_mul(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dtype::F32;
+
+    #[test]
+    fn rows_along_a_dimension_in_the_middle() {
+        let input = Arg::Tensor(Tensor::contiguous(&[4, 10, 7], F32));
+        let call = OpCall::new("aten::_log_softmax", vec![input, Arg::Int(1), Arg::Bool(false)]);
+        let lowered = crate::registry::lower(&call);
+        let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
+        let expected = Softmax { pass: Pass::Forward, log: true, rows: 28, length: 10, stride: 7 };
+        assert_eq!(kernel.kernel, Kernel::Softmax(expected));
+        assert_eq!((kernel.bytes_read(), kernel.bytes_written()), (1120, 1120));
+    }
+
+    #[test]
+    fn gradients_read_the_result() {
+        let tensor = || Arg::Tensor(Tensor::contiguous(&[8, 16], F32));
+        let inputs = vec![tensor(), tensor(), Arg::Int(-1), Arg::Int(6)];
+        let lowered = crate::registry::lower(&OpCall::new("aten::_softmax_backward_data", inputs));
+        assert_eq!(
+            lowered.kernel().map(|kernel| (kernel.bytes_read(), kernel.bytes_written())),
+            Some((1024, 512))
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! Sorting, selection of the largest, unique values, places of true ones.
+
+use crate::axes::{around, axis};
+use crate::call::{Arg, OpCall, Tensor};
+use crate::dtype::Dtype;
+use crate::kernel::{Kernel, Sort};
+use crate::operands::{output_bytes, read, scratch};
+use crate::ops::{Lowered, OpDef};
+use crate::work::{copied, counted, launches, or_bytes, result};
+
+/// The ops of this file.
+pub static OPS: &[OpDef] = &[
+    OpDef::leaf(&["aten::sort"], |call| or_bytes(call, sort)).outputs(sorted).expand(expand),
+    OpDef::leaf(&["aten::topk"], |call| or_bytes(call, topk)).outputs(|call| chosen(call, call.int(1)?)),
+    OpDef::leaf(&["aten::kthvalue", "aten::median", "aten::nanmedian"], |call| or_bytes(call, quantile)),
+    OpDef::leaf(&["aten::mode"], |call| or_bytes(call, mode)),
+    OpDef::leaf(&["aten::_unique2", "aten::_unique"], |call| {
+        or_bytes(call, |call| unique(call, "unique", call.flag(2).unwrap_or(false)))
+    }),
+    OpDef::leaf(&["aten::unique_dim"], |call| or_bytes(call, |call| unique(call, "unique_dim", true))),
+    OpDef::leaf(&["aten::unique_consecutive"], |call| {
+        or_bytes(call, |call| unique(call, "unique_consecutive", call.flag(1).unwrap_or(false)))
+    }),
+    OpDef::leaf(&["aten::nonzero"], |call| or_bytes(call, nonzero)),
+    OpDef::composite(&["aten::argsort"]).expand(|call| vec![OpCall::new("aten::sort", call.inputs.clone())]),
+    OpDef::composite(&["aten::msort", "aten::nonzero_numpy"]),
+];
+
+/// Rows up to this length are sorted by one block each.
+const ONE_BLOCK: u64 = 4096;
+/// Launches of a sort by 8 bits at a time: a histogram, and a pass and a memory set for each byte of the key.
+const fn radix_passes(key_bytes: u64) -> u32 {
+    4 + 2 * key_bytes as u32
+}
+
+fn rows(tensor: &Tensor, dim: i64, op: &'static str, value_bytes: u64) -> Option<Sort> {
+    let [outer, length, inner] = around(tensor, axis(dim, tensor.shape.len())?);
+    let key_bytes = tensor.dtype.size();
+    Some(Sort { op, rows: outer * inner, length, key_bytes, value_bytes, stride: inner })
+}
+
+/// Arguments: self, stable, dim, descending; the form without `stable` calls this one.
+fn sort(call: &OpCall) -> Option<Lowered> {
+    if !is_long(call) {
+        return Some(Lowered::Children);
+    }
+    let input = call.tensor(0)?;
+    let kernel = rows(input, call.int(2)?, "sort", 8)?;
+    let large = kernel.length > ONE_BLOCK;
+    let count = if large { 1 + radix_passes(kernel.key_bytes) } else { 1 };
+    let values = result(call, 0, &input.shape, input.dtype);
+    let indices = result(call, 1, &input.shape, Dtype::I64);
+    let buffer = large.then(|| scratch(input.bytes() + input.numel() * 8));
+    Some(launches(
+        count,
+        Kernel::Sort(kernel),
+        input.dtype,
+        [read(call, 0), Some(values), Some(indices), buffer],
+        0,
+    ))
+}
+
+fn is_long(call: &OpCall) -> bool {
+    matches!(call.inputs.get(1), Some(Arg::Bool(_) | Arg::None))
+        && matches!(call.inputs.get(2), Some(Arg::Int(_)))
+}
+
+fn sorted(call: &OpCall) -> Option<Vec<Arg>> {
+    let input = call.tensor(0)?;
+    let tensor = |dtype| Arg::Tensor(Tensor { dtype, ..input.clone() });
+    Some(vec![tensor(input.dtype), tensor(Dtype::I64)])
+}
+
+fn expand(call: &OpCall) -> Vec<OpCall> {
+    let arg = |at: usize, default| call.inputs.get(at).cloned().unwrap_or(default);
+    let Some(input) = call.tensor(0) else { return Vec::new() };
+    if is_long(call) {
+        return prepare(call, input);
+    }
+    let inputs = vec![arg(0, Arg::None), Arg::Bool(false), arg(1, Arg::Int(-1)), arg(2, Arg::Bool(false))];
+    vec![OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::sort", inputs) }]
+}
+
+/// The child ops of a sort: the values are copied; short rows are sorted in the results themselves, whose indices
+/// are counted up first.
+fn prepare(call: &OpCall, input: &Tensor) -> Vec<OpCall> {
+    let length = axis(call.int(2).unwrap_or(-1), input.shape.len()).map_or(1, |at| around(input, at)[1]);
+    let values = Tensor::contiguous(&input.shape, input.dtype);
+    let mut children = vec![copied(&values, input)];
+    if length <= ONE_BLOCK {
+        let indices = Tensor { dtype: Dtype::I64, ..values.clone() };
+        let row = vec![0; input.shape.len().saturating_sub(1)].into_iter().chain([1]).collect::<Vec<i64>>();
+        let places = Tensor::strided(&input.shape, &row, Dtype::I64);
+        let places = if row.len() == 1 { indices.clone() } else { places };
+        children.extend([counted(length), copied(&indices, &places), copied(&values, &values)]);
+    }
+    children
+}
+
+/// Arguments: self, k, dim.
+fn topk(call: &OpCall) -> Option<Lowered> {
+    let input = call.tensor(0)?;
+    let shapes = chosen(call, call.int(1)?)?;
+    let kernel = rows(input, call.int(2).unwrap_or(-1), "topk", 8)?;
+    let written = written(call, &shapes);
+    Some(launches(
+        2,
+        Kernel::Sort(kernel),
+        input.dtype,
+        [read(call, 0), written[0], written[1]],
+        input.numel(),
+    ))
+}
+
+/// Values and indices with `k` in place of the size of a dimension.
+fn chosen(call: &OpCall, k: i64) -> Option<Vec<Arg>> {
+    let input = call.tensor(0)?;
+    let dim = axis(call.int(2).unwrap_or(-1), input.shape.len())?;
+    let mut shape = input.shape.to_vec();
+    if let Some(size) = shape.get_mut(dim) {
+        *size = k;
+    }
+    let tensor = |dtype| Arg::Tensor(Tensor::contiguous(&shape, dtype));
+    Some(vec![tensor(input.dtype), tensor(Dtype::I64)])
+}
+
+fn written(call: &OpCall, shapes: &[Arg]) -> [Option<crate::Operand>; 2] {
+    let operand = |ret: usize| {
+        let tensor = shapes.get(ret)?.tensors().first()?;
+        Some(result(call, ret as u16, &tensor.shape, tensor.dtype))
+    };
+    [operand(0), operand(1)]
+}
+
+/// `kthvalue(self, k, dim, keepdim, values, indices)`, `median(self, dim, keepdim, values, indices)`: without the
+/// results among the arguments they call themselves with them; a median over all calls other ops.
+fn quantile(call: &OpCall) -> Option<Lowered> {
+    let input = call.tensor(0)?;
+    let skip = usize::from(call.name == "aten::kthvalue");
+    if call.tensor(3 + skip).is_none() {
+        return Some(Lowered::Children);
+    }
+    let kernel = rows(input, call.int(1 + skip)?, "select", 8)?;
+    let values = input.numel() / kernel.length.max(1);
+    let operands = [
+        read(call, 0),
+        Some(output_bytes(0, values * input.dtype.size())),
+        Some(output_bytes(1, values * 8)),
+    ];
+    Some(launches(1, Kernel::Sort(kernel), input.dtype, operands, input.numel()))
+}
+
+/// Arguments: self, dim. Each row is sorted and its runs counted.
+fn mode(call: &OpCall) -> Option<Lowered> {
+    let input = call.tensor(0)?;
+    let kernel = rows(input, call.int(1).unwrap_or(-1), "mode", 0)?;
+    let values = input.numel() / kernel.length.max(1);
+    let operands = [
+        read(call, 0),
+        Some(output_bytes(0, values * input.dtype.size())),
+        Some(output_bytes(1, values * 8)),
+    ];
+    Some(launches(1, Kernel::Sort(kernel), input.dtype, operands, input.numel()))
+}
+
+/// How many unique values there are is known only afterwards, hence at most all. Consecutive ones are not sorted.
+fn unique(call: &OpCall, op: &'static str, inverse: bool) -> Option<Lowered> {
+    let input = call.tensor(0)?;
+    let dim = if op == "unique_dim" { call.int(1)? } else { 0 };
+    let [outer, length, inner] = around(input, axis(dim, input.shape.len())?);
+    let by_row = op == "unique_dim";
+    let kernel = Sort {
+        op,
+        rows: 1,
+        length: if by_row { length } else { input.numel() },
+        key_bytes: input.dtype.size() * if by_row { outer * inner } else { 1 },
+        value_bytes: if inverse { 8 } else { 0 },
+        stride: 1,
+    };
+    let values = result(call, 0, &input.shape, input.dtype);
+    let inverted = inverse.then(|| result(call, 1, &[kernel.length as i64], Dtype::I64));
+    let buffer = scratch(kernel.length * (kernel.key_bytes + kernel.value_bytes));
+    let count = match op {
+        "unique" if input.numel() > 2048 => radix_passes(input.dtype.size()) + 2,
+        "unique_consecutive" => 2,
+        _ => 4,
+    };
+    let operands = [read(call, 0), Some(values), inverted, Some(buffer)];
+    Some(launches(count, Kernel::Sort(kernel), input.dtype, operands, 0))
+}
+
+/// Counts, copies the count to the host, then writes the places.
+fn nonzero(call: &OpCall) -> Option<Lowered> {
+    let input = call.tensor(0)?;
+    let rank = input.shape.len().max(1);
+    let kernel = Sort {
+        op: "nonzero",
+        rows: 1,
+        length: input.numel(),
+        key_bytes: input.dtype.size(),
+        value_bytes: 8 * rank as u64,
+        stride: 1,
+    };
+    let places = result(call, 0, &[input.numel() as i64, rank as i64], Dtype::I64);
+    let count = if rank > 1 { 6 } else { 5 };
+    Some(launches(count, Kernel::Sort(kernel), input.dtype, [read(call, 0), Some(places)], 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(name: &str, inputs: Vec<Arg>) -> (Sort, u32, Vec<u64>) {
+        let Lowered::Kernel(call) = crate::registry::lower(&OpCall::new(name, inputs)) else {
+            panic!("no kernel")
+        };
+        let Kernel::Sort(sort) = call.kernel else { panic!("another kernel") };
+        (sort, call.launches, call.operands.iter().map(|operand| operand.bytes).collect())
+    }
+
+    fn keys(n: i64) -> Arg {
+        Arg::Tensor(Tensor::contiguous(&[n], Dtype::I64))
+    }
+
+    #[test]
+    fn long_rows_are_sorted_in_passes() {
+        let arguments = |n| vec![keys(n), Arg::Bool(false), Arg::Int(-1), Arg::Bool(false)];
+        assert_eq!(kernel("aten::sort", arguments(4096)).1, 1);
+        let (sort, launches, bytes) = kernel("aten::sort", arguments(100_000));
+        assert_eq!((sort.rows, sort.length, sort.value_bytes, launches), (1, 100_000, 8, 21));
+        assert_eq!(bytes, [800_000, 800_000, 800_000, 1_600_000]);
+    }
+
+    #[test]
+    fn the_short_form_of_sort_calls_the_long_one() {
+        let short = OpCall::new("aten::sort", vec![keys(64), Arg::Int(0), Arg::Bool(true)]);
+        assert_eq!(crate::registry::lower(&short), Lowered::Children);
+        assert!(matches!(crate::registry::lower(&expand(&short)[0]), Lowered::Kernel(_)));
+    }
+
+    #[test]
+    fn the_largest_of_each_row_are_few() {
+        let table = Arg::Tensor(Tensor::contiguous(&[512, 300], Dtype::F32));
+        let (sort, _, bytes) = kernel("aten::topk", vec![table, Arg::Int(5), Arg::Int(1)]);
+        assert_eq!((sort.rows, sort.length), (512, 300));
+        assert_eq!(bytes, [512 * 300 * 4, 512 * 5 * 4, 512 * 5 * 8]);
+    }
+}

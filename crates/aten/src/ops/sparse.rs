@@ -1,0 +1,74 @@
+//! Sparse tensors. Making one and looking at its parts is free; adding one to a table goes by `index_add_`.
+
+use crate::call::OpCall;
+use crate::kernel::{Kernel, Sort};
+use crate::operands::{output_bytes, scratch};
+use crate::ops::{Lowered, OpDef};
+use crate::work::{launches, unknown};
+
+/// The ops of this file.
+pub static OPS: &[OpDef] = &[
+    OpDef::nothing(&[
+        "aten::sparse_coo_tensor",
+        "aten::_sparse_coo_tensor_unsafe",
+        "aten::_sparse_coo_tensor_with_dims",
+        "aten::_sparse_coo_tensor_with_dims_and_tensors",
+        "aten::_indices",
+        "aten::_values",
+        "aten::indices",
+        "aten::values",
+        "aten::_nnz",
+        "aten::sparse_dim",
+        "aten::dense_dim",
+        "aten::_coalesced_",
+        "aten::sparse_resize_",
+        "aten::sparse_resize_and_clear_",
+    ]),
+    OpDef::composite(&["aten::coalesce", "aten::sparse_mask", "aten::to_dense", "aten::_to_dense"]),
+    OpDef::leaf(&["aten::_coalesce"], coalesce),
+];
+
+/// Launches: the indices flattened, sorted by merging, the unique ones found, the rows of each added.
+const LAUNCHES: u32 = 9;
+
+/// Sorts the indices and adds the rows of each. A recorded call holds only the sparse tensor, which does not say
+/// how many rows it has; with its indices and values as further arguments a call says.
+fn coalesce(call: &OpCall) -> Lowered {
+    let (Some(indices), Some(values)) = (call.tensor(1), call.tensor(2)) else { return unknown(call) };
+    let length = values.size(0).max(0) as u64;
+    let kernel = Kernel::Sort(Sort {
+        op: "coalesce",
+        rows: 1,
+        length,
+        key_bytes: indices.dtype.size(),
+        value_bytes: values.bytes() / length.max(1),
+        stride: 1,
+    });
+    let operands = [
+        crate::operands::read(call, 1),
+        crate::operands::read(call, 2),
+        Some(output_bytes(0, values.bytes() + indices.bytes())),
+        Some(scratch(length * 32)),
+    ];
+    launches(LAUNCHES, kernel, values.dtype, operands, values.numel())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Arg, Tensor};
+    use crate::dtype::Dtype;
+
+    #[test]
+    fn a_sparse_tensor_alone_does_not_say_its_size() {
+        let sparse = Tensor { strides: Default::default(), ..Tensor::contiguous(&[5000, 64], Dtype::F32) };
+        let call = OpCall::new("aten::_coalesce", vec![Arg::Tensor(sparse.clone())]);
+        assert!(matches!(crate::registry::lower(&call), Lowered::Unknown(_)));
+        let indices = Arg::Tensor(Tensor::contiguous(&[1, 2560], Dtype::I64));
+        let values = Arg::Tensor(Tensor::contiguous(&[2560, 64], Dtype::F32));
+        let call = OpCall::new("aten::_coalesce", vec![Arg::Tensor(sparse), indices, values]);
+        let Lowered::Kernel(call) = crate::registry::lower(&call) else { panic!("no kernel") };
+        let Kernel::Sort(sort) = call.kernel else { panic!("another kernel") };
+        assert_eq!((sort.length, sort.value_bytes), (2560, 256));
+    }
+}

@@ -1,0 +1,345 @@
+//! The ops that a step of PyTorch's optimizers calls.
+//!
+//! The sequences are those recorded of PyTorch 2.11 on a GPU, in each of its three forms: tensor by tensor, op by
+//! op over lists, and fused. Tables with sparse gradients go tensor by tensor in any form.
+
+mod rows;
+
+use rows::Rows;
+
+use crate::call::{Arg, Device, OpCall, Tensor};
+use crate::child::wrapped;
+use crate::dtype::Dtype;
+
+/// A parameter and what its gradient is like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// The parameter.
+    pub tensor: Tensor,
+    /// Its gradient.
+    pub gradient: Gradient,
+}
+
+/// What a gradient is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gradient {
+    /// Of the parameter's shape.
+    Dense,
+    /// Rows of it.
+    Sparse {
+        /// Rows given, of which some may be the same.
+        lookups: u64,
+        /// How many of them differ.
+        distinct: u64,
+    },
+}
+
+/// How a parameter is updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Stochastic gradient descent.
+    Sgd {
+        /// Whether with momentum.
+        momentum: bool,
+        /// Whether of Nesterov's kind.
+        nesterov: bool,
+    },
+    /// Adagrad.
+    Adagrad,
+    /// Adam; on sparse gradients `SparseAdam`.
+    Adam {
+        /// Whether with the largest second moment so far.
+        amsgrad: bool,
+    },
+    /// Adam with weight decay apart from the gradient.
+    AdamW {
+        /// Whether with the largest second moment so far.
+        amsgrad: bool,
+    },
+    /// RMSprop.
+    RmsProp,
+}
+
+/// How the tensors are gone over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Tensor by tensor.
+    Loop,
+    /// Op by op over lists of tensors; PyTorch's default on a GPU.
+    #[default]
+    Foreach,
+    /// One op for all.
+    Fused,
+}
+
+/// An optimizer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Optimizer {
+    /// How a parameter is updated.
+    pub rule: Rule,
+    /// Whether weights decay.
+    pub weight_decay: bool,
+    /// How the tensors are gone over.
+    pub form: Form,
+}
+
+/// Any number: the values do not matter to the time.
+const SCALAR: Arg = Arg::Float(0.5);
+
+/// The ops that a step calls, in their order. Ops of step counts in host memory are among them; they launch
+/// nothing.
+#[must_use]
+pub fn step(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
+    let sparse = parameters.iter().any(|parameter| parameter.gradient != Gradient::Dense);
+    match optimizer.form {
+        _ if parameters.is_empty() => Vec::new(),
+        Form::Foreach if !sparse => foreach(optimizer, parameters),
+        Form::Fused if !sparse && fused_name(optimizer.rule).is_some() => fused(optimizer, parameters),
+        _ => parameters.iter().flat_map(|parameter| alone(optimizer, parameter)).collect(),
+    }
+}
+
+/// One op of a sequence: its base name, and what it takes besides what it updates or reads first.
+#[derive(Clone, Copy)]
+struct Op(&'static str, With);
+
+/// What an op takes besides its first tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum With {
+    /// Nothing.
+    None,
+    /// A number.
+    Scalar,
+    /// A tensor and a factor.
+    Tensor,
+    /// A tensor to write.
+    Out,
+    /// Two tensors and a factor.
+    Two,
+    /// A list of numbers, one for each tensor.
+    Scalars,
+}
+
+/// The sequence of a rule for dense gradients.
+fn sequence(optimizer: &Optimizer, lists: bool) -> Vec<Op> {
+    let decay = optimizer.weight_decay;
+    let maximum = if lists { Op("maximum_", With::Tensor) } else { Op("maximum", With::Out) };
+    let scale = if lists { Op("div_", With::Scalars) } else { Op("div", With::Scalar) };
+    let mut ops = Vec::new();
+    // AdamW shrinks the parameter, the others add it to the gradient.
+    match optimizer.rule {
+        Rule::AdamW { .. } if decay => ops.push(Op("mul_", With::Scalar)),
+        _ if decay => ops.push(Op("add", With::Tensor)),
+        _ => {}
+    }
+    match optimizer.rule {
+        Rule::Sgd { momentum, nesterov } => {
+            if momentum {
+                ops.extend([Op("mul_", With::Scalar), Op("add_", With::Tensor)]);
+                if nesterov {
+                    ops.push(Op(if lists { "add_" } else { "add" }, With::Tensor));
+                }
+            }
+            ops.push(Op("add_", With::Tensor));
+        }
+        Rule::Adagrad => {
+            ops.extend([Op("addcmul_", With::Two), Op("sqrt", With::None), Op("add_", With::Scalar)]);
+            if lists {
+                ops.push(Op(if decay { "mul_" } else { "mul" }, With::Scalars));
+            }
+            ops.push(Op("addcdiv_", With::Two));
+        }
+        Rule::Adam { amsgrad } | Rule::AdamW { amsgrad } => {
+            ops.extend([Op("lerp_", With::Tensor), Op("mul_", With::Scalar), Op("addcmul_", With::Two)]);
+            if amsgrad {
+                ops.push(maximum);
+            }
+            ops.extend([Op("sqrt", With::None), scale, Op("add_", With::Scalar), Op("addcdiv_", With::Two)]);
+        }
+        Rule::RmsProp => ops.extend([
+            Op("mul_", With::Scalar),
+            Op("addcmul_", With::Two),
+            Op("sqrt", With::None),
+            Op("add_", With::Scalar),
+            Op("addcdiv_", With::Two),
+        ]),
+    }
+    ops
+}
+
+/// Calls of a sequence on tensors, or lists of them, that are all alike.
+fn calls(ops: &[Op], prefix: &str, of: &Arg, numbers: usize) -> Vec<OpCall> {
+    let call = |op: &Op| {
+        let mut inputs = vec![of.clone()];
+        match op.1 {
+            With::None => {}
+            // Python hands numbers to arithmetic as tensors without dimensions.
+            With::Scalar if prefix.is_empty() && op.0 != "pow" => inputs.push(wrapped(&SCALAR)),
+            With::Scalar => inputs.push(SCALAR),
+            With::Tensor => inputs.extend([of.clone(), SCALAR]),
+            With::Out => inputs.extend([of.clone(), of.clone()]),
+            With::Two => inputs.extend([of.clone(), of.clone(), SCALAR]),
+            With::Scalars => inputs.push(Arg::Floats(vec![0.5; numbers])),
+        }
+        let updates = op.0.ends_with('_');
+        let outputs = if updates && prefix.ends_with("foreach_") { Vec::new() } else { vec![of.clone()] };
+        OpCall { outputs, ..OpCall::new(&format!("aten::{prefix}{}", op.0), inputs) }
+    };
+    ops.iter().map(call).collect()
+}
+
+/// A count of steps.
+fn count(device: Device) -> Tensor {
+    Tensor { device, ..Tensor::contiguous(&[], Dtype::F32) }
+}
+
+/// Whether a rule counts its steps, in host memory but for fused forms.
+const fn counts(rule: Rule) -> bool {
+    !matches!(rule, Rule::Sgd { .. })
+}
+
+fn foreach(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
+    let list = Arg::Tensors(parameters.iter().map(|parameter| parameter.tensor.clone()).collect());
+    let mut all = Vec::new();
+    if counts(optimizer.rule) {
+        let steps = Arg::Tensors(vec![count(Device::Cpu); parameters.len()]);
+        let inputs = vec![steps, Arg::Tensor(count(Device::Cpu)), Arg::Int(1)];
+        all.push(OpCall::new("aten::_foreach_add_", inputs));
+    }
+    all.extend(calls(&sequence(optimizer, true), "_foreach_", &list, parameters.len()));
+    all
+}
+
+const fn fused_name(rule: Rule) -> Option<&'static str> {
+    match rule {
+        Rule::Sgd { .. } => Some("aten::_fused_sgd_"),
+        Rule::Adagrad => Some("aten::_fused_adagrad_"),
+        Rule::Adam { .. } => Some("aten::_fused_adam_"),
+        Rule::AdamW { .. } => Some("aten::_fused_adamw_"),
+        Rule::RmsProp => None,
+    }
+}
+
+fn fused(optimizer: &Optimizer, parameters: &[Parameter]) -> Vec<OpCall> {
+    let list = Arg::Tensors(parameters.iter().map(|parameter| parameter.tensor.clone()).collect());
+    let none = || Arg::Tensors(Vec::new());
+    let steps = Arg::Tensors(vec![count(Device::Cuda); parameters.len()]);
+    let mut inputs = vec![list.clone(), list.clone()];
+    match optimizer.rule {
+        Rule::Sgd { momentum, .. } => inputs.push(if momentum { list } else { none() }),
+        Rule::Adagrad => inputs.extend([list, steps.clone()]),
+        Rule::Adam { amsgrad } | Rule::AdamW { amsgrad } => {
+            inputs.extend([list.clone(), list.clone(), if amsgrad { list } else { none() }, steps.clone()]);
+        }
+        Rule::RmsProp => {}
+    }
+    let update = fused_name(optimizer.rule).map(|name| OpCall::new(name, inputs));
+    let counting =
+        counts(optimizer.rule).then(|| OpCall::new("aten::_foreach_add_", vec![steps, Arg::Int(1)]));
+    counting.into_iter().chain(update).collect()
+}
+
+/// The step of one parameter by itself.
+fn alone(optimizer: &Optimizer, parameter: &Parameter) -> Vec<OpCall> {
+    let tensor = Arg::Tensor(parameter.tensor.clone());
+    let mut all = Vec::new();
+    let adam = matches!(optimizer.rule, Rule::Adam { .. } | Rule::AdamW { .. });
+    let sparse = parameter.gradient != Gradient::Dense;
+    if counts(optimizer.rule) && !(sparse && adam) {
+        let inputs = vec![Arg::Tensor(count(Device::Cpu)), Arg::Int(1), Arg::Int(1)];
+        all.push(OpCall::new("aten::add_", inputs));
+    }
+    match parameter.gradient {
+        Gradient::Dense => all.extend(calls(&sequence(optimizer, false), "", &tensor, 1)),
+        Gradient::Sparse { lookups, distinct } => {
+            let rows = Rows { table: parameter.tensor.clone(), lookups, distinct };
+            all.extend(match optimizer.rule {
+                Rule::Sgd { .. } => vec![rows.added(lookups)],
+                _ if adam => rows.adam(),
+                _ => rows.adagrad(),
+            });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Lowered;
+
+    fn dense(shape: &[i64]) -> Parameter {
+        Parameter { tensor: Tensor::contiguous(shape, Dtype::F32), gradient: Gradient::Dense }
+    }
+
+    fn table() -> Parameter {
+        let gradient = Gradient::Sparse { lookups: 2560, distinct: 2010 };
+        Parameter { tensor: Tensor::contiguous(&[5000, 64], Dtype::F32), gradient }
+    }
+
+    fn names(calls: &[OpCall]) -> Vec<&str> {
+        calls.iter().map(|call| call.name.trim_start_matches("aten::")).collect()
+    }
+
+    fn optimizer(rule: Rule, form: Form) -> Optimizer {
+        Optimizer { rule, weight_decay: false, form }
+    }
+
+    const ADAM: Rule = Rule::Adam { amsgrad: false };
+
+    #[test]
+    fn adam_over_lists_is_seven_ops_and_a_count() {
+        let calls = step(&optimizer(ADAM, Form::Foreach), &[dense(&[64, 64]), dense(&[64])]);
+        let expected = ["add_", "lerp_", "mul_", "addcmul_", "sqrt", "div_", "add_", "addcdiv_"];
+        assert_eq!(names(&calls), expected.map(|name| format!("_foreach_{name}")));
+        let work = |call: &OpCall| matches!(crate::registry::lower(call), Lowered::Kernel(_));
+        assert_eq!(calls.iter().filter(|call| work(call)).count(), 7);
+    }
+
+    #[test]
+    fn adam_by_itself_launches_as_many() {
+        let calls = step(&optimizer(ADAM, Form::Loop), &[dense(&[64, 64])]);
+        let expected = ["add_", "lerp_", "mul_", "addcmul_", "sqrt", "div", "add_", "addcdiv_"];
+        assert_eq!(names(&calls), expected);
+        let work = |call: &OpCall| matches!(crate::registry::lower(call), Lowered::Kernel(_));
+        assert_eq!(calls.iter().filter(|call| work(call)).count(), 7);
+    }
+
+    #[test]
+    fn a_fused_step_is_one_op_and_a_count() {
+        let calls = step(&optimizer(ADAM, Form::Fused), &[dense(&[64, 64])]);
+        assert_eq!(names(&calls), ["_foreach_add_", "_fused_adam_"]);
+    }
+
+    #[test]
+    fn a_table_makes_all_go_one_by_one() {
+        let rule = Rule::Sgd { momentum: false, nesterov: false };
+        let calls = step(&optimizer(rule, Form::Foreach), &[dense(&[64]), table()]);
+        assert_eq!(names(&calls), ["add_", "index_add_"]);
+        assert_eq!(calls[1].tensor(2).map(Tensor::numel), Some(2560));
+    }
+
+    #[test]
+    fn adagrad_on_a_table_coalesces() {
+        let calls = step(&optimizer(Rule::Adagrad, Form::Loop), &[table()]);
+        let expected = [
+            "add_",
+            "_coalesce",
+            "clone",
+            "pow",
+            "index_add_",
+            "fill_",
+            "index",
+            "clone",
+            "mul",
+            "sqrt_",
+            "add_",
+            "div",
+            "index_add_",
+        ];
+        assert_eq!(names(&calls), expected);
+        for call in calls.iter().filter(|call| !call.name.ends_with("clone")).skip(1) {
+            assert!(matches!(crate::registry::lower(call), Lowered::Kernel(_)), "{}", call.name);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Scaled-dot-product attention: in 32 bits the memory-efficient kernels, in 16 bits cuDNN's.
+
+use super::branch::Branch;
+use super::build::{around, empty_like, fill, light, op, view};
+use crate::call::{Arg, OpCall, Tensor};
+use crate::dtype::Dtype;
+
+/// The CPU's ops, as parts of their names.
+pub(super) const FORWARD: &str = "aten::_scaled_dot_product_flash_attention_for_cpu";
+/// Its gradient.
+pub(super) const BACKWARD: &str = "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
+/// The function of the backward engine around it.
+pub(super) const FUNCTION: &str = "ScaledDotProductFlashAttentionForCpuBackward0";
+
+/// The implementation that PyTorch prefers on a GPU, given the query.
+fn kind(query: &Tensor) -> &'static str {
+    if matches!(query.dtype, Dtype::Bf16 | Dtype::F16) { "cudnn" } else { "efficient" }
+}
+
+/// The function's name on the GPU, given what is inside it.
+pub(super) fn function(branch: &Branch) -> Option<String> {
+    let start = branch.name().strip_suffix(FUNCTION)?;
+    let query = query_within(branch)?;
+    let kind = if kind(query) == "cudnn" { "Cudnn" } else { "Efficient" };
+    Some(format!("{start}ScaledDotProduct{kind}AttentionBackward0"))
+}
+
+fn query_within(branch: &Branch) -> Option<&Tensor> {
+    if branch.name() == BACKWARD {
+        return branch.call.tensor(1);
+    }
+    branch.children.iter().find_map(query_within)
+}
+
+/// `[batch, heads, length, dim]` as `[batch, length, heads, dim]`: what the memory-efficient kernels take.
+fn swapped(tensor: Option<&Tensor>) -> Arg {
+    let Some(mut tensor) = tensor.cloned() else { return Arg::None };
+    if tensor.shape.len() == 4 {
+        tensor.shape.swap(1, 2);
+        tensor.strides.swap(1, 2);
+    }
+    Arg::Tensor(tensor)
+}
+
+/// For `(query, key, value, dropout, causal, mask, scale)`.
+pub(super) fn forward(call: &OpCall) -> Option<Branch> {
+    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
+    let query = call.tensor(0)?;
+    let outputs = call.outputs.clone();
+    let named =
+        |name: &str, inputs, outputs| OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) };
+    let mut outer = vec![arg(0), arg(1), arg(2), arg(5), Arg::Bool(true), arg(3), arg(4)];
+    if kind(query) == "cudnn" {
+        outer.push(Arg::Bool(false));
+        let none = || Arg::None;
+        let length = |at| Arg::Int(call.tensor(at).map_or(0, |t: &Tensor| t.size(2)));
+        let inner = vec![
+            arg(0),
+            arg(1),
+            arg(2),
+            arg(5),
+            none(),
+            none(),
+            length(0),
+            length(1),
+            Arg::Bool(true),
+            arg(3),
+            arg(4),
+            Arg::Bool(false),
+            arg(6),
+        ];
+        let like = around("empty_like", vec![light("empty_strided")]);
+        let children = vec![light("empty"), light("empty"), like, light("empty")];
+        let inner = Branch::new(named("_cudnn_attention_forward", inner, outputs.clone()), children);
+        let outer = named("_scaled_dot_product_cudnn_attention", outer, outputs);
+        return Some(Branch::new(outer, vec![inner]));
+    }
+    let causal = Arg::Int(i64::from(call.flag(4).unwrap_or(false)));
+    let mut inner: Vec<Arg> = (0..3).map(|at| swapped(call.tensor(at))).collect();
+    inner.push(arg(5));
+    inner.extend([Arg::None, Arg::None, Arg::None, Arg::None, arg(3), causal, Arg::Bool(true), arg(6)]);
+    let given = vec![swapped(call.output(0)), call.outputs.get(1).cloned().unwrap_or_default()];
+    let inner = Branch::new(named("_efficient_attention_forward", inner, given), vec![light("empty"); 4]);
+    let children = [vec![view("transpose"); 3], vec![inner, view("transpose")]].concat();
+    Some(Branch::new(named("_scaled_dot_product_efficient_attention", outer, outputs), children))
+}
+
+/// For `(gradient, query, key, value, result, logsumexp, dropout, causal, mask, scale)`.
+pub(super) fn backward(call: &OpCall) -> Option<Branch> {
+    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
+    let (grad, query, key) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    let named =
+        |name: &str, inputs, outputs| OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) };
+    let outputs = call.outputs.clone();
+    let seed = || Arg::None;
+    if kind(query) == "cudnn" {
+        let lengths = [Arg::Int(query.size(2)), Arg::Int(key.size(2))];
+        let mut inputs: Vec<Arg> = (0..6).map(arg).collect();
+        inputs.extend([seed(), seed(), arg(8), Arg::None, Arg::None]);
+        inputs.extend(lengths);
+        inputs.extend([arg(6), arg(7), arg(9)]);
+        let like = || around("empty_like", vec![light("empty_strided")]);
+        let children = vec![like(), like(), like(), light("empty")];
+        let inner =
+            Branch::new(named("_cudnn_attention_backward", inputs.clone(), outputs.clone()), children);
+        let outer = named("_scaled_dot_product_cudnn_attention_backward", inputs, outputs);
+        return Some(Branch::new(outer, vec![inner]));
+    }
+    let mut inner: Vec<Arg> = (0..4).map(|at| swapped(call.tensor(at))).collect();
+    let causal = Arg::Int(i64::from(call.flag(7).unwrap_or(false)));
+    inner.extend([arg(8), swapped(call.tensor(4)), Arg::None, Arg::None]);
+    inner.extend([Arg::Int(query.size(2)), Arg::Int(key.size(2)), arg(5), arg(6), seed(), seed(), causal]);
+    inner.extend([Arg::Bool(false), arg(9)]);
+    let given = (0..3).map(|at| swapped(call.output(at))).collect();
+    // The product of gradient and result, summed: what the softmax's gradient needs.
+    let mut shape = grad.shape.clone();
+    if shape.len() == 4 {
+        shape.swap(1, 2);
+    }
+    let product = Tensor::contiguous(&shape, grad.dtype);
+    let sums = Tensor::contiguous(&shape[..shape.len().saturating_sub(1)], grad.dtype);
+    let by_head = Tensor::contiguous(&grad.shape[..grad.shape.len().saturating_sub(1)], grad.dtype);
+    let mut turned = sums.clone();
+    if turned.shape.len() == 3 {
+        turned.shape.swap(1, 2);
+        turned.strides.swap(1, 2);
+    }
+    let dense = |tensor: &Tensor| Arg::Tensor(tensor.clone());
+    let last = Arg::Ints([-1i64][..].into());
+    let mut sum = op("sum", vec![dense(&product), last, Arg::Bool(false), Arg::None], Some(sums.clone()));
+    sum.children = vec![light("as_strided")];
+    let copy =
+        op("copy_", vec![dense(&by_head), Arg::Tensor(turned), Arg::Bool(false)], Some(by_head.clone()));
+    let mut zero = op("zero_", vec![dense(&product)], Some(product.clone()));
+    zero.children = vec![fill(&product)];
+    let children = vec![
+        light("empty"),
+        light("empty"),
+        light("empty"),
+        light("to"),
+        light("to"),
+        op("mul", vec![swapped(call.tensor(0)), swapped(call.tensor(4))], Some(product.clone())),
+        sum,
+        view("transpose"),
+        around("contiguous", vec![around("clone", vec![empty_like(), copy])]),
+        light("empty"),
+        zero,
+    ];
+    let inner = Branch::new(named("_efficient_attention_backward", inner, given), children);
+    let mask = Arg::Ints([1i64, 1, 1, 0][..].into());
+    let outer = vec![
+        arg(0),
+        arg(1),
+        arg(2),
+        arg(3),
+        arg(8),
+        arg(4),
+        arg(5),
+        seed(),
+        seed(),
+        arg(6),
+        mask,
+        arg(7),
+        arg(9),
+    ];
+    let children = [vec![view("transpose"); 5], vec![inner], vec![view("transpose"); 3]].concat();
+    Some(Branch::new(named("_scaled_dot_product_efficient_attention_backward", outer, outputs), children))
+}

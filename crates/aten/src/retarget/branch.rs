@@ -1,0 +1,76 @@
+//! A node with its children inside: the form in which a tree is rewritten.
+
+use steptime_graph::execution::NodeId;
+
+use super::ENGINE;
+use crate::call::OpCall;
+use crate::derive::{OpTree, TreeKind, TreeNode};
+
+/// A node and what is inside it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Branch {
+    pub call: OpCall,
+    pub kind: TreeKind,
+    pub thread: u32,
+    pub origin: Option<NodeId>,
+    pub children: Vec<Branch>,
+}
+
+impl Branch {
+    /// An op that was not recorded.
+    pub fn new(call: OpCall, children: Vec<Branch>) -> Branch {
+        Branch { call, kind: TreeKind::Op, thread: 0, origin: None, children }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.call.name
+    }
+
+    /// Adds its nodes to a list; what the backward engine runs goes to the engine's thread.
+    pub fn flatten(self, parent: Option<u32>, thread: u32, backward: u32, nodes: &mut Vec<TreeNode>) {
+        let engine = self.call.name.starts_with(ENGINE) && thread != backward;
+        let (parent, thread) = if engine { (None, backward) } else { (parent, thread) };
+        let at = nodes.len() as u32;
+        nodes.push(TreeNode { call: self.call, kind: self.kind, parent, thread, origin: self.origin });
+        for child in self.children {
+            child.flatten(Some(at), thread, backward, nodes);
+        }
+    }
+}
+
+/// Leaves out allocations that the CPU's parallel loops make between functions of the backward engine.
+pub(super) fn tidy(branches: &mut Vec<Branch>) {
+    let engine = |branch: &Branch| branch.call.name.starts_with(ENGINE);
+    if let (Some(first), Some(last)) = (branches.iter().position(engine), branches.iter().rposition(engine)) {
+        let mut at = 0..branches.len();
+        branches.retain(|branch| {
+            let within = at.next().is_some_and(|at| first < at && at < last);
+            !(within && branch.name() == "aten::empty")
+        });
+    }
+    branches.iter_mut().for_each(|branch| tidy(&mut branch.children));
+}
+
+/// The outermost nodes of a tree, in order, each with its own inside.
+pub(super) fn of_tree(tree: &OpTree) -> Vec<Branch> {
+    let mut inside: Vec<Vec<Branch>> = vec![Vec::new(); tree.nodes.len()];
+    let mut roots = Vec::new();
+    for (at, node) in tree.nodes.iter().enumerate().rev() {
+        let mut children = std::mem::take(&mut inside[at]);
+        children.reverse();
+        let branch = Branch {
+            call: node.call.clone(),
+            kind: node.kind,
+            thread: node.thread,
+            origin: node.origin,
+            children,
+        };
+        match node.parent {
+            Some(parent) => inside[parent as usize].push(branch),
+            None => roots.push(branch),
+        }
+    }
+    roots.reverse();
+    roots
+}

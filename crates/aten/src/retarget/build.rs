@@ -1,0 +1,47 @@
+//! Small trees of ops, as CUDA's implementations call them.
+
+use super::branch::Branch;
+use crate::call::{Arg, Device, OpCall, Tensor};
+
+/// An op that launches nothing, of which only the name matters.
+pub(super) fn light(name: &str) -> Branch {
+    around(name, Vec::new())
+}
+
+/// The same, with ops inside.
+pub(super) fn around(name: &str, children: Vec<Branch>) -> Branch {
+    Branch::new(OpCall::new(&format!("aten::{name}"), Vec::new()), children)
+}
+
+/// `expand`, `slice` and the like: a view made by `as_strided`.
+pub(super) fn view(name: &str) -> Branch {
+    around(name, vec![light("as_strided")])
+}
+
+/// `empty_like` of a dense tensor.
+pub(super) fn empty_like() -> Branch {
+    around("empty_like", vec![light("empty")])
+}
+
+/// An op with arguments and one result.
+pub(super) fn op(name: &str, inputs: Vec<Arg>, output: Option<Tensor>) -> Branch {
+    let outputs = output.map(Arg::Tensor).into_iter().collect();
+    Branch::new(OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) }, Vec::new())
+}
+
+/// `zero_` on the GPU.
+pub(super) fn fill(tensor: &Tensor) -> Branch {
+    op("fill_", vec![Arg::Tensor(tensor.clone()), Arg::Int(0)], Some(tensor.clone()))
+}
+
+/// A move of a tensor in host memory to the device.
+pub(super) fn to_device(source: Tensor) -> Branch {
+    let target = Tensor { device: Device::Cuda, offset: 0, ..source.clone() };
+    let inputs = vec![Arg::Tensor(target.clone()), Arg::Tensor(source.clone()), Arg::Bool(false)];
+    let copy = op("copy_", inputs, Some(target.clone()));
+    let mut inner = op("_to_copy", vec![Arg::Tensor(source.clone())], Some(target.clone()));
+    inner.children = vec![light("empty_strided"), copy];
+    let mut outer = op("to", vec![Arg::Tensor(source)], Some(target));
+    outer.children = vec![inner];
+    outer
+}

@@ -1,0 +1,66 @@
+//! Convolutions by cuDNN.
+
+use super::branch::Branch;
+use super::build::{around, light, op};
+use crate::call::{Arg, OpCall};
+
+/// What `_convolution` calls, given `(input, weight, bias, stride, padding, dilation, transposed, output_padding,
+/// groups, benchmark, deterministic, cudnn_enabled, allow_tf32)`: the bias is added by an op of its own.
+pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
+    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
+    let (Some(input), Some(weight)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+    let groups = call.int(8).unwrap_or(1);
+    let transposed = call.flag(6).unwrap_or(false);
+    let depthwise = !transposed
+        && groups > 1
+        && input.size(1) == groups
+        && weight.size(0) % input.size(1).max(1) == 0
+        && matches!(input.shape.len(), 4 | 5);
+    let output = call.output(0).cloned();
+    let kernel = weight.shape.get(2..).unwrap_or(&[]).into();
+    if depthwise {
+        let name = if input.shape.len() == 5 { "conv_depthwise3d" } else { "_conv_depthwise2d" };
+        let inputs = vec![arg(0), arg(1), Arg::Ints(kernel), arg(2), arg(3), arg(4), arg(5)];
+        let mut convolve = op(name, inputs, output);
+        convolve.children = vec![light("empty"), light("resize_")];
+        return vec![convolve];
+    }
+    let switches = [Arg::Bool(false), Arg::Bool(false), Arg::Bool(call.flag(12).unwrap_or(true))];
+    let (name, mut inputs) = if transposed {
+        ("cudnn_convolution_transpose", vec![arg(0), arg(1), arg(4), arg(7), arg(3), arg(5), arg(8)])
+    } else {
+        ("cudnn_convolution", vec![arg(0), arg(1), arg(4), arg(3), arg(5), arg(8)])
+    };
+    inputs.extend(switches);
+    let mut children = vec![op(name, inputs, output.clone())];
+    if let (Some(bias), Some(output)) = (call.tensor(2), output) {
+        let mut shape = vec![1i64; output.shape.len()];
+        if let Some(channels) = shape.get_mut(1) {
+            *channels = bias.size(0);
+        }
+        let bias = crate::call::Tensor::contiguous(&shape, bias.dtype);
+        children.push(around("reshape", vec![light("view")]));
+        let inputs = vec![Arg::Tensor(output.clone()), Arg::Tensor(bias), Arg::Int(1)];
+        children.push(op("add_", inputs, Some(output)));
+    }
+    children
+}
+
+/// What `convolution_backward` calls beside cuDNN: the gradient of the bias is a sum.
+pub(super) fn backward(call: &OpCall) -> Vec<Branch> {
+    let depthwise =
+        call.int(9).is_some_and(|groups| groups > 1 && call.tensor(1).is_some_and(|i| i.size(1) == groups));
+    let mut children = if depthwise {
+        vec![light("empty"), light("empty"), light("resize_"), light("resize_")]
+    } else {
+        vec![light("to"), light("empty")]
+    };
+    let bias = call.ints(10).is_some_and(|mask| mask.get(2).is_some_and(|&wanted| wanted != 0));
+    if let (true, Some(grad)) = (bias, call.tensor(0)) {
+        let dims = (0..grad.shape.len() as i64).filter(|&dim| dim != 1).collect();
+        let inputs = vec![Arg::Tensor(grad.clone()), Arg::Ints(dims), Arg::Bool(false), Arg::None];
+        let sum = crate::call::Tensor::contiguous(&[grad.size(1)], grad.dtype);
+        children.push(op("sum", inputs, Some(sum)));
+    }
+    children
+}

@@ -1,0 +1,67 @@
+//! Moves tensors to the GPU.
+
+use std::collections::BTreeSet;
+
+use steptime_graph::execution::{Arg as Recorded, ArgRange, ExecutionGraph, TensorId};
+
+use super::inputs::{self, Copied};
+use crate::call::{Arg, Device, Tensor};
+use crate::derive::OpTree;
+
+/// Puts every tensor on the GPU, but numbers: those without a dimension that were there before the step, a factor
+/// or an optimizer's count of steps, stay on the host. So does the batch where it is copied from.
+pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &Copied) {
+    let buffers = buffers(trace, tree);
+    for node in &mut tree.nodes {
+        let Some(origin) = node.origin else { continue };
+        let on_host = if copied.nodes.contains(&origin) { &copied.tensors } else { &BTreeSet::new() };
+        let move_all = |range: ArgRange, args: &mut [Arg], on_host: &BTreeSet<TensorId>| {
+            for (&recorded, arg) in trace.args.get(range).iter().zip(args) {
+                move_one(trace, recorded, arg, on_host, &buffers);
+            }
+        };
+        move_all(trace.inputs(origin), &mut node.call.inputs, on_host);
+        move_all(trace.outputs(origin), &mut node.call.outputs, &BTreeSet::new());
+    }
+}
+
+/// Tensors without a dimension that a module counts in, as batch norm does.
+fn buffers(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<TensorId> {
+    let optimizing = inputs::optimizing(tree);
+    let counting = tree.nodes.iter().zip(optimizing).filter(|(node, optimizing)| {
+        let name = &node.call.name;
+        !optimizing && name.ends_with('_') && !name.ends_with("__")
+    });
+    let origins = counting.filter_map(|(node, _)| node.origin);
+    origins.filter_map(|origin| trace.input_tensors(origin).next()).map(|(_, tensor)| tensor).collect()
+}
+
+fn move_one(
+    trace: &ExecutionGraph,
+    recorded: Recorded,
+    arg: &mut Arg,
+    on_host: &BTreeSet<TensorId>,
+    buffers: &BTreeSet<TensorId>,
+) {
+    let place = |id: TensorId, tensor: &mut Tensor| {
+        let old = trace.tensors.get(id).producer.is_none();
+        let number = old && tensor.shape.is_empty() && !buffers.contains(&id);
+        tensor.device = if number || on_host.contains(&id) { Device::Cpu } else { Device::Cuda };
+    };
+    match (recorded, arg) {
+        (Recorded::Tensor(id), Arg::Tensor(tensor)) => place(id, tensor),
+        (Recorded::TensorList(range), Arg::Tensors(tensors)) => {
+            for (&id, tensor) in trace.args.tensor_list(range).iter().zip(tensors) {
+                place(id, tensor);
+            }
+        }
+        (Recorded::List(range), Arg::Tensors(tensors)) => {
+            for (&item, tensor) in trace.args.get(range).iter().zip(tensors) {
+                if let Recorded::Tensor(id) = item {
+                    place(id, tensor);
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,49 @@
+//! Dropout: one op on the GPU; on the CPU a mask, made and multiplied by.
+
+use std::collections::BTreeSet;
+
+use steptime_graph::execution::{ExecutionGraph, NodeId};
+
+use super::branch::Branch;
+use super::build::{around, empty_like, light};
+use crate::call::{Arg, OpCall};
+
+/// The CPU's product, the function of its gradient, and that on the GPU.
+const PRODUCT: &str = "MulBackward0";
+const FUSED: &str = "NativeDropoutBackward0";
+
+/// The backward functions of products with a mask of dropout.
+pub(super) fn backward_functions(trace: &ExecutionGraph) -> BTreeSet<NodeId> {
+    let of_dropout = |node: NodeId| {
+        let product = trace.pairing.forward(node).filter(|&forward| trace.node_name(forward) == "aten::mul");
+        let around = product.and_then(|product| trace.tree.parent(product));
+        around.is_some_and(|around| trace.node_name(around) == "aten::dropout")
+    };
+    trace.ids().filter(|&node| trace.node_name(node) == PRODUCT && of_dropout(node)).collect()
+}
+
+/// What `dropout` calls on the GPU while training.
+pub(super) fn forward(call: &OpCall) -> Branch {
+    let mut inputs: Vec<Arg> = call.inputs.iter().take(2).cloned().collect();
+    inputs.push(Arg::Bool(true));
+    let like = || around("empty_like", vec![light("empty_strided")]);
+    let native = OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::native_dropout", inputs) };
+    Branch::new(native, vec![like(), like()])
+}
+
+/// Renames the engine's mark and the function of a product with a mask, and replaces what they call.
+pub(super) fn rename(branch: &mut Branch, functions: &BTreeSet<NodeId>) {
+    let is_function = |branch: &Branch| branch.origin.is_some_and(|origin| functions.contains(&origin));
+    if branch.name().ends_with(PRODUCT) && branch.children.iter().any(is_function) {
+        branch.call.name = branch.call.name.replace(PRODUCT, FUSED);
+    }
+    if is_function(branch) {
+        branch.call.name = FUSED.into();
+        for child in branch.children.iter_mut().filter(|child| child.name() == "aten::mul") {
+            child.call.name = "aten::native_dropout_backward".into();
+            child.call.inputs.push(Arg::Float(1.0));
+            child.children = vec![empty_like()];
+        }
+    }
+    branch.children.iter_mut().for_each(|child| rename(child, functions));
+}

@@ -1,0 +1,82 @@
+//! A step recorded on a CPU, as it would run on a GPU.
+//!
+//! Ops above PyTorch's dispatcher are the same on both: they stay. What changes: tensors live on the GPU, the
+//! batch is copied there, ops that a backend implements call what CUDA's implementation calls ([`rules`]), the
+//! backward engine has a thread of its own, and optimizers update all parameters at once (foreach).
+
+mod attention;
+mod branch;
+mod build;
+mod convolution;
+mod devices;
+mod dropout;
+mod foreach;
+mod indexing;
+mod inputs;
+mod rules;
+
+use std::collections::BTreeSet;
+
+use steptime_graph::Role;
+use steptime_graph::execution::ExecutionGraph;
+
+use crate::derive::{OpTree, TreeThread};
+use branch::Branch;
+
+/// What the autograd engine calls its mark around a backward function.
+const ENGINE: &str = "autograd::engine::";
+
+/// A step moved to the GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retargeted {
+    /// Its ops.
+    pub tree: OpTree,
+    /// Copies of the batch to the device.
+    pub input_copies: usize,
+    /// Ops of the CPU's own that have no known counterpart on the GPU; they were kept.
+    pub unknown: Vec<String>,
+}
+
+/// Whether a step ran on the CPU alone: it has tensors, and none is elsewhere.
+#[must_use]
+pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
+    let mut devices = trace.tensors.all().iter().map(|tensor| trace.name(tensor.device));
+    let mut seen = false;
+    devices.all(|device| {
+        seen |= device == "cpu";
+        device == "cpu" || device.is_empty()
+    }) && seen
+}
+
+/// Moves a step recorded on a CPU to the GPU.
+#[must_use]
+pub fn to_cuda(trace: &ExecutionGraph) -> Retargeted {
+    let mut tree = OpTree::from_execution(trace);
+    let copied = inputs::find(trace, &tree);
+    devices::to_gpu(trace, &mut tree, &copied);
+    let mut unknown = BTreeSet::new();
+    let mut branches = branch::of_tree(&tree);
+    branch::tidy(&mut branches);
+    let dropped = dropout::backward_functions(trace);
+    branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));
+    let input_copies = inputs::copy(&mut branches, &copied);
+    let branches: Vec<Branch> = branches.into_iter().map(|b| rules::rewrite(b, &mut unknown)).collect();
+    let branches = branches.into_iter().map(foreach::fuse).collect::<Vec<_>>();
+    let mut threads = tree.threads;
+    let backward = match threads.iter().position(|thread| thread.role == Role::Autograd) {
+        Some(at) => at as u32,
+        None => {
+            let tid = threads.iter().map(|thread| thread.tid).max().unwrap_or(0).saturating_add(1);
+            threads.push(TreeThread { tid, role: Role::Autograd });
+            threads.len() as u32 - 1
+        }
+    };
+    let mut tree = OpTree { threads, nodes: Vec::new() };
+    for branch in branches {
+        branch.flatten(None, 0, backward, &mut tree.nodes);
+    }
+    if tree.nodes.iter().all(|node| node.thread != backward) {
+        tree.threads.truncate(backward as usize);
+    }
+    Retargeted { tree, input_copies, unknown: unknown.into_iter().collect() }
+}

@@ -1,0 +1,145 @@
+//! What CUDA's implementation of each op calls, where the CPU's calls something else.
+//!
+//! An op that has no rule and launches a kernel on the GPU keeps of its children those that launch nothing: views
+//! and allocations. An op that launches nothing itself keeps all its children, each rewritten in turn.
+
+use std::collections::BTreeSet;
+
+use super::branch::Branch;
+use super::build::{around, empty_like, fill, light, view};
+use super::{attention, convolution, dropout, indexing};
+use crate::call::Arg;
+use crate::derive::TreeKind;
+use crate::ops::Lowered;
+use crate::registry;
+
+/// Names that only the CPU's backends have.
+const CPU_ONLY: [&str; 4] = ["mkldnn", "onednn", "_for_cpu", "mkl_"];
+
+/// Backward functions, and ops, that have another name on the GPU.
+const RENAMED: [(&str, &str); 2] = [
+    ("NativeBatchNormBackward0", "CudnnBatchNormBackward0"),
+    ("MkldnnConvolutionBackward0", "ConvolutionBackward0"),
+];
+
+/// Rewrites a node and what is inside it; notes names that have no counterpart.
+pub(super) fn rewrite(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Branch {
+    for (from, to) in RENAMED {
+        if let Some(start) = branch.call.name.strip_suffix(from) {
+            branch.call.name = format!("{start}{to}");
+        }
+    }
+    if let Some(name) = attention::function(&branch) {
+        branch.call.name = name;
+    }
+    let moved = match branch.name() {
+        attention::FORWARD => attention::forward(&branch.call),
+        attention::BACKWARD => attention::backward(&branch.call),
+        _ => None,
+    };
+    if let Some(moved) = moved {
+        return moved;
+    }
+    if branch.kind == TreeKind::Op {
+        branch = match own(branch, unknown) {
+            Ok(done) => return done,
+            Err(branch) => branch,
+        };
+        if CPU_ONLY.iter().any(|name| branch.name().contains(name)) {
+            unknown.insert(branch.name().into());
+        }
+        let leaf = matches!(registry::lower(&branch.call), Lowered::Kernel(_));
+        let name = branch.call.name.clone();
+        branch.children.retain(|child| !child.name().starts_with("aten::resolve_"));
+        if leaf {
+            branch.children.retain(|child| child.name() == name || is_light(child) || stays(&name, child));
+        }
+    }
+    branch.children = branch.children.into_iter().map(|child| rewrite(child, unknown)).collect();
+    branch
+}
+
+/// Whether a leaf has this child on the GPU too: gradients are zeroed before, losses are reduced after its own
+/// kernel; the first power is a copy.
+fn stays(name: &str, child: &Branch) -> bool {
+    let loss = name.contains("_loss") || name.contains("cross_entropy");
+    let copied = name == "aten::pow" && child.name() == "aten::copy_";
+    child.name() == "aten::zero_" || copied || (loss && matches!(child.name(), "aten::mean" | "aten::sum"))
+}
+
+/// Whether nothing in it launches anything.
+fn is_light(branch: &Branch) -> bool {
+    let nothing =
+        registry::find(branch.name()).is_some() && registry::lower(&branch.call) == Lowered::Nothing;
+    match branch.name() {
+        // With ops inside, the CPU converts a number.
+        "aten::to" => branch.children.is_empty(),
+        _ => (nothing || !branch.children.is_empty()) && branch.children.iter().all(is_light),
+    }
+}
+
+/// The rules, op by op. An op without one comes back as it was.
+fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Branch> {
+    let call = &branch.call;
+    let children = match call.name.as_str() {
+        // Without cuBLASLt, which takes no vectors, the bias is copied to the output first.
+        "aten::addmm" => {
+            let vector = call.tensor(2).is_none_or(|b| b.size(0) <= 1 || b.size(1) <= 1);
+            if vector { vec![view("expand")] } else { Vec::new() }
+        }
+        "aten::_embedding_bag" | "aten::_embedding_bag_forward_only" => vec![light("empty"); 4],
+        "aten::_embedding_bag_backward" => {
+            let inner = branch.children.into_iter().filter(|c| c.name().starts_with("aten::_embedding_bag_"));
+            inner.map(|child| rewrite(child, unknown)).collect()
+        }
+        "aten::index_select" => indexing::select(call),
+        "aten::_index_put_impl_" if call.flag(3) == Some(true) => indexing::put(call),
+        "aten::add" if branch.children.iter().any(|child| child.name() == "aten::_nnz") => {
+            indexing::add_sparse(call, &branch.children)
+        }
+        "aten::cat" => Vec::new(),
+        // Over all dimensions.
+        "aten::mean" if call.inputs.len() <= 2 => {
+            let mut inner = call.clone();
+            inner.inputs.resize(1, Arg::None);
+            inner.inputs.extend([Arg::Ints([][..].into()), Arg::Bool(false), Arg::None]);
+            vec![Branch::new(inner, vec![light("as_strided")])]
+        }
+        "aten::mean" if call.ints(1).is_none_or(|dims| dims.is_empty()) => vec![light("as_strided")],
+        "aten::mean" => Vec::new(),
+        "aten::zero_" => call.tensor(0).map(fill).into_iter().collect(),
+        "aten::_convolution" | "aten::_convolution_mode" => convolution::forward(call),
+        "aten::convolution_backward" => convolution::backward(call),
+        "aten::_batch_norm_impl_index" => {
+            let norm = branch.children.iter().find(|child| child.name() == "aten::native_batch_norm");
+            let Some(norm) = norm else { return Err(branch) };
+            let mut norm = norm.clone();
+            norm.call.name = "aten::cudnn_batch_norm".into();
+            let empty = || light("empty");
+            norm.children = vec![empty_like(), empty(), empty(), light("view"), empty(), empty()];
+            vec![norm]
+        }
+        "aten::native_batch_norm_backward" => {
+            branch.call.name = "aten::cudnn_batch_norm_backward".into();
+            // Its arguments: input and gradient change places.
+            if branch.call.inputs.len() > 1 {
+                branch.call.inputs.swap(0, 1);
+            }
+            let empty = || light("empty");
+            vec![empty(), empty(), empty(), light("view"), empty()]
+        }
+        "aten::native_layer_norm_backward" => vec![light("empty"); 3],
+        "aten::hardtanh_backward" => vec![light("empty")],
+        "aten::log_sigmoid_forward" => {
+            vec![around("empty_like", vec![light("empty_strided")]), light("empty")]
+        }
+        "aten::embedding_dense_backward" => indexing::embedding(call, branch.children),
+        "aten::nll_loss_forward" => vec![light("resize_")],
+        "aten::dropout" if branch.children.iter().any(|child| child.name() == "aten::bernoulli_") => {
+            vec![dropout::forward(call)]
+        }
+        _ => return Err(branch),
+    };
+    branch.children = children;
+    Ok(branch)
+}

@@ -1,0 +1,103 @@
+//! Building what a call lowers to.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::dtype::Dtype;
+use crate::fallback;
+use crate::kernel::{Kernel, KernelCall, Operand};
+use crate::operands;
+use crate::ops::Lowered;
+
+/// One kernel with these operands; nothing where it touches no byte.
+#[must_use]
+pub fn work(
+    kernel: Kernel,
+    dtype: Dtype,
+    operands: impl IntoIterator<Item = Option<Operand>>,
+    flops: u64,
+) -> Lowered {
+    launches(1, kernel, dtype, operands, flops)
+}
+
+/// Several kernels of one op; nothing where they touch no byte.
+#[must_use]
+pub fn launches(
+    launches: u32,
+    kernel: Kernel,
+    dtype: Dtype,
+    operands: impl IntoIterator<Item = Option<Operand>>,
+    flops: u64,
+) -> Lowered {
+    let operands: operands::Operands = operands.into_iter().flatten().filter(|o| o.bytes > 0).collect();
+    if operands.is_empty() {
+        return Lowered::Nothing;
+    }
+    Lowered::Kernel(KernelCall { kernel, dtype, operands, flops, launches })
+}
+
+/// What a rule says of a call, or its bytes where the arguments are not those that the rule expects.
+#[must_use]
+pub fn or_bytes(call: &OpCall, rule: impl Fn(&OpCall) -> Option<Lowered>) -> Lowered {
+    rule(call).unwrap_or_else(|| fallback::lower(call))
+}
+
+/// The return of a call, written: as recorded, else with the shape that a rule gives.
+#[must_use]
+pub fn result(call: &OpCall, ret: u16, shape: &[i64], dtype: Dtype) -> Operand {
+    let computed = || Tensor::contiguous(shape, dtype).bytes();
+    let recorded = call.output(usize::from(ret)).map(Tensor::distinct_bytes);
+    operands::output_bytes(ret, recorded.unwrap_or_else(computed))
+}
+
+/// One contiguous tensor as all that a call gives.
+#[must_use]
+pub fn one(shape: &[i64], dtype: Dtype) -> Option<Vec<Arg>> {
+    Some(vec![Arg::Tensor(Tensor::contiguous(shape, dtype))])
+}
+
+/// A call that launches something, though its arguments do not say what or how much.
+#[must_use]
+pub fn unknown(call: &OpCall) -> Lowered {
+    match fallback::lower(call) {
+        Lowered::Nothing => {
+            let dtype = operands::main_dtype(call);
+            let operands = operands::Operands::new();
+            Lowered::Unknown(KernelCall { kernel: Kernel::Unknown, dtype, operands, flops: 0, launches: 1 })
+        }
+        known => known,
+    }
+}
+
+/// A call that gives one tensor.
+#[must_use]
+pub fn giving(name: &str, inputs: Vec<Arg>, output: &Tensor) -> OpCall {
+    OpCall { outputs: vec![Arg::Tensor(output.clone())], ..OpCall::new(name, inputs) }
+}
+
+/// A new tensor of zeros.
+#[must_use]
+pub fn zeros(shape: &[i64], dtype: Dtype) -> OpCall {
+    giving("aten::zeros", vec![Arg::Ints(shape.into())], &Tensor::contiguous(shape, dtype))
+}
+
+/// The whole numbers from 0 on.
+#[must_use]
+pub fn counted(numbers: u64) -> OpCall {
+    let numbers = numbers as i64;
+    let inputs = vec![Arg::Int(numbers), Arg::Int(4), Arg::Int(0), Arg::None, Arg::None];
+    giving("aten::arange", inputs, &Tensor::contiguous(&[numbers], Dtype::I64))
+}
+
+/// A copy of a tensor that is not contiguous.
+#[must_use]
+pub fn made_contiguous(tensor: &Tensor) -> Option<OpCall> {
+    let copy = Tensor { device: tensor.device, ..Tensor::contiguous(&tensor.shape, tensor.dtype) };
+    let inputs = vec![Arg::Tensor(tensor.clone()), Arg::Int(0)];
+    (!tensor.is_contiguous()).then(|| giving("aten::contiguous", inputs, &copy))
+}
+
+/// A copy of one tensor into another.
+#[must_use]
+pub fn copied(to: &Tensor, from: &Tensor) -> OpCall {
+    let inputs = vec![Arg::Tensor(to.clone()), Arg::Tensor(from.clone()), Arg::Bool(false)];
+    giving("aten::copy_", inputs, to)
+}

@@ -1,0 +1,74 @@
+//! The children that rules derive for the recorded calls launch what the recorded children launched.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use steptime_aten::{Lowered, OpCall, from_execution, registry};
+use steptime_graph::execution::{ExecutionGraph, NodeKind, join};
+use steptime_trace::{Recording, open};
+
+fn recordings() -> Vec<Recording> {
+    let folder: PathBuf =
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces/h200")).into();
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        println!("skipped: no traces at {}", folder.display());
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().flat_map(|path| open(path).unwrap().recordings).collect()
+}
+
+/// The ops that launch something in a call and all that it calls.
+fn derived(call: &OpCall, into: &mut Vec<String>) {
+    for child in registry::expand(call) {
+        derived(&child, into);
+    }
+    if matches!(registry::lower(call), Lowered::Kernel(_) | Lowered::Unknown(_)) {
+        into.push(call.name.clone());
+    }
+}
+
+#[test]
+fn derived_children_launch_what_recorded_ones_did() {
+    let mut wrong: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    let mut compared = 0;
+    for recording in recordings() {
+        let (Some(et), Some(kineto)) = (&recording.execution, &recording.shaped) else { continue };
+        let launched: HashSet<u64> = kineto.activities.external_id.iter().copied().collect();
+        let graph = ExecutionGraph::new(et);
+        let joined = join(et, kineto);
+        let mut recorded: Vec<Vec<String>> = vec![Vec::new(); graph.nodes.len()];
+        for node in graph.ids() {
+            let Some(op) = joined.node_to_op[node.index()] else { continue };
+            if !launched.contains(&kineto.ops.external_id[op as usize]) {
+                continue;
+            }
+            let mut at = Some(node);
+            while let Some(up) = at {
+                recorded[up.index()].push(graph.node_name(node).into());
+                at = graph.tree.parent(up);
+            }
+        }
+        for node in graph.ids().filter(|node| graph.nodes.kind[node.index()] == NodeKind::Operator) {
+            let call = from_execution::op_call(&graph, node);
+            // A sparse operand does not say how many rows it has, so that what adds them cannot be derived.
+            let sparse = call.input_tensors().any(|(_, _, tensor)| tensor.is_sparse());
+            if sparse || registry::find(&call.name).and_then(|op| op.expand).is_none() {
+                continue;
+            }
+            let mut expected = std::mem::take(&mut recorded[node.index()]);
+            let mut found = Vec::new();
+            derived(&call, &mut found);
+            expected.sort();
+            found.sort();
+            compared += 1;
+            if expected != found {
+                let entry = wrong.entry(call.name.clone()).or_default();
+                entry.0 += 1;
+                entry.1 = format!("{found:?} for {expected:?}: {:?}", call.inputs);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "of {compared} calls: {wrong:#?}");
+}

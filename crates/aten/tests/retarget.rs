@@ -1,0 +1,77 @@
+//! A step recorded on a CPU, moved to the GPU, is the step that was recorded there.
+
+use std::path::Path;
+
+use steptime_aten::derive::{self, OpTree};
+use steptime_aten::{Device, retarget};
+use steptime_graph::Role;
+use steptime_graph::execution::ExecutionGraph;
+
+fn read(path: &str) -> ExecutionGraph {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let input = steptime_trace::open(&path).unwrap();
+    ExecutionGraph::new(input.recordings[0].execution.as_ref().unwrap())
+}
+
+/// The model of the example below, see `data/dlrm_cpu.py`.
+fn on_cpu() -> ExecutionGraph {
+    read("tests/data/dlrm_cpu.json.gz")
+}
+
+fn on_gpu() -> ExecutionGraph {
+    read("../../examples/dlrm_default_2048/et.json.gz")
+}
+
+#[test]
+fn ops_of_both_threads_are_those_recorded_on_the_gpu() {
+    let (moved, recorded) = (retarget::to_cuda(&on_cpu()), OpTree::from_execution(&on_gpu()));
+    let roles = |tree: &OpTree| tree.threads.iter().map(|thread| thread.role).collect::<Vec<_>>();
+    assert_eq!(roles(&moved.tree), [Role::Main, Role::Autograd]);
+    assert_eq!(roles(&moved.tree), roles(&recorded));
+    for thread in 0..2 {
+        let names = |tree: &OpTree| {
+            tree.names(thread).map(|(depth, name)| format!("{depth} {name}")).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&moved.tree), names(&recorded), "thread {thread}");
+    }
+    assert!(moved.unknown.is_empty(), "{:?}", moved.unknown);
+}
+
+#[test]
+fn launches_are_those_recorded_on_the_gpu() {
+    let moved = derive::of_tree(&retarget::to_cuda(&on_cpu()).tree).unwrap();
+    let recorded = derive::step_graph(&on_gpu()).unwrap();
+    let launched = |derived: &derive::Derived| {
+        let each = derived.kernels.iter();
+        each.map(|k| format!("{} {}", derived.graph.op_name(k.op), k.call.kernel.family()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(launched(&moved), launched(&recorded));
+    assert_eq!((moved.counts.known, moved.counts.unknown), (112, 0));
+}
+
+#[test]
+fn the_batch_is_copied_to_the_device() {
+    let moved = retarget::to_cuda(&on_cpu());
+    assert_eq!(moved.input_copies, 18);
+    let copies: Vec<_> = moved.tree.nodes.iter().filter(|node| node.call.name == "aten::copy_").collect();
+    let devices = copies[0].call.input_tensors().map(|(_, _, tensor)| tensor.device).collect::<Vec<_>>();
+    assert_eq!(devices, [Device::Cuda, Device::Cpu]);
+    // What was copied is on the device from then on.
+    let linear = moved.tree.nodes.iter().find(|node| node.call.name == "aten::linear").unwrap();
+    assert!(linear.call.input_tensors().all(|(_, _, tensor)| tensor.device == Device::Cuda));
+}
+
+#[test]
+fn a_step_of_a_gpu_is_not_one_of_a_cpu() {
+    assert!(retarget::is_on_cpu(&on_cpu()));
+    assert!(!retarget::is_on_cpu(&on_gpu()));
+    assert!(!retarget::is_on_cpu(&ExecutionGraph::default()));
+}
+
+#[test]
+fn an_empty_trace_moves_to_nothing() {
+    let moved = retarget::to_cuda(&ExecutionGraph::default());
+    assert_eq!((moved.tree.nodes.len(), moved.input_copies), (0, 0));
+    assert_eq!(derive::of_tree(&moved.tree).unwrap_err(), derive::Error::Empty);
+}

@@ -1,0 +1,138 @@
+//! What a kernel's time depends on beside its own arguments.
+
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+use steptime_aten::{KernelCall, Role};
+
+use super::spec::DeviceSpec;
+
+/// The state of the cache, and which rows are looked up.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Context {
+    /// Reuse distance of each of the call's operands, in their order: bytes touched by kernels from the start of
+    /// the op that touched it last until this one starts. `None`: not touched lately, in device memory.
+    pub reuse: SmallVec<[Option<u64>; 4]>,
+    /// How indices are distributed.
+    pub indices: Indices,
+    /// What ran before.
+    pub setting: Setting,
+}
+
+/// What ran before a kernel: beside the operands, its code and the dirty lines of the cache depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Setting {
+    /// Other kernels, many of them: the code is in no instruction cache, and the cache is full of what they wrote.
+    #[default]
+    Step,
+    /// The same kernel, then one that wrote to other memory.
+    After,
+    /// The same kernel, then one that read enough other memory to leave nothing in the cache.
+    Flushed,
+    /// The same kernel.
+    Repeated,
+}
+
+impl Setting {
+    /// As a feature. Part of the profiles' format: never renumbered.
+    #[must_use]
+    pub const fn code(self) -> f32 {
+        match self {
+            Setting::Step => 0.0,
+            Setting::After => 1.0,
+            Setting::Flushed => 2.0,
+            Setting::Repeated => 3.0,
+        }
+    }
+}
+
+/// How the indices of lookups are distributed over rows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Indices {
+    /// Not known; taken as uniform.
+    #[default]
+    Unknown,
+    /// Every row equally likely.
+    Uniform,
+    /// The row of rank `r` in proportion to `r^-a`.
+    Zipf(f64),
+    /// Measured: the share of lookups that go to each of equally many rows, from the most to the least wanted.
+    Histogram(Arc<[f32]>),
+}
+
+impl Context {
+    /// In a step of many kernels, with the reuse distances of the call's operands.
+    #[must_use]
+    pub fn in_step(reuse: SmallVec<[Option<u64>; 4]>) -> Context {
+        Context { reuse, ..Context::default() }
+    }
+
+    /// All operands in device memory.
+    #[must_use]
+    pub fn cold(call: &KernelCall) -> Context {
+        Context { setting: Setting::Flushed, ..Context::in_step(smallvec![None; call.operands.len()]) }
+    }
+
+    /// All operands just touched by the same call, which runs again.
+    #[must_use]
+    pub fn warm(call: &KernelCall) -> Context {
+        Context { setting: Setting::Repeated, ..Context::after(call, 0) }
+    }
+
+    /// All operands touched by the same call, and so many bytes of other memory since.
+    #[must_use]
+    pub fn after(call: &KernelCall, bytes: u64) -> Context {
+        let distance = call.footprint().saturating_add(bytes);
+        let reuse = smallvec![Some(distance); call.operands.len()];
+        Context { setting: Setting::After, ..Context::in_step(reuse) }
+    }
+
+    /// The same with another distribution of indices.
+    #[must_use]
+    pub fn with_indices(self, indices: Indices) -> Context {
+        Context { indices, ..self }
+    }
+
+    /// The context of one part of a call, given the places of its operands among the call's.
+    pub(super) fn of_part(
+        &self,
+        (part, places): (KernelCall, SmallVec<[usize; 4]>),
+    ) -> (KernelCall, Context) {
+        let reuse = places.iter().map(|&at| self.reuse.get(at).copied().flatten()).collect();
+        (part, Context { reuse, ..self.clone() })
+    }
+
+    /// The share of the bytes read that were touched lately, in the cache or not: where they are not, the cache is
+    /// full of what was written since, which must go to device memory first.
+    #[must_use]
+    pub fn reused(&self, call: &KernelCall) -> f64 {
+        let (mut read, mut reused) = (0.0, 0.0);
+        for (operand, distance) in call.operands.iter().zip(&self.reuse) {
+            if operand.role != Role::Write {
+                read += operand.bytes as f64;
+                reused += if distance.is_some() { operand.bytes as f64 } else { 0.0 };
+            }
+        }
+        if read > 0.0 { reused / read } else { 0.0 }
+    }
+
+    /// The share of an operand that is still in the second-level cache, 0 to 1: 0 for one that was not touched
+    /// lately or is not there.
+    #[must_use]
+    pub fn residency(&self, operand: usize, spec: &DeviceSpec) -> f64 {
+        match self.reuse.get(operand) {
+            Some(&Some(distance)) => resident(distance as f64, spec),
+            _ => 0.0,
+        }
+    }
+}
+
+/// The share of what was touched `distance` bytes ago that is still in the second-level cache.
+///
+/// A plain least-recently-used cache would drop everything at its size. Real ones replace less strictly, and a
+/// sector in twice the effective size is sometimes found; hence a smooth fall in the logarithm of the distance.
+#[must_use]
+pub fn resident(distance: f64, spec: &DeviceSpec) -> f64 {
+    let ratio = distance / spec.l2.effective_bytes as f64;
+    1.0 / (1.0 + ratio.powf(spec.l2.sharpness))
+}

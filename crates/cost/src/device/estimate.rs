@@ -1,0 +1,191 @@
+//! The time of a kernel, how sure it is, and where it came from.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use steptime_trace::Nanos;
+
+/// Which of a family's models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// A published formula, or a network over sizes where the publication used one.
+    Paper,
+    /// Our formula times factors fitted to a sweep.
+    Analytic,
+    /// Boosted trees on the ratio of measured to analytic.
+    Learnt,
+}
+
+impl ModelKind {
+    /// All of them.
+    pub const ALL: [ModelKind; 3] = [ModelKind::Paper, ModelKind::Analytic, ModelKind::Learnt];
+
+    /// Its name, as files and the command line write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ModelKind::Paper => "paper",
+            ModelKind::Analytic => "analytic",
+            ModelKind::Learnt => "learnt",
+        }
+    }
+}
+
+/// Where a time came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Measured on this very call.
+    Measured,
+    /// A model fitted to a sweep of this GPU: trees, or our formula with fitted factors.
+    Fitted,
+    /// Our formula and the GPU's specification, nothing fitted.
+    Analytic,
+    /// A published formula, or the kind of network that the publication used.
+    Paper,
+    /// The bytes of an op that is not known.
+    Fallback,
+    /// Nothing: the time is not known.
+    Unknown,
+}
+
+impl Source {
+    /// Its name, as reports write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Source::Measured => "measured",
+            Source::Fitted => "fitted",
+            Source::Analytic => "analytic",
+            Source::Paper => "paper",
+            Source::Fallback => "fallback",
+            Source::Unknown => "unknown",
+        }
+    }
+}
+
+/// The median of what a call may take, and how far off it may be.
+///
+/// Half-widths are those of the 90 % interval of the logarithm of time: `time * exp(±half_width)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The time.
+    pub time: Nanos,
+    /// The part of the half-width that is this call's own: independent of all others.
+    pub own: f64,
+    /// The part that all calls of its family have in common.
+    pub shared: f64,
+    /// Where it came from.
+    pub source: Source,
+    /// Whether the call lies outside of what the model was fitted on.
+    pub extrapolated: bool,
+}
+
+impl Estimate {
+    /// Nothing is known.
+    pub const UNPRICED: Estimate =
+        Estimate { time: Nanos::ZERO, own: 0.0, shared: 0.0, source: Source::Unknown, extrapolated: false };
+
+    /// One call after another of the same family: their own errors are independent.
+    #[must_use]
+    pub fn plus(&self, other: &Estimate) -> Estimate {
+        let time = self.time + other.time;
+        let share = |part: &Estimate| part.time.0 as f64 / time.0.max(1) as f64;
+        let (a, b) = (share(self), share(other));
+        Estimate {
+            time,
+            own: (a * self.own).hypot(b * other.own),
+            shared: a * self.shared + b * other.shared,
+            source: self.source,
+            extrapolated: self.extrapolated || other.extrapolated,
+        }
+    }
+
+    /// The half-width of the 90 % interval of the logarithm of time, both parts together.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        self.own.hypot(self.shared)
+    }
+
+    /// The 90 % interval: its lower and its upper end.
+    #[must_use]
+    pub fn interval(&self) -> [Nanos; 2] {
+        let factor = self.half_width().exp();
+        let time = self.time.0 as f64;
+        [time / factor, time * factor].map(|end| Nanos(end.round() as i64))
+    }
+}
+
+/// The sum of many estimates.
+///
+/// A family's shared errors go the same way: they add up. Families are independent of one another, and so are
+/// the calls' own errors: they add in quadrature. Half-widths are of the sum itself, which is close to normal
+/// and needs no logarithm.
+#[derive(Debug, Clone, Default)]
+pub struct EstimateSum {
+    time: Nanos,
+    own_squared: f64,
+    shared: FxHashMap<&'static str, f64>,
+}
+
+impl EstimateSum {
+    /// Adds the same estimate `times` over: its own error is the same in each, as the call is.
+    pub fn add(&mut self, family: &'static str, estimate: &Estimate, times: u64) {
+        let time = estimate.time.0 as f64 * times as f64;
+        self.time += Nanos(time as i64);
+        self.own_squared += (time * estimate.own).powi(2);
+        *self.shared.entry(family).or_default() += time * estimate.shared;
+    }
+
+    /// The sum of the times.
+    #[must_use]
+    pub fn time(&self) -> Nanos {
+        self.time
+    }
+
+    /// The half-width of its 90 % interval.
+    #[must_use]
+    pub fn half_width(&self) -> Nanos {
+        // Summed in the order of size, so that the order of insertion leaves no trace in the last bit.
+        let mut parts: Vec<f64> = self.shared.values().map(|part| part * part).collect();
+        parts.push(self.own_squared);
+        parts.sort_by(f64::total_cmp);
+        Nanos(parts.iter().sum::<f64>().sqrt().round() as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(own: f64, shared: f64) -> Estimate {
+        Estimate { time: Nanos(10_000), own, shared, source: Source::Fitted, extrapolated: false }
+    }
+
+    #[test]
+    fn an_interval_is_symmetric_in_the_logarithm() {
+        assert_eq!(estimate(0.03, 0.04).interval(), [Nanos(9_512), Nanos(10_513)]);
+    }
+
+    #[test]
+    fn shared_errors_add_up_and_own_ones_in_quadrature() {
+        let mut shared = EstimateSum::default();
+        let mut own = EstimateSum::default();
+        let mut families = EstimateSum::default();
+        for at in 0..100 {
+            shared.add("gemm", &estimate(0.0, 0.1), 1);
+            own.add("gemm", &estimate(0.1, 0.0), 1);
+            families.add(if at % 2 == 0 { "gemm" } else { "pool" }, &estimate(0.0, 0.1), 1);
+        }
+        assert_eq!(shared.time(), Nanos(1_000_000));
+        assert_eq!(shared.half_width(), Nanos(100_000));
+        assert_eq!(own.half_width(), Nanos(10_000));
+        assert_eq!(families.half_width(), Nanos(70_711));
+    }
+
+    #[test]
+    fn the_same_call_again_has_the_same_error() {
+        let mut sum = EstimateSum::default();
+        sum.add("gemm", &estimate(0.1, 0.0), 100);
+        assert_eq!(sum.half_width(), Nanos(100_000));
+    }
+}

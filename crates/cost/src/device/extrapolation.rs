@@ -1,0 +1,59 @@
+//! How far a call lies outside of what was fitted on.
+
+use super::learn::table::MISSING;
+
+/// A distance up to this is measurement's edge, not extrapolation.
+pub const TOLERATED: f64 = 0.02;
+/// At this distance half of what was learnt is still believed.
+const HALF: f64 = 0.5;
+/// How much the half-width grows with the distance: as much as the model was off in the whole range, doubled at one
+/// range's width outside.
+const GROWTH: f64 = 1.0;
+
+/// What ran before is no size: where a setting was not fitted on, trees take the nearest.
+const SETTING: &str = "setting";
+
+/// The greatest excess over a feature's range, in units of the range, or of 1 where the range is narrower: most
+/// features are logarithms.
+#[must_use]
+pub fn distance(row: &[f32], ranges: &[(String, f32, f32)]) -> f64 {
+    let counts = |(value, (name, ..)): &(&f32, &(String, f32, f32))| **value != MISSING && name != SETTING;
+    let excess = row.iter().zip(ranges).filter(counts).map(|(&value, &(_, low, high))| {
+        let outside = (low - value).max(value - high).max(0.0);
+        f64::from(outside / (high - low).max(1.0))
+    });
+    excess.fold(0.0, f64::max)
+}
+
+/// How much of a learnt correction is taken at a distance.
+#[must_use]
+pub fn belief(distance: f64) -> f64 {
+    let outside = (distance - TOLERATED).max(0.0) / HALF;
+    1.0 / (1.0 + outside * outside)
+}
+
+/// What the half-width is multiplied by at a distance, and what is added to it.
+#[must_use]
+pub fn widening(distance: f64) -> (f64, f64) {
+    let outside = (distance - TOLERATED).max(0.0);
+    (1.0 + GROWTH * outside.min(4.0), 0.25 * outside.min(4.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_farther_out_the_less_is_believed() {
+        let ranges = [("a".to_owned(), 0.0, 10.0), ("b".to_owned(), 1.0, 1.0)];
+        assert_eq!(distance(&[5.0, 1.0], &ranges), 0.0);
+        assert_eq!(distance(&[12.0, 1.0], &ranges), f64::from(0.2f32));
+        assert_eq!(distance(&[5.0, 0.5], &ranges), 0.5);
+        assert_eq!(distance(&[5.0, MISSING], &ranges), 0.0);
+        assert_eq!(belief(0.01), 1.0);
+        assert!(belief(0.2) > belief(2.0));
+        assert!(belief(2.0) < 0.1);
+        assert!(widening(1.0).0 > widening(0.1).0);
+        assert_eq!(widening(0.0), (1.0, 0.0));
+    }
+}

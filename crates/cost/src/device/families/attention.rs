@@ -1,0 +1,130 @@
+//! Fused scaled-dot-product attention.
+
+use steptime_aten::kernel::{Attention, AttentionKind, Pass};
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::spec::DeviceSpec;
+
+use super::gemm::precision;
+use super::memory::{L2_LATENCY_US, Traffic, instructions_us};
+use super::shared::{flag, ln, ln_ratio, names, overlap, push_shared};
+use super::tiles::on_tensor_cores;
+
+/// The family.
+pub(super) struct Attentions;
+
+/// A kernel's way in and out, beside the launch floor, µs (H200).
+const FIXED_US: f64 = 3.0;
+
+/// Queries of one block.
+const QUERIES: f64 = 64.0;
+
+struct Model {
+    traffic: Traffic,
+    blocks: f64,
+    turns: f64,
+    compute_us: f64,
+    total_us: f64,
+}
+
+fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::of(call, ctx, spec);
+    let processors = f64::from(spec.multiprocessors);
+    let backward = kernel.pass == Pass::Backward;
+    let heads = (kernel.batch as f64 * kernel.heads as f64).max(1.0);
+    // Backward, blocks own keys.
+    let owned = if backward { kernel.keys as f64 } else { kernel.queries as f64 };
+    let other = if backward { kernel.queries as f64 } else { kernel.keys as f64 }.max(1.0);
+    let blocks = heads * (owned / QUERIES).ceil().max(1.0);
+    let waves = blocks / processors;
+    let turns = if waves <= 4.0 { waves.ceil() } else { waves + 0.5 };
+    let seen = if kernel.causal { 0.5 } else { 1.0 };
+    // Two products forward, five backward; heads are padded to whole tiles.
+    let products = if backward { 2.5 } else { 1.0 };
+    let tile = if kernel.dim.max(kernel.value_dim) <= 64 { 32.0 } else { 64.0 };
+    let pad = |dim: u64| (dim as f64 / tile).ceil() * tile;
+    let flops = 2.0 * QUERIES * other * (pad(kernel.dim) + pad(kernel.value_dim)) * seen * products;
+    let tensor = on_tensor_cores(kernel.precision, spec);
+    let share = match kernel.kind {
+        AttentionKind::Efficient => 0.28,
+        AttentionKind::Flash => 0.45,
+        AttentionKind::Cudnn => 0.7,
+    } * if backward { 0.55 } else { 1.0 };
+    let share = if tensor { share } else { 0.7 };
+    let rate = spec.matrix_tflop_s(kernel.precision) * 1e6 / processors * share;
+    let exponentials = instructions_us(blocks * QUERIES * other * seen * 8.0 * products, spec);
+    // A lone block goes from keys to keys one round trip at a time.
+    let alone = other * seen / 64.0 * products * 4.0 * L2_LATENCY_US;
+    let compute_us = (turns * flops / rate + exponentials).max(alone);
+    let busy = overlap(compute_us, traffic.move_us(spec, 1.0));
+    let launches = f64::from(call.launches.max(1));
+    let total_us = launches * (spec.launch.floor_us + FIXED_US) + traffic.latency_us() + busy;
+    Model { traffic, blocks, turns, compute_us, total_us }
+}
+
+impl Family for Attentions {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "backward",
+            "kind",
+            "precision",
+            "causal",
+            "bias",
+            "dropout",
+            "ln_batch",
+            "ln_heads",
+            "ln_queries",
+            "ln_keys",
+            "dim",
+            "value_dim",
+            "ln_blocks_by_sm",
+            "wave_use",
+            "compute_by_memory",
+            "ln_flops_by_sm",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Attention(kernel) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(kernel, call, ctx, spec);
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
+        let processors = f64::from(spec.multiprocessors);
+        out.extend_from_slice(&[
+            flag(kernel.pass == Pass::Backward),
+            match kernel.kind {
+                AttentionKind::Flash => 0.0,
+                AttentionKind::Efficient => 1.0,
+                AttentionKind::Cudnn => 2.0,
+            },
+            precision(kernel.precision),
+            flag(kernel.causal),
+            flag(kernel.bias),
+            flag(kernel.dropout),
+            ln(kernel.batch as f64),
+            ln(kernel.heads as f64),
+            ln(kernel.queries as f64),
+            ln(kernel.keys as f64),
+            kernel.dim as f32,
+            kernel.value_dim as f32,
+            ln_ratio(model.blocks, processors),
+            (model.blocks / processors / model.turns) as f32,
+            ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
+            ln_ratio(call.flops as f64, processors),
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Attention(kernel) => model(kernel, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Concatenation.
+
+use steptime_aten::kernel::Concat;
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::paper;
+use crate::device::spec::DeviceSpec;
+
+use super::memory::{Traffic, instructions_us, sector_waste};
+use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+
+/// The family.
+pub(super) struct Concats;
+
+/// Tensors that one launch takes.
+const BATCH: f64 = 128.0;
+
+struct Model {
+    traffic: Traffic,
+    work_us: f64,
+    waste: f64,
+    total_us: f64,
+}
+
+fn model(concat: &Concat, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::of(call, ctx, spec);
+    let least = concat.least_bytes as f64;
+    let waste = if concat.outer > 1 { sector_waste(least.min(2048.0)) } else { 1.0 };
+    let element = (call.dtype.size() as f64).max(1.0);
+    let elements = traffic.written / element;
+    // The place of each vector, or of each element, is divided out.
+    let vector = if concat.aligned && concat.contiguous { 16.0 / element } else { 1.0 };
+    let work_us = instructions_us(elements / vector.max(1.0) * 60.0 + elements * 2.0, spec);
+    let batches = (concat.inputs as f64 / BATCH).ceil().max(1.0);
+    let launches = f64::from(call.launches.max(1)).max(batches) * spec.launch.floor_us;
+    let total_us = launches + traffic.latency_us() + overlap(work_us, traffic.move_us(spec, waste));
+    Model { traffic, work_us, waste, total_us }
+}
+
+impl Family for Concats {
+    fn name(&self) -> &'static str {
+        "concat"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "inputs",
+            "ln_inputs",
+            "ln_outer",
+            "ln_row",
+            "ln_least",
+            "ln_most",
+            "ln_uneven",
+            "contiguous",
+            "aligned",
+            "align_row",
+            "waste",
+            "work_by_move",
+            "ln_bytes_an_input",
+            "ln_input_bytes_by_sm",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Concat(concat) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(concat, call, ctx, spec);
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
+        let each = model.traffic.written / (concat.inputs as f64).max(1.0);
+        out.extend_from_slice(&[
+            concat.inputs as f32,
+            ln(concat.inputs as f64),
+            ln(concat.outer as f64),
+            ln(concat.row_bytes as f64),
+            ln(concat.least_bytes as f64),
+            ln(concat.most_bytes as f64),
+            ln_ratio(concat.most_bytes as f64, concat.least_bytes as f64),
+            flag(concat.contiguous),
+            flag(concat.aligned),
+            halvings(concat.row_bytes, 9),
+            model.waste as f32,
+            ln_ratio(model.work_us, model.traffic.move_us(spec, 1.0)),
+            ln(each),
+            ln_ratio(each, f64::from(spec.multiprocessors)),
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Concat(concat) => model(concat, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+
+    fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
+        Some(paper::concat(call, spec))
+    }
+}

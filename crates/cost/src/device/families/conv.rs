@@ -1,0 +1,217 @@
+//! Convolutions and their gradients, as products of matrices that are never written down.
+
+use steptime_aten::kernel::Conv;
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::spec::DeviceSpec;
+
+use super::gemm::precision;
+use super::memory::{L2_LATENCY_US, Traffic, instructions_us};
+use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
+
+/// The family.
+pub(super) struct Convolutions;
+
+struct Model {
+    traffic: Traffic,
+    /// The product of the first pass computed.
+    shape: Shape,
+    cut: Cut,
+    layout_us: f64,
+    compute_us: f64,
+    total_us: f64,
+}
+
+fn volume(sizes: [u64; 3]) -> f64 {
+    sizes.iter().map(|&size| size as f64).product::<f64>().max(1.0)
+}
+
+/// Channels as tensor-core kernels see them: padded to whole vectors.
+fn padded(channels: f64, tensor: bool) -> f64 {
+    if tensor { (channels / 8.0).ceil() * 8.0 } else { channels.max(1.0) }
+}
+
+/// The products of the passes that are computed: forward, or gradients of input and weight.
+fn passes(conv: &Conv, call: &KernelCall, tensor: bool) -> [Option<Shape>; 2] {
+    let groups = (conv.groups as f64).max(1.0);
+    let element = call.dtype.size() as f64;
+    let input = padded(conv.channels_in as f64 / groups, tensor);
+    let output = padded(conv.channels_out as f64 / groups, tensor);
+    let filter = volume(conv.filter);
+    let (ins, outs) = (volume(conv.input), volume(conv.output));
+    // A transposed convolution is a convolution's input gradient.
+    let (ins, outs) = if conv.transposed { (outs, ins) } else { (ins, outs) };
+    let batch = (conv.batch as f64).max(1.0);
+    let of = |m, n, k| Shape { batch: groups, m, n, k, element, precision: conv.precision };
+    let forward = of(batch * outs, output, input * filter);
+    // Each input position meets only the filter taps that its stride leaves.
+    let stride = volume(conv.stride);
+    let data = of(batch * ins, input, output * (filter / stride).max(1.0));
+    let weight = of(output, input * filter, batch * outs);
+    match conv.gradients {
+        None if conv.transposed => [Some(data), None],
+        None => [Some(forward), None],
+        Some([to_input, to_weight, _]) => {
+            let first = if conv.transposed { forward } else { data };
+            [to_input.then_some(first), to_weight.then_some(weight)]
+        }
+    }
+}
+
+/// Whether each channel has its own filter: such kernels multiply without matrices.
+fn depthwise(conv: &Conv) -> bool {
+    conv.groups > 1 && conv.groups == conv.channels_in
+}
+
+fn model(conv: &Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::of(call, ctx, spec);
+    let tensor = on_tensor_cores(conv.precision, spec) && !depthwise(conv);
+    let all = passes(conv, call, tensor);
+    let empty = Shape { batch: 1.0, m: 1.0, n: 1.0, k: 1.0, element: 4.0, precision: conv.precision };
+    let shape = all[0].or(all[1]).unwrap_or(empty);
+    let memory_us = traffic.move_us(spec, 1.0);
+    let count = f64::from(u8::from(all[0].is_some()) + u8::from(all[1].is_some()));
+    let mut total_us = traffic.latency_us();
+    let mut compute_us = 0.0;
+    let cut = best(&shape, spec);
+    for pass in all.iter().flatten() {
+        let pass_us = if depthwise(conv) {
+            // One multiply-add an element and filter tap, with its loads.
+            let taps = call.flops as f64 / 2.0 / count.max(1.0);
+            instructions_us(taps * 25.0, spec) + 2.0
+        } else {
+            let cut = if *pass == shape { cut } else { best(pass, spec) };
+            cut.compute_us * 1.15 + cut.fixed_us + cut.reduce_us
+        };
+        compute_us += pass_us;
+        total_us += spec.launch.floor_us + L2_LATENCY_US + overlap(pass_us, memory_us / count.max(1.0));
+    }
+    // Tensor-core kernels want channels next to one another: operands are turned around before and after.
+    let mut layout_us = 0.0;
+    if tensor && !conv.channels_last && conv.dims >= 2 {
+        let turned = 2.0 * traffic.l2();
+        let near = Traffic::new(turned / 2.0, 0.0, turned / 2.0, call.footprint() as f64, spec);
+        layout_us = near.move_us(spec, 1.5) + spec.launch.floor_us * (1.0 + count);
+    }
+    if conv.gradients.is_some_and(|gradients| gradients[2]) {
+        total_us += spec.launch.floor_us + 0.3 * memory_us;
+    }
+    total_us = (total_us + layout_us).max(spec.launch.floor_us);
+    Model { traffic, shape, cut, layout_us, compute_us, total_us }
+}
+
+impl Family for Convolutions {
+    fn name(&self) -> &'static str {
+        "convolution"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "to_input",
+            "to_weight",
+            "to_bias",
+            "precision",
+            "channels_last",
+            "transposed",
+            "bias",
+            "dims",
+            "ln_batch",
+            "ln_channels_in",
+            "ln_channels_out",
+            "ln_in",
+            "ln_out",
+            "ln_height",
+            "ln_width",
+            "filter_h",
+            "filter_w",
+            "ln_filter",
+            "stride",
+            "stride_w",
+            "padding",
+            "dilation",
+            "ln_groups",
+            "depthwise",
+            "align_in",
+            "align_out",
+            "ln_m",
+            "ln_n",
+            "ln_k",
+            "tile",
+            "ln_splits",
+            "ln_blocks_by_sm",
+            "compute_by_memory",
+            "layout_share",
+            "ln_intensity",
+            "ln_channel_ratio",
+            "t256x128",
+            "w256x128",
+            "t128x128",
+            "w128x128",
+            "t128x64",
+            "w128x64",
+            "t64x64",
+            "w64x64",
+            "t32x32",
+            "w32x32",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Conv(conv) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(conv, call, ctx, spec);
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
+        let [to_input, to_weight, to_bias] = conv.gradients.unwrap_or([false; 3]);
+        let groups = conv.groups.max(1);
+        out.extend_from_slice(&[
+            flag(to_input),
+            flag(to_weight),
+            flag(to_bias),
+            precision(conv.precision),
+            flag(conv.channels_last),
+            flag(conv.transposed),
+            flag(conv.bias),
+            f32::from(conv.dims),
+            ln(conv.batch as f64),
+            ln(conv.channels_in as f64),
+            ln(conv.channels_out as f64),
+            ln(volume(conv.input)),
+            ln(volume(conv.output)),
+            ln(conv.input[1] as f64),
+            ln(conv.input[2] as f64),
+            conv.filter[1] as f32,
+            conv.filter[2] as f32,
+            ln(volume(conv.filter)),
+            conv.stride[1] as f32,
+            conv.stride[2] as f32,
+            conv.padding[2] as f32,
+            conv.dilation[2] as f32,
+            ln(groups as f64),
+            flag(depthwise(conv)),
+            halvings(conv.channels_in / groups, 6),
+            halvings(conv.channels_out / groups, 6),
+            ln(model.shape.m),
+            ln(model.shape.n),
+            ln(model.shape.k),
+            model.cut.tile as f32,
+            ln(model.cut.splits),
+            ln_ratio(model.cut.blocks, f64::from(spec.multiprocessors)),
+            ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
+            (model.layout_us / model.total_us) as f32,
+            ln_ratio(call.flops as f64, model.traffic.l2()),
+            ln_ratio(conv.channels_in as f64, conv.channels_out as f64),
+        ]);
+        wave_features(&model.shape, spec, out);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Conv(conv) => model(conv, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+}

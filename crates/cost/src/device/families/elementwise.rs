@@ -1,0 +1,141 @@
+//! One output element at a time.
+
+use steptime_aten::kernel::{Elementwise, Layout, Work};
+use steptime_aten::{Dtype, Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::paper;
+use crate::device::spec::DeviceSpec;
+
+use super::memory::{SECTOR, Traffic, instructions_us, sector_waste};
+use super::opcode::opcode;
+use super::shared::{flag, last_wave, ln, ln_ratio, names, overlap, push_shared};
+
+/// The family.
+pub(super) struct Pointwise;
+
+/// Instructions of one element, loads, stores and the loop counted.
+pub(super) fn instructions(work: Work, dtype: Dtype) -> f64 {
+    let plain = match work {
+        Work::Light => 4.0,
+        Work::Medium => 12.0,
+        Work::Heavy => 45.0,
+        Work::Random => 30.0,
+    };
+    match dtype {
+        // 64-bit integers are computed in halves, their division by a subroutine.
+        Dtype::I64 => plain * 2.0,
+        Dtype::Complex64 | Dtype::Complex128 => plain * 3.0,
+        _ => plain,
+    }
+}
+
+/// A code for work. Part of the profiles' format: never renumbered.
+pub(super) fn work_code(work: Work) -> f32 {
+    match work {
+        Work::Light => 0.0,
+        Work::Medium => 1.0,
+        Work::Heavy => 2.0,
+        Work::Random => 3.0,
+    }
+}
+
+struct Model {
+    traffic: Traffic,
+    waste_in: f64,
+    waste_out: f64,
+    compute_us: f64,
+    total_us: f64,
+}
+
+fn model(kernel: &Elementwise, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::of(call, ctx, spec);
+    let element = call.dtype.size() as f64;
+    let (extra, waste_in, waste_out) = match kernel.layout {
+        Layout::Vectorized => (0.0, 1.0, 1.0),
+        Layout::Dense => (4.0 + 2.0 * f64::from(kernel.inputs), 1.0, 1.0),
+        Layout::Strided { dims, run_in, run_out, .. } => {
+            // Offsets are divided out dimension by dimension, for each operand.
+            let offsets = f64::from(dims.max(1)) * (6.0 + 2.0 * f64::from(kernel.inputs));
+            let run = |elements: u64| sector_waste((elements as f64 * element).min(64.0 * SECTOR));
+            (8.0 + offsets, run(run_in), run(run_out))
+        }
+    };
+    let numel = kernel.numel as f64;
+    let compute_us = instructions_us(numel * (instructions(kernel.work, call.dtype) + extra), spec);
+    let moved = traffic.l2().max(1.0);
+    let waste = (traffic.read * waste_in + traffic.written * waste_out) / moved;
+    let busy = overlap(compute_us, traffic.move_us(spec, waste));
+    let total_us = spec.launch.floor_us + traffic.latency_us() + busy;
+    Model { traffic, waste_in, waste_out, compute_us, total_us }
+}
+
+impl Family for Pointwise {
+    fn name(&self) -> &'static str {
+        "elementwise"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "op",
+            "work",
+            "ln_numel",
+            "inputs",
+            "layout",
+            "dims",
+            "ln_run_in",
+            "ln_run_out",
+            "broadcast",
+            "waste_in",
+            "waste_out",
+            "bytes_an_element",
+            "compute_by_move",
+            "ln_blocks_by_sm",
+            "last_wave",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Elementwise(kernel) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(kernel, call, ctx, spec);
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
+        let (layout, dims, run_in, run_out, broadcast) = match kernel.layout {
+            Layout::Vectorized => (0.0, 1, kernel.numel, kernel.numel, false),
+            Layout::Dense => (1.0, 1, kernel.numel, kernel.numel, false),
+            Layout::Strided { dims, run_in, run_out, broadcast } => (2.0, dims, run_in, run_out, broadcast),
+        };
+        let blocks = kernel.numel as f64 / 1024.0;
+        let slots = 16.0 * f64::from(spec.multiprocessors);
+        out.extend_from_slice(&[
+            opcode(kernel.op),
+            work_code(kernel.work),
+            ln(kernel.numel as f64),
+            kernel.inputs as f32,
+            layout,
+            f32::from(dims),
+            ln(run_in as f64),
+            ln(run_out as f64),
+            flag(broadcast),
+            model.waste_in as f32,
+            model.waste_out as f32,
+            (model.traffic.l2() / (kernel.numel as f64).max(1.0)) as f32,
+            ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
+            ln_ratio(blocks.ceil(), f64::from(spec.multiprocessors)),
+            last_wave(blocks.ceil(), slots) as f32,
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Elementwise(kernel) => model(kernel, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+
+    fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
+        Some(paper::roofline(call, spec))
+    }
+}

@@ -1,0 +1,168 @@
+//! Pooled lookups in one table, torch's kernels.
+
+use steptime_aten::kernel::{EmbeddingBag, Pass, Pooling};
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::{Context, Indices};
+use crate::device::family::Family;
+use crate::device::paper::embedding;
+use crate::device::spec::DeviceSpec;
+
+use super::lookups::{TableTraffic, in_rows, table_operand, table_traffic};
+use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us};
+use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::sort::radix_us;
+
+/// The family.
+pub(super) struct Bags;
+
+/// Warps a multiprocessor holds.
+const WARPS: f64 = 64.0;
+
+/// Lookups up to which few kernels find where each row's begin and end.
+const FEW: u64 = 3072;
+
+/// What the many kernels that find it beyond take, µs (H200).
+const SEGMENTS_US: f64 = 40.0;
+
+struct Model {
+    table: TableTraffic,
+    warps: f64,
+    chain_us: f64,
+    total_us: f64,
+}
+
+fn model(bag: &EmbeddingBag, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    match bag.pass {
+        Pass::Forward => forward(bag, call, ctx, spec),
+        Pass::Backward => backward(bag, call, ctx, spec),
+    }
+}
+
+fn forward(bag: &EmbeddingBag, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let processors = f64::from(spec.multiprocessors);
+    let element = call.dtype.size() as f64;
+    let row = bag.dim as f64 * element;
+    let length = bag.lookups as f64 / (bag.bags as f64).max(1.0);
+    let written = row / length.max(1.0);
+    let lookups = in_rows(bag.rows, bag.lookups, row, written);
+    let table = table_traffic(call, ctx, spec, table_operand(call, false), &lookups);
+    // A warp takes 32 columns of one bag and goes through its rows, one round trip after the other.
+    let columns = (bag.dim as f64 / 32.0).ceil().max(1.0);
+    let warps = bag.bags as f64 * columns;
+    let missing = table.table_dram / (bag.lookups as f64 * row).max(1.0);
+    // The index first, then its row; nothing else is in flight. Two more trips for the offsets.
+    let trip = 2.0 * L2_LATENCY_US + DRAM_LATENCY_US * missing.min(1.0);
+    let chain_us = (2.0 + length) * trip;
+    let waves = warps / (WARPS * processors);
+    let latency = waves.max(1.0) * chain_us;
+    let work = warps * 32.0 * (30.0 + 12.0 * length);
+    let busy = overlap(overlap(latency, table.traffic.move_us(spec, 1.0)), instructions_us(work, spec));
+    let total_us = spec.launch.floor_us + table.traffic.latency_us() + busy;
+    Model { table, warps, chain_us, total_us }
+}
+
+/// The dense gradient: indices are sorted, then each row's gradients are added up.
+fn backward(bag: &EmbeddingBag, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let element = call.dtype.size() as f64;
+    let row = bag.dim as f64 * element;
+    let lookups = in_rows(bag.bags, bag.lookups, row, row);
+    // Gradients are looked up by bag, one after the other; rows are written once each.
+    let evenly = Context { indices: Indices::Uniform, ..ctx.clone() };
+    let table = table_traffic(call, &evenly, spec, table_operand(call, false), &lookups);
+    let sort = radix_us(bag.lookups as f64, ((bag.rows.max(2) as f64).log2() / 8.0).ceil(), 8.0, spec);
+    let warps = bag.lookups as f64 * (bag.dim as f64 / 32.0).ceil().max(1.0);
+    let launches = f64::from(call.launches.max(1));
+    let busy = table.traffic.move_us(spec, 1.5);
+    let segments = if bag.lookups > FEW { SEGMENTS_US } else { 0.0 };
+    let total_us = launches * spec.launch.floor_us + table.traffic.latency_us() + sort + segments + busy;
+    Model { table, warps, chain_us: sort, total_us }
+}
+
+impl Family for Bags {
+    fn name(&self) -> &'static str {
+        "embedding_bag"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "backward",
+            "pooling",
+            "weighted",
+            "ln_rows",
+            "dim",
+            "ln_dim",
+            "align_dim",
+            "ln_bags",
+            "ln_lookups",
+            "ln_length",
+            "ln_warps_by_sm",
+            "ln_chain",
+            "ln_table_dram",
+            "table_hit",
+            "distinct_share",
+            "ln_distinct_bytes",
+            "largest_share",
+            "index_bytes",
+            "latency_share",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::EmbeddingBag(bag) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(bag, call, ctx, spec);
+        let traffic: &Traffic = &model.table.traffic;
+        push_shared(call, ctx, traffic, model.total_us, out);
+        let lookups = (bag.lookups as f64).max(1.0);
+        let row = bag.dim as f64 * call.dtype.size() as f64;
+        out.extend_from_slice(&[
+            flag(bag.pass == Pass::Backward),
+            pooling(bag.pooling),
+            flag(bag.weighted),
+            ln(bag.rows as f64),
+            bag.dim as f32,
+            ln(bag.dim as f64),
+            halvings(bag.dim, 6),
+            ln(bag.bags as f64),
+            ln(lookups),
+            ln_ratio(lookups, (bag.bags as f64).max(1.0)),
+            ln_ratio(model.warps, f64::from(spec.multiprocessors)),
+            ln(model.chain_us * 1e3),
+            ln(model.table.table_dram),
+            (1.0 - model.table.table_dram / (lookups * row).max(1.0)) as f32,
+            (model.table.distinct / lookups) as f32,
+            ln(model.table.distinct * row),
+            ln_ratio(model.table.largest_share * lookups, 1.0),
+            bag.index_bytes as f32,
+            (traffic.move_us(spec, 1.0) / model.total_us) as f32,
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::EmbeddingBag(bag) => model(bag, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+
+    fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
+        match &call.kernel {
+            Kernel::EmbeddingBag(bag) if bag.pass == Pass::Forward => {
+                Some(embedding::forward(&embedding::Batched::of_bag(bag), spec))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Pooling as a number. Part of the profiles' format: never renumbered.
+pub(super) fn pooling(pooling: Pooling) -> f32 {
+    match pooling {
+        Pooling::Sum => 0.0,
+        Pooling::Mean => 1.0,
+        Pooling::Max => 2.0,
+        Pooling::None => 3.0,
+    }
+}

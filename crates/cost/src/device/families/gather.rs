@@ -1,0 +1,140 @@
+//! Rows, or single elements, taken by index.
+
+use steptime_aten::kernel::{Gather, GatherKind};
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::cache::Order;
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::paper;
+use crate::device::spec::DeviceSpec;
+
+use super::lookups::{
+    TableTraffic, in_rows, local_traffic, moved_row, repeats, table_operand, table_traffic,
+};
+use super::memory::{BLOCK_LIFE_US, L2_LATENCY_US, instructions_us, sector_waste};
+use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+
+/// The family.
+pub(super) struct Gathers;
+
+/// Blocks of one warp that a multiprocessor holds.
+const BLOCKS: f64 = 32.0;
+
+/// Bytes of a row that one block of torch's vector gather copies: 256 threads of 16 bytes. Blocks of the first
+/// such slice of all rows start before those of the second.
+const SLICE: f64 = 4096.0;
+
+struct Model {
+    table: TableTraffic,
+    /// Whether whole rows are copied by vector loads.
+    rows: bool,
+    waves: f64,
+    repeats: f64,
+    elements: f64,
+    total_us: f64,
+}
+
+fn model(kernel: &Gather, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let processors = f64::from(spec.multiprocessors);
+    let row = (kernel.row_bytes as f64).max(1.0);
+    let element = (call.dtype.size() as f64).max(1.0);
+    let at = table_operand(call, false);
+    let repeats = if kernel.kind == GatherKind::Index {
+        repeats(call, at, kernel.lookups, kernel.row_bytes)
+    } else {
+        1.0
+    };
+    let rows = row > element
+        && kernel.row_bytes.is_multiple_of(16)
+        && matches!(kernel.kind, GatherKind::Gather | GatherKind::IndexSelect);
+    let elements = kernel.lookups as f64 * repeats * row / element;
+    let mut lookups = in_rows(kernel.rows, kernel.lookups, row, row);
+    if rows && row > SLICE {
+        lookups.order = Order::Columns { slice: SLICE, in_flight: 1.0 };
+    }
+    let local = repeats > 1.0 || row <= element && kernel.kind == GatherKind::Gather;
+    let table = if local {
+        local_traffic(call, ctx, spec, at, elements)
+    } else {
+        table_traffic(call, ctx, spec, at, &lookups)
+    };
+    // A block of each row, or of each slice of one.
+    let slices = (row / SLICE).ceil();
+    let threads = (row / 16.0).clamp(32.0, 256.0);
+    let held = (2048.0 / threads).min(BLOCKS);
+    let waves = kernel.lookups as f64 * slices / (processors * held);
+    let latency = if rows { waves * BLOCK_LIFE_US } else { 0.0 } + L2_LATENCY_US;
+    let work = instructions_us(if rows { elements * 2.0 } else { elements * 30.0 }, spec);
+    let waste = if rows || local { 1.0 } else { sector_waste(row).min(moved_row(row) / row).max(1.0) };
+    let busy = overlap(overlap(latency, work), table.traffic.move_us(spec, waste));
+    let total_us = spec.launch.floor_us + table.traffic.latency_us() + busy;
+    Model { table, rows, waves, repeats, elements, total_us }
+}
+
+impl Family for Gathers {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "kind",
+            "ln_rows",
+            "ln_lookups",
+            "ln_row_bytes",
+            "align_row",
+            "ln_index_bytes",
+            "by_rows",
+            "ln_waves",
+            "ln_table_dram",
+            "distinct_share",
+            "ln_distinct_bytes",
+            "largest",
+            "ln_elements_by_sm",
+            "ln_repeats",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Gather(kernel) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(kernel, call, ctx, spec);
+        push_shared(call, ctx, &model.table.traffic, model.total_us, out);
+        let lookups = (kernel.lookups as f64).max(1.0);
+        let row = kernel.row_bytes as f64;
+        out.extend_from_slice(&[
+            match kernel.kind {
+                GatherKind::Gather => 0.0,
+                GatherKind::IndexSelect => 1.0,
+                GatherKind::Index => 2.0,
+                GatherKind::Other => 3.0,
+            },
+            ln(kernel.rows as f64),
+            ln(lookups),
+            ln(row),
+            halvings(kernel.row_bytes, 9),
+            ln(kernel.index_bytes as f64),
+            flag(model.rows),
+            ln_ratio(model.waves, 1.0),
+            ln(model.table.table_dram),
+            (model.table.distinct / lookups) as f32,
+            ln(model.table.distinct * row),
+            ln(model.table.largest_share * lookups),
+            ln_ratio(model.elements, f64::from(spec.multiprocessors)),
+            ln(model.repeats),
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Gather(kernel) => model(kernel, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+
+    fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
+        Some(paper::roofline(call, spec))
+    }
+}

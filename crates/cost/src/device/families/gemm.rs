@@ -1,0 +1,177 @@
+//! Matrix products.
+
+use steptime_aten::kernel::{Epilogue, Gemm, Precision};
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::spec::DeviceSpec;
+
+use super::memory::Traffic;
+use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
+
+/// The family.
+pub(super) struct Products;
+
+/// A matrix-vector kernel's way in and out, beside the launch floor, µs (H200).
+const FIXED_US: f64 = 1.2;
+
+struct Model {
+    traffic: Traffic,
+    cut: Cut,
+    shape: Shape,
+    /// The rate lost to rows that vector loads cannot read.
+    penalty: f64,
+    memory_us: f64,
+    total_us: f64,
+}
+
+fn shape(gemm: &Gemm, call: &KernelCall) -> Shape {
+    Shape {
+        batch: gemm.batch as f64,
+        m: gemm.m as f64,
+        n: gemm.n as f64,
+        k: gemm.k as f64,
+        element: call.dtype.size() as f64,
+        precision: gemm.precision,
+    }
+}
+
+/// Elements that lie together at 16-byte boundaries in every row of both factors, as powers of two.
+fn alignment(gemm: &Gemm) -> f32 {
+    halvings(gemm.lda, 4).min(halvings(gemm.ldb, 4))
+}
+
+/// Whether one of the sides is a vector, so that each element of the other is used once.
+fn vector(gemm: &Gemm) -> bool {
+    gemm.m == 1 || gemm.n == 1
+}
+
+fn model(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::of(call, ctx, spec);
+    let shape = shape(gemm, call);
+    let mut cut = best(&shape, spec);
+    let aligned = match gemm.precision {
+        Precision::Bf16 | Precision::F16 => 3.0,
+        Precision::F8 | Precision::I8 => 4.0,
+        _ => 2.0,
+    };
+    let slow = if shape.element < 4.0 { 6.0 } else { 2.0 };
+    let penalty = if on_tensor_cores(gemm.precision, spec) && alignment(gemm) < aligned { slow } else { 1.0 };
+    if vector(gemm) {
+        // Every multiprocessor streams its rows; the arithmetic is never what it waits for.
+        let instructions = 0.5 * call.flops as f64;
+        cut.fixed_us = FIXED_US;
+        cut.compute_us = super::memory::instructions_us(instructions, spec);
+        cut.reduce_us = 0.0;
+    }
+    let memory_us = traffic.move_us(spec, 1.0);
+    let work = overlap(cut.compute_us * penalty, memory_us);
+    let total_us = spec.launch.floor_us + traffic.latency_us() + work + cut.fixed_us + cut.reduce_us;
+    Model { traffic, cut, shape, penalty, memory_us, total_us }
+}
+
+impl Family for Products {
+    fn name(&self) -> &'static str {
+        "gemm"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "ln_batch",
+            "ln_m",
+            "ln_n",
+            "ln_k",
+            "ln_m_by_n",
+            "ln_k_by_mn",
+            "ln_intensity",
+            "precision",
+            "a_transposed",
+            "b_transposed",
+            "epilogue",
+            "align_a",
+            "align_b",
+            "align_m",
+            "align_n",
+            "align_k",
+            "vector",
+            "tile",
+            "ln_splits",
+            "ln_depth",
+            "ln_blocks_by_sm",
+            "compute_by_memory",
+            "penalty",
+            "t256x128",
+            "w256x128",
+            "t128x128",
+            "w128x128",
+            "t128x64",
+            "w128x64",
+            "t64x64",
+            "w64x64",
+            "t32x32",
+            "w32x32",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Gemm(gemm) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(gemm, call, ctx, spec);
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
+        let shape = &model.shape;
+        out.extend_from_slice(&[
+            ln(shape.batch),
+            ln(shape.m),
+            ln(shape.n),
+            ln(shape.k),
+            ln_ratio(shape.m, shape.n),
+            ln_ratio(shape.k * shape.k, shape.m * shape.n),
+            ln_ratio(call.flops as f64, model.traffic.l2()),
+            precision(gemm.precision),
+            flag(gemm.a_transposed),
+            flag(gemm.b_transposed),
+            match gemm.epilogue {
+                Epilogue::None => 0.0,
+                Epilogue::Bias => 1.0,
+                Epilogue::Matrix => 2.0,
+                Epilogue::BiasActivation => 3.0,
+            },
+            halvings(gemm.lda, 4),
+            halvings(gemm.ldb, 4),
+            halvings(gemm.m, 8),
+            halvings(gemm.n, 8),
+            halvings(gemm.k, 8),
+            flag(gemm.m == 1) + 2.0 * flag(gemm.n == 1),
+            model.cut.tile as f32,
+            ln(model.cut.splits),
+            ln(shape.k / model.cut.splits),
+            ln_ratio(model.cut.blocks, f64::from(spec.multiprocessors)),
+            ln_ratio(model.cut.compute_us, model.memory_us),
+            model.penalty as f32,
+        ]);
+        wave_features(shape, spec, out);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Gemm(gemm) => model(gemm, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+}
+
+/// A precision as a number. Part of the profiles' format: never renumbered.
+pub(super) fn precision(precision: Precision) -> f32 {
+    match precision {
+        Precision::F64 => 0.0,
+        Precision::F32 => 1.0,
+        Precision::Tf32 => 2.0,
+        Precision::Bf16 => 3.0,
+        Precision::F16 => 4.0,
+        Precision::F8 => 5.0,
+        Precision::I8 => 6.0,
+    }
+}

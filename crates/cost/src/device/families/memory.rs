@@ -1,0 +1,144 @@
+//! Moving bytes: which of them come from device memory, and how long they take.
+
+use steptime_aten::{KernelCall, Role, Slot};
+
+use crate::device::context::Context;
+use crate::device::spec::DeviceSpec;
+
+use super::shared::overlap;
+
+/// From a processor to the second-level cache and back, µs. Published microbenchmarks of Volta to Hopper find 200
+/// to 280 cycles (Jia et al. 2018, arXiv 1804.06826; Luo et al. 2024, arXiv 2402.13499).
+pub(super) const L2_LATENCY_US: f64 = 0.16;
+
+/// From a processor to device memory and back, µs (same sources: 400 to 800 cycles).
+pub(super) const DRAM_LATENCY_US: f64 = 0.45;
+
+/// The life of a block that reads an index or a statistic, then its data, and stores, µs: measured on an H200 as
+/// the time of very many such blocks over the waves they run in.
+pub(super) const BLOCK_LIFE_US: f64 = 2.5;
+
+/// One step of a loop whose next step waits for what it loads, µs, with its data in the cache (H200).
+pub(super) const STEP_US: f64 = 0.22;
+
+/// What such a step takes longer where its data is in device memory, µs (H200).
+pub(super) const DRAM_STEP_US: f64 = 0.25;
+
+/// What one multiprocessor moves in a cycle, bytes: the width of its path to the second-level cache (same sources).
+pub(super) const SM_BYTES_PER_CYCLE: f64 = 64.0;
+
+/// The smallest piece that is moved, bytes.
+pub(super) const SECTOR: f64 = 32.0;
+
+/// What a kernel moves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Traffic {
+    /// Bytes read by the kernel.
+    pub read: f64,
+    /// Bytes written by the kernel.
+    pub written: f64,
+    /// Bytes read from device memory.
+    pub dram_read: f64,
+    /// Bytes written to device memory while it runs.
+    pub dram_written: f64,
+    /// Share of the bytes read that was in the cache.
+    pub resident: f64,
+}
+
+impl Traffic {
+    /// Of a kernel that touches each byte of its operands once.
+    pub fn of(call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Traffic {
+        let (mut read, mut written, mut found) = (0.0, 0.0, 0.0);
+        for (at, operand) in call.operands.iter().enumerate() {
+            let bytes = operand.bytes as f64;
+            if operand.role != Role::Write {
+                read += bytes;
+                found += if operand.slot == Slot::Scratch { bytes } else { bytes * ctx.residency(at, spec) };
+            }
+            if operand.role != Role::Read {
+                written += bytes;
+            }
+        }
+        Traffic::new(read, read - found, written, call.footprint() as f64, spec)
+    }
+
+    /// From bytes read, of which so many are not in the cache, and written; `footprint` is what passes the cache.
+    pub fn new(read: f64, missed: f64, written: f64, footprint: f64, spec: &DeviceSpec) -> Traffic {
+        let resident = if read > 0.0 { (1.0 - missed / read).clamp(0.0, 1.0) } else { 0.0 };
+        // What is written stays in the cache until it must make room.
+        let held = spec.l2.effective_bytes as f64 / footprint.max(1.0);
+        let kept = held / (1.0 + held.powi(4)).sqrt().sqrt();
+        Traffic { read, written, dram_read: missed.max(0.0), dram_written: written * (1.0 - kept), resident }
+    }
+
+    /// Bytes to and from device memory.
+    pub fn dram(&self) -> f64 {
+        self.dram_read + self.dram_written
+    }
+
+    /// Bytes through the second-level cache.
+    pub fn l2(&self) -> f64 {
+        self.read + self.written
+    }
+
+    /// The time to move them, without launch and latency, µs. `waste`: bytes moved between cache and processors
+    /// for one that is needed.
+    pub fn move_us(&self, spec: &DeviceSpec, waste: f64) -> f64 {
+        overlap(spec.dram_us(self.dram()), spec.l2_us(self.l2() * waste.max(1.0)))
+    }
+
+    /// One step of a loop whose next step waits for what it loads, µs.
+    pub fn step_us(&self) -> f64 {
+        STEP_US + DRAM_STEP_US * (1.0 - self.resident)
+    }
+
+    /// The time until the first bytes are there, µs: what small kernels wait for.
+    pub fn latency_us(&self) -> f64 {
+        if self.read <= 0.0 { 0.0 } else { L2_LATENCY_US + DRAM_LATENCY_US * (1.0 - self.resident) }
+    }
+}
+
+/// What one multiprocessor moves, bytes per µs.
+pub(super) fn sm_rate(spec: &DeviceSpec) -> f64 {
+    SM_BYTES_PER_CYCLE * spec.clock_mhz
+}
+
+/// Bytes moved for one that is needed where only `run` bytes lie together.
+pub(super) fn sector_waste(run: f64) -> f64 {
+    let run = run.max(1.0);
+    ((run / SECTOR).ceil() * SECTOR / run).max(1.0)
+}
+
+/// The time of so many simple instructions on all multiprocessors, µs. A multiply-add counts as two operations
+/// and is one instruction.
+pub(super) fn instructions_us(count: f64, spec: &DeviceSpec) -> f64 {
+    count / (spec.peak.f32_tflop_s * 0.5e6)
+}
+
+/// The time of blocks of work that run `slots` at a time on each multiprocessor, each `block_us` long, µs.
+pub(super) fn waves_us(blocks: f64, slots: f64, block_us: f64, spec: &DeviceSpec) -> f64 {
+    let room = f64::from(spec.multiprocessors) * slots.max(1.0);
+    (blocks / room).max(1.0) * block_us
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::families::fixture::h200;
+
+    #[test]
+    fn small_outputs_stay_in_the_cache() {
+        let spec = h200();
+        let small = Traffic::new(0.0, 0.0, 1e6, 1e6, &spec);
+        let large = Traffic::new(0.0, 0.0, 1e9, 1e9, &spec);
+        assert!(small.dram_written < 1e4);
+        assert!(large.dram_written > 0.9e9);
+    }
+
+    #[test]
+    fn short_runs_waste_sectors() {
+        assert_eq!(sector_waste(4.0), 8.0);
+        assert_eq!(sector_waste(64.0), 1.0);
+        assert!(sector_waste(36.0) > 1.7);
+    }
+}

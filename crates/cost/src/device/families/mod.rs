@@ -1,0 +1,108 @@
+//! The families of kernels, one file each: their features, and the models that need no learning.
+//!
+//! A time is the launch floor, plus what the first bytes take to arrive, plus the longer of moving the data and
+//! computing with it. What is moved is split by the context into bytes from device memory and bytes that are
+//! still in the cache. The first feature of every family is the logarithm of that time in nanoseconds.
+
+mod attention;
+mod batch_norm;
+mod concat;
+mod conv;
+mod elementwise;
+mod embedding_bag;
+#[cfg(test)]
+pub(super) mod fixture;
+mod gather;
+mod gemm;
+mod lookups;
+mod loss;
+mod memory;
+mod multi_tensor;
+mod norm;
+mod opcode;
+mod plain;
+mod pool;
+mod reduce;
+mod rnn;
+mod rows;
+mod scatter;
+mod shared;
+mod softmax;
+mod sort;
+mod table_batched;
+#[cfg(test)]
+mod tests;
+mod tiles;
+mod transfer;
+
+use steptime_aten::Kernel;
+
+use super::family::Family;
+
+/// All families.
+pub const ALL: [&dyn Family; 23] = [
+    &gemm::Products,
+    &conv::Convolutions,
+    &attention::Attentions,
+    &rnn::Recurrent,
+    &embedding_bag::Bags,
+    &table_batched::BatchedTables,
+    &gather::Gathers,
+    &scatter::Scatters,
+    &elementwise::Pointwise,
+    &reduce::Reductions,
+    &sort::Scans,
+    &sort::Sorts,
+    &softmax::Softmaxes,
+    &norm::Norms,
+    &batch_norm::BatchNorms,
+    &pool::Pools,
+    &loss::Losses,
+    &concat::Concats,
+    &multi_tensor::MultiTensors,
+    &transfer::Transfers,
+    &plain::DEVICE_COPY,
+    &plain::MEMSET,
+    &plain::UNKNOWN,
+];
+
+/// The family of a kernel.
+#[must_use]
+pub fn of(kernel: &Kernel) -> &'static dyn Family {
+    match kernel {
+        Kernel::Gemm(_) => &gemm::Products,
+        Kernel::Conv(_) => &conv::Convolutions,
+        Kernel::Attention(_) => &attention::Attentions,
+        Kernel::Rnn(_) => &rnn::Recurrent,
+        Kernel::EmbeddingBag(_) => &embedding_bag::Bags,
+        Kernel::TableBatched(_) => &table_batched::BatchedTables,
+        Kernel::Gather(_) => &gather::Gathers,
+        Kernel::Scatter(_) => &scatter::Scatters,
+        Kernel::Elementwise(_) => &elementwise::Pointwise,
+        Kernel::Reduce(_) => &reduce::Reductions,
+        Kernel::Scan(_) => &sort::Scans,
+        Kernel::Sort(_) => &sort::Sorts,
+        Kernel::Softmax(_) => &softmax::Softmaxes,
+        Kernel::Norm(_) => &norm::Norms,
+        Kernel::BatchNorm(_) => &batch_norm::BatchNorms,
+        Kernel::Pool(_) => &pool::Pools,
+        Kernel::Loss(_) => &loss::Losses,
+        Kernel::Concat(_) => &concat::Concats,
+        Kernel::MultiTensor(_) => &multi_tensor::MultiTensors,
+        Kernel::Transfer(_) => &transfer::Transfers,
+        Kernel::DeviceCopy => &plain::DEVICE_COPY,
+        Kernel::Memset => &plain::MEMSET,
+        Kernel::Unknown => &plain::UNKNOWN,
+    }
+}
+
+/// The family of a name, as [`Kernel::family`] writes it.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static dyn Family> {
+    ALL.into_iter().find(|family| family.name() == name)
+}
+
+/// Features of a call of another family: none has a value.
+fn blank(family: &dyn Family, out: &mut Vec<f32>) {
+    out.extend(family.feature_names().iter().map(|_| f32::NAN));
+}

@@ -1,0 +1,90 @@
+//! Layer, RMS and group norm.
+
+use steptime_aten::kernel::{Norm, NormKind, Pass};
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::spec::DeviceSpec;
+
+use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
+use super::rows::{Rows, rows_us};
+use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+
+/// The family.
+pub(super) struct Norms;
+
+fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
+    let traffic = Traffic::of(call, ctx, spec);
+    let backward = kernel.pass == Pass::Backward;
+    let work = Rows {
+        rows: kernel.rows as f64,
+        length: kernel.length as f64,
+        again: if backward { 2.0 } else { 1.0 },
+        instructions: if backward { 24.0 } else { 14.0 },
+        together: 1.0,
+        waste: 1.0,
+    };
+    let mut total = rows_us(&work, call, &traffic, spec);
+    // Where vector loads do not fit, 512 threads go through a row an element at a time.
+    if kernel.kind == NormKind::Group || !kernel.length.is_multiple_of(4) {
+        let turns = (kernel.rows as f64 / (4.0 * f64::from(spec.multiprocessors))).max(1.0);
+        total = overlap(total, turns * (kernel.length as f64 / 512.0).ceil() * traffic.step_us())
+            + spec.launch.floor_us
+            + L2_LATENCY_US;
+    }
+    if backward && kernel.affine {
+        // The weights' gradients are sums down the columns, by kernels of their own that read everything again.
+        let parallel = (kernel.length as f64 / 32.0 / f64::from(spec.multiprocessors)).clamp(0.05, 1.0);
+        total += DRAM_LATENCY_US + 0.5 * traffic.move_us(spec, 1.0) / parallel.sqrt();
+    }
+    (traffic, total)
+}
+
+impl Family for Norms {
+    fn name(&self) -> &'static str {
+        "norm"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "backward",
+            "kind",
+            "affine",
+            "ln_rows",
+            "ln_length",
+            "ln_rows_by_sm",
+            "ln_length_by_rows",
+            "align"
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Norm(kernel) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let (traffic, total) = model(kernel, call, ctx, spec);
+        push_shared(call, ctx, &traffic, total, out);
+        out.extend_from_slice(&[
+            flag(kernel.pass == Pass::Backward),
+            match kernel.kind {
+                NormKind::Layer => 0.0,
+                NormKind::Rms => 1.0,
+                NormKind::Group => 2.0,
+            },
+            flag(kernel.affine),
+            ln(kernel.rows as f64),
+            ln(kernel.length as f64),
+            ln_ratio(kernel.rows as f64, f64::from(spec.multiprocessors)),
+            ln_ratio(kernel.length as f64, kernel.rows as f64),
+            halvings(kernel.length, 3),
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Norm(kernel) => model(kernel, call, ctx, spec).1,
+            _ => spec.launch.floor_us,
+        }
+    }
+}

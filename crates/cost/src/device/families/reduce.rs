@@ -1,0 +1,170 @@
+//! Sums and the like along dimensions.
+
+use steptime_aten::kernel::{Reduce, Work};
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::paper;
+use crate::device::spec::DeviceSpec;
+
+use super::elementwise::{instructions, work_code};
+use super::memory::{L2_LATENCY_US, STEP_US, Traffic, instructions_us, sector_waste};
+use super::opcode::opcode;
+use super::shared::{flag, ln, ln_ratio, names, overlap, push_shared};
+
+/// The family.
+pub(super) struct Reductions;
+
+/// Threads of a block.
+const THREADS: f64 = 512.0;
+
+/// Outputs that a thread makes at once where the reduction is along columns, and inputs it loads at once along rows.
+const VECTOR: f64 = 4.0;
+
+/// Elements a thread from which a sum is cut among blocks.
+const CUT: f64 = 256.0;
+
+/// Elements a thread that such a cut leaves.
+const LEAST: f64 = 16.0;
+
+/// How torch's reduction kernel is laid out: its rules, in its order.
+struct Launch {
+    /// Blocks that share one output.
+    shares: f64,
+    /// All blocks.
+    blocks: f64,
+    /// Steps of a thread's loop.
+    steps: f64,
+    /// Steps of the last block's loop over what the others found.
+    last_steps: f64,
+}
+
+fn power_below(size: f64) -> f64 {
+    size.max(1.0).log2().floor().exp2()
+}
+
+fn launch(kernel: &Reduce, spec: &DeviceSpec) -> Launch {
+    let outputs = (kernel.outer as f64 * kernel.inner as f64).max(1.0);
+    let reduced = (kernel.reduced as f64).max(1.0);
+    let rows = kernel.inner <= 1;
+    let vector =
+        if rows && reduced >= 128.0 || !rows && kernel.inner.is_multiple_of(4) { VECTOR } else { 1.0 };
+    let threads = if rows { THREADS } else { THREADS / vector };
+    let (near, far) = if rows { (reduced, outputs) } else { ((outputs / vector).ceil(), reduced) };
+    let height = power_below(far).min(threads / power_below(near).min(32.0)).max(1.0);
+    let width = power_below(near).min(threads / height).max(1.0);
+    let mut a_thread = if rows { reduced / width } else { reduced };
+    let mut a_block = if rows { 1.0 } else { width * vector };
+    let mut along = 1.0;
+    if a_thread >= height * LEAST || a_thread >= CUT {
+        a_thread /= height;
+        along = height;
+    } else {
+        a_block *= height;
+    }
+    let grid = (outputs / a_block).ceil();
+    let room = f64::from(spec.multiprocessors) * (2048.0 / (width * height)).max(1.0);
+    let mut shares = 1.0;
+    if a_thread >= CUT && grid <= room {
+        shares = (room / grid).min(a_thread / LEAST).max(a_thread / CUT).floor().max(1.0);
+    }
+    let loads = if rows { vector.max(1.0) } else { VECTOR };
+    Launch {
+        shares,
+        blocks: grid * shares,
+        steps: (a_thread / shares / loads).ceil(),
+        last_steps: if shares > 1.0 {
+            (shares / if rows { width * along } else { along }).ceil()
+        } else {
+            0.0
+        },
+    }
+}
+
+struct Model {
+    traffic: Traffic,
+    launch: Launch,
+    chain_us: f64,
+    total_us: f64,
+}
+
+fn model(kernel: &Reduce, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::of(call, ctx, spec);
+    let element = call.dtype.size() as f64;
+    let launch = launch(kernel, spec);
+    let elements = kernel.outer as f64 * kernel.inner as f64 * kernel.reduced as f64;
+    let waste = if kernel.inner > 1 { sector_waste(kernel.inner as f64 * element) } else { 1.0 };
+    let work = instructions_us(elements * instructions(kernel.work, call.dtype), spec);
+    let slow = if kernel.work == Work::Light { 1.0 } else { 1.5 };
+    let resident = f64::from(spec.multiprocessors) * 4.0;
+    let chain_us = launch.steps * traffic.step_us() * slow * (launch.blocks / resident).max(1.0);
+    let busy = overlap(overlap(work, chain_us), traffic.move_us(spec, waste));
+    let among = if launch.shares > 1.0 { 1.5 + launch.last_steps * STEP_US * 1.4 } else { 0.0 };
+    let launches = spec.launch.floor_us * f64::from(call.launches.max(1));
+    let total_us = launches + traffic.latency_us() + busy + 3.0 * L2_LATENCY_US + among;
+    Model { traffic, launch, chain_us, total_us }
+}
+
+impl Family for Reductions {
+    fn name(&self) -> &'static str {
+        "reduce"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "op",
+            "work",
+            "ln_outer",
+            "ln_reduced",
+            "ln_inner",
+            "ln_outputs",
+            "inner_is_one",
+            "contiguous",
+            "ln_shares",
+            "ln_blocks_by_sm",
+            "ln_reduced_by_outputs",
+            "ln_elements_by_sm",
+            "ln_steps",
+            "ln_last_steps",
+            "ln_chain",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Reduce(kernel) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(kernel, call, ctx, spec);
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
+        let (outer, reduced, inner) = (kernel.outer as f64, kernel.reduced as f64, kernel.inner as f64);
+        out.extend_from_slice(&[
+            opcode(kernel.op),
+            work_code(kernel.work),
+            ln(outer),
+            ln(reduced),
+            ln(inner),
+            ln(outer * inner),
+            flag(kernel.inner <= 1),
+            flag(kernel.contiguous),
+            ln(model.launch.shares),
+            ln_ratio(model.launch.blocks, f64::from(spec.multiprocessors)),
+            ln_ratio(reduced, outer * inner),
+            ln_ratio(outer * reduced * inner, f64::from(spec.multiprocessors)),
+            ln(model.launch.steps),
+            ln(model.launch.last_steps),
+            ln(model.chain_us * 1e3),
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Reduce(kernel) => model(kernel, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+
+    fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
+        Some(paper::roofline(call, spec))
+    }
+}

@@ -1,0 +1,115 @@
+//! What the families have in common: names of shared features, logarithms, codes.
+
+use steptime_aten::{Dtype, KernelCall};
+
+use crate::device::context::Context;
+
+use super::memory::Traffic;
+
+/// The names of a family's features: the shared ones first, as [`push_shared`] writes them, then its own.
+macro_rules! names {
+    ($($own:literal),* $(,)?) => {
+        &[
+            "ln_analytic", "ln_read", "ln_written", "ln_dram", "resident", "reused", "setting", "ln_flops", "dtype",
+            "launches",
+            $($own),*
+        ]
+    };
+}
+pub(super) use names;
+
+/// Appends the features that every family has.
+pub(super) fn push_shared(
+    call: &KernelCall,
+    ctx: &Context,
+    traffic: &Traffic,
+    analytic: f64,
+    out: &mut Vec<f32>,
+) {
+    out.extend_from_slice(&[
+        ln(analytic * 1e3),
+        ln(traffic.read),
+        ln(traffic.written),
+        ln(traffic.dram()),
+        traffic.resident as f32,
+        ctx.reused(call) as f32,
+        ctx.setting.code(),
+        ln(call.flops as f64),
+        dtype(call.dtype),
+        f32::from(u16::try_from(call.launches).unwrap_or(u16::MAX)),
+    ]);
+}
+
+/// The logarithm of a size; 0 for sizes below one.
+pub(super) fn ln(value: f64) -> f32 {
+    value.max(1.0).ln() as f32
+}
+
+/// The logarithm of a ratio, of either sign; far out values are cut off.
+pub(super) fn ln_ratio(over: f64, under: f64) -> f32 {
+    (over.max(1e-12) / under.max(1e-12)).ln().clamp(-30.0, 30.0) as f32
+}
+
+/// 1 for true.
+pub(super) fn flag(value: bool) -> f32 {
+    f32::from(u8::from(value))
+}
+
+/// How many times a size can be halved, at most `most`: what vector loads and kernels' alignment rules ask for.
+pub(super) fn halvings(size: u64, most: u32) -> f32 {
+    size.trailing_zeros().min(most) as f32
+}
+
+/// How full the last of several waves is, 0 to 1: 1 where all are full.
+pub(super) fn last_wave(blocks: f64, slots: f64) -> f64 {
+    let waves = blocks / slots.max(1.0);
+    let rest = waves.fract();
+    if rest == 0.0 { 1.0 } else { rest }
+}
+
+/// The larger of two times that overlap, but for a share where neither hides the other.
+pub(super) fn overlap(a: f64, b: f64) -> f64 {
+    let (a, b) = (a.max(0.0), b.max(0.0));
+    let large = a.max(b);
+    if large == 0.0 {
+        return 0.0;
+    }
+    let (x, y) = (a / large, b / large);
+    large * (x.powi(4) + y.powi(4)).sqrt().sqrt()
+}
+
+/// A type as a number. Part of the profiles' format: never renumbered.
+fn dtype(dtype: Dtype) -> f32 {
+    match dtype {
+        Dtype::F8 => 0.0,
+        Dtype::F16 => 1.0,
+        Dtype::Bf16 => 2.0,
+        Dtype::F32 => 3.0,
+        Dtype::F64 => 4.0,
+        Dtype::Bool => 5.0,
+        Dtype::I8 => 6.0,
+        Dtype::I16 => 7.0,
+        Dtype::I32 => 8.0,
+        Dtype::I64 => 9.0,
+        Dtype::Complex64 => 10.0,
+        Dtype::Complex128 => 11.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_overlap_cost_little_more_than_the_larger() {
+        assert_eq!(overlap(0.0, 3.0), 3.0);
+        assert_eq!(overlap(0.0, 0.0), 0.0);
+        assert!(overlap(3.0, 3.0) < 3.6 && overlap(3.0, 3.0) > 3.0);
+    }
+
+    #[test]
+    fn the_last_wave_is_a_share() {
+        assert_eq!(last_wave(264.0, 132.0), 1.0);
+        assert_eq!(last_wave(66.0, 132.0), 0.5);
+    }
+}

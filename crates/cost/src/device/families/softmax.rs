@@ -1,0 +1,85 @@
+//! Softmax and log-softmax along rows.
+
+use steptime_aten::kernel::{Pass, Softmax};
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::paper;
+use crate::device::spec::DeviceSpec;
+
+use super::memory::{Traffic, sector_waste};
+use super::rows::{Rows, WARP_ROW, rows_us};
+use super::shared::{flag, ln, ln_ratio, names, push_shared};
+
+/// The family.
+pub(super) struct Softmaxes;
+
+fn model(kernel: &Softmax, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
+    let traffic = Traffic::of(call, ctx, spec);
+    let length = kernel.length as f64;
+    let backward = kernel.pass == Pass::Backward;
+    let again = match (length <= WARP_ROW, backward) {
+        (true, _) => 0.0,
+        (false, true) => 1.0,
+        (false, false) => 2.0,
+    };
+    let waste =
+        if kernel.stride > 1 { sector_waste(kernel.stride as f64 * call.dtype.size() as f64) } else { 1.0 };
+    let together = match (kernel.stride > 1, length <= WARP_ROW) {
+        (true, _) => 128.0,
+        (false, true) => 8.0,
+        (false, false) => 1.0,
+    };
+    let work = Rows { rows: kernel.rows as f64, length, again, instructions: 24.0, together, waste };
+    let total = rows_us(&work, call, &traffic, spec);
+    (traffic, total)
+}
+
+impl Family for Softmaxes {
+    fn name(&self) -> &'static str {
+        "softmax"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "backward",
+            "log",
+            "ln_rows",
+            "ln_length",
+            "ln_stride",
+            "ln_rows_by_sm",
+            "row_in_warp",
+            "ln_row_bytes"
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Softmax(kernel) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let (traffic, total) = model(kernel, call, ctx, spec);
+        push_shared(call, ctx, &traffic, total, out);
+        out.extend_from_slice(&[
+            flag(kernel.pass == Pass::Backward),
+            flag(kernel.log),
+            ln(kernel.rows as f64),
+            ln(kernel.length as f64),
+            ln(kernel.stride as f64),
+            ln_ratio(kernel.rows as f64, f64::from(spec.multiprocessors)),
+            flag(kernel.length as f64 <= WARP_ROW),
+            ln(kernel.length as f64 * call.dtype.size() as f64),
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Softmax(kernel) => model(kernel, call, ctx, spec).1,
+            _ => spec.launch.floor_us,
+        }
+    }
+
+    fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
+        Some(paper::roofline(call, spec))
+    }
+}

@@ -1,0 +1,193 @@
+//! Sorting, unique, top-k; and running sums, which move data once where sorts move it once a digit.
+
+use steptime_aten::kernel::Sort;
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::spec::DeviceSpec;
+
+use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us, sector_waste, sm_rate};
+use super::opcode::opcode;
+use super::shared::{flag, ln, ln_ratio, names, overlap, push_shared};
+
+/// Sorts.
+pub(super) struct Sorts;
+
+/// Running sums.
+pub(super) struct Scans;
+
+/// One element of a running sum down a column, µs (H200).
+const COLUMN_STEP_US: f64 = 0.38;
+
+/// A short row of running sums on one multiprocessor, µs (H200).
+const ROW_US: f64 = 0.8;
+
+/// What a pass of a radix sort takes beside moving its data, µs (H200).
+const PASS_US: f64 = 4.0;
+
+/// Bits of a key that one pass of a radix sort looks at.
+const DIGIT_BITS: f64 = 8.0;
+
+/// Elements that one block sorts by itself.
+const ONE_BLOCK: f64 = 2048.0;
+
+/// A radix sort of `count` keys with values, all in one row, µs: one block alone where it can hold them, else one
+/// pass over the data a digit. The launch of the first kernel is not counted.
+pub(super) fn radix_us(count: f64, key_bytes: f64, value_bytes: f64, spec: &DeviceSpec) -> f64 {
+    let passes = (key_bytes.max(1.0) * 8.0 / DIGIT_BITS).ceil();
+    if count <= ONE_BLOCK {
+        // Digits by fours, each a few round trips through shared memory.
+        return passes;
+    }
+    let bytes = count * (key_bytes + value_bytes) * 2.0;
+    let near = Traffic::new(bytes / 2.0, 0.0, bytes / 2.0, bytes, spec);
+    let moved = overlap(near.move_us(spec, 1.0), instructions_us(count * 40.0, spec));
+    passes * (PASS_US + moved) + 2.0 * spec.launch.floor_us
+}
+
+struct Model {
+    traffic: Traffic,
+    passes: f64,
+    total_us: f64,
+}
+
+fn sort(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::of(call, ctx, spec);
+    let processors = f64::from(spec.multiprocessors);
+    let (rows, length) = ((kernel.rows as f64).max(1.0), (kernel.length as f64).max(1.0));
+    let launches = f64::from(call.launches.max(1)) * spec.launch.floor_us;
+    let passes = (kernel.key_bytes.max(1) as f64 * 8.0 / DIGIT_BITS).ceil();
+    let selects = matches!(kernel.op, "topk" | "kthvalue" | "median" | "mode");
+    let sort = if kernel.op == "nonzero" || kernel.op == "bincount" || kernel.op == "searchsorted" {
+        2.0 * traffic.move_us(spec, 1.0) + DRAM_LATENCY_US
+    } else if selects || (rows > 1.0 && length <= ONE_BLOCK) {
+        // Rows side by side, a block each.
+        let turns = (rows / processors / 4.0).ceil();
+        let row_bytes = length * (kernel.key_bytes + kernel.value_bytes) as f64;
+        let steps = length.max(2.0).log2();
+        let one = passes * 4.0 * L2_LATENCY_US + passes * row_bytes / sm_rate(spec);
+        let work = instructions_us(rows * length * steps * steps * 4.0, spec);
+        overlap(turns * one, work)
+    } else {
+        radix_us(
+            rows * length,
+            kernel.key_bytes as f64 + f64::from(u8::from(rows > 1.0)),
+            kernel.value_bytes as f64,
+            spec,
+        )
+    };
+    let total_us = launches + traffic.latency_us() + overlap(sort, traffic.move_us(spec, 1.0));
+    Model { traffic, passes, total_us }
+}
+
+fn scan(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    let traffic = Traffic::of(call, ctx, spec);
+    let processors = f64::from(spec.multiprocessors);
+    let (rows, length) = ((kernel.rows as f64).max(1.0), (kernel.length as f64).max(1.0));
+    let element = call.dtype.size() as f64;
+    let launches = f64::from(call.launches.max(1)) * spec.launch.floor_us;
+    let waste = if kernel.stride > 1 { sector_waste(kernel.stride as f64 * element) } else { 1.0 };
+    let alone = if rows == 1.0 {
+        // Blocks wait for the sum of those before them.
+        DRAM_LATENCY_US + (length / 4096.0 / processors).ceil() * L2_LATENCY_US
+    } else if kernel.stride > 1 {
+        // A thread a column, one element after the other.
+        length * COLUMN_STEP_US * (rows / (processors * 2048.0)).max(1.0)
+    } else {
+        // A block goes through a few rows together, one round of barriers after the other.
+        rows * ROW_US / processors * (length / 1024.0).ceil().max(1.0)
+    };
+    let busy =
+        overlap(overlap(alone, instructions_us(rows * length * 16.0, spec)), traffic.move_us(spec, waste));
+    let total_us = launches + traffic.latency_us() + busy;
+    Model { traffic, passes: 1.0, total_us }
+}
+
+/// The names of both families' features.
+const NAMES: &[&str] = names![
+    "op",
+    "ln_rows",
+    "ln_length",
+    "ln_elements",
+    "key_bytes",
+    "value_bytes",
+    "ln_stride",
+    "one_row",
+    "passes",
+    "ln_rows_by_sm",
+    "ln_length_by_block",
+];
+
+fn push(
+    kernel: &Sort,
+    model: &Model,
+    call: &KernelCall,
+    ctx: &Context,
+    spec: &DeviceSpec,
+    out: &mut Vec<f32>,
+) {
+    push_shared(call, ctx, &model.traffic, model.total_us, out);
+    let (rows, length) = (kernel.rows as f64, kernel.length as f64);
+    out.extend_from_slice(&[
+        opcode(kernel.op),
+        ln(rows),
+        ln(length),
+        ln(rows * length),
+        kernel.key_bytes as f32,
+        kernel.value_bytes as f32,
+        ln(kernel.stride as f64),
+        flag(kernel.rows <= 1),
+        model.passes as f32,
+        ln_ratio(rows, f64::from(spec.multiprocessors)),
+        ln_ratio(length, ONE_BLOCK),
+    ]);
+}
+
+impl Family for Sorts {
+    fn name(&self) -> &'static str {
+        "sort"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        NAMES
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        match &call.kernel {
+            Kernel::Sort(kernel) => push(kernel, &sort(kernel, call, ctx, spec), call, ctx, spec, out),
+            _ => super::blank(self, out),
+        }
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Sort(kernel) => sort(kernel, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+}
+
+impl Family for Scans {
+    fn name(&self) -> &'static str {
+        "scan"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        NAMES
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        match &call.kernel {
+            Kernel::Scan(kernel) => push(kernel, &scan(kernel, call, ctx, spec), call, ctx, spec, out),
+            _ => super::blank(self, out),
+        }
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Scan(kernel) => scan(kernel, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+}

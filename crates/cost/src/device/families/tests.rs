@@ -1,0 +1,378 @@
+//! Every family: features of the right number, floors, growth with size, other devices; and anchors measured on
+//! an H200.
+
+use steptime_aten::kernel::{
+    Attention, AttentionKind, BatchNorm, Concat, Conv, Direction, Elementwise, EmbeddingBag, Epilogue,
+    Gather, GatherKind, Gemm, Layout, Loss, MultiTensor, Norm, NormKind, Pass, Pool, PoolKind, Pooling,
+    Precision, Reduce, Rnn, RowOptimizer, Scatter, ScatterKind, Softmax, Sort, TableBatched, Transfer, Work,
+};
+use steptime_aten::{Kernel, KernelCall};
+
+use super::fixture::{call, h200};
+use super::{ALL, named, of};
+use crate::device::context::{Context, Indices};
+use crate::device::profile::header::Header;
+use crate::device::spec::DeviceSpec;
+
+fn gemm(m: u64, n: u64, k: u64) -> KernelCall {
+    let kernel = Gemm {
+        batch: 1,
+        m,
+        n,
+        k,
+        a_transposed: false,
+        b_transposed: true,
+        lda: k,
+        ldb: k,
+        epilogue: Epilogue::Bias,
+        precision: Precision::F32,
+    };
+    call(Kernel::Gemm(kernel), &[4 * n, 4 * m * k, 4 * k * n], &[4 * m * n], 2 * m * n * k)
+}
+
+fn conv(size: u64) -> KernelCall {
+    let kernel = Conv {
+        gradients: None,
+        batch: size,
+        channels_in: 64,
+        channels_out: 64,
+        input: [1, 56, 56],
+        output: [1, 56, 56],
+        filter: [1, 3, 3],
+        stride: [1; 3],
+        padding: [0, 1, 1],
+        dilation: [1; 3],
+        groups: 1,
+        transposed: false,
+        channels_last: false,
+        bias: false,
+        dims: 2,
+        precision: Precision::Tf32,
+    };
+    let bytes = size * 64 * 56 * 56 * 4;
+    call(Kernel::Conv(kernel), &[bytes, 64 * 64 * 9 * 4], &[bytes], 2 * size * 64 * 64 * 9 * 56 * 56)
+}
+
+fn elementwise(op: &'static str, inputs: u32, numel: u64) -> KernelCall {
+    let kernel = Elementwise { op, work: Work::Light, numel, inputs, layout: Layout::Vectorized };
+    call(Kernel::Elementwise(kernel), &vec![4 * numel; inputs as usize], &[4 * numel], numel)
+}
+
+fn bag(rows: u64, dim: u64, bags: u64, length: u64) -> KernelCall {
+    let lookups = bags * length;
+    let kernel = EmbeddingBag {
+        pass: Pass::Forward,
+        rows,
+        dim,
+        bags,
+        lookups,
+        pooling: Pooling::Sum,
+        weighted: false,
+        index_bytes: 8,
+    };
+    let table = (rows * dim * 4).min(lookups * dim * 4);
+    call(Kernel::EmbeddingBag(kernel), &[table, 8 * lookups, 8 * bags], &[4 * bags * dim], lookups * dim)
+}
+
+fn batched(pass: Pass, lookups: u64) -> KernelCall {
+    let kernel = TableBatched {
+        pass,
+        tables: 16,
+        rows: 16_000_000,
+        dims: 16 * 128,
+        batch: lookups.div_ceil(512),
+        lookups,
+        pooling: Pooling::Sum,
+        weighted: false,
+        optimizer: RowOptimizer::Sgd,
+        index_bytes: 8,
+    };
+    let table = lookups * 512;
+    let out = lookups.div_ceil(512) * 16 * 512;
+    match pass {
+        Pass::Forward => call(Kernel::TableBatched(kernel), &[table, 8 * lookups], &[out], lookups * 128),
+        Pass::Backward => call(Kernel::TableBatched(kernel), &[out, 8 * lookups], &[table], lookups * 256),
+    }
+}
+
+fn sort(op: &'static str, length: u64) -> Sort {
+    Sort { op, rows: 1, length, key_bytes: 8, value_bytes: 8, stride: 1 }
+}
+
+/// A call of each family at a size.
+fn calls(size: u64) -> Vec<KernelCall> {
+    let bytes = 4 * size;
+    let attention = Attention {
+        kind: AttentionKind::Flash,
+        pass: Pass::Forward,
+        batch: 1 + size / 65_536,
+        heads: 8,
+        queries: 512,
+        keys: 512,
+        dim: 64,
+        value_dim: 64,
+        causal: true,
+        bias: false,
+        dropout: false,
+        precision: Precision::Bf16,
+    };
+    let rnn = Rnn {
+        pass: Pass::Forward,
+        gates: 4,
+        steps: 1 + size / 4096,
+        batch: 32,
+        input: 128,
+        hidden: 128,
+        layers: 2,
+        directions: 1,
+        precision: Precision::F32,
+    };
+    let gather = Gather {
+        kind: GatherKind::IndexSelect,
+        rows: 100_000,
+        lookups: 1 + size / 64,
+        row_bytes: 256,
+        index_bytes: 8 * (1 + size / 64),
+    };
+    let scatter = Scatter {
+        kind: ScatterKind::IndexAdd,
+        rows: 100_000,
+        lookups: 1 + size / 64,
+        row_bytes: 256,
+        index_bytes: 8,
+    };
+    let reduce = Reduce {
+        op: "sum",
+        outer: 1,
+        reduced: 1 + size / 256,
+        inner: 256,
+        contiguous: true,
+        work: Work::Light,
+    };
+    let softmax = Softmax { pass: Pass::Forward, log: true, rows: 1 + size / 1000, length: 1000, stride: 1 };
+    let norm =
+        Norm { kind: NormKind::Layer, pass: Pass::Backward, rows: 1 + size / 768, length: 768, affine: true };
+    let batch_norm = BatchNorm {
+        pass: Pass::Forward,
+        training: true,
+        batch: 1 + size / (64 * 196),
+        channels: 64,
+        spatial: 196,
+        channels_last: false,
+        cudnn: true,
+    };
+    let pool = Pool {
+        kind: PoolKind::Max,
+        pass: Pass::Forward,
+        planes: 1 + size / 3136,
+        input: [56, 56],
+        output: [28, 28],
+        window: [3, 3],
+        stride: [2, 2],
+        channels_last: false,
+    };
+    let loss = Loss { pass: Pass::Forward, rows: 1 + size / 1000, classes: 1000, spatial: 1 };
+    let concat = Concat {
+        inputs: 9,
+        outer: 1 + size / 576,
+        row_bytes: 2304,
+        least_bytes: 256,
+        most_bytes: 256,
+        contiguous: true,
+        aligned: true,
+    };
+    let multi = MultiTensor {
+        op: "_foreach_add_",
+        tensors: 20,
+        lists: 2,
+        numel: size,
+        largest: size / 4,
+        chunks: size.div_ceil(65_536) + 20,
+        work: Work::Light,
+    };
+    let transfer = Transfer { direction: Direction::ToDevice, pinned: true, bytes };
+    vec![
+        gemm(1 + size / 256, 256, 256),
+        conv(1 + size / 200_704),
+        call(Kernel::Attention(attention), &[bytes, bytes, bytes], &[bytes], 512 * size),
+        call(Kernel::Rnn(rnn), &[bytes, bytes], &[bytes], 1024 * size),
+        bag(1_000_000, 64, 1 + size / 640, 10),
+        batched(Pass::Forward, size / 64),
+        batched(Pass::Backward, size / 64),
+        call(Kernel::Gather(gather), &[bytes.min(25_600_000), size / 8], &[bytes], 0),
+        call(Kernel::Scatter(scatter), &[size / 8, bytes], &[bytes.min(25_600_000)], size),
+        elementwise("add", 2, size),
+        call(Kernel::Reduce(reduce), &[bytes], &[1024], size),
+        call(Kernel::Scan(sort("cumsum", size)), &[8 * size], &[8 * size], size),
+        call(Kernel::Sort(sort("sort", size)), &[8 * size], &[8 * size, 8 * size], size),
+        call(Kernel::Softmax(softmax), &[bytes], &[bytes], 5 * size),
+        call(Kernel::Norm(norm), &[bytes, bytes], &[bytes], 8 * size),
+        call(Kernel::BatchNorm(batch_norm), &[bytes], &[bytes], 8 * size),
+        call(Kernel::Pool(pool), &[bytes], &[bytes / 4], 2 * size),
+        call(Kernel::Loss(loss), &[bytes, size / 125], &[4], 0),
+        call(Kernel::Concat(concat), &[bytes], &[bytes], 0),
+        call(Kernel::MultiTensor(multi), &[bytes, bytes], &[bytes], size),
+        call(Kernel::Transfer(transfer), &[bytes], &[bytes], 0),
+        call(Kernel::DeviceCopy, &[bytes], &[bytes], 0),
+        call(Kernel::Memset, &[], &[bytes], 0),
+        call(Kernel::Unknown, &[bytes], &[bytes], size),
+    ]
+}
+
+/// The specification of a profile that is shipped.
+fn shipped(name: &str) -> DeviceSpec {
+    let path = format!("{}/../../profiles/{name}/profile.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    Header::parse(&text).unwrap_or_else(|error| panic!("{path}: {error}")).device
+}
+
+/// The profiles that are specifications only.
+const SHIPPED: [&str; 6] = ["v100", "p100", "titan-xp", "a100", "h100", "l4"];
+
+#[test]
+fn every_family_is_listed_and_found() {
+    for one in calls(1 << 20) {
+        let family = of(&one.kernel);
+        assert_eq!(family.name(), one.kernel.family());
+        assert!(named(family.name()).is_some());
+    }
+    assert!(named("no such family").is_none());
+    let mut names: Vec<_> = ALL.iter().map(|family| family.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), ALL.len());
+}
+
+#[test]
+fn features_are_as_many_as_their_names_and_finite() {
+    let spec = h200();
+    for size in [0, 1, 13, 4096, 1 << 24, 1 << 40] {
+        for one in calls(size) {
+            let family = of(&one.kernel);
+            for ctx in [Context::cold(&one), Context::warm(&one)] {
+                let mut row = Vec::new();
+                family.features(&one, &ctx, &spec, &mut row);
+                let names = family.feature_names();
+                assert_eq!(row.len(), names.len(), "{}", family.name());
+                for (name, value) in names.iter().zip(&row) {
+                    assert!(value.is_finite(), "{} of {} at {size}: {value}", name, family.name());
+                }
+                let analytic = family.analytic(&one, &ctx, &spec);
+                assert!((f64::from(row[0]) - (analytic * 1e3).ln()).abs() < 1e-4);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_of_another_family_does_no_harm() {
+    let (spec, other) = (h200(), elementwise("add", 2, 100));
+    for family in ALL {
+        let mut row = Vec::new();
+        family.features(&other, &Context::default(), &spec, &mut row);
+        assert_eq!(row.len(), family.feature_names().len());
+        assert!(family.analytic(&other, &Context::default(), &spec) > 0.0);
+    }
+}
+
+#[test]
+fn times_respect_the_floor_and_grow_with_size() {
+    for spec in SHIPPED.map(shipped).into_iter().chain([h200()]) {
+        let mut last: Vec<f64> = Vec::new();
+        for power in (10..30).step_by(2) {
+            let times: Vec<f64> = calls(1 << power)
+                .iter()
+                .map(|one| of(&one.kernel).analytic(one, &Context::cold(one), &spec))
+                .collect();
+            for (at, time) in times.iter().enumerate() {
+                let name = calls(1)[at].kernel.family();
+                assert!(
+                    time.is_finite() && *time >= spec.launch.floor_us.min(spec.transfer.floor_us),
+                    "{name}"
+                );
+                if let Some(before) = last.get(at) {
+                    // Torch cuts a long sum among blocks at once, and is then faster than just before.
+                    let least = if name == "reduce" { 0.6 } else { 0.97 };
+                    assert!(*time >= before * least, "{name} at 2^{power}: {time} after {before}");
+                }
+            }
+            last = times;
+        }
+    }
+}
+
+#[test]
+fn warm_operands_never_cost_more() {
+    let spec = h200();
+    for one in calls(1 << 20) {
+        let family = of(&one.kernel);
+        let cold = family.analytic(&one, &Context::cold(&one), &spec);
+        let warm = family.analytic(&one, &Context::warm(&one), &spec);
+        assert!(warm <= cold * 1.001, "{}: {warm} warm, {cold} cold", family.name());
+    }
+}
+
+fn near(predicted: f64, measured: f64, within: f64) {
+    assert!((predicted / measured).ln().abs() < within.ln_1p(), "{predicted} against {measured}");
+}
+
+/// Times measured on an H200 with PyTorch 2.11, µs.
+#[test]
+fn anchors_on_an_h200() {
+    let spec = h200();
+    let price = |one: &KernelCall, ctx: &Context| of(&one.kernel).analytic(one, ctx, &spec);
+    let clamp = elementwise("clamp_min", 1, 2 << 20);
+    near(price(&clamp, &Context::warm(&clamp)), 3.7, 0.15);
+    let add = elementwise("add", 2, 17_700_000 / 12);
+    near(price(&add, &Context::cold(&add)), 6.3, 0.5);
+    let copy = call(Kernel::DeviceCopy, &[1 << 30], &[1 << 30], 0);
+    near(price(&copy, &Context::cold(&copy)), 2.0 * f64::from(1 << 30) / 4.23e6, 0.1);
+    let large = gemm(8192, 8192, 8192);
+    near(price(&large, &Context::cold(&large)), 2.0 * 8192f64.powi(3) / 50e6, 0.1);
+}
+
+/// Embedding bags measured on an H200: whole calls, torch's kernels one table after the other, µs.
+#[test]
+fn embedding_bags_on_an_h200() {
+    let spec = h200();
+    let price = |tables: f64, one: &KernelCall, indices: Indices| {
+        let ctx = Context::cold(one).with_indices(indices);
+        tables * of(&one.kernel).analytic(one, &ctx, &spec)
+    };
+    let large = bag(1_000_000, 128, 8192, 32);
+    near(price(16.0, &large, Indices::Uniform), 1309.0, 0.5);
+    near(price(16.0, &large, Indices::Zipf(1.2)), 1003.0, 0.8);
+    near(price(4.0, &bag(1_000_000, 512, 8192, 10), Indices::Uniform), 550.0, 0.5);
+    let all = batched(Pass::Forward, 16 * 8192 * 32);
+    near(price(1.0, &all, Indices::Uniform), 556.0, 0.5);
+}
+
+#[test]
+fn published_formulas_know_what_they_cover() {
+    let spec = h200();
+    for one in calls(1 << 22) {
+        let paper = of(&one.kernel).paper(&one, &Context::cold(&one), &spec);
+        let covered = !matches!(
+            one.kernel,
+            Kernel::Gemm(_) | Kernel::Conv(_) | Kernel::Attention(_) | Kernel::Rnn(_) | Kernel::Norm(_)
+        );
+        if !covered {
+            assert!(paper.is_none());
+        }
+        if let Some(time) = paper {
+            assert!(time > 0.0 && time.is_finite());
+        }
+    }
+}
+
+/// Newer devices are faster at large work, each in its place.
+#[test]
+fn devices_rank_as_they_should() {
+    let time =
+        |name: &str, one: &KernelCall| of(&one.kernel).analytic(one, &Context::cold(one), &shipped(name));
+    for one in [elementwise("add", 2, 1 << 26), gemm(8192, 4096, 4096), conv(64)] {
+        let times = ["p100", "v100", "a100", "h100"].map(|name| time(name, &one));
+        assert!(times.windows(2).all(|pair| pair[1] < pair[0]), "{}: {times:?}", one.kernel.family());
+        assert!(time("titan-xp", &one) > times[1] && time("l4", &one) > times[2]);
+    }
+}

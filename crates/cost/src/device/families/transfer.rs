@@ -1,0 +1,67 @@
+//! Copies between host and device.
+
+use steptime_aten::kernel::{Direction, Transfer};
+use steptime_aten::{Kernel, KernelCall};
+
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::paper;
+use crate::device::spec::DeviceSpec;
+
+use super::memory::Traffic;
+use super::shared::{flag, halvings, ln, names, push_shared};
+
+/// The family.
+pub(super) struct Transfers;
+
+/// Bytes of a pageable copy that the driver sends along with the command, without a buffer of its own.
+const INLINE: u64 = 65_536;
+
+fn us(transfer: &Transfer, spec: &DeviceSpec) -> f64 {
+    let rates = &spec.transfer;
+    let rate = match (transfer.direction, transfer.pinned) {
+        (Direction::ToDevice, true) => rates.to_device_pinned_gb_s,
+        (Direction::ToDevice, false) => rates.to_device_pageable_gb_s,
+        (Direction::ToHost, true) => rates.to_host_pinned_gb_s,
+        (Direction::ToHost, false) => rates.to_host_pageable_gb_s,
+    };
+    rates.floor_us + transfer.bytes as f64 / (rate * 1e3)
+}
+
+impl Family for Transfers {
+    fn name(&self) -> &'static str {
+        "transfer"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names!["to_host", "pinned", "ln_bytes", "inline", "align"]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Transfer(transfer) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        push_shared(call, ctx, &Traffic::of(call, ctx, spec), us(transfer, spec), out);
+        out.extend_from_slice(&[
+            flag(transfer.direction == Direction::ToHost),
+            flag(transfer.pinned),
+            ln(transfer.bytes as f64),
+            flag(transfer.bytes < INLINE),
+            halvings(transfer.bytes, 6),
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::Transfer(transfer) => us(transfer, spec),
+            _ => spec.launch.floor_us,
+        }
+    }
+
+    fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
+        match &call.kernel {
+            Kernel::Transfer(transfer) => Some(paper::transfer(transfer, spec)),
+            _ => None,
+        }
+    }
+}

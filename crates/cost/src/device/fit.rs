@@ -1,0 +1,124 @@
+//! Fitting a profile to measured kernels.
+
+pub mod cache;
+mod family;
+mod network;
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use steptime_aten::Kernel;
+
+use super::context::Setting;
+use super::error::Error;
+use super::families;
+use super::learn::score::quantile;
+use super::observation::Observation;
+use super::profile::header::{Header, Spread, VERSION};
+use super::profile::{DeviceProfile, FamilyModels};
+use super::spec::DeviceSpec;
+
+pub use network::Search;
+
+/// Fewer rows of a family inside of steps are of too few models to say how it differs there.
+const STEP_ROWS: usize = 300;
+
+/// How to fit.
+pub struct FitOptions<'a> {
+    /// Of folds, trees and networks: the same seed and rows give the same profile.
+    pub seed: u64,
+    /// Folds of the cross-validation.
+    pub folds: u8,
+    /// Which networks to try for the paper's models.
+    pub search: Search,
+    /// The profile's short name.
+    pub name: String,
+    /// What to write down of the sweep.
+    pub sweep: BTreeMap<String, String>,
+    /// Told when a family is done: its name, how many are done, and of how many. Called from several threads.
+    pub progress: &'a (dyn Fn(&str, usize, usize) + Sync),
+}
+
+impl Default for FitOptions<'_> {
+    fn default() -> Self {
+        FitOptions {
+            seed: 0,
+            folds: 5,
+            search: Search::Shipped,
+            name: "example".into(),
+            sweep: BTreeMap::new(),
+            progress: &|_, _, _| {},
+        }
+    }
+}
+
+/// Fits a profile: every family's models, their scores on held-out rows, and intervals.
+///
+/// # Errors
+///
+/// Nothing to fit on, a time that is not positive, a specification that cannot be.
+pub fn fit(
+    observations: &[Observation],
+    spec: &DeviceSpec,
+    options: &FitOptions,
+) -> Result<DeviceProfile, Error> {
+    spec.check().map_err(|what| Error::Spec { name: spec.name.clone(), what })?;
+    if observations.is_empty() {
+        return Err(Error::Fit("there are no measured kernels".into()));
+    }
+    if let Some(wrong) = observations.iter().find(|row| row.time.0 <= 0) {
+        let Observation { case, op, time, .. } = wrong;
+        return Err(Error::Fit(format!("case {case}, {op}: a time of {time}; times must be positive")));
+    }
+    let mut by_family: BTreeMap<&'static str, Vec<&Observation>> = BTreeMap::new();
+    // What is priced in parts is learnt from rows of one part, and of ops that are not known nothing is learnt.
+    let learnt = |row: &&Observation| row.call.parts().is_none() && row.call.kernel != Kernel::Unknown;
+    for row in observations.iter().filter(learnt) {
+        by_family.entry(families::of(&row.call.kernel).name()).or_default().push(row);
+    }
+    for rows in by_family.values_mut() {
+        let in_step = |row: &Observation| row.ctx.setting == Setting::Step;
+        if rows.iter().filter(|row| in_step(row)).count() < STEP_ROWS {
+            rows.retain(|row| !in_step(row));
+        }
+    }
+    by_family.retain(|_, rows| !rows.is_empty());
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let of = by_family.len();
+    // Big families first: they decide when the last one is done.
+    let mut order: Vec<(&str, Vec<&Observation>)> = by_family.into_iter().collect();
+    order.sort_by_key(|(name, rows)| (std::cmp::Reverse(rows.len()), *name));
+    let fitted: Vec<Result<family::Fitted, String>> = order
+        .par_iter()
+        .with_max_len(1)
+        .map(|(name, rows)| {
+            let fitted = family::fit(rows, spec, options).map_err(|what| format!("{name}: {what}"));
+            let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            (options.progress)(name, count, of);
+            fitted
+        })
+        .collect();
+    let mut fitted = fitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(Error::Fit)?;
+    fitted.sort_by(|a, b| a.header.name.cmp(&b.header.name));
+    let unfitted = unfitted(&fitted);
+    let (families, models): (Vec<_>, Vec<FamilyModels>) =
+        fitted.into_iter().map(|fitted| (fitted.header, fitted.models)).unzip();
+    let (name, device, sweep) = (options.name.clone(), spec.clone(), options.sweep.clone());
+    let header = Header { version: VERSION, name, device, unfitted, sweep, families };
+    DeviceProfile::new(header, models).map_err(Error::Fit)
+}
+
+/// How far the formulas are off with nothing fitted.
+fn unfitted(fitted: &[family::Fitted]) -> Spread {
+    let medians: Vec<f64> = fitted.iter().map(|fitted| quantile(&fitted.formula, 0.5)).collect();
+    let own = fitted
+        .iter()
+        .zip(&medians)
+        .flat_map(|(fitted, median)| fitted.formula.iter().map(move |residual| (residual - median).abs()));
+    let off: Vec<f64> = medians.iter().map(|median| median.abs()).collect();
+    Spread {
+        own: quantile(&own.collect::<Vec<f64>>(), 0.9),
+        shared: quantile(&off, 0.9),
+        source: "formulas with nothing fitted, against this sweep: 90 % of rows, 90 % of families".into(),
+    }
+}

@@ -1,0 +1,202 @@
+//! Fitting one family.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::FitOptions;
+use super::network::{self, NetworkFit};
+use crate::device::estimate::ModelKind;
+use crate::device::families;
+use crate::device::learn::boost::{BoostOptions, boost};
+use crate::device::learn::calibrate::Calibration;
+use crate::device::learn::conformal::Interval;
+use crate::device::learn::cross::Folds;
+use crate::device::learn::score::Score;
+use crate::device::learn::sizes::{SIZES, sizes};
+use crate::device::learn::table::Table;
+use crate::device::learn::trees::Trees;
+use crate::device::observation::Observation;
+use crate::device::profile::FamilyModels;
+use crate::device::profile::header::{FamilyHeader, IntervalScore};
+use crate::device::spec::DeviceSpec;
+use crate::device::variant::variant;
+
+/// Fewer rows than this do not grow trees.
+const ROWS_FOR_TREES: usize = 60;
+
+/// What was fitted for a family.
+pub struct Fitted {
+    pub header: FamilyHeader,
+    pub models: FamilyModels,
+    /// Logarithms of measured over formula, nothing fitted.
+    pub formula: Vec<f64>,
+}
+
+/// Variants with fewer rows have no score of their own.
+const ROWS_FOR_A_SCORE: usize = 200;
+
+/// The rows of a family, times as logarithms of microseconds.
+struct Rows {
+    table: Table,
+    sizes: Vec<Option<[f32; SIZES]>>,
+    variants: Vec<String>,
+    measured: Vec<f64>,
+    formula: Vec<f64>,
+    paper: Vec<Option<f64>>,
+    folds: Folds,
+}
+
+impl Rows {
+    fn new(observations: &[&Observation], spec: &DeviceSpec, options: &FitOptions) -> Rows {
+        let cases: Vec<u32> = observations.iter().map(|row| row.case).collect();
+        let columns =
+            observations.first().map_or(0, |row| families::of(&row.call.kernel).feature_names().len());
+        let mut rows = Rows {
+            table: Table::new(columns),
+            sizes: Vec::new(),
+            variants: Vec::new(),
+            measured: Vec::new(),
+            formula: Vec::new(),
+            paper: Vec::new(),
+            folds: Folds::new(&cases, options.folds, options.seed),
+        };
+        for Observation { call, ctx, time, .. } in observations {
+            let family = families::of(&call.kernel);
+            rows.table.push(|out| family.features(call, ctx, spec, out));
+            rows.sizes.push(sizes(call));
+            rows.variants.push(variant(call));
+            rows.measured.push(time.as_micros().ln());
+            rows.formula.push(family.analytic(call, ctx, spec).ln());
+            rows.paper.push(family.paper(call, ctx, spec).map(f64::ln));
+        }
+        rows
+    }
+
+    fn len(&self) -> usize {
+        self.measured.len()
+    }
+
+    fn calibrate(&self, rows: &[usize]) -> Calibration {
+        let residuals =
+            rows.iter().map(|&row| (self.variants[row].as_str(), self.measured[row] - self.formula[row]));
+        Calibration::fit(residuals)
+    }
+
+    fn calibrated(&self, calibration: &Calibration, row: usize) -> f64 {
+        self.formula[row] + calibration.offset(&self.variants[row])
+    }
+
+    /// Trees on what the calibrated formula leaves.
+    fn grow(
+        &self,
+        rows: &[usize],
+        calibration: &Calibration,
+        options: &BoostOptions,
+    ) -> Result<Trees, String> {
+        let left: Vec<f64> =
+            rows.iter().map(|&row| self.measured[row] - self.calibrated(calibration, row)).collect();
+        boost(&self.table.select(rows), &left, &vec![1.0; rows.len()], options)
+    }
+
+    /// The scores of variants with enough rows to say anything.
+    fn by_variant(&self, predicted: &[f64]) -> BTreeMap<String, Score> {
+        let mut residuals: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for ((variant, measured), predicted) in self.variants.iter().zip(&self.measured).zip(predicted) {
+            residuals.entry(variant).or_default().push(measured - predicted);
+        }
+        let enough = residuals.into_iter().filter(|(_, residuals)| residuals.len() >= ROWS_FOR_A_SCORE);
+        enough.filter_map(|(variant, all)| Some((variant.to_owned(), Score::of_residuals(&all)?))).collect()
+    }
+
+    /// Held-out predictions of the calibrated formula, and with trees.
+    fn held_out(&self, kind: ModelKind, options: &BoostOptions) -> Result<Vec<f64>, String> {
+        self.folds.out_of_fold(|learn, held_out| {
+            let calibration = self.calibrate(learn);
+            let mut predicted: Vec<f64> =
+                held_out.iter().map(|&row| self.calibrated(&calibration, row)).collect();
+            if kind == ModelKind::Learnt {
+                let trees = self.grow(learn, &calibration, options)?;
+                let corrections = trees.predict(&self.table.select(held_out));
+                predicted.iter_mut().zip(corrections).for_each(|(p, correction)| *p += f64::from(correction));
+            }
+            Ok(predicted)
+        })
+    }
+}
+
+/// Fits all models of a family, scores them on held-out rows, and picks the best.
+pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOptions) -> Result<Fitted, String> {
+    let first = observations.first().ok_or("no rows")?;
+    let family = families::of(&first.call.kernel);
+    let rows = Rows::new(observations, spec, options);
+    let all: Vec<usize> = (0..rows.len()).collect();
+    let boosting = boosting(rows.len(), options.seed);
+    let grows = rows.len() >= ROWS_FOR_TREES && rows.folds.count() > 2;
+
+    let mut held_out: BTreeMap<ModelKind, Vec<f64>> = BTreeMap::new();
+    held_out.insert(ModelKind::Analytic, rows.held_out(ModelKind::Analytic, &boosting)?);
+    if grows {
+        held_out.insert(ModelKind::Learnt, rows.held_out(ModelKind::Learnt, &boosting)?);
+    }
+    // A network only where there is no formula.
+    let without: Vec<Option<[f32; SIZES]>> =
+        rows.sizes.iter().zip(&rows.paper).map(|(sizes, paper)| sizes.filter(|_| paper.is_none())).collect();
+    let network = network::fit(&without, &rows.measured, &rows.folds, options.search, options.seed)?;
+    let mut paper: Vec<f64> = rows.paper.iter().map(|paper| paper.unwrap_or(f64::NAN)).collect();
+    if let Some(NetworkFit { rows: of, held_out, .. }) = &network {
+        of.iter().zip(held_out).for_each(|(&row, &value)| paper[row] = value);
+    }
+    if paper.iter().any(|value| value.is_finite()) {
+        held_out.insert(ModelKind::Paper, paper);
+    }
+
+    let groups: Vec<&str> = rows.variants.iter().map(String::as_str).collect();
+    let mut scores = BTreeMap::new();
+    let mut intervals = BTreeMap::new();
+    let mut models = FamilyModels::default();
+    for (&kind, predicted) in &held_out {
+        let residuals: Vec<f64> = rows.measured.iter().zip(predicted).map(|(m, p)| m - p).collect();
+        let Some(score) = Score::of_residuals(&residuals) else { continue };
+        let interval = Interval::fit(&rows.table, &residuals, &rows.folds, &groups)?;
+        let Interval { inside, half_width, shared, .. } = interval;
+        scores.insert(kind, score);
+        intervals.insert(kind, IntervalScore { inside, half_width, shared });
+        models.intervals[kind as usize] = Some(interval);
+    }
+    let complete = scores.iter().filter(|(_, score)| score.rows == rows.len());
+    let best =
+        complete.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean)).map_or(ModelKind::Analytic, |(&kind, _)| kind);
+
+    let variants = held_out.get(&best).map_or_else(BTreeMap::new, |predicted| rows.by_variant(predicted));
+    let calibration = rows.calibrate(&all);
+    models.trees = if grows { Some(rows.grow(&all, &calibration, &boosting)?) } else { None };
+    let training = network.as_ref().map(|fit| fit.training);
+    models.network = network.map(|fit| fit.network);
+    let names = family.feature_names().iter().zip(rows.table.ranges());
+    let header = FamilyHeader {
+        name: family.name().to_owned(),
+        rows: rows.len(),
+        cases: observations.iter().map(|row| row.case).collect::<BTreeSet<u32>>().len(),
+        model: best,
+        trees: models.trees.as_ref().map_or(0, Trees::len),
+        network: training,
+        scores,
+        variants,
+        intervals,
+        calibration,
+        features: names.map(|(name, [low, high])| ((*name).to_owned(), low, high)).collect(),
+    };
+    let formula = rows.measured.iter().zip(&rows.formula).map(|(m, f)| m - f).collect();
+    Ok(Fitted { header, models, formula })
+}
+
+/// Few rows grow few and small trees. The largest are as large as a thousand ops can be priced with in a millisecond.
+fn boosting(rows: usize, seed: u64) -> BoostOptions {
+    let options = BoostOptions { seed, ..BoostOptions::default() };
+    match rows {
+        0..400 => BoostOptions { trees: 150, depth: 4, leaves: 10, ..options },
+        400..2000 => BoostOptions { trees: 250, depth: 6, leaves: 24, ..options },
+        2000..10_000 => BoostOptions { leaves: 48, depth: 8, ..options },
+        10_000..80_000 => options,
+        _ => BoostOptions { trees: 700, leaves: 160, depth: 11, ..options },
+    }
+}

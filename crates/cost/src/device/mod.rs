@@ -1,0 +1,33 @@
+//! What kernels cost: a time for each [`KernelCall`](steptime_aten::KernelCall), from its arguments alone.
+//!
+//! ```text
+//! KernelCall, Context ── families::of ──> features, analytic time ── learnt ratio ──> Estimate
+//!                                              ^                        ^
+//!                                          DeviceSpec             models of a profile
+//! ```
+
+pub mod cache;
+pub mod context;
+pub mod error;
+pub mod estimate;
+mod extrapolation;
+pub mod families;
+pub mod family;
+pub mod fit;
+pub mod learn;
+pub mod observation;
+pub mod paper;
+pub mod price;
+pub mod profile;
+pub mod spec;
+pub mod variant;
+
+pub use context::{Context, Indices, Setting};
+pub use error::Error;
+pub use estimate::{Estimate, EstimateSum, ModelKind, Source};
+pub use family::Family;
+pub use fit::{FitOptions, Search, fit};
+pub use observation::Observation;
+pub use price::ModelChoice;
+pub use profile::DeviceProfile;
+pub use spec::DeviceSpec;

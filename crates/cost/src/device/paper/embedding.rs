@@ -1,0 +1,196 @@
+//! Batched embedding lookups, forward and backward with SGD: bytes moved by each warp, which makes one bag of one
+//! table; simple, and with the share of lookups that hit the second-level cache.
+
+use steptime_aten::kernel::{EmbeddingBag, TableBatched};
+
+use crate::device::spec::DeviceSpec;
+
+/// Tables of equal size looked up together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Batched {
+    /// Tables, `T`.
+    pub tables: f64,
+    /// Rows of each, `E`.
+    pub rows: f64,
+    /// Columns of each, `D`.
+    pub dim: f64,
+    /// Bags of each, `B`.
+    pub batch: f64,
+    /// Lookups of each bag, `L`.
+    pub length: f64,
+}
+
+/// Bytes of a warp's table offset.
+const TABLE_OFFSETS: f64 = 32.0;
+
+/// Bytes of its row offsets, begin and end.
+const ROW_OFFSETS: f64 = 64.0;
+
+/// The share of the second-level cache that holds rows.
+const CACHE_SHARE: f64 = 0.9;
+
+/// Warps of FBGEMM's forward kernel on each multiprocessor: 0.71 of 64.
+const WARPS: f64 = 45.0;
+
+/// Bytes of 32-bit numbers, in whole sectors.
+fn sectors(numbers: f64) -> f64 {
+    (4.0 * numbers / 32.0).ceil() * 32.0
+}
+
+impl Batched {
+    /// One table.
+    #[must_use]
+    pub fn of_bag(bag: &EmbeddingBag) -> Batched {
+        Batched {
+            tables: 1.0,
+            rows: (bag.rows as f64).max(1.0),
+            dim: bag.dim as f64,
+            batch: (bag.bags as f64).max(1.0),
+            length: bag.lookups as f64 / (bag.bags as f64).max(1.0),
+        }
+    }
+
+    /// Many; all are given the mean size.
+    #[must_use]
+    pub fn of_tables(tables: &TableBatched) -> Batched {
+        let count = (tables.tables as f64).max(1.0);
+        let batch = (tables.batch as f64).max(1.0);
+        Batched {
+            tables: count,
+            rows: (tables.rows as f64 / count).max(1.0),
+            dim: tables.dims as f64 / count,
+            batch,
+            length: tables.lookups as f64 / (count * batch),
+        }
+    }
+
+    fn warps(&self) -> f64 {
+        self.tables * self.batch
+    }
+
+    /// Rows of one table that the cache holds, with so many warps running on each multiprocessor.
+    fn cached_rows(&self, warps: f64, spec: &DeviceSpec) -> f64 {
+        let running = f64::from(spec.multiprocessors) * warps;
+        let tables = (running / self.batch).ceil().max(1.0);
+        let room = spec.l2.bytes as f64 * CACHE_SHARE / tables / (4.0 * self.dim).max(1.0);
+        room.floor().min(self.rows).min(self.batch * self.length)
+    }
+}
+
+/// Forward, every byte from device memory, µs.
+#[must_use]
+pub fn forward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
+    let warp =
+        TABLE_OFFSETS + ROW_OFFSETS + sectors(of.length) + of.length * sectors(of.dim) + sectors(of.dim);
+    spec.dram_us(of.warps() * warp).max(1e-3)
+}
+
+/// Forward with the hit rate of a cache that fills with rows under uniform lookups and then keeps them, µs.
+///
+/// Rows of up to 64 columns take 1.1 times as long and of up to 32 columns 1.55 times, as its authors found.
+#[must_use]
+pub fn forward(of: &Batched, spec: &DeviceSpec) -> f64 {
+    let lookups = of.batch * of.length;
+    let cached = of.cached_rows(WARPS, spec);
+    let distinct = of.rows * (1.0 - (1.0 - 1.0 / of.rows).powf(lookups));
+    let misses =
+        if distinct > cached { cached + (lookups - cached) * (of.rows - cached) / of.rows } else { distinct };
+    let hits = if lookups > 0.0 { (1.0 - misses / lookups).clamp(0.0, 1.0) } else { 0.0 };
+    let weights = of.length * sectors(of.dim);
+    let rest = TABLE_OFFSETS + ROW_OFFSETS + sectors(of.length) + sectors(of.dim);
+    let dram = of.warps() * (rest + (1.0 - hits) * weights);
+    let cache = of.warps() * hits * weights;
+    let narrow = if of.dim > 64.0 {
+        1.0
+    } else if of.dim > 32.0 {
+        1.1
+    } else {
+        1.55
+    };
+    (spec.dram_us(dram).max(spec.l2_us(cache)) * narrow).max(1e-3)
+}
+
+/// Backward with SGD, every byte from device memory, rows read and written, µs.
+#[must_use]
+pub fn backward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
+    let warp = TABLE_OFFSETS
+        + ROW_OFFSETS
+        + sectors(of.length)
+        + 2.0 * of.length * sectors(of.dim)
+        + sectors(of.dim);
+    let operations = of.warps() * of.length * 4.0 * (of.dim / 4.0).floor();
+    let compute = DeviceSpec::compute_us(operations, spec.peak.f32_tflop_s);
+    spec.dram_us(of.warps() * warp).max(compute).max(1e-3)
+}
+
+/// Backward with SGD and the probability that all rows of a bag are cached, µs.
+#[must_use]
+pub fn backward(of: &Batched, spec: &DeviceSpec) -> f64 {
+    // A block of so many warps fits its rows into shared memory; 256 numbers each.
+    let warps = (256.0 / of.dim.max(1.0)).floor().max(1.0);
+    let running = f64::from(spec.multiprocessors) * warps;
+    let together = (running / of.batch).ceil().max(1.0);
+    let row = (4.0 * of.dim).max(1.0);
+    let table = (spec.l2.bytes as f64 / together).min(of.rows * row);
+    let cached = (table / row).floor();
+    let length = of.length.round().max(0.0);
+    let mut hits = 1.0;
+    if cached < of.rows {
+        // The product falls at each factor: of enormous bags nothing is left long before their end.
+        let mut taken = 0.0;
+        while taken < length && hits > 1e-9 {
+            hits *= ((cached - taken) / (of.rows - taken).max(1.0)).clamp(0.0, 1.0);
+            taken += 1.0;
+        }
+    }
+    let weights = (2.0 * of.length * sectors(of.dim) * of.batch - table).max(0.0);
+    let per_table = of.batch * (sectors(of.length) + sectors(of.dim)) + (1.0 - hits) * weights + table;
+    let cache = of.tables * (of.batch * (TABLE_OFFSETS + ROW_OFFSETS) + hits * weights);
+    let operations = of.warps() * of.length * 4.0 * (of.dim / 4.0).floor();
+    let compute = DeviceSpec::compute_us(operations, spec.peak.f32_tflop_s);
+    spec.dram_us(of.tables * per_table).max(spec.l2_us(cache)).max(compute).max(1e-3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::families::fixture::h200;
+
+    const LARGE: Batched = Batched { tables: 8.0, rows: 1e6, dim: 128.0, batch: 2048.0, length: 10.0 };
+
+    #[test]
+    fn a_warp_moves_whole_sectors() {
+        // 32 + 64 + 64 + 10 * 512 + 512 bytes a warp, and 16,384 warps.
+        let spec = h200();
+        let expected = 16_384.0 * 5792.0 / (spec.memory.rate_gb_s * 1e3);
+        assert!((forward_simple(&LARGE, &spec) / expected - 1.0).abs() < 1e-12);
+        assert!(backward_simple(&LARGE, &spec) > 1.8 * forward_simple(&LARGE, &spec));
+    }
+
+    #[test]
+    fn hits_save_time_where_a_table_is_small() {
+        let spec = h200();
+        let small = Batched { rows: 1000.0, ..LARGE };
+        assert!(forward(&small, &spec) < 0.8 * forward(&LARGE, &spec));
+        assert!(forward(&LARGE, &spec) <= forward_simple(&LARGE, &spec));
+        assert!(backward(&small, &spec) < backward(&LARGE, &spec));
+    }
+
+    #[test]
+    fn narrow_rows_cost_more() {
+        let spec = h200();
+        let of = |dim: f64| forward(&Batched { dim, ..LARGE }, &spec);
+        assert!(of(32.0) > of(33.0) / 1.1 && of(65.0) < of(64.0) * 1.2);
+    }
+
+    #[test]
+    fn odd_sizes_do_no_harm() {
+        let spec = h200();
+        for (rows, dim, length) in [(1.0, 0.0, 0.0), (1.0, 4096.0, 1e9), (1e12, 1.0, 0.5)] {
+            let of = Batched { rows, dim, length, ..LARGE };
+            for time in [forward_simple, forward, backward_simple, backward].map(|model| model(&of, &spec)) {
+                assert!(time.is_finite() && time > 0.0);
+            }
+        }
+    }
+}

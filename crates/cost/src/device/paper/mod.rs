@@ -1,0 +1,42 @@
+//! The published formulas, as a baseline: "Building a Performance Model for Deep Learning Recommendation Model
+//! Training on GPUs" (Lin et al. 2022, arXiv 2201.07821).
+//!
+//! They know neither launch floors nor what is still in the cache. Products, convolutions, transposes and the
+//! lower-triangle extraction have no formula there: the paper learns them.
+
+pub mod embedding;
+
+use steptime_aten::KernelCall;
+use steptime_aten::kernel::Transfer;
+
+use super::spec::DeviceSpec;
+
+/// The share of the memory rate that the paper grants concatenations.
+const CONCAT_SHARE: f64 = 0.79;
+
+/// The corrected roofline, µs: the longer of operations at the peak rate and bytes at the rate that a benchmark
+/// reached.
+#[must_use]
+pub fn roofline(call: &KernelCall, spec: &DeviceSpec) -> f64 {
+    let bytes = (call.bytes_read() + call.bytes_written()) as f64;
+    let flops = DeviceSpec::compute_us(call.flops as f64, spec.vector_tflop_s(call.dtype));
+    positive(spec.dram_us(bytes).max(flops))
+}
+
+/// A concatenation, µs: all bytes read and written, at 0.79 of the rate.
+#[must_use]
+pub fn concat(call: &KernelCall, spec: &DeviceSpec) -> f64 {
+    positive(spec.dram_us((call.bytes_read() + call.bytes_written()) as f64) / CONCAT_SHARE)
+}
+
+/// A copy between host and device, µs: its bytes at the rate of the bus, which a copy from page-locked memory
+/// reaches.
+#[must_use]
+pub fn transfer(transfer: &Transfer, spec: &DeviceSpec) -> f64 {
+    positive(transfer.bytes as f64 / (spec.transfer.to_device_pinned_gb_s * 1e3))
+}
+
+/// A formula of nothing gives nothing; a price is never zero.
+fn positive(us: f64) -> f64 {
+    us.max(1e-3)
+}

@@ -1,0 +1,210 @@
+//! Pricing kernel calls with a profile.
+
+use std::hash::{Hash, Hasher};
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use steptime_aten::{Kernel, KernelCall};
+use steptime_trace::Nanos;
+
+use super::context::{Context, Indices};
+use super::estimate::{Estimate, ModelKind, Source};
+use super::extrapolation::{TOLERATED, belief, distance, widening};
+use super::families;
+use super::family::Family;
+use super::learn::sizes::sizes;
+use super::learn::table::Table;
+use super::profile::header::FamilyHeader;
+use super::profile::{DeviceProfile, FamilyModels};
+use super::variant::variant;
+
+/// The least half-width for an op that is not known: its bytes say little about what it does with them.
+const FALLBACK: f64 = 1.1;
+
+/// Which models to price with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ModelChoice {
+    /// For each family the one that was best on held-out rows.
+    #[default]
+    Best,
+    /// The published ones; calls that they do not cover are priced by ours.
+    Paper,
+    /// Our formulas with fitted factors.
+    Analytic,
+    /// Trees; families without any are priced by formula.
+    Learnt,
+}
+
+/// A call in its context, compared bit by bit.
+#[derive(Clone, Copy)]
+struct Key<'a>(&'a KernelCall, &'a Context);
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 && self.1 == other.1
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+        self.1.reuse.hash(state);
+        self.1.setting.hash(state);
+        match &self.1.indices {
+            Indices::Unknown => 0u8.hash(state),
+            Indices::Uniform => 1u8.hash(state),
+            Indices::Zipf(power) => power.to_bits().hash(state),
+            Indices::Histogram(shares) => shares.len().hash(state),
+        }
+    }
+}
+
+/// Calls of one family, to be priced together.
+struct Group<'a> {
+    family: &'static dyn Family,
+    calls: Vec<(usize, Key<'a>)>,
+}
+
+impl DeviceProfile {
+    /// The time of a call.
+    #[must_use]
+    pub fn price(&self, call: &KernelCall, ctx: &Context, choice: ModelChoice) -> Estimate {
+        self.price_all(&[(call, ctx)], choice)[0]
+    }
+
+    /// The times of many calls, in their order. Calls of a family are priced together and equal ones once, which is
+    /// many times faster than one by one, and gives the same. Calls of several parts cost the sum of these.
+    #[must_use]
+    pub fn price_all(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
+        let split: Vec<Option<[(KernelCall, Context); 2]>> =
+            calls.iter().map(|(call, ctx)| Some(call.parts()?.map(|part| ctx.of_part(part)))).collect();
+        let mut whole = Vec::with_capacity(calls.len());
+        for (&given, split) in calls.iter().zip(&split) {
+            match split {
+                None => whole.push(given),
+                Some(parts) => whole.extend(parts.iter().map(|(call, ctx)| (call, ctx))),
+            }
+        }
+        let mut priced = self.price_whole(&whole, choice).into_iter();
+        let mut next = || priced.next().unwrap_or(Estimate::UNPRICED);
+        split.iter().map(|split| if split.is_some() { next().plus(&next()) } else { next() }).collect()
+    }
+
+    fn price_whole(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
+        let mut seen: FxHashMap<Key, usize> = FxHashMap::default();
+        let mut groups: Vec<Group> = Vec::new();
+        let mut which = Vec::with_capacity(calls.len());
+        for &(call, ctx) in calls {
+            let next = seen.len();
+            let at = *seen.entry(Key(call, ctx)).or_insert(next);
+            which.push(at);
+            if at < next {
+                continue;
+            }
+            let family = families::of(&call.kernel);
+            match groups.iter_mut().find(|group| group.family.name() == family.name()) {
+                Some(group) => group.calls.push((at, Key(call, ctx))),
+                None => groups.push(Group { family, calls: vec![(at, Key(call, ctx))] }),
+            }
+        }
+        let mut distinct: Vec<Option<Estimate>> = vec![None; seen.len()];
+        let priced: Vec<Vec<Estimate>> =
+            groups.par_iter().with_max_len(1).map(|group| self.price_group(group, choice)).collect();
+        for (group, estimates) in groups.iter().zip(priced) {
+            for (estimate, (at, _)) in estimates.into_iter().zip(&group.calls) {
+                distinct[*at] = Some(estimate);
+            }
+        }
+        which.into_iter().map(|at| distinct[at].unwrap_or(Estimate::UNPRICED)).collect()
+    }
+
+    fn price_group(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
+        match self.family(group.family.name()) {
+            Some((header, models)) => self.price_fitted(group, header, models, choice),
+            None => {
+                group.calls.iter().map(|(_, key)| self.price_unfitted(group.family, *key, choice)).collect()
+            }
+        }
+    }
+
+    /// By formula and specification alone.
+    fn price_unfitted(&self, family: &dyn Family, key: Key, choice: ModelChoice) -> Estimate {
+        let spec = &self.spec;
+        let Key(call, ctx) = key;
+        let paper = match choice {
+            ModelChoice::Paper => family.paper(call, ctx, spec),
+            _ => None,
+        };
+        let us = paper.unwrap_or_else(|| family.analytic(call, ctx, spec));
+        let unfitted = &self.unfitted;
+        let (source, own) = match call.kernel {
+            Kernel::Unknown => (Source::Fallback, unfitted.own.max(FALLBACK)),
+            _ if paper.is_some() => (Source::Paper, unfitted.own),
+            _ => (Source::Analytic, unfitted.own),
+        };
+        let time = Nanos::from_micros_f64(us);
+        Estimate { time, own, shared: unfitted.shared, source, extrapolated: false }
+    }
+
+    fn price_fitted(
+        &self,
+        group: &Group,
+        header: &FamilyHeader,
+        models: &FamilyModels,
+        choice: ModelChoice,
+    ) -> Vec<Estimate> {
+        let spec = &self.spec;
+        let wanted = match choice {
+            ModelChoice::Best => header.model,
+            ModelChoice::Paper => ModelKind::Paper,
+            ModelChoice::Analytic => ModelKind::Analytic,
+            ModelChoice::Learnt => ModelKind::Learnt,
+        };
+        let mut table = Table::new(header.features.len());
+        for (_, Key(call, ctx)) in &group.calls {
+            table.push(|out| group.family.features(call, ctx, spec, out));
+        }
+        let trees = models.trees.as_ref().filter(|_| wanted == ModelKind::Learnt);
+        let corrections = trees.map(|trees| trees.predict(&table));
+        let scales = ModelKind::ALL.map(|kind| {
+            let used = kind == wanted || kind == ModelKind::Analytic && (corrections.is_none());
+            let interval = models.intervals[kind as usize].as_ref().filter(|_| used);
+            interval.map(|interval| (interval, interval.scale.predict(&table)))
+        });
+        let price = |(row, (_, Key(call, ctx))): (usize, &(usize, Key))| {
+            let distance = distance(table.row(row), &header.features);
+            let analytic =
+                || group.family.analytic(call, ctx, spec).ln() + header.calibration.offset(&variant(call));
+            let paper = || match group.family.paper(call, ctx, spec) {
+                Some(us) => Some(us.ln()),
+                None => Some(models.network.as_ref()?.predict(&sizes(call)?)),
+            };
+            let (kind, log_us) = match (wanted, &corrections) {
+                (ModelKind::Learnt, Some(corrections)) => {
+                    (ModelKind::Learnt, analytic() + f64::from(corrections[row]) * belief(distance))
+                }
+                (ModelKind::Paper, _) => match paper() {
+                    Some(log_us) if log_us.is_finite() => (ModelKind::Paper, log_us),
+                    _ => (ModelKind::Analytic, analytic()),
+                },
+                _ => (ModelKind::Analytic, analytic()),
+            };
+            let unfitted = &self.unfitted;
+            let (own, shared) = match &scales[kind as usize] {
+                Some((interval, scales)) => interval.half_widths(scales[row]),
+                None => (unfitted.own, unfitted.shared),
+            };
+            let (factor, more) = widening(distance);
+            Estimate {
+                time: Nanos::from_micros_f64(log_us.exp()),
+                own: own * factor + more,
+                shared,
+                source: if kind == ModelKind::Paper { Source::Paper } else { Source::Fitted },
+                extrapolated: distance > TOLERATED,
+            }
+        };
+        group.calls.iter().enumerate().map(price).collect()
+    }
+}

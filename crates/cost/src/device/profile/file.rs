@@ -1,0 +1,214 @@
+//! A profile's folder on disk.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::codec::{Reader, Writer};
+use super::header::{Header, VERSION};
+use super::{DeviceProfile, FamilyModels, models};
+use crate::device::error::Error;
+
+/// The readable file.
+pub const HEADER: &str = "profile.toml";
+/// The models.
+pub const MODELS: &str = "models.bin.zst";
+
+const MAGIC: [u8; 4] = *b"STPM";
+/// Magic, version, fingerprints of the header and of what follows.
+const PREAMBLE: usize = 4 + 4 + 8 + 8;
+/// Larger models of one family than this are not believed.
+const LARGEST: usize = 1 << 28;
+/// How hard to compress: beyond this, files hardly shrink.
+const LEVEL: i32 = 19;
+
+impl DeviceProfile {
+    /// Reads a profile: its folder, or the `profile.toml` in it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is of another version, has a field that is not known or cannot be, is cut off or
+    /// damaged, or does not belong to the other.
+    pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
+        let header_path = if path.is_dir() { path.join(HEADER) } else { path.to_owned() };
+        let unread = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Read { path, source }
+        };
+        let text = fs::read_to_string(&header_path).map_err(unread(&header_path))?;
+        let models_path = header_path.with_file_name(MODELS);
+        let bytes = match fs::read(&models_path) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(unread(&models_path)(error)),
+        };
+        assemble(&text, bytes.as_deref(), &header_path, &models_path)
+    }
+
+    /// From the contents of the two files, as where they are part of a program.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](DeviceProfile::read), naming the files by their usual names.
+    pub fn from_parts(header: &str, models: Option<&[u8]>) -> Result<DeviceProfile, Error> {
+        assemble(header, models, Path::new(HEADER), Path::new(MODELS))
+    }
+
+    /// The contents of the two files; no second one where nothing was fitted.
+    ///
+    /// # Errors
+    ///
+    /// A header that cannot be written.
+    pub fn to_parts(&self) -> Result<(String, Option<Vec<u8>>), String> {
+        let text = self.header().text()?;
+        if self.models.is_empty() {
+            return Ok((text, None));
+        }
+        let sealed = seal(&self.models, fingerprint_of_text(&text))?;
+        Ok((text, Some(sealed)))
+    }
+
+    /// Writes the profile's folder, whole or not at all: into a new folder beside it that then takes its name.
+    /// A profile that is there already is replaced; a folder of anything else is not.
+    ///
+    /// # Errors
+    ///
+    /// A place that cannot be written, or that holds something else.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        let refused = |what| Error::Header { path: folder.to_owned(), what };
+        let (text, bytes) = self.to_parts().map_err(refused)?;
+        if folder.exists() && !folder.join(HEADER).is_file() {
+            return Err(refused(format!("it exists and holds no {HEADER}; choose another name")));
+        }
+        let fresh = beside(folder, "new");
+        let old = beside(folder, "old");
+        let written = write_folder(&fresh, &text, bytes.as_deref()).and_then(|()| {
+            if !folder.exists() {
+                return fs::rename(&fresh, folder);
+            }
+            fs::rename(folder, &old)?;
+            fs::rename(&fresh, folder).inspect_err(|_| {
+                // Put back what was there: an error must not cost the old profile.
+                let _ = fs::rename(&old, folder);
+            })?;
+            keep_others(&old, folder)?;
+            fs::remove_dir_all(&old)
+        });
+        written.map_err(|source| {
+            let _ = fs::remove_dir_all(&fresh);
+            Error::Write { path: folder.to_owned(), source }
+        })
+    }
+}
+
+fn assemble(
+    text: &str,
+    bytes: Option<&[u8]>,
+    header_path: &Path,
+    models_path: &Path,
+) -> Result<DeviceProfile, Error> {
+    let refused = |what| Error::Header { path: header_path.to_owned(), what };
+    let damaged = |what| Error::Models { path: models_path.to_owned(), what };
+    let header = Header::parse(text).map_err(refused)?;
+    let models = match bytes {
+        // A specification beside models that are none of its own is a mistake worth telling.
+        Some(bytes) => unseal(bytes, fingerprint_of_text(text)).map_err(damaged)?,
+        None if header.families.is_empty() => Vec::new(),
+        None => return Err(refused(format!("it has fitted families, and {MODELS} is not beside it"))),
+    };
+    DeviceProfile::new(header, models).map_err(damaged)
+}
+
+fn write_folder(folder: &Path, text: &str, bytes: Option<&[u8]>) -> std::io::Result<()> {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join(HEADER), text)?;
+    bytes.map_or(Ok(()), |bytes| fs::write(folder.join(MODELS), bytes))
+}
+
+/// Moves what else lay in the folder (notes, the sweep) to the new one.
+fn keep_others(old: &Path, folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(old)? {
+        let entry = entry?;
+        if entry.file_name() != HEADER && entry.file_name() != MODELS {
+            fs::rename(entry.path(), folder.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+fn beside(folder: &Path, what: &str) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    folder.with_file_name(format!(".{name}.{what}.{}", std::process::id()))
+}
+
+/// Each family is a piece of its own, so that they can be unpacked side by side.
+fn seal(models: &[FamilyModels], header: u64) -> Result<Vec<u8>, String> {
+    let mut body = Writer::default();
+    body.u32(models.len() as u32);
+    for family in models {
+        let raw = models::write(family);
+        let packed = zstd::bulk::compress(&raw, LEVEL).map_err(|error| error.to_string())?;
+        body.u32(raw.len() as u32);
+        body.u32(packed.len() as u32);
+        body.0.extend(packed);
+    }
+    let mut out = Vec::with_capacity(PREAMBLE + body.0.len());
+    out.extend(MAGIC);
+    out.extend(VERSION.to_le_bytes());
+    out.extend(header.to_le_bytes());
+    out.extend(fingerprint(&body.0).to_le_bytes());
+    out.extend(body.0);
+    Ok(out)
+}
+
+fn unseal(bytes: &[u8], header: u64) -> Result<Vec<FamilyModels>, String> {
+    let (front, body) = bytes.split_at_checked(PREAMBLE).ok_or("it is cut off")?;
+    let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| front[at + byte]));
+    let version = number(4) as u32;
+    if front[..4] != MAGIC {
+        return Err("it does not begin as such a file does".into());
+    }
+    if version != VERSION {
+        return Err(format!("it is of version {version}, and this steptime reads {VERSION}"));
+    }
+    if number(8) != header {
+        return Err(format!("it does not belong to the {HEADER} beside it, or that was edited"));
+    }
+    if number(16) != fingerprint(body) {
+        return Err("it is cut off or damaged".into());
+    }
+    let mut from = Reader(body);
+    let mut pieces = Vec::new();
+    for _ in 0..from.u32()? {
+        let (raw, packed) = (from.u32()? as usize, from.u32()? as usize);
+        pieces.push((raw.min(LARGEST), from.bytes(packed)?));
+    }
+    let unpack = |&(raw, packed): &(usize, &[u8])| {
+        models::read(&zstd::bulk::decompress(packed, raw).map_err(|error| error.to_string())?)
+    };
+    pieces.par_iter().map(unpack).collect()
+}
+
+/// Of a text, whichever way its lines end.
+fn fingerprint_of_text(text: &str) -> u64 {
+    if text.contains('\r') {
+        fingerprint(text.replace("\r\n", "\n").as_bytes())
+    } else {
+        fingerprint(text.as_bytes())
+    }
+}
+
+/// FNV-1a over words of eight bytes, the last one filled up: catches damage, not malice.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0u8; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let words = words.iter().chain([&last]).map(|&word| u64::from_le_bytes(word)).chain([bytes.len() as u64]);
+    words.fold(0xcbf2_9ce4_8422_2325, |hash: u64, word| {
+        let mixed = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        mixed ^ (mixed >> 29)
+    })
+}

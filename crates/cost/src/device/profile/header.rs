@@ -1,0 +1,138 @@
+//! The readable part of a profile.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::estimate::ModelKind;
+use crate::device::learn::calibrate::Calibration;
+use crate::device::learn::descent::Training;
+use crate::device::learn::score::Score;
+use crate::device::spec::DeviceSpec;
+
+/// Version of both files; raised whenever a field is added or changes its meaning, and with the meaning of features.
+pub const VERSION: u32 = 1;
+
+/// What `profile.toml` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The profile's short name, `h200`.
+    pub name: String,
+    /// The GPU.
+    pub device: DeviceSpec,
+    /// How far formulas are off where nothing was fitted.
+    pub unfitted: Spread,
+    /// What was measured: versions, dates, numbers of rows.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sweep: BTreeMap<String, String>,
+    /// The families fitted, by name.
+    #[serde(default, rename = "family", skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<FamilyHeader>,
+}
+
+/// Half-widths of the 90 % interval of the logarithm of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    /// A call's own.
+    pub own: f64,
+    /// Common to all calls of a family.
+    pub shared: f64,
+    /// Where they are from.
+    pub source: String,
+}
+
+/// What was fitted for a family.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FamilyHeader {
+    /// Its name.
+    pub name: String,
+    /// Rows fitted on.
+    pub rows: usize,
+    /// Cases they are from.
+    pub cases: usize,
+    /// The model in use: the best on held-out rows.
+    pub model: ModelKind,
+    /// How many trees correct the formula.
+    pub trees: usize,
+    /// The network of the paper's model, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Training>,
+    /// Scores on held-out rows.
+    pub scores: BTreeMap<ModelKind, Score>,
+    /// Scores of the model in use for variants: an op or pass, and the type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variants: BTreeMap<String, Score>,
+    /// Intervals on held-out rows.
+    pub intervals: BTreeMap<ModelKind, IntervalScore>,
+    /// Factors of the formula.
+    pub calibration: Calibration,
+    /// The features of the trees, with their least and greatest value.
+    pub features: Vec<(String, f32, f32)>,
+}
+
+/// How good an interval is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntervalScore {
+    /// Share of held-out rows inside the 90 % interval.
+    pub inside: f64,
+    /// Its median half-width, of the logarithm of time.
+    pub half_width: f64,
+    /// The part of it that a family has in common.
+    pub shared: f64,
+}
+
+impl Header {
+    /// A profile of nothing but a specification.
+    #[must_use]
+    pub fn of_spec(name: &str, device: DeviceSpec, unfitted: Spread) -> Header {
+        let name = name.to_owned();
+        Header { version: VERSION, name, device, unfitted, sweep: BTreeMap::new(), families: Vec::new() }
+    }
+
+    /// Reads the text of a `profile.toml`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and the remedy: another version, a field that is missing, not known or cannot be.
+    pub fn parse(text: &str) -> Result<Header, String> {
+        let header = match toml::from_str::<Header>(text) {
+            Ok(header) if header.version == VERSION => header,
+            other => return Err(refusal(text, other.err())),
+        };
+        header.device.check().map_err(|what| format!("device.{what}"))?;
+        let spread = [header.unfitted.own, header.unfitted.shared];
+        if spread.iter().any(|half_width| !(half_width.is_finite() && *half_width >= 0.0)) {
+            return Err("unfitted.own and unfitted.shared must be numbers of 0 or more".into());
+        }
+        Ok(header)
+    }
+
+    /// The text of a `profile.toml`.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be written as TOML.
+    pub fn text(&self) -> Result<String, String> {
+        toml::to_string(self).map_err(|error| error.to_string())
+    }
+}
+
+/// Why a text is not a header. The version goes first: a file of another one may well have other fields.
+fn refusal(text: &str, error: Option<toml::de::Error>) -> String {
+    let table = toml::from_str::<toml::Table>(text);
+    match (table.as_ref().map(|table| table.get("version").and_then(toml::Value::as_integer)), error) {
+        (Ok(None), _) => format!("it has no version; write `version = {VERSION}` at its top"),
+        (Ok(Some(version)), _) if version != i64::from(VERSION) => {
+            let remedy = "use the steptime it was made with, or fit it again with `steptime device fit`";
+            format!("it is of version {version}, and this steptime reads {VERSION}; {remedy}")
+        }
+        (_, Some(error)) => error.to_string().trim_end().to_owned(),
+        (_, None) => "it cannot be read".to_owned(),
+    }
+}

@@ -1,0 +1,102 @@
+//! A device profile: what was fitted to one GPU, in memory and as a folder.
+//!
+//! The folder holds `profile.toml`, to be read by people and compared, and `models.bin.zst` with the trees and
+//! networks. A profile of a specification alone has no second file.
+
+mod codec;
+pub mod file;
+pub mod header;
+mod models;
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::families;
+use super::learn::conformal::Interval;
+use super::learn::descent::Network;
+use super::learn::trees::Trees;
+use super::spec::DeviceSpec;
+use header::{FamilyHeader, Header, Spread, VERSION};
+
+/// What is known of a GPU's kernels.
+#[derive(Debug, Clone)]
+pub struct DeviceProfile {
+    /// Its short name, `h200`.
+    pub name: String,
+    /// The GPU.
+    pub spec: DeviceSpec,
+    /// How far formulas are off where nothing was fitted.
+    pub unfitted: Spread,
+    /// What was measured: versions, dates, numbers of rows.
+    pub sweep: BTreeMap<String, String>,
+    families: Vec<FamilyHeader>,
+    models: Vec<FamilyModels>,
+    place: FxHashMap<String, usize>,
+}
+
+/// The learnt models of a family.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FamilyModels {
+    /// Corrects the calibrated formula: the logarithm of what is left.
+    pub trees: Option<Trees>,
+    /// The published kind of network over sizes: the logarithm of microseconds.
+    pub network: Option<Network>,
+    /// Intervals of the paper's, the analytic and the learnt model, in that order.
+    pub intervals: [Option<Interval>; 3],
+}
+
+impl DeviceProfile {
+    /// From a header and the models of its families, in the same order.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit together.
+    pub fn new(header: Header, models: Vec<FamilyModels>) -> Result<DeviceProfile, String> {
+        if header.families.len() != models.len() {
+            return Err(format!("{} families and models of {}", header.families.len(), models.len()));
+        }
+        for (family, models) in header.families.iter().zip(&models) {
+            let known =
+                families::named(&family.name).ok_or_else(|| format!("no family {} is known", family.name))?;
+            let names = family.features.iter().map(|(name, ..)| name.as_str());
+            if !names.eq(known.feature_names().iter().copied()) {
+                return Err(format!("its features of {} are not those of this steptime", family.name));
+            }
+            let columns = family.features.len();
+            let trees = models.trees.iter().chain(models.intervals.iter().flatten().map(|i| &i.scale));
+            if trees.into_iter().any(|trees| trees.columns() != columns) {
+                return Err(format!("trees of {} take other features than it has", family.name));
+            }
+        }
+        let Header { version: _, name, device: spec, unfitted, sweep, families } = header;
+        let place = families.iter().enumerate().map(|(at, family)| (family.name.clone(), at)).collect();
+        Ok(DeviceProfile { name, spec, unfitted, sweep, families, models, place })
+    }
+
+    /// The families fitted, by name; none in a profile of a specification alone.
+    #[must_use]
+    pub fn families(&self) -> &[FamilyHeader] {
+        &self.families
+    }
+
+    /// What was fitted for a family.
+    #[must_use]
+    pub fn family(&self, name: &str) -> Option<(&FamilyHeader, &FamilyModels)> {
+        let &at = self.place.get(name)?;
+        Some((&self.families[at], &self.models[at]))
+    }
+
+    /// What the readable file says.
+    fn header(&self) -> Header {
+        let (unfitted, sweep, families) = (self.unfitted.clone(), self.sweep.clone(), self.families.clone());
+        Header {
+            version: VERSION,
+            name: self.name.clone(),
+            device: self.spec.clone(),
+            unfitted,
+            sweep,
+            families,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Models to bytes and back.
+
+use super::FamilyModels;
+use super::codec::{Reader, Writer};
+use crate::device::learn::conformal::Interval;
+use crate::device::learn::descent::Network;
+use crate::device::learn::mlp::{Dense, Mlp};
+use crate::device::learn::packed::{self, Packed};
+use crate::device::learn::trees::Trees;
+
+/// Largest number of inputs, outputs or layers of a network that is believed.
+const LARGEST: usize = 1 << 16;
+
+/// The models of one family as bytes.
+pub fn write(family: &FamilyModels) -> Vec<u8> {
+    let mut out = Writer::default();
+    optional(&mut out, family.trees.as_ref(), write_trees);
+    optional(&mut out, family.network.as_ref(), write_network);
+    for interval in &family.intervals {
+        optional(&mut out, interval.as_ref(), write_interval);
+    }
+    out.0
+}
+
+/// The models of one family from bytes.
+pub fn read(bytes: &[u8]) -> Result<FamilyModels, String> {
+    let mut from = Reader(bytes);
+    let trees = present(&mut from, read_trees)?;
+    let network = present(&mut from, read_network)?;
+    let mut intervals = [None, None, None];
+    for interval in &mut intervals {
+        *interval = present(&mut from, read_interval)?;
+    }
+    if from.0.is_empty() {
+        Ok(FamilyModels { trees, network, intervals })
+    } else {
+        Err("it has bytes to spare".into())
+    }
+}
+
+fn optional<T>(out: &mut Writer, value: Option<&T>, write: impl Fn(&mut Writer, &T)) {
+    out.u8(u8::from(value.is_some()));
+    value.iter().for_each(|value| write(out, value));
+}
+
+fn present<T>(
+    from: &mut Reader,
+    read: impl Fn(&mut Reader) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    match from.u8()? {
+        0 => Ok(None),
+        1 => read(from).map(Some),
+        _ => Err("a mark is neither 0 nor 1".into()),
+    }
+}
+
+fn write_trees(out: &mut Writer, trees: &Trees) {
+    let packed = packed::pack(trees);
+    out.f32s(&[packed.base, packed.step]);
+    out.u32(packed.trees);
+    out.u16(packed.thresholds.len() as u16);
+    for thresholds in &packed.thresholds {
+        out.u16(thresholds.len() as u16);
+        out.f32s(thresholds);
+    }
+    out.u32(packed.features.len() as u32);
+    packed.features.iter().for_each(|&feature| out.u8(feature));
+    packed.values.iter().for_each(|&value| out.u16(value));
+}
+
+fn read_trees(from: &mut Reader) -> Result<Trees, String> {
+    let head = from.f32s(2)?;
+    let trees = from.u32()?;
+    let columns = from.u16()?;
+    let mut thresholds = Vec::new();
+    for _ in 0..columns {
+        let count = from.u16()?;
+        thresholds.push(from.f32s(usize::from(count))?);
+    }
+    let nodes = from.u32()? as usize;
+    let features = from.bytes(nodes)?.to_vec();
+    let values = from.bytes(nodes.saturating_mul(2))?.as_chunks::<2>().0;
+    let values = values.iter().map(|&pair| u16::from_le_bytes(pair)).collect();
+    packed::unpack(&Packed { base: head[0], step: head[1], trees, thresholds, features, values })
+        .map_err(String::from)
+}
+
+fn write_network(out: &mut Writer, network: &Network) {
+    out.u32(network.inputs.len() as u32);
+    network.inputs.iter().for_each(|scale| out.f32s(scale));
+    out.f32s(&network.output);
+    out.u32(network.mlp.layers.len() as u32);
+    for layer in &network.mlp.layers {
+        out.u32(layer.inputs as u32);
+        out.u32(layer.outputs as u32);
+        out.f32s(&layer.weights);
+        out.f32s(&layer.bias);
+    }
+}
+
+fn read_network(from: &mut Reader) -> Result<Network, String> {
+    let count = from.u32()? as usize;
+    let inputs: Vec<[f32; 2]> = from.f32s(count.saturating_mul(2))?.as_chunks::<2>().0.to_vec();
+    let output = from.f32s(2)?;
+    let mut layers: Vec<Dense> = Vec::new();
+    for _ in 0..from.u32()? {
+        let (rows, outputs) = (from.u32()? as usize, from.u32()? as usize);
+        let expected = layers.last().map_or(count, |below| below.outputs);
+        if rows != expected || rows > LARGEST || outputs == 0 || outputs > LARGEST {
+            return Err("layers of a network do not fit together".into());
+        }
+        let weights = from.f32s(rows * outputs)?;
+        layers.push(Dense { inputs: rows, outputs, weights, bias: from.f32s(outputs)? });
+    }
+    Ok(Network { inputs, output: [output[0], output[1]], mlp: Mlp { layers } })
+}
+
+fn write_interval(out: &mut Writer, interval: &Interval) {
+    let numbers = [interval.multiple, interval.shared, interval.inside, interval.half_width];
+    numbers.iter().for_each(|&number| out.f64(number));
+    write_trees(out, &interval.scale);
+}
+
+fn read_interval(from: &mut Reader) -> Result<Interval, String> {
+    let mut next = || from.f64();
+    let (multiple, shared, inside, half_width) = (next()?, next()?, next()?, next()?);
+    Ok(Interval { scale: read_trees(from)?, multiple, shared, inside, half_width })
+}

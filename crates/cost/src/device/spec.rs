@@ -1,0 +1,203 @@
+//! What is known of a GPU without timing a single kernel of a model on it.
+
+use serde::{Deserialize, Serialize};
+use steptime_aten::Dtype;
+use steptime_aten::kernel::Precision;
+
+/// A GPU: its data sheet, and the rates that simple benchmarks reach on it.
+///
+/// Rates are those *achieved*, not those printed on the box. Decimal prefixes throughout: a GB is 1e9 bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceSpec {
+    /// Its name, `NVIDIA H200`.
+    pub name: String,
+    /// Its architecture, `Hopper`.
+    pub architecture: String,
+    /// Compute capability, major and minor.
+    pub compute_capability: [u8; 2],
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Their clock under load, MHz.
+    pub clock_mhz: f64,
+    /// Where these numbers are from.
+    pub source: String,
+    /// Device memory.
+    pub memory: MemorySpec,
+    /// The second-level cache.
+    pub l2: CacheSpec,
+    /// Launching kernels.
+    pub launch: LaunchSpec,
+    /// Arithmetic.
+    pub peak: PeakSpec,
+    /// Copies between host and device.
+    pub transfer: TransferSpec,
+}
+
+/// Device memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorySpec {
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// What a large copy within the device reaches, read plus written, GB/s.
+    pub rate_gb_s: f64,
+    /// Where these numbers are from.
+    pub source: String,
+}
+
+/// The second-level cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheSpec {
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// How much of it holds data that comes back later, bytes: less than its size where two halves keep copies
+    /// of one line, or where lines are evicted early.
+    pub effective_bytes: u64,
+    /// How sharply residency falls where the reuse distance passes the effective size: the power `p` in
+    /// `1 / (1 + (distance / effective)^p)`.
+    pub sharpness: f64,
+    /// What a kernel reaches whose operands are all in it, GB/s.
+    pub rate_gb_s: f64,
+    /// Where these numbers are from.
+    pub source: String,
+}
+
+/// Launching kernels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchSpec {
+    /// The duration of the shortest kernel, µs.
+    pub floor_us: f64,
+    /// Where it is from.
+    pub source: String,
+}
+
+/// Achieved rates of arithmetic, TFLOP/s; 0 where the device has no such unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeakSpec {
+    /// 64-bit.
+    pub f64_tflop_s: f64,
+    /// 32-bit.
+    pub f32_tflop_s: f64,
+    /// TF32 on tensor cores.
+    pub tf32_tflop_s: f64,
+    /// bf16 on tensor cores.
+    pub bf16_tflop_s: f64,
+    /// Half precision, on tensor cores where there are any.
+    pub f16_tflop_s: f64,
+    /// 8-bit, integer or float, on tensor cores.
+    pub i8_tflop_s: f64,
+    /// Where these numbers are from.
+    pub source: String,
+}
+
+/// Copies between host and device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferSpec {
+    /// Host to device from page-locked memory, GB/s.
+    pub to_device_pinned_gb_s: f64,
+    /// Host to device from pageable memory, GB/s.
+    pub to_device_pageable_gb_s: f64,
+    /// Device to host into page-locked memory, GB/s.
+    pub to_host_pinned_gb_s: f64,
+    /// Device to host into pageable memory, GB/s.
+    pub to_host_pageable_gb_s: f64,
+    /// The duration of the shortest copy, µs.
+    pub floor_us: f64,
+    /// Where these numbers are from.
+    pub source: String,
+}
+
+impl DeviceSpec {
+    /// The time to move bytes between device memory and the processors at the achieved rate, µs.
+    #[must_use]
+    pub fn dram_us(&self, bytes: f64) -> f64 {
+        bytes / (self.memory.rate_gb_s * 1e3)
+    }
+
+    /// The time to move bytes that are in the second-level cache, µs.
+    #[must_use]
+    pub fn l2_us(&self, bytes: f64) -> f64 {
+        bytes / (self.l2.rate_gb_s * 1e3)
+    }
+
+    /// The achieved rate of multiplying matrices, TFLOP/s. A precision the device has no unit for is computed in
+    /// 32-bit arithmetic.
+    #[must_use]
+    pub fn matrix_tflop_s(&self, precision: Precision) -> f64 {
+        let peak = &self.peak;
+        let rate = match precision {
+            Precision::F64 => peak.f64_tflop_s,
+            Precision::F32 => peak.f32_tflop_s,
+            Precision::Tf32 => peak.tf32_tflop_s,
+            Precision::Bf16 => peak.bf16_tflop_s,
+            Precision::F16 => peak.f16_tflop_s,
+            Precision::F8 | Precision::I8 => peak.i8_tflop_s,
+        };
+        if rate > 0.0 { rate } else { peak.f32_tflop_s }
+    }
+
+    /// The achieved rate of arithmetic outside tensor cores, TFLOP/s: 16-bit floats are computed in 32 bits.
+    #[must_use]
+    pub fn vector_tflop_s(&self, dtype: Dtype) -> f64 {
+        match dtype {
+            Dtype::F64 | Dtype::Complex128 if self.peak.f64_tflop_s > 0.0 => {
+                self.peak.f64_tflop_s.min(self.peak.f32_tflop_s)
+            }
+            _ => self.peak.f32_tflop_s,
+        }
+    }
+
+    /// The time of so many operations at so many TFLOP/s, µs.
+    #[must_use]
+    pub fn compute_us(flops: f64, tflop_s: f64) -> f64 {
+        flops / (tflop_s * 1e6)
+    }
+
+    /// What is wrong with it, if anything: rates and sizes must be positive numbers.
+    ///
+    /// # Errors
+    ///
+    /// The name of the first field that is not, with its value.
+    pub fn check(&self) -> Result<(), String> {
+        let positive = [
+            ("multiprocessors", f64::from(self.multiprocessors)),
+            ("clock_mhz", self.clock_mhz),
+            ("memory.bytes", self.memory.bytes as f64),
+            ("memory.rate_gb_s", self.memory.rate_gb_s),
+            ("l2.bytes", self.l2.bytes as f64),
+            ("l2.effective_bytes", self.l2.effective_bytes as f64),
+            ("l2.sharpness", self.l2.sharpness),
+            ("l2.rate_gb_s", self.l2.rate_gb_s),
+            ("launch.floor_us", self.launch.floor_us),
+            ("peak.f32_tflop_s", self.peak.f32_tflop_s),
+            ("transfer.to_device_pinned_gb_s", self.transfer.to_device_pinned_gb_s),
+            ("transfer.to_device_pageable_gb_s", self.transfer.to_device_pageable_gb_s),
+            ("transfer.to_host_pinned_gb_s", self.transfer.to_host_pinned_gb_s),
+            ("transfer.to_host_pageable_gb_s", self.transfer.to_host_pageable_gb_s),
+            ("transfer.floor_us", self.transfer.floor_us),
+        ];
+        let none_or_positive = [
+            ("peak.f64_tflop_s", self.peak.f64_tflop_s),
+            ("peak.tf32_tflop_s", self.peak.tf32_tflop_s),
+            ("peak.bf16_tflop_s", self.peak.bf16_tflop_s),
+            ("peak.f16_tflop_s", self.peak.f16_tflop_s),
+            ("peak.i8_tflop_s", self.peak.i8_tflop_s),
+        ];
+        for (name, value) in positive {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(format!("{name} is {value}, and must be a positive number"));
+            }
+        }
+        for (name, value) in none_or_positive {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(format!("{name} is {value}, and must be a positive number, or 0 for none"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,5 @@
+//! Device profiles from end to end, on times that are made up but behave like a GPU's.
+
+mod file;
+mod fitted;
+mod synthetic;

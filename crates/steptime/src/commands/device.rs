@@ -1,0 +1,139 @@
+//! `steptime device fit`, `list` and `show`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use steptime::Subject;
+use steptime::cost::device::{DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit};
+use steptime::sweep::{self, Sweep};
+use steptime::trace::Want;
+
+use super::{Failure, load};
+use crate::cli::{Device, Search};
+use crate::output;
+use crate::progress::Progress;
+use crate::report::device::{self, Listed, Shown};
+
+/// Runs one of them.
+pub fn run(args: &Device) -> Result<(), Failure> {
+    match args {
+        Device::Fit { sweeps, steps, spec, output, search, seed } => {
+            fit_profile(sweeps, steps, spec.as_deref(), output, *search, *seed)
+        }
+        Device::List { json } => list(*json),
+        Device::Show { name, json } => show(name, *json),
+    }
+}
+
+fn fit_profile(
+    paths: &[PathBuf],
+    steps: &[PathBuf],
+    spec: Option<&Path>,
+    place: &Path,
+    search: Search,
+    seed: u64,
+) -> Result<(), Failure> {
+    let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
+    let sweeps = sweep::read_all(paths)?;
+    let mut observed = sweep::observe(&sweeps);
+    for (op, count) in &observed.unknown {
+        output::warn(&format!("{op} is not known: its {count} rows count by their bytes"));
+    }
+    for (op, count) in &observed.unexpected {
+        output::warn(&format!("{op} should launch nothing by itself: its {count} rows are left out"));
+    }
+    for (op, (count, reason)) in &observed.unread {
+        output::warn(&format!("{count} rows of {op} are left out: {reason}"));
+    }
+    let spec = match (spec, sweeps.first()) {
+        (Some(path), _) => read_spec(path)?,
+        (None, Some(first)) => sweep::spec(first, &observed)?,
+        (None, None) => return Err("give at least one sweep".into()),
+    };
+    let mut words = measured(&sweeps);
+    if !steps.is_empty() {
+        let in_steps = observe_steps(steps, &spec, &observed.observations)?;
+        words.insert("steps".into(), format!("{} ops of recorded steps", in_steps.len()));
+        observed.observations.extend(in_steps);
+    }
+    let progress = Progress::families();
+    let options = FitOptions {
+        seed,
+        search: match search {
+            Search::Shipped => Networks::Shipped,
+            Search::Full => Networks::Full,
+        },
+        name: name.to_string_lossy().into_owned(),
+        sweep: words,
+        progress: &|_, done, of| progress.report(done as u64, of as u64),
+        ..FitOptions::default()
+    };
+    let profile = fit(&observed.observations, &spec, &options)?;
+    profile.write(place)?;
+    output::print(&format!("{}\nwritten to {}\n", Shown::new(&profile).text(), place.display()))?;
+    Ok(())
+}
+
+/// The ops of recorded steps; they must be of the device that was swept.
+fn observe_steps(
+    paths: &[PathBuf],
+    spec: &DeviceSpec,
+    swept: &[Observation],
+) -> Result<Vec<Observation>, Failure> {
+    let want = Want { execution: true, ..Want::TIMING };
+    let subjects: Vec<Subject> =
+        load::subjects(paths, want)?.into_iter().map(|loaded| loaded.subject).collect();
+    for subject in &subjects {
+        let named = subject.meta.as_ref().and_then(|meta| meta.device.as_deref());
+        let device = named.or(subject.graph.device.as_deref());
+        if let Some(device) = device.filter(|device| *device != spec.name) {
+            return Err(format!("{} is of {device}, and the sweep of {}", subject.name, spec.name).into());
+        }
+    }
+    let first = swept.iter().map(|row| row.case + 1).max().unwrap_or(0);
+    Ok(steptime::device::observations(&subjects, &Indices::Unknown, first))
+}
+
+/// Where and when the rows were measured.
+fn measured(sweeps: &[Sweep]) -> BTreeMap<String, String> {
+    let mut words = BTreeMap::new();
+    let Some(first) = sweeps.first() else { return words };
+    for key in ["device", "driver", "cuda", "cudnn", "torch", "started"] {
+        if let Some(value) = first.meta.get(key) {
+            words.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    let seeds: Vec<&str> = sweeps.iter().filter_map(|sweep| sweep.meta.get("seed")).collect();
+    words.insert("seeds".into(), seeds.join(", "));
+    words.insert("rows".into(), sweeps.iter().map(|sweep| sweep.rows.len()).sum::<usize>().to_string());
+    words
+}
+
+fn read_spec(path: &Path) -> Result<DeviceSpec, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|source| format!("{}: {source}", path.display()))?;
+    let spec: DeviceSpec = toml::from_str(&text).map_err(|source| format!("{}: {source}", path.display()))?;
+    spec.check().map_err(|what| format!("{}: {what}", path.display()))?;
+    Ok(spec)
+}
+
+fn list(json: bool) -> Result<(), Failure> {
+    let listed = steptime::devices()
+        .map(|name| Ok(Listed::new(name, &steptime::device(name)?)))
+        .collect::<Result<Vec<Listed>, Failure>>()?;
+    if json {
+        output::print_json(&listed)?
+    } else {
+        output::print(&device::listed(&listed))?
+    }
+    Ok(())
+}
+
+fn show(name: &str, json: bool) -> Result<(), Failure> {
+    let shown = Shown::new(&steptime::device(name)?);
+    if json {
+        output::print_json(&shown)?
+    } else {
+        output::print(&shown.text())?
+    }
+    Ok(())
+}

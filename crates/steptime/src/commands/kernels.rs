@@ -1,0 +1,173 @@
+//! `steptime kernels predict`.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, stdin};
+
+use serde::Deserialize;
+use serde_json::Value;
+use steptime::aten::backward::backward;
+use steptime::aten::from_query::Query;
+use steptime::aten::{KernelCall, Leaf, OpCall, leaves};
+use steptime::cost::device::{Context, Estimate, Indices};
+
+use super::pricing::Priced;
+use super::{Failure, pricing};
+use crate::cli::KernelsCommand;
+use crate::output;
+use crate::report::json_kernels::{Answer, Kernel};
+
+/// No GPU has as much memory.
+const MOST_BYTES: u64 = 1 << 44;
+/// An hour or more of any GPU.
+const MOST_FLOPS: u64 = 1 << 62;
+
+/// Runs it.
+pub fn run(args: &KernelsCommand) -> Result<(), Failure> {
+    let KernelsCommand::Predict { device, pricing, json } = args;
+    let predictor = Priced::find(device, pricing)?;
+    let mut failed = 0;
+    for (at, line) in stdin().lock().split(b'\n').enumerate() {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        if line.trim().is_empty() {
+            continue;
+        }
+        let answer = answer(&predictor, &line).unwrap_or_else(|error| {
+            failed += 1;
+            Answer::failed(id(&line), format!("line {}: {error}", at + 1))
+        });
+        let mut text = if *json { serde_json::to_string(&answer)? } else { answer.text() };
+        text.push('\n');
+        output::print(&text)?;
+    }
+    match failed {
+        0 => Ok(()),
+        1 => Err("one query could not be answered".into()),
+        many => Err(format!("{many} queries could not be answered").into()),
+    }
+}
+
+/// One line of input.
+#[derive(Debug, Deserialize)]
+struct Line {
+    op: String,
+    #[serde(default)]
+    pass: Option<String>,
+    shapes: Vec<Value>,
+    #[serde(default)]
+    strides: Vec<Value>,
+    #[serde(default)]
+    dtype: Option<Value>,
+    #[serde(default)]
+    args: Option<Value>,
+    #[serde(default)]
+    cache: Option<String>,
+    #[serde(default)]
+    indices: Option<Value>,
+    /// Overrides `--tf32`.
+    #[serde(default)]
+    tf32: Option<bool>,
+    /// Comes back with the answer.
+    #[serde(default)]
+    id: Option<Value>,
+    /// What else is in it; the answer says that it was ignored.
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+/// What a query is called by, where it is one at all.
+fn id(text: &str) -> Option<Value> {
+    serde_json::from_str::<Value>(text).ok()?.get("id").cloned()
+}
+
+fn answer(priced: &Priced, text: &str) -> Result<Answer, Failure> {
+    if !text.trim_start().starts_with('{') {
+        return Err("a query is an object, such as {\"op\":\"aten::relu\",\"shapes\":[[512,512]]}".into());
+    }
+    let line: Line = serde_json::from_str(text)?;
+    let indices = line.indices.as_ref().map_or(Ok(priced.indices.clone()), distribution)?;
+    let leaves = launched(priced, &line)?;
+    let absurd = |leaf: &&Leaf| leaf.kernel.footprint() > MOST_BYTES || leaf.kernel.flops > MOST_FLOPS;
+    if let Some(Leaf { op, kernel, .. }) = leaves.iter().find(absurd) {
+        let (bytes, flops) = (kernel.footprint() as f64, kernel.flops as f64);
+        let name = &op.name;
+        return Err(format!(
+            "{name} would touch {bytes:.0e} bytes and take {flops:.0e} operations: no GPU does"
+        )
+        .into());
+    }
+    let context = |leaf: &Leaf| Ok(cache(line.cache.as_deref(), &leaf.kernel)?.with_indices(indices.clone()));
+    let contexts = leaves.iter().map(context).collect::<Result<Vec<Context>, Failure>>()?;
+    let calls: Vec<_> = leaves.iter().map(|leaf| &leaf.kernel).zip(&contexts).collect();
+    let estimates = priced.profile.price_all(&calls, priced.models);
+    let ignored = line.others.into_keys().collect();
+    Ok(Answer::of(
+        line.id,
+        ignored,
+        leaves.iter().zip(&estimates).map(|(leaf, estimate)| kernel(leaf, estimate)),
+    ))
+}
+
+/// The state of the cache: flushed, as the same call leaves it, or so many bytes later.
+fn cache(state: Option<&str>, call: &KernelCall) -> Result<Context, Failure> {
+    match state {
+        None | Some("cold") => Ok(Context::cold(call)),
+        Some("warm") => Ok(Context::warm(call)),
+        Some(other) => {
+            let bytes = other.strip_prefix("after:").and_then(|bytes| bytes.parse().ok());
+            let bytes = bytes.ok_or_else(|| format!("cache {other:?}: it is cold, warm, or after:BYTES"))?;
+            Ok(Context::after(call, bytes))
+        }
+    }
+}
+
+/// What the op of a query launches, in the pass asked for.
+fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
+    let query = Query {
+        op: &line.op,
+        shapes: &line.shapes,
+        strides: &line.strides,
+        dtype: line.dtype.as_ref(),
+        args: line.args.as_ref(),
+    };
+    let mut settings = priced.settings;
+    settings.matmul_tf32 = line.tf32.unwrap_or(settings.matmul_tf32 || asks_tf32(line.dtype.as_ref()));
+    let call = OpCall { settings, ..query.op_call()? };
+    match line.pass.as_deref() {
+        None | Some("forward") => Ok(leaves(&call)),
+        Some("backward") => {
+            let backward = backward(&call);
+            if backward.is_empty() {
+                return Err(format!(
+                    "what the backward pass of {} calls is not known: ask for its ops",
+                    call.name
+                )
+                .into());
+            }
+            Ok(backward.into_iter().flat_map(|call| leaves(&OpCall { settings, ..call })).collect())
+        }
+        Some(other) => Err(format!("pass {other:?}: it is forward or backward").into()),
+    }
+}
+
+/// Whether the type asked for is TF32, which is a setting in PyTorch.
+fn asks_tf32(dtype: Option<&Value>) -> bool {
+    dtype.and_then(Value::as_str).is_some_and(|name| name.eq_ignore_ascii_case("tf32"))
+}
+
+fn distribution(value: &Value) -> Result<Indices, Failure> {
+    if let Some(text) = value.as_str() {
+        return pricing::indices(text);
+    }
+    match value.get("zipf").and_then(Value::as_f64) {
+        Some(exponent) => pricing::zipf(exponent),
+        None => {
+            Err(format!("indices {value}: give \"uniform\", {{\"zipf\": 1.05}}, or a file's name").into())
+        }
+    }
+}
+
+fn kernel(leaf: &Leaf, estimate: &Estimate) -> Kernel {
+    let family = leaf.kernel.kernel.family();
+    Kernel::new(&leaf.op.name, family, estimate, leaf.known)
+}

@@ -1,0 +1,229 @@
+//! What each op of a step launches: its arguments, lowered to a kernel call, beside what was recorded.
+
+use std::collections::BTreeMap;
+
+use smallvec::{SmallVec, smallvec};
+use steptime_aten::derive::Launched;
+use steptime_aten::kernel::{Direction, Kernel, Precision, Transfer};
+use steptime_aten::{
+    Dtype, KernelCall, Lowered, OpCall, Operand, Role, Settings, Slot, fallback, from_execution, from_kineto,
+    registry, reuse_distances,
+};
+use steptime_cost::device::{Context, Indices};
+use steptime_graph::StepGraph;
+use steptime_graph::execution::{ExecutionGraph, NodeId, join_step};
+use steptime_trace::{ActivityKind, Nanos, Trace};
+
+/// How well it is known what an op launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// The op is known: its kernel has a family.
+    Op,
+    /// The op is not known, or what it launches is not: only the bytes of its arguments are.
+    Arguments,
+    /// Not even its arguments are known.
+    Nothing,
+}
+
+/// What one op launches by itself.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The op, a row of [`StepGraph::ops`]; `None` for what is launched outside of ops.
+    pub op: Option<u32>,
+    /// The kernel call it lowers to.
+    pub call: KernelCall,
+    /// What the call alone does not say.
+    pub context: Context,
+    /// How well it is known.
+    pub known: Known,
+    /// The device activities it launches, rows of [`StepGraph::activities`].
+    pub activities: Vec<u32>,
+}
+
+impl Launch {
+    /// The time measured for its activities: the sum of their medians.
+    #[must_use]
+    pub fn measured(&self, graph: &StepGraph) -> Option<Nanos> {
+        let each = self.activities.iter().map(|&activity| graph.samples.median_duration(activity));
+        each.sum::<Option<Nanos>>()
+    }
+}
+
+/// What ops were called with.
+#[derive(Debug, Default)]
+pub struct Arguments {
+    /// For each op of the graph its call and, from an execution trace, its node.
+    calls: Vec<Option<(OpCall, Option<NodeId>)>>,
+    /// The graph of the execution trace.
+    execution: Option<ExecutionGraph>,
+    /// What ops launch, where nothing was timed: the step graph was derived from the execution trace alone.
+    derived: Option<Vec<Launched>>,
+}
+
+impl Arguments {
+    /// The arguments of each op of a step, from the execution trace where there is one, else from a Kineto trace
+    /// that recorded shapes.
+    #[must_use]
+    pub fn of_step(graph: &StepGraph, execution: Option<ExecutionGraph>, timing: &Trace) -> Arguments {
+        let recorded = from_kineto::Calls::new(timing);
+        let joined = execution.as_ref().map(|execution| (execution, join_step(execution, graph)));
+        let of_op = |at: usize| {
+            if let Some((execution, joined)) = &joined
+                && let Some(node) = joined.op_to_node[at]
+            {
+                return Some((from_execution::op_call(execution, node), Some(node)));
+            }
+            Some((recorded.call(graph.ops[at].trace_op)?, None))
+        };
+        let calls = (0..graph.ops.len()).map(of_op).collect();
+        Arguments { calls, execution, derived: None }
+    }
+
+    /// Those of a step graph that was derived from an execution trace.
+    #[must_use]
+    pub fn derived(execution: ExecutionGraph, launched: Vec<Launched>) -> Arguments {
+        Arguments { calls: Vec::new(), execution: Some(execution), derived: Some(launched) }
+    }
+
+    /// Whether nothing of the step was timed.
+    #[must_use]
+    pub fn is_derived(&self) -> bool {
+        self.derived.is_some()
+    }
+
+    /// For how many ops the arguments are known.
+    #[must_use]
+    pub fn known(&self) -> usize {
+        self.calls.iter().flatten().count()
+    }
+
+    /// What each op of the step launches, lowered to its kernel call, in the order in which it runs.
+    #[must_use]
+    pub fn launches(&self, graph: &StepGraph, indices: &Indices, settings: Settings) -> Vec<Launch> {
+        let (mut launches, nodes) = match &self.derived {
+            Some(launched) => of_derived(launched, settings),
+            None => self.of_recorded(graph, settings),
+        };
+        if let Some(execution) = &self.execution {
+            set_reuse(execution, &mut launches, &nodes);
+        }
+        for launch in &mut launches {
+            // A new batch is in no cache of the host: its copy is as slow as after a flush.
+            if is_transfer(&launch.call) {
+                launch.context = Context::cold(&launch.call);
+            }
+            launch.context.indices = indices.clone();
+        }
+        launches
+    }
+
+    fn of_recorded(&self, graph: &StepGraph, settings: Settings) -> (Vec<Launch>, Vec<Option<NodeId>>) {
+        let mut launches: Vec<Launch> = Vec::new();
+        let mut nodes: Vec<Option<NodeId>> = Vec::new();
+        let mut of_op: BTreeMap<u32, usize> = BTreeMap::new();
+        for call in graph.calls_by_time() {
+            let call = &graph.calls[call as usize];
+            for row in call.activities() {
+                let row = row as u32;
+                if let Some(&at) = call.op.and_then(|op| of_op.get(&op)) {
+                    launches[at].activities.push(row);
+                    continue;
+                }
+                let arguments = call.op.and_then(|op| self.calls.get(op as usize)?.as_ref());
+                let matmul_tf32 = settings.matmul_tf32 || multiplies_in_tf32(graph, row);
+                let lowered = arguments
+                    .and_then(|(arguments, _)| lower(arguments, Settings { matmul_tf32, ..settings }));
+                let (kernel, known) = match (lowered, of_activity(graph, row)) {
+                    // Only an execution trace says on which side of a copy the host is; its activity does too.
+                    (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
+                        (copied, Known::Op)
+                    }
+                    (Some(lowered), _) => lowered,
+                    (None, copied) if is_transfer(&copied) => (copied, Known::Op),
+                    (None, unknown) => (unknown, Known::Nothing),
+                };
+                if let (Some(op), true) = (call.op, known != Known::Nothing) {
+                    of_op.insert(op, launches.len());
+                }
+                let context = Context::in_step(smallvec![None; kernel.operands.len()]);
+                nodes.push(arguments.and_then(|(_, node)| *node));
+                launches.push(Launch { op: call.op, call: kernel, context, known, activities: vec![row] });
+            }
+        }
+        (launches, nodes)
+    }
+}
+
+fn is_transfer(call: &KernelCall) -> bool {
+    matches!(call.kernel, Kernel::Transfer(_))
+}
+
+/// Whether an activity is a library's kernel for TF32: its name is all that a recording says of this setting.
+fn multiplies_in_tf32(graph: &StepGraph, activity: u32) -> bool {
+    let name = graph.names.get(graph.activities[activity as usize].name);
+    ["tf32", "s1688gemm", "s1688tf32"].iter().any(|mark| name.contains(mark))
+}
+
+fn of_derived(launched: &[Launched], settings: Settings) -> (Vec<Launch>, Vec<Option<NodeId>>) {
+    let launch = |launched: &Launched| {
+        let mut call = launched.call.clone();
+        if settings.matmul_tf32
+            && let Kernel::Gemm(gemm) = &mut call.kernel
+            && gemm.precision == Precision::F32
+        {
+            gemm.precision = Precision::Tf32;
+        }
+        Launch {
+            op: Some(launched.op),
+            context: Context::in_step(smallvec![None; call.operands.len()]),
+            call,
+            known: if launched.known { Known::Op } else { Known::Arguments },
+            activities: launched.activities.clone(),
+        }
+    };
+    (launched.iter().map(launch).collect(), launched.iter().map(|launched| launched.node).collect())
+}
+
+/// Where the operands of each launch were touched last, from the tensors of the execution trace.
+fn set_reuse(execution: &ExecutionGraph, launches: &mut [Launch], nodes: &[Option<NodeId>]) {
+    let with_node: Vec<usize> = (0..launches.len()).filter(|&at| nodes[at].is_some()).collect();
+    let walk: Vec<(NodeId, &KernelCall)> =
+        with_node.iter().filter_map(|&at| Some((nodes[at]?, &launches[at].call))).collect();
+    let found = reuse_distances(execution, &walk);
+    for (at, reuse) in with_node.into_iter().zip(found) {
+        launches[at].context.reuse = reuse;
+    }
+}
+
+/// What an op that was seen to launch something launches.
+fn lower(arguments: &OpCall, settings: Settings) -> Option<(KernelCall, Known)> {
+    let arguments = &OpCall { settings, ..arguments.clone() };
+    match registry::lower(arguments) {
+        Lowered::Kernel(call) => Some((call, Known::Op)),
+        Lowered::Unknown(call) => Some((call, Known::Arguments)),
+        Lowered::Nothing | Lowered::Children => match fallback::lower(arguments) {
+            Lowered::Unknown(call) => Some((call, Known::Arguments)),
+            _ => None,
+        },
+    }
+}
+
+/// An activity whose op is not known: a copy or memset says what it is, a kernel does not.
+fn of_activity(graph: &StepGraph, activity: u32) -> KernelCall {
+    let row = &graph.activities[activity as usize];
+    let bytes = row.bytes.0;
+    let name = graph.names.get(row.name);
+    let transfer = |direction| {
+        let pinned = name.contains("Pinned");
+        (Kernel::Transfer(Transfer { direction, pinned, bytes }), Role::Write)
+    };
+    let (kernel, role) = match row.kind {
+        ActivityKind::Memset => (Kernel::Memset, Role::Write),
+        ActivityKind::Memcpy if name.contains("HtoD") => transfer(Direction::ToDevice),
+        ActivityKind::Memcpy if name.contains("DtoH") => transfer(Direction::ToHost),
+        ActivityKind::Memcpy => (Kernel::DeviceCopy, Role::Update),
+        _ => (Kernel::Unknown, Role::Update),
+    };
+    let operands: SmallVec<[Operand; 4]> = smallvec![Operand { slot: Slot::Scratch, role, bytes }];
+    KernelCall { kernel, dtype: Dtype::I8, operands, flops: 0, launches: 1 }
+}

@@ -1,0 +1,15 @@
+//! Kernel times for a device: what each op of a step launches, priced by a device profile.
+
+mod catalog;
+mod launches;
+mod price;
+mod roofline;
+mod score;
+mod steps;
+
+pub use catalog::{device, devices};
+pub use launches::{Arguments, Known, Launch};
+pub use price::{DevicePrices, ModelCoverage, price};
+pub use roofline::{Bound, Roof};
+pub use score::{FamilyScore, OpError, by, families};
+pub use steps::observations;

@@ -1,0 +1,123 @@
+//! Device profiles and what comes of them, on the wire.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steptime::device::ModelCoverage;
+use steptime::{PricedLaunches, Validation};
+
+/// Where predicted device time came from, as shares of it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ModelCoverageJson {
+    /// From models fitted on a sweep.
+    pub fitted: f64,
+    /// From formulas over the device's specification.
+    pub analytic: f64,
+    /// From the bytes of ops that are not known.
+    pub fallback: f64,
+    /// Of launches of which nothing is known.
+    pub unknown: f64,
+    /// Out of the range of what models were fitted on; part of the shares above.
+    pub extrapolated: f64,
+}
+
+/// What the kernels of one family take in a step.
+#[derive(Debug, Serialize)]
+pub struct FamilyTime {
+    /// The family.
+    pub family: &'static str,
+    /// Ops that launch one.
+    pub count: usize,
+    /// Their time.
+    pub device_ms: f64,
+    /// Half-width of the 90 % interval of the typical one, relative.
+    pub half_width: f64,
+    /// Where most of it came from.
+    pub source: &'static str,
+}
+
+/// The launches of one family.
+#[derive(Default)]
+struct Sum {
+    /// Time by where it came from.
+    by_source: BTreeMap<&'static str, f64>,
+    /// Half-widths.
+    widths: Vec<f64>,
+}
+
+impl ModelCoverageJson {
+    /// Of one prediction.
+    pub fn new(coverage: &ModelCoverage) -> ModelCoverageJson {
+        ModelCoverageJson {
+            fitted: coverage.fitted,
+            analytic: coverage.analytic,
+            fallback: coverage.fallback,
+            unknown: coverage.unknown,
+            extrapolated: coverage.extrapolated,
+        }
+    }
+
+    /// Over all recordings of a validation, by predicted device time.
+    pub fn over(validation: &Validation) -> Option<ModelCoverageJson> {
+        let mut sum = ModelCoverage::default();
+        let mut total = 0.0;
+        for row in &validation.rows {
+            let coverage = row.coverage?;
+            let weight = row.active_predicted_ms;
+            total += weight;
+            sum.fitted += weight * coverage.fitted;
+            sum.analytic += weight * coverage.analytic;
+            sum.fallback += weight * coverage.fallback;
+            sum.unknown += weight * coverage.unknown;
+            sum.extrapolated += weight * coverage.extrapolated;
+        }
+        let share = |part: f64| if total > 0.0 { part / total } else { 0.0 };
+        Some(ModelCoverageJson {
+            fitted: share(sum.fitted),
+            analytic: share(sum.analytic),
+            fallback: share(sum.fallback),
+            unknown: share(sum.unknown),
+            extrapolated: share(sum.extrapolated),
+        })
+    }
+
+    /// In words; what is zero is not said.
+    pub fn text(&self) -> String {
+        let parts = [
+            (self.fitted, "of device time from fitted models"),
+            (self.analytic, "from the specification"),
+            (self.fallback, "from bytes alone"),
+            (self.unknown, "unknown"),
+            (self.extrapolated, "out of the fitted range"),
+        ];
+        let said = parts.iter().filter(|(share, _)| *share >= 0.0005);
+        said.map(|(share, words)| format!("{:.1} % {words}", 100.0 * share)).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl FamilyTime {
+    /// All families of a step, the most expensive first.
+    pub fn all(priced: &PricedLaunches) -> Vec<FamilyTime> {
+        let mut families: BTreeMap<&'static str, Sum> = BTreeMap::new();
+        for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
+            let sum = families.entry(launch.call.kernel.family()).or_default();
+            let ms = estimate.time.as_millis();
+            sum.widths.push(estimate.half_width());
+            *sum.by_source.entry(estimate.source.name()).or_default() += ms;
+        }
+        let family = |(family, mut sum): (&'static str, Sum)| {
+            sum.widths.sort_by(f64::total_cmp);
+            let most = sum.by_source.iter().max_by(|a, b| a.1.total_cmp(b.1));
+            FamilyTime {
+                family,
+                count: sum.widths.len(),
+                device_ms: sum.by_source.values().sum(),
+                half_width: sum.widths[sum.widths.len() / 2],
+                source: most.map_or("unknown", |(source, _)| *source),
+            }
+        };
+        let mut all: Vec<FamilyTime> = families.into_iter().map(family).collect();
+        all.sort_by(|a, b| b.device_ms.total_cmp(&a.device_ms));
+        all
+    }
+}

@@ -1,0 +1,21 @@
+//! Reads sweeps: files of kernels measured by `python -m steptime.measure`.
+//!
+//! ```text
+//! sweep.parquet ──read──> Sweep: metadata, rows ──observe──> Observations ──cost::device::fit──> DeviceProfile
+//!                            └──spec──> DeviceSpec
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+mod meta;
+mod observe;
+mod read;
+mod row;
+mod spec;
+
+pub use error::Error;
+pub use meta::{SweepMeta, VERSION};
+pub use observe::{Observed, observe};
+pub use read::{Sweep, read, read_all};
+pub use row::{Row, State};
+pub use spec::spec;

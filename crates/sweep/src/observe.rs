@@ -1,0 +1,72 @@
+//! Rows to observations: the kernel call that each op makes.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_aten::ops::Lowered;
+use steptime_aten::registry;
+use steptime_cost::device::Observation;
+use steptime_trace::Nanos;
+
+use crate::read::Sweep;
+
+/// What can be fitted on, and what not.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observed {
+    /// One for each row whose op launches work.
+    pub observations: Vec<Observation>,
+    /// The row of each observation: the sweep and the row in it.
+    pub rows: Vec<(usize, usize)>,
+    /// Rows of ops that are not known, by op; they are among the observations, by their bytes.
+    pub unknown: BTreeMap<String, usize>,
+    /// Rows of ops that launched something though they should launch nothing by themselves, by op.
+    pub unexpected: BTreeMap<String, usize>,
+    /// Rows whose arguments could not be read, by op, with the first reason.
+    pub unread: BTreeMap<String, (usize, String)>,
+}
+
+/// Finds the kernel call of every row. Cases of different sweeps and generators are told apart.
+///
+/// A case's later ops find the cache as the earlier ones leave it, and not in the state that the row names: they
+/// count only where an op is never measured by itself.
+#[must_use]
+pub fn observe(sweeps: &[Sweep]) -> Observed {
+    let mut observed = Observed::default();
+    let mut cases: FxHashMap<(usize, &str, i32), u32> = FxHashMap::default();
+    let all = sweeps
+        .iter()
+        .enumerate()
+        .flat_map(|(at, sweep)| sweep.rows.iter().enumerate().map(move |(row_at, row)| (at, row_at, row)));
+    let alone: FxHashSet<&str> =
+        all.clone().filter(|(_, _, row)| row.leaf == 0).map(|(_, _, row)| row.op.as_str()).collect();
+    for (sweep, row_at, row) in all {
+        if row.leaf > 0 && alone.contains(row.op.as_str()) {
+            continue;
+        }
+        let call = match row.op_call() {
+            Ok(call) => call,
+            Err(error) => {
+                observed.unread.entry(row.op.clone()).or_insert_with(|| (0, error.to_string())).0 += 1;
+                continue;
+            }
+        };
+        let call = match registry::lower(&call) {
+            Lowered::Kernel(call) => call,
+            Lowered::Unknown(call) => {
+                *observed.unknown.entry(row.op.clone()).or_default() += 1;
+                call
+            }
+            Lowered::Nothing | Lowered::Children => {
+                *observed.unexpected.entry(row.op.clone()).or_default() += 1;
+                continue;
+            }
+        };
+        let next = cases.len() as u32;
+        let case = *cases.entry((sweep, row.family.as_str(), row.case)).or_insert(next);
+        let ctx = row.context(&call);
+        let time = Nanos::from_micros_f64(f64::from(row.us)).max(Nanos(1));
+        observed.observations.push(Observation { case, op: row.op.clone(), call, ctx, time });
+        observed.rows.push((sweep, row_at));
+    }
+    observed
+}

@@ -1,0 +1,104 @@
+//! One measured op.
+
+use steptime_aten::from_text::{TextError, Texts, op_call};
+use steptime_aten::{KernelCall, OpCall, Settings};
+use steptime_cost::device::{Context, Indices};
+
+/// One leaf op of a case, in one state of the cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The case's number within its generator.
+    pub case: i32,
+    /// The generator, `gemm`: not the kernel family.
+    pub family: String,
+    /// Its place among the ops of its case that launch something.
+    pub leaf: i32,
+    /// The op, `aten::mm`.
+    pub op: String,
+    /// Shapes of its inputs, as JSON.
+    pub dims: String,
+    /// Their strides.
+    pub strides: String,
+    /// Their types.
+    pub types: String,
+    /// The values of what is no tensor.
+    pub concrete: String,
+    /// Where inputs live; empty where all is on the GPU.
+    pub devices: String,
+    /// Whether matrix products may use TF32.
+    pub tf32: bool,
+    /// How indices are distributed: empty, `uniform`, `zipf:1.05`.
+    pub indices: String,
+    /// The state of the cache.
+    pub state: State,
+    /// What it took, µs: the median over repetitions of the sum over its activities.
+    pub us: f32,
+    /// The shortest repetition, µs.
+    pub us_min: f32,
+    /// The longest, µs.
+    pub us_max: f32,
+    /// Names of its kernels, as JSON.
+    pub kernels: String,
+}
+
+/// The state of the second-level cache before a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Flushed.
+    Cold,
+    /// The case itself ran just before.
+    Warm,
+    /// The case itself ran, then so many bytes of other memory were written.
+    After(u64),
+}
+
+impl State {
+    /// Reads `cold`, `warm`, `after:1048576`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<State> {
+        match text {
+            "cold" => Some(State::Cold),
+            "warm" => Some(State::Warm),
+            _ => text.strip_prefix("after:")?.parse().ok().map(State::After),
+        }
+    }
+}
+
+impl Row {
+    /// The op with its arguments.
+    ///
+    /// # Errors
+    ///
+    /// Arguments that cannot be read.
+    pub fn op_call(&self) -> Result<OpCall, TextError> {
+        let Row { dims, strides, types, concrete, devices, .. } = self;
+        let call = op_call(&self.op, &Texts { dims, strides, types, concrete, devices })?;
+        Ok(OpCall { settings: Settings { matmul_tf32: self.tf32, ..Settings::default() }, ..call })
+    }
+
+    /// The context in which a call was measured.
+    #[must_use]
+    pub fn context(&self, call: &KernelCall) -> Context {
+        let context = match self.state {
+            State::Cold => Context::cold(call),
+            State::Warm => Context::warm(call),
+            State::After(bytes) => Context::after(call, bytes),
+        };
+        let zipf = || self.indices.strip_prefix("zipf:")?.parse().ok().map(Indices::Zipf);
+        let indices = if self.indices == "uniform" { Some(Indices::Uniform) } else { zipf() };
+        context.with_indices(indices.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_of_the_cache() {
+        assert_eq!(State::parse("cold"), Some(State::Cold));
+        assert_eq!(State::parse("warm"), Some(State::Warm));
+        assert_eq!(State::parse("after:4096"), Some(State::After(4096)));
+        assert_eq!([State::parse(""), State::parse("after:-1"), State::parse("after:")], [None; 3]);
+    }
+}

@@ -1,0 +1,202 @@
+//! Sweeps as files: good ones, and those that must be refused.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use steptime_cost::device::Context;
+use steptime_sweep::{State, observe, read, read_all, spec};
+
+/// A folder of its own for a test, gone when it is done.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("steptime-sweep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const META: [(&str, &str); 18] = [
+    ("steptime_sweep_version", "1"),
+    ("device", "Example"),
+    ("compute_capability", "9.0"),
+    ("sm_count", "132"),
+    ("clock_mhz", "1980"),
+    ("l2_bytes", "60000000"),
+    ("memory_bytes", "150000000000"),
+    ("driver", "580"),
+    ("cuda", "13.0"),
+    ("peak_copy_gb_s", "4230"),
+    ("peak_matmul_fp32_tflop_s", "51.5"),
+    ("peak_matmul_tf32_tflop_s", "420"),
+    ("peak_matmul_bf16_tflop_s", "790"),
+    ("peak_h2d_pinned_gb_s", "55"),
+    ("peak_h2d_pageable_gb_s", "12"),
+    ("peak_d2h_pinned_gb_s", "54"),
+    ("peak_d2h_pageable_gb_s", "10"),
+    ("seed", "0"),
+];
+
+/// A sweep of three rows of one case, changed in what a test is about.
+struct Example {
+    meta: Vec<(String, String)>,
+    op: &'static str,
+    us: Vec<f32>,
+    states: Vec<&'static str>,
+    without: &'static str,
+}
+
+impl Default for Example {
+    fn default() -> Example {
+        let meta = META.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let (us, states) = (vec![9.0, 5.0, 7.5], vec!["cold", "warm", "after:50000000"]);
+        Example { meta, op: "aten::mm", us, states, without: "" }
+    }
+}
+
+impl Example {
+    fn with(mut self, name: &str, value: &str) -> Example {
+        self.meta.retain(|pair| pair.0 != name);
+        self.meta.push((name.into(), value.into()));
+        self
+    }
+
+    fn write(&self, path: &Path) {
+        let rows = self.us.len();
+        let text = |value: &str| Arc::new(StringArray::from(vec![value; rows])) as ArrayRef;
+        let us = || Arc::new(Float32Array::from(self.us.clone())) as ArrayRef;
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("case", Arc::new(Int32Array::from(vec![4; rows]))),
+            ("family", text("gemm")),
+            ("leaf", Arc::new(Int32Array::from(vec![0; rows]))),
+            ("op", text(self.op)),
+            ("dims", text("[[64, 32], [32, 16]]")),
+            ("strides", text("[[32, 1], [16, 1]]")),
+            ("types", text("[\"float\", \"float\"]")),
+            ("concrete", text("[\"\", \"\"]")),
+            ("devices", text("")),
+            ("tf32", Arc::new(BooleanArray::from(vec![true; rows]))),
+            ("indices", text("")),
+            ("state", Arc::new(StringArray::from(self.states.clone()))),
+            ("us", us()),
+            ("us_min", us()),
+            ("us_max", us()),
+            ("kernels", text("[\"gemm\"]")),
+            ("a column of later versions", text("x")),
+        ];
+        let kept = columns.into_iter().filter(|(name, _)| *name != self.without);
+        let batch = RecordBatch::try_from_iter(kept).unwrap();
+        let meta = self.meta.iter().map(|(k, v)| KeyValue::new(k.clone(), v.clone())).collect();
+        let properties = WriterProperties::builder().set_key_value_metadata(Some(meta)).build();
+        let mut writer =
+            ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    }
+}
+
+fn refusal(example: &Example) -> String {
+    let folder = Folder::new(&format!("refusal-{:p}", example));
+    let path = folder.0.join("sweep.parquet");
+    example.write(&path);
+    read(&path).unwrap_err().to_string()
+}
+
+#[test]
+fn rows_become_observations() {
+    let folder = Folder::new("good");
+    let path = folder.0.join("sweep.parquet");
+    Example::default().write(&path);
+    let sweep = read(&path).unwrap();
+    assert_eq!(sweep.rows.len(), 3);
+    assert_eq!(sweep.rows[2].state, State::After(50_000_000));
+    let sweeps = [sweep];
+    let observed = observe(&sweeps);
+    assert_eq!(observed.observations.len(), 3);
+    let [cold, warm, after] = [0, 1, 2].map(|at| &observed.observations[at]);
+    assert_eq!(cold.call.kernel.family(), "gemm");
+    assert_eq!(cold.ctx, Context::cold(&cold.call));
+    assert_eq!(warm.ctx, Context::warm(&warm.call));
+    assert_eq!(after.ctx, Context::after(&after.call, 50_000_000));
+    assert_eq!(warm.time.0, 5_000);
+    let spec = spec(&sweeps[0], &observed).unwrap();
+    assert_eq!(
+        (spec.name.as_str(), spec.architecture.as_str(), spec.multiprocessors),
+        ("Example", "Hopper", 132)
+    );
+    assert_eq!(spec.check(), Ok(()));
+}
+
+#[test]
+fn two_sweeps_of_one_gpu_keep_their_cases_apart() {
+    let folder = Folder::new("two");
+    let paths = ["a.parquet", "b.parquet"].map(|name| folder.0.join(name));
+    Example::default().write(&paths[0]);
+    Example::default().with("seed", "1").write(&paths[1]);
+    let observed = observe(&read_all(&paths).unwrap());
+    let cases: Vec<u32> = observed.observations.iter().map(|row| row.case).collect();
+    assert_eq!(cases, [0, 0, 0, 1, 1, 1]);
+    Example::default().with("device", "Other").write(&paths[1]);
+    let message = read_all(&paths).unwrap_err().to_string();
+    assert!(
+        message.contains("Example (") && message.contains("Other (") && message.contains("one GPU"),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let version = refusal(&Example::default().with("steptime_sweep_version", "7"));
+    assert!(version.contains("version 7, and this steptime reads 1"), "{version}");
+    for (time, said) in [(f32::NAN, "NaN"), (-1.0, "-1"), (0.0, "0"), (f32::INFINITY, "inf")] {
+        let message = refusal(&Example { us: vec![1.0, time, 2.0], ..Example::default() });
+        assert!(message.contains(&format!("row 1 (aten::mm): a time of {said} µs")), "{message}");
+    }
+    let state = refusal(&Example { states: vec!["cold", "warm", "hot"], ..Example::default() });
+    assert!(state.contains("row 2 (aten::mm): a state of \"hot\""), "{state}");
+    let column = refusal(&Example { without: "dims", ..Example::default() });
+    assert!(column.contains("no column dims"), "{column}");
+    let empty = refusal(&Example { us: vec![], states: vec![], ..Example::default() });
+    assert!(empty.contains("has no rows"), "{empty}");
+}
+
+#[test]
+fn half_a_file_and_no_file_are_refused() {
+    let folder = Folder::new("half");
+    let path = folder.0.join("sweep.parquet");
+    assert!(read(&path).unwrap_err().to_string().contains("cannot read"));
+    Example::default().write(&path);
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(read(&path).unwrap_err().to_string().contains("is not a whole sweep"));
+    fs::write(&path, "case,family\n").unwrap();
+    assert!(read(&path).unwrap_err().to_string().contains("is not a whole sweep"));
+}
+
+#[test]
+fn ops_that_are_not_known_are_counted() {
+    let folder = Folder::new("unknown");
+    let path = folder.0.join("sweep.parquet");
+    Example { op: "vendor::thing", ..Example::default() }.write(&path);
+    let observed = observe(&[read(&path).unwrap()]);
+    assert_eq!(observed.unknown.get("vendor::thing"), Some(&3));
+    let mut meta = Example::default();
+    meta.meta.retain(|pair| pair.0 != "peak_copy_gb_s");
+    meta.write(&path);
+    let sweep = read(&path).unwrap();
+    let message = spec(&sweep, &observe(std::slice::from_ref(&sweep))).unwrap_err().to_string();
+    assert!(message.contains("do not say peak_copy_gb_s"), "{message}");
+}

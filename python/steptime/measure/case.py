@@ -1,0 +1,128 @@
+"""A case: one operator call to time, with shapes drawn at random. Case i of a family and seed is always the same."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from steptime.measure.draw import Draw
+
+FAMILY_SLOTS = 64  # a case's number: its index in its family times this, plus its family's slot
+
+# Rough speeds to keep cases short, not to predict anything: bytes and floating-point operations a second.
+MEMORY_RATE = 3e12
+RATES = {"float32": 40e12, "tf32": 250e12, "bfloat16": 500e12, "float16": 500e12}
+
+
+@dataclass
+class Op:
+    """What is timed: `run`, after `before` outside the timed region. Tensor lists, which traces lack, are named here."""
+
+    run: Callable[[], Any]
+    before: Optional[Callable[[], Any]] = None
+    lists: Dict[str, Dict[int, Any]] = field(default_factory=dict)  # operator -> position of input -> its tensors
+    devices: Dict[str, List[str]] = field(default_factory=dict)  # operator -> where each input lies
+
+
+@dataclass
+class Case:
+    """What to run, and about how much work it is."""
+
+    what: str
+    setup: Callable[[Any], Any]  # Maker -> Op, or the function to run
+    bytes: float  # moved, about
+    flops: float = 0.0
+    dtype: str = "float32"  # of the arithmetic; "tf32" where matrix products may round so
+    memory: Optional[float] = None  # allocated, if not about `bytes`
+    seconds: float = 0.0  # a lower bound on the time, where neither bytes nor flops say it
+    indices: str = ""  # how indices are spread: "", "uniform", "zipf:1.05"
+    # Set by `generate`:
+    family: str = ""
+    index: int = 0
+    number: int = 0
+    after: int = 0  # bytes to write between touching the operands and running again; 0: no such state
+
+    @property
+    def tf32(self) -> bool:
+        return self.dtype == "tf32"
+
+    @property
+    def allocated(self) -> float:
+        return self.bytes if self.memory is None else self.memory
+
+    @property
+    def arithmetic(self) -> float:
+        return self.flops / RATES.get(self.dtype, RATES["float32"])
+
+    @property
+    def estimate(self) -> float:
+        """About how many seconds it takes."""
+        return max(self.bytes / MEMORY_RATE, self.arithmetic, self.seconds)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a case may be."""
+
+    bytes: float = 4e9
+    seconds: float = 0.020
+    usual: float = 0.002  # most cases are shorter
+    longer: float = 0.15  # share of the longer ones that is kept
+    brief: float = 0.5e-6  # below this, all that is timed is a kernel's start and end
+    briefer: float = 0.35  # share of the briefer ones that is kept
+
+
+@dataclass(frozen=True)
+class Family:
+    """A named source of cases."""
+
+    name: str
+    weight: float
+    slot: int
+    draw: Callable[[Draw], Optional[Case]]
+
+
+def generate(family: Family, seed: int, index: int, limits: Limits = Limits(), tries: int = 1000) -> Optional[Case]:
+    """Case `index` of the family: drawn again until it is within the limits; None if none is."""
+    rng = Draw(f"{seed}/{family.name}/{index}")
+    for _ in range(tries):
+        case = family.draw(rng)
+        if case is None or not _fits(case, limits, rng):
+            continue
+        case.family, case.index, case.number = family.name, index, index * FAMILY_SLOTS + family.slot
+        if rng.chance(0.5):
+            case.after = int(rng.real(64e3, 256e6)) // 4096 * 4096
+        return case
+    return None
+
+
+def _fits(case: Case, limits: Limits, rng: Draw) -> bool:
+    if case.allocated > limits.bytes or case.bytes > limits.bytes or case.estimate > limits.seconds:
+        return False
+    if case.estimate > limits.usual:
+        return rng.chance(limits.longer)
+    return case.estimate > limits.brief or rng.chance(limits.briefer)
+
+
+def interleave(families: Sequence[Family], done: Dict[str, int]) -> Iterator[Tuple[Family, int]]:
+    """Families in turn, each as often as its weight says, going on after `done`."""
+    counts = {family.name: done.get(family.name, 0) for family in families}
+    total = sum(family.weight for family in families)
+    while True:
+        drawn = sum(counts.values()) + 1
+        family = max(families, key=lambda each: each.weight / total * drawn - counts[each.name])
+        yield family, counts[family.name]
+        counts[family.name] += 1
+
+
+# Sizes --------------------------------------------------------------------------------------------------------------
+
+ITEM = {
+    "float32": 4, "tf32": 4, "bfloat16": 2, "float16": 2, "float64": 8, "int64": 8, "int32": 4, "bool": 1, "uint8": 1,
+}  # fmt: skip
+
+
+def nbytes(dtype: str, *shapes: Sequence[int]) -> float:
+    """Bytes of tensors of these shapes."""
+    return float(ITEM[dtype] * sum(math.prod(shape) for shape in shapes))

@@ -1,0 +1,83 @@
+"""Random choices of a case: sizes as models have them, and awkward ones."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any, Dict, Sequence, TypeVar
+
+T = TypeVar("T")
+
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37, 53, 61, 97, 127, 131, 251, 257, 509, 521, 1009, 1021, 2053, 4099, 8191)
+
+
+class Draw(random.Random):
+    """A seeded source of choices. A string seed gives the same choices on every machine and Python version."""
+
+    def chance(self, probability: float) -> bool:
+        """True in this share of the draws."""
+        return self.random() < probability
+
+    def pick(self, *items: T) -> T:
+        """One of the items, each as likely."""
+        return items[int(self.random() * len(items))]
+
+    def weigh(self, weights: Dict[Any, float]) -> Any:
+        """One of the keys, as likely as its weight."""
+        at = self.random() * sum(weights.values())
+        for item, weight in weights.items():
+            at -= weight
+            if at < 0:
+                return item
+        return item
+
+    def log(self, low: float, high: float) -> int:
+        """A whole number, log-uniform between both (inclusive)."""
+        value = math.exp(self.uniform(math.log(low), math.log(high + 0.999)))
+        return min(max(int(value), int(low)), int(high))
+
+    def real(self, low: float, high: float) -> float:
+        """Log-uniform between both."""
+        return math.exp(self.uniform(math.log(low), math.log(high)))
+
+    def size(self, low: int, high: int, nice: float = 0.4, awkward: float = 0.2) -> int:
+        """A size: log-uniform, but often one that models have (a multiple of 8, a power of two), sometimes awkward."""
+        value = self.log(low, high)
+        kind = self.random()
+        if kind < nice:
+            value = self._nice(value)
+        elif kind < nice + awkward:
+            value = self._awkward(value)
+        return min(max(value, low), high)
+
+    def _nice(self, value: int) -> int:
+        step = self.pick(0, 0, 8, 16, 32, 64)
+        if step == 0 or value < step:
+            return 2 ** round(math.log2(value))
+        return max(round(value / step), 1) * step
+
+    def _awkward(self, value: int) -> int:
+        kind = self.pick("odd", "prime", "above", "below", "one")
+        if kind == "odd":
+            return value | 1
+        if kind == "prime":
+            return min(PRIMES, key=lambda prime: abs(math.log(prime / value)))
+        if kind == "one":
+            return self.pick(1, 13)
+        step = self.pick(32, 64, 128, 2 ** round(math.log2(value)))
+        near = max(round(value / step), 1) * step
+        return near + 1 if kind == "above" else max(near - 1, 1)
+
+    def batch(self, low: int, high: int) -> int:
+        """A batch size: mostly a power of two."""
+        if self.chance(0.6):
+            return min(max(2 ** round(math.log2(self.log(low, high))), low), high)
+        return self.size(low, high)
+
+    def dtype(self, weights: Dict[str, float]) -> str:
+        """A data type by weight."""
+        return self.weigh(weights)
+
+    def some(self, items: Sequence[T], count: int) -> Sequence[T]:
+        """`count` different ones of the items."""
+        return self.sample(list(items), count)

@@ -1,0 +1,41 @@
+"""The families of kernels and their share of the cases."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import List, Optional
+
+from steptime.measure.case import Family
+
+# name, weight. A family's place here is part of its cases' numbers: append only.
+WEIGHTS = (
+    ("gemm", 25.0),
+    ("conv", 20.0),
+    ("embedding", 10.0),
+    ("elementwise", 12.0),
+    ("reduce", 7.0),
+    ("softmax_norm_loss", 8.0),
+    ("batch_norm", 6.0),
+    ("pool", 4.0),
+    ("concat_index", 8.0),
+    ("copy", 5.0),
+    ("optimizer", 5.0),
+    ("attention", 5.0),
+    ("rnn", 2.0),
+    ("tbe", 4.0),
+)
+NAMES = tuple(name for name, _ in WEIGHTS)
+
+
+def load(names: Optional[List[str]] = None) -> List[Family]:
+    """These families, or all that this machine has libraries for."""
+    chosen = []
+    for slot, (name, weight) in enumerate(WEIGHTS):
+        if names is not None and name not in names:
+            continue
+        if name == "tbe" and importlib.util.find_spec("fbgemm_gpu") is None:
+            continue
+        module = importlib.import_module(f"steptime.measure.families.{name}")
+        chosen.append(Family(name, weight, slot, module.draw))
+    return chosen

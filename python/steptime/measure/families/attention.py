@@ -1,0 +1,46 @@
+"""Scaled dot-product attention by its fused kernels, forward and backward."""
+
+from __future__ import annotations
+
+from steptime.measure.case import Case, nbytes
+from steptime.measure.draw import Draw
+
+
+def draw(rng: Draw) -> Case:
+    dtype = rng.weigh({"bfloat16": 45, "float16": 25, "float32": 30})
+    kind = "efficient" if dtype == "float32" or rng.chance(0.3) else "flash"
+    if rng.chance(0.06):
+        kind = "math"
+    batch, heads, length = rng.batch(1, 64), rng.pick(1, 2, 4, 8, 12, 16, 32), rng.batch(16, 4096) if rng.chance(0.7) else rng.size(16, 4096)
+    keys = length if rng.chance(0.85) else rng.size(16, 4096)
+    width, causal, back = rng.pick(32, 64, 64, 80, 96, 128, 128), rng.chance(0.4), rng.chance(0.5)
+    apart = rng.chance(0.5)  # heads as a transposed view, as from one projection
+    drop = 0.1 if rng.chance(0.15) and kind != "math" else 0.0
+    q_shape, k_shape = (batch, heads, length, width), (batch, heads, keys, width)
+    causal = causal and keys == length
+
+    def setup(make):
+        aten = make.aten
+
+        def tensor(of):
+            return make.new((of[0], of[2], of[1], of[3]), dtype).transpose(1, 2) if apart else make.new(of, dtype)
+
+        q, k, v = tensor(q_shape), tensor(k_shape), tensor(k_shape)
+        if back:
+            q, k, v = (make.grad(each) for each in (q, k, v))
+        forward = {
+            "flash": lambda: aten._scaled_dot_product_flash_attention(q, k, v, drop, causal),
+            "efficient": lambda: aten._scaled_dot_product_efficient_attention(q, k, v, None, back, drop, causal),
+            "math": lambda: aten._scaled_dot_product_attention_math(q, k, v, None, drop, causal),
+        }[kind]
+        if not back:
+            return forward
+        out = forward()[0]
+        grad = make.new((batch, length, heads, width), dtype).transpose(1, 2)
+        return make.backward(out, [q, k, v], grad)
+
+    flops = 4.0 * batch * heads * length * keys * width * (0.5 if causal else 1) * (2.5 if back else 1)
+    moved = nbytes(dtype, q_shape, q_shape, k_shape, k_shape) * (2 if back else 1)
+    scores = nbytes(dtype, (batch, heads, length, keys)) * (4 if kind == "math" else 0)
+    name = f"{kind} attention{' backward' if back else ''} {list(q_shape)} {keys} keys{' causal' if causal else ''} {dtype}"
+    return Case(name, setup, moved + scores, flops=flops, dtype=dtype, memory=2 * moved + 3 * scores)

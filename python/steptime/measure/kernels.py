@@ -1,0 +1,33 @@
+"""Short names of kernels."""
+
+from __future__ import annotations
+
+LONGEST = 120
+# Libraries whose template arguments say which tile sizes and data types a kernel was made for.
+TELLING = ("cutlass", "xmma", "cudnn", "nvjet")
+COPIES = ("Memcpy", "Memset")
+
+
+def short(name: str) -> str:
+    """The kernel's name without return type and arguments; template arguments only where they tell the tile size."""
+    if name.startswith(COPIES):
+        return name
+    name = name.replace("(anonymous namespace)", "anonymous")
+    if name.startswith("void "):
+        name = name[5:]
+    if not any(each in name.partition("<")[0] or each in name.partition("(")[0] for each in TELLING):
+        name = name.partition("<")[0]
+    return _without_arguments(name).strip()[:LONGEST]
+
+
+def _without_arguments(name: str) -> str:
+    """The name up to the parenthesis that is in no template argument."""
+    depth = 0
+    for at, letter in enumerate(name):
+        if letter == "<":
+            depth += 1
+        elif letter == ">":
+            depth -= 1
+        elif letter == "(" and depth == 0:
+            return name[:at]
+    return name

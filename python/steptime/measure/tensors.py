@@ -1,0 +1,77 @@
+"""The tensors of a case: random values (zeros would flatter the GPU), in the layout asked for."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+
+class Maker:
+    """Makes tensors on the device that is measured."""
+
+    def __init__(self, torch: Any, device: str) -> None:
+        self.torch = torch
+        self.device = device
+        self.aten = torch.ops.aten
+
+    def type(self, name: str) -> Any:
+        return self.torch.float32 if name == "tf32" else getattr(self.torch, name)
+
+    def new(self, shape: Sequence[int], dtype: str = "float32", device: str = "") -> Any:
+        """Normal values; whole numbers from 1 to 100; booleans, half of them true."""
+        torch, device, shape = self.torch, device or self.device, tuple(shape)
+        if dtype == "bool":
+            return torch.rand(shape, device=device) < 0.5
+        if dtype in ("int64", "int32", "uint8"):
+            return torch.randint(1, 100, shape, dtype=self.type(dtype), device=device)
+        return torch.randn(shape, dtype=self.type(dtype), device=device)
+
+    def positive(self, shape: Sequence[int], dtype: str = "float32") -> Any:
+        """Values between 0.05 and 0.95 (whole numbers as `new`)."""
+        if dtype in ("int64", "int32", "bool", "uint8"):
+            return self.new(shape, dtype)
+        return self.torch.rand(tuple(shape), dtype=self.type(dtype), device=self.device).mul_(0.9).add_(0.05)
+
+    def laid(self, shape: Sequence[int], dtype: str = "float32", layout: str = "plain") -> Any:
+        """`new` in a layout: plain, offset (starts one element late), transposed, sliced, channels_last."""
+        shape = tuple(shape)
+        if layout == "offset":
+            count = 1
+            for size in shape:
+                count *= size
+            return self.new((count + 1,), dtype)[1:].view(shape)
+        if layout == "transposed" and len(shape) >= 2:
+            return self.new(shape[:-2] + (shape[-1], shape[-2]), dtype).transpose(-1, -2)
+        if layout == "sliced":
+            wide = shape[:-1] + (shape[-1] + max(shape[-1] // 2, 3),)
+            return self.new(wide, dtype)[..., : shape[-1]]
+        if layout == "channels_last" and len(shape) == 4:
+            return self.new(shape, dtype).contiguous(memory_format=self.torch.channels_last)
+        return self.new(shape, dtype)
+
+    def matrix(self, rows: int, columns: int, dtype: str, transposed: bool = False) -> Any:
+        """A matrix, or the transposed view of one."""
+        return self.new((columns, rows), dtype).t() if transposed else self.new((rows, columns), dtype)
+
+    def indices(self, shape: Sequence[int], high: int, spread: str = "uniform", dtype: str = "int64") -> Any:
+        """Row numbers below `high`: uniform, or `zipf:<s>` with the popular rows scattered."""
+        torch = self.torch
+        kind, _, exponent = spread.partition(":")
+        if kind != "zipf":
+            return torch.randint(0, high, tuple(shape), device=self.device, dtype=self.type(dtype))
+        s = float(exponent)
+        uniform = torch.rand(tuple(shape), device=self.device, dtype=torch.float64)
+        # The inverse of the continuous distribution with density x^-s on [1, high + 1).
+        rank = (1 - uniform * (1 - float(high + 1) ** (1 - s))) ** (1 / (1 - s))
+        rank = (rank.long() - 1).clamp_(0, high - 1)
+        scattered = (rank * 2654435761 + 12345) % high if high % 2654435761 else rank  # a permutation of the rows
+        return scattered.to(self.type(dtype))
+
+    def grad(self, tensor: Any) -> Any:
+        """The tensor as one whose gradient is wanted."""
+        return tensor.requires_grad_(True)
+
+    def backward(self, output: Any, inputs: Sequence[Any], grad: Any = None) -> Any:
+        """A function that runs the backward pass of `output`, as often as wanted."""
+        grads = None if grad is None and output.dim() == 0 else [grad if grad is not None else self.torch.randn_like(output)]
+        autograd, inputs = self.torch.autograd.grad, list(inputs)
+        return lambda: autograd([output], inputs, grads, retain_graph=True)
