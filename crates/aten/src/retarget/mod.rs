@@ -1,7 +1,7 @@
 //! A step recorded on a CPU, as it would run on a GPU.
 //!
 //! Ops above PyTorch's dispatcher are the same on both: they stay. What changes: tensors live on the GPU, the
-//! batch is copied there, ops that a backend implements call what CUDA's implementation calls ([`rules`]), the
+//! batch is copied there, ops that a backend implements call what CUDA's implementation calls (`rules.rs`), the
 //! backward engine has a thread of its own, and optimizers update all parameters at once (foreach).
 
 mod attention;

@@ -67,7 +67,7 @@ impl OpError {
                 family: launch.call.kernel.family(),
                 predicted_us: estimate.time.as_micros(),
                 measured_us: measured.as_micros(),
-                interval_us: <[_; 2]>::from(estimate.interval()).map(|side: Nanos| side.as_micros()),
+                interval_us: estimate.interval().map(Nanos::as_micros),
                 source: estimate.source,
             })
         };

@@ -76,7 +76,7 @@ impl Kernel {
             op: op.to_owned(),
             family,
             time_us: estimate.time.as_micros(),
-            interval_us: <[Nanos; 2]>::from(estimate.interval()).map(Nanos::as_micros),
+            interval_us: estimate.interval().map(Nanos::as_micros),
             source: if known { estimate.source.name() } else { "fallback" },
             extrapolated: estimate.extrapolated,
         }

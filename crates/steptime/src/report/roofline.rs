@@ -165,9 +165,12 @@ pub fn plot(answer: &Answer, spec: &DeviceSpec) -> String {
     let least = counted().map(|row| row.intensity).fold(0.05, f64::min);
     let most = counted().map(|row| row.intensity).fold(1e3, f64::max) * 2.0;
     let mut plots: Vec<Plot> = Vec::new();
-    let peaks =
-        [("fp32", spec.peak.f32_tflop_s), ("TF32", spec.peak.tf32_tflop_s), ("bf16", spec.peak.bf16_tflop_s)];
-    for (name, peak) in peaks.into_iter().filter(|(_, peak)| *peak > 0.0) {
+    let peaks = [
+        ("fp32", spec.peak.f32_tflop_s, "#aaaaaa"),
+        ("TF32", spec.peak.tf32_tflop_s, "#666666"),
+        ("bf16", spec.peak.bf16_tflop_s, "#000000"),
+    ];
+    for (name, peak, colour) in peaks.into_iter().filter(|(_, peak, _)| *peak > 0.0) {
         let ridge = peak * 1e3 / spec.memory.rate_gb_s;
         let slope = |x: f64| (x, (x * spec.memory.rate_gb_s / 1e3).min(peak));
         let line = LinePlot::new().with_data([slope(least), slope(ridge), slope(most.max(ridge))]);
