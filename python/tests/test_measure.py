@@ -75,11 +75,13 @@ def test_numbers_of_cases_differ_between_families() -> None:
 
 @needs_torch
 @pytest.mark.parametrize("name", [name for name in families.NAMES if name != "tbe"])
-def test_every_family_has_cases_that_run(name: str) -> None:
+def test_every_family_has_cases_that_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
+    from steptime.measure import runner as running
     from steptime.measure.runner import Runner
 
+    monkeypatch.setattr(running, "LONGEST", 60.0)  # this processor may be busy
     (family,) = families.load([name])
     runner = Runner(torch, "cpu", 1_000_000)
     ready = [runner.ready(generate(family, 0, i, SMALL)) for i in range(60)]
