@@ -1,0 +1,132 @@
+//! What operators run on: an instruction set and threads.
+
+use std::ops::Range;
+
+use crate::Isa;
+
+/// The processor as operators see it.
+///
+/// Work is cut into fixed parts, and part `i` always does the same: results do not depend on the number of threads.
+#[derive(Debug)]
+pub struct Cpu {
+    isa: Isa,
+    threads: usize,
+    pool: Option<rayon::ThreadPool>,
+}
+
+impl Cpu {
+    /// The widest instructions of this machine, on this many threads; 0 is as many as it has.
+    ///
+    /// # Errors
+    ///
+    /// The threads cannot be started.
+    pub fn new(threads: usize) -> Result<Cpu, String> {
+        Cpu::with_isa(Isa::best(), threads)
+    }
+
+    /// These instructions, on this many threads; 0 is as many as the machine has.
+    ///
+    /// # Errors
+    ///
+    /// This machine has not these instructions, or the threads cannot be started.
+    pub fn with_isa(isa: Isa, threads: usize) -> Result<Cpu, String> {
+        if !isa.is_available() {
+            return Err(format!("this processor has no {isa}: the most it has is {}", Isa::best()));
+        }
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            given => given,
+        };
+        let build = || rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = if threads > 1 {
+            Some(build().map_err(|error| format!("{threads} threads cannot be started: {error}"))?)
+        } else {
+            None
+        };
+        Ok(Cpu { isa, threads, pool })
+    }
+
+    /// The instructions in use.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// The threads in use.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Does the work of all parts `0..parts`, each once, on all threads. Every thread takes one run of neighbouring
+    /// parts: nothing is stolen, so that a thread meets the same memory in each call.
+    pub fn run(&self, parts: usize, work: impl Fn(usize) + Sync) {
+        match &self.pool {
+            Some(pool) if parts > 1 => {
+                let threads = self.threads;
+                pool.broadcast(|thread| share(parts, threads, thread.index()).for_each(&work));
+            }
+            _ => (0..parts).for_each(work),
+        }
+    }
+
+    /// Like [`run`](Cpu::run), with one piece of mutable state for each part.
+    pub fn run_with<T: Send>(&self, states: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
+        use rayon::prelude::*;
+        match &self.pool {
+            Some(pool) if states.len() > 1 => {
+                let size = states.len().div_ceil(self.threads);
+                pool.install(|| {
+                    states.par_chunks_mut(size).enumerate().with_max_len(1).for_each(|(chunk, states)| {
+                        states.iter_mut().enumerate().for_each(|(at, state)| work(chunk * size + at, state));
+                    });
+                });
+            }
+            _ => states.iter_mut().enumerate().for_each(|(part, state)| work(part, state)),
+        }
+    }
+}
+
+/// The `index`-th of `shares` even shares of `0..total`, in order.
+#[must_use]
+pub fn share(total: usize, shares: usize, index: usize) -> Range<usize> {
+    let at = |index: usize| (total as u128 * index as u128 / shares.max(1) as u128) as usize;
+    at(index)..at(index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_part_is_done_once_at_any_number_of_threads() {
+        for threads in [1, 2, 3, 7] {
+            let cpu = Cpu::with_isa(Isa::Scalar, threads).unwrap();
+            for parts in [0, 1, 2, 5, 100] {
+                let done: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
+                cpu.run(parts, |part| {
+                    done[part].fetch_add(1, Ordering::Relaxed);
+                });
+                let mut states = vec![0; parts];
+                cpu.run_with(&mut states, |part, state| *state += part + 1);
+                assert!(done.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+                assert!(states.iter().enumerate().all(|(part, &state)| state == part + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_even_and_cover_all() {
+        for (total, shares) in [(10, 3), (2, 5), (0, 4), (7, 7)] {
+            let mut next = 0;
+            for index in 0..shares {
+                let range = share(total, shares, index);
+                assert_eq!(range.start, next);
+                assert!(range.len() <= total / shares + 1);
+                next = range.end;
+            }
+            assert_eq!(next, total);
+        }
+    }
+}

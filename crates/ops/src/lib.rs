@@ -1,0 +1,18 @@
+//! Operators of a recommender's training step on the CPU: exact, deterministic, at the machine's limit.
+//!
+//! Every op has a plain reference beside its fast versions, and takes a [`Cpu`]: the instruction set to use and the
+//! threads to share the work among. Results do not depend on the number of threads.
+
+mod cpu;
+pub mod elementwise;
+pub mod embedding;
+pub mod gemm;
+pub mod interaction;
+mod isa;
+pub mod loss;
+pub mod optimizer;
+pub mod rearrange;
+mod shared;
+
+pub use cpu::Cpu;
+pub use isa::Isa;

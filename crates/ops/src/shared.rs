@@ -1,0 +1,38 @@
+//! A slice that threads write disjoint parts of.
+
+use std::marker::PhantomData;
+
+/// A mutable slice whose disjoint ranges several threads write at once.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a, T> {
+    start: *mut T,
+    len: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: all access goes through `range`, whose callers promise that ranges in use at one time are disjoint.
+unsafe impl<T: Send> Send for Shared<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
+
+impl<'a, T> Shared<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> Shared<'a, T> {
+        Shared { start: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
+    }
+
+    /// Elements `at..at + count`.
+    ///
+    /// # Safety
+    ///
+    /// No two ranges in use at one time overlap.
+    ///
+    /// # Panics
+    ///
+    /// The range is not inside of the slice.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn range(&self, at: usize, count: usize) -> &'a mut [T] {
+        assert!(at.checked_add(count).is_some_and(|end| end <= self.len), "a part outside of the slice");
+        // SAFETY: inside of the slice that `new` borrowed mutably; disjoint from other ranges by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(at), count) }
+    }
+}

@@ -1,0 +1,1 @@
+//! Strided n-dimensional views over shared storage.
