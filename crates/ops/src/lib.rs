@@ -9,6 +9,7 @@ pub mod embedding;
 pub mod gemm;
 pub mod interaction;
 mod isa;
+pub mod limits;
 pub mod loss;
 pub mod optimizer;
 pub mod rearrange;

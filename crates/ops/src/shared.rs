@@ -20,6 +20,11 @@ impl<'a, T> Shared<'a, T> {
         Shared { start: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
     }
 
+    /// Where an element is, or would be.
+    pub(crate) fn address(&self, at: usize) -> *const T {
+        self.start.wrapping_add(at)
+    }
+
     /// Elements `at..at + count`.
     ///
     /// # Safety

@@ -1,1 +1,55 @@
-//! embedding.
+//! Embedding tables: gather, bags over many tables at once, and their gradients.
+//!
+//! T [`Table`]s of E rows and D columns each; a batch of B bags for each table; every bag sums (or averages, or takes
+//! the largest of, or keeps apart) the rows that its [`Lookups`] name. The output has one row for each bag, the
+//! columns of the tables side by side: `[B, D_0 + D_1 + ...]`.
+
+pub mod backward;
+mod bag;
+mod bounds;
+mod check;
+mod codec;
+mod element;
+mod error;
+mod gather;
+pub mod group;
+mod huge;
+mod ints;
+mod lookups;
+mod order;
+mod storage;
+mod table;
+mod tables;
+mod vector;
+mod weight_gradient;
+mod weights;
+
+pub use bag::{forward, forward_reference};
+pub use bounds::{BadLookup, Bounds, Report};
+pub use element::{Element, Scale};
+pub use error::EmbeddingError;
+pub use gather::{gather, sequence};
+pub use huge::HugeBuffer;
+pub use ints::Ints;
+pub use lookups::Lookups;
+pub use order::{Order, Plan, plan};
+pub use table::Table;
+pub use tables::{Pooling, Tables};
+pub use weight_gradient::{weight_gradient, weight_gradient_reference};
+pub use weights::{Plain, Weights, WeightsMut};
+
+/// Checks that a slice has room for these rows of these columns, `stride` elements apart.
+fn check_rows(
+    what: &'static str,
+    rows: usize,
+    columns: usize,
+    found: usize,
+    stride: usize,
+) -> Result<(), EmbeddingError> {
+    let needed = rows.checked_sub(1).map_or(Some(0), |rows| rows.checked_mul(stride)?.checked_add(columns));
+    let needed = needed.unwrap_or(usize::MAX);
+    if found < needed || stride < columns {
+        return Err(EmbeddingError::Size { what, found, stride, rows, columns, needed });
+    }
+    Ok(())
+}

@@ -1,1 +1,116 @@
-//! interaction.
+//! Dot interaction: the dot products of all pairs of a sample's feature vectors, beside its dense vector.
+//!
+//! For each sample, `F` vectors of `D` floats (the output of the bottom network, and one pooled embedding for each
+//! table) become `D + P` floats: the first vector itself, then the dot products of the `P` pairs in the order
+//! `(1, 0), (2, 0), (2, 1), (3, 0), ...`, that is, the lower triangle of `T x T^T` row by row, as DLRM builds it
+//! (Naumov et al. 2019, <https://arxiv.org/abs/1906.00091>). Self interaction adds the diagonal.
+//!
+//! A framework runs this as concat, batched product, selection of the triangle and concat, with `F x F` products of
+//! each sample in memory and the upper half of them for nothing. Here a sample's vectors are read once, stay in the
+//! first-level cache, and only the triangle is computed; the gradients of all vectors come in one pass as well.
+//!
+//! | direction | reads, floats a sample | writes | multiply-adds |
+//! |---|---|---|---|
+//! | forward | `F D` | `D + P` | `P D` |
+//! | backward | `F D + D + P` | `F D` | `F^2 D` |
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod driver;
+mod error;
+mod features;
+pub mod reference;
+mod sample;
+
+pub use error::InteractionError;
+pub use features::{Features, FeaturesMut};
+
+/// A dot interaction of `F` vectors of `D` floats a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interaction {
+    features: usize,
+    dim: usize,
+    self_interaction: bool,
+}
+
+impl Interaction {
+    /// Of `features` vectors a sample, the dense one included, each of `dim` floats; with or without the dot product of
+    /// each vector with itself.
+    ///
+    /// # Errors
+    ///
+    /// No feature, dimension 0, or an output that exceeds the address space.
+    pub fn new(features: usize, dim: usize, self_interaction: bool) -> Result<Interaction, InteractionError> {
+        let fits = features.checked_mul(features).and_then(|square| square.checked_add(dim)).is_some();
+        if features == 0 || dim == 0 || !fits || features.checked_mul(dim).is_none() {
+            return Err(InteractionError::Size { features, dim });
+        }
+        Ok(Interaction { features, dim, self_interaction })
+    }
+
+    /// Vectors of a sample, the dense one included.
+    #[must_use]
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
+    /// Floats of a vector.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Whether the diagonal is part of the output.
+    #[must_use]
+    pub fn self_interaction(&self) -> bool {
+        self.self_interaction
+    }
+
+    /// Pairs of a sample: `F (F - 1) / 2`, or `F (F + 1) / 2` with self interaction.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        self.row_start(self.features)
+    }
+
+    /// Floats of a sample's output: `D` and the pairs.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.dim + self.pairs()
+    }
+
+    /// Pairs that vector `row` is the larger member of.
+    fn row_len(&self, row: usize) -> usize {
+        row + usize::from(self.self_interaction)
+    }
+
+    /// Where these pairs start.
+    fn row_start(&self, row: usize) -> usize {
+        row * (row + 1) / 2 - if self.self_interaction { 0 } else { row }
+    }
+
+    /// Floating-point operations of the forward pass that are needed, for this many samples.
+    #[must_use]
+    pub fn forward_flops(&self, samples: usize) -> u64 {
+        2 * (samples * self.pairs() * self.dim) as u64
+    }
+
+    /// Floating-point operations of the backward pass, for this many samples.
+    #[must_use]
+    pub fn backward_flops(&self, samples: usize) -> u64 {
+        2 * (samples * self.features * self.features * self.dim) as u64
+    }
+
+    /// Bytes that the forward pass must move, for this many samples.
+    #[must_use]
+    pub fn forward_bytes(&self, samples: usize) -> u64 {
+        4 * (samples * (self.features * self.dim + self.columns())) as u64
+    }
+
+    /// Bytes that the backward pass must move, for this many samples.
+    #[must_use]
+    pub fn backward_bytes(&self, samples: usize) -> u64 {
+        4 * (samples * (2 * self.features * self.dim + self.columns())) as u64
+    }
+}

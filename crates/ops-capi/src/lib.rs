@@ -1,0 +1,44 @@
+//! The operators of `steptime-ops` behind a C ABI, one file for each op: for benchmarks against other libraries, and
+//! for other languages.
+//!
+//! Pointers go to plain arrays, which are neither copied nor kept longer than a function says. A function that can
+//! fail returns 0 for success and 1 for failure, or a null handle; [`steptime_error`] then says what was wrong.
+
+mod backward;
+mod error;
+
+use std::ffi::{CStr, c_char};
+
+use steptime_ops::{Cpu, Isa};
+
+pub use backward::*;
+pub use error::*;
+
+/// Threads, 0 for as many as the machine has, and instructions: a name (`"scalar"`, `"avx2"`, `"avx512"`), or null for
+/// the widest. Null where the machine has not these. To be freed with [`steptime_cpu_free`].
+///
+/// # Safety
+///
+/// `isa` is null or a string that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_cpu_new(threads: usize, isa: *const c_char) -> *mut Cpu {
+    error::handle(|| {
+        if isa.is_null() {
+            return Ok(Cpu::new(threads)?);
+        }
+        // SAFETY: a string that ends with a zero, by the caller's promise.
+        let name = unsafe { CStr::from_ptr(isa) }.to_str()?;
+        Ok(Cpu::with_isa(name.parse::<Isa>()?, threads)?)
+    })
+}
+
+/// Ends the threads of a handle.
+///
+/// # Safety
+///
+/// `cpu` is null, or came from [`steptime_cpu_new`] and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_cpu_free(cpu: *mut Cpu) {
+    // SAFETY: as the caller promises.
+    unsafe { error::free(cpu) }
+}

@@ -1,0 +1,33 @@
+//! Gradients of tables, fused with the optimizer.
+//!
+//! [`RowOptimizer::step`] gives each row that was looked up its step: the gradient of a row is the sum over its
+//! lookups of the gradient of their bags (times the lookup's weight, over L for a mean; for a maximum, that of the
+//! columns the lookup won), summed in registers and used at once, so that the gradients of the lookups, `[N, D]`, never
+//! exist. Lookups are [grouped](super::group) by row first; each row has one owner, so that duplicates are exact and
+//! the result is the same bits at any number of threads and with any instruction set. [`SparseGradient`] has the
+//! gradients alone, for other optimizers.
+//!
+//! Bytes that must move, with U distinct rows of D columns: `2 U D` weights, twice the state, `B D` gradients.
+
+mod error;
+mod gradient;
+mod long;
+mod reference;
+mod round;
+mod rows;
+mod rule;
+mod sparse;
+mod state;
+mod step;
+mod sum;
+mod update;
+mod winners;
+
+pub use error::BackwardError;
+pub use gradient::Gradient;
+pub use reference::gradients_reference;
+pub use rule::{Decay, Rounding, RowRule};
+pub use sparse::{SparseGradient, sparse_gradients};
+pub use state::State;
+pub use step::RowOptimizer;
+pub use winners::{NO_WINNER, winners};

@@ -1,0 +1,203 @@
+//! A stretch of bags of one table, checked and ready for a kernel.
+
+use std::ops::Range;
+
+use super::dispatch;
+use crate::Isa;
+use crate::embedding::{Element, Ints, Lookups, Pooling, Table};
+use crate::shared::Shared;
+
+/// Lookups that a kernel is given at once: enough that what a chunk costs does not count, and few enough that their
+/// rows' places stay in the first cache.
+const LOOKUPS: usize = 1024;
+
+/// Lookups behind a chunk whose rows are known, to be fetched early.
+pub(super) const PEEK: usize = 64;
+
+/// Bytes that are on their way from memory ahead of the row in use: bandwidth of a core times latency.
+pub(super) const BYTES_AHEAD: usize = 4096;
+
+/// A column range of the rows of a table, as wide as a kernel's registers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slice {
+    /// First column.
+    pub(super) column: usize,
+    /// Columns.
+    pub(super) columns: usize,
+    /// Byte of the row where the slice begins.
+    pub(super) byte: usize,
+    /// Bytes of the slice.
+    pub(super) bytes: usize,
+}
+
+impl Slice {
+    /// These columns of a table, the first of which is even.
+    pub(super) fn of(table: &Table<'_>, columns: Range<usize>) -> Slice {
+        let (column, columns) = (columns.start, columns.len());
+        let (byte, bytes) = match table.element() {
+            Element::F32 => (column * 4, columns * 4),
+            Element::F16 | Element::Bf16 => (column * 2, columns * 2),
+            Element::Int8(scale) => (scale.bytes() + column, columns),
+            Element::Int4(scale) => (scale.bytes() + column / 2, columns.div_ceil(2)),
+        };
+        Slice { column, columns, byte, bytes }
+    }
+
+    /// Rows between the one that is fetched and the one in use.
+    pub(super) fn ahead(self) -> usize {
+        (BYTES_AHEAD / self.bytes.next_multiple_of(64)).clamp(1, PEEK)
+    }
+
+    /// A range of columns, from an even one, cut into slices of at most `most` vectors of `lanes` floats.
+    pub(super) fn cut(
+        table: &Table<'_>,
+        range: Range<usize>,
+        lanes: usize,
+        most: usize,
+    ) -> impl Iterator<Item = Slice> {
+        let mut column = range.start;
+        std::iter::from_fn(move || {
+            let vectors = match (range.end - column).div_ceil(lanes) {
+                0 => return None,
+                left if left >= most => most,
+                // Kernels are made for few widths: two slices of nearly the same width, rather than a narrow rest.
+                left if left > 8 => left.div_ceil(2),
+                left => left,
+            };
+            let slice = Slice::of(table, column..(column + vectors * lanes).min(range.end));
+            column += slice.columns;
+            Some(slice)
+        })
+    }
+}
+
+/// The bags of a table: its offsets, `[B + 1]`, or where there are none each lookup for itself.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::embedding) struct Bags<'a> {
+    pub(in crate::embedding) indices: Ints<'a>,
+    pub(in crate::embedding) offsets: Option<Ints<'a>>,
+    pub(in crate::embedding) weights: Option<&'a [f32]>,
+}
+
+impl<'a> Bags<'a> {
+    /// The bags of one table of several.
+    pub(in crate::embedding) fn of(lookups: &Lookups<'a>, table: usize) -> Bags<'a> {
+        let first = table * lookups.bags();
+        let offsets = lookups.offsets().slice(first..first + lookups.bags() + 1);
+        Bags { indices: lookups.indices(), offsets: Some(offsets), weights: lookups.weights() }
+    }
+
+    /// The places of a bag's indices.
+    #[inline]
+    pub(in crate::embedding) fn bag(&self, bag: usize) -> Range<usize> {
+        match self.offsets {
+            Some(offsets) => offsets.at(bag) as usize..offsets.at(bag + 1) as usize,
+            None => bag..bag + 1,
+        }
+    }
+}
+
+/// Bags of one table and the rows they take.
+#[derive(Debug)]
+pub(super) struct Chunk<'a> {
+    pub(super) source: Bags<'a>,
+    pub(super) table: &'a Table<'a>,
+    pub(super) pooling: Pooling,
+    /// The columns to pool.
+    pub(super) columns: Range<usize>,
+    /// The bags.
+    pub(super) bags: Range<usize>,
+    /// First byte of the row of each lookup, and then of [`PEEK`] more lookups, which are not checked.
+    pub(super) rows: &'a [u64],
+    /// For each bag, how many of the lookups are its own or those of bags before.
+    pub(super) ends: &'a [usize],
+    /// Weights of the lookups.
+    pub(super) weights: Option<&'a [f32]>,
+}
+
+/// Where the output of one table goes.
+#[derive(Clone, Copy)]
+pub(in crate::embedding) struct Output<'a> {
+    pub(in crate::embedding) out: Shared<'a, f32>,
+    pub(in crate::embedding) stride: usize,
+    /// First column of the table.
+    pub(in crate::embedding) column: usize,
+    /// Past the caches: nothing reads the output before it has left them.
+    pub(in crate::embedding) stream: bool,
+}
+
+impl<'a> Output<'a> {
+    /// A slice of the row of a bag.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else holds these columns of this bag.
+    #[inline]
+    pub(super) unsafe fn row(&self, bag: usize, slice: Slice) -> &'a mut [f32] {
+        // SAFETY: disjoint by the caller's promise.
+        unsafe { self.out.range(bag * self.stride + self.column + slice.column, slice.columns) }
+    }
+}
+
+/// Room for a chunk.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    rows: Vec<u64>,
+    ends: Vec<usize>,
+}
+
+impl Room {
+    /// The chunk that begins with the first of `bags`, whose offsets rise, and whether its indices are in range.
+    pub(super) fn fill<'a>(
+        &'a mut self,
+        isa: Isa,
+        source: Bags<'a>,
+        (table, pooling, columns): (&'a Table<'a>, Pooling, Range<usize>),
+        bags: Range<usize>,
+    ) -> (Chunk<'a>, bool) {
+        let start = source.bag(bags.start).start;
+        self.ends.clear();
+        for bag in bags.clone() {
+            let end = source.bag(bag).end - start;
+            if end > LOOKUPS && bag > bags.start {
+                break;
+            }
+            self.ends.push(end);
+        }
+        let bags = bags.start..bags.start + self.ends.len();
+        let places = start..start + self.ends.last().copied().unwrap_or(0);
+        let peek = places.end..(places.end + PEEK).min(source.indices.len());
+        self.rows.resize(places.len() + PEEK, 0);
+        let (own, further) = self.rows.split_at_mut(places.len());
+        let (count, pitch) = (table.rows() as u64, table.pitch() as u64);
+        let good = dispatch::translate(isa, source.indices.slice(places.clone()), count, pitch, own);
+        dispatch::translate(
+            isa,
+            source.indices.slice(peek.clone()),
+            count,
+            pitch,
+            &mut further[..peek.len()],
+        );
+        // Where there is nothing more to fetch, the last row is fetched again, which costs nothing.
+        further[peek.len()..].fill(own.last().copied().unwrap_or(0));
+        let weights = source.weights.map(|all| &all[places]);
+        let (rows, ends) = (&self.rows[..], &self.ends[..]);
+        (Chunk { source, table, pooling, columns, bags, rows, ends, weights }, good)
+    }
+}
+
+/// Writes the first byte of each index's row, and says whether all indices are below `rows`. Inlined into functions
+/// for wider instructions, which it is vectorized for.
+#[inline(always)]
+pub(super) fn translate(indices: Ints<'_>, rows: u64, pitch: u64, out: &mut [u64]) -> bool {
+    let mut good = true;
+    let mut one = |index: u64, out: &mut u64| {
+        good &= index < rows;
+        *out = index.wrapping_mul(pitch);
+    };
+    match indices {
+        Ints::I32(all) => all.iter().zip(out).for_each(|(&index, out)| one(i64::from(index) as u64, out)),
+        Ints::I64(all) => all.iter().zip(out).for_each(|(&index, out)| one(index as u64, out)),
+    }
+    good
+}

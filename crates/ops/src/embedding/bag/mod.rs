@@ -1,0 +1,145 @@
+//! The forward pass of bags over many tables at once.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod chunk;
+mod dispatch;
+mod reference;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub use reference::forward_reference;
+
+use self::chunk::Room;
+pub(super) use self::chunk::{Bags, Output};
+use super::{Bounds, EmbeddingError, Lookups, Pooling, Report, Table, Tables};
+use crate::shared::Shared;
+use crate::{Cpu, Isa};
+
+/// Bytes of rows that a part reads: many times what it costs to begin one.
+const PART: usize = 256 << 10;
+
+/// Bytes of a table that stays in a core's own caches, so that fetching ahead only costs instructions.
+const NEAR: usize = 512 << 10;
+
+/// Bytes of an output that no longer fits the caches beside the rows that are read.
+pub(super) const STREAM: usize = 16 << 20;
+
+/// Pools the rows of each bag of each table: `out[b, column(t)..]` is the pooled rows of bag `b` of table `t`, in an
+/// output `[B, D_0 + D_1 + ...]` with rows `stride` elements apart.
+///
+/// The result has the same bits on every instruction set and at any number of threads. After an error the output is
+/// partly written.
+///
+/// # Errors
+///
+/// Offsets that do not fit the tables, or fall; an output too small; [`Pooling::None`]; weights where a table pools
+/// by maximum; with [`Bounds::Error`], an index that is out of range.
+pub fn forward(
+    cpu: &Cpu,
+    tables: &Tables<'_>,
+    lookups: &Lookups<'_>,
+    bounds: Bounds,
+    out: &mut [f32],
+    stride: usize,
+) -> Result<Report, EmbeddingError> {
+    lookups.check_shape(tables)?;
+    check_output(tables, lookups, out.len(), stride)?;
+    let aligned = out.as_ptr().addr().is_multiple_of(64) && stride.is_multiple_of(16);
+    let large = size_of_val(out) >= STREAM;
+    let parts = parts(tables, lookups);
+    let wrong = AtomicUsize::new(usize::MAX);
+    let shared = Shared::new(out);
+    cpu.run(parts.len(), |part| {
+        let (at, bags) = &parts[part];
+        let (table, pooling, column) = (tables.table(*at), tables.pooling(*at), tables.column(*at));
+        let stream = large && aligned && column.is_multiple_of(16) && table.dim().is_multiple_of(16);
+        let out = Output { out: shared, stride, column, stream };
+        let all = (table, pooling, 0..table.dim());
+        // SAFETY: parts are disjoint in bags or in tables, and tables in columns.
+        let pool = || unsafe { pool_bags(cpu.isa(), Bags::of(lookups, *at), all, bags.clone(), bounds, out) };
+        if !(lookups.rising(*at, bags) && pool()) {
+            wrong.fetch_min(part, Ordering::Relaxed);
+        }
+    });
+    // What is wrong is rare: it is only noticed above, and found here.
+    let mut report = Report::default();
+    for (at, bags) in parts.get(wrong.into_inner()..).unwrap_or_default() {
+        lookups.report(tables, *at, bags.clone(), bounds, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// Checks that the output has room and every table a pooling that the output can hold.
+fn check_output(
+    tables: &Tables<'_>,
+    lookups: &Lookups<'_>,
+    found: usize,
+    stride: usize,
+) -> Result<(), EmbeddingError> {
+    super::check_rows("output", lookups.bags(), tables.columns(), found, stride)?;
+    for (table, rows) in tables.iter().enumerate() {
+        let why = match tables.pooling(table) {
+            Pooling::None => {
+                "pooling none gives one row for each lookup, which a row for each bag cannot hold: use `sequence`"
+            }
+            Pooling::Max if lookups.weights().is_some() => {
+                "the maximum takes no per-sample weights: leave them out"
+            }
+            _ => continue,
+        };
+        return Err(EmbeddingError::Pooling { table, name: rows.name().to_owned(), why });
+    }
+    Ok(())
+}
+
+/// All bags of all tables, cut into parts of nearly the same cost: a table and some of its bags each.
+fn parts(tables: &Tables<'_>, lookups: &Lookups<'_>) -> Vec<(usize, Range<usize>)> {
+    let mut parts = Vec::new();
+    let bags = lookups.bags();
+    for (at, table) in tables.iter().enumerate() {
+        let read = lookups.table(at).len() * table.row_bytes().next_multiple_of(64);
+        let cost = read + bags * table.dim() * size_of::<f32>();
+        let count = (cost / PART).clamp(1, bags.max(1));
+        parts.extend((0..count).map(|part| (at, crate::cpu::share(bags, count, part))));
+    }
+    parts
+}
+
+/// Pools these columns of these bags, whose offsets rise, chunk by chunk, and says whether all indices are in range.
+/// Where one is not, [`Bounds::Error`] ends the work there.
+///
+/// # Safety
+///
+/// Nobody else holds these columns of this table in the output rows of these bags.
+pub(super) unsafe fn pool_bags(
+    isa: Isa,
+    source: Bags<'_>,
+    (table, pooling, columns): (&Table<'_>, Pooling, Range<usize>),
+    bags: Range<usize>,
+    bounds: Bounds,
+    out: Output<'_>,
+) -> bool {
+    let mut all_good = true;
+    let mut room = Room::default();
+    let mut next = bags.start;
+    while next < bags.end {
+        let (chunk, good) = room.fill(isa, source, (table, pooling, columns.clone()), next..bags.end);
+        next = chunk.bags.end;
+        all_good &= good;
+        // SAFETY: by the caller's promise.
+        unsafe {
+            if good {
+                dispatch::pool(isa, &chunk, out, table.bytes().len() > NEAR);
+            } else if bounds == Bounds::Error {
+                return false;
+            } else {
+                reference::pool_chunk(&chunk, bounds, out);
+            }
+        }
+    }
+    all_good
+}

@@ -1,0 +1,225 @@
+//! Lookups grouped by the row they name: once for forward and backward.
+//!
+//! A lookup is one 64-bit key, `row | position | bag` from the highest bit down; sorting the keys by row brings the
+//! lookups of a row together, in their order. Positions count from the table's first lookup.
+
+mod radix;
+
+use std::ops::Range;
+
+use super::{Bounds, EmbeddingError, Lookups, Report, Tables};
+use crate::Cpu;
+use radix::{Scratch, Source};
+
+/// For each table, its distinct rows and who looks them up. Memory is kept from call to call.
+#[derive(Debug, Default)]
+pub struct Grouping {
+    tables: Vec<Groups>,
+    spare: Vec<Scratch>,
+}
+
+/// The lookups of one table, by rising row; those of one row by rising position. Out-of-range lookups are left out.
+#[derive(Debug, Default)]
+pub struct Groups {
+    rows: usize,
+    bags: usize,
+    lookups: usize,
+    position_bits: u32,
+    bag_bits: u32,
+    keys: Vec<u64>,
+    /// The first key of each distinct row, then the number of keys.
+    starts: Vec<u32>,
+    /// The bag of each position, where keys have no room for it.
+    bag_of: Vec<u32>,
+}
+
+/// Bits that hold all of `0..count`.
+fn bits(count: usize) -> u32 {
+    usize::BITS - count.saturating_sub(1).leading_zeros()
+}
+
+impl Grouping {
+    /// Empty, to be filled by [`group`](Grouping::group).
+    #[must_use]
+    pub fn new() -> Grouping {
+        Grouping::default()
+    }
+
+    /// Groups the lookups of all tables. The result is the same with any number of threads.
+    ///
+    /// # Errors
+    ///
+    /// Lookups that do not fit the tables, as [`Lookups::check`] says; more lookups of one table than keys have room for.
+    pub fn group(
+        &mut self,
+        cpu: &Cpu,
+        tables: &Tables<'_>,
+        lookups: &Lookups<'_>,
+        bounds: Bounds,
+    ) -> Result<Report, EmbeddingError> {
+        let report = lookups.check(cpu, tables, bounds)?;
+        self.tables.resize_with(tables.len(), Groups::default);
+        self.spare.resize_with(tables.len(), Scratch::default);
+        for (table, groups) in self.tables.iter_mut().enumerate() {
+            groups.shape(tables.table(table).rows(), lookups.bags(), lookups.table(table).len()).map_err(
+                |(rows, lookups)| EmbeddingError::TooMany {
+                    table: tables.table(table).name().to_owned(),
+                    rows,
+                    lookups,
+                },
+            )?;
+        }
+        // A table with more than its share of the lookups is sorted by all threads, the others by one thread each.
+        let large =
+            |groups: &Groups| groups.lookups > radix::CHUNK && groups.lookups > lookups.len() / cpu.threads();
+        let source = |table| Source::new(lookups, table);
+        for (table, (groups, spare)) in self.tables.iter_mut().zip(&mut self.spare).enumerate() {
+            if large(groups) {
+                groups.fill(Some(cpu), &source(table), spare);
+            }
+        }
+        let mut small: Vec<_> = self.tables.iter_mut().zip(&mut self.spare).enumerate().collect();
+        small.retain(|(_, (groups, _))| !large(groups));
+        cpu.run_with(&mut small, |_, (table, (groups, spare))| groups.fill(None, &source(*table), spare));
+        Ok(report)
+    }
+
+    /// The groups of each table.
+    #[must_use]
+    pub fn tables(&self) -> &[Groups] {
+        &self.tables
+    }
+}
+
+impl Groups {
+    /// Lays out the keys of `lookups` lookups; fails with rows and lookups where 64 bits do not hold them.
+    fn shape(&mut self, rows: usize, bags: usize, lookups: usize) -> Result<(), (usize, usize)> {
+        (self.rows, self.bags, self.lookups) = (rows, bags, lookups);
+        self.position_bits = bits(lookups);
+        self.bag_bits = bits(bags);
+        let needed = bits(rows) + self.position_bits;
+        if needed > 64 || u32::try_from(lookups).is_err() || u32::try_from(bags).is_err() {
+            return Err((rows, lookups));
+        }
+        if needed + self.bag_bits > 64 {
+            self.bag_bits = 0;
+        }
+        Ok(())
+    }
+
+    /// Sorts the table's lookups, with all threads of `cpu` or with this one.
+    fn fill(&mut self, cpu: Option<&Cpu>, source: &Source<'_>, spare: &mut Scratch) {
+        self.bag_of.clear();
+        if self.bag_bits < bits(self.bags) {
+            let bags = (0..self.bags).flat_map(|bag| source.positions(bag).map(move |_| bag as u32));
+            self.bag_of.extend(bags);
+        }
+        let layout = radix::Layout {
+            rows: self.rows,
+            row_bits: bits(self.rows),
+            position_bits: self.position_bits,
+            bag_bits: self.bag_bits,
+        };
+        radix::sort(cpu, source, &layout, &mut self.keys, spare);
+        radix::starts(&self.keys, layout.shift(), &mut self.starts);
+    }
+
+    /// E.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// B.
+    #[must_use]
+    pub fn bags(&self) -> usize {
+        self.bags
+    }
+
+    /// Lookups, with those that are out of range.
+    #[must_use]
+    pub fn lookups(&self) -> usize {
+        self.lookups
+    }
+
+    /// Lookups that are in range: places `0..len` of the grouped order.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether no lookup is in range.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// U: how many rows are looked up.
+    #[must_use]
+    pub fn distinct(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The places, in the grouped order, of the lookups of the `group`-th distinct row; never none.
+    ///
+    /// # Panics
+    ///
+    /// There are not so many distinct rows.
+    #[must_use]
+    #[inline(always)]
+    pub fn group(&self, group: usize) -> Range<usize> {
+        self.starts[group] as usize..self.starts[group + 1] as usize
+    }
+
+    /// The first distinct row whose lookups start at this place of the grouped order or later.
+    #[must_use]
+    pub fn group_from(&self, place: usize) -> usize {
+        self.starts[..self.distinct()].partition_point(|&start| (start as usize) < place)
+    }
+
+    /// The row that the lookup at this place of the grouped order names.
+    ///
+    /// # Panics
+    ///
+    /// There is no such place.
+    #[must_use]
+    #[inline(always)]
+    pub fn row(&self, place: usize) -> usize {
+        // Two shifts, for together they may be as many as all bits.
+        (self.keys[place] >> self.position_bits >> self.bag_bits) as usize
+    }
+
+    /// The lookup at this place of the grouped order, counted from the table's first.
+    ///
+    /// # Panics
+    ///
+    /// There is no such place.
+    #[must_use]
+    #[inline(always)]
+    pub fn position(&self, place: usize) -> usize {
+        (self.keys[place] >> self.bag_bits) as usize & ((1usize << self.position_bits) - 1)
+    }
+
+    /// The bag that the lookup at this place of the grouped order belongs to.
+    ///
+    /// # Panics
+    ///
+    /// There is no such place.
+    #[must_use]
+    #[inline(always)]
+    pub fn bag(&self, place: usize) -> usize {
+        if self.bag_of.is_empty() {
+            self.keys[place] as usize & ((1usize << self.bag_bits) - 1)
+        } else {
+            self.bag_of[self.position(place)] as usize
+        }
+    }
+
+    /// The distinct rows, rising.
+    pub fn distinct_rows(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.starts[..self.distinct()].iter().map(|&start| self.row(start as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests;

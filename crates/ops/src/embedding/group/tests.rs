@@ -1,0 +1,100 @@
+use proptest::prelude::*;
+
+use super::super::{Element, Pooling, Table};
+use super::*;
+use crate::Isa;
+
+/// Tables of these rows, one column each.
+fn tables(rows: &[usize]) -> Tables<'static> {
+    let table = |&rows: &usize| Table::zeros("t", [rows, 1], Element::Bf16).unwrap();
+    Tables::new(rows.iter().map(table).collect(), Pooling::Sum)
+}
+
+/// Groups must be what a stable sort of (row, position, bag) gives.
+fn check(rows: &[usize], bags: usize, indices: &[i64], offsets: &[i64], threads: usize) {
+    let tables = tables(rows);
+    let cpu = Cpu::with_isa(Isa::Scalar, threads).unwrap();
+    let lookups = Lookups::new(bags, indices, offsets).unwrap();
+    let mut grouping = Grouping::new();
+    for _ in 0..2 {
+        grouping.group(&cpu, &tables, &lookups, Bounds::Ignore).unwrap();
+    }
+    for (table, groups) in grouping.tables().iter().enumerate() {
+        let start = lookups.table(table).start;
+        let mut expected: Vec<(usize, usize, usize)> = (0..bags)
+            .flat_map(|bag| lookups.bag(table, bag).map(move |place| (place, bag)))
+            .filter(|&(place, _)| (indices[place] as u64) < rows[table] as u64)
+            .map(|(place, bag)| (indices[place] as usize, place - start, bag))
+            .collect();
+        expected.sort_unstable();
+        let found: Vec<_> =
+            (0..groups.len()).map(|at| (groups.row(at), groups.position(at), groups.bag(at))).collect();
+        assert_eq!(found, expected);
+        assert_eq!(groups.is_empty(), expected.is_empty());
+        let distinct: Vec<usize> = expected.chunk_by(|a, b| a.0 == b.0).map(|run| run[0].0).collect();
+        assert_eq!(groups.distinct_rows().collect::<Vec<_>>(), distinct);
+        let sizes = expected.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
+        assert!(sizes.eq((0..groups.distinct()).map(|group| groups.group(group).len())));
+        for place in 0..=groups.len() {
+            let group = groups.group_from(place);
+            assert!(group == 0 || groups.group(group - 1).start < place);
+            assert!(group == groups.distinct() || groups.group(group).start >= place);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn groups_are_a_stable_sort(
+        rows in prop::collection::vec(prop_oneof![Just(1usize), 2..10usize, 10..5000usize], 1..4),
+        bags in 1..40usize,
+        seed in any::<u64>(),
+        threads in 1..4usize,
+    ) {
+        let mut state = seed | 1;
+        let mut next = move || { state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); state >> 33 };
+        let (mut indices, mut offsets) = (Vec::new(), vec![0]);
+        for &rows in &rows {
+            for _ in 0..bags {
+                for _ in 0..next() % 9 {
+                    indices.push(next() as i64 % (rows as i64 + 2) - 1);
+                }
+                offsets.push(indices.len() as i64);
+            }
+        }
+        check(&rows, bags, &indices, &offsets, threads);
+    }
+}
+
+#[test]
+fn a_large_table_is_sorted_by_all_threads_alike() {
+    let lookups = 3 * radix::CHUNK + 17;
+    let indices: Vec<i64> = (0..lookups as i64).map(|at| at * at % 70_001).collect();
+    for sizes in [vec![3; lookups / 3 + 1], vec![lookups], vec![0, lookups - 1, 0, 1]] {
+        let mut offsets = vec![0];
+        offsets.extend(sizes.iter().scan(0, |end, size| {
+            *end = (*end + size).min(lookups);
+            Some(*end as i64)
+        }));
+        for threads in [1, 2, 3, 7] {
+            check(&[70_001], sizes.len(), &indices, &offsets, threads);
+        }
+    }
+}
+
+#[test]
+fn bags_are_remembered_where_keys_have_no_room_for_them() {
+    let mut groups = Groups::default();
+    assert!(groups.shape(1 << 40, 1 << 20, 1 << 20).is_ok());
+    assert_eq!(groups.bag_bits, 0);
+    assert!(groups.shape(1 << 50, 1, 1 << 20).is_err());
+    // The same layout, forced on a small table.
+    let (indices, offsets) = ([4i64, 0, 4, 1, 0], [0i64, 2, 2, 5]);
+    let lookups = Lookups::new(3, &indices[..], &offsets[..]).unwrap();
+    groups.shape(5, 3, 5).unwrap();
+    groups.bag_bits = 0;
+    groups.fill(None, &Source::new(&lookups, 0), &mut Scratch::default());
+    assert_eq!((0..5).map(|at| groups.bag(at)).collect::<Vec<_>>(), [0, 2, 2, 0, 2]);
+}

@@ -1,0 +1,83 @@
+//! The elements of a table as floats in place.
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+
+use super::{Element, EmbeddingError, Table};
+
+/// Elements of a table that is not quantized: row `r` starts at element `r * pitch`.
+#[derive(Debug, Clone, Copy)]
+pub enum Weights<'a> {
+    /// 32-bit floats.
+    F32(&'a [f32]),
+    /// 16-bit floats of IEEE 754.
+    F16(&'a [f16]),
+    /// 32-bit floats without their lower half.
+    Bf16(&'a [bf16]),
+}
+
+/// Elements of a table that can be trained: row `r` starts at element `r * pitch`.
+#[derive(Debug)]
+pub enum WeightsMut<'a> {
+    /// 32-bit floats.
+    F32(&'a mut [f32]),
+    /// 16-bit floats of IEEE 754.
+    F16(&'a mut [f16]),
+    /// 32-bit floats without their lower half.
+    Bf16(&'a mut [bf16]),
+}
+
+/// A plain type that a table's elements can be.
+pub trait Plain: Pod {
+    /// The name of the type.
+    const ELEMENT: Element;
+}
+
+impl Plain for f32 {
+    const ELEMENT: Element = Element::F32;
+}
+
+impl Plain for f16 {
+    const ELEMENT: Element = Element::F16;
+}
+
+impl Plain for bf16 {
+    const ELEMENT: Element = Element::Bf16;
+}
+
+impl Table<'_> {
+    /// Its elements; `None` where it is quantized or not aligned.
+    #[must_use]
+    pub fn weights(&self) -> Option<Weights<'_>> {
+        let bytes = &self.bytes()[..(self.rows() - 1) * self.pitch() + self.row_bytes()];
+        match self.element() {
+            Element::F32 => bytemuck::try_cast_slice(bytes).ok().map(Weights::F32),
+            Element::F16 => bytemuck::try_cast_slice(bytes).ok().map(Weights::F16),
+            Element::Bf16 => bytemuck::try_cast_slice(bytes).ok().map(Weights::Bf16),
+            Element::Int8(_) | Element::Int4(_) => None,
+        }
+    }
+
+    /// Its elements, to be changed, and how many there are from row to row.
+    ///
+    /// # Errors
+    ///
+    /// The table is quantized, read only or not aligned.
+    pub fn weights_mut(&mut self) -> Result<(WeightsMut<'_>, usize), EmbeddingError> {
+        let (element, pitch, bytes) =
+            (self.element(), self.pitch() / self.element().align(), self.row_bytes());
+        let end = (self.rows() - 1) * self.pitch() + bytes;
+        let table = self.name().to_owned();
+        let wrong = |why| EmbeddingError::NotTrainable { table: table.clone(), element, why };
+        if element.is_quantized() {
+            return Err(wrong("quantized"));
+        }
+        let bytes = &mut self.storage.bytes_mut().ok_or_else(|| wrong("read only"))?[..end];
+        let weights = match element {
+            Element::F32 => bytemuck::try_cast_slice_mut(bytes).map(WeightsMut::F32),
+            Element::F16 => bytemuck::try_cast_slice_mut(bytes).map(WeightsMut::F16),
+            _ => bytemuck::try_cast_slice_mut(bytes).map(WeightsMut::Bf16),
+        };
+        weights.map(|weights| (weights, pitch)).map_err(|_| wrong("not aligned"))
+    }
+}

@@ -1,0 +1,103 @@
+//! The innermost loops: one tile of C held in registers over a whole run of k, for each instruction set.
+//!
+//! All `unsafe` of the products is in this folder. What its callers owe is small: [`Window::part`] may be given
+//! out only once for each place at a time. All other conditions are checked here, once a tile.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod copy;
+mod scalar;
+mod transpose;
+mod widen;
+mod window;
+
+pub(crate) use copy::{Across, copy_lanes};
+pub(crate) use transpose::transpose;
+pub(crate) use widen::{Loop, multiply_add, widen};
+pub(crate) use window::Window;
+
+use crate::Isa;
+
+/// Rows of a register tile.
+pub(crate) const fn tile_rows(isa: Isa) -> usize {
+    match isa {
+        Isa::Avx512 => 14,
+        Isa::Scalar | Isa::Avx2 => 6,
+    }
+}
+
+/// Columns of a register tile: two vectors.
+pub(crate) const fn tile_cols(isa: Isa) -> usize {
+    match isa {
+        Isa::Avx512 => 32,
+        Isa::Avx2 => 16,
+        Isa::Scalar => 8,
+    }
+}
+
+/// One operand of a tile: element (lane, step) is at `lane * lane_stride + step * step_stride`.
+#[derive(Clone, Copy)]
+pub(crate) struct Strip<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) lane_stride: usize,
+    pub(crate) step_stride: usize,
+}
+
+impl Strip<'_> {
+    fn assert_holds(&self, lanes: usize, steps: usize) {
+        if lanes > 0 && steps > 0 {
+            let last = (lanes - 1) * self.lane_stride + (steps - 1) * self.step_stride;
+            assert!(last < self.data.len(), "a strip shorter than its tile");
+        }
+    }
+}
+
+/// How a finished sum is stored: `c = activation(alpha * sum + beta * c + bias)`.
+#[derive(Clone, Copy)]
+pub(crate) struct Store<'a> {
+    pub(crate) alpha: f32,
+    pub(crate) beta: f32,
+    /// One for each column of the tile.
+    pub(crate) bias: Option<&'a [f32]>,
+    pub(crate) relu: bool,
+}
+
+impl Store<'_> {
+    fn value(&self, sum: f32, old: impl FnOnce() -> f32, col: usize) -> f32 {
+        let mut value = self.alpha * sum;
+        if self.beta != 0.0 {
+            value += self.beta * old();
+        }
+        if let Some(bias) = self.bias {
+            value += bias[col];
+        }
+        if self.relu && value < 0.0 { 0.0 } else { value }
+    }
+}
+
+/// Computes one tile: the `rows x cols` corner of C over `k` steps. `a` has a lane for each row; `b` has a lane for
+/// each column, next to each other.
+///
+/// # Panics
+///
+/// The tile is larger than the registers, a strip is too short for it, or it leaves the window.
+pub(crate) fn tile(isa: Isa, k: usize, a: Strip, b: Strip, c: &Window, rows: usize, cols: usize, store: &Store) {
+    assert!((1..=tile_rows(isa)).contains(&rows) && (1..=tile_cols(isa)).contains(&cols), "tile size");
+    assert!(rows <= c.rows() && cols <= c.cols(), "a tile outside of its window");
+    assert!(b.lane_stride == 1 && store.bias.is_none_or(|bias| bias.len() >= cols));
+    a.assert_holds(rows, k);
+    b.assert_holds(cols, k);
+    match isa {
+        Isa::Scalar => scalar::tile(k, a, b, c, rows, cols, store),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Cpu` has this instruction set only where the processor does; sizes were checked above.
+        Isa::Avx2 => unsafe { avx2::tile(k, a, b, c, rows, cols, store) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { avx512::tile(k, a, b, c, rows, cols, store) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => scalar::tile(k, a, b, c, rows, cols, store),
+    }
+}

@@ -1,0 +1,43 @@
+//! Compiles a plain loop once for each instruction set, so that the compiler may use its vectors.
+
+use crate::Isa;
+
+/// A loop without intrinsics. Its `run` must be `#[inline(always)]`: only then is it compiled anew for each set.
+pub(crate) trait Loop {
+    /// What it returns.
+    type Out;
+
+    /// Runs it; `FUSED` where a multiply-add is one instruction.
+    fn run<const FUSED: bool>(self) -> Self::Out;
+}
+
+/// Runs the loop with the vectors of `isa`.
+pub(crate) fn widen<L: Loop>(isa: Isa, body: L) -> L::Out {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Cpu` has this instruction set only where the processor does.
+        Isa::Avx2 => unsafe { avx2(body) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { avx512(body) },
+        _ => body.run::<false>(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn avx2<L: Loop>(body: L) -> L::Out {
+    body.run::<true>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+fn avx512<L: Loop>(body: L) -> L::Out {
+    body.run::<true>()
+}
+
+/// `a * b + sum`, in one instruction where there is one: the library call that replaces it elsewhere is slow.
+#[inline(always)]
+pub(crate) fn multiply_add<const FUSED: bool>(a: f32, b: f32, sum: f32) -> f32 {
+    if FUSED { a.mul_add(b, sum) } else { a * b + sum }
+}

@@ -1,0 +1,107 @@
+//! A rectangle of a matrix that one thread writes while others write theirs.
+
+use std::marker::PhantomData;
+
+use crate::gemm::MatMut;
+
+/// A rectangle of the output. Threads hold rectangles that do not meet.
+#[derive(Clone, Copy)]
+pub(crate) struct Window<'a> {
+    start: *mut f32,
+    rows: usize,
+    cols: usize,
+    row_stride: usize,
+    col_stride: usize,
+    life: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: a window is read and written by the thread that it was given to; `part` has its callers promise that
+// windows in use at one time do not meet.
+unsafe impl Send for Window<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Window<'_> {}
+
+impl<'a> Window<'a> {
+    pub(crate) fn new(matrix: &'a mut MatMut<'_>) -> Window<'a> {
+        Window {
+            start: matrix.data.as_mut_ptr(),
+            rows: matrix.rows,
+            cols: matrix.cols,
+            row_stride: matrix.row_stride,
+            col_stride: matrix.col_stride,
+            life: PhantomData,
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Whether rows are contiguous.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.col_stride == 1 || self.cols <= 1
+    }
+
+    /// The rectangle `rows x cols` from (`row`, `col`) on.
+    ///
+    /// # Safety
+    ///
+    /// No other window in use at the same time, on any thread, meets this rectangle.
+    ///
+    /// # Panics
+    ///
+    /// It is not inside of this window.
+    pub(crate) unsafe fn part(&self, row: usize, col: usize, rows: usize, cols: usize) -> Window<'a> {
+        assert!(row + rows <= self.rows && col + cols <= self.cols, "a part outside of its window");
+        // SAFETY: inside of the matrix, whose whole span was checked when it was made.
+        let start = unsafe { self.start.add(row * self.row_stride + col * self.col_stride) };
+        Window { start, rows, cols, ..*self }
+    }
+
+    /// Where (`row`, `col`) is.
+    pub(super) fn place(&self, row: usize, col: usize) -> *mut f32 {
+        debug_assert!(row < self.rows && col < self.cols);
+        self.start.wrapping_add(row * self.row_stride + col * self.col_stride)
+    }
+
+    /// One row, where rows are contiguous.
+    ///
+    /// # Panics
+    ///
+    /// The row is outside of the window, or its elements are not next to each other.
+    pub(crate) fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        assert!(row < self.rows && self.has_rows(), "a row outside of its window");
+        // SAFETY: inside of the window, which this thread alone holds.
+        unsafe { std::slice::from_raw_parts_mut(self.place(row, 0), self.cols) }
+    }
+
+    /// Sets one element.
+    ///
+    /// # Panics
+    ///
+    /// It is outside of the window.
+    pub(crate) fn set(&mut self, row: usize, col: usize, value: f32) {
+        assert!(row < self.rows && col < self.cols, "an element outside of its window");
+        // SAFETY: inside of the window, which this thread alone holds.
+        unsafe { self.place(row, col).write(value) };
+    }
+
+    /// Lets `work` change all elements of some rows, in slices.
+    pub(crate) fn apply(&mut self, rows: std::ops::Range<usize>, work: impl Fn(&mut [f32])) {
+        for row in rows {
+            if self.has_rows() {
+                work(self.row_mut(row));
+                continue;
+            }
+            assert!(row < self.rows, "a row outside of its window");
+            for col in 0..self.cols {
+                // SAFETY: inside of the window, which this thread alone holds.
+                work(std::slice::from_mut(unsafe { &mut *self.place(row, col) }));
+            }
+        }
+    }
+}

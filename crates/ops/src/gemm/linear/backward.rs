@@ -1,0 +1,93 @@
+//! The gradients of a linear layer.
+
+use super::super::pack::{Gate, Source};
+use super::super::packed::{Product, Right};
+use super::super::{Activation, GemmError, MatMut, MatRef, Plan};
+use super::single;
+use crate::Cpu;
+
+/// Where the gradients of a linear layer go; those that are `None` are not computed.
+#[derive(Debug, Default)]
+pub struct Gradients<'a> {
+    /// Of the inputs, `[batch, in]`.
+    pub x: Option<MatMut<'a>>,
+    /// Of the weight, `[out, in]`.
+    pub weight: Option<MatMut<'a>>,
+    /// Of the bias, `out` elements.
+    pub bias: Option<&'a mut [f32]>,
+}
+
+/// The gradients of `y = activation(x W^T + bias)` where the gradient of `y` is `dy`: with `dz = dy * slope(y)`,
+/// `dx = dz W`, `dW = dz^T x`, and `dbias` the sums of the columns of `dz`. What the gradients held before is replaced.
+///
+/// `dz` is never written: each product takes the slope on while it packs `dy`.
+///
+/// # Errors
+///
+/// The shapes do not fit: `dy` and `y` are `[batch, out]`, `x` is `[batch, in]`, `weight` is `[out, in]`.
+pub fn linear_backward(
+    cpu: &Cpu,
+    dy: MatRef<'_>,
+    y: MatRef<'_>,
+    x: MatRef<'_>,
+    weight: MatRef<'_>,
+    activation: Activation,
+    gradients: Gradients<'_>,
+) -> Result<(), GemmError> {
+    let (batch, outputs, inputs) = (dy.rows(), dy.cols(), x.cols());
+    y.expect("y", batch, outputs)?;
+    x.expect("x", batch, inputs)?;
+    weight.expect("the weight", outputs, inputs)?;
+    let Gradients { x: dx, weight: dw, bias: db } = gradients;
+    if let Some(dx) = &dx {
+        dx.expect("the gradient of x", batch, inputs)?;
+    }
+    if let Some(dw) = &dw {
+        dw.expect("the gradient of the weight", outputs, inputs)?;
+    }
+    if let Some(found) = db.as_deref().map(<[f32]>::len).filter(|&found| found != outputs) {
+        return Err(GemmError::Length { what: "the gradient of the bias", found, expected: outputs });
+    }
+    let rows = |matrix: &MatMut| matrix.col_stride == 1 || matrix.cols <= 1;
+    if outputs == 1
+        && x.col_stride() == 1
+        && weight.col_stride() == 1
+        && dx.as_ref().is_none_or(rows)
+        && dw.as_ref().is_none_or(rows)
+    {
+        let dz = single::Slopes { dy, y, activation };
+        single::backward(cpu, dz, x, weight.row_part(0, 0, inputs), Gradients { x: dx, weight: dw, bias: db });
+        return Ok(());
+    }
+    let gate = match activation {
+        Activation::Identity => None,
+        _ => Some(Gate { outputs: y, activation }),
+    };
+    let dz = Source { view: dy, gate };
+    let product = Product {
+        a: dz,
+        b: Right::Plain(Source::plain(weight)),
+        alpha: 1.0,
+        beta: 0.0,
+        bias: None,
+        activation: Activation::Identity,
+        row_sums: None,
+    };
+    match dw {
+        Some(dw) if inputs > 0 => {
+            let plan = Plan::new(cpu.isa(), outputs, inputs, batch);
+            let b = Right::Plain(Source::plain(x));
+            Product { a: dz.t(), b, row_sums: db, ..product }.run(cpu, &plan, dw);
+        }
+        _ => {
+            if let Some(db) = db {
+                dz.sum_columns(db);
+            }
+        }
+    }
+    if let Some(dx) = dx {
+        let plan = Plan::new(cpu.isa(), batch, inputs, outputs);
+        Product { a: dz, ..product }.run(cpu, &plan, dx);
+    }
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! Linear layers: `y = activation(x W^T + bias)` and its gradients, with nothing written between the steps.
+//!
+//! Bias and activation are applied when a finished tile is stored. On the way back, the slope of the activation is
+//! applied while the gradient is packed, and the gradient of the bias is summed from the same panels.
+
+mod backward;
+mod forward;
+mod reference;
+mod single;
+
+pub use backward::{Gradients, linear_backward};
+pub use forward::{linear, linear_packed};
+pub use reference::{linear_backward_reference, linear_reference};

@@ -1,0 +1,142 @@
+//! Copies an operand into panels: the order in which the register tile reads it, from one end to the other.
+//!
+//! A panel of width w holds, for each step of k, the w elements next to each other; lanes past the end are zeros.
+//! Conversion to `f32` and the gradient of an activation happen on the way.
+
+use std::ops::Range;
+
+use super::kernel::{Across, Loop, copy_lanes, transpose, widen};
+use super::{Activation, Element, MatRef};
+use crate::Isa;
+
+/// Steps that are converted at a time before they are transposed.
+const STAGE: usize = 64;
+
+/// An operand to pack: element (lane, step) of `view`, multiplied by the slope of an activation where there is one.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a, T> {
+    pub(crate) view: MatRef<'a, T>,
+    pub(crate) gate: Option<Gate<'a>>,
+}
+
+/// The outputs of an activation, of the shape of the view they belong to.
+#[derive(Clone, Copy)]
+pub(crate) struct Gate<'a> {
+    pub(crate) outputs: MatRef<'a>,
+    pub(crate) activation: Activation,
+}
+
+impl<'a, T: Element> Source<'a, T> {
+    pub(crate) fn plain(view: MatRef<'a, T>) -> Source<'a, T> {
+        Source { view, gate: None }
+    }
+
+    /// Lanes and steps exchanged.
+    pub(crate) fn t(self) -> Source<'a, T> {
+        let gate = self.gate.map(|gate| Gate { outputs: gate.outputs.t(), ..gate });
+        Source { view: self.view.t(), gate }
+    }
+
+    /// Packs neighbouring panels, one after the other, each into `out[step * width + lane]`.
+    pub(crate) fn pack(
+        &self,
+        isa: Isa,
+        lanes: Range<usize>,
+        steps: Range<usize>,
+        width: usize,
+        out: &mut [f32],
+    ) {
+        let size = width * steps.len();
+        if lanes.is_empty() || size == 0 {
+            return;
+        }
+        let gated = |holds: fn(&MatRef<'_>) -> bool| self.gate.is_none_or(|gate| holds(&gate.outputs));
+        let by_lane = self.view.row_stride() == 1 && gated(|outputs| outputs.row_stride() == 1);
+        let by_step = self.view.col_stride() == 1 && gated(|outputs| outputs.col_stride() == 1);
+        let data = T::as_f32(self.view.tail(lanes.start, steps.start));
+        if let Some(data) = data.filter(|_| by_lane) {
+            let gate = self.gate.map(|gate| {
+                let outputs = gate.outputs.tail(lanes.start, steps.start);
+                (outputs, gate.outputs.col_stride(), gate.activation)
+            });
+            let across = Across { data, step_stride: self.view.col_stride(), gate };
+            return copy_lanes(isa, across, lanes.len(), steps.len(), width, out);
+        }
+        for (from, out) in lanes.clone().step_by(width).zip(out.chunks_exact_mut(size)) {
+            let lanes = from..(from + width).min(lanes.end);
+            if by_step {
+                self.pack_transposed(isa, lanes, steps.clone(), width, out);
+            } else {
+                for (step, out) in steps.clone().zip(out.chunks_exact_mut(width)) {
+                    for (at, out) in out.iter_mut().enumerate() {
+                        *out = if at < lanes.len() { self.value(lanes.start + at, step) } else { 0.0 };
+                    }
+                }
+            }
+        }
+    }
+
+    /// One panel of an operand whose steps are next to each other.
+    fn pack_transposed(
+        &self,
+        isa: Isa,
+        lanes: Range<usize>,
+        steps: Range<usize>,
+        width: usize,
+        out: &mut [f32],
+    ) {
+        if let (Some(data), None) = (T::as_f32(self.view.tail(lanes.start, steps.start)), self.gate) {
+            return transpose(isa, data, self.view.row_stride(), lanes.len(), steps.len(), width, out);
+        }
+        super::buffer::lend(width * STAGE, |stage| {
+            for from in steps.clone().step_by(STAGE) {
+                let count = (steps.end - from).min(STAGE);
+                widen(isa, Convert { source: self, lanes: lanes.clone(), from, count, stage });
+                let out = &mut out[(from - steps.start) * width..][..count * width];
+                transpose(isa, stage, STAGE, lanes.len(), count, width, out);
+            }
+        });
+    }
+
+    /// One element.
+    fn value(&self, lane: usize, step: usize) -> f32 {
+        let mut value = [self.view.at(lane, step).to_f32()];
+        if let Some(gate) = self.gate {
+            gate.activation.scale(&mut value, &[gate.outputs.at(lane, step)]);
+        }
+        value[0]
+    }
+
+    /// The sum of each column.
+    pub(crate) fn sum_columns(&self, sums: &mut [f32]) {
+        sums.fill(0.0);
+        for row in 0..self.view.rows() {
+            sums.iter_mut().enumerate().for_each(|(col, sum)| *sum += self.value(row, col));
+        }
+    }
+}
+
+/// Converts the steps of each lane, side by side, for the transpose.
+struct Convert<'s, 'a, T> {
+    source: &'s Source<'a, T>,
+    lanes: Range<usize>,
+    from: usize,
+    count: usize,
+    stage: &'s mut [f32],
+}
+
+impl<T: Element> Loop for Convert<'_, '_, T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        for (lane, stage) in self.lanes.zip(self.stage.chunks_exact_mut(STAGE)) {
+            let out = &mut stage[..self.count];
+            let values = &self.source.view.tail(lane, self.from)[..self.count];
+            out.iter_mut().zip(values).for_each(|(out, &value)| *out = value.to_f32());
+            if let Some(gate) = self.source.gate {
+                gate.activation.scale(out, &gate.outputs.tail(lane, self.from)[..self.count]);
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! How a product is cut into tiles, derived from the machine and the shape, and what each level then reads.
+
+use std::fmt;
+
+use super::{GemmError, Machine};
+use super::kernel::{tile_cols, tile_rows};
+use crate::Isa;
+
+/// Below this many multiply-adds, waking threads costs more than they save.
+const WORTH_A_THREAD: usize = 1 << 18;
+
+/// Columns of C up to which copying A into panels costs more than reading it in place.
+const A_IN_PLACE: usize = 64;
+
+/// Register tiles above each other in a block of A: enough that a panel of B read from the last level is used often,
+/// few enough that the rows of C do not leave the second level before the next panel comes to them.
+const MOST_TILES_DOWN: usize = 8;
+
+/// The tiles of a product `C[m, n] = A[m, k] B[k, n]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Plan {
+    /// Rows of C.
+    pub(crate) m: usize,
+    /// Columns of C.
+    pub(crate) n: usize,
+    /// Terms of each sum.
+    pub(crate) k: usize,
+    /// Rows of a register tile (v1).
+    pub(crate) m_r: usize,
+    /// Columns of a register tile (v2).
+    pub(crate) n_r: usize,
+    /// Terms that a tile adds before it goes back to memory.
+    pub(crate) k_c: usize,
+    /// Rows of A packed at a time (b1).
+    pub(crate) m_c: usize,
+    /// Columns of B packed at a time (b2).
+    pub(crate) n_c: usize,
+    /// Whether A is copied into panels; otherwise tiles read it in place.
+    pub(crate) pack_a: bool,
+    /// The machine it was made for.
+    pub(crate) machine: Machine,
+}
+
+impl Plan {
+    /// The plan for these instructions on this machine.
+    #[must_use]
+    pub fn new(isa: Isa, m: usize, n: usize, k: usize) -> Plan {
+        Plan::on(Machine::detect(isa), (tile_rows(isa), tile_cols(isa)), m, n, k)
+    }
+
+    /// The plan for a machine and a register tile of `(m_r, n_r)`, such as [`register_tile`] gives.
+    #[must_use]
+    pub fn on(machine: Machine, (m_r, n_r): (usize, usize), m: usize, n: usize, k: usize) -> Plan {
+        let [l1, l2, l3] = machine.caches;
+        let float = size_of::<f32>();
+        // The second-level cache feeds the registers fast enough, (m_r + n_r) floats for m_r * n_r multiply-adds, so
+        // panels need not fit the first level, and a long k_c saves trips of C: a panel of B takes a quarter of the
+        // second level, a block of A half, and what is left lets C through.
+        let k_c = balanced(k, (l2.bytes / 4 / (n_r * float)).max(l1.bytes / (n_r * float)).max(32), 8);
+        let m_c = (l2.bytes / 2 / (k_c * float)).clamp(m_r, MOST_TILES_DOWN * m_r) / m_r * m_r;
+        let n_c = (l3.bytes / 2 / (k.max(1) * float)).max(n_r) / n_r * n_r;
+        let n_c = balanced(n, n_c, n_r);
+        Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, pack_a: n > A_IN_PLACE, machine }
+    }
+
+    /// The same plan with other block sizes, rounded to whole register tiles.
+    #[must_use]
+    pub fn with_blocks(mut self, k_c: usize, m_c: usize, n_c: usize) -> Plan {
+        self.k_c = k_c.max(1);
+        self.m_c = m_c.max(1).next_multiple_of(self.m_r);
+        self.n_c = n_c.max(1).next_multiple_of(self.n_r);
+        self
+    }
+
+    /// The same plan with A read in place (`false`) or copied into panels (`true`).
+    #[must_use]
+    pub fn with_packed_a(mut self, pack_a: bool) -> Plan {
+        self.pack_a = pack_a;
+        self
+    }
+
+    /// Whether its register tile is that of these instructions.
+    pub(crate) fn check(&self, isa: Isa) -> Result<(), GemmError> {
+        let (m_r, n_r, rows, cols) = (self.m_r, self.n_r, tile_rows(isa), tile_cols(isa));
+        if (m_r, n_r) == (rows, cols) { Ok(()) } else { Err(GemmError::Tile { m_r, n_r, isa, rows, cols }) }
+    }
+
+    /// How many parts `(down, across)` C is cut into for this many threads: the cut with the least work in its
+    /// largest part, counting what packing A again costs.
+    pub(crate) fn parts(&self, cols: usize, threads: usize) -> (usize, usize) {
+        let work = self.m.saturating_mul(cols).saturating_mul(self.k.max(1));
+        let threads = threads.min(work / WORTH_A_THREAD).max(1);
+        let (down, across) = (self.m.div_ceil(self.m_r), cols.div_ceil(self.n_r));
+        let cost = |parts: usize| {
+            let (rows, cols) = (down.div_ceil(parts), across.div_ceil(threads / parts));
+            // To pack a panel of A takes about as long as to use it once.
+            rows * cols + rows
+        };
+        let best = (1..=threads).rev().min_by_key(|&parts| cost(parts)).unwrap_or(1);
+        (best, threads / best)
+    }
+}
+
+/// The register tile `(m_r, n_r)` that reads the least per multiply-add among those that the registers hold, that keep
+/// the arithmetic units busy (m_r * vectors >= latency * rate), and whose loads keep pace with them.
+#[must_use]
+pub fn register_tile(machine: &Machine) -> (usize, usize) {
+    let mut best = (1, machine.lanes);
+    let reads = |(m_r, n_r): (usize, usize)| 1.0 / m_r as f64 + 1.0 / n_r as f64;
+    for vectors in 1..=4 {
+        // Accumulators, a row of B, and one element of A in all lanes.
+        let m_r = machine.registers.saturating_sub(vectors + 1) / vectors;
+        let sums = m_r * vectors;
+        let busy = sums >= machine.fma_latency * machine.fma_rate;
+        let fed = (m_r + vectors) * machine.fma_rate <= sums * machine.load_rate;
+        let tile = (m_r, vectors * machine.lanes);
+        if busy && fed && reads(tile) < reads(best) {
+            best = tile;
+        }
+    }
+    best
+}
+
+/// `total` in equal blocks of at most `most`, rounded up to a multiple of `step`.
+fn balanced(total: usize, most: usize, step: usize) -> usize {
+    let blocks = total.div_ceil(most.max(1)).max(1);
+    total.div_ceil(blocks).max(1).next_multiple_of(step)
+}
+
+/// What a product reads from one level, predicted.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct LevelCost {
+    /// Which level.
+    pub level: &'static str,
+    /// The formula of its reads, in elements.
+    pub formula: &'static str,
+    /// Bytes read from it into the level above.
+    pub read_bytes: f64,
+    /// Multiply-adds done for each byte.
+    pub multiply_adds_per_byte: f64,
+}
+
+impl Plan {
+    /// What each level gives to the one above, from the registers' side down to memory.
+    #[must_use]
+    pub fn levels(&self) -> [LevelCost; 4] {
+        let [m, n, k] = [self.m, self.n, self.k].map(|size| size as f64);
+        let [m_r, n_r, k_c, m_c, n_c] =
+            [self.m_r, self.n_r, self.k_c, self.m_c.min(self.m.max(1)), self.n_c].map(|size| size as f64);
+        let level = |level, formula, elements: f64| LevelCost {
+            level,
+            formula,
+            read_bytes: elements * size_of::<f32>() as f64,
+            multiply_adds_per_byte: m * n * k / (elements * size_of::<f32>() as f64),
+        };
+        let blocks = |size: f64, block: f64| (size / block).ceil();
+        let c_again = m * n * blocks(k, k_c);
+        [
+            level("registers <- L1", "mnk/n_r + mnk/m_r + mn k/k_c", m * n * k * (1.0 / n_r + 1.0 / m_r) + c_again),
+            level("L1 <- L2", "mnk/n_r + mnk/m_c + mn k/k_c", m * k * blocks(n, n_r) + n * k * blocks(m, m_c) + c_again),
+            level("L2 <- L3", "mk n/n_c + mnk/m_c + mn", m * k * blocks(n, n_c) + n * k * blocks(m, m_c) + m * n),
+            level("L3 <- memory", "mk n/n_c + nk + mn", m * k * blocks(n, n_c) + n * k + m * n),
+        ]
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, machine, .. } = self;
+        let [l1, l2, l3] = machine.caches.map(|cache| cache.bytes >> 10);
+        let kib = |elements: usize| (elements * size_of::<f32>()).div_ceil(1 << 10);
+        writeln!(f, "C[{m}, {n}] = A[{m}, {k}] B[{k}, {n}], f32")?;
+        writeln!(f, "machine   {} registers of {} floats; L1 {l1} KiB, L2 {l2} KiB, L3 {l3} KiB", machine.registers, machine.lanes)?;
+        writeln!(f, "registers m_r x n_r = {m_r} x {n_r}: {} accumulators, at least {} needed", m_r * n_r / machine.lanes, machine.fma_latency * machine.fma_rate)?;
+        let a = if self.pack_a { "packed" } else { "read in place" };
+        writeln!(f, "L2        k_c = {k_c}: a panel of B is {} KiB", kib(k_c * n_r))?;
+        writeln!(f, "          m_c = {m_c}: a block of A is {} KiB, {a}", kib(m_c * k_c))?;
+        writeln!(f, "L3        n_c = {n_c}: packed B is {} KiB", kib(n_c * k))?;
+        writeln!(f, "{:<16} {:>14} {:>16}  elements", "level", "reads, MB", "multiply-adds/B")?;
+        for level in self.levels() {
+            let (mb, intensity) = (level.read_bytes / 1e6, level.multiply_adds_per_byte);
+            writeln!(f, "{:<16} {mb:>14.2} {intensity:>16.2}  {}", level.level, level.formula)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_have_the_tiles_that_the_rule_gives() {
+        for isa in Isa::ALL {
+            assert_eq!(register_tile(&Machine::detect(isa)), (tile_rows(isa), tile_cols(isa)), "{isa}");
+        }
+    }
+
+    #[test]
+    fn blocks_fit_the_caches_and_the_problem() {
+        for isa in Isa::ALL {
+            for (m, n, k) in [(0, 0, 0), (1, 1, 1), (2048, 13, 512), (2048, 512, 13), (9, 9, 1 << 20)] {
+                let plan = Plan::new(isa, m, n, k);
+                let l2 = plan.machine.caches[1].bytes;
+                assert!(plan.k_c >= 1 && plan.k_c * plan.n_r * 4 <= l2 / 2, "{plan}");
+                assert!(plan.m_c >= plan.m_r && plan.m_c % plan.m_r == 0 && plan.n_c % plan.n_r == 0);
+                assert!(plan.levels().iter().all(|level| level.read_bytes >= 0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_use_all_threads_where_there_is_work() {
+        let plan = Plan::new(Isa::Avx512, 2048, 512, 512);
+        assert_eq!(plan.parts(512, 2), (2, 1));
+        assert_eq!(Plan::new(Isa::Avx512, 14, 4096, 512).parts(4096, 4), (1, 4));
+        assert_eq!(Plan::new(Isa::Avx512, 8, 8, 8).parts(8, 4), (1, 1));
+    }
+
+    #[test]
+    fn a_plan_prints_what_each_level_reads() {
+        let text = Plan::new(Isa::Avx512, 2048, 512, 512).to_string();
+        assert!(text.contains("14 x 32") && text.contains("L3 <- memory"), "{text}");
+    }
+}

@@ -1,0 +1,56 @@
+//! `C = alpha A B + beta C`, as callers see it.
+
+use super::pack::Source;
+use super::packed::{Product, Right};
+use super::{Activation, Element, GemmError, MatMut, MatRef, Plan};
+use crate::Cpu;
+
+/// `c = alpha * a b + beta * c`, for any strides, so that transposes cost nothing but their memory order. Products are
+/// added in `f32`, each sum in the order of k, whatever the number of threads.
+///
+/// Where `beta` is 0, what `c` held is not read.
+///
+/// # Errors
+///
+/// The shapes do not fit: `a` is `[m, k]`, `b` is `[k, n]`, `c` is `[m, n]`.
+pub fn gemm<A: Element, B: Element>(
+    cpu: &Cpu,
+    alpha: f32,
+    a: MatRef<'_, A>,
+    b: MatRef<'_, B>,
+    beta: f32,
+    c: MatMut<'_>,
+) -> Result<(), GemmError> {
+    b.expect("B", a.cols(), b.cols())?;
+    c.expect("C", a.rows(), b.cols())?;
+    if c.col_stride != 1 && c.row_stride == 1 {
+        // Tiles store rows: compute the transpose of all.
+        return gemm(cpu, alpha, b.t(), a.t(), beta, c.t());
+    }
+    let plan = Plan::new(cpu.isa(), a.rows(), b.cols(), a.cols());
+    gemm_planned(cpu, &plan, alpha, a, b, beta, c)
+}
+
+/// [`gemm`] cut as `plan` says: to measure what a plan is worth. Another k_c changes the last bits of the sums.
+///
+/// # Errors
+///
+/// The shapes do not fit, or the plan is for other shapes or instructions.
+pub fn gemm_planned<A: Element, B: Element>(
+    cpu: &Cpu,
+    plan: &Plan,
+    alpha: f32,
+    a: MatRef<'_, A>,
+    b: MatRef<'_, B>,
+    beta: f32,
+    c: MatMut<'_>,
+) -> Result<(), GemmError> {
+    plan.check(cpu.isa())?;
+    a.expect("A", plan.m, plan.k)?;
+    b.expect("B", plan.k, plan.n)?;
+    c.expect("C", plan.m, plan.n)?;
+    let (a, b) = (Source::plain(a), Right::Plain(Source::plain(b)));
+    let activation = Activation::Identity;
+    Product { a, b, alpha, beta, bias: None, activation, row_sums: None }.run(cpu, plan, c);
+    Ok(())
+}

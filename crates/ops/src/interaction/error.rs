@@ -1,0 +1,42 @@
+//! What can be wrong with an interaction's operands.
+
+use steptime_tensor::TensorError;
+use thiserror::Error;
+
+/// Why an interaction cannot be computed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InteractionError {
+    /// A size of zero, or one that overflows.
+    #[error(
+        "an interaction of {features} vectors of {dim} floats: both must be at least 1, and F x F and F x D fit"
+    )]
+    Size {
+        /// Vectors a sample.
+        features: usize,
+        /// Floats a vector.
+        dim: usize,
+    },
+    /// An operand of another shape.
+    #[error("interaction: {operand} has shape {given:?}, and {expected:?} is needed")]
+    Shape {
+        /// Which operand.
+        operand: &'static str,
+        /// Its shape.
+        given: Vec<usize>,
+        /// The shape it must have.
+        expected: Vec<usize>,
+    },
+    /// An operand whose vectors are not neighbouring floats.
+    #[error(
+        "interaction: {operand} has stride {stride} along its last dimension: make it contiguous there first"
+    )]
+    Stride {
+        /// Which operand.
+        operand: &'static str,
+        /// Its last stride.
+        stride: usize,
+    },
+    /// A view that cannot be taken.
+    #[error("interaction: {0}")]
+    Tensor(#[from] TensorError),
+}

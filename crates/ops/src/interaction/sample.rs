@@ -1,0 +1,120 @@
+//! One sample at a time: the plain loops, and the choice between them and vector code.
+
+use super::Interaction;
+use crate::Isa;
+
+/// Makes stores that went past the caches visible to other threads.
+pub(super) fn finish_stores() {
+    #[cfg(target_arch = "x86_64")]
+    super::avx512::fence();
+}
+
+/// Asks for the lines of a slice.
+pub(super) fn prefetch(row: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    super::avx512::prefetch(row);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
+}
+
+/// The forward pass of one sample.
+pub(super) struct Forward<'a> {
+    of: &'a Interaction,
+    isa: Isa,
+}
+
+impl<'a> Forward<'a> {
+    pub(super) fn new(of: &'a Interaction, isa: Isa) -> Forward<'a> {
+        Forward { of, isa }
+    }
+
+    /// `rows` are the sample's `F` vectors of `D` floats; `out` its `D + P` floats.
+    pub(super) fn run(&self, rows: &[&[f32]], out: &mut [f32]) {
+        let (dense, pairs) = out.split_at_mut(self.of.dim);
+        dense.copy_from_slice(rows[0]);
+        match self.isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => super::avx512::triangle(self.of, rows, pairs),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => super::avx2::triangle(self.of, rows, pairs),
+            _ => triangle(self.of, rows, pairs),
+        }
+    }
+}
+
+/// The backward pass of one sample.
+pub(super) struct Backward<'a> {
+    of: &'a Interaction,
+    isa: Isa,
+    /// Whether gradients are written past the caches.
+    stream: bool,
+}
+
+impl<'a> Backward<'a> {
+    pub(super) fn new(of: &'a Interaction, isa: Isa, stream: bool) -> Backward<'a> {
+        Backward { of, isa, stream }
+    }
+
+    /// `rows` as in the forward pass, `gradient` of the output, `square` room for `F x F` floats, `out` the
+    /// gradients of the rows.
+    pub(super) fn run(&self, rows: &[&[f32]], gradient: &[f32], square: &mut [f32], out: &mut [&mut [f32]]) {
+        let (dense, pairs) = gradient.split_at(self.of.dim);
+        mirror(self.of, pairs, square);
+        match self.isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => super::avx512::product(square, rows, dense, out, self.stream),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => super::avx2::product(square, rows, dense, out, self.stream),
+            _ => product(square, rows, dense, out),
+        }
+    }
+}
+
+/// The symmetric matrix `G + G^T` of a triangle `G`.
+fn mirror(of: &Interaction, pairs: &[f32], square: &mut [f32]) {
+    let f = of.features;
+    for i in 0..f {
+        let pairs = &pairs[of.row_start(i)..][..of.row_len(i)];
+        let (above, row) = square.split_at_mut(i * f);
+        row[..i].copy_from_slice(&pairs[..i]);
+        above.iter_mut().skip(i).step_by(f).zip(pairs).for_each(|(to, &pair)| *to = pair);
+        row[i] = pairs.get(i).map_or(0.0, |pair| 2.0 * pair);
+    }
+}
+
+/// All pairs' dot products, in order.
+fn triangle(of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
+    for (i, row) in rows.iter().enumerate() {
+        let pairs = &mut pairs[of.row_start(i)..][..of.row_len(i)];
+        for (pair, other) in pairs.iter_mut().zip(rows) {
+            *pair = dot(row, other);
+        }
+    }
+}
+
+/// With partial sums side by side, which compilers turn into what vectors every processor has.
+fn dot(left: &[f32], right: &[f32]) -> f32 {
+    let mut sums = [0.0; 8];
+    let (whole, rest) = left.as_chunks::<8>();
+    let (other, other_rest) = right.as_chunks::<8>();
+    for (a, b) in whole.iter().zip(other) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+    sums.iter().sum::<f32>() + rest.iter().zip(other_rest).map(|(a, b)| a * b).sum::<f32>()
+}
+
+/// `out = square x rows`, and `dense` more in the first row.
+fn product(square: &[f32], rows: &[&[f32]], dense: &[f32], out: &mut [&mut [f32]]) {
+    for (i, (out, weights)) in out.iter_mut().zip(square.chunks_exact(rows.len())).enumerate() {
+        if i == 0 {
+            out.copy_from_slice(dense);
+        } else {
+            out.fill(0.0);
+        }
+        for (weight, row) in weights.iter().zip(rows) {
+            out.iter_mut().zip(*row).for_each(|(out, value)| *out += weight * value);
+        }
+    }
+}

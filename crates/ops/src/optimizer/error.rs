@@ -1,0 +1,70 @@
+//! What can be wrong with an optimizer's settings or arguments.
+
+/// An optimizer that cannot be made, or a step that cannot be taken.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptimizerError {
+    /// A setting outside of its range.
+    #[error("{name} = {value} of {rule}: {needed}")]
+    Setting {
+        /// The optimizer.
+        rule: &'static str,
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        needed: &'static str,
+    },
+    /// Lists of different lengths.
+    #[error(
+        "{parameters} parameters and {gradients} gradients for an optimizer of {tensors} tensors: give one of each"
+    )]
+    Count {
+        /// Tensors that the optimizer has state for.
+        tensors: usize,
+        /// Parameters given.
+        parameters: usize,
+        /// Gradients given.
+        gradients: usize,
+    },
+    /// A tensor of another size than the optimizer was made for.
+    #[error(
+        "tensor {tensor} has {parameters} parameters and {gradients} gradients, but state for {state}: all must agree"
+    )]
+    Length {
+        /// Place in the list.
+        tensor: usize,
+        /// Elements of the state.
+        state: usize,
+        /// Elements of the parameter.
+        parameters: usize,
+        /// Elements of the gradient.
+        gradients: usize,
+    },
+}
+
+/// The setting, if it is in its range.
+pub(crate) fn check(
+    rule: &'static str,
+    name: &'static str,
+    value: f64,
+    good: bool,
+    needed: &'static str,
+) -> Result<(), OptimizerError> {
+    if good { Ok(()) } else { Err(OptimizerError::Setting { rule, name, value, needed }) }
+}
+
+/// The setting, if it is finite and not negative.
+pub(crate) fn check_positive(
+    rule: &'static str,
+    name: &'static str,
+    value: f64,
+) -> Result<(), OptimizerError> {
+    check(rule, name, value, value.is_finite() && value >= 0.0, "it must be finite and not negative")
+}
+
+/// The setting, if it is in `0 <= value < 1`.
+pub(crate) fn check_share(rule: &'static str, name: &'static str, value: f64) -> Result<(), OptimizerError> {
+    check(rule, name, value, (0.0..1.0).contains(&value), "it must be at least 0 and below 1")
+}

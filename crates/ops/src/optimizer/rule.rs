@@ -1,0 +1,52 @@
+//! What an optimizer does to one parameter.
+
+use std::fmt::Debug;
+
+use super::OptimizerError;
+use super::simd::Simd;
+
+/// A dense optimizer's settings and formulas, for one parameter p with gradient g and up to two elements of state.
+pub trait Rule: Copy + Debug + Send + Sync + private::Formula {
+    /// Its name, for messages.
+    const NAME: &'static str;
+
+    /// Elements of state for each parameter.
+    fn states(&self) -> usize;
+
+    /// What the state is before the first step.
+    fn initial(&self) -> f32 {
+        0.0
+    }
+
+    /// Whether all settings are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// One is not.
+    fn check(&self) -> Result<(), OptimizerError>;
+
+    /// The plain version: step `step`, from 1, of one parameter, in double precision.
+    fn reference(&self, step: u64, parameter: &mut f64, gradient: f64, state: &mut [f64]);
+}
+
+pub(crate) mod private {
+    use super::Simd;
+
+    /// The fast version of a rule.
+    pub trait Formula {
+        /// Numbers that are the same for all parameters of a step.
+        type Step: Copy + Send + Sync;
+
+        /// These numbers, for step `step`, from 1.
+        fn step(&self, step: u64) -> Self::Step;
+
+        /// The step, on neighbouring parameters. `state` slices that the rule has not are empty.
+        fn update<S: Simd>(
+            s: S,
+            step: &Self::Step,
+            parameters: &mut [f32],
+            gradient: &[f32],
+            state: [&mut [f32]; 2],
+        );
+    }
+}

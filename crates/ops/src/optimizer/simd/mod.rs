@@ -1,0 +1,180 @@
+//! Sixteen floats at a time, on any instruction set.
+//!
+//! Kernels are written once over [`Simd`]. All instruction sets round each operation the same way and add up lanes in
+//! the same order, so that a kernel gives the same bits on each of them.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod scalar;
+
+use crate::Isa;
+
+/// Floats in a vector of [`Simd`].
+pub const LANES: usize = 16;
+
+/// Arithmetic on vectors of sixteen floats. A value of an implementing type exists only where the processor has the
+/// instructions.
+pub trait Simd: Copy {
+    /// Sixteen floats.
+    type V: Copy;
+    /// All lanes the same.
+    fn splat(self, value: f32) -> Self::V;
+    /// Sixteen neighbours.
+    fn load(self, from: &[f32; LANES]) -> Self::V;
+    /// Fewer than sixteen neighbours; the other lanes are zero.
+    fn load_part(self, from: &[f32]) -> Self::V;
+    /// Stores sixteen neighbours.
+    fn store(self, to: &mut [f32; LANES], value: Self::V);
+    /// Stores the first lanes, as many as there is room for; fewer than sixteen.
+    fn store_part(self, to: &mut [f32], value: Self::V);
+    /// `a + b`.
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a - b`.
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a * b`.
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a / b`.
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
+    /// Square roots.
+    fn sqrt(self, a: Self::V) -> Self::V;
+    /// The lanes added up: halves, then quarters, then eighths.
+    fn sum(self, a: Self::V) -> f32;
+}
+
+/// Work to do with some instruction set.
+pub trait Kernel {
+    /// Does it. To be marked `#[inline(always)]`, with all that it calls, for it is compiled for the instructions of
+    /// its caller. Vectors are not for closures, which cannot be marked.
+    fn run<S: Simd>(self, simd: S);
+}
+
+/// Runs a kernel compiled for an instruction set; for the portable one where this machine has it not.
+#[inline]
+pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.is_available() => avx512::run(kernel),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.is_available() => avx2::run(kernel),
+        _ => kernel.run(scalar::Scalar),
+    }
+}
+
+/// `update!(simd, [p, m], g, [new_p, new_m])`: the slices `p`, `m` at each place become what the expression makes of
+/// them and of the slice `g` there. In the expression, the names stand for vectors. Panics where the slices are not
+/// equally long.
+///
+/// Not a function that takes a closure: closures are not compiled for the instructions of their caller.
+macro_rules! update {
+    ($simd:ident, [$($row:ident),+], $gradient:ident, $new:expr) => {{
+        use $crate::optimizer::simd::{LANES, load_all, load_tails, store_all, store_tails};
+        assert!($($row.len() == $gradient.len())&&+, "slices of different lengths");
+        let (blocks, tail) = $gradient.as_chunks::<LANES>();
+        let mut rows = [$($row.as_chunks_mut::<LANES>()),+];
+        for (at, block) in blocks.iter().enumerate() {
+            let [$($row),+] = load_all($simd, &rows, at);
+            let $gradient = $simd.load(block);
+            store_all($simd, &mut rows, at, $new);
+        }
+        if !tail.is_empty() {
+            let [$($row),+] = load_tails($simd, &rows);
+            let $gradient = $simd.load_part(tail);
+            store_tails($simd, &mut rows, $new);
+        }
+    }};
+}
+pub(crate) use update;
+
+/// A row: blocks and the rest.
+type Row<'a> = (&'a mut [[f32; LANES]], &'a mut [f32]);
+
+/// Block `at` of each row.
+#[inline(always)]
+pub(crate) fn load_all<S: Simd, const N: usize>(simd: S, rows: &[Row<'_>; N], at: usize) -> [S::V; N] {
+    let mut values = [simd.splat(0.0); N];
+    for (value, row) in values.iter_mut().zip(rows) {
+        *value = simd.load(&row.0[at]);
+    }
+    values
+}
+
+/// Stores block `at` of each row.
+#[inline(always)]
+pub(crate) fn store_all<S: Simd, const N: usize>(
+    simd: S,
+    rows: &mut [Row<'_>; N],
+    at: usize,
+    values: [S::V; N],
+) {
+    for (value, row) in values.iter().zip(rows) {
+        simd.store(&mut row.0[at], *value);
+    }
+}
+
+/// The rest of each row.
+#[inline(always)]
+pub(crate) fn load_tails<S: Simd, const N: usize>(simd: S, rows: &[Row<'_>; N]) -> [S::V; N] {
+    let mut values = [simd.splat(0.0); N];
+    for (value, row) in values.iter_mut().zip(rows) {
+        *value = simd.load_part(row.1);
+    }
+    values
+}
+
+/// Stores the rest of each row.
+#[inline(always)]
+pub(crate) fn store_tails<S: Simd, const N: usize>(simd: S, rows: &mut [Row<'_>; N], values: [S::V; N]) {
+    for (value, row) in values.iter().zip(rows) {
+        simd.store_part(row.1, *value);
+    }
+}
+
+/// Asks for a line of memory ahead of its use. Any address will do.
+#[inline(always)]
+pub(crate) fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    if !cfg!(miri) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that a program can see, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Mixed<'a>(&'a mut [f32], &'a [f32], &'a mut f32);
+
+    impl Kernel for Mixed<'_> {
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) {
+            let mut total = s.splat(0.0);
+            for block in self.1.as_chunks::<LANES>().0 {
+                total = s.add(total, s.load(block));
+            }
+            *self.2 = s.sum(total);
+            let (p, g) = (self.0, self.1);
+            update!(s, [p], g, [s.sub(p, s.div(g, s.sqrt(s.add(s.mul(g, g), s.splat(0.1)))))]);
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_same_bits() {
+        for len in [0, 1, 7, 8, 9, 15, 16, 17, 40, 333] {
+            let gradient: Vec<f32> = (0..len).map(|at| (at as f32 * 0.7).sin()).collect();
+            let mut seen = Vec::new();
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                let mut row: Vec<f32> = (0..len).map(|at| (at as f32 * 1.3).cos()).collect();
+                let mut total = 0.0;
+                dispatch(isa, Mixed(&mut row, &gradient, &mut total));
+                seen.push((row.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), total.to_bits()));
+            }
+            assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "length {len}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Which strides show the same elements in another shape.
+
+use crate::Layout;
+
+/// The strides of `shape` over the elements of `layout`, whose number it has, or `None` where none do.
+///
+/// Old and new dimensions are matched in groups of equal products; inside of an old group all must be one run, that
+/// is, each stride must be the next one's times its size.
+pub(crate) fn strides(layout: &Layout, shape: &[usize]) -> Option<Vec<usize>> {
+    let mut strides = vec![0; shape.len()];
+    if layout.is_empty() {
+        return Some(strides);
+    }
+    let mut old = collapse(layout);
+    // The stretch of memory being handed out, from its fast end: elements left, and their distance.
+    let (mut left, mut step) = old.pop().unwrap_or((1, 1));
+    for (stride, &size) in strides.iter_mut().zip(shape).rev() {
+        if size == 1 {
+            continue;
+        }
+        if left == 1 {
+            (left, step) = old.pop()?;
+        }
+        if left % size != 0 {
+            return None;
+        }
+        *stride = step;
+        left /= size;
+        // The product of a stretch's size and step fits: its last element does, and this is at most one step more.
+        step = step.saturating_mul(size);
+    }
+    Some(strides)
+}
+
+/// The dimensions as `(size, stride)`, with size 1 left out and neighbours that are one run joined.
+fn collapse(layout: &Layout) -> Vec<(usize, usize)> {
+    let mut joined: Vec<(usize, usize)> = Vec::new();
+    for (&size, &stride) in layout.shape().iter().zip(layout.strides()).filter(|&(&size, _)| size != 1) {
+        match joined.last_mut() {
+            Some(last) if stride.checked_mul(size) == Some(last.1) => *last = (last.0 * size, stride),
+            _ => joined.push((size, stride)),
+        }
+    }
+    joined
+}
