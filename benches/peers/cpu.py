@@ -20,10 +20,13 @@ import time
 from pathlib import Path
 
 import numpy
+import threadpoolctl
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 HUGE_PAGE = 2 << 20
+# What is in the title of all that is measured.
+ONLY = ""
 
 # Rows of the tables of Criteo Kaggle, as MLPerf's DLRM has them, at most a million here.
 KAGGLE = [
@@ -93,25 +96,183 @@ def measure(rounds: int, prepare, peers: dict) -> dict:
         batch = prepare()
         for name, peer in peers.items():
             work = peer(batch)
+            # Idle threads of the peer before spin for a while.
+            time.sleep(0.005)
             start = time.perf_counter()
             work()
             times[name].append((time.perf_counter() - start) * 1e3)
     return times
 
 
-def report(title: str, times: dict) -> None:
-    """One line for each peer: best, median, and how many times as long as ours."""
+def report(title: str, times: dict, flops: int = 0) -> None:
+    """One line for each peer: best, median, and how many times as long as ours; the rate of `flops` operations."""
     print(title)
     ours = times.get("ours")
     for name, all_times in times.items():
         best, median = min(all_times), statistics.median(all_times)
         ratio = f"{best / min(ours):7.2f} x best {median / statistics.median(ours):7.2f} x median" if ours else ""
-        print(f"  {name:28} {best:9.3f} ms {median:9.3f} ms {ratio}", flush=True)
+        rate = f"{flops / best / 1e6:8.1f} GFLOP/s" if flops else ""
+        print(f"  {name:28} {best:9.3f} ms {median:9.3f} ms {ratio} {rate}", flush=True)
 
 
 def pointers(tensors) -> ctypes.Array:
     """The addresses of tensors."""
     return (ctypes.c_void_p * len(tensors))(*[tensor.data_ptr() for tensor in tensors])
+
+
+def embedding_bag(threads: int, rounds: int, huge_pages: bool) -> None:
+    """Forward of table-batched embedding bags: rows from memory, from the caches, and of whole numbers."""
+    os.environ.setdefault("FBGEMM_TBE_MAX_NUM_THREADS", str(threads))
+    ours, fbgemm = load_ours(threads), load_fbgemm()
+    _forward(ours, fbgemm, "small, for comparison of results", "f32", [1000] * 3, 64, 200, 5, rounds, huge_pages)
+    for dim in (16, 32, 64, 128, 256):
+        rows = [min(1_000_000, 64_000_000 // dim)] * 8
+        for lookups in (10, 20, 30):
+            title = f"f32 tables in memory, L = {lookups}"
+            _forward(ours, fbgemm, title, "f32", rows, dim, 2048, lookups, rounds, huge_pages)
+    for dim in (16, 64, 128):
+        title = "small f32 tables, L = 20"
+        _forward(ours, fbgemm, title, "f32", [1000] * 8, dim, 2048, 20, rounds, huge_pages)
+    for kind in ("int8", "int4"):
+        for dim in (32, 64, 128, 256):
+            title = f"{kind} tables in memory, L = 20"
+            _forward(ours, fbgemm, title, kind, [1_000_000] * 8, dim, 2048, 20, rounds, huge_pages)
+            title = f"small {kind} tables, L = 20"
+            _forward(ours, fbgemm, title, kind, [1000] * 8, dim, 2048, 20, rounds, huge_pages)
+
+
+def _forward(ours, fbgemm, title, kind, rows, dim, bags, lookups, rounds, huge_pages) -> None:
+    title = f"{title}: {len(rows)} tables x {dim}, {bags} bags"
+    if ONLY not in title:
+        return
+    generator = torch.Generator().manual_seed(1)
+    tables, count = len(rows), bags * lookups
+    offsets = torch.arange(0, tables * count + 1, lookups)
+    # Rows as bytes, without padding: of whole numbers, scale and bias first.
+    if kind == "f32":
+        weights = [torch.empty(size, dim).uniform_(-1, 1, generator=generator).view(torch.uint8) for size in rows]
+    else:
+        width = dim if kind == "int8" else dim // 2
+        head = torch.tensor([0.01, -1.0], dtype=torch.float16).view(torch.uint8)
+        weights = [torch.randint(256, (size, 4 + width), dtype=torch.uint8, generator=generator) for size in rows]
+        for weight in weights:
+            weight[:, :4] = head
+
+    def prepare():
+        indices = torch.cat([torch.randint(size, (count,), generator=generator) for size in rows])
+        return indices, indices.int()
+
+    peers = {}
+    if ours:
+        peers["ours"] = _our_forward(ours, kind, weights, dim, bags, offsets)
+    if fbgemm:
+        peers["FBGEMM"] = _fbgemm_forward(kind, weights, dim, offsets, False)
+        if huge_pages:
+            peers["FBGEMM, huge pages"] = _fbgemm_forward(kind, weights, dim, offsets, True)
+    if kind == "f32":
+        peers["torch"] = _torch_forward(weights, bags, lookups)
+    if title.startswith("small, "):
+        batch = prepare()
+        results = {name: peer(batch)() for name, peer in peers.items()}
+        for name, result in results.items():
+            if "ours" in results and name != "ours":
+                print(f"{title}: ours and {name} differ by {(result - results['ours']).abs().max().item():.1e}")
+    else:
+        report(title, measure(rounds, prepare, peers))
+
+
+def _our_forward(ours, kind, weights, dim, bags, offsets):
+    size, element = ctypes.c_size_t, {"f32": 0, "int8": 3, "int4": 4}[kind]
+    pitch_of, new, forward = (getattr(ours.lib, f"steptime_bag_{name}") for name in ("pitch", "new", "forward"))
+    pitch_of.restype, pitch_of.argtypes = size, [ctypes.c_int, size]
+    new.restype = ctypes.c_void_p
+    new.argtypes = [size] + [ctypes.c_void_p] * 4 + [ctypes.c_int]
+    forward.argtypes = [ctypes.c_void_p] * 2 + [size] * 2 + [ctypes.c_void_p] * 2
+    forward.argtypes += [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, size]
+    pitch = pitch_of(element, dim)
+    own = []
+    for weight in weights:
+        rows = huge(len(weight), pitch // 4).view(torch.uint8)
+        rows[:, : weight.shape[1]] = weight
+        own.append(rows)
+    column = lambda value: (size * len(own))(*[value(rows) for rows in own])
+    sizes, dims, pitches = column(len), column(lambda _: dim), column(lambda _: pitch)
+    handle = ours.made(new(len(own), pointers(own), sizes, dims, pitches, element))
+    output = torch.zeros(bags, len(own) * dim)
+
+    def peer(batch, keep=(own, offsets)):
+        indices = batch[0]
+        arguments = (handle, ours.cpu, bags, len(indices), indices.data_ptr(), keep[1].data_ptr(), 64, None)
+
+        def work():
+            ours.check(forward(*arguments, output.data_ptr(), output.shape[1]))
+            return output
+
+        return work
+
+    return peer
+
+
+def _fbgemm_forward(kind, weights, dim, offsets, huge_pages):
+    """The module for training, or for inference where rows are of whole numbers."""
+    import fbgemm_gpu.split_table_batched_embeddings_ops_inference as inference
+    import fbgemm_gpu.split_table_batched_embeddings_ops_training as training
+    from fbgemm_gpu.split_embedding_configs import SparseType
+    from fbgemm_gpu.split_table_batched_embeddings_ops_common import BoundsCheckMode, EmbeddingLocation
+
+    if kind == "f32":
+        place = (EmbeddingLocation.HOST, training.ComputeDevice.CPU)
+        specs = [(len(weight), dim, *place) for weight in weights]
+        module = training.SplitTableBatchedEmbeddingBagsCodegen(specs, bounds_check_mode=BoundsCheckMode.FATAL)
+        views = [view.detach() for view in module.split_embedding_weights()]
+        weights = [weight.view(torch.float32) for weight in weights]
+    else:
+        number = SparseType.INT8 if kind == "int8" else SparseType.INT4
+        specs = [("", len(weight), dim, number, EmbeddingLocation.HOST) for weight in weights]
+        module = inference.IntNBitTableBatchedEmbeddingBagsCodegen(
+            specs, device="cpu", output_dtype=SparseType.FP32, bounds_check_mode=BoundsCheckMode.FATAL
+        )
+        module.initialize_weights()
+        views = [view for view, _ in module.split_embedding_weights(split_scale_shifts=False)]
+    for view, weight in zip(views, weights):
+        view.copy_(weight)
+        if huge_pages:
+            collapse(view)
+    short = offsets.int()
+
+    def peer(batch):
+        indices, short_indices = batch
+
+        def work():
+            with torch.no_grad():
+                return module(indices, offsets) if kind == "f32" else module(short_indices, short)
+
+        return work
+
+    return peer
+
+
+def _torch_forward(weights, bags, lookups):
+    modules = [
+        torch.nn.EmbeddingBag.from_pretrained(weight.view(torch.float32), mode="sum", include_last_offset=True)
+        for weight in weights
+    ]
+    offsets = torch.arange(0, bags * lookups + 1, lookups)
+
+    def peer(batch):
+        parts = batch[0].chunk(len(modules))
+        return lambda: torch.cat([module(part, offsets) for module, part in zip(modules, parts)], 1)
+
+    return peer
+
+
+def collapse(tensor: torch.Tensor) -> None:
+    """Asks the system to put the memory of a tensor into huge pages, now."""
+    libc, advice = ctypes.CDLL(None, use_errno=True), 25
+    start = -(-tensor.data_ptr() // HUGE_PAGE) * HUGE_PAGE
+    size = (tensor.data_ptr() + tensor.nbytes - start) // HUGE_PAGE * HUGE_PAGE
+    if size > 0 and libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), advice):
+        print(f"no huge pages for FBGEMM: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
 
 
 def embedding_backward(threads: int, rounds: int, huge_pages: bool) -> None:
@@ -130,6 +291,9 @@ def embedding_backward(threads: int, rounds: int, huge_pages: bool) -> None:
 
 
 def _backward(ours, fbgemm, title, rule, rows, dim, bags, lookups, rounds, huge_pages) -> None:
+    title = f"{title}: {len(rows)} tables x {dim}, {bags} bags"
+    if ONLY not in title:
+        return
     generator = torch.Generator().manual_seed(1)
     tables, count = len(rows), bags * lookups
     weights = [huge(size, dim) if huge_pages else torch.zeros(size, dim) for size in rows]
@@ -150,7 +314,7 @@ def _backward(ours, fbgemm, title, rule, rows, dim, bags, lookups, rounds, huge_
     if title.startswith("small"):
         _compare(title, rule, prepare(), peers, results)
     else:
-        report(f"{title}: {tables} tables x {dim}, {bags} bags", measure(rounds, prepare, peers))
+        report(title, measure(rounds, prepare, peers))
 
 
 def _compare(title, rule, batch, peers, results) -> None:
@@ -228,18 +392,213 @@ def _torch_backward(rule, weights, bags, lookups):
     return peer, parameters
 
 
-OPS = {"embedding_backward": embedding_backward}
+# The MLPs of the three DLRMs: (inputs, outputs) of each layer, a rectifier after all but the last, which has a sigmoid.
+MLPS = {
+    "default": [(512, 512), (512, 64), (100, 1024), (1024, 1024), (1024, 1024), (1024, 1)],
+    "MLPerf": [(13, 512), (512, 256), (256, 128), (479, 1024), (1024, 1024), (1024, 512), (512, 256), (256, 1)],
+    "DDP": [(128, 128), (128, 128), (128, 128), (164, 512), (512, 512), (512, 512), (512, 256), (256, 1)],
+}
+
+
+def bursts(rounds: int, peers: dict) -> dict:
+    """Times in milliseconds of each peer in turn, in bursts: threads of the peer before have gone to sleep, and caches
+    hold what this one left there."""
+    times = {name: [] for name in peers}
+    for _ in range(rounds):
+        for name, work in peers.items():
+            time.sleep(0.05)
+            work()
+            until = time.perf_counter() + 0.03
+            count = 0
+            while count < 3 or time.perf_counter() < until:
+                start = time.perf_counter()
+                work()
+                times[name].append((time.perf_counter() - start) * 1e3)
+                count += 1
+    return times
+
+
+def load_rust_peers():
+    """Products of other Rust crates (benches/peers/rust), or None with a message."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "benches" / "peers" / "rust" / "target"))
+    path = target / "release" / "libsteptime_peers.so"
+    if not path.exists():
+        print(f"faer and gemm skipped: {path} is not built", file=sys.stderr)
+        return None
+    lib = ctypes.CDLL(str(path))
+    for function in (lib.peer_faer, lib.peer_gemm):
+        function.restype, function.argtypes = None, [ctypes.c_size_t] * 4 + [ctypes.c_void_p] * 3
+    return lib
+
+
+def gemm(threads: int, rounds: int, _huge_pages: bool) -> None:
+    """Square and skinny products: steptime, MKL (PyTorch), OpenBLAS (NumPy), and the crates faer and gemm."""
+    ours, rust = load_ours(threads), load_rust_peers()
+    size = ctypes.c_size_t
+    if ours:
+        product = ours.lib.steptime_gemm
+        matrix = [ctypes.c_void_p, size, size]
+        product.argtypes = [ctypes.c_void_p] + [size] * 3 + [ctypes.c_float] + 2 * matrix + [ctypes.c_float, ctypes.c_void_p]
+    shapes = [(s, s, s) for s in (64, 128, 256, 512, 768, 1024, 1536, 2048)]
+    shapes += [(2048, 512, 13), (2048, 64, 512), (2048, 1, 256), (16, 1024, 1024), (1024, 1024, 16)]
+    for m, n, k in shapes:
+        a, b, c = torch.randn(m, k), torch.randn(k, n), torch.zeros(m, n)
+        pointers_of = (a.data_ptr(), b.data_ptr(), c.data_ptr())
+        a_np, b_np, c_np = a.numpy(), b.numpy(), c.numpy()
+        peers = {}
+        if ours:
+            arguments = (ours.cpu, m, n, k, 1.0, pointers_of[0], k, 1, pointers_of[1], n, 1, 0.0, pointers_of[2])
+            peers["ours"] = lambda: ours.check(product(*arguments))
+        peers["MKL (PyTorch)"] = lambda: torch.mm(a, b, out=c)
+        peers["OpenBLAS (NumPy)"] = lambda: numpy.matmul(a_np, b_np, out=c_np)
+        if rust:
+            peers["faer"] = lambda: rust.peer_faer(threads, m, n, k, *pointers_of)
+            peers["gemm"] = lambda: rust.peer_gemm(threads, m, n, k, *pointers_of)
+        expected = a.double() @ b.double()
+        for name, work in peers.items():
+            c.zero_()
+            work()
+            assert (c - expected).abs().max() < 1e-4 * k, f"{name} is wrong at {m} x {n} x {k}"
+        times = bursts(rounds, peers)
+        report(f"gemm {m} x {n} x {k}", times, 2 * m * n * k)
+        if ours:
+            best = min(min(all_times) for name, all_times in times.items() if name != "ours")
+            print(f"  best peer / ours: {best / min(times['ours']):.3f}", flush=True)
+
+
+def linear(threads: int, rounds: int, _huge_pages: bool) -> None:
+    """Linear layers with their activation, forward and all gradients, of the MLPs of the three DLRMs."""
+    ours = load_ours(threads)
+    if ours:
+        size, pointer = ctypes.c_size_t, ctypes.c_void_p
+        ours.lib.steptime_linear.argtypes = [pointer] + [size] * 3 + [pointer] * 3 + [ctypes.c_int, pointer]
+        ours.lib.steptime_linear_backward.argtypes = (
+            [pointer] + [size] * 3 + [pointer] * 4 + [ctypes.c_int] + [pointer] * 3
+        )
+    ratios = []
+    for name, layers in MLPS.items():
+        for at, (inputs, outputs) in enumerate(layers):
+            for batch in (512, 2048, 4096):
+                activation = 2 if outputs == 1 else 1
+                ratios += _linear(ours, f"{name} {at}", batch, inputs, outputs, activation, rounds)
+    if ours:
+        mean = statistics.geometric_mean(ratios)
+        print(f"PyTorch / ours, geometric mean of {len(ratios)} (forward, both gradients): {mean:.3f}")
+        forward, backward = statistics.geometric_mean(ratios[::2]), statistics.geometric_mean(ratios[1::2])
+        print(f"  forward {forward:.3f}, gradients {backward:.3f}")
+
+
+def _linear(ours, title, batch, inputs, outputs, activation, rounds) -> list:
+    x, weight = torch.randn(batch, inputs), torch.randn(outputs, inputs) * inputs**-0.5
+    bias, dy = torch.randn(outputs), torch.randn(batch, outputs)
+    layer = torch.nn.Linear(inputs, outputs)
+    layer.weight.data, layer.bias.data = weight, bias
+    function = torch.nn.functional.relu if activation == 1 else torch.sigmoid
+    x_leaf = x.clone().requires_grad_()
+    leaves = [x_leaf, layer.weight, layer.bias]
+    y_torch = function(layer(x_leaf))
+
+    @torch.no_grad()
+    def torch_forward():
+        return function(layer(x_leaf))
+
+    def torch_backward():
+        return torch.autograd.grad(y_torch, leaves, dy, retain_graph=True)
+
+    forward, backward = {}, {}
+    if ours:
+        y = torch.zeros(batch, outputs)
+        gradients = [torch.zeros_like(leaf) for leaf in leaves]
+        p = [t.data_ptr() for t in (x, weight, bias, y, dy)]
+        out = [gradient.data_ptr() for gradient in gradients]
+        shape = (ours.cpu, batch, inputs, outputs)
+        forward["ours"] = lambda: ours.check(
+            ours.lib.steptime_linear(*shape, p[0], p[1], p[2], activation, p[3])
+        )
+        backward["ours"] = lambda: ours.check(
+            ours.lib.steptime_linear_backward(*shape, p[4], p[3], p[0], p[1], activation, *out)
+        )
+        forward["ours"]()
+        assert (y - torch_forward()).abs().max() < 1e-4
+        # A rectifier may round to zero here and not there.
+        y.copy_(torch_forward())
+        backward["ours"]()
+        for mine, theirs in zip(gradients, torch_backward()):
+            assert (mine - theirs).abs().max() < 1e-3 * theirs.abs().max().clamp(min=1)
+    forward["PyTorch"], backward["PyTorch"] = torch_forward, torch_backward
+    ratios = []
+    for what, peers, flops in (("forward", forward, 2), ("gradients", backward, 4)):
+        times = bursts(rounds, peers)
+        report(f"linear {title} {what} {batch} x {inputs} -> {outputs}", times, flops * batch * inputs * outputs)
+        if ours:
+            ratios.append(min(times["PyTorch"]) / min(times["ours"]))
+    return ratios
+
+
+def interaction(threads: int, rounds: int, _huge_pages: bool) -> None:
+    """Dot interaction, forward and backward, of vectors that lie side by side: batched product, triangle, cat."""
+    ours = load_ours(threads)
+    if ours:
+        size, pointer = ctypes.c_size_t, ctypes.c_void_p
+        ours.lib.steptime_interaction_forward.argtypes = [pointer] + [size] * 3 + [pointer] * 2
+        ours.lib.steptime_interaction_backward.argtypes = [pointer] + [size] * 3 + [pointer] * 3
+    for title, shape in (
+        ("DLRM MLPerf", (2048, 27, 128)),
+        ("DLRM default", (2048, 9, 64)),
+        ("DLRM DDP", (2048, 9, 128)),
+        ("MLPerf, batch 512", (512, 27, 128)),
+    ):
+        _interaction(ours, title, shape, rounds)
+
+
+def _interaction(ours, title, shape, rounds) -> None:
+    samples, features, dim = shape
+    vectors = torch.randn(shape)
+    rows, columns = torch.tril_indices(features, features, -1)
+    gradient = torch.randn(samples, dim + len(rows))
+    leaf = vectors.clone().requires_grad_()
+
+    def torch_forward():
+        products = torch.bmm(leaf, leaf.transpose(1, 2))
+        return torch.cat([leaf[:, 0], products[:, rows, columns]], 1)
+
+    def torch_both():
+        return torch.autograd.grad(torch_forward(), leaf, gradient)[0]
+
+    peers = {}
+    if ours:
+        out, gradients = torch.zeros_like(gradient), torch.zeros_like(vectors)
+        forward, backward = ours.lib.steptime_interaction_forward, ours.lib.steptime_interaction_backward
+        p = [tensor.data_ptr() for tensor in (vectors, out, gradient, gradients)]
+
+        def our_both():
+            ours.check(forward(ours.cpu, *shape, p[0], p[1]))
+            ours.check(backward(ours.cpu, *shape, p[0], p[2], p[3]))
+
+        peers["ours"] = our_both
+        our_both()
+        assert (out - torch_forward()).abs().max() < 1e-4 * dim
+        assert (gradients - torch_both()).abs().max() < 1e-4 * features
+    peers["PyTorch"] = torch_both
+    report(f"interaction {title}, forward and backward: {samples} x {features} x {dim}", bursts(rounds, peers))
+
+
+OPS = {"embedding_bag": embedding_bag, "embedding_backward": embedding_backward, "gemm": gemm, "linear": linear, "interaction": interaction}
 
 
 def main() -> None:
     """Runs the ops that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", default=list(OPS), help=f"of {', '.join(OPS)}")
+    parser.add_argument("--only", default="", help="only what has this text in its title")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--huge", action="store_true", help="our and torch's tables in huge pages")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    global ONLY
+    ONLY = arguments.only
+    threadpoolctl.threadpool_limits(arguments.threads)
     for op in arguments.ops:
         if op not in OPS:
             parser.error(f"there is no op {op!r}: choose of {', '.join(OPS)}")

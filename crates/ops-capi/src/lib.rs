@@ -5,14 +5,20 @@
 //! fail returns 0 for success and 1 for failure, or a null handle; [`steptime_error`] then says what was wrong.
 
 mod backward;
+mod bag;
 mod error;
+mod gemm;
+mod interaction;
 
 use std::ffi::{CStr, c_char};
 
 use steptime_ops::{Cpu, Isa};
 
 pub use backward::*;
+pub use bag::*;
 pub use error::*;
+pub use gemm::*;
+pub use interaction::*;
 
 /// Threads, 0 for as many as the machine has, and instructions: a name (`"scalar"`, `"avx2"`, `"avx512"`), or null for
 /// the widest. Null where the machine has not these. To be freed with [`steptime_cpu_free`].

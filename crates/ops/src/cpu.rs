@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use crate::Isa;
+use crate::shared::Shared;
+use crate::team::Team;
 
 /// The processor as operators see it.
 ///
@@ -11,7 +13,7 @@ use crate::Isa;
 pub struct Cpu {
     isa: Isa,
     threads: usize,
-    pool: Option<rayon::ThreadPool>,
+    team: Option<Team>,
 }
 
 impl Cpu {
@@ -37,13 +39,10 @@ impl Cpu {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             given => given,
         };
-        let build = || rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = if threads > 1 {
-            Some(build().map_err(|error| format!("{threads} threads cannot be started: {error}"))?)
-        } else {
-            None
-        };
-        Ok(Cpu { isa, threads, pool })
+        let start =
+            || Team::new(threads).map_err(|error| format!("{threads} threads cannot be started: {error}"));
+        let team = if threads > 1 { Some(start()?) } else { None };
+        Ok(Cpu { isa, threads, team })
     }
 
     /// The instructions in use.
@@ -61,10 +60,9 @@ impl Cpu {
     /// Does the work of all parts `0..parts`, each once, on all threads. Every thread takes one run of neighbouring
     /// parts: nothing is stolen, so that a thread meets the same memory in each call.
     pub fn run(&self, parts: usize, work: impl Fn(usize) + Sync) {
-        match &self.pool {
-            Some(pool) if parts > 1 => {
-                let threads = self.threads;
-                pool.broadcast(|thread| share(parts, threads, thread.index()).for_each(&work));
+        match &self.team {
+            Some(team) if parts > 1 => {
+                team.run(&|thread| share(parts, self.threads, thread).for_each(&work));
             }
             _ => (0..parts).for_each(work),
         }
@@ -72,18 +70,10 @@ impl Cpu {
 
     /// Like [`run`](Cpu::run), with one piece of mutable state for each part.
     pub fn run_with<T: Send>(&self, states: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
-        use rayon::prelude::*;
-        match &self.pool {
-            Some(pool) if states.len() > 1 => {
-                let size = states.len().div_ceil(self.threads);
-                pool.install(|| {
-                    states.par_chunks_mut(size).enumerate().with_max_len(1).for_each(|(chunk, states)| {
-                        states.iter_mut().enumerate().for_each(|(at, state)| work(chunk * size + at, state));
-                    });
-                });
-            }
-            _ => states.iter_mut().enumerate().for_each(|(part, state)| work(part, state)),
-        }
+        let parts = states.len();
+        let states = Shared::new(states);
+        // SAFETY: every part is done once, and no two have a state in common.
+        self.run(parts, |part| work(part, unsafe { &mut states.range(part, 1)[0] }));
     }
 }
 

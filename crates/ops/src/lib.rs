@@ -14,6 +14,7 @@ pub mod loss;
 pub mod optimizer;
 pub mod rearrange;
 mod shared;
+mod team;
 
 pub use cpu::Cpu;
 pub use isa::Isa;

@@ -43,7 +43,12 @@ fn strides(rows: usize, cols: usize, kind: usize) -> (usize, usize, usize) {
     (row, col, rows.saturating_sub(1) * row + cols.saturating_sub(1) * col + 1)
 }
 
-fn compare<T: Element>(sizes: (usize, usize, usize), kinds: [usize; 3], scale: (f32, f32), cast: fn(f32) -> T) {
+fn compare<T: Element>(
+    sizes: (usize, usize, usize),
+    kinds: [usize; 3],
+    scale: (f32, f32),
+    cast: fn(f32) -> T,
+) {
     let (m, n, k) = sizes;
     let (alpha, beta) = scale;
     let (a_row, a_col, a_len) = strides(m, k, kinds[0]);
@@ -91,7 +96,9 @@ proptest! {
 
 #[test]
 fn awkward_sizes() {
-    for sizes in [(1, 1, 1), (1, 4097, 3), (4097, 1, 2), (3, 2, 4097), (15, 33, 17), (0, 5, 5), (5, 0, 5), (5, 5, 0)] {
+    for sizes in
+        [(1, 1, 1), (1, 4097, 3), (4097, 1, 2), (3, 2, 4097), (15, 33, 17), (0, 5, 5), (5, 0, 5), (5, 5, 0)]
+    {
         compare(sizes, [0, 1, 0], (1.0, 0.0), |value| value);
         compare(sizes, [2, 4, 3], (0.5, 2.0), |value| value);
     }

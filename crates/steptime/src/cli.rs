@@ -1,7 +1,10 @@
 //! What can be typed.
 
+mod bench;
+
 use std::path::PathBuf;
 
+pub use bench::{Bench, BenchCpu, Gemm, Init, Op, Product, Shape};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Tells how long a training step takes, why, and what would make it shorter.
@@ -42,6 +45,12 @@ pub enum Command {
     Predict(Predict),
     /// Compare predictions with measured step times
     Validate(Validate),
+    /// Measure operators on this machine
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Show how matrix products are computed
+    #[command(subcommand)]
+    Gemm(Gemm),
 }
 
 /// `steptime inspect`.

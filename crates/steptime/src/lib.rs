@@ -39,6 +39,8 @@ pub use steptime_aten as aten;
 pub use steptime_cost as cost;
 pub use steptime_cost::Process;
 pub use steptime_graph as graph;
+pub use steptime_ops as ops;
 pub use steptime_sim as sim;
 pub use steptime_sweep as sweep;
+pub use steptime_tensor as tensor;
 pub use steptime_trace as trace;

@@ -1,4 +1,5 @@
-//! The command line of steptime: `inspect`, `host`, `device`, `predict`, `kernels`, `roofline`, `validate`.
+//! The command line of steptime: `inspect`, `host`, `device`, `predict`, `kernels`, `roofline`, `validate`,
+//! `bench`, `gemm`.
 
 #![forbid(unsafe_code)]
 

@@ -31,6 +31,11 @@ impl Progress {
         Progress::new("fitting {wide_bar} {pos}/{len} families")
     }
 
+    /// Counts ops that are measured.
+    pub fn ops() -> Progress {
+        Progress::new("measuring {wide_bar} {pos}/{len} ops")
+    }
+
     fn new(template: &'static str) -> Progress {
         Progress { begun: Instant::now(), template, bar: OnceLock::new() }
     }

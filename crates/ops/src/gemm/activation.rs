@@ -57,7 +57,9 @@ impl Activation {
         let pairs = gradients.iter_mut().zip(outputs);
         match self {
             Activation::Identity => {}
-            Activation::Relu => pairs.for_each(|(gradient, &y)| *gradient = if y > 0.0 { *gradient } else { 0.0 }),
+            Activation::Relu => {
+                pairs.for_each(|(gradient, &y)| *gradient = if y > 0.0 { *gradient } else { 0.0 })
+            }
             Activation::Sigmoid => pairs.for_each(|(gradient, &y)| *gradient *= y * (1.0 - y)),
         }
     }
@@ -110,7 +112,10 @@ mod tests {
             Activation::Sigmoid.apply(isa, &mut values);
             for (x, value) in xs.iter().zip(&values) {
                 let exact = 1.0 / (1.0 + (-f64::from(*x)).exp());
-                assert!((f64::from(*value) - exact).abs() <= 4e-7 * exact + 1e-38, "{isa}: {x}: {value} {exact}");
+                assert!(
+                    (f64::from(*value) - exact).abs() <= 4e-7 * exact + 1e-38,
+                    "{isa}: {x}: {value} {exact}"
+                );
             }
             let mut odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
             Activation::Sigmoid.apply(isa, &mut odd);

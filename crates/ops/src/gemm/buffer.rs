@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use crate::embedding::HugeBuffer;
+
 /// Floats in a cache line.
 const LINE: usize = 16;
 
@@ -9,27 +11,47 @@ thread_local! {
     static KEPT: Cell<Vec<Buffer>> = const { Cell::new(Vec::new()) };
 }
 
+/// From this many bytes on, a huge page: tiles touch a page every few steps of k.
+const LARGE: usize = 128 << 10;
+const HUGE_PAGE: usize = 2 << 20;
+
 /// Floats that start at a cache line.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    data: Vec<f32>,
+    small: Vec<f32>,
+    /// Used instead of the other where there is one.
+    huge: Option<HugeBuffer>,
 }
 
 impl Buffer {
     /// The first `len` floats, whatever they are.
     pub(crate) fn floats(&mut self, len: usize) -> &mut [f32] {
-        if self.data.len() < len + LINE {
+        if self.all().len() < len + LINE {
+            let bytes = (len + LINE) * size_of::<f32>();
             // Growing would copy what nobody needs.
-            self.data = vec![0.0; len + LINE];
+            self.huge =
+                if bytes < LARGE { None } else { HugeBuffer::zeroed(bytes.next_multiple_of(HUGE_PAGE)).ok() };
+            self.small = if self.huge.is_some() { Vec::new() } else { vec![0.0; len + LINE] };
         }
-        let skip = self.data.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        &mut self.data[skip..skip + len]
+        let skip = self.skip();
+        match &mut self.huge {
+            Some(huge) => &mut huge.of_mut()[skip..skip + len],
+            None => &mut self.small[skip..skip + len],
+        }
     }
 
     /// The first `len` floats, as last written.
     pub(crate) fn written(&self, len: usize) -> &[f32] {
-        let skip = self.data.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        &self.data[skip..skip + len]
+        &self.all()[self.skip()..][..len]
+    }
+
+    fn all(&self) -> &[f32] {
+        self.huge.as_ref().map_or(&self.small, HugeBuffer::of)
+    }
+
+    /// Floats before the first that starts a cache line.
+    fn skip(&self) -> usize {
+        self.all().as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE)
     }
 }
 

@@ -17,7 +17,8 @@ pub fn gemm_cache(cpu: &Cpu, a: MatRef<'_>, b: MatRef<'_>, mut c: MatMut<'_>) ->
     let (m, n, k) = (a.rows(), b.cols(), a.cols());
     let plan = Plan::new(cpu.isa(), m, n, k);
     // Unpacked, b2 columns of B must share the second level with b1 rows of A.
-    let b2 = (plan.machine.caches[1].bytes / 2 / size_of::<f32>() / plan.k_c).max(plan.n_r) / plan.n_r * plan.n_r;
+    let b2 =
+        (plan.machine.caches[1].bytes / 2 / size_of::<f32>() / plan.k_c).max(plan.n_r) / plan.n_r * plan.n_r;
     let window = Window::new(&mut c);
     for step in (0..k.max(1)).step_by(plan.k_c) {
         let steps = plan.k_c.min(k - step);

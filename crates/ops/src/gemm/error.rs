@@ -61,13 +61,17 @@ pub enum GemmError {
         expected: usize,
     },
     /// A rung of the ladder reads rows in place and they are not contiguous.
-    #[error("the rows of {what} are not contiguous and this rung reads them in place: use gemm, which packs them")]
+    #[error(
+        "the rows of {what} are not contiguous and this rung reads them in place: use gemm, which packs them"
+    )]
     Scattered {
         /// Which operand.
         what: &'static str,
     },
     /// A plan has a register tile that these instructions cannot hold.
-    #[error("the plan has register tiles of {m_r} x {n_r} and {isa} has {rows} x {cols}: make it for these instructions")]
+    #[error(
+        "the plan has register tiles of {m_r} x {n_r} and {isa} has {rows} x {cols}: make it for these instructions"
+    )]
     Tile {
         /// Rows in the plan.
         m_r: usize,
@@ -81,7 +85,9 @@ pub enum GemmError {
         cols: usize,
     },
     /// A packed matrix was made for another instruction set.
-    #[error("the matrix was packed for {packed} and the processor handle is {used}: pack it again with this handle")]
+    #[error(
+        "the matrix was packed for {packed} and the processor handle is {used}: pack it again with this handle"
+    )]
     Isa {
         /// What it was packed for.
         packed: crate::Isa,

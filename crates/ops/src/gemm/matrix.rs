@@ -116,7 +116,12 @@ impl<'a, T: Copy> MatRef<'a, T> {
     /// It is outside of the matrix.
     #[must_use]
     pub fn at(&self, row: usize, col: usize) -> T {
-        assert!(row < self.rows && col < self.cols, "({row}, {col}) of a {} x {} matrix", self.rows, self.cols);
+        assert!(
+            row < self.rows && col < self.cols,
+            "({row}, {col}) of a {} x {} matrix",
+            self.rows,
+            self.cols
+        );
         self.data[row * self.row_stride + col * self.col_stride]
     }
 
@@ -210,7 +215,12 @@ impl<'a> MatMut<'a> {
     ///
     /// It is outside of the matrix.
     pub fn at(&mut self, row: usize, col: usize) -> &mut f32 {
-        assert!(row < self.rows && col < self.cols, "({row}, {col}) of a {} x {} matrix", self.rows, self.cols);
+        assert!(
+            row < self.rows && col < self.cols,
+            "({row}, {col}) of a {} x {} matrix",
+            self.rows,
+            self.cols
+        );
         &mut self.data[row * self.row_stride + col * self.col_stride]
     }
 

@@ -61,8 +61,13 @@ impl<A: Element, B: Element> Product<'_, A, B> {
         });
         let window = Window::new(&mut c);
         match self.b {
-            Right::Packed(panels) => self.columns(cpu, plan, panels, 0..n, &window, sums),
+            Right::Packed(panels) => self.columns(cpu, plan, Panels::Packed(panels), 0..n, &window, sums),
             Right::Plain(source) => {
+                let rows = source.gate.is_none() && source.view.col_stride() == 1;
+                if let Some(data) = B::as_f32(source.view.tail(0, 0)).filter(|_| rows && !plan.pack_b) {
+                    let panels = Panels::Placed { data, step_stride: source.view.row_stride() };
+                    return self.columns(cpu, plan, panels, 0..n, &window, sums);
+                }
                 let source = source.t();
                 for from in (0..n).step_by(plan.n_c) {
                     let cols = from..(from + plan.n_c).min(n);
@@ -70,7 +75,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                     let width = cols.len().next_multiple_of(plan.n_r);
                     lend(width * k, |panels| {
                         pack_all(cpu, plan, &source, cols.clone(), panels);
-                        self.columns(cpu, plan, panels, cols, &window, sums);
+                        self.columns(cpu, plan, Panels::Packed(panels), cols, &window, sums);
                     });
                 }
             }
@@ -82,7 +87,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
         &self,
         cpu: &Cpu,
         plan: &Plan,
-        panels: &[f32],
+        panels: Panels<'_>,
         cols: Range<usize>,
         c: &Window,
         sums: Option<Shared<f32>>,
@@ -97,7 +102,8 @@ impl<A: Element, B: Element> Product<'_, A, B> {
             // SAFETY: rows and columns of different parts do not meet.
             let c = unsafe { c.part(rows.start, cols.start + part_cols.start, rows.len(), part_cols.len()) };
             // SAFETY: only the parts with the first columns write sums, and their rows do not meet.
-            let sums = sums.filter(|_| part % across == 0).map(|sums| unsafe { sums.range(rows.start, rows.len()) });
+            let sums =
+                sums.filter(|_| part % across == 0).map(|sums| unsafe { sums.range(rows.start, rows.len()) });
             self.part(cpu, plan, panels, &cols, rows, part_cols, c, sums);
         });
     }
@@ -108,7 +114,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
         &self,
         cpu: &Cpu,
         plan: &Plan,
-        panels: &[f32],
+        panels: Panels<'_>,
         cols: &Range<usize>,
         rows: Range<usize>,
         part_cols: Range<usize>,
@@ -130,16 +136,12 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                         bias: None,
                         relu: self.activation == Activation::Relu && steps.end == plan.k,
                     };
-                    let b_block = &panels[width * steps.start..width * steps.end];
                     for col in part_cols.clone().step_by(plan.n_r) {
                         let tile_cols = (part_cols.end - col).min(plan.n_r);
                         let at = cols.start + col;
-                        let bias = self.bias.filter(|_| steps.start == 0).map(|bias| &bias[at..at + tile_cols]);
-                        let b = Strip {
-                            data: &b_block[col * steps.len()..(col + plan.n_r) * steps.len()],
-                            lane_stride: 1,
-                            step_stride: plan.n_r,
-                        };
+                        let bias =
+                            self.bias.filter(|_| steps.start == 0).map(|bias| &bias[at..at + tile_cols]);
+                        let b = panels.strip(plan.n_r, width, &steps, cols.start, col);
                         let store = Store { bias, ..store };
                         for at in block.clone().step_by(plan.m_r) {
                             let tile_rows = (block.end - at).min(plan.m_r);
@@ -153,7 +155,9 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                     }
                 }
                 if self.activation == Activation::Sigmoid {
-                    c.apply(block.start - rows.start..block.end - rows.start, |values| self.activation.apply(isa, values));
+                    c.apply(block.start - rows.start..block.end - rows.start, |values| {
+                        self.activation.apply(isa, values)
+                    });
                 }
             }
         });
@@ -172,13 +176,13 @@ impl<A: Element, B: Element> Product<'_, A, B> {
         first_row: usize,
     ) -> Block<'p> {
         let view = self.a.view;
-        if let Some(data) = A::as_f32(view.tail(rows.start, steps.start)).filter(|_| {
-            !plan.pack_a && self.a.gate.is_none() && sums.is_none()
-        }) {
+        if let Some(data) = A::as_f32(view.tail(rows.start, steps.start))
+            .filter(|_| !plan.pack_a && self.a.gate.is_none() && sums.is_none())
+        {
             return Block::Placed { data, lane_stride: view.row_stride(), step_stride: view.col_stride() };
         }
         self.a.pack(cpu.isa(), rows.clone(), steps.clone(), plan.m_r, packed);
-        if let Some(sums) = sums {
+        if let Some(sums) = sums.filter(|_| !steps.is_empty()) {
             let sums = &mut sums[rows.start - first_row..][..rows.len()];
             for (panel, sums) in packed.chunks(plan.m_r * steps.len()).zip(sums.chunks_mut(plan.m_r)) {
                 for step in panel.chunks_exact(plan.m_r) {
@@ -187,6 +191,29 @@ impl<A: Element, B: Element> Product<'_, A, B> {
             }
         }
         Block::Packed(packed)
+    }
+}
+
+/// Columns of B as tiles read them: panels of those packed at a time, or all of it where it lies.
+#[derive(Clone, Copy)]
+enum Panels<'a> {
+    Packed(&'a [f32]),
+    Placed { data: &'a [f32], step_stride: usize },
+}
+
+impl<'a> Panels<'a> {
+    /// The panel from column `first + col` on, where the columns packed are `width`, the first of them `first`.
+    fn strip(&self, n_r: usize, width: usize, steps: &Range<usize>, first: usize, col: usize) -> Strip<'a> {
+        match *self {
+            Panels::Packed(data) => {
+                let data = &data[width * steps.start + col * steps.len()..][..n_r * steps.len()];
+                Strip { data, lane_stride: 1, step_stride: n_r }
+            }
+            Panels::Placed { data, step_stride } => {
+                let data = data.get(steps.start * step_stride + first + col..).unwrap_or(&[]);
+                Strip { data, lane_stride: 1, step_stride }
+            }
+        }
     }
 }
 

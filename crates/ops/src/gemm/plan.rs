@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{GemmError, Machine};
 use super::kernel::{tile_cols, tile_rows};
+use super::{GemmError, Machine};
 use crate::Isa;
 
 /// Below this many multiply-adds, waking threads costs more than they save.
@@ -11,6 +11,9 @@ const WORTH_A_THREAD: usize = 1 << 18;
 
 /// Columns of C up to which copying A into panels costs more than reading it in place.
 const A_IN_PLACE: usize = 64;
+
+/// Terms of each sum up to which it does.
+const SHORT: usize = 32;
 
 /// Register tiles above each other in a block of A: enough that a panel of B read from the last level is used often,
 /// few enough that the rows of C do not leave the second level before the next panel comes to them.
@@ -37,6 +40,8 @@ pub struct Plan {
     pub(crate) n_c: usize,
     /// Whether A is copied into panels; otherwise tiles read it in place.
     pub(crate) pack_a: bool,
+    /// Whether B is copied into panels; otherwise tiles read it in place where its rows are contiguous.
+    pub(crate) pack_b: bool,
     /// The machine it was made for.
     pub(crate) machine: Machine,
 }
@@ -60,7 +65,10 @@ impl Plan {
         let m_c = (l2.bytes / 2 / (k_c * float)).clamp(m_r, MOST_TILES_DOWN * m_r) / m_r * m_r;
         let n_c = (l3.bytes / 2 / (k.max(1) * float)).max(n_r) / n_r * n_r;
         let n_c = balanced(n, n_c, n_r);
-        Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, pack_a: n > A_IN_PLACE, machine }
+        let pack_a = n > A_IN_PLACE && k > SHORT;
+        // A copy of B pays where it is read more than twice, unless all of it lies in the second level anyway.
+        let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 4 / float;
+        Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, pack_a, pack_b, machine }
     }
 
     /// The same plan with other block sizes, rounded to whole register tiles.
@@ -69,6 +77,13 @@ impl Plan {
         self.k_c = k_c.max(1);
         self.m_c = m_c.max(1).next_multiple_of(self.m_r);
         self.n_c = n_c.max(1).next_multiple_of(self.n_r);
+        self
+    }
+
+    /// The same plan with B copied into panels (`true`), or read in place where its rows are contiguous (`false`).
+    #[must_use]
+    pub fn with_packed_b(mut self, pack_b: bool) -> Plan {
+        self.pack_b = pack_b;
         self
     }
 
@@ -156,9 +171,21 @@ impl Plan {
         let blocks = |size: f64, block: f64| (size / block).ceil();
         let c_again = m * n * blocks(k, k_c);
         [
-            level("registers <- L1", "mnk/n_r + mnk/m_r + mn k/k_c", m * n * k * (1.0 / n_r + 1.0 / m_r) + c_again),
-            level("L1 <- L2", "mnk/n_r + mnk/m_c + mn k/k_c", m * k * blocks(n, n_r) + n * k * blocks(m, m_c) + c_again),
-            level("L2 <- L3", "mk n/n_c + mnk/m_c + mn", m * k * blocks(n, n_c) + n * k * blocks(m, m_c) + m * n),
+            level(
+                "registers <- L1",
+                "mnk/n_r + mnk/m_r + mn k/k_c",
+                m * n * k * (1.0 / n_r + 1.0 / m_r) + c_again,
+            ),
+            level(
+                "L1 <- L2",
+                "mnk/n_r + mnk/m_c + mn k/k_c",
+                m * k * blocks(n, n_r) + n * k * blocks(m, m_c) + c_again,
+            ),
+            level(
+                "L2 <- L3",
+                "mk n/n_c + mnk/m_c + mn",
+                m * k * blocks(n, n_c) + n * k * blocks(m, m_c) + m * n,
+            ),
             level("L3 <- memory", "mk n/n_c + nk + mn", m * k * blocks(n, n_c) + n * k + m * n),
         ]
     }
@@ -170,12 +197,22 @@ impl fmt::Display for Plan {
         let [l1, l2, l3] = machine.caches.map(|cache| cache.bytes >> 10);
         let kib = |elements: usize| (elements * size_of::<f32>()).div_ceil(1 << 10);
         writeln!(f, "C[{m}, {n}] = A[{m}, {k}] B[{k}, {n}], f32")?;
-        writeln!(f, "machine   {} registers of {} floats; L1 {l1} KiB, L2 {l2} KiB, L3 {l3} KiB", machine.registers, machine.lanes)?;
-        writeln!(f, "registers m_r x n_r = {m_r} x {n_r}: {} accumulators, at least {} needed", m_r * n_r / machine.lanes, machine.fma_latency * machine.fma_rate)?;
-        let a = if self.pack_a { "packed" } else { "read in place" };
+        writeln!(
+            f,
+            "machine   {} registers of {} floats; L1 {l1} KiB, L2 {l2} KiB, L3 {l3} KiB",
+            machine.registers, machine.lanes
+        )?;
+        writeln!(
+            f,
+            "registers m_r x n_r = {m_r} x {n_r}: {} accumulators, at least {} needed",
+            m_r * n_r / machine.lanes,
+            machine.fma_latency * machine.fma_rate
+        )?;
+        let way = |packed: bool| if packed { "packed" } else { "read in place" };
+        let (a, b) = (way(self.pack_a), way(self.pack_b));
         writeln!(f, "L2        k_c = {k_c}: a panel of B is {} KiB", kib(k_c * n_r))?;
         writeln!(f, "          m_c = {m_c}: a block of A is {} KiB, {a}", kib(m_c * k_c))?;
-        writeln!(f, "L3        n_c = {n_c}: packed B is {} KiB", kib(n_c * k))?;
+        writeln!(f, "L3        n_c = {n_c}: a block of B is {} KiB, {b}", kib(n_c * k))?;
         writeln!(f, "{:<16} {:>14} {:>16}  elements", "level", "reads, MB", "multiply-adds/B")?;
         for level in self.levels() {
             let (mb, intensity) = (level.read_bytes / 1e6, level.multiply_adds_per_byte);

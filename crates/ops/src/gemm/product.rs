@@ -1,5 +1,6 @@
 //! `C = alpha A B + beta C`, as callers see it.
 
+use super::linear::single;
 use super::pack::Source;
 use super::packed::{Product, Right};
 use super::{Activation, Element, GemmError, MatMut, MatRef, Plan};
@@ -27,8 +28,22 @@ pub fn gemm<A: Element, B: Element>(
         // Tiles store rows: compute the transpose of all.
         return gemm(cpu, alpha, b.t(), a.t(), beta, c.t());
     }
+    if let (Some((a, vector)), true) = (dots(&a, &b), alpha == 1.0 && beta == 0.0) {
+        single::forward(cpu, a, vector, 0.0, Activation::Identity, c);
+        return Ok(());
+    }
     let plan = Plan::new(cpu.isa(), a.rows(), b.cols(), a.cols());
     gemm_planned(cpu, &plan, alpha, a, b, beta, c)
+}
+
+/// Both operands, where C is the dot products of contiguous rows of A with one contiguous column.
+fn dots<'a, A: Element, B: Element>(a: &MatRef<'a, A>, b: &MatRef<'a, B>) -> Option<(MatRef<'a>, &'a [f32])> {
+    let (m, k) = (a.rows(), a.cols());
+    if b.cols() != 1 || a.col_stride() != 1 || b.row_stride() != 1 {
+        return None;
+    }
+    let (data, vector) = (A::as_f32(a.tail(0, 0))?, B::as_f32(b.tail(0, 0))?.get(..k)?);
+    Some((MatRef::with_strides(data, m, k, a.row_stride(), 1).ok()?, vector))
 }
 
 /// [`gemm`] cut as `plan` says: to measure what a plan is worth. Another k_c changes the last bits of the sums.

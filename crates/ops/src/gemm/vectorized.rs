@@ -11,11 +11,6 @@ use crate::Cpu;
 /// # Errors
 ///
 /// The shapes do not fit, or the rows of `b` are not contiguous.
-pub fn gemm_vectorized(
-    cpu: &Cpu,
-    a: MatRef<'_>,
-    b: MatRef<'_>,
-    c: MatMut<'_>,
-) -> Result<(), GemmError> {
+pub fn gemm_vectorized(cpu: &Cpu, a: MatRef<'_>, b: MatRef<'_>, c: MatMut<'_>) -> Result<(), GemmError> {
     in_tiles(cpu, a, b, c, (1, tile_cols(cpu.isa())))
 }

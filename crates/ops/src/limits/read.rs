@@ -45,9 +45,9 @@ pub fn random_rows(cpu: &Cpu, row_bytes: usize, working_set: usize, repetitions:
     let buffer = filled(working_set.max(row_lines * 64))?;
     let lines: &[Line] = buffer.of();
     let rows = lines.len() / row_lines;
-    // Enough for a millisecond or so, and never more than the rows.
-    let lookups = (8 << 20 >> 6) / row_lines.min(1 << 10);
-    let ways = [1024, 2048, 4096, 8192].map(|bytes| Way::Ahead((bytes / (row_lines * 64)).max(1)));
+    // Enough for a millisecond or so.
+    let lookups = (32 << 20 >> 6) / row_lines.min(1 << 10);
+    let ways = [2048, 4096, 8192, 12288, 16384].map(|bytes| Way::Ahead((bytes / (row_lines * 64)).max(1)));
     let mut best_of_all = Limit { per_second: 0.0, way: Way::Loads };
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for repetition in 0..repetitions.max(1) {

@@ -1,6 +1,8 @@
 //! One file a command: reads the input, asks the library, hands the answer to a report.
 
+mod bench;
 mod device;
+mod gemm;
 mod host;
 mod inspect;
 mod kernels;
@@ -28,5 +30,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Roofline(args) => roofline::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Gemm(args) => gemm::run(&args),
     }
 }

@@ -1,7 +1,9 @@
 //! What comes out: `json_*` hold the answers as they go over the wire, their namesakes print them on a terminal.
 
+pub mod bench;
 pub mod device;
 mod format;
+pub mod gemm;
 pub mod host;
 pub mod inspect;
 mod inspect_execution;

@@ -133,6 +133,8 @@ fn wrong_usage() {
         &["kernels", "predict"],
         &["roofline"],
         &["validate"],
+        &["bench"],
+        &["gemm", "plan"],
     ] {
         steptime(args).assert().code(2).stdout("");
     }

@@ -1,5 +1,6 @@
 //! The command line, from the outside, over `examples/`.
 
+mod bench;
 mod device;
 mod failures;
 mod fit;

@@ -109,7 +109,7 @@ impl Factors {
                 weights: lookups.weights().map(|weights| &weights[places]),
                 means: (pooling == Pooling::Mean).then(|| &self.means[table][..]),
                 winners: (pooling == Pooling::Max).then(|| &winners[table][..]),
-                ahead: (FETCH_BYTES / (dim * size_of::<f32>())).clamp(2, 32),
+                ahead: (FETCH_BYTES / (dim * size_of::<f32>())).clamp(2, 64),
             }
         };
         grouping.tables().iter().enumerate().map(one).collect()
@@ -117,7 +117,7 @@ impl Factors {
 }
 
 /// Bytes of rows to fetch ahead of their use: what memory delivers in about its latency.
-const FETCH_BYTES: usize = 6 << 10;
+const FETCH_BYTES: usize = 12 << 10;
 
 /// Lookups of a bag that a mean counts.
 pub(super) fn count(

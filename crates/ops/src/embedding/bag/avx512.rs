@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::chunk::{Chunk, Output, Slice, translate};
-use crate::embedding::codec::scale_and_bias;
+use crate::embedding::vector::avx2::scale_and_bias;
 use crate::embedding::vector::avx512::{LANES, Values};
 use crate::embedding::vector::{BF16, F16, F32, INT4, INT8};
 use crate::embedding::{Element, Ints, Pooling};

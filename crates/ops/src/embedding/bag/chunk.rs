@@ -12,10 +12,10 @@ use crate::shared::Shared;
 const LOOKUPS: usize = 1024;
 
 /// Lookups behind a chunk whose rows are known, to be fetched early.
-pub(super) const PEEK: usize = 64;
+pub(super) const PEEK: usize = 192;
 
 /// Bytes that are on their way from memory ahead of the row in use: bandwidth of a core times latency.
-pub(super) const BYTES_AHEAD: usize = 4096;
+pub(super) const BYTES_AHEAD: usize = 12 << 10;
 
 /// A column range of the rows of a table, as wide as a kernel's registers.
 #[derive(Debug, Clone, Copy)]

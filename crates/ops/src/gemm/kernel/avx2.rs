@@ -1,5 +1,10 @@
 //! The register tile in AVX2: 6 rows of two vectors are 12 accumulators, two registers hold B and one or two A.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "indices become constants, which keeps the sums in registers"
+)]
+
 use std::arch::x86_64::*;
 
 use super::{Store, Strip, Window};
@@ -13,15 +18,7 @@ const LANES: usize = 8;
 /// `a` holds `rows` and `b` holds `cols` lanes of `k` steps, the lanes of `b` next to each other; the tile lies in the
 /// window.
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn tile(
-    k: usize,
-    a: Strip,
-    b: Strip,
-    c: &Window,
-    rows: usize,
-    cols: usize,
-    store: &Store,
-) {
+pub(super) unsafe fn tile(k: usize, a: Strip, b: Strip, c: &Window, rows: usize, cols: usize, store: &Store) {
     macro_rules! choose {
         ($($count:literal)*) => {
             match (rows, cols > LANES) {
@@ -84,8 +81,11 @@ unsafe fn sized<const R: usize, const V: usize>(
                 let mut b_now = [_mm256_setzero_ps(); V];
                 for vector in 0..V {
                     let place = b_at.wrapping_add(vector * LANES);
-                    b_now[vector] =
-                        if vector + 1 == V { _mm256_maskload_ps(place, last) } else { _mm256_loadu_ps(place) };
+                    b_now[vector] = if vector + 1 == V {
+                        _mm256_maskload_ps(place, last)
+                    } else {
+                        _mm256_loadu_ps(place)
+                    };
                 }
                 for row in 0..R {
                     let a = _mm256_set1_ps(*a_at.wrapping_add(row * a.lane_stride));

@@ -1,5 +1,10 @@
 //! The register tile in AVX-512: 14 rows of two vectors are 28 accumulators, two registers hold B and one A.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "indices become constants, which keeps the sums in registers"
+)]
+
 use std::arch::x86_64::*;
 
 use super::{Store, Strip, Window};
@@ -13,15 +18,7 @@ const LANES: usize = 16;
 /// `a` holds `rows` and `b` holds `cols` lanes of `k` steps, the lanes of `b` next to each other; the tile lies in the
 /// window.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn tile(
-    k: usize,
-    a: Strip,
-    b: Strip,
-    c: &Window,
-    rows: usize,
-    cols: usize,
-    store: &Store,
-) {
+pub(super) unsafe fn tile(k: usize, a: Strip, b: Strip, c: &Window, rows: usize, cols: usize, store: &Store) {
     macro_rules! choose {
         ($($count:literal)*) => {
             match (rows, cols > LANES) {
@@ -114,34 +111,51 @@ unsafe fn sized<const R: usize, const V: usize>(
         }
         return;
     }
-    // No branches in these loops: only when they unroll do the sums stay in registers.
+    // No branches in these loops, and no loop over vectors: only when all unroll do the sums stay in registers. Masked
+    // stores are slow on some processors, so tiles that are whole do without.
     let (alpha, beta) = (_mm512_set1_ps(store.alpha), _mm512_set1_ps(store.beta));
     let floor = _mm512_set1_ps(if store.relu { 0.0 } else { f32::NEG_INFINITY });
-    for vector in 0..V {
-        let mask = if vector + 1 == V { last } else { 0xFFFF };
-        let bias = match store.bias {
-            // SAFETY: the parent checked that there is a bias for each column.
-            Some(bias) => unsafe { _mm512_maskz_loadu_ps(mask, bias.as_ptr().wrapping_add(vector * LANES)) },
-            None => _mm512_setzero_ps(),
-        };
-        if store.beta == 0.0 {
-            for row in 0..R {
-                let place = c.place(row, 0).wrapping_add(vector * LANES);
-                // The second operand is the result where one is not a number: it stays visible.
-                let value = _mm512_max_ps(floor, _mm512_fmadd_ps(alpha, sums[row][vector], bias));
-                // SAFETY: inside of the window; the mask leaves out columns past its end.
-                unsafe { _mm512_mask_storeu_ps(place, mask, value) };
+    macro_rules! finish {
+        ($vector:expr) => {{
+            let vector: usize = $vector;
+            let mask = if vector + 1 == V { last } else { 0xFFFF };
+            let bias = match store.bias {
+                // SAFETY: the parent checked that there is a bias for each column.
+                Some(bias) => unsafe {
+                    _mm512_maskz_loadu_ps(mask, bias.as_ptr().wrapping_add(vector * LANES))
+                },
+                None => _mm512_setzero_ps(),
+            };
+            // The second operand of a maximum is the result where one is not a number: it stays visible.
+            if store.beta != 0.0 {
+                for row in 0..R {
+                    let place = c.place(row, 0).wrapping_add(vector * LANES);
+                    // SAFETY: inside of the window; the mask leaves out columns past its end.
+                    let old = unsafe { _mm512_maskz_loadu_ps(mask, place) };
+                    let value = _mm512_fmadd_ps(alpha, sums[row][vector], bias);
+                    let value = _mm512_max_ps(floor, _mm512_fmadd_ps(beta, old, value));
+                    // SAFETY: as above.
+                    unsafe { _mm512_mask_storeu_ps(place, mask, value) };
+                }
+            } else if cols == V * LANES {
+                for row in 0..R {
+                    let place = c.place(row, 0).wrapping_add(vector * LANES);
+                    let value = _mm512_max_ps(floor, _mm512_fmadd_ps(alpha, sums[row][vector], bias));
+                    // SAFETY: inside of the window, which is as wide as the tile.
+                    unsafe { _mm512_storeu_ps(place, value) };
+                }
+            } else {
+                for row in 0..R {
+                    let place = c.place(row, 0).wrapping_add(vector * LANES);
+                    let value = _mm512_max_ps(floor, _mm512_fmadd_ps(alpha, sums[row][vector], bias));
+                    // SAFETY: inside of the window; the mask leaves out columns past its end.
+                    unsafe { _mm512_mask_storeu_ps(place, mask, value) };
+                }
             }
-        } else {
-            for row in 0..R {
-                let place = c.place(row, 0).wrapping_add(vector * LANES);
-                // SAFETY: as below.
-                let old = unsafe { _mm512_maskz_loadu_ps(mask, place) };
-                let value = _mm512_fmadd_ps(alpha, sums[row][vector], bias);
-                let value = _mm512_max_ps(floor, _mm512_fmadd_ps(beta, old, value));
-                // SAFETY: inside of the window; the mask leaves out columns past its end.
-                unsafe { _mm512_mask_storeu_ps(place, mask, value) };
-            }
-        }
+        }};
+    }
+    finish!(0);
+    if V == 2 {
+        finish!(V - 1);
     }
 }

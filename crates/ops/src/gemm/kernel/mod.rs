@@ -83,7 +83,17 @@ impl Store<'_> {
 /// # Panics
 ///
 /// The tile is larger than the registers, a strip is too short for it, or it leaves the window.
-pub(crate) fn tile(isa: Isa, k: usize, a: Strip, b: Strip, c: &Window, rows: usize, cols: usize, store: &Store) {
+#[expect(clippy::too_many_arguments, reason = "a product has as many")]
+pub(crate) fn tile(
+    isa: Isa,
+    k: usize,
+    a: Strip,
+    b: Strip,
+    c: &Window,
+    rows: usize,
+    cols: usize,
+    store: &Store,
+) {
     assert!((1..=tile_rows(isa)).contains(&rows) && (1..=tile_cols(isa)).contains(&cols), "tile size");
     assert!(rows <= c.rows() && cols <= c.cols(), "a tile outside of its window");
     assert!(b.lane_stride == 1 && store.bias.is_none_or(|bias| bias.len() >= cols));

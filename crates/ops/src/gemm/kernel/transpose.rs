@@ -21,7 +21,9 @@ pub(crate) fn transpose(
         out.fill(0.0);
         return;
     }
-    assert!(lanes <= width && (lanes - 1) * lane_stride + steps <= source.len() && steps * width <= out.len());
+    assert!(
+        lanes <= width && (lanes - 1) * lane_stride + steps <= source.len() && steps * width <= out.len()
+    );
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Cpu` has this instruction set only where the processor does; lengths were checked above.
@@ -99,10 +101,8 @@ mod x86 {
         let mut out = rows;
         for column in 0..4 {
             let [a, b, c, d] = [0, 1, 2, 3].map(|four| fours[four * 4 + column]);
-            let (ab_even, ab_odd) =
-                (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xDD>(a, b));
-            let (cd_even, cd_odd) =
-                (_mm512_shuffle_f32x4::<0x88>(c, d), _mm512_shuffle_f32x4::<0xDD>(c, d));
+            let (ab_even, ab_odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xDD>(a, b));
+            let (cd_even, cd_odd) = (_mm512_shuffle_f32x4::<0x88>(c, d), _mm512_shuffle_f32x4::<0xDD>(c, d));
             out[column] = _mm512_shuffle_f32x4::<0x88>(ab_even, cd_even);
             out[4 + column] = _mm512_shuffle_f32x4::<0x88>(ab_odd, cd_odd);
             out[8 + column] = _mm512_shuffle_f32x4::<0xDD>(ab_even, cd_even);

@@ -75,6 +75,9 @@ impl<'a> Window<'a> {
     /// The row is outside of the window, or its elements are not next to each other.
     pub(crate) fn row_mut(&mut self, row: usize) -> &mut [f32] {
         assert!(row < self.rows && self.has_rows(), "a row outside of its window");
+        if self.cols == 0 {
+            return &mut [];
+        }
         // SAFETY: inside of the window, which this thread alone holds.
         unsafe { std::slice::from_raw_parts_mut(self.place(row, 0), self.cols) }
     }

@@ -56,7 +56,13 @@ pub fn linear_backward(
         && dw.as_ref().is_none_or(rows)
     {
         let dz = single::Slopes { dy, y, activation };
-        single::backward(cpu, dz, x, weight.row_part(0, 0, inputs), Gradients { x: dx, weight: dw, bias: db });
+        single::backward(
+            cpu,
+            dz,
+            x,
+            weight.row_part(0, 0, inputs),
+            Gradients { x: dx, weight: dw, bias: db },
+        );
         return Ok(());
     }
     let gate = match activation {

@@ -24,7 +24,14 @@ pub fn linear(
     weight.expect("the weight", outputs, inputs)?;
     check_output(&y, batch, outputs, bias)?;
     if outputs == 1 && x.col_stride() == 1 && weight.col_stride() == 1 {
-        single::forward(cpu, x, weight.row_part(0, 0, inputs), bias.map_or(0.0, |bias| bias[0]), activation, y);
+        single::forward(
+            cpu,
+            x,
+            weight.row_part(0, 0, inputs),
+            bias.map_or(0.0, |bias| bias[0]),
+            activation,
+            y,
+        );
         return Ok(());
     }
     let plan = Plan::new(cpu.isa(), batch, outputs, inputs);

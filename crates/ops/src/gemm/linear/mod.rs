@@ -6,7 +6,7 @@
 mod backward;
 mod forward;
 mod reference;
-mod single;
+pub(super) mod single;
 
 pub use backward::{Gradients, linear_backward};
 pub use forward::{linear, linear_packed};

@@ -14,7 +14,7 @@ const PART: usize = 64;
 const LANES: usize = 16;
 
 /// `y = activation(x w + bias)`.
-pub(super) fn forward(
+pub(in crate::gemm) fn forward(
     cpu: &Cpu,
     x: MatRef<'_>,
     weight: &[f32],
@@ -192,8 +192,8 @@ impl<const N: usize> Loop for AddRows<'_, '_, N> {
         let rows = self.rows.map(|row| &row[..len]);
         for (at, out) in self.out.iter_mut().enumerate() {
             let mut sum = *out;
-            for next in 0..N {
-                sum = multiply_add::<FUSED>(self.factors[next], rows[next][at], sum);
+            for (&factor, row) in self.factors.iter().zip(&rows) {
+                sum = multiply_add::<FUSED>(factor, row[at], sum);
             }
             *out = sum;
         }

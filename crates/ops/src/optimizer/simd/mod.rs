@@ -131,14 +131,15 @@ pub(crate) fn store_tails<S: Simd, const N: usize>(simd: S, rows: &mut [Row<'_>;
     }
 }
 
-/// Asks for a line of memory ahead of its use. Any address will do.
+/// Asks for a line of memory ahead of its use, into the second cache: the first has fewer misses under way. Any address
+/// will do.
 #[inline(always)]
 pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     if !cfg!(miri) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch reads nothing that a program can see, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;

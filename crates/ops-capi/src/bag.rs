@@ -1,0 +1,134 @@
+//! Forward passes of embedding bags over many tables.
+
+use std::ffi::c_int;
+
+use steptime_ops::Cpu;
+use steptime_ops::embedding::{Bounds, Element, Ints, Lookups, Pooling, Scale, Table, Tables, forward};
+
+use crate::error::{Failure, code, free, handle, slice};
+
+/// Tables to be read.
+pub struct Bag {
+    tables: Tables<'static>,
+}
+
+/// Tables of one element type and sum pooling, `rows[t]` rows of `dims[t]` columns at `data[t]`, `pitches[t]` bytes
+/// from row to row. `element` is 0 for f32, 1 for f16, 2 for bf16, 3 for int8 and 4 for int4 behind an f16 scale and
+/// bias. Null on failure. To be freed with [`steptime_bag_free`].
+///
+/// # Safety
+///
+/// Each pointer goes to as many elements; the rows live, and nobody changes them, until the handle is freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_bag_new(
+    count: usize,
+    data: *const *const u8,
+    rows: *const usize,
+    dims: *const usize,
+    pitches: *const usize,
+    element: c_int,
+) -> *mut Bag {
+    handle(|| {
+        // SAFETY: as many elements, by the caller's promise.
+        let (data, rows, dims, pitches) =
+            unsafe { (slice(data, count), slice(rows, count), slice(dims, count), slice(pitches, count)) };
+        let element = element_type(element)
+            .ok_or_else(|| format!("there is no element type {element}: choose 0 to 4"))?;
+        let mut tables = Vec::with_capacity(count);
+        for (at, (((&start, &rows), &dim), &pitch)) in
+            data.iter().zip(rows).zip(dims).zip(pitches).enumerate()
+        {
+            let len = rows.checked_mul(pitch).filter(|_| !start.is_null());
+            let len = len.ok_or_else(|| format!("table {at}: no rows, or too many"))?;
+            // SAFETY: as many bytes, which live long enough, by the caller's promise.
+            let bytes = unsafe { slice(start, len) };
+            tables.push(Table::borrow_bytes(&format!("table {at}"), bytes, [rows, dim], element, pitch)?);
+        }
+        Ok(Bag { tables: Tables::new(tables, Pooling::Sum) })
+    })
+}
+
+/// Bytes from row to row that suit a table of `element`, as in [`steptime_bag_new`], and `dim` columns; 0 where there
+/// is no such type.
+#[unsafe(no_mangle)]
+pub extern "C" fn steptime_bag_pitch(element: c_int, dim: usize) -> usize {
+    element_type(element).map_or(0, |element| element.pitch(dim))
+}
+
+/// Pools `lookups` indices in `bags` bags a table, with T x `bags` + 1 offsets, into `out`, which has a row for each bag,
+/// `stride` floats apart. Indices and offsets have `bits` bits, 32 or 64. `weights` holds a factor for each lookup, or is
+/// null. 0 for success.
+///
+/// # Safety
+///
+/// The handles are alive; each pointer goes to as many elements, and nobody else uses those of `out`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_bag_forward(
+    bag: *const Bag,
+    cpu: *const Cpu,
+    bags: usize,
+    lookups: usize,
+    indices: *const u8,
+    offsets: *const u8,
+    bits: c_int,
+    weights: *const f32,
+    out: *mut f32,
+    stride: usize,
+) -> c_int {
+    code(|| {
+        // SAFETY: alive, by the caller's promise.
+        let (bag, cpu) = unsafe { (bag.as_ref(), cpu.as_ref()) };
+        let (bag, cpu) = bag.zip(cpu).ok_or("a handle is null: see the error of the call that made it")?;
+        let offset_count = bag.tables.len() * bags + 1;
+        // SAFETY: as many elements, by the caller's promise.
+        let (indices, offsets) =
+            unsafe { (ints(indices, lookups, bits)?, ints(offsets, offset_count, bits)?) };
+        let mut batch = Lookups::new(bags, indices, offsets)?;
+        if !weights.is_null() {
+            // SAFETY: as above.
+            batch = batch.with_weights(unsafe { slice(weights, lookups) })?;
+        }
+        let floats = (bags.max(1) - 1).saturating_mul(stride).saturating_add(bag.tables.columns());
+        if out.is_null() {
+            return Err("there is no output: its pointer is null".into());
+        }
+        // SAFETY: as many floats, used here only, by the caller's promise.
+        let out = unsafe { std::slice::from_raw_parts_mut(out, floats) };
+        forward(cpu, &bag.tables, &batch, Bounds::Error, out, stride)?;
+        Ok(())
+    })
+}
+
+/// The element type of a number.
+fn element_type(number: c_int) -> Option<Element> {
+    let all =
+        [Element::F32, Element::F16, Element::Bf16, Element::Int8(Scale::F16), Element::Int4(Scale::F16)];
+    usize::try_from(number).ok().and_then(|number| all.get(number).copied())
+}
+
+/// Whole numbers of 32 or 64 bits.
+///
+/// # Safety
+///
+/// As that of [`slice`].
+unsafe fn ints<'a>(start: *const u8, count: usize, bits: c_int) -> Result<Ints<'a>, Failure> {
+    // SAFETY: as many numbers of that width, by the caller's promise.
+    unsafe {
+        match bits {
+            32 => Ok(Ints::I32(slice(start.cast(), count))),
+            64 => Ok(Ints::I64(slice(start.cast(), count))),
+            other => Err(format!("there are no indices of {other} bits: choose 32 or 64").into()),
+        }
+    }
+}
+
+/// Frees a handle.
+///
+/// # Safety
+///
+/// `bag` is null, or came from [`steptime_bag_new`] and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_bag_free(bag: *mut Bag) {
+    // SAFETY: as the caller promises.
+    unsafe { free(bag) }
+}

@@ -1,0 +1,124 @@
+//! Tables and fresh lookups, for gather, bags and their gradients.
+
+use steptime::ops::embedding::{Element, EmbeddingError, Lookups, Table, WeightsMut};
+
+use super::random::{Random, fill};
+use super::sizes::check_memory;
+use super::{Failure, Sizes};
+use crate::cli::Init;
+
+/// Tables of one D with bags of one length.
+pub struct Shape {
+    /// E of each table.
+    pub rows: Vec<usize>,
+    /// D.
+    pub dim: usize,
+    /// B.
+    pub bags: usize,
+    /// L.
+    pub lookups: usize,
+}
+
+impl Shape {
+    /// From `T`, `E`, `D`, `B`, `L`.
+    pub fn of(sizes: &Sizes) -> Shape {
+        let [tables, rows, dim, bags, lookups] = ["T", "E", "D", "B", "L"].map(|key| sizes.get(key));
+        Shape { rows: vec![rows; tables], dim, bags, lookups }
+    }
+
+    /// As sizes; E is that of the largest table.
+    pub fn sizes(&self) -> Sizes {
+        let rows = self.rows.iter().copied().max().unwrap_or(0);
+        let (tables, Shape { dim, bags, lookups, .. }) = (self.rows.len(), self);
+        Sizes::new([("T", tables), ("E", rows), ("D", *dim), ("B", *bags), ("L", *lookups)])
+    }
+
+    /// N: lookups of all tables.
+    pub fn count(&self) -> usize {
+        self.rows.len() * self.bags * self.lookups
+    }
+
+    /// Bytes of all tables.
+    pub fn table_bytes(&self) -> usize {
+        self.rows.iter().sum::<usize>() * Element::F32.pitch(self.dim)
+    }
+
+    /// The tables, filled; `state` is how many floats an optimizer keeps for each row.
+    pub fn tables(&self, state: usize) -> Result<Vec<Table<'static>>, Failure> {
+        let rows: usize = self.rows.iter().sum();
+        let outputs = [self.bags, self.rows.len(), self.dim];
+        check_memory(&[&[rows, self.dim + state], &outputs, &outputs, &[self.count(), 4]])?;
+        let one = |(at, &rows): (usize, &usize)| table(&format!("table {at}"), rows, self.dim);
+        self.rows.iter().enumerate().map(one).collect()
+    }
+}
+
+/// A filled table.
+pub fn table(name: &str, rows: usize, dim: usize) -> Result<Table<'static>, Failure> {
+    let mut table = Table::zeros(name, [rows, dim], Element::F32)?;
+    if let (WeightsMut::F32(values), _) = table.weights_mut()? {
+        fill(values, rows as u64 ^ ((name.len() as u64) << 40));
+    }
+    Ok(table)
+}
+
+/// Lookups of all tables, drawn anew when asked.
+pub struct Batch {
+    init: Init,
+    random: Random,
+    bags: usize,
+    indices: Vec<i64>,
+    offsets: Vec<i64>,
+}
+
+impl Batch {
+    /// The first.
+    pub fn new(init: Init, shape: &Shape) -> Batch {
+        let step = shape.lookups as i64;
+        let offsets = (0..=(shape.rows.len() * shape.bags) as i64).map(|bag| bag * step).collect();
+        let mut batch = Batch {
+            init,
+            random: Random::new(42),
+            bags: shape.bags,
+            indices: vec![0; shape.count()],
+            offsets,
+        };
+        batch.draw(shape);
+        batch
+    }
+
+    /// The next.
+    pub fn draw(&mut self, shape: &Shape) {
+        let each = (shape.bags * shape.lookups).max(1);
+        for (indices, &rows) in self.indices.chunks_mut(each).zip(&shape.rows) {
+            indices.fill_with(|| self.random.index(self.init, rows) as i64);
+        }
+    }
+
+    /// The indices.
+    pub fn indices(&self) -> &[i64] {
+        &self.indices
+    }
+
+    /// As the ops take them.
+    pub fn lookups(&self) -> Result<Lookups<'_>, EmbeddingError> {
+        Lookups::new(self.bags, &self.indices[..], &self.offsets[..])
+    }
+
+    /// U: distinct rows of all tables.
+    pub fn distinct(&self, shape: &Shape) -> u64 {
+        let each = (shape.bags * shape.lookups).max(1);
+        let count = |indices: &[i64]| {
+            let mut indices = indices.to_vec();
+            indices.sort_unstable();
+            indices.dedup();
+            indices.len() as u64
+        };
+        self.indices.chunks(each).map(count).sum()
+    }
+
+    /// Bytes of indices and offsets.
+    pub fn bytes(&self) -> u64 {
+        8 * (self.indices.len() + self.offsets.len()) as u64
+    }
+}

@@ -1,0 +1,91 @@
+//! The sizes of a case by their letters.
+
+use std::fmt;
+
+use super::Failure;
+use crate::cli::Shape;
+
+/// Memory that operands may not exceed where the system does not say how much there is.
+const UNKNOWN_MEMORY: u64 = 4 << 30;
+
+/// Sizes in the order of their letters.
+pub struct Sizes(Vec<(&'static str, usize)>);
+
+impl Sizes {
+    /// Of these letters and numbers.
+    pub fn new<const N: usize>(sizes: [(&'static str, usize); N]) -> Sizes {
+        Sizes(sizes.to_vec())
+    }
+
+    /// As typed, the usual ones where they are left out.
+    pub fn typed(keys: &[(&'static str, usize)], shape: &Shape) -> Result<Sizes, Failure> {
+        let mut sizes = keys.to_vec();
+        for (key, size) in &shape.0 {
+            let Some(place) = sizes.iter_mut().find(|(known, _)| known == key) else {
+                let known: Vec<_> = keys.iter().map(|(key, _)| *key).collect();
+                return Err(format!("there is no size {key} here: give some of {}", known.join(", ")).into());
+            };
+            place.1 = *size;
+        }
+        Ok(Sizes(sizes))
+    }
+
+    /// The size of a letter; 0 for one there is not.
+    pub fn get(&self, key: &str) -> usize {
+        self.0.iter().find(|(known, _)| *known == key).map_or(0, |(_, size)| *size)
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<_> = self.0.iter().map(|(key, size)| format!("{key}={size}")).collect();
+        f.write_str(&words.join(","))
+    }
+}
+
+/// Fails unless this many floats, given as factors of several products, are to be had.
+pub fn check_memory(operands: &[&[usize]]) -> Result<(), Failure> {
+    let product = |factors: &&[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
+    let bytes = 4.0 * operands.iter().map(product).sum::<f64>();
+    let free = available().unwrap_or(UNKNOWN_MEMORY) as f64;
+    if bytes > 0.9 * free {
+        let gib = |bytes: f64| bytes / f64::from(1 << 30);
+        return Err(format!(
+            "this size needs {:.1} GiB of memory and {:.1} GiB are free: make it smaller",
+            gib(bytes),
+            gib(free)
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// Bytes of memory that are free, as Linux tells.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_replaces_what_is_usual() {
+        let shape: Shape = "N=7,M=3".parse().unwrap();
+        let sizes = Sizes::typed(&[("M", 1), ("N", 2), ("K", 4)], &shape).unwrap();
+        assert_eq!(sizes.to_string(), "M=3,N=7,K=4");
+        let error = Sizes::typed(&[("M", 1)], &shape).err().unwrap().to_string();
+        assert!(error.contains("no size N here"), "{error}");
+        for bad in ["M", "M=0", "M=-1", "M=x", "M=99999999999", ""] {
+            assert!(bad.parse::<Shape>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn no_machine_has_so_much_memory() {
+        assert!(check_memory(&[&[1 << 30, 1 << 30]]).is_err());
+        assert!(check_memory(&[&[16, 16], &[4]]).is_ok());
+    }
+}
