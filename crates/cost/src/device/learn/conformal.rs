@@ -18,6 +18,8 @@ const NORMAL_90: f64 = 1.645;
 const LEAST: f64 = 2e-3;
 /// Fewer rows than this share one width.
 const ROWS_FOR_TREES: usize = 200;
+/// As many rows tell more of where errors are large.
+const ROWS_FOR_LARGE_TREES: usize = 15_000;
 /// No more than this share of an interval's square is common to the family.
 const MOST_SHARED: f64 = 0.8;
 
@@ -52,13 +54,18 @@ impl Interval {
                 let mean = target.iter().sum::<f64>() / target.len().max(1) as f64;
                 return Ok(Trees::constant(mean as f32, table.columns()));
             }
-            let options = BoostOptions {
+            let small = BoostOptions {
                 trees: 60,
                 rate: 0.08,
                 depth: 4,
                 leaves: 12,
                 rows: 25.0,
                 ..BoostOptions::default()
+            };
+            let options = if rows.len() < ROWS_FOR_LARGE_TREES {
+                small
+            } else {
+                BoostOptions { trees: 150, depth: 8, leaves: 48, ..small }
             };
             boost(&table.select(rows), &target, &vec![1.0; rows.len()], &options)
         };
