@@ -8,7 +8,7 @@ use crate::device::estimate::ModelKind;
 use crate::device::families;
 use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::calibrate::Calibration;
-use crate::device::learn::conformal::Interval;
+use crate::device::learn::conformal::{Detail, Interval};
 use crate::device::learn::cross::Folds;
 use crate::device::learn::score::Score;
 use crate::device::learn::sizes::{SIZES, sizes};
@@ -142,10 +142,17 @@ pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOption
     let boosting = boosting(rows.len(), options.seed);
     let grows = rows.len() >= ROWS_FOR_TREES && rows.folds.count() > 2;
 
+    let calibration = rows.calibrate(&all);
     let mut held_out: BTreeMap<ModelKind, Vec<f64>> = BTreeMap::new();
     held_out.insert(ModelKind::Analytic, rows.held_out(ModelKind::Analytic, &boosting)?);
+    let mut models = FamilyModels::default();
     if grows {
-        held_out.insert(ModelKind::Learnt, rows.held_out(ModelKind::Learnt, &boosting)?);
+        let (learnt, trees) = rayon::join(
+            || rows.held_out(ModelKind::Learnt, &boosting),
+            || rows.grow(&all, &calibration, &boosting),
+        );
+        held_out.insert(ModelKind::Learnt, learnt?);
+        models.trees = Some(trees?);
     }
     // A network only where there is no formula.
     let without: Vec<Option<[f32; SIZES]>> =
@@ -164,25 +171,29 @@ pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOption
     let groups: Vec<&str> = held.iter().map(|&row| rows.variants[row].as_str()).collect();
     let cases: Vec<u32> = held.iter().map(|&row| rows.cases[row]).collect();
     let folds = Folds::new(&cases, options.folds, options.seed);
-    let mut scores = BTreeMap::new();
-    let mut intervals = BTreeMap::new();
-    let mut models = FamilyModels::default();
-    for (&kind, predicted) in &held_out {
-        let residuals: Vec<f64> = held.iter().map(|&row| rows.measured[row] - predicted[row]).collect();
-        let Some(score) = Score::of_residuals(&residuals) else { continue };
-        let interval = Interval::fit(&unseen, &residuals, &folds, &groups)?;
-        let Interval { inside, half_width, shared, .. } = interval;
-        scores.insert(kind, score);
-        intervals.insert(kind, IntervalScore { inside, half_width, shared });
-        models.intervals[kind as usize] = Some(interval);
-    }
+    let residuals: BTreeMap<ModelKind, Vec<f64>> = held_out
+        .iter()
+        .map(|(&kind, predicted)| {
+            (kind, held.iter().map(|&row| rows.measured[row] - predicted[row]).collect())
+        })
+        .collect();
+    let scores: BTreeMap<ModelKind, Score> = residuals
+        .iter()
+        .filter_map(|(&kind, residuals)| Some((kind, Score::of_residuals(residuals)?)))
+        .collect();
     let complete = scores.iter().filter(|(_, score)| score.rows == held.len());
     let best =
         complete.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean)).map_or(ModelKind::Analytic, |(&kind, _)| kind);
+    let mut intervals = BTreeMap::new();
+    for &kind in scores.keys() {
+        let detail = if kind == best { Detail::Fine } else { Detail::Coarse };
+        let interval = Interval::fit(&unseen, &residuals[&kind], &folds, &groups, detail)?;
+        let Interval { inside, half_width, shared, .. } = interval;
+        intervals.insert(kind, IntervalScore { inside, half_width, shared });
+        models.intervals[kind as usize] = Some(interval);
+    }
 
     let variants = held_out.get(&best).map_or_else(BTreeMap::new, |predicted| rows.by_variant(predicted));
-    let calibration = rows.calibrate(&all);
-    models.trees = if grows { Some(rows.grow(&all, &calibration, &boosting)?) } else { None };
     let training = network.as_ref().map(|fit| fit.training);
     models.network = network.map(|fit| fit.network);
     let names = family.feature_names().iter().zip(rows.table.ranges());
@@ -211,7 +222,11 @@ fn boosting(rows: usize, seed: u64) -> BoostOptions {
         0..400 => BoostOptions { trees: 150, depth: 4, leaves: 10, ..options },
         400..2000 => BoostOptions { trees: 250, depth: 6, leaves: 24, ..options },
         2000..10_000 => BoostOptions { leaves: 48, depth: 8, rounds: 8, ..options },
-        10_000..80_000 => BoostOptions { rounds: 8, ..options },
-        _ => BoostOptions { trees: 700, leaves: 400, depth: 14, rounds: 10, ..options },
+        10_000..20_000 => BoostOptions { rounds: 8, ..options },
+        20_000..80_000 => BoostOptions { rounds: 8, leaves: 120, depth: 10, ..options },
+        80_000..200_000 => {
+            BoostOptions { trees: 350, rate: 0.15, leaves: 220, depth: 12, rounds: 10, ..options }
+        }
+        _ => BoostOptions { trees: 350, rate: 0.15, leaves: 700, depth: 14, rounds: 10, ..options },
     }
 }

@@ -174,7 +174,9 @@ mod tests {
         }
         let options = BoostOptions { trees: 200, ..BoostOptions::default() };
         let of = |rounds| {
-            boost(&table, &target, &vec![1.0; 1000], &BoostOptions { rounds, ..options }).unwrap().predict(&table)[0]
+            boost(&table, &target, &vec![1.0; 1000], &BoostOptions { rounds, ..options })
+                .unwrap()
+                .predict(&table)[0]
         };
         assert!((of(1) - 0.48).abs() < 0.02, "mean {}", of(1));
         assert!((of(10) - 0.1).abs() < 0.1, "median {}", of(10));
