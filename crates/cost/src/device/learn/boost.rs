@@ -27,7 +27,7 @@ pub struct BoostOptions {
     pub columns: f64,
     /// Share of the rows that each tree sees.
     pub sample: f32,
-    /// In so many rounds, after the first of which no row pulls harder than [`NEAR`]: a good part of the way from
+    /// In so many rounds, after the first of which no row pulls harder than one that is 10 % off: a good part of the way from
     /// the least squared to the least absolute error.
     pub rounds: usize,
     /// Of the choice of features and rows.
@@ -55,7 +55,7 @@ impl Default for BoostOptions {
 }
 
 /// Learns `target` from the rows of a table, by squared error with a weight for each row. In later rounds what is
-/// left of a row is cut off at [`NEAR`], so that rows far from all others do not bend the rest.
+/// left of a row is cut off at 10 %, so that rows far from all others do not bend the rest.
 ///
 /// The same rows in the same order give the same trees.
 ///
