@@ -169,6 +169,11 @@ def test_of_thousands_of_kernels_the_first_are_listed() -> None:
     assert (row["us"], row["span_us"], len(row["kernel_us"]), len(json.loads(row["grids"]))) == (2000, 1001, 64, 64)
 
 
+def test_only_the_operators_that_a_case_is_about_give_rows() -> None:
+    rows = harvest(synthetic(), {7: {**ABOUT[7], "ops": "aten::addmm"}})
+    assert {row["op"] for row in rows} == {"aten::addmm"}
+
+
 def test_lists_of_tensors_are_as_the_case_says() -> None:
     events = [region(1, "warm", 0, 0, 50), op("aten::_foreach_add_", 1, 5, 1, [[], []], ["", "Scalar"]), activity("kernel", "k", 9, 2, 1)]
     lists = {"aten::_foreach_add_": {0: ([[64, 3], []], [[3, 1], []], "TensorList<float>")}}
@@ -392,6 +397,7 @@ def test_the_command_with_its_processes(tmp_path: Path) -> None:
 def test_wrong_usage(capsys: pytest.CaptureFixture) -> None:
     assert main([]) == USAGE
     assert main(["--families", "gemms", "--list"]) == USAGE
+    assert families.available("tbe") or main(["--families", "tbe", "--list"]) == USAGE
     assert main(["--list"]) == OK and "gemm: weight 25" in capsys.readouterr().out
     assert main(["--list", "--cases", "5", "--families", "conv"]) == OK
 

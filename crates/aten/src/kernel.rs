@@ -631,6 +631,8 @@ pub struct MultiTensor {
     pub largest: u64,
     /// Chunks of 65,536 elements, the last of each tensor counted whole.
     pub chunks: u64,
+    /// Elements that the longest block of each launch goes through, summed over launches.
+    pub serial: u64,
     /// What an element costs to compute.
     pub work: Work,
 }

@@ -68,6 +68,15 @@ class Draw(random.Random):
         near = max(round(value / step), 1) * step
         return near + 1 if kind == "above" else max(near - 1, 1)
 
+    def side(self, low: int, high: int) -> int:
+        """The side of an image inside a network: what strides and unpadded filters leave of a picture's side."""
+        value = 32 * self.log(1, 12) if self.chance(0.6) else self.size(32, 384, nice=0.4, awkward=0.3)
+        for _ in range(self.log(1, 7) - 1):
+            if value < 8:
+                break
+            value = self.weigh({value // 2: 55, (value + 1) // 2: 15, (value - 3) // 2 + 1: 20, value - 2: 10})
+        return min(max(value, low), high)
+
     def batch(self, low: int, high: int) -> int:
         """A batch size: mostly a power of two."""
         if self.chance(0.6):

@@ -113,7 +113,8 @@ def _rows(case: int, state: str, repetitions: List[List[Leaf]], about: Dict[str,
     usual = names.most_common(1)[0][0]
     alike = [leaves for leaves in repetitions if tuple(leaf.op["name"] for leaf in leaves) == usual]
     for position, leaves in enumerate(zip(*alike)):
-        yield _row(case, state, position, list(leaves), about)
+        if leaves[0].op["name"].startswith(about.get("ops", "")):
+            yield _row(case, state, position, list(leaves), about)
 
 
 def _row(case: int, state: str, position: int, leaves: List[Leaf], about: Dict[str, Any]) -> Dict[str, Any]:

@@ -178,7 +178,7 @@ def about(ready: Ready) -> Dict[str, Any]:
     case, op = ready.case, ready.op
     lists = {name: {i: _list(each) for i, each in places.items()} for name, places in op.lists.items()}
     devices = {name: compact(each) for name, each in op.devices.items()}
-    return {"family": case.family, "tf32": case.tf32, "indices": case.indices, "lists": lists, "devices": devices}
+    return {"family": case.family, "tf32": case.tf32, "indices": case.indices, "ops": case.ops, "lists": lists, "devices": devices}
 
 
 def _list(tensors: Any) -> Tuple[List[Any], List[Any], str]:

@@ -93,19 +93,19 @@ fn lower(call: &OpCall, op: &'static str, cost: Work, form: Form) -> Lowered {
     let wide =
         lists(call).filter(|(_, list)| list.iter().map(Tensor::numel).sum::<u64>() == numel).count() as u64;
     let chunks = first.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)).sum();
-    let kernel = MultiTensor {
-        op,
-        tensors: first.len() as u64,
-        lists: wide + u64::from(outputs),
-        numel,
-        largest,
-        chunks,
-        work: cost,
-    };
+    let lists = wide + u64::from(outputs);
+    let Split { launches: count, serial } = split(first, lists);
+    let kernel =
+        MultiTensor { op, tensors: first.len() as u64, lists, numel, largest, chunks, serial, work: cost };
     let written = written(call, first, form);
     let operands = reads(call, form).chain(written).map(Some);
-    let count = count(&kernel) + u32::from(form == Form::Norm);
-    launches(count, Kernel::MultiTensor(kernel), first[0].dtype, operands, flops(op) * numel)
+    launches(
+        count + u32::from(form == Form::Norm),
+        Kernel::MultiTensor(kernel),
+        first[0].dtype,
+        operands,
+        flops(op) * numel,
+    )
 }
 
 /// Whether all lists go through one kernel. Those of other shapes, sparse ones and ones in host memory go tensor by
@@ -164,10 +164,36 @@ fn written(call: &OpCall, first: &[Tensor], form: Form) -> Vec<Operand> {
     all.collect()
 }
 
-fn count(kernel: &MultiTensor) -> u32 {
-    let depth = (kernel.lists.clamp(1, 5) - 1) as usize;
-    let by_tensors = kernel.tensors.div_ceil(TENSORS[depth]);
-    by_tensors.max(kernel.chunks.div_ceil(CHUNKS)) as u32
+/// How a list is cut into launches.
+#[derive(Default)]
+struct Split {
+    launches: u32,
+    /// Elements of the longest chunk of each launch, summed.
+    serial: u64,
+}
+
+/// Tensors in turn, chunk by chunk: a launch is full with its last tensor's last chunk, or its last chunk.
+fn split(list: &[Tensor], lists: u64) -> Split {
+    let most = TENSORS[(lists.clamp(1, 5) - 1) as usize];
+    let (mut done, mut tensors, mut chunks, mut longest) = (Split::default(), 0, 0, 0);
+    for numel in list.iter().map(Tensor::numel).filter(|&numel| numel > 0) {
+        tensors += 1;
+        let mut left = numel;
+        while left > 0 {
+            let chunk = left.min(CHUNK);
+            left -= chunk;
+            chunks += 1;
+            longest = longest.max(chunk);
+            if chunks == CHUNKS || (tensors == most && left == 0) {
+                done.launches += 1;
+                done.serial += longest;
+                (tensors, chunks, longest) = (u64::from(left > 0), 0, 0);
+            }
+        }
+    }
+    done.launches += u32::from(chunks > 0);
+    done.serial += longest;
+    done
 }
 
 /// Arithmetic operations an element.
@@ -218,6 +244,16 @@ mod tests {
             kernel("aten::_foreach_addcdiv_", vec![list(200, 640), list(200, 640), list(200, 640)]).1,
             5
         );
+    }
+
+    #[test]
+    fn each_launch_waits_for_its_longest_chunk() {
+        let mut tensors = vec![Tensor::contiguous(&[100], F32); 150];
+        tensors[10] = Tensor::contiguous(&[70_000], F32);
+        tensors.push(Tensor::contiguous(&[3000], F32));
+        let (kernel, launches, _) =
+            kernel("aten::_foreach_mul_", vec![Arg::Tensors(tensors), Arg::Float(0.5)]);
+        assert_eq!((launches, kernel.serial, kernel.chunks), (2, 65_536 + 3000, 152));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What each op of a step launches: its arguments, lowered to a kernel call, beside what was recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::{SmallVec, smallvec};
 use steptime_aten::derive::Launched;
@@ -121,6 +121,7 @@ impl Arguments {
         let mut launches: Vec<Launch> = Vec::new();
         let mut nodes: Vec<Option<NodeId>> = Vec::new();
         let mut of_op: BTreeMap<u32, usize> = BTreeMap::new();
+        let in_tf32 = ops_in_tf32(graph);
         for call in graph.calls_by_time() {
             let call = &graph.calls[call as usize];
             for row in call.activities() {
@@ -130,7 +131,7 @@ impl Arguments {
                     continue;
                 }
                 let arguments = call.op.and_then(|op| self.calls.get(op as usize)?.as_ref());
-                let matmul_tf32 = settings.matmul_tf32 || multiplies_in_tf32(graph, row);
+                let matmul_tf32 = settings.matmul_tf32 || call.op.is_some_and(|op| in_tf32.contains(&op));
                 let lowered = arguments
                     .and_then(|(arguments, _)| lower(arguments, Settings { matmul_tf32, ..settings }));
                 let (kernel, known) = match (lowered, of_activity(graph, row)) {
@@ -158,10 +159,15 @@ fn is_transfer(call: &KernelCall) -> bool {
     matches!(call.kernel, Kernel::Transfer(_))
 }
 
-/// Whether an activity is a library's kernel for TF32: its name is all that a recording says of this setting.
-fn multiplies_in_tf32(graph: &StepGraph, activity: u32) -> bool {
-    let name = graph.names.get(graph.activities[activity as usize].name);
-    ["tf32", "s1688gemm", "s1688tf32"].iter().any(|mark| name.contains(mark))
+/// Ops that a library multiplied for in TF32: the names of kernels are all that a recording says of this setting. An
+/// op's first kernel may be another, which spreads a bias or clears.
+fn ops_in_tf32(graph: &StepGraph) -> BTreeSet<u32> {
+    let in_tf32 = |activity: usize| {
+        let name = graph.names.get(graph.activities[activity].name);
+        ["tf32", "s1688gemm"].iter().any(|mark| name.contains(mark))
+    };
+    let calls = graph.calls.iter().filter(|call| call.activities().any(in_tf32));
+    calls.filter_map(|call| call.op).collect()
 }
 
 fn of_derived(launched: &[Launched], settings: Settings) -> (Vec<Launch>, Vec<Option<NodeId>>) {

@@ -28,13 +28,18 @@ WEIGHTS = (
 NAMES = tuple(name for name, _ in WEIGHTS)
 
 
+def available(name: str) -> bool:
+    """Whether this machine has the library that a family measures."""
+    return name != "tbe" or importlib.util.find_spec("fbgemm_gpu") is not None
+
+
 def load(names: Optional[List[str]] = None) -> List[Family]:
     """These families, or all that this machine has libraries for."""
     chosen = []
     for slot, (name, weight) in enumerate(WEIGHTS):
         if names is not None and name not in names:
             continue
-        if name == "tbe" and importlib.util.find_spec("fbgemm_gpu") is None:
+        if not available(name):
             continue
         module = importlib.import_module(f"steptime.measure.families.{name}")
         chosen.append(Family(name, weight, slot, module.draw))

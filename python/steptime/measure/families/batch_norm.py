@@ -13,7 +13,7 @@ def draw(rng: Draw) -> Case:
     mode = rng.weigh({"backward": 46, "training": 42, "evaluation": 12})
     channels = rng.size(1, 4096, nice=0.6) if rank == 2 else rng.size(1, 2048, nice=0.7, awkward=0.1)
     if rank == 4:
-        side = rng.pick(1, 4, 7, 8, 14, 16, 17, 28, 32, 35, 56, 64, 71, 73, 112, 147, 149) if rng.chance(0.7) else rng.size(1, 224)
+        side = rng.side(1, 224) if rng.chance(0.8) else rng.size(1, 224)
         of = (rng.batch(1, 256), channels, side, side)
     elif rank == 3:
         of = (rng.batch(1, 1024), channels, rng.size(1, 512))

@@ -10,12 +10,12 @@ from steptime.measure.draw import Draw
 KERNELS = {
     (3, 3): 38, (1, 1): 32, (5, 5): 6, (7, 7): 5, (1, 7): 3, (7, 1): 3, (1, 3): 3, (3, 1): 3, (11, 11): 1, (2, 2): 2,
 }  # fmt: skip
-MASKS = {(True, True, False): 22, (False, True, False): 38, (True, False, False): 33, (True, True, True): 7}
+MASKS = {(True, True, False): 8, (False, True, False): 46, (True, False, False): 42, (True, True, True): 4}
 
 
 def channels(rng: Draw) -> int:
     if rng.chance(0.12):
-        return rng.pick(1, 2, 3, 3, 5, 13, 17, 48, 80, 96, 33, 129)
+        return rng.size(1, 160, nice=0, awkward=0.8)
     if rng.chance(0.4):
         return 2 ** round(rng.uniform(4, 11))
     step = rng.pick(8, 16, 16, 32, 64)
@@ -23,8 +23,7 @@ def channels(rng: Draw) -> int:
 
 
 def extent(rng: Draw) -> int:
-    common = (7, 8, 14, 16, 17, 28, 32, 35, 56, 64, 71, 73, 112, 128, 147, 149, 224, 256, 299)
-    return rng.pick(*common) if rng.chance(0.75) else rng.size(4, 299)
+    return rng.side(2, 384) if rng.chance(0.85) else rng.size(4, 384)
 
 
 def draw(rng: Draw) -> Case:
@@ -38,7 +37,7 @@ def draw(rng: Draw) -> Case:
     size = (extent(rng),) * 2 if rng.chance(0.9) else (extent(rng), extent(rng))
     stride = rng.weigh({1: 74, 2: 23, 4: 3})
     if first:
-        kernel, stride, size = rng.pick((3, 3), (7, 7), (11, 11), (4, 4)), rng.pick(1, 2, 4), (rng.pick(224, 299, 64, 32, 128),) * 2
+        kernel, stride, size = rng.pick((3, 3), (7, 7), (11, 11), (4, 4)), rng.pick(1, 2, 4), (rng.size(32, 384, nice=0.7),) * 2
     form = rng.weigh({"plain": 90, "depthwise": 6, "grouped": 4})
     groups = 1
     if form == "depthwise" and not first:

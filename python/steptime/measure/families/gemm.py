@@ -5,7 +5,7 @@ from __future__ import annotations
 from steptime.measure.case import Case, nbytes
 from steptime.measure.draw import Draw
 
-TYPES = {"float32": 50, "bfloat16": 25, "float16": 10, "tf32": 15}
+TYPES = {"float32": 38, "bfloat16": 34, "float16": 12, "tf32": 16}
 
 
 def draw(rng: Draw) -> Case:

@@ -12,7 +12,7 @@ from steptime.measure.families.softmax_norm_loss import either
 def draw(rng: Draw) -> Case:
     name = rng.weigh({"max": 38, "avg": 24, "adaptive": 16, "nearest": 11, "bilinear": 11})
     dtype, back = rng.weigh({"float32": 75, "bfloat16": 13, "float16": 12}), rng.chance(0.5)
-    side = rng.pick(7, 8, 14, 16, 17, 28, 32, 35, 56, 64, 71, 73, 112, 147, 149) if rng.chance(0.7) else rng.size(2, 224)
+    side = rng.side(2, 224) if rng.chance(0.8) else rng.size(2, 224)
     of = (rng.batch(1, 128), rng.size(1, 2048, nice=0.7), side, side)
     kernel, stride = rng.pick(2, 3, 3, 5, 8), rng.pick(1, 2)
     padding = min(kernel // 2, rng.pick(0, 1))

@@ -29,6 +29,11 @@ fn volume(sizes: [u64; 3]) -> f64 {
     sizes.iter().map(|&size| size as f64).product::<f64>().max(1.0)
 }
 
+/// Elements of one channel of one image: where these do not fill whole vectors, a kernel loads one by one.
+fn plane(sizes: [u64; 3]) -> u64 {
+    sizes.iter().product()
+}
+
 /// Channels as tensor-core kernels see them: padded to whole vectors.
 fn padded(channels: f64, tensor: bool) -> f64 {
     if tensor { (channels / 8.0).ceil() * 8.0 } else { channels.max(1.0) }
@@ -131,6 +136,7 @@ impl Family for Convolutions {
             "stride",
             "stride_w",
             "padding",
+            "padding_h",
             "dilation",
             "ln_groups",
             "depthwise",
@@ -146,6 +152,12 @@ impl Family for Convolutions {
             "layout_share",
             "ln_intensity",
             "ln_channel_ratio",
+            "ln_group_in",
+            "ln_group_out",
+            "align_plane_in",
+            "align_plane_out",
+            "align_filter",
+            "ln_plane_out",
             "t256x128",
             "w256x128",
             "t128x128",
@@ -189,6 +201,7 @@ impl Family for Convolutions {
             conv.stride[1] as f32,
             conv.stride[2] as f32,
             conv.padding[2] as f32,
+            conv.padding[1] as f32,
             conv.dilation[2] as f32,
             ln(groups as f64),
             flag(depthwise(conv)),
@@ -204,6 +217,12 @@ impl Family for Convolutions {
             (model.layout_us / model.total_us) as f32,
             ln_ratio(call.flops as f64, model.traffic.l2()),
             ln_ratio(conv.channels_in as f64, conv.channels_out as f64),
+            ln(conv.channels_in as f64 / groups as f64),
+            ln(conv.channels_out as f64 / groups as f64),
+            halvings(plane(conv.input), 4),
+            halvings(plane(conv.output), 4),
+            halvings(conv.channels_in / groups * plane(conv.filter), 4),
+            ln(plane(conv.output) as f64),
         ]);
         wave_features(&model.shape, spec, out);
     }

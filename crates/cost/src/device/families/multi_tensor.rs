@@ -16,36 +16,28 @@ use super::shared::{last_wave, ln, ln_ratio, names, overlap, push_shared};
 /// The family.
 pub(super) struct MultiTensors;
 
-/// Elements of a chunk, which one block works on.
-const CHUNK: f64 = 65_536.0;
-
-/// Chunks and tensors of one launch: its arguments must fit in 4 KB.
-const CHUNKS_A_LAUNCH: f64 = 320.0;
-
 struct Model {
     traffic: Traffic,
     launches: f64,
-    chunk_us: f64,
+    alone_us: f64,
     total_us: f64,
 }
 
 fn model(kernel: &MultiTensor, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
     let traffic = Traffic::of(call, ctx, spec);
     let processors = f64::from(spec.multiprocessors);
-    let chunks = (kernel.chunks as f64).max(1.0);
-    let launches = f64::from(call.launches.max(1)).max((chunks / CHUNKS_A_LAUNCH).ceil());
-    // A block goes through its chunk alone; the longest one is a chunk, or the largest tensor.
+    let launches = f64::from(call.launches.max(1));
+    // A block goes through its chunk alone, and a launch waits for its longest.
     let numel = (kernel.numel as f64).max(1.0);
-    let longest = (kernel.largest as f64).clamp(1.0, CHUNK);
+    let serial = (kernel.serial as f64).max(1.0);
     let bytes = traffic.l2() / numel;
     let work = instructions(kernel.work, call.dtype) + 6.0;
-    let alone =
-        overlap(2.0 * longest * bytes / sm_rate(spec), instructions_us(longest * work * processors, spec));
-    let each = chunks / launches;
-    let chunk_us = (each / processors).ceil() * alone;
-    let moved = overlap(traffic.move_us(spec, 1.0), instructions_us(numel * work, spec)) / launches;
-    let total_us = launches * (spec.launch.floor_us + traffic.latency_us() + overlap(chunk_us, moved));
-    Model { traffic, launches, chunk_us, total_us }
+    let alone_us =
+        overlap(2.0 * serial * bytes / sm_rate(spec), instructions_us(serial * work * processors, spec));
+    let moved_us = overlap(traffic.move_us(spec, 1.0), instructions_us(numel * work, spec));
+    let start_us = spec.launch.floor_us + traffic.latency_us();
+    let total_us = launches * start_us + overlap(alone_us, moved_us);
+    Model { traffic, launches, alone_us, total_us }
 }
 
 impl Family for MultiTensors {
@@ -67,6 +59,8 @@ impl Family for MultiTensors {
             "ln_launches",
             "chunk_share",
             "ln_numel_a_tensor",
+            "ln_serial",
+            "ln_serial_by_sm",
             "ln_bytes_an_element",
         ]
     }
@@ -90,8 +84,10 @@ impl Family for MultiTensors {
             ln_ratio(chunks, processors),
             last_wave(chunks, processors) as f32,
             ln(model.launches),
-            (model.chunk_us * model.launches / model.total_us) as f32,
+            (model.alone_us / model.total_us) as f32,
             ln_ratio(kernel.numel as f64, (kernel.tensors as f64).max(1.0)),
+            ln(kernel.serial as f64),
+            ln_ratio(kernel.serial as f64 * processors, kernel.numel as f64),
             ln_ratio(model.traffic.l2(), (kernel.numel as f64).max(1.0)),
         ]);
     }

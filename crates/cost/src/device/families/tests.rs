@@ -188,6 +188,7 @@ fn calls(size: u64) -> Vec<KernelCall> {
         numel: size,
         largest: size / 4,
         chunks: size.div_ceil(65_536) + 20,
+        serial: size.min(65_536),
         work: Work::Light,
     };
     let transfer = Transfer { direction: Direction::ToDevice, pinned: true, bytes };

@@ -8,7 +8,7 @@ use crate::device::estimate::ModelKind;
 use crate::device::families;
 use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::calibrate::Calibration;
-use crate::device::learn::conformal::Interval;
+use crate::device::learn::conformal::{Detail, Interval};
 use crate::device::learn::cross::Folds;
 use crate::device::learn::score::Score;
 use crate::device::learn::sizes::{SIZES, sizes};
@@ -31,6 +31,9 @@ pub struct Fitted {
     pub formula: Vec<f64>,
 }
 
+/// Of more rows than this, one fold is held out instead of each in turn: it has rows enough.
+const ROWS_FOR_ONE_FOLD: usize = 100_000;
+
 /// Variants with fewer rows have no score of their own.
 const ROWS_FOR_A_SCORE: usize = 200;
 
@@ -42,6 +45,7 @@ struct Rows {
     measured: Vec<f64>,
     formula: Vec<f64>,
     paper: Vec<Option<f64>>,
+    cases: Vec<u32>,
     folds: Folds,
 }
 
@@ -50,6 +54,8 @@ impl Rows {
         let cases: Vec<u32> = observations.iter().map(|row| row.case).collect();
         let columns =
             observations.first().map_or(0, |row| families::of(&row.call.kernel).feature_names().len());
+        let folds = Folds::new(&cases, options.folds, options.seed);
+        let folds = if cases.len() > ROWS_FOR_ONE_FOLD { folds.holding(1) } else { folds };
         let mut rows = Rows {
             table: Table::new(columns),
             sizes: Vec::new(),
@@ -57,7 +63,8 @@ impl Rows {
             measured: Vec::new(),
             formula: Vec::new(),
             paper: Vec::new(),
-            folds: Folds::new(&cases, options.folds, options.seed),
+            cases,
+            folds,
         };
         for Observation { call, ctx, time, .. } in observations {
             let family = families::of(&call.kernel);
@@ -101,7 +108,10 @@ impl Rows {
     fn by_variant(&self, predicted: &[f64]) -> BTreeMap<String, Score> {
         let mut residuals: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for ((variant, measured), predicted) in self.variants.iter().zip(&self.measured).zip(predicted) {
-            residuals.entry(variant).or_default().push(measured - predicted);
+            let residual = measured - predicted;
+            if residual.is_finite() {
+                residuals.entry(variant).or_default().push(residual);
+            }
         }
         let enough = residuals.into_iter().filter(|(_, residuals)| residuals.len() >= ROWS_FOR_A_SCORE);
         enough.filter_map(|(variant, all)| Some((variant.to_owned(), Score::of_residuals(&all)?))).collect()
@@ -132,10 +142,17 @@ pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOption
     let boosting = boosting(rows.len(), options.seed);
     let grows = rows.len() >= ROWS_FOR_TREES && rows.folds.count() > 2;
 
+    let calibration = rows.calibrate(&all);
     let mut held_out: BTreeMap<ModelKind, Vec<f64>> = BTreeMap::new();
     held_out.insert(ModelKind::Analytic, rows.held_out(ModelKind::Analytic, &boosting)?);
+    let mut models = FamilyModels::default();
     if grows {
-        held_out.insert(ModelKind::Learnt, rows.held_out(ModelKind::Learnt, &boosting)?);
+        let (learnt, trees) = rayon::join(
+            || rows.held_out(ModelKind::Learnt, &boosting),
+            || rows.grow(&all, &calibration, &boosting),
+        );
+        held_out.insert(ModelKind::Learnt, learnt?);
+        models.trees = Some(trees?);
     }
     // A network only where there is no formula.
     let without: Vec<Option<[f32; SIZES]>> =
@@ -149,26 +166,34 @@ pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOption
         held_out.insert(ModelKind::Paper, paper);
     }
 
-    let groups: Vec<&str> = rows.variants.iter().map(String::as_str).collect();
-    let mut scores = BTreeMap::new();
+    let held = rows.folds.held_out();
+    let unseen = rows.table.select(&held);
+    let groups: Vec<&str> = held.iter().map(|&row| rows.variants[row].as_str()).collect();
+    let cases: Vec<u32> = held.iter().map(|&row| rows.cases[row]).collect();
+    let folds = Folds::new(&cases, options.folds, options.seed);
+    let residuals: BTreeMap<ModelKind, Vec<f64>> = held_out
+        .iter()
+        .map(|(&kind, predicted)| {
+            (kind, held.iter().map(|&row| rows.measured[row] - predicted[row]).collect())
+        })
+        .collect();
+    let scores: BTreeMap<ModelKind, Score> = residuals
+        .iter()
+        .filter_map(|(&kind, residuals)| Some((kind, Score::of_residuals(residuals)?)))
+        .collect();
+    let complete = scores.iter().filter(|(_, score)| score.rows == held.len());
+    let best =
+        complete.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean)).map_or(ModelKind::Analytic, |(&kind, _)| kind);
     let mut intervals = BTreeMap::new();
-    let mut models = FamilyModels::default();
-    for (&kind, predicted) in &held_out {
-        let residuals: Vec<f64> = rows.measured.iter().zip(predicted).map(|(m, p)| m - p).collect();
-        let Some(score) = Score::of_residuals(&residuals) else { continue };
-        let interval = Interval::fit(&rows.table, &residuals, &rows.folds, &groups)?;
+    for &kind in scores.keys() {
+        let detail = if kind == best { Detail::Fine } else { Detail::Coarse };
+        let interval = Interval::fit(&unseen, &residuals[&kind], &folds, &groups, detail)?;
         let Interval { inside, half_width, shared, .. } = interval;
-        scores.insert(kind, score);
         intervals.insert(kind, IntervalScore { inside, half_width, shared });
         models.intervals[kind as usize] = Some(interval);
     }
-    let complete = scores.iter().filter(|(_, score)| score.rows == rows.len());
-    let best =
-        complete.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean)).map_or(ModelKind::Analytic, |(&kind, _)| kind);
 
     let variants = held_out.get(&best).map_or_else(BTreeMap::new, |predicted| rows.by_variant(predicted));
-    let calibration = rows.calibrate(&all);
-    models.trees = if grows { Some(rows.grow(&all, &calibration, &boosting)?) } else { None };
     let training = network.as_ref().map(|fit| fit.training);
     models.network = network.map(|fit| fit.network);
     let names = family.feature_names().iter().zip(rows.table.ranges());
@@ -189,14 +214,19 @@ pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOption
     Ok(Fitted { header, models, formula })
 }
 
-/// Few rows grow few and small trees. The largest are as large as a thousand ops can be priced with in a millisecond.
+/// Few rows grow few and small trees, by squared error: they need all they have. Many rows grow large ones by
+/// absolute error, so that the few that a library has an odd kernel for do not bend the rest.
 fn boosting(rows: usize, seed: u64) -> BoostOptions {
     let options = BoostOptions { seed, ..BoostOptions::default() };
     match rows {
         0..400 => BoostOptions { trees: 150, depth: 4, leaves: 10, ..options },
         400..2000 => BoostOptions { trees: 250, depth: 6, leaves: 24, ..options },
-        2000..10_000 => BoostOptions { leaves: 48, depth: 8, ..options },
-        10_000..80_000 => options,
-        _ => BoostOptions { trees: 700, leaves: 160, depth: 11, ..options },
+        2000..10_000 => BoostOptions { leaves: 48, depth: 8, rounds: 8, ..options },
+        10_000..20_000 => BoostOptions { rounds: 8, ..options },
+        20_000..80_000 => BoostOptions { rounds: 8, leaves: 120, depth: 10, ..options },
+        80_000..200_000 => {
+            BoostOptions { trees: 350, rate: 0.15, leaves: 220, depth: 12, rounds: 10, ..options }
+        }
+        _ => BoostOptions { trees: 350, rate: 0.15, leaves: 700, depth: 14, rounds: 10, ..options },
     }
 }

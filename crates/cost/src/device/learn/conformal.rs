@@ -18,8 +18,19 @@ const NORMAL_90: f64 = 1.645;
 const LEAST: f64 = 2e-3;
 /// Fewer rows than this share one width.
 const ROWS_FOR_TREES: usize = 200;
+/// As many rows tell more of where errors are large.
+const ROWS_FOR_LARGE_TREES: usize = 15_000;
 /// No more than this share of an interval's square is common to the family.
 const MOST_SHARED: f64 = 0.8;
+
+/// How closely errors are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// By few and small trees: for a model that is not in use unless asked for.
+    Coarse,
+    /// By large trees, where the rows suffice.
+    Fine,
+}
 
 /// How wide the interval of a prediction is.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +54,13 @@ impl Interval {
     /// # Errors
     ///
     /// What [`boost`] says.
-    pub fn fit(table: &Table, residuals: &[f64], folds: &Folds, groups: &[&str]) -> Result<Interval, String> {
+    pub fn fit(
+        table: &Table,
+        residuals: &[f64],
+        folds: &Folds,
+        groups: &[&str],
+        detail: Detail,
+    ) -> Result<Interval, String> {
         let rows: Vec<usize> = (0..residuals.len()).filter(|&row| residuals[row].is_finite()).collect();
         let size = |row: usize| residuals[row].abs().max(LEAST);
         let learn = |rows: &[usize]| -> Result<Trees, String> {
@@ -52,13 +69,19 @@ impl Interval {
                 let mean = target.iter().sum::<f64>() / target.len().max(1) as f64;
                 return Ok(Trees::constant(mean as f32, table.columns()));
             }
-            let options = BoostOptions {
+            let small = BoostOptions {
                 trees: 60,
                 rate: 0.08,
                 depth: 4,
                 leaves: 12,
                 rows: 25.0,
                 ..BoostOptions::default()
+            };
+            let options = match detail {
+                Detail::Fine if rows.len() >= ROWS_FOR_LARGE_TREES => {
+                    BoostOptions { trees: 150, depth: 8, leaves: 48, ..small }
+                }
+                _ => small,
             };
             boost(&table.select(rows), &target, &vec![1.0; rows.len()], &options)
         };
@@ -146,7 +169,7 @@ mod tests {
             residuals.push(normal(at) * if noisy { 0.2 } else { 0.02 });
         }
         let folds = Folds::new(&cases, 5, 0);
-        let interval = Interval::fit(&table, &residuals, &folds, &vec!["one"; 3000]).unwrap();
+        let interval = Interval::fit(&table, &residuals, &folds, &vec!["one"; 3000], Detail::Fine).unwrap();
         assert!((0.88..0.92).contains(&interval.inside), "inside {}", interval.inside);
         let scales = interval.scale.predict(&table);
         let width = |row: usize| interval.half_widths(scales[row]).0;
@@ -166,7 +189,7 @@ mod tests {
         }
         let groups: Vec<&str> = (0..1500).map(|at| names[at % 30].as_str()).collect();
         let folds = Folds::new(&(0..1500).collect::<Vec<u32>>(), 5, 0);
-        let interval = Interval::fit(&table, &residuals, &folds, &groups).unwrap();
+        let interval = Interval::fit(&table, &residuals, &folds, &groups, Detail::Fine).unwrap();
         assert!((0.1..0.25).contains(&interval.shared), "shared {}", interval.shared);
     }
 
@@ -175,8 +198,9 @@ mod tests {
         let mut table = Table::new(1);
         (0..3).for_each(|_| table.push(|out| out.push(0.0)));
         let folds = Folds::new(&[0, 1, 2], 5, 0);
-        let interval = Interval::fit(&table, &[0.1, -0.1, f64::NAN], &folds, &["a"; 3]).unwrap();
+        let interval =
+            Interval::fit(&table, &[0.1, -0.1, f64::NAN], &folds, &["a"; 3], Detail::Fine).unwrap();
         assert!(interval.half_widths(0.1f32.ln()).0.is_finite());
-        assert!(Interval::fit(&Table::new(1), &[], &Folds::new(&[], 5, 0), &[]).is_ok());
+        assert!(Interval::fit(&Table::new(1), &[], &Folds::new(&[], 5, 0), &[], Detail::Fine).is_ok());
     }
 }

@@ -5,6 +5,7 @@
 pub struct Folds {
     of_row: Vec<u8>,
     count: u8,
+    held: u8,
 }
 
 impl Folds {
@@ -27,7 +28,19 @@ impl Folds {
             .iter()
             .map(|case| fold_of.binary_search_by_key(case, |pair| pair.0).map_or(0, |at| fold_of[at].1))
             .collect();
-        Folds { of_row, count }
+        Folds { of_row, count, held: count }
+    }
+
+    /// Holds out only so many of the folds: of many rows, a part says enough.
+    #[must_use]
+    pub fn holding(self, folds: u8) -> Folds {
+        Folds { held: folds.clamp(1, self.count), ..self }
+    }
+
+    /// The rows that are held out at some time.
+    #[must_use]
+    pub fn held_out(&self) -> Vec<usize> {
+        (0..self.of_row.len()).filter(|&row| self.of_row[row] < self.held).collect()
     }
 
     /// Number of folds.
@@ -48,8 +61,8 @@ impl Folds {
         (0..self.of_row.len()).partition(|&row| self.of_row[row] != fold)
     }
 
-    /// Predictions for every row by models of the other folds: `train` is given the rows to learn from and those
-    /// to predict, in parallel over folds.
+    /// Predictions for every row that is held out, by models of the other folds; not-a-number for the others.
+    /// `train` is given the rows to learn from and those to predict, in parallel over folds.
     ///
     /// # Errors
     ///
@@ -59,7 +72,7 @@ impl Folds {
         train: impl Fn(&[usize], &[usize]) -> Result<Vec<f64>, E> + Sync,
     ) -> Result<Vec<f64>, E> {
         use rayon::prelude::*;
-        let splits: Vec<(Vec<usize>, Vec<usize>)> = (0..self.count).map(|fold| self.split(fold)).collect();
+        let splits: Vec<(Vec<usize>, Vec<usize>)> = (0..self.held).map(|fold| self.split(fold)).collect();
         let parts: Vec<Result<Vec<f64>, E>> =
             splits.par_iter().map(|(learn, held_out)| train(learn, held_out)).collect();
         let mut all = vec![f64::NAN; self.of_row.len()];
@@ -102,6 +115,15 @@ mod tests {
             })
             .unwrap();
         assert!(seen.iter().enumerate().all(|(row, &value)| value == row as f64));
+    }
+
+    #[test]
+    fn of_many_rows_a_part_is_held_out() {
+        let folds = Folds::new(&(0..100).collect::<Vec<u32>>(), 5, 3).holding(2);
+        let seen = folds.out_of_fold(|_, held_out| Ok::<_, ()>(vec![1.0; held_out.len()])).unwrap();
+        let held_out: Vec<usize> = (0..100).filter(|&row| seen[row].is_finite()).collect();
+        assert_eq!(held_out, folds.held_out());
+        assert_eq!(held_out.len(), 40);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use super::table::Table;
 
+/// Leaves are not told apart more finely: of hundreds of trees, the roundings add up to a thousandth.
+const FINEST: f32 = 1e-4;
+
 /// Rows that go through a tree together, so that their loads overlap.
 const LANES: usize = 8;
 
@@ -58,8 +61,8 @@ impl Trees {
         Trees { base: value, columns, step: 1.0, nodes: Vec::new(), leaves: Vec::new(), roots: Vec::new() }
     }
 
-    /// From grown trees, each with its root first. Leaves are rounded to 16 bits of the largest one, as files
-    /// hold them.
+    /// From grown trees, each with its root first. Leaves are rounded to whole steps of which the largest has
+    /// no more than 16 bits, as files hold them.
     ///
     /// # Errors
     ///
@@ -71,7 +74,7 @@ impl Trees {
             Grown::Split { .. } => largest,
         });
         let mut trees = Trees::constant(base, columns);
-        trees.step = if largest > 0.0 { largest / 32_767.0 } else { 1.0 };
+        trees.step = (largest / 32_767.0).max(FINEST);
         for tree in grown {
             trees.plant(tree)?;
         }

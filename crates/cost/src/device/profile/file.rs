@@ -189,7 +189,7 @@ fn unseal(bytes: &[u8], header: u64) -> Result<Vec<FamilyModels>, String> {
     let unpack = |&(raw, packed): &(usize, &[u8])| {
         models::read(&zstd::bulk::decompress(packed, raw).map_err(|error| error.to_string())?)
     };
-    pieces.par_iter().map(unpack).collect()
+    pieces.par_iter().with_max_len(1).map(unpack).collect()
 }
 
 /// Of a text, whichever way its lines end.

@@ -11,7 +11,7 @@ use crate::device::learn::score::Score;
 use crate::device::spec::DeviceSpec;
 
 /// Version of both files; raised whenever a field is added or changes its meaning, and with the meaning of features.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What `profile.toml` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

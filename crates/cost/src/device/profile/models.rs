@@ -65,7 +65,9 @@ fn write_trees(out: &mut Writer, trees: &Trees) {
     }
     out.u32(packed.features.len() as u32);
     packed.features.iter().for_each(|&feature| out.u8(feature));
-    packed.values.iter().for_each(|&value| out.u16(value));
+    // Low halves, then high ones: these are nearly all the same, and compress to little.
+    packed.values.iter().for_each(|&value| out.u8(value.to_le_bytes()[0]));
+    packed.values.iter().for_each(|&value| out.u8(value.to_le_bytes()[1]));
 }
 
 fn read_trees(from: &mut Reader) -> Result<Trees, String> {
@@ -79,8 +81,8 @@ fn read_trees(from: &mut Reader) -> Result<Trees, String> {
     }
     let nodes = from.u32()? as usize;
     let features = from.bytes(nodes)?.to_vec();
-    let values = from.bytes(nodes.saturating_mul(2))?.as_chunks::<2>().0;
-    let values = values.iter().map(|&pair| u16::from_le_bytes(pair)).collect();
+    let (low, high) = (from.bytes(nodes)?, from.bytes(nodes)?);
+    let values = low.iter().zip(high).map(|(&low, &high)| u16::from_le_bytes([low, high])).collect();
     packed::unpack(&Packed { base: head[0], step: head[1], trees, thresholds, features, values })
         .map_err(String::from)
 }
