@@ -1,11 +1,15 @@
 //! What can be typed.
 
 mod bench;
+mod bench_cuda;
+mod tiling;
 
 use std::path::PathBuf;
 
 pub use bench::{Bench, BenchCpu, Gemm, Init, Op, Product, Shape};
+pub use bench_cuda::{BenchCuda, CudaOp};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use tiling::Tiling;
 
 /// Tells how long a training step takes, why, and what would make it shorter.
 #[derive(Debug, Parser)]
@@ -51,6 +55,8 @@ pub enum Command {
     /// Show how matrix products are computed
     #[command(subcommand)]
     Gemm(Gemm),
+    /// Predict what each launch order of embedding lookups reads from device memory, and why
+    Tiling(Tiling),
 }
 
 /// `steptime inspect`.

@@ -38,6 +38,7 @@ pub use validate::{HostMode, Row, Score, Validation, validate};
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;
 pub use steptime_cost::Process;
+pub use steptime_cuda as cuda;
 pub use steptime_graph as graph;
 pub use steptime_ops as ops;
 pub use steptime_sim as sim;

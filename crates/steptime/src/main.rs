@@ -1,5 +1,5 @@
 //! The command line of steptime: `inspect`, `host`, `device`, `predict`, `kernels`, `roofline`, `validate`,
-//! `bench`, `gemm`.
+//! `bench`, `gemm`, `tiling`.
 
 #![forbid(unsafe_code)]
 

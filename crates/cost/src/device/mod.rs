@@ -20,6 +20,7 @@ pub mod paper;
 pub mod price;
 pub mod profile;
 pub mod spec;
+pub mod tiling;
 pub mod variant;
 
 pub use context::{Context, Indices, Setting};

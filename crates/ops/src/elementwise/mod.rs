@@ -34,5 +34,5 @@ mod run;
 
 pub use error::ElementwiseError;
 pub use expr::{Binary, Expr, Unary};
-pub use program::{Cost, Program};
+pub use program::{Cost, Op, Program, Source, Step, Target};
 pub use run::Input;

@@ -6,16 +6,21 @@ use super::graph::{Graph, Id, Value};
 
 /// Where a step's operand is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Source {
+pub enum Source {
+    /// An input, by its index.
     Input(usize),
+    /// A number.
     Constant(f32),
+    /// An earlier step's result, by its register.
     Register(usize),
 }
 
 /// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
+pub enum Op {
+    /// Takes the first operand.
     Unary(Unary),
+    /// Takes the first two operands.
     Binary(Binary),
     /// `a b + c`
     MulAdd,
@@ -25,17 +30,22 @@ pub(super) enum Op {
 
 /// Where a step's result goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
+pub enum Target {
+    /// A register, for later steps.
     Register(usize),
+    /// An output, by its index.
     Output(usize),
 }
 
 /// One operation on a block. Operands that the operation does not take repeat the first.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
-    pub(super) op: Op,
-    pub(super) operands: [Source; 3],
-    pub(super) target: Target,
+pub struct Step {
+    /// The operation.
+    pub op: Op,
+    /// Its operands.
+    pub operands: [Source; 3],
+    /// Where its result goes.
+    pub target: Target,
 }
 
 /// Expressions ready to run: one output for each.
@@ -95,6 +105,12 @@ impl Program {
         let (steps, registers) = Compiler::new(values, &roots).compile();
         let inputs = (0..values.len()).filter_map(input).max().map_or(0, |last| last + 1);
         Ok(Program { steps, inputs, outputs: roots.len(), registers, operations: operations.collect() })
+    }
+
+    /// Its operations in order, for code on other machines.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// Inputs that it takes: one more than the largest index that the expressions name.

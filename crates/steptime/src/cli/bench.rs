@@ -6,11 +6,15 @@ use std::str::FromStr;
 use clap::{Args, Subcommand, ValueEnum};
 use steptime::ops::Isa;
 
+use super::BenchCuda;
+
 /// `steptime bench`.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// Measure the CPU operators: time, bytes that must move, arithmetic intensity, share of what this machine can do
     Cpu(BenchCpu),
+    /// Measure the GPU operators: time, bytes that must move, share of this GPU's own copy rate, launch geometry
+    Cuda(BenchCuda),
 }
 
 /// `steptime bench cpu`.

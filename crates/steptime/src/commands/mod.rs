@@ -1,6 +1,7 @@
 //! One file a command: reads the input, asks the library, hands the answer to a report.
 
 mod bench;
+mod bench_cuda;
 mod device;
 mod gemm;
 mod host;
@@ -11,6 +12,7 @@ mod predict;
 mod pricing;
 mod roofline;
 mod source;
+mod tiling;
 mod validate;
 
 use std::error::Error as StdError;
@@ -32,5 +34,6 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Validate(args) => validate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Gemm(args) => gemm::run(&args),
+        Command::Tiling(args) => tiling::run(&args),
     }
 }

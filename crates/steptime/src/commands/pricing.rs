@@ -85,7 +85,7 @@ pub fn zipf(exponent: f64) -> Result<Indices, Failure> {
 }
 
 /// How often each row is looked up, from a file with one index a line.
-fn histogram(path: &Path) -> Result<Indices, Failure> {
+pub fn histogram(path: &Path) -> Result<Indices, Failure> {
     let text = std::fs::read_to_string(path).map_err(|source| {
         format!(
             "{}: {source}; --indices takes uniform, zipf:A, or a file with one index a line",

@@ -1,6 +1,7 @@
 //! What comes out: `json_*` hold the answers as they go over the wire, their namesakes print them on a terminal.
 
 pub mod bench;
+pub mod bench_cuda;
 pub mod device;
 mod format;
 pub mod gemm;
@@ -25,6 +26,7 @@ pub mod predict;
 pub mod roofline;
 mod slack;
 mod table;
+pub mod tiling;
 pub mod timeline;
 pub mod validate;
 mod warnings;

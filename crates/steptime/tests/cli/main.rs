@@ -14,6 +14,7 @@ mod repairs;
 mod roofline;
 mod scores;
 mod terminal;
+mod tiling;
 mod timeline;
 
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ pub struct Dlrm {
 pub const BATCH: usize = 2048;
 
 /// Rows of Criteo Kaggle's tables.
-const CRITEO: [usize; 26] = [
+pub const CRITEO: [usize; 26] = [
     1460, 583, 10_131_227, 2_202_608, 305, 24, 12_517, 633, 3, 93_145, 5683, 8_351_593, 3194, 27, 14_992,
     5_461_306, 10, 5652, 2173, 4, 7_046_547, 18, 15, 286_181, 105, 142_572,
 ];

@@ -3,7 +3,7 @@
 mod backward;
 mod bag;
 mod context;
-mod dlrm;
+pub(super) mod dlrm;
 mod elementwise;
 mod gather;
 mod gemm;
@@ -11,7 +11,7 @@ mod interaction;
 mod limits;
 mod linear;
 mod lookups;
-mod random;
+pub(super) mod random;
 mod sizes;
 mod transpose;
 
@@ -65,8 +65,10 @@ fn benchmark(op: Op) -> &'static Benchmark {
 
 /// Runs it.
 pub fn run(args: &Bench) -> Result<(), Failure> {
-    let Bench::Cpu(args) = args;
-    cpu(args)
+    match args {
+        Bench::Cpu(args) => cpu(args),
+        Bench::Cuda(args) => super::bench_cuda::run(args),
+    }
 }
 
 fn cpu(args: &BenchCpu) -> Result<(), Failure> {

@@ -1,0 +1,364 @@
+//! Gradients of tables, fused with the optimizer: see `backward.cu`.
+//!
+//! The bits are those of `steptime_ops::embedding::backward` for all rules whose steps are column by column; the
+//! row-wise ones add up squares in another order.
+
+use steptime_ops::embedding::backward::BackwardError;
+use steptime_ops::embedding::{Bounds, Element, EmbeddingError, Pooling};
+
+use super::row_check::{check_gradient, check_tables};
+use super::row_device::{Entry, Sources};
+use super::row_kind::RowKind;
+use super::row_numbers::Numbers;
+use super::{Grouping, Lookups, Payload, RowSettings, Sizes, Tables};
+use crate::geometry::Geometry;
+use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Stream};
+
+/// The kernels of one kind of tables.
+#[derive(Debug)]
+struct Kernels {
+    kind: RowKind,
+    rows: Kernel,
+    runs: Kernel,
+    advance: Kernel,
+    winners: Kernel,
+}
+
+/// An optimizer of embedding tables on a GPU, with its state for every row.
+///
+/// Made once for tables and sizes; [`RowOptimizer::step`] allocates nothing and does not wait, but for the first step
+/// with tables in other places, so that later ones can be captured.
+#[derive(Debug)]
+pub struct RowOptimizer {
+    settings: RowSettings,
+    sizes: Sizes,
+    payload: Payload,
+    kernels: Vec<Kernels>,
+    kind_of: Vec<usize>,
+    shapes: Vec<(usize, usize)>,
+    states: Vec<Buffer<f32>>,
+    winners: Vec<Buffer<u32>>,
+    numbers: Buffer<Numbers>,
+    entries: Vec<Entry>,
+    device_entries: Buffer<Entry>,
+    means: Buffer<f32>,
+    slots: Buffer<f32>,
+    runs: Buffer<u32>,
+    windows: usize,
+    multiprocessors: u32,
+}
+
+impl RowOptimizer {
+    /// With zeros as state of these tables, for groupings like this one and gradients with rows `sizes.stride` floats
+    /// apart; `sizes.weighted` says whether lookups have weights.
+    ///
+    /// # Errors
+    ///
+    /// A setting outside of its range, a table that cannot be trained, no compiler, or not enough memory.
+    pub fn new(
+        stream: &Stream,
+        tables: &Tables<'_>,
+        grouping: &Grouping,
+        sizes: Sizes,
+        settings: RowSettings,
+    ) -> Result<RowOptimizer, Error> {
+        settings.check()?;
+        check_tables(tables, &sizes)?;
+        if sizes.weighted && grouping.payload() == Payload::Bag {
+            return Err(Error::Unsupported {
+                what: "a backward pass with per-sample weights over a grouping by bags".into(),
+                remedy: "make the `Grouping` with the payload that `Payload::needed` says",
+            });
+        }
+        let mut kinds: Vec<RowKind> = Vec::new();
+        let mut kind_of = Vec::new();
+        for at in 0..tables.len() {
+            let kind = RowKind::new(tables, at, &sizes);
+            let place = kinds.iter().position(|known| *known == kind).unwrap_or(kinds.len());
+            if place == kinds.len() {
+                kinds.push(kind);
+            }
+            kind_of.push(place);
+        }
+        let (device, payload) = (stream.device(), grouping.payload());
+        let compile = |(number, kind): (usize, RowKind)| {
+            let source = kind.source(number, settings.rule, settings.rounding, payload, &sizes);
+            let module = device.load(&source)?;
+            let kernel = |name| module.kernel(name);
+            let (rows, runs) = (kernel("update_rows")?, kernel("update_runs")?);
+            Ok(Kernels { kind, rows, runs, advance: kernel("advance")?, winners: kernel("find_winners")? })
+        };
+        let kernels = kinds.into_iter().enumerate().map(compile).collect::<Result<Vec<_>, Error>>()?;
+        let state = |(rows, dim): (usize, usize)| {
+            Buffer::zeros(stream, rows.saturating_mul(state_pitch(&settings, dim)))
+        };
+        let shapes: Vec<_> = tables.iter().map(|table| (table.rows(), table.dim())).collect();
+        let winners = |at: usize| {
+            let max = tables.pooling(at) == Pooling::Max;
+            Buffer::zeros(stream, if max { sizes.bags * tables.table(at).dim() } else { 0 })
+        };
+        let mean = (0..tables.len()).any(|at| tables.pooling(at) == Pooling::Mean);
+        let windows = grouping.windows();
+        let widest = tables.iter().map(|table| table.dim()).max().unwrap_or(0);
+        let least = kernels.iter().map(|kernels| kernels.kind.group / 2).min().unwrap_or(1);
+        Ok(RowOptimizer {
+            states: shapes.iter().copied().map(state).collect::<Result<_, _>>()?,
+            winners: (0..tables.len()).map(winners).collect::<Result<_, _>>()?,
+            numbers: Buffer::from_host(stream, &[Numbers::new(&settings, 0)])?,
+            entries: Vec::new(),
+            device_entries: Buffer::zeros(stream, tables.len())?,
+            means: Buffer::zeros(stream, if mean { tables.len() * sizes.bags } else { 0 })?,
+            slots: Buffer::zeros(stream, windows * widest.next_multiple_of(4))?,
+            runs: Buffer::zeros(stream, grouping.sizes().lookups / least + 4)?,
+            multiprocessors: device.multiprocessors(),
+            settings,
+            sizes,
+            payload,
+            kernels,
+            kind_of,
+            shapes,
+            windows,
+        })
+    }
+
+    /// The backward pass: every row that was looked up gets its step. `grouping` is that of `lookups`, and `gradient`
+    /// that of the pooled output `[B, D_0 + D_1 + ...]`, or `[N, D]` where tables are not pooled. Where the grouping
+    /// found the lookups wrong, with [`Bounds::Error`] also one out of range, no table changes.
+    ///
+    /// # Errors
+    ///
+    /// Arguments that do not fit each other or what this was made for, or a table that cannot be trained.
+    pub fn step(
+        &mut self,
+        stream: &Stream,
+        tables: &mut Tables<'_>,
+        lookups: &Lookups<'_>,
+        grouping: &Grouping,
+        bounds: Bounds,
+        gradient: Slice<'_, f32>,
+    ) -> Result<(), Error> {
+        self.check(tables, lookups, grouping, gradient)?;
+        self.place(stream, tables)?;
+        let [pairs, windows, plans, report] = grouping.sorted();
+        if !self.means.is_empty() {
+            grouping.bag_means(stream, lookups, bounds, &mut self.means)?;
+        }
+        self.find_winners(stream, lookups, bounds)?;
+        let stop = u32::from(bounds == Bounds::Error);
+        let numbers = self.numbers.as_ref().address();
+        let common = |args: Args| args.value(numbers).value(report).value(stop);
+        if let Some(first) = self.kernels.first().filter(|_| self.settings.counts()) {
+            // SAFETY: the arguments are those of `advance`.
+            unsafe { first.advance.launch(stream, Grid::line(1, 1), common(Args::new()))? };
+        }
+        let widest = self.shapes.iter().map(|&(_, dim)| dim).max().unwrap_or(0);
+        let sources = Sources {
+            pairs,
+            windows,
+            plans,
+            tables: self.device_entries.as_ref().address(),
+            gradient: gradient.address(),
+            stride: self.sizes.stride as u32,
+            bags: self.sizes.bags as u32,
+            weights: lookups.weights().map_or(0, Slice::address),
+            bag_of: grouping.bag_of(),
+            means: self.means.as_ref().address(),
+            slots: self.slots.as_ref().address(),
+            runs: self.runs.as_ref().address(),
+            slot_pitch: widest.next_multiple_of(4) as u32,
+            unused: 0,
+        };
+        for kernels in &self.kernels {
+            let (chunk_blocks, rows, runs) = kernels.kind.grids(self.windows, self.multiprocessors);
+            let args = || common(Args::new().value(sources));
+            // SAFETY: the arguments are those of the kernels; tables, gradient and lookups were checked, buffers made
+            // for their sizes, and a row belongs to one group of lanes. Who passes slices keeps them.
+            unsafe {
+                kernels.rows.launch(stream, rows, args().value(chunk_blocks))?;
+                kernels.runs.launch(stream, runs, args())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn find_winners(&self, stream: &Stream, lookups: &Lookups<'_>, bounds: Bounds) -> Result<(), Error> {
+        for (entry, winners) in
+            self.entries.iter().zip(&self.winners).filter(|(_, winners)| !winners.is_empty())
+        {
+            let kernel = &self.kernels[entry.kind as usize].winners;
+            let args = Args::new()
+                .value(lookups.indices().address())
+                .value(lookups.offsets().address())
+                .value(lookups.len() as u64)
+                .value(*entry)
+                .value(self.sizes.bags as u32)
+                .value(u32::from(bounds == Bounds::Ignore))
+                .slice(winners.as_ref());
+            // SAFETY: the arguments are those of `find_winners`; there is room for one of each bag and column.
+            unsafe { kernel.launch(stream, Grid::line(self.sizes.bags as u32, 128), args)? };
+        }
+        Ok(())
+    }
+
+    /// Tells the device where the tables are, if that changed.
+    fn place(&mut self, stream: &Stream, tables: &mut Tables<'_>) -> Result<(), Error> {
+        let mut entries = Vec::with_capacity(tables.len());
+        for at in 0..tables.len() {
+            let (column, apart) = (tables.column(at) as u32, tables.pooling(at) == Pooling::None);
+            let table = tables.table_mut(at);
+            let (name, element) = (table.name().to_owned(), table.element());
+            let (pitch, rows, dim) = (table.pitch() / element.align(), table.rows(), table.dim());
+            let weights = table.bytes_mut().ok_or(EmbeddingError::NotTrainable {
+                table: name,
+                element,
+                why: "read only",
+            })?;
+            entries.push(Entry {
+                weights: weights.address(),
+                state: self.states[at].as_ref().address(),
+                pitch: pitch as u32,
+                state_pitch: state_pitch(&self.settings, dim) as u32,
+                rows: rows as u32,
+                column: if apart { 0 } else { column },
+                kind: self.kind_of[at] as u32,
+                place: at as u32,
+                winners: self.winners[at].as_ref().address(),
+            });
+        }
+        if entries != self.entries {
+            self.device_entries.as_mut().write(stream, &entries)?;
+            self.entries = entries;
+        }
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        tables: &Tables<'_>,
+        lookups: &Lookups<'_>,
+        grouping: &Grouping,
+        gradient: Slice<'_, f32>,
+    ) -> Result<(), Error> {
+        let (found, count) = (self.shapes.len(), tables.len());
+        if found != count {
+            return Err(BackwardError::Tables { what: "an optimizer", found, tables: count }.into());
+        }
+        for (at, (table, &(rows, dim))) in tables.iter().zip(&self.shapes).enumerate() {
+            let (given_rows, given_dim) = (table.rows(), table.dim());
+            if (given_rows, given_dim) != (rows, dim) {
+                return Err(BackwardError::Shape { table: at, rows, dim, given_rows, given_dim }.into());
+            }
+            if RowKind::new(tables, at, &self.sizes) != self.kernels[self.kind_of[at]].kind {
+                return Err(changed(format!("table {at} of another type, alignment or pooling")));
+            }
+        }
+        let sizes = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
+        if (Sizes { lookups: sizes.lookups, ..self.sizes }) != sizes {
+            return Err(changed(format!("{sizes:?} for {:?}", self.sizes)));
+        }
+        let rows = tables.iter().map(|table| table.rows() as u32);
+        let same = grouping.payload() == self.payload && grouping.windows() == self.windows;
+        if !same || grouping.len() != lookups.len() || !rows.eq(grouping.rows().iter().copied()) {
+            return Err(Error::Unsupported {
+                what: "a grouping of other tables or lookups".into(),
+                remedy: "group these lookups, with the grouping that the optimizer was made with",
+            });
+        }
+        check_gradient(tables, lookups, gradient, self.sizes.stride)?;
+        let vector = self.kernels.iter().map(|kernels| kernels.kind.vector).max().unwrap_or(1);
+        if !gradient.address().is_multiple_of(4 * vector as u64) {
+            return Err(Error::Unsupported {
+                what: format!("a gradient at an address that is no multiple of {}", 4 * vector),
+                remedy: "begin the gradient at a multiple of 16 bytes",
+            });
+        }
+        Ok(())
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> RowSettings {
+        self.settings
+    }
+
+    /// Sets the learning rate of the steps to come, once the stream has come this far.
+    ///
+    /// # Errors
+    ///
+    /// It is negative or not finite; a kernel failed.
+    pub fn set_learning_rate(&mut self, stream: &Stream, lr: f32) -> Result<(), Error> {
+        let settings = RowSettings { lr, ..self.settings };
+        settings.check()?;
+        let step = self.steps(stream)?;
+        self.numbers.as_mut().write(stream, &[Numbers::new(&settings, step)])?;
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Steps taken, once the stream has come this far; 0 where neither rule nor rounding counts them.
+    ///
+    /// # Errors
+    ///
+    /// A kernel failed.
+    pub fn steps(&self, stream: &Stream) -> Result<u64, Error> {
+        Ok(self.numbers.to_host(stream)?.first().map_or(0, |numbers| numbers.step))
+    }
+
+    /// Sets the number of steps taken, as a checkpoint says.
+    ///
+    /// # Errors
+    ///
+    /// A kernel failed.
+    pub fn set_steps(&mut self, stream: &Stream, steps: u64) -> Result<(), Error> {
+        self.numbers.as_mut().write(stream, &[Numbers::new(&self.settings, steps)])
+    }
+
+    /// The state of a table, and the floats from row to row: see `RowRule` for their meaning.
+    ///
+    /// # Panics
+    ///
+    /// There is no such table.
+    #[must_use]
+    pub fn state(&self, table: usize) -> (&Buffer<f32>, usize) {
+        (&self.states[table], state_pitch(&self.settings, self.shapes[table].1))
+    }
+
+    /// The state of a table, to be restored from a checkpoint.
+    ///
+    /// # Panics
+    ///
+    /// There is no such table.
+    #[must_use]
+    pub fn state_mut(&mut self, table: usize) -> &mut Buffer<f32> {
+        &mut self.states[table]
+    }
+
+    /// How its kernels are launched.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses to say how many registers they take.
+    pub fn geometry(&self) -> Result<Vec<Geometry>, Error> {
+        let mut all = Vec::new();
+        for kernels in &self.kernels {
+            let both = kernels.kind.geometry(self.settings.rule, self.windows, self.multiprocessors);
+            for (mut geometry, kernel) in both.into_iter().zip([&kernels.rows, &kernels.runs]) {
+                geometry.registers = Some(kernel.registers()?);
+                all.push(geometry);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Floats from row to row of the state, as on the CPU.
+fn state_pitch(settings: &RowSettings, dim: usize) -> usize {
+    match settings.rule.state_width(dim) {
+        0 => 0,
+        width => Element::F32.pitch(width) / size_of::<f32>(),
+    }
+}
+
+fn changed(what: String) -> Error {
+    Error::Unsupported { what, remedy: "make another `RowOptimizer` for these" }
+}

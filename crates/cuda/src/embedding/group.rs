@@ -1,0 +1,385 @@
+//! Lookups grouped by the row they name, for backward passes: see `group.cu`.
+
+use bytemuck::{Pod, Zeroable};
+use steptime_ops::embedding::{Bounds, Pooling, Report};
+
+use super::group_plan::GroupPlan;
+use super::{Ints, Lookups, Sizes, Tables, report};
+use crate::geometry::Geometry;
+use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Source, Stream};
+
+/// Device code that all kernels over grouped lookups begin with.
+pub(super) const GROUPED: &str = include_str!("grouped.cuh");
+
+/// What is kept of a lookup beside its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Payload {
+    /// Its bag: for sums and means without per-sample weights.
+    Bag,
+    /// Its position, counted from the table's first lookup: for tables that are not pooled.
+    Position,
+    /// Its position, with the bag of each position beside.
+    PositionAndBag,
+}
+
+impl Payload {
+    /// What the backward pass of these tables needs.
+    #[must_use]
+    pub fn needed(tables: &Tables<'_>, weighted: bool) -> Payload {
+        let pooling = |wanted| (0..tables.len()).filter(|&at| tables.pooling(at) == wanted).count();
+        let apart = pooling(Pooling::None);
+        if apart == tables.len() {
+            Payload::Position
+        } else if weighted || apart + pooling(Pooling::Max) > 0 {
+            Payload::PositionAndBag
+        } else {
+            Payload::Bag
+        }
+    }
+}
+
+/// The lookups that kernels read.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct DeviceLookups {
+    indices: u64,
+    offsets: u64,
+    rows: u64,
+    total: u64,
+    bags: u32,
+    tables: u32,
+}
+
+/// The kernels of one of the two ways to sort.
+#[derive(Debug)]
+enum Kernels {
+    /// All digits of a table in shared memory.
+    Small { sort: Kernel },
+    /// One pass over all lookups for each digit.
+    Passes {
+        count_indices: Kernel,
+        scan: Kernel,
+        scatter_indices: Kernel,
+        count_pairs: Kernel,
+        scatter_pairs: Kernel,
+    },
+}
+
+/// For each table, its lookups by rising row, those of a row by rising position: a stable sort of all tables at once,
+/// with the same bits in each run. Lookups of rows that are not there come last and get no gradient.
+///
+/// Made once for tables and sizes; [`Grouping::run`] allocates nothing and does not wait, so that it can be captured.
+#[derive(Debug)]
+pub struct Grouping {
+    plan: GroupPlan,
+    sizes: Sizes,
+    payload: Payload,
+    rows: Vec<u32>,
+    kernels: Kernels,
+    means: Kernel,
+    device_rows: Buffer<u32>,
+    pairs: [Buffer<u64>; 2],
+    histograms: Buffer<u32>,
+    totals: Buffer<u32>,
+    plans: Buffer<u64>,
+    windows: Buffer<u32>,
+    report: Buffer<u32>,
+    bag_of: Buffer<u32>,
+    grouped: usize,
+}
+
+impl Grouping {
+    /// Room for at most `sizes.lookups` lookups of these tables, of which no table has more than `longest`; few take
+    /// fewer launches. `sizes.stride` is of no account.
+    ///
+    /// # Errors
+    ///
+    /// No compiler, not enough memory, or more lookups than 32 bits count.
+    pub fn new(
+        stream: &Stream,
+        tables: &Tables<'_>,
+        sizes: Sizes,
+        longest: usize,
+        payload: Payload,
+    ) -> Result<Grouping, Error> {
+        let device = stream.device();
+        let rows: Vec<u32> = tables.iter().map(|table| table.rows() as u32).collect();
+        let plan = GroupPlan::new(&rows, sizes.bags, sizes.lookups, longest)?;
+        let module = device.load(&source(&plan, &sizes, payload))?;
+        let kernel = |name: &str, shared: u32| {
+            let kernel = module.kernel(name)?;
+            kernel.allow_shared(shared)?;
+            Ok::<_, Error>(kernel)
+        };
+        let kernels = if plan.small {
+            Kernels::Small { sort: kernel("sort_tables", plan.shared())? }
+        } else {
+            Kernels::Passes {
+                count_indices: kernel("count_indices", 0)?,
+                scan: kernel("scan", 0)?,
+                scatter_indices: kernel("scatter_indices", plan.shared())?,
+                count_pairs: kernel("count_pairs", 0)?,
+                scatter_pairs: kernel("scatter_pairs", plan.shared())?,
+            }
+        };
+        let many = !plan.small;
+        let more = many && plan.passes > 1;
+        let bags = if payload == Payload::PositionAndBag { sizes.lookups } else { 0 };
+        Ok(Grouping {
+            kernels,
+            means: module.kernel("bag_means")?,
+            device_rows: Buffer::from_host(stream, &rows)?,
+            pairs: [
+                Buffer::zeros(stream, plan.places())?,
+                Buffer::zeros(stream, if more { plan.places() } else { 0 })?,
+            ],
+            histograms: Buffer::zeros(stream, if many { plan.tiles() * plan.radix() } else { 0 })?,
+            totals: Buffer::zeros(stream, if many { rows.len() * plan.radix() } else { 0 })?,
+            plans: Buffer::zeros(stream, rows.len() * 3)?,
+            windows: Buffer::zeros(stream, plan.windows())?,
+            report: Buffer::zeros(stream, 4)?,
+            bag_of: Buffer::zeros(stream, bags)?,
+            grouped: 0,
+            plan,
+            sizes,
+            payload,
+            rows,
+        })
+    }
+
+    /// Groups these lookups. What is wrong with them is found by [`Grouping::check`]; until then no backward pass over
+    /// them changes a table.
+    ///
+    /// # Errors
+    ///
+    /// Other bags or types than made for, or more lookups.
+    pub fn run(&mut self, stream: &Stream, lookups: &Lookups<'_>) -> Result<(), Error> {
+        self.check_sizes(lookups)?;
+        self.report.as_mut().fill_bytes(stream, 0)?;
+        let (plan, given) = (&self.plan, self.given(lookups));
+        let pairs = |at: usize| self.pairs[at].as_ref().address();
+        let (windows, report) = (plan.windows() as u32, self.report.as_ref().address());
+        let (histograms, totals) = (self.histograms.as_ref().address(), self.totals.as_ref().address());
+        let plans = self.plans.as_ref().address();
+        let bag_of = self.bag_of.as_ref().address();
+        let tables = self.rows.len() as u32;
+        let first = |args: Args| args.value(plans).slice(self.windows.as_ref()).value(windows).value(report);
+        let go = |kernel: &Kernel, grid: Grid, args: Args| {
+            // SAFETY: the arguments are those of the kernel; buffers were made for these sizes, which were checked;
+            // the kernels keep to them whatever indices and offsets hold. Who passes slices keeps them.
+            unsafe { kernel.launch(stream, grid, args) }
+        };
+        match &self.kernels {
+            Kernels::Small { sort } => {
+                let args = first(Args::new().value(given).value(pairs(0)).value(bag_of));
+                go(sort, Grid::line(tables, plan.threads).shared(plan.shared()), args)?;
+            }
+            Kernels::Passes { count_indices, scan, scatter_indices, count_pairs, scatter_pairs } => {
+                let tiles = Grid::line((lookups.len() / plan.tile() + self.rows.len()) as u32, plan.threads);
+                let columns = Grid::plane(plan.radix() as u32 / 32, tables, 1024);
+                let scan_args = || Args::new().value(plans).value(histograms).value(totals);
+                go(count_indices, tiles, first(Args::new().value(given).value(histograms)))?;
+                go(scan, columns, scan_args())?;
+                let args = Args::new().value(given).value(histograms).value(totals);
+                go(scatter_indices, tiles.shared(plan.shared()), args.value(pairs(0)).value(bag_of))?;
+                for pass in 1..plan.passes {
+                    let (from, to, shift) = (pairs((pass + 1) % 2), pairs(pass % 2), pass as u32 * plan.bits);
+                    let args = Args::new().value(given).value(from).value(shift).value(histograms);
+                    go(count_pairs, tiles, args)?;
+                    go(scan, columns, scan_args())?;
+                    let args =
+                        Args::new().value(given).value(from).value(shift).value(histograms).value(totals);
+                    go(scatter_pairs, tiles.shared(plan.shared()), args.value(to))?;
+                }
+            }
+        }
+        self.grouped = lookups.len();
+        Ok(())
+    }
+
+    /// Fills `1 / L` of each bag, `[T, B]`: with [`Bounds::Ignore`], lookups of rows that are not there do not count.
+    pub(super) fn bag_means(
+        &self,
+        stream: &Stream,
+        lookups: &Lookups<'_>,
+        bounds: Bounds,
+        means: &mut Buffer<f32>,
+    ) -> Result<(), Error> {
+        let ignore = u32::from(bounds == Bounds::Ignore);
+        let args = Args::new().value(self.given(lookups)).value(ignore).slice_mut(&mut means.as_mut());
+        let blocks = (self.rows.len() * self.sizes.bags).div_ceil(128);
+        // SAFETY: the arguments are those of `bag_means`; there is room for a mean of each bag of each table.
+        unsafe { self.means.launch(stream, Grid::line(blocks as u32, 128), args) }
+    }
+
+    fn given(&self, lookups: &Lookups<'_>) -> DeviceLookups {
+        DeviceLookups {
+            indices: lookups.indices().address(),
+            offsets: lookups.offsets().address(),
+            rows: self.device_rows.as_ref().address(),
+            total: lookups.len() as u64,
+            bags: self.sizes.bags as u32,
+            tables: self.rows.len() as u32,
+        }
+    }
+
+    fn check_sizes(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
+        let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
+        let made = Sizes { lookups: given.lookups, weighted: given.weighted, ..self.sizes };
+        if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != self.offsets() {
+            return Err(Error::Unsupported {
+                what: format!(
+                    "a grouping for {:?} of {} tables with {given:?} and {} offsets",
+                    self.sizes,
+                    self.rows.len(),
+                    lookups.offsets().len()
+                ),
+                remedy: "make another `Grouping` for these",
+            });
+        }
+        Ok(())
+    }
+
+    fn offsets(&self) -> usize {
+        self.rows.len() * self.sizes.bags + 1
+    }
+
+    /// Waits for the stream, and says what was wrong with the lookups grouped last, which must be these.
+    ///
+    /// # Errors
+    ///
+    /// Offsets that fall; more lookups of a table than made for; with [`Bounds::Error`], the first index that is out of
+    /// range; a kernel that failed.
+    pub fn check(
+        &self,
+        stream: &Stream,
+        tables: &Tables<'_>,
+        lookups: &Lookups<'_>,
+        bounds: Bounds,
+    ) -> Result<Report, Error> {
+        let mut found = [0; 4];
+        self.report.as_ref().read(stream, &mut found)?;
+        let [bad, lookup, offset, long] = found;
+        if long != 0 && offset == 0 {
+            return Err(Error::Unsupported {
+                what: format!("table {} has more than {} lookups", !long, self.plan.tile()),
+                remedy: "make the `Grouping` for a larger `longest`",
+            });
+        }
+        let place = |complement: u32| if complement == 0 { u64::MAX } else { u64::from(!complement) };
+        report::explain([bad.into(), place(lookup), place(offset)], stream, tables, lookups, bounds)
+    }
+
+    /// The sorted pairs of row (upper half) and payload, the table of each window of 256 places, where each table's
+    /// lie, and the report.
+    pub(super) fn sorted(&self) -> [u64; 4] {
+        let place = if self.plan.small { 0 } else { (self.plan.passes + 1) % 2 };
+        let pairs = self.pairs[place].as_ref().address();
+        let of = Slice::<u32>::address;
+        [pairs, of(self.windows.as_ref()), self.plans.as_ref().address(), of(self.report.as_ref())]
+    }
+
+    /// The bag of each lookup, `[N]`, where it is kept.
+    pub(super) fn bag_of(&self) -> u64 {
+        self.bag_of.as_ref().address()
+    }
+
+    /// Windows of places of the sorted order.
+    pub(super) fn windows(&self) -> usize {
+        self.plan.windows()
+    }
+
+    /// E of each table.
+    pub(super) fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// What it was made for.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// What it keeps of a lookup.
+    #[must_use]
+    pub fn payload(&self) -> Payload {
+        self.payload
+    }
+
+    /// Lookups that were grouped last.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.grouped
+    }
+
+    /// Whether none were.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.grouped == 0
+    }
+
+    /// How its kernels are launched, with registers.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses to say how many registers they take.
+    pub fn geometry(&self) -> Result<Vec<Geometry>, Error> {
+        let kernels: Vec<&Kernel> = match &self.kernels {
+            Kernels::Small { sort } => vec![sort],
+            Kernels::Passes { count_indices, scan, scatter_indices, count_pairs, scatter_pairs } => {
+                vec![count_indices, scan, scatter_indices, count_pairs, scatter_pairs]
+            }
+        };
+        let mut all = self.plan.geometry();
+        for (geometry, kernel) in all.iter_mut().zip(kernels) {
+            geometry.registers = Some(kernel.registers()?);
+        }
+        Ok(all)
+    }
+}
+
+/// The source for a plan.
+fn source(plan: &GroupPlan, sizes: &Sizes, payload: Payload) -> Source {
+    Source::new("group.cu", format!("{GROUPED}{}", include_str!("group.cu")))
+        .option("--fmad=false")
+        .define("THREADS", plan.threads)
+        .define("ITEMS", plan.items)
+        .define("BITS", plan.bits)
+        .define("SCATTER_BLOCKS", if plan.small { 1 } else { 2 })
+        .define("INDEX", Ints::device_name(sizes.index_width))
+        .define("OFFSET", Ints::device_name(sizes.offset_width))
+        .define("POSITIONS", u8::from(payload != Payload::Bag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Build, Capability, CubinCache, nvrtc_version};
+
+    #[test]
+    fn the_kernels_compile_for_every_type_and_size() {
+        let Ok((major, _)) = nvrtc_version() else {
+            return eprintln!("skipped: no libnvrtc");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CubinCache::at(folder.path());
+        let h200 = Capability { major: 9, minor: 0 };
+        for (rows, lookups, longest) in
+            [(1000, 10_240, 2560), (10_131_227, 200_000, 8192), (1 << 20, 1 << 22, 1 << 22)]
+        {
+            let plan = GroupPlan::new(&[rows], 512, lookups, longest).unwrap();
+            for (width, payload) in [(4, Payload::Bag), (8, Payload::PositionAndBag)] {
+                let sizes = Sizes {
+                    bags: 512,
+                    lookups,
+                    index_width: width,
+                    offset_width: width,
+                    weighted: false,
+                    stride: 0,
+                };
+                let build = Build::new(&source(&plan, &sizes, payload), h200, major * 1000, &cache);
+                assert!(build.is_ok(), "{}", build.unwrap_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! How lookups are sorted: tiles, digits and room.
+
+use crate::geometry::Geometry;
+use crate::{Error, Grid};
+
+/// Places of the sorted order that belong to one table.
+pub(super) const WINDOW: usize = 256;
+
+/// Widest digit whose counters, for each of 16 warps, fit a multiprocessor twice.
+const MOST_BITS: u32 = 10;
+
+/// Threads, digits and sizes of a sort.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GroupPlan {
+    /// Whether each table fits one block.
+    pub(super) small: bool,
+    /// Threads of a block.
+    pub(super) threads: u32,
+    /// Lookups of a thread.
+    pub(super) items: u32,
+    /// Bits of a digit.
+    pub(super) bits: u32,
+    /// Digits.
+    pub(super) passes: usize,
+    tables: usize,
+    lookups: usize,
+}
+
+impl GroupPlan {
+    /// For tables of so many rows, and `lookups` lookups in all, at most `longest` of one table.
+    pub(super) fn new(rows: &[u32], bags: usize, lookups: usize, longest: usize) -> Result<GroupPlan, Error> {
+        let unsupported = |what, remedy| Err(Error::Unsupported { what, remedy });
+        if rows.is_empty() || rows.len() > 65_535 {
+            return unsupported(format!("grouping for {} tables", rows.len()), "give 1 to 65535 tables");
+        }
+        let places = lookups.div_ceil(WINDOW).saturating_add(rows.len() + 4).saturating_mul(WINDOW);
+        if u32::try_from(places).is_err() || u32::try_from(rows.len().saturating_mul(bags)).is_err() {
+            return unsupported(
+                format!("grouping {lookups} lookups in {bags} bags of {} tables", rows.len()),
+                "kernels count in 32 bits: cut the batch into parts",
+            );
+        }
+        // The number of rows itself stands for rows that are not there.
+        let needed = rows.iter().map(|&rows| u32::BITS - rows.leading_zeros()).max().unwrap_or(1);
+        let longest = longest.min(lookups);
+        let (small, threads, items, most) = match longest {
+            0..=4096 => (true, 512, 8, MOST_BITS),
+            4097..=8192 => (true, 1024, 8, 8),
+            _ => (false, 512, 16, MOST_BITS),
+        };
+        let passes = needed.div_ceil(most);
+        let bits = needed.div_ceil(passes).max(5);
+        let tables = rows.len();
+        Ok(GroupPlan { small, threads, items, bits, passes: passes as usize, tables, lookups })
+    }
+
+    /// Lookups of a block.
+    pub(super) fn tile(&self) -> usize {
+        (self.threads * self.items) as usize
+    }
+
+    /// Most tiles of all tables.
+    pub(super) fn tiles(&self) -> usize {
+        self.lookups / self.tile() + self.tables
+    }
+
+    /// Values of a digit.
+    pub(super) fn radix(&self) -> usize {
+        1 << self.bits
+    }
+
+    /// Bytes of shared memory for a tile's pairs, and before for each warp's counts and masks of each digit.
+    pub(super) fn shared(&self) -> u32 {
+        let counters = self.threads / 32 * self.radix() as u32 * 6;
+        counters.max(self.tile() as u32 * 8)
+    }
+
+    /// Windows of all tables, each of which begins with one.
+    pub(super) fn windows(&self) -> usize {
+        self.lookups.div_ceil(WINDOW) + self.tables
+    }
+
+    /// Places of all windows, and some more that groups may look at beyond the last.
+    pub(super) fn places(&self) -> usize {
+        (self.windows() + 2) * WINDOW
+    }
+
+    /// How the kernels are launched.
+    pub(super) fn geometry(&self) -> Vec<Geometry> {
+        let one = |kernel, grid, axes, lanes: &str, divergence| Geometry {
+            kernel,
+            grid,
+            axes,
+            registers: None,
+            lanes: lanes.to_owned(),
+            busy: 1.0,
+            bounds: "indices and offsets by the first kernel; rows that are not there sort last",
+            divergence,
+        };
+        let tiles = Grid::line(self.tiles() as u32, self.threads);
+        let scan = Grid::plane(self.radix() as u32 / 32, self.tables as u32, 1024);
+        let (items, bits) = (self.items, self.bits);
+        let sorting = format!("{items} lookups a lane, by digits of {bits} bits");
+        let none = "none but in the last tile of a table";
+        if self.small {
+            let grid = Grid::line(self.tables as u32, self.threads).shared(self.shared());
+            let short = "none but beyond a table's last lookup, where lanes carry padding";
+            return vec![one("sort_tables", grid, "x tables", &sorting, short)];
+        }
+        let counting = format!("{items} lookups a lane");
+        let wide = tiles.shared(self.shared());
+        let share = "warps without a tile only take part in the sum";
+        vec![
+            one("count_indices", tiles, "x tiles", &counting, none),
+            one("scan", scan, "x digits, y tables", "a digit a lane, a share of the tiles a warp", share),
+            one("scatter_indices", wide, "x tiles", &sorting, none),
+            one("count_pairs", tiles, "x tiles", &counting, none),
+            one("scatter_pairs", wide, "x tiles", &sorting, none),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_cover_every_row_and_fit() {
+        for rows in [1, 2, 31, 1000, 1024, 80_000, 1_000_000, 10_131_227, u32::MAX - 1] {
+            for longest in [1, 4096, 8192, 1 << 20] {
+                let plan = GroupPlan::new(&[rows], 8192, 1 << 22, longest).unwrap();
+                assert!(plan.bits as usize * plan.passes >= (u32::BITS - rows.leading_zeros()) as usize);
+                assert!(plan.bits >= 5 && plan.bits <= MOST_BITS);
+                assert!(plan.shared() <= 227 << 10, "{plan:?}");
+                assert!(!plan.small || plan.tile() >= longest);
+            }
+        }
+        let big = GroupPlan::new(&[1_000_000; 16], 8192, 1 << 22, 1 << 18).unwrap();
+        assert_eq!((big.small, big.bits, big.passes, big.tiles()), (false, 10, 2, 528));
+    }
+
+    #[test]
+    fn sizes_beyond_32_bits_are_refused() {
+        assert!(GroupPlan::new(&[], 1, 1, 1).is_err());
+        let error = GroupPlan::new(&[10], 1, 1 << 32, 1 << 32).unwrap_err().to_string();
+        assert!(error.contains("cut the batch"), "{error}");
+        assert!(GroupPlan::new(&[10; 1000], 1 << 30, 10, 10).is_err());
+    }
+
+    #[test]
+    fn geometry_is_printed_for_each_kernel() {
+        let plan = GroupPlan::new(&[1000; 4], 512, 10_240, 2560).unwrap();
+        let printed: Vec<String> = plan.geometry().iter().map(ToString::to_string).collect();
+        assert_eq!(printed.len(), 1);
+        assert!(printed[0].contains("sort_tables: grid 4 x 1 x 1"), "{printed:?}");
+        assert_eq!(GroupPlan::new(&[1000], 512, 1 << 20, 1 << 20).unwrap().geometry().len(), 5);
+    }
+}

@@ -1,0 +1,38 @@
+//! Structures that `backward.cu` reads.
+
+use bytemuck::{Pod, Zeroable};
+
+/// A table as the kernels are given it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub(super) struct Entry {
+    pub(super) weights: u64,
+    pub(super) state: u64,
+    pub(super) pitch: u32,
+    pub(super) state_pitch: u32,
+    pub(super) rows: u32,
+    pub(super) column: u32,
+    pub(super) kind: u32,
+    pub(super) place: u32,
+    pub(super) winners: u64,
+}
+
+/// What the kernels read beside tables.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(super) struct Sources {
+    pub(super) pairs: u64,
+    pub(super) windows: u64,
+    pub(super) plans: u64,
+    pub(super) tables: u64,
+    pub(super) gradient: u64,
+    pub(super) stride: u32,
+    pub(super) bags: u32,
+    pub(super) weights: u64,
+    pub(super) bag_of: u64,
+    pub(super) means: u64,
+    pub(super) slots: u64,
+    pub(super) runs: u64,
+    pub(super) slot_pitch: u32,
+    pub(super) unused: u32,
+}

@@ -1,0 +1,252 @@
+//! What the backward kernels are compiled for.
+
+use steptime_ops::embedding::backward::{Rounding, RowRule};
+use steptime_ops::embedding::{Element, Pooling};
+
+use super::group::GROUPED;
+use super::group_plan::WINDOW;
+use super::{Ints, Payload, Sizes, Tables};
+use crate::geometry::Geometry;
+use crate::{Grid, Source};
+
+/// Tables that one compilation serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RowKind {
+    pub(super) dim: usize,
+    pub(super) element: Element,
+    pub(super) pooling: Pooling,
+    /// Columns that a lane loads at once.
+    pub(super) vector: usize,
+    /// Lanes of a row.
+    pub(super) group: usize,
+    /// Whether lookups are so few that the latency of memory counts, and not its rate.
+    few: bool,
+}
+
+/// Fewer lookups than this are few.
+const FEW: usize = 1 << 20;
+
+impl RowKind {
+    /// Of a table, for these sizes.
+    pub(super) fn new(tables: &Tables<'_>, at: usize, sizes: &Sizes) -> RowKind {
+        let (table, pooling) = (tables.table(at), tables.pooling(at));
+        let (dim, element) = (table.dim(), table.element());
+        let column = if pooling == Pooling::None { 0 } else { tables.column(at) };
+        let aligned = |vector: usize| {
+            [dim, sizes.stride, column].iter().all(|all| all.is_multiple_of(vector))
+                && table.align().is_multiple_of(vector * element.align())
+        };
+        let vector = [4, 2].into_iter().find(|&vector| aligned(vector)).unwrap_or(1);
+        let group = dim.div_ceil(vector).next_power_of_two().clamp(4, 32);
+        RowKind { dim, element, pooling, vector, group, few: sizes.lookups < FEW }
+    }
+
+    /// Vectors of a lane.
+    fn vectors(&self) -> usize {
+        self.dim.div_ceil(self.vector * self.group)
+    }
+
+    /// Share of lanes that load something.
+    fn busy(&self) -> f64 {
+        self.dim as f64 / (self.vectors() * self.vector * self.group) as f64
+    }
+
+    /// Lookups that are loaded at once, and blocks of 256 threads that a multiprocessor is to hold with them.
+    fn batch(&self, rule: RowRule) -> (usize, usize) {
+        match (self.vectors(), rule) {
+            (1, RowRule::Sgd { momentum: 0.0 }) => {
+                if self.few {
+                    (4, 3)
+                } else {
+                    (3, 4)
+                }
+            }
+            (1, _) => (2, 4),
+            (2, _) => (2, 2),
+            (_, RowRule::Adam { .. }) => (1, 1),
+            (_, _) => (1, 2),
+        }
+    }
+
+    /// Its source, as the kind `number` among others.
+    pub(super) fn source(
+        &self,
+        number: usize,
+        rule: RowRule,
+        rounding: Rounding,
+        payload: Payload,
+        sizes: &Sizes,
+    ) -> Source {
+        let (batch, blocks) = self.batch(rule);
+        let receives = match (self.pooling, payload) {
+            (Pooling::None, _) => 1,
+            (_, Payload::Bag) => 0,
+            _ => 2,
+        };
+        let rule = match rule {
+            RowRule::Sgd { momentum: 0.0 } => 0,
+            RowRule::Sgd { .. } => 1,
+            RowRule::Adagrad { .. } => 2,
+            RowRule::RowWiseAdagrad { .. } => 3,
+            RowRule::Adam { .. } => 4,
+            RowRule::PartialRowWiseAdam { .. } => 5,
+        };
+        let element = match self.element {
+            Element::F16 => 1,
+            Element::Bf16 => 2,
+            _ => 0,
+        };
+        Source::new("backward.cu", format!("{GROUPED}{}", include_str!("backward.cu")))
+            .option("--fmad=false")
+            .define("DIM", self.dim)
+            .define("ELEMENT", element)
+            .define("RULE", rule)
+            .define("RECEIVES", receives)
+            .define("WEIGHTED", u8::from(sizes.weighted))
+            .define("MEAN", u8::from(self.pooling == Pooling::Mean))
+            .define("MAX", u8::from(self.pooling == Pooling::Max))
+            .define("STOCHASTIC", u8::from(element != 0 && rounding != Rounding::Nearest))
+            .define("VECTOR", self.vector)
+            .define("GROUP", self.group)
+            .define("BATCH", batch)
+            .define("SHORT", self.group / 2)
+            .define("CLASS", number)
+            .define("UPDATE_BLOCKS", blocks)
+            .define("INDEX", Ints::device_name(sizes.index_width))
+            .define("OFFSET", Ints::device_name(sizes.offset_width))
+    }
+
+    /// Blocks that sum chunks, and the grids of `update_rows` and `update_runs`.
+    pub(super) fn grids(&self, windows: usize, multiprocessors: u32) -> (u32, Grid, Grid) {
+        let windows = windows as u32;
+        let groups = (WINDOW / self.group) as u32;
+        let chunk_blocks = windows.div_ceil(groups).min(4 * multiprocessors).max(windows.div_ceil(32));
+        let runs = (windows * WINDOW as u32 / (self.group as u32 / 2)).div_ceil(128 / self.group as u32);
+        let runs = Grid::line(runs.clamp(1, 5 * multiprocessors), 128);
+        (chunk_blocks, Grid::line(chunk_blocks + windows, WINDOW as u32), runs)
+    }
+
+    /// How its kernels are launched.
+    pub(super) fn geometry(&self, rule: RowRule, windows: usize, multiprocessors: u32) -> [Geometry; 2] {
+        let (chunk_blocks, rows, runs) = self.grids(windows, multiprocessors);
+        let (batch, _) = self.batch(rule);
+        let lanes = |lookups| {
+            format!(
+                "D = {} {}: {} lanes x {} x {} columns a row, {} rows side by side, {lookups}",
+                self.dim,
+                self.element,
+                self.group,
+                self.vectors(),
+                self.vector,
+                32 / self.group
+            )
+        };
+        let one = |kernel, grid, axes, lanes, divergence| Geometry {
+            kernel,
+            grid,
+            axes,
+            registers: None,
+            lanes,
+            busy: self.busy(),
+            bounds: "lookups of rows that are not there sort last and end the table",
+            divergence,
+        };
+        [
+            one(
+                "update_rows",
+                rows,
+                "x first chunks of long rows, then windows of 256 lookups",
+                format!(
+                    "{}; {chunk_blocks} blocks for chunks",
+                    lanes(format!("{batch} lookups in flight each"))
+                ),
+                "ragged bags cost nothing; groups whose lookups belong to rows begun earlier end at once",
+            ),
+            one(
+                "update_runs",
+                runs,
+                "x rows of many lookups",
+                lanes("up to 32 lookups in flight each".into()),
+                "groups with shorter rows take the next",
+            ),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedding::Table;
+    use crate::{Build, Capability, CubinCache, Slice, nvrtc_version};
+
+    fn tables(dim: usize, element: Element, pitch: usize) -> Tables<'static> {
+        // SAFETY: only its address and length are looked at.
+        let memory = unsafe { Slice::from_raw(4096, 100 * pitch) };
+        Tables::new(vec![Table::borrow("t", memory, [100, dim], element, pitch).unwrap()], Pooling::Sum)
+    }
+
+    fn sizes(stride: usize) -> Sizes {
+        Sizes { bags: 9, lookups: 1 << 20, index_width: 8, offset_width: 4, weighted: false, stride }
+    }
+
+    #[test]
+    fn lanes_follow_columns_and_alignment() {
+        let kind = |dim, element, pitch, stride| {
+            let kind = RowKind::new(&tables(dim, element, pitch), 0, &sizes(stride));
+            (kind.vector, kind.group, kind.vectors())
+        };
+        assert_eq!(kind(128, Element::F32, 512, 128), (4, 32, 1));
+        assert_eq!(kind(128, Element::F32, 512, 130), (2, 32, 2));
+        assert_eq!(kind(128, Element::F16, 264, 128), (4, 32, 1));
+        assert_eq!(kind(32, Element::Bf16, 64, 32), (4, 8, 1));
+        assert_eq!(kind(7, Element::F32, 28, 7), (1, 8, 1));
+        assert_eq!(kind(4, Element::F32, 16, 4), (4, 4, 1));
+        assert_eq!(kind(260, Element::F32, 1040, 260), (4, 32, 3));
+    }
+
+    #[test]
+    fn every_window_has_its_blocks() {
+        let kind = RowKind::new(&tables(128, Element::F32, 512), 0, &sizes(128));
+        for windows in [1, 7, 858, 16_400, 1_000_000] {
+            let (chunks, rows, runs) = kind.grids(windows, 132);
+            assert!(chunks as usize * 32 >= windows && rows.blocks[0] == chunks + windows as u32);
+            assert!(runs.blocks[0] >= 1);
+        }
+        let [rows, runs] = kind.geometry(RowRule::SGD, 16_400, 132);
+        assert!(rows.to_string().contains("3 lookups in flight") && runs.to_string().contains("128 threads"));
+    }
+
+    #[test]
+    fn kernels_compile_for_every_rule_and_type() {
+        let Ok((major, _)) = nvrtc_version() else {
+            return eprintln!("skipped: no libnvrtc");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CubinCache::at(folder.path());
+        let h200 = Capability { major: 9, minor: 0 };
+        let (beta1, beta2, eps) = (0.9, 0.999, 1e-8);
+        let cases = [
+            (RowRule::SGD, 128, Element::F32, Pooling::Sum, Payload::Bag, false),
+            (RowRule::Sgd { momentum: 0.9 }, 36, Element::F16, Pooling::Mean, Payload::Bag, false),
+            (RowRule::Adagrad { eps }, 7, Element::Bf16, Pooling::None, Payload::Position, false),
+            (RowRule::ROW_WISE_ADAGRAD, 32, Element::F32, Pooling::Max, Payload::PositionAndBag, false),
+            (RowRule::ADAM, 260, Element::F32, Pooling::Sum, Payload::PositionAndBag, true),
+            (
+                RowRule::PartialRowWiseAdam { beta1, beta2, eps },
+                1030,
+                Element::F16,
+                Pooling::Mean,
+                Payload::PositionAndBag,
+                true,
+            ),
+        ];
+        for (rule, dim, element, pooling, payload, weighted) in cases {
+            let tables = tables(dim, element, dim * 4).with_pooling(0, pooling).unwrap();
+            let sizes = Sizes { weighted, lookups: 99, ..sizes(dim) };
+            let rounding = Rounding::Stochastic { seed: 1 };
+            let source = RowKind::new(&tables, 0, &sizes).source(0, rule, rounding, payload, &sizes);
+            let build = Build::new(&source, h200, major * 1000, &cache);
+            assert!(build.is_ok(), "{}", build.unwrap_err());
+        }
+    }
+}

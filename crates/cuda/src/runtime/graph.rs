@@ -1,0 +1,76 @@
+//! Sequences of launches that are started at once.
+
+use cudarc::driver::result;
+use cudarc::driver::sys;
+
+use super::{Error, Stream};
+
+/// Launches captured from a stream. Buffers that they use must outlive its replays.
+#[derive(Debug)]
+pub struct Graph {
+    stream: Stream,
+    graph: sys::CUgraph,
+    ready: sys::CUgraphExec,
+}
+
+// SAFETY: the driver's handles may be used from every thread, by one at a time.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    /// Captures what `work` puts into the stream, which is not run. Code must be compiled and memory allocated before:
+    /// neither can be captured. Nor can anything that waits.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`; something that cannot be captured.
+    pub fn capture(stream: &Stream, work: impl FnOnce(&Stream) -> Result<(), Error>) -> Result<Graph, Error> {
+        stream.device().bind()?;
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream lives.
+        unsafe { result::stream::begin_capture(stream.raw(), mode) }
+            .map_err(Error::driver("beginning to capture"))?;
+        let done = work(stream);
+        // SAFETY: begun above, and ended in every case.
+        let graph = unsafe { result::stream::end_capture(stream.raw()) };
+        done?;
+        let graph = graph.map_err(Error::driver("capturing a graph"))?;
+        let flags = sys::CUgraphInstantiate_flags(0);
+        // SAFETY: the graph was just captured.
+        match unsafe { result::graph::instantiate(graph, flags) } {
+            Ok(ready) => Ok(Graph { stream: stream.clone(), graph, ready }),
+            Err(error) => {
+                // SAFETY: as above, and used no more.
+                let _ = unsafe { result::graph::destroy(graph) };
+                Err(Error::driver("preparing a graph")(error))
+            }
+        }
+    }
+
+    /// Puts all launches into the stream they were captured from.
+    ///
+    /// # Safety
+    ///
+    /// All buffers that the launches use still live, and are not used otherwise until the stream has come past.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses.
+    pub unsafe fn replay(&self) -> Result<(), Error> {
+        self.stream.device().bind()?;
+        // SAFETY: by the caller's promise.
+        unsafe { result::graph::launch(self.ready, self.stream.raw()) }
+            .map_err(Error::driver("replaying a graph"))
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if self.stream.device().bind().is_ok() {
+            // SAFETY: both were made once.
+            unsafe {
+                let _ = result::graph::exec_destroy(self.ready);
+                let _ = result::graph::destroy(self.graph);
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Loaded code and its launches.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use cudarc::driver::result;
+use cudarc::driver::sys::{self, CUfunction_attribute as Attribute};
+
+use super::{Args, Build, Device, Error, Origin, Stream};
+
+/// Blocks and threads of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Grid {
+    /// Blocks along x, y, z; x goes fastest.
+    pub blocks: [u32; 3],
+    /// Threads of a block along x, y, z.
+    pub threads: [u32; 3],
+    /// Bytes of shared memory of a block, beside what the kernel declares.
+    pub shared: u32,
+}
+
+impl Grid {
+    /// So many blocks of so many threads.
+    #[must_use]
+    pub fn line(blocks: u32, threads: u32) -> Grid {
+        Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 }
+    }
+
+    /// Blocks along x, for each of so many y.
+    #[must_use]
+    pub fn plane(x: u32, y: u32, threads: u32) -> Grid {
+        Grid { blocks: [x, y, 1], threads: [threads, 1, 1], shared: 0 }
+    }
+
+    /// With so many bytes of shared memory.
+    #[must_use]
+    pub fn shared(self, bytes: u32) -> Grid {
+        Grid { shared: bytes, ..self }
+    }
+}
+
+/// Code loaded on a device. Clones are the same code.
+#[derive(Debug, Clone)]
+pub struct Module(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
+    device: Device,
+    module: sys::CUmodule,
+    name: &'static str,
+    origin: Origin,
+}
+
+// SAFETY: the driver's handles may be used from every thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above; nothing changes after loading.
+unsafe impl Sync for Loaded {}
+
+impl Module {
+    pub(super) fn load(device: &Device, build: &Build) -> Result<Module, Error> {
+        device.bind()?;
+        // SAFETY: the cubin is whole: fresh from the compiler, or checked by its hash.
+        let module = unsafe { result::module::load_data(build.cubin.as_ptr().cast()) }
+            .map_err(Error::driver(format!("loading {}", build.name)))?;
+        Ok(Module(Arc::new(Loaded {
+            device: device.clone(),
+            module,
+            name: build.name,
+            origin: build.origin,
+        })))
+    }
+
+    /// A kernel by its name.
+    ///
+    /// # Errors
+    ///
+    /// There is none of that name.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
+        let wrong = || Error::NoKernel { module: self.0.name.into(), kernel: name.into() };
+        let text = CString::new(name).map_err(|_| wrong())?;
+        self.0.device.bind()?;
+        // SAFETY: the module is loaded, and the kernel keeps it.
+        let function = unsafe { result::module::get_function(self.0.module, text) }.map_err(|_| wrong())?;
+        Ok(Kernel { function, name: name.into(), module: self.clone() })
+    }
+
+    /// Where the code came from.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.0.origin
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if self.device.bind().is_ok() {
+            // SAFETY: loaded once; no kernel of it is left.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+    }
+}
+
+/// A kernel that can be launched.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    function: sys::CUfunction,
+    name: String,
+    module: Module,
+}
+
+// SAFETY: the driver's handles may be used from every thread.
+unsafe impl Send for Kernel {}
+// SAFETY: as above.
+unsafe impl Sync for Kernel {}
+
+impl Kernel {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Registers of a thread.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses.
+    pub fn registers(&self) -> Result<u32, Error> {
+        self.attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)
+    }
+
+    /// Bytes of a thread's registers that spilled to memory.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses.
+    pub fn spilled(&self) -> Result<u32, Error> {
+        self.attribute(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+    }
+
+    fn attribute(&self, which: Attribute) -> Result<u32, Error> {
+        self.module.0.device.bind()?;
+        // SAFETY: the function belongs to a loaded module.
+        let value = unsafe { result::function::get_function_attribute(self.function, which) };
+        let value = value.map_err(Error::driver(format!("asking about {}", self.name)))?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+
+    /// Lets blocks have this many bytes of shared memory beyond what the kernel declares: more than 48 KiB must be
+    /// asked for.
+    ///
+    /// # Errors
+    ///
+    /// More than the device has.
+    pub fn allow_shared(&self, bytes: u32) -> Result<(), Error> {
+        self.set(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
+    }
+
+    /// Leaves as much of a multiprocessor's memory to the first-level cache as its shared memory allows.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses.
+    pub fn prefer_cache(&self) -> Result<(), Error> {
+        self.set(Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0)
+    }
+
+    fn set(&self, which: Attribute, value: u32) -> Result<(), Error> {
+        self.module.0.device.bind()?;
+        let value = i32::try_from(value).unwrap_or(i32::MAX);
+        // SAFETY: the function belongs to a loaded module.
+        unsafe { result::function::set_function_attribute(self.function, which, value) }
+            .map_err(Error::driver(format!("preparing {}", self.name)))
+    }
+
+    /// Launches it. A grid without blocks is nothing to do.
+    ///
+    /// # Safety
+    ///
+    /// The arguments are those of the kernel in number and type; what they point to is as long as the kernel assumes,
+    /// lives until the stream has come past the launch, and is not used otherwise before that.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses, or an earlier kernel failed.
+    pub unsafe fn launch(&self, stream: &Stream, grid: Grid, mut args: Args) -> Result<(), Error> {
+        if grid.blocks.contains(&0) {
+            return Ok(());
+        }
+        stream.device().bind()?;
+        let [x, y, z] = grid.blocks;
+        let [tx, ty, tz] = grid.threads;
+        // SAFETY: by the caller's promise; the driver copies the arguments before it returns.
+        unsafe {
+            result::launch_kernel(
+                self.function,
+                (x, y, z),
+                (tx, ty, tz),
+                grid.shared,
+                stream.raw(),
+                &mut args.pointers(),
+            )
+        }
+        .map_err(|source| Error::Driver { what: format!("launching {} as {grid:?}", self.name), source })
+    }
+}

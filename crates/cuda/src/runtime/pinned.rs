@@ -1,0 +1,82 @@
+//! Host memory that the device reads and writes without a copy in between.
+
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use bytemuck::Pod;
+use cudarc::driver::result;
+use cudarc::driver::sys;
+
+use super::{Device, Error, Slice};
+
+/// Elements in host memory that is pinned and mapped: copies run at the link's full rate beside kernels, and kernels
+/// can read it in place.
+#[derive(Debug)]
+pub struct Pinned<T> {
+    device: Device,
+    start: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: it owns plain data.
+unsafe impl<T: Send> Send for Pinned<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Pinned<T> {}
+
+impl<T: Pod> Pinned<T> {
+    /// So many zeros.
+    ///
+    /// # Errors
+    ///
+    /// The system does not pin so much memory.
+    pub fn zeros(device: &Device, len: usize) -> Result<Pinned<T>, Error> {
+        device.bind()?;
+        let bytes = len.saturating_mul(size_of::<T>());
+        let mut start = NonNull::dangling();
+        if bytes > 0 {
+            // SAFETY: freed once, when the buffer goes.
+            let found = unsafe { result::malloc_host(bytes, sys::CU_MEMHOSTALLOC_DEVICEMAP) };
+            let found = found.ok().and_then(|start| NonNull::new(start.cast::<T>()));
+            start = found.ok_or_else(|| Error::OutOfMemory {
+                what: "pinned memory",
+                bytes,
+                free: result::mem_get_info().map_or(0, |(free, _)| free),
+            })?;
+            // SAFETY: so many bytes were given.
+            unsafe { start.cast::<u8>().write_bytes(0, bytes) };
+        }
+        Ok(Pinned { device: device.clone(), start, len })
+    }
+
+    /// The elements as kernels see them: in place, over the link.
+    #[must_use]
+    pub fn on_device(&self) -> Slice<'_, T> {
+        // SAFETY: with unified addressing, which every supported GPU has, the address is the same on the device.
+        unsafe { Slice::from_raw(self.start.as_ptr().expose_provenance() as u64, self.len) }
+    }
+}
+
+impl<T> Deref for Pinned<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many elements were given and set.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for Pinned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: so many elements were given and set.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for Pinned<T> {
+    fn drop(&mut self) {
+        if self.len * size_of::<T>() > 0 && self.device.bind().is_ok() {
+            // SAFETY: given by `malloc_host` once.
+            let _ = unsafe { result::free_host(self.start.as_ptr().cast()) };
+        }
+    }
+}

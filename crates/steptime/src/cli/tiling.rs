@@ -1,0 +1,36 @@
+//! What can be typed for `steptime tiling`.
+
+use clap::Args;
+
+/// `steptime tiling`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime tiling --rows 8192 --dim 4096 --lookups 16384
+    steptime tiling --rows 1000000 --dim 128 --lookups 262144 --zipf 1.05 --json
+    steptime tiling --explain")]
+pub struct Tiling {
+    /// E: rows of the table
+    #[arg(long, value_name = "E", required_unless_present = "explain", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows: Option<u64>,
+    /// D: columns, 4 bytes each
+    #[arg(long, value_name = "D", required_unless_present = "explain", value_parser = clap::value_parser!(u64).range(1..))]
+    pub dim: Option<u64>,
+    /// N: lookups
+    #[arg(long, value_name = "N", required_unless_present = "explain", value_parser = clap::value_parser!(u64).range(1..))]
+    pub lookups: Option<u64>,
+    /// The n-th most wanted row is wanted n^-A as often as the first
+    #[arg(long, value_name = "A", conflicts_with = "indices")]
+    pub zipf: Option<f64>,
+    /// A file of indices, one a line, that shows how often rows are wanted
+    #[arg(long, value_name = "FILE")]
+    pub indices: Option<String>,
+    /// A shipped profile's name, or a profile's folder
+    #[arg(long, value_name = "NAME|FOLDER", default_value = "h200")]
+    pub device: String,
+    /// Print JSON
+    #[arg(long, conflicts_with = "explain")]
+    pub json: bool,
+    /// Walk through a case: a table of 8192 rows of 4096 columns and 16,384 lookups, unless others are given
+    #[arg(long)]
+    pub explain: bool,
+}

@@ -1,0 +1,65 @@
+//! Rows that stay apart, in three orders.
+
+use steptime::cuda::embedding::{Gather, GatherOrder, Ints, Table};
+use steptime::cuda::{Buffer, randomize};
+use steptime::ops::embedding::{Bounds, Element};
+
+use super::Failure;
+use super::context::{Case, Context};
+use super::draw::{Draw, distinct};
+use crate::commands::bench::random::Random;
+
+/// Sets of indices, used in turn.
+const SETS: usize = 4;
+
+/// E, D and N: the table of the tiling question.
+const SIZE: [usize; 3] = [8192, 4096, 16384];
+
+/// Runs all orders.
+pub fn run(context: &mut Context) -> Result<(), Failure> {
+    let [rows, dim, lookups] = SIZE;
+    let stream = context.stream.clone();
+    let mut values = Buffer::<f32>::uninit(context.device(), rows * dim)?;
+    randomize(&stream, &mut values.as_mut(), 2)?;
+    let table = Table::borrow("table", values.as_ref().cast(), [rows, dim], Element::F32, 4 * dim)?;
+    let mut random = Random::new(3);
+    let drawn: Vec<Vec<i64>> =
+        (0..SETS).map(|_| (0..lookups).map(|_| Draw::Uniform.index(&mut random, rows)).collect()).collect();
+    let upload = |set: &Vec<i64>| Buffer::from_host(&stream, set);
+    let indices = drawn.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
+    let sort = |set: &Vec<i64>| {
+        let mut pairs: Vec<u64> =
+            (0_u64..).zip(set).map(|(place, &row)| (row as u64) << 32 | place).collect();
+        pairs.sort_unstable();
+        Buffer::from_host(&stream, &pairs)
+    };
+    let pairs = drawn.iter().map(sort).collect::<Result<Vec<_>, _>>()?;
+    let mut out = Buffer::<f32>::uninit(context.device(), lookups * dim)?;
+    let different = distinct(&drawn[0], rows);
+    for (name, order) in [
+        ("rows", GatherOrder::Rows),
+        ("columns, 512 B", GatherOrder::Columns { slice: 512 }),
+        ("columns, 1 KiB", GatherOrder::Columns { slice: 1024 }),
+        ("columns, 2 KiB", GatherOrder::Columns { slice: 2048 }),
+        ("grouped (sorted before)", GatherOrder::Grouped),
+    ] {
+        let gather = Gather::new(context.device(), &table, order, 8, dim, Bounds::Error)?;
+        let case = Case {
+            op: "gather",
+            name: name.into(),
+            shape: format!("E={rows},D={dim},N={lookups}"),
+            indices: Draw::Uniform.name(),
+            distinct: different as f64 / lookups as f64,
+            bytes: (4 * dim * (different + lookups) + 8 * lookups) as u64,
+            geometry: gather.geometry(lookups)?,
+        };
+        context.add(case, |stream, call| {
+            if order == GatherOrder::Grouped {
+                gather.run(stream, &table, pairs[call % SETS].as_ref(), &mut out.as_mut())
+            } else {
+                gather.run(stream, &table, Ints::I64(indices[call % SETS].as_ref()), &mut out.as_mut())
+            }
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! `steptime tiling`.
+
+use std::path::Path;
+
+use steptime::cost::device::Indices;
+use steptime::cost::device::cache::Popularity;
+use steptime::cost::device::tiling::Problem;
+
+use super::{Failure, pricing};
+use crate::cli::Tiling;
+use crate::output;
+use crate::report::tiling::Answer;
+
+/// The case of `--explain`: E, D and N.
+const SEED: [u64; 3] = [8192, 4096, 16384];
+
+/// Runs it.
+pub fn run(args: &Tiling) -> Result<(), Failure> {
+    let profile = steptime::device(&args.device)?;
+    let [rows, dim, lookups] = [args.rows, args.dim, args.lookups];
+    let [rows, dim, lookups] = [rows.unwrap_or(SEED[0]), dim.unwrap_or(SEED[1]), lookups.unwrap_or(SEED[2])];
+    let (indices, words) = match (args.zipf, &args.indices) {
+        (Some(exponent), _) => (pricing::zipf(exponent)?, format!("zipf:{exponent}")),
+        (None, Some(file)) => (pricing::histogram(Path::new(file))?, file.clone()),
+        (None, None) => (Indices::Uniform, "uniform".to_owned()),
+    };
+    let wanted = match &indices {
+        // Of the rows that the file names.
+        Indices::Histogram(shares) => {
+            let named = shares.len() as u64;
+            if named > rows {
+                return Err(format!("{words} names {named} different rows, and --rows is {rows}").into());
+            }
+            named
+        }
+        _ => rows,
+    };
+    let row_bytes = dim.checked_mul(4).filter(|&bytes| bytes < 1 << 40);
+    let row_bytes = row_bytes.ok_or_else(|| format!("rows of {dim} columns cannot be"))?;
+    let popularity = Popularity::new(wanted as f64, &indices);
+    let problem = Problem { rows: wanted, row_bytes, lookups, popularity };
+    let answer = Answer::new(&profile.spec, &problem, [rows, dim, lookups], words);
+    if args.json {
+        output::print_json(&answer)?;
+    } else if args.explain {
+        output::print(&answer.explanation(&profile.spec, &problem))?;
+    } else {
+        output::print(&answer.text())?;
+    }
+    Ok(())
+}
