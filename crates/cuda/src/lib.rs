@@ -6,8 +6,10 @@
 //!
 //! Results are the same bits in each run: no sum depends on the order in which threads happen to run.
 
+pub mod cache;
 pub mod elementwise;
 pub mod embedding;
+pub mod gemm;
 pub mod geometry;
 pub mod interaction;
 pub mod rearrange;

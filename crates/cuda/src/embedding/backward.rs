@@ -351,14 +351,36 @@ impl RowOptimizer {
     }
 }
 
-/// Floats from row to row of the state, as on the CPU.
+/// Floats from row to row of the state: as on the CPU, but rows of more than one float begin at multiples of 16 bytes.
 fn state_pitch(settings: &RowSettings, dim: usize) -> usize {
     match settings.rule.state_width(dim) {
-        0 => 0,
-        width => Element::F32.pitch(width) / size_of::<f32>(),
+        width @ (0 | 1) => width,
+        width => (Element::F32.pitch(width) / size_of::<f32>()).next_multiple_of(4),
     }
 }
 
 fn changed(what: String) -> Error {
     Error::Unsupported { what, remedy: "make another `RowOptimizer` for these" }
+}
+
+#[cfg(test)]
+mod tests {
+    use steptime_ops::embedding::backward::RowRule;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_state_are_aligned_for_their_loads() {
+        let pitch = |rule, dim| state_pitch(&RowSettings::new(rule, 0.1), dim);
+        let partial = RowRule::PartialRowWiseAdam { beta1: 0.9, beta2: 0.999, eps: 1e-8 };
+        for dim in 1..300 {
+            for rule in [RowRule::Adagrad { eps: 1e-8 }, RowRule::ADAM, partial] {
+                let floats = pitch(rule, dim);
+                let width = rule.state_width(dim);
+                assert!(floats >= width && (width == 1 || floats % 4 == 0), "{rule:?} {dim}");
+            }
+            assert_eq!((pitch(RowRule::SGD, dim), pitch(RowRule::ROW_WISE_ADAGRAD, dim)), (0, 1));
+        }
+        assert_eq!(pitch(partial, 64), 68);
+    }
 }

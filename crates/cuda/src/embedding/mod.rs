@@ -24,6 +24,7 @@ pub use group::{Grouping, Payload};
 pub use lanes::Lanes;
 pub use lookups::{Ints, Lookups, OwnedLookups};
 pub use report::Faults;
+pub(crate) use report::explain;
 pub use row_numbers::RowSettings;
 pub use tables::{Table, Tables};
 

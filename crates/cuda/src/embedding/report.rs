@@ -37,7 +37,7 @@ impl Faults {
 }
 
 /// What was found, in the words of the CPU operators.
-pub(super) fn explain(
+pub(crate) fn explain(
     [bad, first, offset]: [u64; 3],
     stream: &Stream,
     tables: &Tables<'_>,

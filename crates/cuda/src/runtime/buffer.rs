@@ -256,6 +256,13 @@ impl<'a, T: Pod> SliceMut<'a, T> {
         SliceMut { address: part.address, len: part.len, of: PhantomData }
     }
 
+    /// The same memory as elements of another type; those that do not fill one are left out.
+    #[must_use]
+    pub fn cast<U: Pod>(self) -> SliceMut<'a, U> {
+        let part = self.as_ref().cast::<U>();
+        SliceMut { address: part.address, len: part.len, of: PhantomData }
+    }
+
     /// Copies elements from the host and waits.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! What can go wrong on a GPU, where, and what to do about it.
 
+use cudarc::cublaslt::result::CublasError;
 use cudarc::driver::DriverError;
 use steptime_ops::elementwise::ElementwiseError;
 use steptime_ops::embedding::EmbeddingError;
@@ -43,6 +44,19 @@ pub enum Error {
         "libnvrtc, which compiles the kernels, is not found: install CUDA or `pip install nvidia-cuda-nvrtc`, and add its folder to LD_LIBRARY_PATH"
     )]
     NoCompiler,
+    /// No library for matrix products.
+    #[error(
+        "libcublasLt, which multiplies matrices, is not found: install CUDA or `pip install nvidia-cublas`, and add its folder to LD_LIBRARY_PATH"
+    )]
+    NoBlas,
+    /// cuBLASLt refused a call.
+    #[error("{what}: {source}")]
+    Blas {
+        /// What was being done.
+        what: String,
+        /// Its answer.
+        source: CublasError,
+    },
     /// A kernel that the compiler refuses.
     #[error("{name} does not compile with {options}:\n{log}")]
     Compile {
@@ -118,5 +132,11 @@ impl Error {
     pub(crate) fn driver(what: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
         let what = what.into();
         move |source| Error::Driver { what, source }
+    }
+
+    /// cuBLASLt's answer to what was being done.
+    pub(crate) fn blas(what: impl Into<String>) -> impl FnOnce(CublasError) -> Error {
+        let what = what.into();
+        move |source| Error::Blas { what, source }
     }
 }

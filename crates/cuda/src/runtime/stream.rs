@@ -49,7 +49,7 @@ impl Stream {
         &self.0.device
     }
 
-    pub(super) fn raw(&self) -> sys::CUstream {
+    pub(crate) fn raw(&self) -> sys::CUstream {
         self.0.stream
     }
 

@@ -26,4 +26,12 @@ pub enum CudaOp {
     Gather,
     /// Embedding bags over many tables
     Bag,
+    /// Their backward passes, with each optimizer
+    Backward,
+    /// Dot interaction, forward and backward
+    Interaction,
+    /// Chains of elementwise operations
+    Elementwise,
+    /// Copies of permuted tensors
+    Transpose,
 }

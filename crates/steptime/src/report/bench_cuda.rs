@@ -27,9 +27,9 @@ pub struct Row {
     pub shape: String,
     /// How they were drawn.
     pub indices: String,
-    /// Different rows over lookups.
+    /// Different rows over lookups; 1 where there are none.
     pub distinct: f64,
-    /// Bytes that must move: each distinct row once, indices, offsets and output once.
+    /// Bytes that must move: each distinct row once, or twice where it changes, all else once.
     pub bytes: u64,
     /// The median of single calls, launch included.
     pub call_us: f64,

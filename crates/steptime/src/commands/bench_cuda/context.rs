@@ -35,12 +35,12 @@ pub struct Case {
     pub shape: String,
     /// How indices are drawn.
     pub indices: String,
-    /// Different rows over lookups.
+    /// Different rows over lookups; 1 where there are none.
     pub distinct: f64,
-    /// Bytes that must move: each distinct row once, indices, offsets and output once.
+    /// Bytes that must move: each distinct row once, or twice where it changes, all else once.
     pub bytes: u64,
-    /// How it is launched.
-    pub geometry: Geometry,
+    /// How its kernels are launched.
+    pub geometry: Vec<Geometry>,
 }
 
 impl Context {
@@ -82,8 +82,8 @@ impl Context {
             replay_us: us(replay),
             tb_s,
             copy_share: tb_s / self.copy_tb_s,
-            busy_lanes: case.geometry.busy,
-            geometry: case.geometry.to_string(),
+            busy_lanes: case.geometry.iter().map(|of| of.busy).fold(1.0, f64::min),
+            geometry: case.geometry.iter().map(Geometry::to_string).collect::<Vec<_>>().join("\n"),
         });
         Ok(())
     }

@@ -51,7 +51,7 @@ pub fn run(context: &mut Context) -> Result<(), Failure> {
             indices: Draw::Uniform.name(),
             distinct: different as f64 / lookups as f64,
             bytes: (4 * dim * (different + lookups) + 8 * lookups) as u64,
-            geometry: gather.geometry(lookups)?,
+            geometry: vec![gather.geometry(lookups)?],
         };
         context.add(case, |stream, call| {
             if order == GatherOrder::Grouped {

@@ -1,0 +1,582 @@
+"""GPU operators of PyTorch, Triton, FBGEMM and steptime on the same tensors in turn, with the ratios of their times.
+
+Build ours first, then run where there is a GPU, with PyTorch (and Triton and FBGEMM, as far as they are wanted):
+
+    cargo build --release -p steptime-cuda-capi
+    python benches/peers/cuda.py gather bag backward small interaction
+
+What cannot be imported is skipped with a message. Within each round every peer runs once, between two CUDA events, on
+the next of several sets of indices; medians are shown. "call" is a call as the host makes it, launch gaps included;
+"queued" is the same behind a kernel that keeps the GPU busy until the host is done, so that gaps do not count.
+Zipf indices are numpy's: the unbounded law modulo the number of rows.
+"""
+
+import argparse
+import ctypes
+import gc
+import logging
+import os
+import statistics
+import sys
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+SETS = 5
+# Cycles of a GPU that the host needs less than, for the slowest peer's launches.
+SPIN = 4_000_000
+
+# Rows of the tables of Criteo Kaggle, as MLPerf's DLRM has them, at most a million here.
+KAGGLE = [
+    1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10, 5652, 2173,
+    4, 7046547, 18, 15, 286181, 105, 142572,
+]  # fmt: skip
+MLPERF = [min(rows, 1_000_000) for rows in KAGGLE]
+MILLION = 1_000_000
+# Name, rows of each table, D, L, B, exponents of Zipf's law (0: uniform).
+SHAPES = [
+    ("T16 E1M D128 L32 B8192", [MILLION] * 16, 128, 32, 8192, [0, 1.05, 1.2]),
+    ("Criteo-Kaggle T26 D128 L1 B8192", MLPERF, 128, 1, 8192, [0]),
+    ("T4 E1k D32 L5 B512", [1000] * 4, 32, 5, 512, [0]),
+    ("T8 E1M D64 L10 B2048", [MILLION] * 8, 64, 10, 2048, [0]),
+    ("T8 E80k D128 L20 B2048", [80_000] * 8, 128, 20, 2048, [0]),
+    ("T4 E1M D512 L10 B8192", [MILLION] * 4, 512, 10, 8192, [0]),
+]
+RULES = {"SGD": 0, "row-wise Adagrad": 2, "Adam": 3}
+
+
+class GpuTables(ctypes.Structure):
+    """As the C ABI has it."""
+
+    _fields_ = [("count", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in ("data", "rows", "dims", "pitches")]
+    _fields_ += [("element", ctypes.c_int)]
+
+    @staticmethod
+    def of(weights):
+        """f32 tables; the arrays live as long as the result."""
+        columns = [[w.data_ptr() for w in weights], [w.shape[0] for w in weights], [w.shape[1] for w in weights]]
+        columns.append([4 * w.stride(0) for w in weights])
+        arrays = [(ctypes.c_size_t * len(weights))(*column) for column in columns]
+        tables = GpuTables(len(weights), *[ctypes.addressof(array) for array in arrays], 0)
+        tables.arrays = arrays
+        return tables
+
+
+class GpuSizes(ctypes.Structure):
+    """As the C ABI has it."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("bags", "lookups", "stride")]
+    _fields_ += [("bits", ctypes.c_int), ("weighted", ctypes.c_int)]
+
+
+class GpuLookups(ctypes.Structure):
+    """As the C ABI has it."""
+
+    _fields_ = [("lookups", ctypes.c_size_t)] + [(name, ctypes.c_uint64) for name in ("indices", "offsets", "weights")]
+
+    @staticmethod
+    def of(indices, offsets):
+        """Without weights."""
+        return GpuLookups(len(indices), indices.data_ptr(), offsets.data_ptr(), 0)
+
+
+class Ours:
+    """The shared library, with errors as exceptions."""
+
+    def __init__(self, path: Path):
+        self.lib = ctypes.CDLL(str(path))
+        self.lib.steptime_error.restype = ctypes.c_char_p
+        self.gpu = self.new("steptime_gpu_open", [ctypes.c_size_t], torch.cuda.current_device())
+
+    def new(self, name, types, *arguments):
+        """A handle that is not null."""
+        function = getattr(self.lib, name)
+        function.restype, function.argtypes = ctypes.c_void_p, types
+        handle = function(*arguments)
+        if not handle:
+            raise RuntimeError(self.lib.steptime_error().decode())
+        return ctypes.c_void_p(handle)
+
+    def function(self, name, *types):
+        """A function on a handle and the current stream that raises what a call failed with."""
+        function = getattr(self.lib, name)
+        function.restype, function.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, *types]
+
+        def call(handle, *arguments):
+            if function(handle, torch.cuda.current_stream().cuda_stream, *arguments):
+                raise RuntimeError(self.lib.steptime_error().decode())
+
+        return call
+
+    def free(self, name, handle) -> None:
+        """Frees a handle, once the GPU is done."""
+        torch.cuda.synchronize()
+        function = getattr(self.lib, name)
+        function.restype, function.argtypes = None, [ctypes.c_void_p]
+        function(handle)
+
+
+def load_ours():
+    """Our library, or None with a message."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    path = target / "release" / "libsteptime_cuda_c.so"
+    if not path.exists():
+        print(f"ours skipped: {path} is not built", file=sys.stderr)
+        return None
+    return Ours(path)
+
+
+def load_fbgemm():
+    """FBGEMM's table-batched embeddings, or None with a message."""
+    try:
+        logging.disable(logging.WARNING)
+        import fbgemm_gpu.split_table_batched_embeddings_ops_training as training
+        from fbgemm_gpu.split_embedding_configs import EmbOptimType
+    except (ImportError, OSError) as error:
+        print(f"FBGEMM skipped: {error}", file=sys.stderr)
+        return None
+    return training, EmbOptimType
+
+
+def load_triton():
+    """Our own gathers in Triton, or None with a message."""
+    try:
+        import cuda_triton
+    except ImportError as error:
+        print(f"Triton skipped: {error}", file=sys.stderr)
+        return None
+    return cuda_triton
+
+
+def draw(count: int, rows: int, exponent: float) -> torch.Tensor:
+    """Random rows: uniform, or by Zipf's law with Devroye's rejection (1986, X.6.1)."""
+    if not exponent:
+        return torch.randint(rows, (count,), device="cuda")
+    done, power = [], exponent - 1
+    missing = count
+    while missing > 0:
+        u, v = (torch.rand(2 * missing + 64, dtype=torch.float64, device="cuda") for _ in range(2))
+        rank = (1 - u).pow(-1 / power).floor()
+        t = (1 + 1 / rank).pow(power)
+        good = (rank < 9e18) & (v * rank * (t - 1) / (2**power - 1) <= t / 2**power)
+        done.append(rank[good].long() % rows)
+        missing -= len(done[-1])
+    return torch.cat(done)[:count]
+
+
+def measure(rounds: int, peers: dict) -> dict:
+    """Microseconds of each peer, in turn: (call, queued). A peer is called with the number of a set of indices and
+    returns what is timed."""
+    counter = 0
+    for _ in range(2):
+        for peer in peers.values():
+            peer(counter % SETS)()
+            counter += 1
+    found = {name: [] for name in peers}
+    for queued in (False, True):
+        events = {name: [] for name in peers}
+        for _ in range(rounds):
+            for name, peer in peers.items():
+                work = peer(counter % SETS)
+                counter += 1
+                torch.cuda.synchronize()
+                pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+                if queued:
+                    torch.cuda._sleep(SPIN)
+                pair[0].record()
+                work()
+                pair[1].record()
+                events[name].append(pair)
+        torch.cuda.synchronize()
+        for name, pairs in events.items():
+            found[name].append(statistics.median(start.elapsed_time(end) * 1e3 for start, end in pairs))
+    return found
+
+
+def report(title: str, times: dict, heads=("call", "queued")) -> None:
+    """One line for each peer: its times, and how many times as long as ours they are."""
+    print(title)
+    ours = times.get("ours")
+    for name, of in times.items():
+        text = "".join(f"{head:>12} {time:9.1f} us" for head, time in zip(heads, of) if time is not None)
+        if ours and name != "ours":
+            ratios = [f"{time / our:.2f}" for time, our in zip(of, ours) if time is not None and our is not None]
+            text += f"   {' / '.join(ratios)} x ours"
+        print(f"  {name:34}{text}", flush=True)
+
+
+def same(title: str, results: dict) -> None:
+    """Says by how much results differ from the first, relative to its norm."""
+    (first, expected), *others = results.items()
+    for name, found in others:
+        error = (found.double() - expected.double()).norm() / expected.double().norm()
+        print(f"{title}: {name} differs from {first} by {error.item():.1e}", flush=True)
+        assert error < 1e-5, f"{title}: {name} is wrong"
+
+
+def gather(tools, rounds: int) -> None:
+    """Rows of a table, kept apart: the table of the tiling question."""
+    ours, _, triton = tools
+    table = torch.randn(8192, 4096, device="cuda")
+    sets = [draw(16384, 8192, 0) for _ in range(SETS)]
+    out = torch.empty(16384, 4096, device="cuda")
+    peers = {}
+    if ours:
+        run = ours.function("steptime_gpu_gather", ctypes.c_size_t, ctypes.c_uint64, ctypes.c_uint64)
+        sorted_sets = [torch.sort(indices, stable=True) for indices in sets]
+        pairs = [(of.values << 32) | of.indices for of in sorted_sets]
+        tables = GpuTables.of([table])
+
+        def add(name, cut, wanted):
+            types = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+            handle = ours.new("steptime_gpu_gather_new", types, ours.gpu, ctypes.addressof(tables), cut)
+            arguments = [(handle, 16384, of.data_ptr(), out.data_ptr()) for of in wanted]
+            peers[name] = lambda at: lambda: run(*arguments[at])
+
+        add("ours", 512, sets)
+        add("ours, columns of 1 KiB", 1024, sets)
+        add("ours, columns of 2 KiB", 2048, sets)
+        add("ours, row order", 0, sets)
+        add("ours, sorted (sort not timed)", -1, pairs)
+    peers["torch embedding"] = lambda at: lambda: torch.nn.functional.embedding(sets[at], table)
+    peers["torch index_select, same output"] = lambda at: lambda: torch.index_select(table, 0, sets[at], out=out)
+    try:
+        compiled = torch.compile(lambda weight, indices: torch.nn.functional.embedding(indices, weight))
+        compiled(table, sets[0])
+        peers["torch.compile embedding"] = lambda at: lambda: compiled(table, sets[at])
+    except Exception as error:  # What compilers raise is of many types.
+        print(f"torch.compile skipped: {str(error)[:200]}", file=sys.stderr)
+    if triton:
+        for name, kernel in triton.gathers(table, out).items():
+            peers[f"Triton {name}"] = lambda at, kernel=kernel: lambda: kernel(sets[at])
+    for name, peer in peers.items():
+        out.fill_(float("nan"))
+        result = peer(0)()
+        found = out if result is None else result
+        assert torch.equal(found, table[sets[0]]), f"{name} is wrong"
+    a, b = torch.empty(48 << 20, device="cuda"), torch.randn(48 << 20, device="cuda")
+    peers["a copy of as many bytes (402 MB)"] = lambda at: lambda: a.copy_(b)
+    report("gather 8192 x 4096 f32, 16,384 uniform lookups", measure(rounds, peers))
+
+
+class Case:
+    """Tables with sets of lookups and gradients, shared by all peers."""
+
+    def __init__(self, tools, shape, exponent, rule):
+        self.ours, self.fbgemm, _ = tools
+        name, self.rows, self.dim, self.length, self.bags, _ = shape
+        law = f"Zipf {exponent}" if exponent else "uniform"
+        self.title = f"{name}, {law}"
+        self.of_table = self.bags * self.length
+        self.rule, self.module = rule, None
+        if self.fbgemm:
+            training, kinds = self.fbgemm
+            optimizer = {"SGD": kinds.EXACT_SGD, "row-wise Adagrad": kinds.EXACT_ROWWISE_ADAGRAD, "Adam": kinds.ADAM}
+            place = (training.EmbeddingLocation.DEVICE, training.ComputeDevice.CUDA)
+            self.module = training.SplitTableBatchedEmbeddingBagsCodegen(
+                [(rows, self.dim, *place) for rows in self.rows],
+                optimizer=optimizer[rule],
+                learning_rate=0.01,
+                eps=1e-8,
+                device=torch.device("cuda"),
+            )
+            self.weights = [weight.detach() for weight in self.module.split_embedding_weights()]
+        else:
+            self.weights = [torch.empty(rows, self.dim, device="cuda") for rows in self.rows]
+        for weight in self.weights:
+            weight.uniform_(-1, 1)
+        self.sets = [torch.cat([draw(self.of_table, rows, exponent) for rows in self.rows]) for _ in range(SETS)]
+        self.offsets = torch.arange(0, len(self.sets[0]) + 1, self.length, device="cuda")
+        self.columns = self.dim * len(self.rows)
+        self.handles = []
+        if self.ours:
+            self.lookups = [GpuLookups.of(indices, self.offsets) for indices in self.sets]
+            self.places = [ctypes.addressof(lookups) for lookups in self.lookups]
+            self.tables = GpuTables.of(self.weights)
+            self.sizes = GpuSizes(self.bags, len(self.sets[0]), self.columns, 64, 0)
+
+    def ours_forward(self):
+        """Into one output."""
+        types = [ctypes.c_void_p] * 3
+        places = [ctypes.addressof(of) for of in (self.tables, self.sizes)]
+        handle = self.ours.new("steptime_gpu_bag_new", types, self.ours.gpu, *places)
+        self.handles.append(("steptime_gpu_bag_free", handle))
+        run = self.ours.function("steptime_gpu_bag_forward", ctypes.c_void_p, ctypes.c_uint64)
+        out = torch.empty(self.bags, self.columns, device="cuda")
+
+        def work(at):
+            run(handle, self.places[at], out.data_ptr())
+            return out
+
+        return work
+
+    def ours_backward(self):
+        """Groups, then steps."""
+        types = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        places = [ctypes.addressof(of) for of in (self.tables, self.sizes)]
+        handle = self.ours.new(
+            "steptime_gpu_backward_new",
+            [*types, ctypes.c_float],
+            self.ours.gpu,
+            torch.cuda.current_stream().cuda_stream,
+            *places,
+            self.of_table,
+            RULES[self.rule],
+            0.01,
+        )
+        self.handles.append(("steptime_gpu_backward_free", handle))
+        group = self.ours.function("steptime_gpu_backward_group", ctypes.c_void_p)
+        step = self.ours.function("steptime_gpu_backward_step", ctypes.c_void_p, ctypes.c_uint64)
+
+        def work(at, gradient):
+            group(handle, self.places[at])
+            step(handle, self.places[at], gradient.data_ptr())
+
+        return work
+
+    def torch_modules(self):
+        """A bag for each table, on the same weights."""
+        new = torch.nn.EmbeddingBag.from_pretrained
+        modules = [new(weight, freeze=False, mode="sum", sparse=True) for weight in self.weights]
+        offsets = torch.arange(0, self.of_table, self.length, device="cuda")
+
+        def forward(at):
+            parts = self.sets[at].chunk(len(modules))
+            return torch.cat([module(part, offsets) for module, part in zip(modules, parts)], 1)
+
+        return [module.weight for module in modules], forward
+
+    def free(self):
+        """Gives the memory back."""
+        for name, handle in self.handles:
+            self.ours.free(name, handle)
+        self.handles, self.module, self.weights = [], None, None
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def bag(tools, rounds: int) -> None:
+    """Forward passes of bags over many tables, with sum pooling."""
+    for shape in SHAPES:
+        for exponent in shape[-1]:
+            case = Case(tools, shape, exponent, "SGD")
+            peers = {}
+            if case.ours:
+                ours = case.ours_forward()
+                peers["ours"] = lambda at: lambda: ours(at)
+            if case.module:
+                peers["FBGEMM TBE"] = lambda at: lambda: case.module(case.sets[at], case.offsets)
+            _, forward = case.torch_modules()
+            peers["torch EmbeddingBag"] = lambda at: lambda: forward(at)
+            with torch.no_grad():
+                same(f"forward {case.title}", {name: peer(1)().clone() for name, peer in peers.items()})
+            report(f"forward {case.title}", measure(rounds, peers))
+            peers.clear()
+            forward = ours = None
+            case.free()
+
+
+def backward(tools, rounds: int) -> None:
+    """Backward passes with the optimizer, index grouping included; the forward pass is not timed."""
+    for shape in SHAPES:
+        for exponent in shape[-1]:
+            for rule in RULES:
+                case = Case(tools, shape, exponent, rule)
+                gradients = [torch.randn(case.bags, case.columns, device="cuda") for _ in range(2)]
+                peers = {}
+                if case.ours:
+                    ours = case.ours_backward()
+                    peers["ours"] = lambda at: lambda: ours(at, gradients[at % 2])
+                if case.module:
+                    peers["FBGEMM TBE"] = _fbgemm_backward(case, gradients)
+                if rule == "SGD":
+                    peers["torch EmbeddingBag + SGD"] = _torch_backward(case, gradients)
+                report(f"backward + {rule} {case.title}", measure(rounds, peers))
+                peers.clear()
+                ours = None
+                case.free()
+
+
+def _fbgemm_backward(case, gradients):
+    def peer(at):
+        output = case.module(case.sets[at], case.offsets)
+        return lambda: output.backward(gradients[at % 2])
+
+    return peer
+
+
+def _torch_backward(case, gradients):
+    parameters, forward = case.torch_modules()
+    optimizer = torch.optim.SGD(parameters, lr=0.01)
+
+    def peer(at):
+        output = forward(at)
+
+        def work():
+            output.backward(gradients[at % 2])
+            optimizer.step()
+            optimizer.zero_grad()
+
+        return work
+
+    return peer
+
+
+def small(tools, rounds: int) -> None:
+    """The smallest shape, of which launches are the most: as replays of CUDA graphs and as the sum of its kernels; and
+    whether all peers come to the same weights."""
+    shape = next(shape for shape in SHAPES if shape[0].startswith("T4 E1k"))
+    case = Case(tools, shape, 0, "SGD")
+    gradient = torch.randn(case.bags, case.columns, device="cuda")
+    start = [weight.clone() for weight in case.weights]
+    forwards, backwards = {}, {}
+    if case.ours:
+        forwards["ours"] = case.ours_forward()
+        ours = case.ours_backward()
+        backwards["ours"] = lambda at: ours(at, gradient)
+    if case.module:
+        forwards["FBGEMM TBE"] = lambda at: case.module(case.sets[at], case.offsets)
+        backwards["FBGEMM TBE"] = lambda at: forwards["FBGEMM TBE"](at).backward(gradient)
+    parameters, forwards["torch EmbeddingBag"] = case.torch_modules()
+    optimizer = torch.optim.SGD(parameters, lr=0.01)
+
+    def torch_both(at):
+        forwards["torch EmbeddingBag"](at).backward(gradient)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    backwards["torch EmbeddingBag"] = torch_both
+    results = {}
+    for name, work in backwards.items():
+        with torch.no_grad():
+            for weight, first in zip(case.weights, start):
+                weight.copy_(first)
+        work(0)
+        results[name] = torch.cat([weight.flatten() for weight in case.weights]).clone()
+    same("one step of SGD", results)
+    alone = {name: (_replayed(work, rounds), _kernels(work, rounds)) for name, work in forwards.items()}
+    heads = ("graph", "kernels")
+    report(f"forward {case.title}", alone, heads)
+    # Autograd's backward passes come with their forward pass, whose time is taken off.
+    rest = {}
+    for name, work in backwards.items():
+        both = (_replayed(work, rounds), _kernels(work, rounds))
+        less = (0, 0) if name == "ours" else alone[name]
+        rest[name] = tuple(a - b if a is not None and b is not None else None for a, b in zip(both, less))
+    report(f"backward + SGD {case.title}", rest, heads)
+    case.free()
+
+
+def _replayed(work, rounds: int):
+    """Microseconds of a call within a graph of ten, or None with a message."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    try:
+        with torch.cuda.stream(stream):
+            for at in range(SETS):
+                work(at)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for at in range(10):
+                work(at % SETS)
+        times = measure(rounds, {"graph": lambda at: graph.replay})
+        return times["graph"][1] / 10
+    except RuntimeError as error:
+        torch.cuda.synchronize()
+        print(f"graph skipped: {str(error).splitlines()[0][:150]}", file=sys.stderr)
+        return None
+
+
+def _kernels(work, rounds: int) -> float:
+    """Microseconds of all kernels of a call."""
+    from torch.profiler import ProfilerActivity, profile
+
+    work(0)
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        for at in range(rounds):
+            work(at % SETS)
+        torch.cuda.synchronize()
+    device = torch.autograd.DeviceType.CUDA
+    total = sum(event.self_device_time_total for event in recorded.key_averages() if event.device_type == device)
+    return total / rounds
+
+
+def interaction(tools, rounds: int) -> None:
+    """Dot interaction of vectors that lie side by side: batched product, triangle, cat."""
+    ours, _, _ = tools
+    for title, shape in (("MLPerf", (2048, 27, 128)), ("default", (2048, 9, 64)), ("DDP", (2048, 9, 128))):
+        samples, features, dim = shape
+        rows, columns = torch.tril_indices(features, features, -1, device="cuda")
+        sets = [torch.randn(shape, device="cuda") for _ in range(SETS)]
+        leaves = [vectors.clone().requires_grad_() for vectors in sets]
+        gradient = torch.randn(samples, dim + len(rows), device="cuda")
+
+        def forward(vectors):
+            products = torch.bmm(vectors, vectors.transpose(1, 2))
+            return torch.cat([vectors[:, 0], products[:, rows, columns]], 1)
+
+        def backward_of(run):
+            def peer(at):
+                output = run(leaves[at])
+                return lambda: torch.autograd.grad(output, leaves[at], gradient)[0]
+
+            return peer
+
+        forwards, backwards = {}, {}
+        if ours:
+            types = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
+            handle = ours.new("steptime_gpu_interaction_new", types, ours.gpu, features, dim)
+            out, to = torch.empty_like(gradient), torch.empty_like(sets[0])
+            sizes = [ctypes.c_size_t, ctypes.c_uint64, ctypes.c_uint64]
+            our_forward = ours.function("steptime_gpu_interaction_forward", *sizes)
+            our_backward = ours.function("steptime_gpu_interaction_backward", *sizes, ctypes.c_uint64)
+
+            def run_forward(at):
+                our_forward(handle, samples, sets[at].data_ptr(), out.data_ptr())
+                return out
+
+            def run_backward(at):
+                our_backward(handle, samples, sets[at].data_ptr(), gradient.data_ptr(), to.data_ptr())
+                return to
+
+            forwards["ours"] = lambda at: lambda: run_forward(at)
+            backwards["ours"] = lambda at: lambda: run_backward(at)
+        forwards["torch"] = lambda at: lambda: forward(sets[at])
+        backwards["torch"] = backward_of(forward)
+        try:
+            compiled = torch.compile(forward, dynamic=False)
+            compiled(sets[0]), compiled(leaves[0]).sum().backward()
+            forwards["torch.compile"] = lambda at: lambda: compiled(sets[at])
+            backwards["torch.compile"] = backward_of(compiled)
+        except Exception as error:  # What compilers raise is of many types.
+            print(f"torch.compile skipped: {str(error)[:200]}", file=sys.stderr)
+        for what, peers in (("forward", forwards), ("backward", backwards)):
+            name = f"interaction {title} {samples} x {features} x {dim}, {what}"
+            same(name, {name: peer(1)().clone() for name, peer in peers.items()})
+            report(name, measure(rounds, peers))
+
+
+OPS = {"gather": gather, "bag": bag, "backward": backward, "small": small, "interaction": interaction}
+
+
+def main() -> None:
+    """Runs the ops that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ops", nargs="*", default=list(OPS), help=f"of {', '.join(OPS)}")
+    parser.add_argument("--rounds", type=int, default=25)
+    arguments = parser.parse_args()
+    for op in arguments.ops:
+        if op not in OPS:
+            parser.error(f"there is no op {op!r}: choose of {', '.join(OPS)}")
+    torch.manual_seed(1)
+    tools = load_ours(), load_fbgemm(), load_triton()
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)
+    for op in arguments.ops:
+        OPS[op](tools, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

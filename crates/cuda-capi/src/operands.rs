@@ -1,0 +1,250 @@
+//! Operands on the GPU, from addresses.
+
+use std::ffi::c_int;
+
+use steptime_cuda::embedding::{Ints, Lookups, Sizes, Table, Tables};
+use steptime_cuda::{Device, Slice, SliceMut, Stream};
+use steptime_ops::embedding::{Element, Pooling};
+
+use crate::error::{Failure, slice};
+
+/// What a function got for a handle.
+///
+/// # Safety
+///
+/// It is null, or alive.
+pub(crate) unsafe fn alive<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { handle.as_ref() }.ok_or_else(|| NULL.into())
+}
+
+/// As [`alive`], to be changed.
+///
+/// # Safety
+///
+/// It is null, or alive and used here only.
+pub(crate) unsafe fn alive_mut<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { handle.as_mut() }.ok_or_else(|| NULL.into())
+}
+
+const NULL: &str = "a handle is null: see the error of the call that made it";
+
+/// The stream of another library.
+///
+/// # Safety
+///
+/// It is a stream of the device's primary context that outlives the call.
+pub(crate) unsafe fn on(device: &Device, stream: u64) -> Stream {
+    // SAFETY: as the caller promises; no clone is kept.
+    unsafe { Stream::from_raw(device, stream) }
+}
+
+/// `count` elements at an address.
+///
+/// # Safety
+///
+/// As that of [`Slice::from_raw`].
+pub(crate) unsafe fn given<'a, T: bytemuck::Pod>(
+    address: u64,
+    count: usize,
+) -> Result<Slice<'a, T>, Failure> {
+    check(address, count)?;
+    // SAFETY: as the caller promises.
+    Ok(unsafe { Slice::from_raw(address, count) })
+}
+
+/// As [`given`], to be written.
+///
+/// # Safety
+///
+/// As that of [`SliceMut::from_raw`].
+pub(crate) unsafe fn taken<'a, T: bytemuck::Pod>(
+    address: u64,
+    count: usize,
+) -> Result<SliceMut<'a, T>, Failure> {
+    check(address, count)?;
+    // SAFETY: as the caller promises.
+    Ok(unsafe { SliceMut::from_raw(address, count) })
+}
+
+fn check(address: u64, count: usize) -> Result<(), Failure> {
+    if address == 0 && count > 0 {
+        return Err(format!("{count} elements at a null address: give the tensor's").into());
+    }
+    Ok(())
+}
+
+/// Whole numbers of 32 or 64 bits.
+///
+/// # Safety
+///
+/// As that of [`given`].
+unsafe fn ints<'a>(address: u64, count: usize, bits: c_int) -> Result<Ints<'a>, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match bits {
+            32 => Ok(Ints::I32(given(address, count)?)),
+            64 => Ok(Ints::I64(given(address, count)?)),
+            other => Err(no_width(other)),
+        }
+    }
+}
+
+fn no_width(bits: c_int) -> Failure {
+    format!("there are no indices of {bits} bits: choose 32 or 64").into()
+}
+
+/// Where lookups are: `lookups` indices, `offsets` for every bag and one more, each of `bits` bits, and a weight for
+/// each lookup or none.
+#[repr(C)]
+pub struct GpuLookups {
+    /// N.
+    pub lookups: usize,
+    /// The address of N indices.
+    pub indices: u64,
+    /// The address of T x B + 1 offsets.
+    pub offsets: u64,
+    /// The address of N floats, or 0.
+    pub weights: u64,
+}
+
+/// Sizes that an op is compiled for.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct GpuSizes {
+    /// B.
+    pub bags: usize,
+    /// N of all tables, about as many as there will be; a backward pass takes no more.
+    pub lookups: usize,
+    /// Floats from row to row of the output, or of its gradient.
+    pub stride: usize,
+    /// Bits of indices and offsets, 32 or 64.
+    pub bits: c_int,
+    /// Whether lookups have weights: 0 or 1.
+    pub weighted: c_int,
+}
+
+impl GpuSizes {
+    /// As the operators take them.
+    pub(crate) fn sizes(&self) -> Result<Sizes, Failure> {
+        if self.bits != 32 && self.bits != 64 {
+            return Err(no_width(self.bits));
+        }
+        let width = self.bits as usize / 8;
+        Ok(Sizes {
+            bags: self.bags,
+            lookups: self.lookups,
+            index_width: width,
+            offset_width: width,
+            weighted: self.weighted != 0,
+            stride: self.stride,
+        })
+    }
+
+    /// The lookups of a call.
+    ///
+    /// # Safety
+    ///
+    /// The addresses are those of as many elements, which nobody changes while kernels read them.
+    pub(crate) unsafe fn lookups<'a>(&self, tables: usize, of: &GpuLookups) -> Result<Lookups<'a>, Failure> {
+        let offsets = tables * self.bags + 1;
+        // SAFETY: as the caller promises.
+        let (indices, offsets) =
+            unsafe { (ints(of.indices, of.lookups, self.bits)?, ints(of.offsets, offsets, self.bits)?) };
+        let batch = Lookups::new(self.bags, indices, offsets)?;
+        if of.weights == 0 {
+            return Ok(batch);
+        }
+        // SAFETY: as above.
+        Ok(batch.with_weights(unsafe { given(of.weights, of.lookups) }?)?)
+    }
+
+    /// Floats that an output of so many columns, or its gradient, spans.
+    pub(crate) fn floats(&self, columns: usize) -> usize {
+        self.bags.checked_sub(1).map_or(0, |rows| rows.saturating_mul(self.stride).saturating_add(columns))
+    }
+}
+
+/// Tables of one element type, `rows[t]` rows of `dims[t]` columns, `pitches[t]` bytes from row to row.
+#[repr(C)]
+pub struct GpuTables {
+    /// T.
+    pub count: usize,
+    /// The addresses of the rows on the GPU; this array and the others are the host's.
+    pub data: *const u64,
+    /// E of each.
+    pub rows: *const usize,
+    /// D of each.
+    pub dims: *const usize,
+    /// Bytes from row to row.
+    pub pitches: *const usize,
+    /// 0 for f32, 1 for f16, 2 for bf16, 3 for int8 and 4 for int4 behind an f16 scale and bias.
+    pub element: c_int,
+}
+
+impl GpuTables {
+    /// The tables, with sum pooling.
+    ///
+    /// # Safety
+    ///
+    /// The arrays have as many elements, and the rows live, and are used by nobody else while kernels use them, as long
+    /// as the result does.
+    pub(crate) unsafe fn tables(&self, train: bool) -> Result<Tables<'static>, Failure> {
+        // SAFETY: as many elements, by the caller's promise.
+        let (data, rows, dims, pitches) = unsafe {
+            let sizes = |array| slice(array, self.count);
+            (slice(self.data, self.count), sizes(self.rows), sizes(self.dims), sizes(self.pitches))
+        };
+        let element = element_type(self.element)?;
+        let mut tables = Vec::with_capacity(self.count);
+        for (at, (((&address, &rows), &dim), &pitch)) in
+            data.iter().zip(rows).zip(dims).zip(pitches).enumerate()
+        {
+            let name = format!("table {at}");
+            let bytes = rows.checked_mul(pitch).ok_or_else(|| format!("{name}: too many rows"))?;
+            // SAFETY: as many bytes, which live long enough, by the caller's promise.
+            tables.push(unsafe {
+                if train {
+                    Table::borrow_mut(&name, taken(address, bytes)?, [rows, dim], element, pitch)?
+                } else {
+                    Table::borrow(&name, given(address, bytes)?, [rows, dim], element, pitch)?
+                }
+            });
+        }
+        Ok(Tables::new(tables, Pooling::Sum))
+    }
+}
+
+fn element_type(number: c_int) -> Result<Element, Failure> {
+    use steptime_ops::embedding::Scale::F16;
+    let all = [Element::F32, Element::F16, Element::Bf16, Element::Int8(F16), Element::Int4(F16)];
+    let found = usize::try_from(number).ok().and_then(|number| all.get(number).copied());
+    found.ok_or_else(|| format!("there is no element type {number}: choose 0 to 4").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let sizes = GpuSizes { bags: 3, lookups: 8, stride: 10, bits: 32, weighted: 0 };
+        assert_eq!((sizes.floats(8), sizes.sizes().unwrap().index_width), (28, 4));
+        assert!(GpuSizes { bits: 16, ..sizes }.sizes().is_err());
+        let of = GpuLookups { lookups: 8, indices: 0, offsets: 256, weights: 0 };
+        // SAFETY: nothing is launched.
+        let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();
+        assert!(error.contains("null address"), "{error}");
+        let (data, one) = ([256_u64], [1_usize]);
+        let table = |element, pitch: &[usize; 1]| {
+            let (data, rows, dims) = (data.as_ptr(), one.as_ptr(), one.as_ptr());
+            let tables = GpuTables { count: 1, data, rows, dims, pitches: pitch.as_ptr(), element };
+            // SAFETY: the arrays have one element each, and nothing is launched.
+            unsafe { tables.tables(true) }.map(|tables| tables.columns()).map_err(|error| error.to_string())
+        };
+        assert_eq!(table(0, &[4]), Ok(1));
+        assert!(table(5, &[4]).unwrap_err().contains("choose 0 to 4"));
+        assert!(table(0, &[2]).is_err());
+    }
+}

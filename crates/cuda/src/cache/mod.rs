@@ -1,0 +1,559 @@
+//! Tables larger than the GPU's memory: rows lie in the host's memory, and the device holds those of late.
+//!
+//! The kernels of [`crate::embedding`] run on a table of slots, with lookups that name slots in place of rows. The rows
+//! of the next batch come on a second stream while a batch runs:
+//!
+//! ```no_run
+//! # use steptime_cuda::{Stream, Error, embedding::Lookups};
+//! # use steptime_cuda::cache::{Access, RowCache};
+//! # fn run(cache: &mut RowCache, stream: &Stream, batches: &[Lookups<'_>]) -> Result<(), Error> {
+//! cache.prefetch(stream, &batches[0], Access::Train)?;
+//! for (at, lookups) in batches.iter().enumerate() {
+//!     cache.take(stream, lookups)?;
+//!     if let Some(next) = batches.get(at + 1) {
+//!         cache.prefetch(stream, next, Access::Train)?;
+//!     }
+//!     let batch = cache.batch(lookups)?;
+//!     // forward and backward in `stream`, with `batch.tables`, `batch.lookups` and `batch.optimizer`
+//! }
+//! cache.flush(stream)?;
+//! println!("{:.1} % hits", 100.0 * cache.statistics().hit_rate());
+//! # Ok(()) }
+//! ```
+//!
+//! Results have the bits of tables without a cache, but for stochastic rounding, whose dice are cast by slot.
+
+mod host;
+mod kernels;
+mod policy;
+mod reference;
+mod statistics;
+
+use steptime_ops::embedding::{Bounds, Pooling, Report};
+
+pub use host::HostTable;
+pub use policy::{Policy, Sets, WAYS};
+pub use reference::{Outcome, Simulation};
+pub use statistics::Statistics;
+
+use self::kernels::{DeviceTable, Grids, Kernels, Plane, lay_out};
+use crate::embedding::{Grouping, Ints, Lookups, RowOptimizer, RowSettings, Sizes, Table, Tables, explain};
+use crate::geometry::Geometry;
+use crate::{Args, Buffer, Error, Event, Pinned, Slice, Stream};
+
+/// A table of the host and its share of the cache.
+#[derive(Debug)]
+pub struct CachedTable {
+    /// The table.
+    pub table: HostTable,
+    /// How its bags are pooled.
+    pub pooling: Pooling,
+    /// Rows that the device holds at once: rounded up to whole sets of [`WAYS`]. The rows of two batches must fit, and
+    /// sets are not filled evenly: three times as many slots as two batches have distinct rows are enough.
+    pub slots: usize,
+}
+
+/// What a batch does with its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It reads them only.
+    Read,
+    /// It changes them: they are written back before they leave.
+    Train,
+}
+
+/// A batch whose rows are on the device.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// The slots, as tables.
+    pub tables: &'a mut Tables<'static>,
+    /// The batch's lookups, by slot; -1 for rows that are not there.
+    pub lookups: Lookups<'a>,
+    /// The optimizer, where [`RowCache::train`] made one.
+    pub optimizer: Option<&'a mut RowOptimizer>,
+}
+
+/// All rows, as they are on the host.
+#[derive(Debug)]
+pub struct Contents<'a> {
+    /// The tables.
+    pub tables: &'a mut [HostTable],
+    /// The optimizer's state of each table, as `RowOptimizer::state` has it; none where there is none.
+    pub states: &'a mut [Pinned<f32>],
+}
+
+/// A batch that was asked for: where its lookups are, and its number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Asked {
+    indices: u64,
+    offsets: u64,
+    lookups: usize,
+    number: u32,
+    /// Which buffer its slots are in.
+    place: usize,
+}
+
+/// A set-associative cache of tables' rows in the device's memory.
+#[derive(Debug)]
+pub struct RowCache {
+    stream: Stream,
+    hosts: Vec<HostTable>,
+    /// The host's tables as the device sees them.
+    views: Tables<'static>,
+    slots: Tables<'static>,
+    optimizer: Option<RowOptimizer>,
+    states: Vec<Pinned<f32>>,
+    sizes: Sizes,
+    bounds: Bounds,
+    sets: Vec<Sets>,
+    kernels: Kernels,
+    entries: Vec<DeviceTable>,
+    device_entries: Buffer<DeviceTable>,
+    placed: bool,
+    rows: Buffer<u32>,
+    stamps: Buffer<u32>,
+    uses: Buffer<u32>,
+    leaving: Buffer<u32>,
+    moved: Buffer<u32>,
+    wanted: Buffer<u32>,
+    counts: Buffer<u64>,
+    seen: Pinned<u64>,
+    translated: [Buffer<i32>; 2],
+    before: Event,
+    planned: Event,
+    ready: Event,
+    number: u32,
+    pending: Option<Asked>,
+    current: Option<Asked>,
+    statistics: Statistics,
+}
+
+impl RowCache {
+    /// An empty cache for batches of at most `sizes.lookups` lookups; `sizes.stride` is of no account.
+    ///
+    /// # Errors
+    ///
+    /// No tables, or one that cannot be; not enough memory; no compiler; a GPU older than Ampere.
+    pub fn new(
+        stream: &Stream,
+        tables: Vec<CachedTable>,
+        policy: Policy,
+        bounds: Bounds,
+        sizes: Sizes,
+    ) -> Result<RowCache, Error> {
+        let device = stream.device();
+        if tables.is_empty() || sizes.lookups > i32::MAX as usize {
+            return Err(Error::Unsupported {
+                what: format!("a cache of {} tables for {} lookups", tables.len(), sizes.lookups),
+                remedy: "give at least one table, and batches of fewer than 2^31 lookups",
+            });
+        }
+        let (mut views, mut slots, mut sets) = (Vec::new(), Vec::new(), Vec::new());
+        for CachedTable { table, slots: wanted, .. } in &tables {
+            let seen = table.bytes().on_device();
+            // SAFETY: the memory is the host table's, which is kept beside the view.
+            let seen = unsafe { Slice::<u8>::from_raw(seen.address(), seen.len()) };
+            let (shape, element, pitch) = ([table.rows(), table.dim()], table.element(), table.pitch());
+            views.push(Table::borrow(table.name(), seen, shape, element, pitch)?);
+            if table.rows() > Sets::MOST_ROWS {
+                return Err(Error::Unsupported {
+                    what: format!("a cache of table {:?} of {} rows", table.name(), table.rows()),
+                    remedy: "a cache counts at most 2^31 rows: cut the table in two",
+                });
+            }
+            let of_table = Sets::new(table.rows(), *wanted);
+            if of_table.slots() > i32::MAX as usize {
+                return Err(Error::Unsupported {
+                    what: format!("a cache of {wanted} slots for table {:?}", table.name()),
+                    remedy: "give it fewer than 2^31 slots",
+                });
+            }
+            let bytes = Buffer::zeros(stream, of_table.slots().saturating_mul(pitch))?;
+            let shape = [of_table.slots(), table.dim()];
+            slots.push(Table::own(table.name(), bytes, shape, element, pitch)?);
+            sets.push(of_table);
+        }
+        let (mut views, mut slots) = (Tables::new(views, Pooling::Sum), Tables::new(slots, Pooling::Sum));
+        for (at, table) in tables.iter().enumerate() {
+            views = views.with_pooling(at, table.pooling)?;
+            slots = slots.with_pooling(at, table.pooling)?;
+        }
+        let (entries, all, words) = lay_out(&sets);
+        let zeros = |len| Buffer::<u32>::zeros(stream, len);
+        let mut rows = zeros(all * WAYS)?;
+        rows.as_mut().fill_bytes(stream, 0xff)?;
+        let translated = || Buffer::uninit(device, sizes.lookups);
+        let event = || Event::new(device);
+        let cache = RowCache {
+            stream: device.stream()?,
+            hosts: tables.into_iter().map(|table| table.table).collect(),
+            views,
+            slots,
+            optimizer: None,
+            states: Vec::new(),
+            sizes,
+            bounds,
+            sets,
+            kernels: Kernels::new(device, policy, &sizes)?,
+            device_entries: Buffer::zeros(stream, entries.len())?,
+            entries,
+            placed: false,
+            rows,
+            stamps: zeros(all * WAYS)?,
+            uses: zeros(all * WAYS)?,
+            leaving: zeros(all * WAYS)?,
+            moved: zeros(all)?,
+            wanted: zeros(words)?,
+            counts: Buffer::zeros(stream, 8)?,
+            seen: Pinned::zeros(device, 8)?,
+            translated: [translated()?, translated()?],
+            before: event()?,
+            planned: event()?,
+            ready: event()?,
+            number: 0,
+            pending: None,
+            current: None,
+            statistics: Statistics::default(),
+        };
+        stream.synchronize()?;
+        Ok(cache)
+    }
+
+    /// Makes an optimizer for the cached tables, with zeros as state of every row: states lie on the host and travel
+    /// with the rows. Rows that are held are written back first.
+    ///
+    /// # Errors
+    ///
+    /// Those of `RowOptimizer::new`; not enough memory to pin.
+    pub fn train(
+        &mut self,
+        stream: &Stream,
+        grouping: &Grouping,
+        sizes: Sizes,
+        settings: RowSettings,
+    ) -> Result<(), Error> {
+        self.forget(stream)?;
+        let optimizer = RowOptimizer::new(stream, &self.slots, grouping, sizes, settings)?;
+        let pinned = |(at, table): (usize, &HostTable)| {
+            let (_, pitch) = optimizer.state(at);
+            Pinned::zeros(stream.device(), table.rows().saturating_mul(pitch))
+        };
+        self.states = self.hosts.iter().enumerate().map(pinned).collect::<Result<_, _>>()?;
+        self.optimizer = Some(optimizer);
+        Ok(())
+    }
+
+    /// The slots as tables, to make operators for.
+    #[must_use]
+    pub fn tables(&self) -> &Tables<'static> {
+        &self.slots
+    }
+
+    /// The sizes to make operators with, for outputs whose rows lie `stride` elements apart.
+    #[must_use]
+    pub fn sizes(&self, stride: usize) -> Sizes {
+        Sizes { index_width: size_of::<i32>(), stride, ..self.sizes }
+    }
+
+    /// How a table's rows are dealt to sets.
+    ///
+    /// # Panics
+    ///
+    /// There is no such table.
+    #[must_use]
+    pub fn sets(&self, table: usize) -> Sets {
+        self.sets[table]
+    }
+
+    /// Begins to bring the rows of a batch, on a second stream, after what `stream` holds now: so the call comes right
+    /// after the batch before was taken, and before its kernels are put into `stream`. The lookups stay as they are
+    /// until the batch is done with. What does not fit is found by [`RowCache::take`].
+    ///
+    /// # Errors
+    ///
+    /// A batch that was brought and not taken; other bags or types than made for, or more lookups.
+    pub fn prefetch(&mut self, stream: &Stream, lookups: &Lookups<'_>, access: Access) -> Result<(), Error> {
+        self.check(lookups)?;
+        self.place()?;
+        let number = self.number + 1;
+        let protect = self.current.map_or(number, |current| current.number);
+        let place = self.current.map_or(0, |current| 1 - current.place);
+        let grids = Grids::new(&self.sets, lookups.len(), stream.device().multiprocessors());
+        let side = &self.stream;
+        stream.record(&self.before)?;
+        side.wait(&self.before)?;
+        let translated = &mut self.translated[place];
+        translated.as_mut().fill_bytes(side, 0xff)?;
+        self.counts.as_mut().fill_bytes(side, 0)?;
+        let given = || {
+            Args::new()
+                .slice(self.device_entries.as_ref())
+                .value(lookups.indices().address())
+                .value(lookups.offsets().address())
+                .value(lookups.bags() as u32)
+                .value(lookups.len() as u64)
+        };
+        let (wanted, rows, counts) = (self.wanted.as_ref(), self.rows.as_ref(), self.counts.as_ref());
+        let dirty = if access == Access::Train { 1_u32 << 31 } else { 0 };
+        let plan = Args::new()
+            .slice(self.device_entries.as_ref())
+            .slice(wanted)
+            .slice(rows)
+            .slice(self.stamps.as_ref())
+            .slice(self.uses.as_ref())
+            .slice(self.moved.as_ref())
+            .slice(self.leaving.as_ref())
+            .value(number)
+            .value(protect)
+            .value(dirty)
+            .slice(counts);
+        // SAFETY: the arguments are those of the kernels; buffers were made for these tables and as many lookups, which
+        // were checked; the kernels keep to them whatever indices and offsets hold. Who passes slices keeps them.
+        unsafe {
+            self.kernels.mark.launch(side, grids.lookups, given().slice(wanted).slice(counts))?;
+            self.kernels.plan.launch(side, grids.sets, plan)?;
+            self.kernels.translate.launch(
+                side,
+                grids.lookups,
+                given().slice(rows).slice(translated.as_ref()),
+            )?;
+            // The copy is read after `planned`, and waited for before the memory goes.
+            self.counts.as_ref().read_async(side, &mut self.seen)?;
+        }
+        side.record(&self.planned)?;
+        self.travel(&grids, true)?;
+        self.wanted.as_mut().fill_bytes(&self.stream, 0)?;
+        self.stream.record(&self.ready)?;
+        self.number = number;
+        self.pending = Some(Asked::new(lookups, number, place));
+        Ok(())
+    }
+
+    /// Moves rows as `moved` and `leaving` say.
+    fn travel(&self, grids: &Grids, fetch: bool) -> Result<(), Error> {
+        let args = Args::new()
+            .slice(self.device_entries.as_ref())
+            .slice(self.rows.as_ref())
+            .slice(self.moved.as_ref())
+            .slice(self.leaving.as_ref())
+            .value(u32::from(fetch))
+            .value(grids.each);
+        // SAFETY: the arguments are those of `travel`; rows and slots are those of tables that are kept here.
+        unsafe { self.kernels.travel.launch(&self.stream, grids.travel, args) }
+    }
+
+    /// Takes the batch that was brought, which must be these lookups: what follows in `stream` waits for its rows. The
+    /// batch before is done with: nothing more of it may be put into `stream`. This waits until the batch is planned,
+    /// not until its rows are there.
+    ///
+    /// # Errors
+    ///
+    /// No such batch was brought; its rows do not fit beside those of the batch before; with [`Bounds::Error`], the
+    /// first index that is out of range. Then the batch is dropped, that before is still there, and no row is lost.
+    pub fn take(&mut self, stream: &Stream, lookups: &Lookups<'_>) -> Result<Report, Error> {
+        let Some(batch) = self.pending.filter(|pending| pending.is(lookups)) else {
+            return Err(Error::Unsupported {
+                what: "taking a batch that was not brought".into(),
+                remedy: "call `prefetch` with these lookups before",
+            });
+        };
+        self.planned.synchronize()?;
+        self.pending = None;
+        let [wanted, hits, evicted, written, bad, first, overflows, worst] =
+            std::array::from_fn(|at| self.seen[at]);
+        if overflows > 0 {
+            return Err(self.overflow(wanted, overflows, worst));
+        }
+        let found = [bad, if bad == 0 { u64::MAX } else { !first }, u64::MAX];
+        let report = explain(found, stream, &self.views, lookups, self.bounds)?;
+        stream.wait(&self.ready)?;
+        self.current = Some(batch);
+        self.statistics.add(wanted, hits, evicted, written);
+        Ok(report)
+    }
+
+    fn overflow(&self, wanted: u64, overflows: u64, worst: u64) -> Error {
+        let slots: usize = self.sets.iter().map(|sets| sets.slots()).sum();
+        let beside = if self.current.is_some() { ", beside the batch that is in use" } else { "" };
+        Error::Unsupported {
+            what: format!(
+                "a batch of {wanted} distinct rows in a cache of {slots} slots{beside}: {overflows} sets need more \
+                 than their {WAYS} places, the worst {worst}"
+            ),
+            remedy: "give the cache more slots, cut the batch, or call `finish` before its rows are brought",
+        }
+    }
+
+    /// Says that the batch taken last is done with, so that its rows may make room for those of the next.
+    pub fn finish(&mut self) {
+        self.current = None;
+    }
+
+    /// The batch taken last, which must be these lookups.
+    ///
+    /// # Errors
+    ///
+    /// It is another, or none.
+    pub fn batch<'a>(&'a mut self, lookups: &Lookups<'a>) -> Result<Batch<'a>, Error> {
+        let Some(batch) = self.current.filter(|batch| batch.is(lookups)) else {
+            return Err(Error::Unsupported {
+                what: "a batch that was not taken".into(),
+                remedy: "call `take` with these lookups before",
+            });
+        };
+        let slots = self.translated[batch.place].as_ref().slice(0..batch.lookups);
+        let mut translated = Lookups::new(lookups.bags(), Ints::I32(slots), lookups.offsets())?;
+        if let Some(weights) = lookups.weights() {
+            translated = translated.with_weights(weights)?;
+        }
+        Ok(Batch { tables: &mut self.slots, lookups: translated, optimizer: self.optimizer.as_mut() })
+    }
+
+    /// Waits until everything in `stream` is done and all changed rows are on the host.
+    ///
+    /// # Errors
+    ///
+    /// A kernel failed.
+    pub fn flush(&mut self, stream: &Stream) -> Result<Contents<'_>, Error> {
+        self.place()?;
+        let outstanding = self.current.or(self.pending);
+        let protect = outstanding.map_or(self.number + 1, |batch| batch.number);
+        stream.record(&self.before)?;
+        self.stream.wait(&self.before)?;
+        let grids = Grids::new(&self.sets, 0, stream.device().multiprocessors());
+        let args = Args::new()
+            .slice(self.rows.as_ref())
+            .slice(self.stamps.as_ref())
+            .slice(self.uses.as_ref())
+            .slice(self.moved.as_ref())
+            .slice(self.leaving.as_ref())
+            .value(self.rows.len() as u64)
+            .value(protect);
+        // SAFETY: the arguments are those of `collect`, which keeps to the number of slots.
+        unsafe { self.kernels.collect.launch(&self.stream, grids.slots, args)? };
+        self.travel(&grids, false)?;
+        self.stream.synchronize()?;
+        Ok(Contents { tables: &mut self.hosts, states: &mut self.states })
+    }
+
+    /// As [`RowCache::flush`]; then the cache is empty, so that rows on the host may be changed, and a batch that was
+    /// brought or taken is dropped.
+    ///
+    /// # Errors
+    ///
+    /// A kernel failed.
+    pub fn forget(&mut self, stream: &Stream) -> Result<Contents<'_>, Error> {
+        self.flush(stream)?;
+        (self.pending, self.current) = (None, None);
+        self.rows.as_mut().fill_bytes(&self.stream, 0xff)?;
+        self.stamps.as_mut().fill_bytes(&self.stream, 0)?;
+        self.uses.as_mut().fill_bytes(&self.stream, 0)?;
+        self.stream.synchronize()?;
+        Ok(Contents { tables: &mut self.hosts, states: &mut self.states })
+    }
+
+    /// What the batches taken so far found in the cache.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// The row that each slot of a table holds, once all rows asked for have come.
+    ///
+    /// # Errors
+    ///
+    /// A kernel failed.
+    ///
+    /// # Panics
+    ///
+    /// There is no such table.
+    pub fn held(&self, table: usize) -> Result<Vec<Option<u32>>, Error> {
+        let before: usize = self.sets[..table].iter().map(|sets| sets.slots()).sum();
+        let mut rows = vec![0; self.sets[table].slots()];
+        self.rows.as_ref().slice(before..before + rows.len()).read(&self.stream, &mut rows)?;
+        Ok(rows.into_iter().map(|row| (row != policy::NO_ROW).then_some(row)).collect())
+    }
+
+    /// How its kernels are launched.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses to say how many registers they take.
+    pub fn geometry(&self) -> Result<Vec<Geometry>, Error> {
+        let grids = Grids::new(&self.sets, self.sizes.lookups, self.stream.device().multiprocessors());
+        let busy = self.hosts.iter().map(|table| Plane::new(0, 0, table.pitch()).busy());
+        self.kernels.geometry(&grids, busy.fold(1.0, f64::min))
+    }
+
+    fn check(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
+        let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
+        let made = Sizes { lookups: given.lookups, ..self.sizes };
+        let offsets = self.hosts.len() * self.sizes.bags + 1;
+        if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != offsets {
+            let found = lookups.offsets().len();
+            return Err(Error::Unsupported {
+                what: format!(
+                    "a cache for {:?} and {offsets} offsets with {given:?} and {found}",
+                    self.sizes
+                ),
+                remedy: "make another `RowCache` for these",
+            });
+        }
+        if self.pending.is_some() {
+            return Err(Error::Unsupported {
+                what: "bringing a batch while another was brought and not taken".into(),
+                remedy: "call `take` before the next `prefetch`",
+            });
+        }
+        if self.number == u32::MAX - 1 {
+            return Err(Error::Unsupported {
+                what: "more than 2^32 batches through one cache".into(),
+                remedy: "write the rows back with `flush`, and make another",
+            });
+        }
+        Ok(())
+    }
+
+    /// Tells the device where rows and states are, if that changed.
+    fn place(&mut self) -> Result<(), Error> {
+        let mut entries = self.entries.clone();
+        for (at, entry) in entries.iter_mut().enumerate() {
+            let (host, slots) = (&self.hosts[at], self.slots.table(at));
+            let address = host.bytes().on_device().address();
+            entry.planes[0] = Plane::new(address, slots.bytes().address(), host.pitch());
+            let Some(optimizer) = &self.optimizer else { continue };
+            let (state, pitch) = optimizer.state(at);
+            let needed = self.sets[at].slots() * pitch;
+            if state.len() != needed {
+                return Err(Error::Size { what: "an optimizer's state", found: state.len(), needed });
+            }
+            if pitch > 0 {
+                let address = self.states[at].on_device().address();
+                entry.planes[1] = Plane::new(address, state.as_ref().address(), 4 * pitch);
+            }
+        }
+        if entries != self.entries || !self.placed {
+            self.device_entries.as_mut().write(&self.stream, &entries)?;
+            (self.entries, self.placed) = (entries, true);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RowCache {
+    fn drop(&mut self) {
+        // Rows may be under way to memory that goes now. After a failed kernel there is nothing to wait for.
+        let _ = self.stream.synchronize();
+    }
+}
+
+impl Asked {
+    fn new(lookups: &Lookups<'_>, number: u32, place: usize) -> Asked {
+        let (indices, offsets) = (lookups.indices().address(), lookups.offsets().address());
+        Asked { indices, offsets, lookups: lookups.len(), number, place }
+    }
+
+    fn is(&self, lookups: &Lookups<'_>) -> bool {
+        *self == Asked::new(lookups, self.number, self.place)
+    }
+}

@@ -1,0 +1,414 @@
+//! Matrix products through cuBLASLt, which is loaded when first needed: `C = f(alpha A B + beta C + bias)`.
+//!
+//! Matrices are `[rows, columns]` with rows a stride apart, as everywhere here. cuBLASLt's are columns, so it is given
+//! `C^T = B^T A^T` over the same memory.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr::from_ref;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use cudarc::cublaslt::result;
+use cudarc::cublaslt::sys::{
+    self, cublasComputeType_t as Compute, cublasLtEpilogue_t as Epilogue,
+    cublasLtMatmulDescAttributes_t as OfProduct, cublasLtMatmulPreferenceAttributes_t as Wish,
+    cudaDataType_t as Data,
+};
+use half::{bf16, f16};
+use steptime_ops::gemm::Activation;
+
+use crate::{Buffer, Device, Error, Slice, SliceMut, Stream};
+
+/// Bytes that cuBLASLt may use in between.
+const WORKSPACE: usize = 32 << 20;
+
+/// Bytes that every matrix's address is a multiple of.
+const ALIGN: u64 = 16;
+
+/// cuBLASLt for one device. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Blas(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    device: Device,
+    handle: sys::cublasLtHandle_t,
+}
+
+// SAFETY: cuBLASLt's handles may be used from every thread.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Blas {
+    /// Loads the library.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it cannot start.
+    pub fn open(device: &Device) -> Result<Blas, Error> {
+        check_library()?;
+        device.bind()?;
+        let handle = result::create_handle().map_err(Error::blas("starting cuBLASLt"))?;
+        Ok(Blas(Arc::new(Handle { device: device.clone(), handle })))
+    }
+}
+
+/// Fails where the library is not there, which later calls would not survive.
+fn check_library() -> Result<(), Error> {
+    // SAFETY: only tries to load the library.
+    if unsafe { sys::is_culib_present() } { Ok(()) } else { Err(Error::NoBlas) }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.device.bind().is_ok() {
+            // SAFETY: made once.
+            let _ = unsafe { result::destroy_handle(self.handle) };
+        }
+    }
+}
+
+/// Elements of matrices that are multiplied: sums are in 32-bit floats.
+pub trait Factor: Pod + private::Kind {}
+
+impl<T: Pod + private::Kind> Factor for T {}
+
+mod private {
+    use super::{Data, bf16, f16};
+
+    pub trait Kind {
+        const KIND: Data;
+        const NAME: &'static str;
+    }
+
+    impl Kind for f32 {
+        const KIND: Data = Data::CUDA_R_32F;
+        const NAME: &'static str = "f32";
+    }
+
+    impl Kind for bf16 {
+        const KIND: Data = Data::CUDA_R_16BF;
+        const NAME: &'static str = "bf16";
+    }
+
+    impl Kind for f16 {
+        const KIND: Data = Data::CUDA_R_16F;
+        const NAME: &'static str = "f16";
+    }
+}
+
+/// How 32-bit floats are multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Math {
+    /// As they are.
+    #[default]
+    Full,
+    /// Rounded to 10 bits of fraction, by the matrix units; 16-bit floats are what they are.
+    Tf32,
+}
+
+/// The shape of a product: A is `[m, k]`, B is `[k, n]`, C is `[m, n]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Rows of A and C.
+    pub m: usize,
+    /// Columns of B and C.
+    pub n: usize,
+    /// Columns of A, rows of B.
+    pub k: usize,
+    /// Whether A lies in memory as `[k, m]`.
+    pub a_transposed: bool,
+    /// Whether B lies in memory as `[n, k]`, as the weights of a linear layer do.
+    pub b_transposed: bool,
+    /// Elements from row to row of A, B and C as they lie in memory.
+    pub strides: [usize; 3],
+}
+
+impl Shape {
+    /// Of matrices without padding.
+    #[must_use]
+    pub fn new([m, n, k]: [usize; 3], a_transposed: bool, b_transposed: bool) -> Shape {
+        let strides = [if a_transposed { m } else { k }, if b_transposed { k } else { n }, n];
+        Shape { m, n, k, a_transposed, b_transposed, strides }
+    }
+
+    /// With rows further apart.
+    #[must_use]
+    pub fn with_strides(self, strides: [usize; 3]) -> Shape {
+        Shape { strides, ..self }
+    }
+
+    /// Rows and columns of A, B and C in memory.
+    fn stored(&self) -> [[usize; 2]; 3] {
+        let turned = |turn: bool, [rows, cols]: [usize; 2]| if turn { [cols, rows] } else { [rows, cols] };
+        [
+            turned(self.a_transposed, [self.m, self.k]),
+            turned(self.b_transposed, [self.k, self.n]),
+            [self.m, self.n],
+        ]
+    }
+
+    /// Elements that A, B and C take.
+    fn lengths(&self) -> [usize; 3] {
+        let stored = self.stored();
+        std::array::from_fn(|at| {
+            (stored[at][0] - 1).saturating_mul(self.strides[at]).saturating_add(stored[at][1])
+        })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let fits = |at: usize| {
+            let [_, cols] = self.stored()[at];
+            self.strides[at] >= cols && i64::try_from(self.strides[at]).is_ok()
+        };
+        if self.m.min(self.n).min(self.k) == 0 || !(0..3).all(fits) {
+            return Err(Error::Unsupported {
+                what: format!("a product as {self:?}"),
+                remedy: "give at least one row and column, and rows at least as far apart as they are long",
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What is done to each sum on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Finish {
+    /// Whether one number for each column of C is added.
+    pub bias: bool,
+    /// What comes after; there is no sigmoid.
+    pub activation: Activation,
+}
+
+impl Finish {
+    fn epilogue(self) -> Result<Epilogue, Error> {
+        Ok(match (self.bias, self.activation) {
+            (false, Activation::Identity) => Epilogue::CUBLASLT_EPILOGUE_DEFAULT,
+            (true, Activation::Identity) => Epilogue::CUBLASLT_EPILOGUE_BIAS,
+            (false, Activation::Relu) => Epilogue::CUBLASLT_EPILOGUE_RELU,
+            (true, Activation::Relu) => Epilogue::CUBLASLT_EPILOGUE_RELU_BIAS,
+            (_, other) => {
+                return Err(Error::Unsupported {
+                    what: format!("a product with {other:?} behind it"),
+                    remedy: "run it without, and the activation as an elementwise program",
+                });
+            }
+        })
+    }
+}
+
+/// A product's description, layouts and preferences, which go with it.
+#[derive(Debug)]
+struct Descriptions {
+    product: sys::cublasLtMatmulDesc_t,
+    layouts: Vec<sys::cublasLtMatrixLayout_t>,
+    wishes: Option<sys::cublasLtMatmulPreference_t>,
+}
+
+impl Drop for Descriptions {
+    fn drop(&mut self) {
+        // SAFETY: each was made once and is used no more.
+        unsafe {
+            self.layouts.iter().for_each(|&layout| _ = result::destroy_matrix_layout(layout));
+            if let Some(wishes) = self.wishes {
+                let _ = result::destroy_matmul_pref(wishes);
+            }
+            let _ = result::destroy_matmul_desc(self.product);
+        }
+    }
+}
+
+/// A product of one shape, with the algorithm that cuBLASLt chose for it: the same bits in each run.
+///
+/// It has a workspace of its own, so it runs in one stream at a time.
+#[derive(Debug)]
+pub struct Gemm<T> {
+    blas: Blas,
+    shape: Shape,
+    finish: Finish,
+    descriptions: Descriptions,
+    algorithm: sys::cublasLtMatmulAlgo_t,
+    workspace: Buffer<u8>,
+    of: PhantomData<T>,
+}
+
+// SAFETY: cuBLASLt's descriptions are plain memory, changed by `run` alone, which borrows the product mutably.
+unsafe impl<T: Send> Send for Gemm<T> {}
+
+impl<T: Factor> Gemm<T> {
+    /// Chooses an algorithm.
+    ///
+    /// # Errors
+    ///
+    /// A shape that cannot be, an activation that is not offered, no memory, or no algorithm.
+    pub fn new(blas: &Blas, shape: Shape, math: Math, finish: Finish) -> Result<Gemm<T>, Error> {
+        shape.check()?;
+        let epilogue = finish.epilogue()?;
+        let wrong = || Error::blas(format!("preparing a product of {} as {shape:?}", T::NAME));
+        let device = &blas.0.device;
+        device.bind()?;
+        let compute = match (math, T::KIND) {
+            (Math::Tf32, Data::CUDA_R_32F) => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
+            _ => Compute::CUBLAS_COMPUTE_32F,
+        };
+        let product = result::create_matmul_desc(compute, Data::CUDA_R_32F).map_err(wrong())?;
+        let mut all = Descriptions { product, layouts: Vec::new(), wishes: None };
+        for ([rows, cols], stride) in shape.stored().into_iter().zip(shape.strides) {
+            // Rows here are columns there.
+            let layout = result::create_matrix_layout(T::KIND, cols as u64, rows as u64, stride as i64);
+            all.layouts.push(layout.map_err(wrong())?);
+        }
+        let wishes = result::create_matmul_pref().map_err(wrong())?;
+        all.wishes = Some(wishes);
+        // CUBLAS_OP_N is 0, CUBLAS_OP_T is 1.
+        let turn = i32::from;
+        all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSA, &turn(shape.b_transposed)).map_err(wrong())?;
+        all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSB, &turn(shape.a_transposed)).map_err(wrong())?;
+        all.set(OfProduct::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue).map_err(wrong())?;
+        let wish = |which, value: *const c_void, bytes| {
+            // SAFETY: the preferences were made above, and the value has so many bytes.
+            unsafe { result::set_matmul_pref_attribute(wishes, which, value, bytes) }.map_err(wrong())
+        };
+        let most = Wish::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+        wish(most, from_ref(&WORKSPACE).cast(), size_of_val(&WORKSPACE))?;
+        // Where k is split, parts are added as 32-bit floats, and not as 16-bit ones in C.
+        let reduction = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
+        let which = Wish::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK;
+        wish(which, from_ref(&reduction).cast(), size_of_val(&reduction))?;
+        for which in [
+            Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+            Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+            Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+            Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+        ] {
+            let align = ALIGN as u32;
+            wish(which, from_ref(&align).cast(), size_of_val(&align))?;
+        }
+        let [a, b, c] = [all.layouts[0], all.layouts[1], all.layouts[2]];
+        // SAFETY: all were made above.
+        let chosen = unsafe { result::get_matmul_algo_heuristic(blas.0.handle, product, b, a, c, c, wishes) };
+        let chosen = chosen.map_err(Error::blas(format!(
+            "choosing an algorithm for a product of {} as {shape:?}, {math:?}, {finish:?}",
+            T::NAME
+        )))?;
+        Ok(Gemm {
+            blas: blas.clone(),
+            shape,
+            finish,
+            descriptions: all,
+            algorithm: chosen.algo,
+            workspace: Buffer::uninit(device, chosen.workspaceSize)?,
+            of: PhantomData,
+        })
+    }
+
+    /// `c = f(alpha * a b + beta * c + bias)`; where `beta` is 0, what `c` held is not read. `bias` has one number for
+    /// each column of C. Neither waits nor allocates, so that it can be captured.
+    ///
+    /// # Errors
+    ///
+    /// Matrices or a bias that are too short, missing or not aligned; the library refuses.
+    pub fn run(
+        &mut self,
+        stream: &Stream,
+        (alpha, beta): (f32, f32),
+        a: Slice<'_, T>,
+        b: Slice<'_, T>,
+        c: &mut SliceMut<'_, T>,
+        bias: Option<Slice<'_, T>>,
+    ) -> Result<(), Error> {
+        let needed = self.shape.lengths();
+        let given = [("A", a), ("B", b), ("C", c.as_ref())];
+        for ((what, slice), needed) in given.into_iter().zip(needed) {
+            if slice.len() < needed {
+                return Err(Error::Size { what, found: slice.len(), needed });
+            }
+            if !slice.address().is_multiple_of(ALIGN) {
+                return Err(Error::Unsupported {
+                    what: format!("{what} at an address that is no multiple of {ALIGN}"),
+                    remedy: "begin matrices at a multiple of 16 bytes",
+                });
+            }
+        }
+        let found = bias.map_or(0, Slice::len);
+        let needed = if self.finish.bias { self.shape.n } else { 0 };
+        if found != needed {
+            return Err(Error::Size { what: "the bias", found, needed });
+        }
+        let wrong = || Error::blas(format!("multiplying {} as {:?}", T::NAME, self.shape));
+        stream.device().bind()?;
+        if let Some(bias) = bias {
+            let at = OfProduct::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
+            self.descriptions.set(at, &bias.address()).map_err(wrong())?;
+        }
+        let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
+        let layouts = &self.descriptions.layouts;
+        let (to, workspace) = (pointer(c.address()), self.workspace.as_mut());
+        // SAFETY: the descriptions are this product's, the matrices as long as they say. Who passes slices keeps them.
+        unsafe {
+            result::matmul(
+                self.blas.0.handle,
+                self.descriptions.product,
+                from_ref(&alpha).cast(),
+                from_ref(&beta).cast(),
+                pointer(b.address()),
+                layouts[1],
+                pointer(a.address()),
+                layouts[0],
+                to,
+                layouts[2],
+                to,
+                layouts[2],
+                &self.algorithm,
+                pointer(workspace.address()),
+                workspace.len(),
+                stream.raw().cast(),
+            )
+        }
+        .map_err(wrong())
+    }
+
+    /// Bytes that the algorithm uses in between.
+    #[must_use]
+    pub fn workspace(&self) -> usize {
+        self.workspace.len()
+    }
+}
+
+impl Descriptions {
+    fn set<V>(&self, which: OfProduct, value: &V) -> Result<(), result::CublasError> {
+        // SAFETY: the description lives, and the value has the type that the attribute takes.
+        unsafe {
+            result::set_matmul_desc_attribute(self.product, which, from_ref(value).cast(), size_of::<V>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_lie_in_memory_as_they_say() {
+        let shape = Shape::new([3, 5, 7], false, true);
+        assert_eq!((shape.stored(), shape.strides), ([[3, 7], [5, 7], [3, 5]], [7, 7, 5]));
+        assert_eq!(shape.lengths(), [21, 35, 15]);
+        let shape = Shape::new([3, 5, 7], true, false).with_strides([4, 8, 6]);
+        assert_eq!((shape.stored(), shape.lengths()), ([[7, 3], [7, 5], [3, 5]], [27, 53, 17]));
+        assert!(shape.check().is_ok());
+        assert!(shape.with_strides([2, 8, 6]).check().unwrap_err().to_string().contains("rows at least"));
+        assert!(Shape::new([3, 0, 7], false, false).check().is_err());
+    }
+
+    #[test]
+    fn what_cublaslt_does_not_do_is_refused_and_its_absence_named() {
+        let finish = Finish { bias: true, activation: Activation::Sigmoid };
+        assert!(finish.epilogue().unwrap_err().to_string().contains("elementwise"));
+        match check_library() {
+            Ok(()) => {}
+            Err(error) => assert!(error.to_string().contains("libcublasLt"), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Tables with batches of lookups, at the sizes at which other libraries were measured.
+
+use rayon::prelude::*;
+use steptime::cuda::embedding::{Ints, Lookups, Table, Tables};
+use steptime::cuda::{Buffer, Error, Stream, randomize};
+use steptime::ops::embedding::{Element, Pooling};
+
+use super::Failure;
+use super::draw::{Draw, distinct};
+use crate::commands::bench::dlrm::CRITEO;
+use crate::commands::bench::random::Random;
+
+/// Sets of indices, used in turn.
+pub const SETS: usize = 3;
+
+/// Tables with a batch.
+pub struct Shape {
+    pub name: &'static str,
+    pub rows: Vec<usize>,
+    pub dim: usize,
+    pub bags: usize,
+    pub lookups: usize,
+    pub element: Element,
+    pub draws: &'static [Draw],
+}
+
+const UNIFORM: &[Draw] = &[Draw::Uniform];
+
+impl Shape {
+    /// Tables that are all alike, and uniform indices.
+    pub fn new(
+        name: &'static str,
+        [tables, rows, dim]: [usize; 3],
+        lookups: usize,
+        bags: usize,
+        element: Element,
+    ) -> Shape {
+        Shape { name, rows: vec![rows; tables], dim, lookups, bags, element, draws: UNIFORM }
+    }
+
+    /// Those at which other libraries were measured.
+    pub fn measured() -> Vec<Shape> {
+        let shape = |name, sizes, lookups, bags| Shape::new(name, sizes, lookups, bags, Element::F32);
+        vec![
+            shape("DLRM default", [8, 1_000_000, 64], 10, 2048),
+            shape("DLRM DDP", [8, 80_000, 128], 20, 2048),
+            Shape { rows: CRITEO.to_vec(), ..shape("Criteo Kaggle", [26, 0, 128], 1, 8192) },
+            Shape {
+                draws: &[Draw::Uniform, Draw::Zipf(1.05), Draw::Zipf(1.2)],
+                ..shape("large", [16, 1_000_000, 128], 32, 8192)
+            },
+            shape("small", [4, 1000, 32], 5, 512),
+            shape("wide", [4, 1_000_000, 512], 10, 8192),
+        ]
+    }
+
+    /// As it is printed.
+    pub fn text(&self) -> String {
+        let (rows, tables, element) = (&self.rows, self.rows.len(), self.element);
+        let same = rows.iter().all(|one| one == &rows[0]);
+        let sizes = if same { rows[0].to_string() } else { "mixed".into() };
+        let element = if element == Element::F32 { String::new() } else { format!(" {element}") };
+        format!("T={tables},E={sizes},D={},L={},B={}{element}", self.dim, self.lookups, self.bags)
+    }
+
+    /// Rows of random bits.
+    pub fn values(&self, stream: &Stream) -> Result<Vec<Buffer<f32>>, Failure> {
+        let mut all = Vec::new();
+        for (at, rows) in self.rows.iter().enumerate() {
+            let bytes = rows * self.element.pitch(self.dim);
+            let mut values = Buffer::<f32>::uninit(stream.device(), bytes.div_ceil(4))?;
+            randomize(stream, &mut values.as_mut(), at as u64)?;
+            all.push(values);
+        }
+        Ok(all)
+    }
+
+    /// Tables over these, to be changed.
+    pub fn tables<'a>(&self, values: &'a mut [Buffer<f32>]) -> Result<Tables<'a>, Failure> {
+        let (element, dim) = (self.element, self.dim);
+        let tables = values.iter_mut().zip(&self.rows).map(|(values, &rows)| {
+            Table::borrow_mut("table", values.as_mut().cast(), [rows, dim], element, element.pitch(dim))
+        });
+        Ok(Tables::new(tables.collect::<Result<_, Error>>()?, Pooling::Sum))
+    }
+
+    /// Lookups of one table.
+    pub fn of_table(&self) -> usize {
+        self.bags * self.lookups
+    }
+
+    /// Sets of lookups.
+    pub fn draw(&self, stream: &Stream, draw: Draw) -> Result<Batches, Failure> {
+        // One table after the other, each from its own seed.
+        let set = |set: usize| -> Vec<Vec<i64>> {
+            let one = |(at, &rows): (usize, &usize)| {
+                let mut random = Random::new((1000 * set + at) as u64);
+                (0..self.of_table()).map(|_| draw.index(&mut random, rows)).collect()
+            };
+            self.rows.par_iter().enumerate().map(one).collect()
+        };
+        let drawn: Vec<_> = (0..SETS).map(set).collect();
+        let different = drawn[0].iter().zip(&self.rows).map(|(indices, &rows)| distinct(indices, rows)).sum();
+        let upload = |set: &Vec<Vec<i64>>| Buffer::from_host(stream, &set.concat());
+        let indices = drawn.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
+        let offsets: Vec<i64> =
+            (0..=self.rows.len() * self.bags).map(|bag| (bag * self.lookups) as i64).collect();
+        Ok(Batches { bags: self.bags, indices, offsets: Buffer::from_host(stream, &offsets)?, different })
+    }
+}
+
+/// Sets of lookups on the GPU.
+pub struct Batches {
+    bags: usize,
+    indices: Vec<Buffer<i64>>,
+    offsets: Buffer<i64>,
+    /// Different rows in a set.
+    pub different: usize,
+}
+
+impl Batches {
+    /// Each set.
+    pub fn lookups(&self) -> Result<Vec<Lookups<'_>>, Error> {
+        let offsets = Ints::I64(self.offsets.as_ref());
+        self.indices.iter().map(|set| Lookups::new(self.bags, Ints::I64(set.as_ref()), offsets)).collect()
+    }
+
+    /// Different rows over lookups.
+    pub fn distinct(&self) -> f64 {
+        self.different as f64 / self.indices[0].len() as f64
+    }
+
+    /// Bytes of the indices of a set, and of the offsets.
+    pub fn bytes(&self) -> usize {
+        8 * (self.indices[0].len() + self.offsets.len())
+    }
+}
