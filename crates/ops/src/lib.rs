@@ -3,6 +3,7 @@
 //! Every op has a plain reference beside its fast versions, and takes a [`Cpu`]: the instruction set to use and the
 //! threads to share the work among. Results do not depend on the number of threads.
 
+mod apart;
 mod cpu;
 pub mod elementwise;
 pub mod embedding;

@@ -7,9 +7,11 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use crate::apart::{self, Apart};
 
 /// How long a thread watches for work before it sleeps: longer than the serial work between two ops of a step.
 const WATCH: Duration = Duration::from_micros(200);
@@ -30,6 +32,9 @@ thread_local! {
 pub(crate) struct Team {
     common: Arc<Common>,
     threads: Vec<JoinHandle<()>>,
+    /// The same threads, once each has begun.
+    started: Vec<apart::Thread>,
+    apart: Apart,
     /// Held during a round: callers take turns.
     turn: Mutex<()>,
 }
@@ -67,12 +72,21 @@ impl Team {
             panic: Mutex::new(None),
             watch,
         });
-        let mut team = Team { common, threads: Vec::new(), turn: Mutex::new(()) };
+        let (threads, started) = (Vec::new(), Vec::new());
+        let mut team = Team { common, threads, started, apart: Apart::new(members), turn: Mutex::new(()) };
+        let (tell, told) = mpsc::channel();
         for member in 1..members {
-            let common = Arc::clone(&team.common);
+            let (common, tell) = (Arc::clone(&team.common), tell.clone());
             let thread = thread::Builder::new().name(format!("ops {member}"));
-            team.threads.push(thread.spawn(move || common.serve(member))?);
+            team.threads.push(thread.spawn(move || {
+                // The team that was listening is gone where another thread could not be started.
+                let _ = tell.send(apart::Thread::current());
+                drop(tell);
+                common.serve(member);
+            })?);
         }
+        drop(tell);
+        team.started = told.iter().collect();
         Ok(team)
     }
 
@@ -88,6 +102,7 @@ impl Team {
             return (0..members).for_each(work);
         }
         let turn = lock(&self.turn);
+        self.apart.keep(&self.started);
         let common = &*self.common;
         common.left.store(self.threads.len(), Ordering::Relaxed);
         common.work.store(std::ptr::from_ref(&work).cast_mut().cast(), Ordering::Relaxed);

@@ -3,7 +3,8 @@
 use half::{bf16, f16};
 use proptest::prelude::*;
 use steptime_ops::embedding::backward::{
-    BackwardError, Decay, Gradient, Rounding, RowOptimizer, RowRule, gradients_reference, sparse_gradients, winners,
+    BackwardError, Decay, Gradient, Rounding, RowOptimizer, RowRule, gradients_reference, sparse_gradients,
+    winners,
 };
 use steptime_ops::embedding::group::Grouping;
 use steptime_ops::embedding::{Bounds, EmbeddingError, Lookups, Plain, Pooling, Table, Tables};
@@ -86,13 +87,15 @@ impl Case {
     /// Weights of each table before training.
     fn values<T>(&self, of: impl Fn(f32) -> T) -> Vec<Vec<T>> {
         let mut random = Random(77);
-        let mut table = |rows: usize, dim: usize| (0..rows * dim).map(|_| of(random.sixteenth() / 3.0)).collect();
+        let mut table =
+            |rows: usize, dim: usize| (0..rows * dim).map(|_| of(random.sixteenth() / 3.0)).collect();
         self.shapes.iter().map(|&(rows, dim, _)| table(rows, dim)).collect()
     }
 
     fn tables<'a, T: Plain>(&self, values: &'a mut [Vec<T>]) -> Tables<'a> {
         let tables = values.iter_mut().zip(&self.shapes).enumerate();
-        let table = tables.map(|(at, (values, shape))| Table::borrow_mut(&format!("t{at}"), values, shape.1).unwrap());
+        let table = tables
+            .map(|(at, (values, shape))| Table::borrow_mut(&format!("t{at}"), values, shape.1).unwrap());
         let mut tables = Tables::new(table.collect(), Pooling::Sum);
         for (at, shape) in self.shapes.iter().enumerate() {
             tables = tables.with_pooling(at, shape.2).unwrap();
@@ -162,7 +165,8 @@ fn check(case: &Case, rules: &[RowRule], decay: Decay) {
     // Where two rows are all but equal, the last bit decides which is the largest in the next step.
     let steps = if case.shapes.iter().any(|shape| shape.2 == Pooling::Max) { 1 } else { 2 };
     for &rule in rules {
-        let make = |tables: &Tables<'_>| RowOptimizer::new(rule, 0.1, tables).unwrap().with_decay(decay).unwrap();
+        let make =
+            |tables: &Tables<'_>| RowOptimizer::new(rule, 0.1, tables).unwrap().with_decay(decay).unwrap();
         let (expected, state) = case.train_plainly(case.values(|x| x), make, steps);
         let mut first = None;
         for cpu in cpus() {
@@ -277,13 +281,18 @@ fn half_precision_to_the_nearest_and_at_random() {
                 wide_bf16(case.train(&cpu, case.values(bf16::from_f32), random, 2).0),
             ];
             for (which, (found, seen)) in found.iter().zip(&mut seen).enumerate() {
-                let (expected, spacing) = if which < 2 { (&halves, 1.0 / 1024.0) } else { (&brains, 1.0 / 128.0) };
+                let (expected, spacing) =
+                    if which < 2 { (&halves, 1.0 / 1024.0) } else { (&brains, 1.0 / 128.0) };
                 for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
                     // Two steps from at most 2/3, each rounded one way or the other.
                     let bound = 2.5 * spacing * expected.abs().max(0.5);
                     assert!((found - expected).abs() <= bound, "{}: {found} for {expected}", rule.name());
                 }
-                assert!(*seen.get_or_insert_with(|| bits(found)) == bits(found), "{} gives other bits", rule.name());
+                assert!(
+                    *seen.get_or_insert_with(|| bits(found)) == bits(found),
+                    "{} gives other bits",
+                    rule.name()
+                );
             }
         }
         assert_ne!(seen[0], seen[1], "rounding at random changes nothing");
@@ -322,7 +331,8 @@ fn sparse_gradients_are_those_of_double_precision() {
             let mut grouping = Grouping::new();
             grouping.group(&cpu, &tables, &lookups, Bounds::Error).unwrap();
             let gradient = case.gradient();
-            let found = sparse_gradients(&cpu, &tables, &lookups, &grouping, Bounds::Error, &gradient).unwrap();
+            let found =
+                sparse_gradients(&cpu, &tables, &lookups, &grouping, Bounds::Error, &gradient).unwrap();
             for (found, expected) in found.iter().zip(&expected) {
                 assert!(found.rows.iter().eq(expected.keys()));
                 for (found, expected) in found.values.iter().zip(expected.values().flatten()) {
@@ -343,9 +353,10 @@ fn arguments_that_do_not_fit_are_refused_and_change_nothing() {
     let lookups = case.lookups();
     let mut optimizer = RowOptimizer::new(RowRule::ADAM, 0.1, &tables).unwrap();
     let mut grouping = Grouping::new();
-    let mut step = |tables: &mut Tables<'_>, lookups: &Lookups<'_>, grouping: &Grouping, gradient: &Gradient<'_>| {
-        optimizer.step(&cpu, tables, lookups, grouping, Bounds::Error, gradient)
-    };
+    let mut step =
+        |tables: &mut Tables<'_>, lookups: &Lookups<'_>, grouping: &Grouping, gradient: &Gradient<'_>| {
+            optimizer.step(&cpu, tables, lookups, grouping, Bounds::Error, gradient)
+        };
     let error = step(&mut tables, &lookups, &grouping, &case.gradient()).unwrap_err();
     assert!(matches!(error, BackwardError::Tables { found: 0, tables: 2, .. }), "{error}");
     grouping.group(&cpu, &tables, &lookups, Bounds::Error).unwrap();
@@ -366,10 +377,14 @@ fn arguments_that_do_not_fit_are_refused_and_change_nothing() {
     let mut others = case.values(|x| x);
     let mut max = case.tables(&mut others).with_pooling(0, Pooling::Max).unwrap();
     let error = step(&mut max, &lookups, &grouping, &case.gradient().with_winners(&wrong)).unwrap_err();
-    assert!(matches!(error, BackwardError::Embedding(EmbeddingError::Size { what: "winners", .. })), "{error}");
+    assert!(
+        matches!(error, BackwardError::Embedding(EmbeddingError::Size { what: "winners", .. })),
+        "{error}"
+    );
 
     let values = case.values(|x| x);
-    let read_only = values.iter().zip(&case.shapes).map(|(v, s)| Table::borrow("fixed", v, s.1).unwrap()).collect();
+    let read_only =
+        values.iter().zip(&case.shapes).map(|(v, s)| Table::borrow("fixed", v, s.1).unwrap()).collect();
     let mut read_only = Tables::new(read_only, Pooling::Sum);
     let error = step(&mut read_only, &lookups, &grouping, &case.gradient()).unwrap_err();
     assert!(matches!(error, BackwardError::Embedding(EmbeddingError::NotTrainable { .. })), "{error}");
@@ -381,6 +396,7 @@ fn arguments_that_do_not_fit_are_refused_and_change_nothing() {
     assert!(RowOptimizer::new(RowRule::SGD, f32::NAN, &read_only).is_err());
     let fewer = Tables::new(vec![Table::borrow("one", &values[0], 4).unwrap()], Pooling::Sum);
     let mut other = RowOptimizer::new(RowRule::SGD, 0.1, &fewer).unwrap();
-    let error = other.step(&cpu, &mut tables, &lookups, &grouping, Bounds::Error, &case.gradient()).unwrap_err();
+    let error =
+        other.step(&cpu, &mut tables, &lookups, &grouping, Bounds::Error, &case.gradient()).unwrap_err();
     assert!(error.to_string().contains("an optimizer of 1 tables for 2 tables"), "{error}");
 }

@@ -38,10 +38,17 @@ fn check<R: Rule>(rule: R, sizes: &[usize]) {
         for threads in [1, 2, 3, 7] {
             let found = steps(rule, sizes, Some(&Cpu::with_isa(isa, threads).unwrap()));
             for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
-                assert!((found - expected).abs() <= 2e-6 * (1.0 + expected.abs()), "{rule:?}: {found} {expected}");
+                assert!(
+                    (found - expected).abs() <= 2e-6 * (1.0 + expected.abs()),
+                    "{rule:?}: {found} {expected}"
+                );
             }
             let bits = |all: &[Vec<f32>]| all.iter().flatten().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(first.get_or_insert_with(|| found.clone())), bits(&found), "{rule:?} {isa} {threads}");
+            assert_eq!(
+                bits(first.get_or_insert_with(|| found.clone())),
+                bits(&found),
+                "{rule:?} {isa} {threads}"
+            );
         }
     }
 }

@@ -9,13 +9,15 @@
 //!           for each m_r rows                   one register tile
 //! ```
 //!
+//! Where k is short, the two loops inside of k change places: C is then written in the order of memory.
+//!
 //! Every element of C is one chain of multiply-adds in the order of k, cut at multiples of k_c, which depends on k alone.
 //! So the result does not depend on who computes which tile.
 
 use std::ops::Range;
 
 use super::buffer::lend;
-use super::kernel::{Store, Strip, Window, tile};
+use super::kernel::{FEW_STEPS, Store, Strip, Window, tile};
 use super::pack::Source;
 use super::{Activation, Element, MatMut, Plan};
 use crate::Cpu;
@@ -136,22 +138,27 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                         bias: None,
                         relu: self.activation == Activation::Relu && steps.end == plan.k,
                     };
-                    for col in part_cols.clone().step_by(plan.n_r) {
+                    let one = |at: usize, col: usize| {
                         let tile_cols = (part_cols.end - col).min(plan.n_r);
-                        let at = cols.start + col;
-                        let bias =
-                            self.bias.filter(|_| steps.start == 0).map(|bias| &bias[at..at + tile_cols]);
+                        let first = cols.start + col;
+                        let bias = self
+                            .bias
+                            .filter(|_| steps.start == 0)
+                            .map(|bias| &bias[first..first + tile_cols]);
                         let b = panels.strip(plan.n_r, width, &steps, cols.start, col);
-                        let store = Store { bias, ..store };
-                        for at in block.clone().step_by(plan.m_r) {
-                            let tile_rows = (block.end - at).min(plan.m_r);
-                            let a = a.panel(at - block.start, plan.m_r, &steps);
-                            // SAFETY: inside of this thread's rectangle, one tile at a time.
-                            let c = unsafe {
-                                c.part(at - rows.start, col - part_cols.start, tile_rows, tile_cols)
-                            };
-                            tile(isa, steps.len(), a, b, &c, tile_rows, tile_cols, &store);
-                        }
+                        let tile_rows = (block.end - at).min(plan.m_r);
+                        let a = a.panel(at - block.start, plan.m_r, &steps);
+                        // SAFETY: inside of this thread's rectangle, one tile at a time.
+                        let c =
+                            unsafe { c.part(at - rows.start, col - part_cols.start, tile_rows, tile_cols) };
+                        tile(isa, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ..store });
+                    };
+                    let across = || part_cols.clone().step_by(plan.n_r);
+                    let down = || block.clone().step_by(plan.m_r);
+                    if plan.k <= FEW_STEPS {
+                        down().for_each(|at| across().for_each(|col| one(at, col)));
+                    } else {
+                        across().for_each(|col| down().for_each(|at| one(at, col)));
                     }
                 }
                 if self.activation == Activation::Sigmoid {

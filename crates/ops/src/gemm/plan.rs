@@ -53,11 +53,13 @@ impl Plan {
         Plan::on(Machine::detect(isa), (tile_rows(isa), tile_cols(isa)), m, n, k)
     }
 
-    /// The plan for a machine and a register tile of `(m_r, n_r)`, such as [`register_tile`] gives.
+    /// The plan for a machine and a register tile of at most `(m_r, n_r)`, such as [`register_tile`] gives.
     #[must_use]
     pub fn on(machine: Machine, (m_r, n_r): (usize, usize), m: usize, n: usize, k: usize) -> Plan {
         let [l1, l2, l3] = machine.caches;
         let float = size_of::<f32>();
+        // As many tiles as that many rows need, all of about the same height: a low last one would wait for its sums.
+        let m_r = balanced(m, m_r, 1);
         // The second-level cache feeds the registers fast enough, (m_r + n_r) floats for m_r * n_r multiply-adds, so
         // panels need not fit the first level, and a long k_c saves trips of C: a panel of B takes a quarter of the
         // second level, a block of A half, and what is left lets C through.
@@ -97,7 +99,7 @@ impl Plan {
     /// Whether its register tile is that of these instructions.
     pub(crate) fn check(&self, isa: Isa) -> Result<(), GemmError> {
         let (m_r, n_r, rows, cols) = (self.m_r, self.n_r, tile_rows(isa), tile_cols(isa));
-        if (m_r, n_r) == (rows, cols) { Ok(()) } else { Err(GemmError::Tile { m_r, n_r, isa, rows, cols }) }
+        if m_r <= rows && n_r == cols { Ok(()) } else { Err(GemmError::Tile { m_r, n_r, isa, rows, cols }) }
     }
 
     /// How many parts `(down, across)` C is cut into for this many threads: the cut with the least work in its
@@ -240,7 +242,8 @@ mod tests {
                 let plan = Plan::new(isa, m, n, k);
                 let l2 = plan.machine.caches[1].bytes;
                 assert!(plan.k_c >= 1 && plan.k_c * plan.n_r * 4 <= l2 / 2, "{plan}");
-                assert!(plan.m_c >= plan.m_r && plan.m_c % plan.m_r == 0 && plan.n_c % plan.n_r == 0);
+                let whole = plan.m_c.is_multiple_of(plan.m_r) && plan.n_c.is_multiple_of(plan.n_r);
+                assert!(plan.m_c >= plan.m_r && whole);
                 assert!(plan.levels().iter().all(|level| level.read_bytes >= 0.0));
             }
         }

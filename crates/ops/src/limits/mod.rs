@@ -1,6 +1,6 @@
 //! What this machine can do at most, measured: the yardstick of the operators.
 //!
-//! Each limit is the best of several ways and repetitions, with the threads of the [`Cpu`] it is measured on.
+//! Each limit is the best of several ways and repetitions, with the threads of the [`Cpu`](crate::Cpu) it is measured on.
 
 mod fma;
 mod read;

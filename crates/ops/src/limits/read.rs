@@ -88,13 +88,22 @@ fn read<const N: usize>(lines: &[Line], starts: &[usize], ahead: usize) -> u64 {
 fn read_any(lines: &[Line], starts: &[usize], ahead: usize, row_lines: usize) -> u64 {
     let mut sum = 0_u64;
     let own = |sum: u64, start: usize| {
-        lines[start..start + row_lines].iter().fold(sum, |sum, line| sum.wrapping_add(line[0]))
+        let (fours, rest) = lines[start..start + row_lines].as_chunks::<4>();
+        let sum =
+            fours.iter().fold(sum, |sum, four| four.iter().fold(sum, |sum, line| sum.wrapping_add(line[0])));
+        rest.iter().fold(sum, |sum, line| sum.wrapping_add(line[0]))
+    };
+    // Four lines at a time: loops over single ones were a third slower than the memory.
+    let ask = |start: usize| {
+        let (fours, rest) = lines[start..start + row_lines].as_chunks::<4>();
+        fours.iter().for_each(|four| four.iter().for_each(fetch));
+        rest.iter().for_each(fetch);
     };
     if ahead == 0 || ahead >= starts.len() {
         return starts.iter().fold(0, |sum, &start| own(sum, start));
     }
     for (&start, &far) in starts.iter().zip(&starts[ahead..]) {
-        lines[far..far + row_lines].iter().for_each(fetch);
+        ask(far);
         sum = own(sum, start);
     }
     starts[starts.len() - ahead..].iter().fold(sum, |sum, &start| own(sum, start))

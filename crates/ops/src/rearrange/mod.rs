@@ -1,6 +1,6 @@
 //! Moving elements: copies of strided views, transposes, concatenation, splitting.
 //!
-//! All are one thing, [`copy`] between two views of one shape, and [`concat`] and [`split`] are several of them at once.
+//! All are one thing, [`copy`] between two views of one shape, and [`concat()`] and [`split`] are several of them at once.
 //! Dimensions are first reordered and joined so that as few as possible are left, the output's neighbours innermost.
 //! What then remains is either
 //!
@@ -73,11 +73,11 @@ pub fn concat<T: Element>(
     Ok(())
 }
 
-/// The inverse of [`concat`]: consecutive parts of a view along a dimension, each into its own.
+/// The inverse of [`concat()`]: consecutive parts of a view along a dimension, each into its own.
 ///
 /// # Errors
 ///
-/// As for [`concat`].
+/// As for [`concat()`].
 pub fn split<T: Element>(
     cpu: &Cpu,
     from: &View<'_, T>,

@@ -111,7 +111,7 @@ unsafe fn bags<const E: u8, const M: u8, const V: usize>(work: &Work<'_>) {
             let weight = if M == WEIGHTED { weights[place] } else { 1.0 };
             let (scale, bias) = match quantized {
                 Some(kind) if E == INT8 || E == INT4 => {
-                    let (scale, bias) = scale_and_bias(row, kind);
+                    let (scale, bias) = scale_and_bias!(row, kind);
                     (scale * weight, bias * weight)
                 }
                 _ => (weight, 0.0),

@@ -113,7 +113,7 @@ unsafe fn bags<const E: u8, const M: u8, const V: usize>(work: &Work<'_>) {
             let weight = if M == WEIGHTED { weights[place] } else { 1.0 };
             let (scale, bias) = match quantized {
                 Some(kind) if E == INT8 || E == INT4 => {
-                    let (scale, bias) = scale_and_bias(row, kind);
+                    let (scale, bias) = scale_and_bias!(row, kind);
                     (scale * weight, bias * weight)
                 }
                 _ => (weight, 0.0),
@@ -136,17 +136,16 @@ unsafe fn bags<const E: u8, const M: u8, const V: usize>(work: &Work<'_>) {
                 };
             }
         }
-        if E == INT8 && M != MAX {
-            acc.iter_mut().for_each(|sum| *sum = _mm512_add_ps(*sum, _mm512_set1_ps(bias_sum)));
-        }
-        if chunk.pooling == Pooling::Mean && end > at {
-            let scale = _mm512_set1_ps(1.0 / (end - at) as f32);
-            acc.iter_mut().for_each(|sum| *sum = _mm512_mul_ps(*sum, scale));
-        }
+        // Added and multiplied as sums are stored: a loop of its own over them would keep them in memory all the time.
+        let bias = _mm512_set1_ps(if E == INT8 && M != MAX { bias_sum } else { -0.0 });
+        let mean = if chunk.pooling == Pooling::Mean && end > at { 1.0 / (end - at) as f32 } else { 1.0 };
+        let mean = _mm512_set1_ps(mean);
         at = end;
         // SAFETY: by the caller's promise.
         let to = unsafe { out.row(bag, slice) }.as_mut_ptr();
         for (vector, &sum) in acc.iter().enumerate() {
+            let sum = if E == INT8 { _mm512_add_ps(sum, bias) } else { sum };
+            let sum = if M == MAX { sum } else { _mm512_mul_ps(sum, mean) };
             // SAFETY: the row of the output has all columns of the slice; where output streams, these are whole
             // vectors at multiples of 64 bytes.
             unsafe {

@@ -50,7 +50,7 @@ fn of<const E: u8>(work: &Work<'_>, out: &mut [f32]) {
 fn dot<const E: u8>(element: Element, row: &[u8], grad: &[f32]) -> f32 {
     let (scale, bias, start) = match element {
         Element::Int8(kind) | Element::Int4(kind) => {
-            let (scale, bias) = scale_and_bias(row, kind);
+            let (scale, bias) = scale_and_bias!(row, kind);
             (scale, bias, kind.bytes())
         }
         _ => (1.0, 0.0, 0),

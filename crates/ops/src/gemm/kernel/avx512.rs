@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Store, Strip, Window};
+use super::{FEW_STEPS, Store, Strip, Window};
 
 const LANES: usize = 16;
 
@@ -46,7 +46,7 @@ unsafe fn sized<const R: usize, const V: usize>(
     store: &Store,
 ) {
     let last: __mmask16 = 0xFFFF >> (V * LANES - cols);
-    if c.has_rows() {
+    if c.has_rows() && k > FEW_STEPS {
         for row in 0..R {
             for vector in 0..V {
                 _mm_prefetch::<_MM_HINT_T0>(c.place(row, 0).wrapping_add(vector * LANES).cast());
@@ -115,6 +115,8 @@ unsafe fn sized<const R: usize, const V: usize>(
     // stores are slow on some processors, so tiles that are whole do without.
     let (alpha, beta) = (_mm512_set1_ps(store.alpha), _mm512_set1_ps(store.beta));
     let floor = _mm512_set1_ps(if store.relu { 0.0 } else { f32::NEG_INFINITY });
+    // Of a short sum, scaling and bounding would be a good part of the work.
+    let plain = store.alpha == 1.0 && store.beta == 0.0 && store.bias.is_none() && !store.relu;
     macro_rules! finish {
         ($vector:expr) => {{
             let vector: usize = $vector;
@@ -127,7 +129,13 @@ unsafe fn sized<const R: usize, const V: usize>(
                 None => _mm512_setzero_ps(),
             };
             // The second operand of a maximum is the result where one is not a number: it stays visible.
-            if store.beta != 0.0 {
+            if plain && cols == V * LANES {
+                for row in 0..R {
+                    let place = c.place(row, 0).wrapping_add(vector * LANES);
+                    // SAFETY: inside of the window, which is as wide as the tile.
+                    unsafe { _mm512_storeu_ps(place, sums[row][vector]) };
+                }
+            } else if store.beta != 0.0 {
                 for row in 0..R {
                     let place = c.place(row, 0).wrapping_add(vector * LANES);
                     // SAFETY: inside of the window; the mask leaves out columns past its end.

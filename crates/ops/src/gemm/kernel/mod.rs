@@ -20,6 +20,10 @@ pub(crate) use window::Window;
 
 use crate::Isa;
 
+/// Steps up to which storing a tile is a good part of the work. Such tiles are done side by side, so that C is written in
+/// the order of memory, and do not ask for it ahead.
+pub(crate) const FEW_STEPS: usize = 64;
+
 /// Rows of a register tile.
 pub(crate) const fn tile_rows(isa: Isa) -> usize {
     match isa {

@@ -5,13 +5,12 @@ use super::super::buffer::lend;
 use super::super::kernel::{Loop, Window, multiply_add, widen};
 use super::super::{Activation, MatMut, MatRef};
 use super::Gradients;
+use crate::optimizer::simd::{Kernel, LANES, Simd, dispatch};
 use crate::shared::Shared;
 use crate::{Cpu, Isa};
 
 /// Rows of the batch in a part. Sums over the batch are added part by part, so it may not depend on the threads.
 const PART: usize = 64;
-/// Floats that a loop keeps apart so that they fit vectors.
-const LANES: usize = 16;
 
 /// `y = activation(x w + bias)`.
 pub(in crate::gemm) fn forward(
@@ -27,7 +26,7 @@ pub(in crate::gemm) fn forward(
         let (first, count) = (part * PART, PART.min(x.rows() - part * PART));
         let mut sums = [0.0_f32; PART];
         let sums = &mut sums[..count];
-        widen(cpu.isa(), Dots { x, weight, first, sums });
+        dispatch(cpu.isa(), Dots { x, weight, first, sums });
         sums.iter_mut().for_each(|sum| *sum += bias);
         activation.apply(cpu.isa(), sums);
         // SAFETY: parts have rows of their own.
@@ -44,53 +43,32 @@ struct Dots<'a, 's> {
     sums: &'s mut [f32],
 }
 
-impl Loop for Dots<'_, '_> {
-    type Out = ();
-
+impl Kernel for Dots<'_, '_> {
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
-        let (fours, rest) = self.sums.as_chunks_mut::<4>();
-        let row = |row: usize| self.x.row_part(self.first + row, 0, self.weight.len());
-        for (at, sums) in fours.iter_mut().enumerate() {
-            *sums = dots::<FUSED, 4>([0, 1, 2, 3].map(|next| row(at * 4 + next)), self.weight);
-        }
-        let done = fours.len() * 4;
-        for (at, sum) in rest.iter_mut().enumerate() {
-            *sum = dots::<FUSED, 1>([row(done + at)], self.weight)[0];
+    fn run<S: Simd>(self, simd: S) {
+        for (at, sum) in self.sums.iter_mut().enumerate() {
+            *sum = dot(simd, self.x.row_part(self.first + at, 0, self.weight.len()), self.weight);
         }
     }
 }
 
-/// Dot products of some rows with a weight. Several rows at once hide how long an addition takes; the order of each
-/// sum does not depend on how many there are.
+/// A dot product. One row after the other, as they lie in memory, each in two sums that need not wait for each other.
 #[inline(always)]
-fn dots<const FUSED: bool, const N: usize>(rows: [&[f32]; N], weight: &[f32]) -> [f32; N] {
+fn dot<S: Simd>(simd: S, row: &[f32], weight: &[f32]) -> f32 {
+    let (row, row_rest) = row.as_chunks::<LANES>();
     let (weight, weight_rest) = weight.as_chunks::<LANES>();
-    let chunks = rows.map(|row| row.as_chunks::<LANES>());
-    let rows = chunks.map(|(row, _)| &row[..weight.len()]);
-    let mut sums = [[0.0_f32; LANES]; N];
-    for (at, weight) in weight.iter().enumerate() {
-        for next in 0..N {
-            let row = &rows[next][at];
-            let mut now = sums[next];
-            for lane in 0..LANES {
-                now[lane] = multiply_add::<FUSED>(row[lane], weight[lane], now[lane]);
-            }
-            sums[next] = now;
-        }
+    let [mut even, mut odd] =
+        [simd.mul(simd.load_part(row_rest), simd.load_part(weight_rest)), simd.splat(0.0)];
+    let (row_pairs, row) = row.as_chunks::<2>();
+    let (weight_pairs, weight) = weight.as_chunks::<2>();
+    for (row, weight) in row_pairs.iter().zip(weight_pairs) {
+        even = simd.add(even, simd.mul(simd.load(&row[0]), simd.load(&weight[0])));
+        odd = simd.add(odd, simd.mul(simd.load(&row[1]), simd.load(&weight[1])));
     }
-    let mut dots = [0.0; N];
-    for next in 0..N {
-        let mut lanes = sums[next];
-        for half in [8, 4, 2, 1] {
-            for lane in 0..half {
-                lanes[lane] += lanes[lane + half];
-            }
-        }
-        let rest = chunks[next].1.iter().zip(weight_rest);
-        dots[next] = lanes[0] + rest.fold(0.0, |sum, (&x, &weight)| multiply_add::<FUSED>(x, weight, sum));
+    if let ([row], [weight]) = (row, weight) {
+        even = simd.add(even, simd.mul(simd.load(row), simd.load(weight)));
     }
-    dots
+    simd.sum(simd.add(even, odd))
 }
 
 /// The gradient before the activation, one for each row.
