@@ -18,6 +18,7 @@ import logging
 import os
 import statistics
 import sys
+import warnings
 from pathlib import Path
 
 import torch
@@ -571,6 +572,7 @@ def main() -> None:
     for op in arguments.ops:
         if op not in OPS:
             parser.error(f"there is no op {op!r}: choose of {', '.join(OPS)}")
+    warnings.simplefilter("ignore")
     torch.manual_seed(1)
     tools = load_ours(), load_fbgemm(), load_triton()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)

@@ -14,7 +14,10 @@ def _line(table, indices, out, total, D: tl.constexpr, X: tl.constexpr):
 
 
 @triton.jit
-def _tile(table, indices, out, lookups, D: tl.constexpr, X: tl.constexpr, Y: tl.constexpr, ROWS: tl.constexpr, KEEP: tl.constexpr):
+def _tile(
+    table, indices, out, lookups,
+    D: tl.constexpr, X: tl.constexpr, Y: tl.constexpr, ROWS: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
     """X lookups by Y columns a program. ROWS: whether the first grid axis goes over lookups. KEEP: whether rows stay in
     the cache rather than the output."""
     first, second = tl.program_id(0), tl.program_id(1)
