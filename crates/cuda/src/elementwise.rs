@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use steptime_ops::elementwise::{Binary, ElementwiseError, Op, Program, Source as From, Target, Unary};
-use steptime_tensor::Layout;
+use steptime_tensor::{Joined, Layout};
 
 use crate::geometry::Geometry;
 use crate::{Args, Device, Error, Grid, Kernel, Slice, SliceMut, Source, Stream};
@@ -39,24 +39,7 @@ pub(crate) struct Frame {
 impl Frame {
     /// Of layouts of one shape.
     pub(crate) fn new(layouts: &[Layout]) -> Frame {
-        let mut shape: Vec<usize> = Vec::new();
-        let mut strides: Vec<Vec<usize>> = vec![Vec::new(); layouts.len()];
-        for (axis, &size) in layouts[0].shape().iter().enumerate().filter(|&(_, &size)| size != 1) {
-            let joins = !shape.is_empty()
-                && layouts.iter().zip(&strides).all(|(layout, strides)| {
-                    strides.last().copied() == layout.strides()[axis].checked_mul(size)
-                });
-            match shape.last_mut() {
-                Some(last) if joins => *last *= size,
-                _ => shape.push(size),
-            }
-            for (layout, strides) in layouts.iter().zip(&mut strides) {
-                if joins {
-                    strides.pop();
-                }
-                strides.push(layout.strides()[axis]);
-            }
-        }
+        let Joined { mut shape, mut strides } = Joined::new(layouts);
         if shape.is_empty() {
             shape.push(1);
             strides.iter_mut().for_each(|strides| strides.push(1));

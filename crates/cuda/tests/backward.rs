@@ -1,7 +1,9 @@
 //! Backward passes on a GPU against the CPU operators, bit by bit. Without a GPU nothing is tested, which is printed.
 
+mod support;
+
 use steptime_cuda::embedding::{Grouping, OwnedLookups, Payload, RowOptimizer, RowSettings, Sizes, Tables};
-use steptime_cuda::{Buffer, Device, Error, Graph, Stream};
+use steptime_cuda::{Buffer, Error, Graph, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::embedding as ops;
 use steptime_ops::embedding::backward::{Decay, Gradient, Rounding, RowRule};
@@ -9,14 +11,7 @@ use steptime_ops::embedding::{Bounds, Element, Pooling};
 
 /// The GPU's stream, where there is one.
 fn gpu() -> Option<Stream> {
-    match Device::open(0) {
-        Ok(device) => Some(device.stream().unwrap()),
-        Err(error @ (Error::NoDriver { .. } | Error::NoDevice { .. })) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    support::device().map(|device| device.stream().unwrap())
 }
 
 struct Random(u64);

@@ -1,9 +1,11 @@
 //! A row cache on a GPU: its rows and moves against the simulation, results against the CPU operators, bit by bit.
 //! Without a GPU nothing is tested, which is printed.
 
+mod support;
+
 use steptime_cuda::cache::{Access, CachedTable, HostTable, Policy, RowCache, Simulation};
 use steptime_cuda::embedding::{Forward, Grouping, OwnedLookups, Payload, RowSettings, Sizes};
-use steptime_cuda::{Buffer, Device, Error, Stream};
+use steptime_cuda::{Buffer, Error, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::embedding as ops;
 use steptime_ops::embedding::backward::{Gradient, RowOptimizer, RowRule};
@@ -11,14 +13,7 @@ use steptime_ops::embedding::{Bounds, Element, Pooling};
 
 /// The GPU's stream, where there is one.
 fn gpu() -> Option<Stream> {
-    match Device::open(0) {
-        Ok(device) => Some(device.stream().unwrap()),
-        Err(error @ (Error::NoDriver { .. } | Error::NoDevice { .. })) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    support::device().map(|device| device.stream().unwrap())
 }
 
 struct Random(u64);

@@ -1,20 +1,15 @@
 //! Elementwise programs on a GPU against the CPU operators. Without a GPU nothing is tested, which is printed.
 
+mod support;
+
 use steptime_cuda::elementwise::{Elementwise, Input};
-use steptime_cuda::{Buffer, Device, Error, Stream};
+use steptime_cuda::{Buffer, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::elementwise::{Expr, Input as OnCpu, Program};
 use steptime_tensor::{Layout, Tensor};
 
 fn gpu() -> Option<Stream> {
-    match Device::open(0) {
-        Ok(device) => Some(device.stream().unwrap()),
-        Err(error @ (Error::NoDriver { .. } | Error::NoDevice { .. })) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    support::device().map(|device| device.stream().unwrap())
 }
 
 fn values(count: usize, seed: usize) -> Vec<f32> {

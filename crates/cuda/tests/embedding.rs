@@ -1,5 +1,7 @@
 //! Gather and bags on a GPU against the CPU operators, bit by bit. Without a GPU nothing is tested, which is printed.
 
+mod support;
+
 use steptime_cuda::embedding::{Forward, Gather, GatherOrder, Ints, OwnedLookups, Sizes, Table, Tables};
 use steptime_cuda::{Buffer, Device, Error, Graph, Origin, Source, Stream};
 use steptime_ops::embedding as ops;
@@ -7,18 +9,7 @@ use steptime_ops::embedding::{Bounds, Element, EmbeddingError, Pooling};
 
 /// The GPU, where there is one.
 fn gpu() -> Option<Device> {
-    match Device::open(0) {
-        Ok(device) => Some(device),
-        Err(Error::NoDriver { why }) => {
-            eprintln!("skipped: no GPU: {why}");
-            None
-        }
-        Err(Error::NoDevice { .. }) => {
-            eprintln!("skipped: no GPU");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    support::device()
 }
 
 /// Calls this for each element, side by side: most of the time goes into compiling.

@@ -1,24 +1,23 @@
 //! Matrix products on a GPU against those of the CPU. Without a GPU or cuBLASLt nothing is tested, which is printed.
 
+mod support;
+
 use half::{bf16, f16};
 use steptime_cuda::gemm::{Blas, Factor, Finish, Gemm, Math, Shape};
-use steptime_cuda::{Buffer, Device, Error, Stream};
+use steptime_cuda::{Buffer, Error, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::gemm::{Activation, MatMut, MatRef, gemm};
 
 fn gpu() -> Option<(Stream, Blas)> {
-    let open = || {
-        let device = Device::open(0)?;
-        Ok((device.stream()?, Blas::open(&device)?))
-    };
-    match open() {
-        Ok(found) => Some(found),
-        Err(error @ (Error::NoDriver { .. } | Error::NoDevice { .. } | Error::NoBlas)) => {
+    let device = support::device()?;
+    let blas = match Blas::open(&device) {
+        Err(error @ Error::NoBlas) => {
             eprintln!("skipped: {error}");
-            None
+            return None;
         }
-        Err(error) => panic!("{error}"),
-    }
+        opened => opened.unwrap(),
+    };
+    Some((device.stream().unwrap(), blas))
 }
 
 /// A number that 16 bits hold, in -1..1.

@@ -1,18 +1,13 @@
 //! Dot interaction on a GPU against the definition in double precision. Without a GPU nothing is tested, which is printed.
 
+mod support;
+
 use steptime_cuda::interaction::{Features, FeaturesMut, Interaction, Strides};
-use steptime_cuda::{Buffer, Device, Error, Event, Stream};
+use steptime_cuda::{Buffer, Event, Stream};
 use steptime_ops::interaction::{Interaction as Shape, reference};
 
 fn gpu() -> Option<Stream> {
-    match Device::open(0) {
-        Ok(device) => Some(device.stream().unwrap()),
-        Err(error @ (Error::NoDriver { .. } | Error::NoDevice { .. })) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    support::device().map(|device| device.stream().unwrap())
 }
 
 fn values(count: usize, seed: usize) -> Vec<f32> {

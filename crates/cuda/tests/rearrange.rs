@@ -1,19 +1,14 @@
 //! Copies, transposes and concatenation on a GPU against the CPU. Without a GPU nothing is tested, which is printed.
 
+mod support;
+
 use steptime_cuda::rearrange::{Concat, Copy};
-use steptime_cuda::{Buffer, Device, Error, Stream};
+use steptime_cuda::{Buffer, Stream};
 use steptime_ops::{Cpu, rearrange};
 use steptime_tensor::{Layout, Tensor};
 
 fn gpu() -> Option<Stream> {
-    match Device::open(0) {
-        Ok(device) => Some(device.stream().unwrap()),
-        Err(error @ (Error::NoDriver { .. } | Error::NoDevice { .. })) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    support::device().map(|device| device.stream().unwrap())
 }
 
 fn values(count: usize, seed: usize) -> Vec<f32> {

@@ -6,6 +6,9 @@ use crate::Isa;
 use crate::shared::Shared;
 use crate::team::Team;
 
+/// More threads than any machine has use for; far below what a system can start.
+const MOST_THREADS: usize = 1024;
+
 /// The processor as operators see it.
 ///
 /// Work is cut into fixed parts, and part `i` always does the same: results do not depend on the number of threads.
@@ -30,13 +33,16 @@ impl Cpu {
     ///
     /// # Errors
     ///
-    /// This machine has not these instructions, or the threads cannot be started.
+    /// This machine has not these instructions, or the threads are too many or cannot be started.
     pub fn with_isa(isa: Isa, threads: usize) -> Result<Cpu, String> {
         if !isa.is_available() {
             return Err(format!("this processor has no {isa}: the most it has is {}", Isa::best()));
         }
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
+            given if given > MOST_THREADS => {
+                return Err(format!("{given} threads are too many: give at most {MOST_THREADS}"));
+            }
             given => given,
         };
         let start =
@@ -104,6 +110,12 @@ mod tests {
                 assert!(states.iter().enumerate().all(|(part, &state)| state == part + 1));
             }
         }
+    }
+
+    #[test]
+    fn threads_beyond_reason_are_refused() {
+        let error = Cpu::new(100_000).unwrap_err();
+        assert!(error.contains("at most 1024"), "{error}");
     }
 
     #[test]

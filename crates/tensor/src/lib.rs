@@ -24,6 +24,7 @@
 
 mod element;
 mod error;
+mod joined;
 mod layout;
 mod reshape;
 mod runs;
@@ -34,6 +35,7 @@ mod view;
 
 pub use element::{DType, Element};
 pub use error::TensorError;
+pub use joined::Joined;
 pub use layout::Layout;
 pub use runs::Runs;
 pub use storage::{Data, Storage};

@@ -1,6 +1,6 @@
 //! All operands as rows and columns, and blocks of them as slices.
 
-use steptime_tensor::Layout;
+use steptime_tensor::{Joined, Layout};
 
 /// Elements of a block, 8 KiB: large beside what starting a step costs, and small enough that
 /// chain's registers and operands fit the first-level cache.
@@ -64,24 +64,7 @@ impl Place {
 impl Frame {
     /// Of layouts of one shape, of which none is empty.
     pub(super) fn new(layouts: &[Layout]) -> Frame {
-        let mut shape: Vec<usize> = Vec::new();
-        let mut strides: Vec<Vec<usize>> = vec![Vec::new(); layouts.len()];
-        for (axis, &size) in layouts[0].shape().iter().enumerate().filter(|&(_, &size)| size != 1) {
-            let joins = !shape.is_empty()
-                && layouts.iter().zip(&strides).all(|(layout, strides)| {
-                    strides.last().copied() == layout.strides()[axis].checked_mul(size)
-                });
-            match shape.last_mut() {
-                Some(last) if joins => *last *= size,
-                _ => shape.push(size),
-            }
-            for (layout, strides) in layouts.iter().zip(&mut strides) {
-                if joins {
-                    strides.pop();
-                }
-                strides.push(layout.strides()[axis]);
-            }
-        }
+        let Joined { mut shape, mut strides } = Joined::new(layouts);
         while shape.len() < 2 {
             shape.insert(0, 1);
             strides.iter_mut().for_each(|strides| strides.insert(0, 0));

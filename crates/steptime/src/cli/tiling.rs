@@ -19,9 +19,9 @@ pub struct Tiling {
     #[arg(long, value_name = "N", required_unless_present = "explain", value_parser = clap::value_parser!(u64).range(1..))]
     pub lookups: Option<u64>,
     /// The n-th most wanted row is wanted n^-A as often as the first
-    #[arg(long, value_name = "A", conflicts_with = "indices")]
+    #[arg(long, value_name = "A", conflicts_with = "indices", allow_negative_numbers = true)]
     pub zipf: Option<f64>,
-    /// A file of indices, one a line, that shows how often rows are wanted
+    /// A file of indices below E, one a line, that shows how often rows are wanted
     #[arg(long, value_name = "FILE")]
     pub indices: Option<String>,
     /// A shipped profile's name, or a profile's folder

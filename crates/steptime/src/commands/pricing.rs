@@ -71,7 +71,7 @@ pub fn indices(text: &str) -> Result<Indices, Failure> {
             .map_err(|_| format!("{text}: a number must come after zipf:, as in zipf:1.05"))?;
         return zipf(exponent);
     }
-    histogram(Path::new(text))
+    histogram(Path::new(text), u64::MAX)
 }
 
 /// A Zipf distribution, checked.
@@ -84,8 +84,8 @@ pub fn zipf(exponent: f64) -> Result<Indices, Failure> {
     }
 }
 
-/// How often each row is looked up, from a file with one index a line.
-pub fn histogram(path: &Path) -> Result<Indices, Failure> {
+/// How often each row is looked up, from a file with one index below `rows` a line.
+pub fn histogram(path: &Path, rows: u64) -> Result<Indices, Failure> {
     let text = std::fs::read_to_string(path).map_err(|source| {
         format!(
             "{}: {source}; --indices takes uniform, zipf:A, or a file with one index a line",
@@ -94,9 +94,13 @@ pub fn histogram(path: &Path) -> Result<Indices, Failure> {
     })?;
     let mut counts: HashMap<u64, u64> = HashMap::new();
     for (at, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
-        let index = line.parse().map_err(|_| {
-            format!("{}, line {}: {line:?} is not an index (a whole number from 0)", path.display(), at + 1)
-        })?;
+        let place = || format!("{}, line {}", path.display(), at + 1);
+        let index: u64 = line
+            .parse()
+            .map_err(|_| format!("{}: {line:?} is not an index (a whole number from 0)", place()))?;
+        if index >= rows {
+            return Err(format!("{}: index {index} is no row of a table of {rows}", place()).into());
+        }
         *counts.entry(index).or_default() += 1;
     }
     let total: u64 = counts.values().sum();

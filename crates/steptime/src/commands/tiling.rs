@@ -21,18 +21,12 @@ pub fn run(args: &Tiling) -> Result<(), Failure> {
     let [rows, dim, lookups] = [rows.unwrap_or(SEED[0]), dim.unwrap_or(SEED[1]), lookups.unwrap_or(SEED[2])];
     let (indices, words) = match (args.zipf, &args.indices) {
         (Some(exponent), _) => (pricing::zipf(exponent)?, format!("zipf:{exponent}")),
-        (None, Some(file)) => (pricing::histogram(Path::new(file))?, file.clone()),
+        (None, Some(file)) => (pricing::histogram(Path::new(file), rows)?, file.clone()),
         (None, None) => (Indices::Uniform, "uniform".to_owned()),
     };
     let wanted = match &indices {
         // Of the rows that the file names.
-        Indices::Histogram(shares) => {
-            let named = shares.len() as u64;
-            if named > rows {
-                return Err(format!("{words} names {named} different rows, and --rows is {rows}").into());
-            }
-            named
-        }
+        Indices::Histogram(shares) => shares.len() as u64,
         _ => rows,
     };
     let row_bytes = dim.checked_mul(4).filter(|&bytes| bytes < 1 << 40);

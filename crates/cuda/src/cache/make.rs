@@ -1,0 +1,124 @@
+//! What a cache is made of: memory for slots, bookkeeping, states on the host.
+
+use steptime_ops::embedding::{Bounds, Pooling};
+
+use super::kernels::{Kernels, lay_out};
+use super::{CachedTable, HostTable, Policy, RowCache, Sets, Statistics, WAYS};
+use crate::embedding::{Grouping, RowOptimizer, RowSettings, Sizes, Table, Tables};
+use crate::{Buffer, Error, Event, Pinned, Slice, Stream};
+
+impl RowCache {
+    /// An empty cache for batches of at most `sizes.lookups` lookups; `sizes.stride` is of no account.
+    ///
+    /// # Errors
+    ///
+    /// No tables, or one that cannot be; not enough memory; no compiler; a GPU older than Ampere.
+    pub fn new(
+        stream: &Stream,
+        tables: Vec<CachedTable>,
+        policy: Policy,
+        bounds: Bounds,
+        sizes: Sizes,
+    ) -> Result<RowCache, Error> {
+        let device = stream.device();
+        if tables.is_empty() || sizes.lookups > i32::MAX as usize {
+            return Err(Error::Unsupported {
+                what: format!("a cache of {} tables for {} lookups", tables.len(), sizes.lookups),
+                remedy: "give at least one table, and batches of fewer than 2^31 lookups",
+            });
+        }
+        let (mut views, mut slots, mut sets) = (Vec::new(), Vec::new(), Vec::new());
+        for CachedTable { table, slots: wanted, .. } in &tables {
+            let seen = table.bytes().on_device();
+            // SAFETY: the memory is the host table's, which is kept beside the view.
+            let seen = unsafe { Slice::<u8>::from_raw(seen.address(), seen.len()) };
+            let (shape, element, pitch) = ([table.rows(), table.dim()], table.element(), table.pitch());
+            views.push(Table::borrow(table.name(), seen, shape, element, pitch)?);
+            if table.rows() > Sets::MOST_ROWS {
+                return Err(Error::Unsupported {
+                    what: format!("a cache of table {:?} of {} rows", table.name(), table.rows()),
+                    remedy: "a cache counts at most 2^31 rows: cut the table in two",
+                });
+            }
+            let of_table = Sets::new(table.rows(), *wanted);
+            if of_table.slots() > i32::MAX as usize {
+                return Err(Error::Unsupported {
+                    what: format!("a cache of {wanted} slots for table {:?}", table.name()),
+                    remedy: "give it fewer than 2^31 slots",
+                });
+            }
+            let bytes = Buffer::zeros(stream, of_table.slots().saturating_mul(pitch))?;
+            let shape = [of_table.slots(), table.dim()];
+            slots.push(Table::own(table.name(), bytes, shape, element, pitch)?);
+            sets.push(of_table);
+        }
+        let (mut views, mut slots) = (Tables::new(views, Pooling::Sum), Tables::new(slots, Pooling::Sum));
+        for (at, table) in tables.iter().enumerate() {
+            views = views.with_pooling(at, table.pooling)?;
+            slots = slots.with_pooling(at, table.pooling)?;
+        }
+        let (entries, all, words) = lay_out(&sets);
+        let zeros = |len| Buffer::<u32>::zeros(stream, len);
+        let mut rows = zeros(all * WAYS)?;
+        rows.as_mut().fill_bytes(stream, 0xff)?;
+        let translated = || Buffer::uninit(device, sizes.lookups);
+        let event = || Event::new(device);
+        let cache = RowCache {
+            stream: device.stream()?,
+            hosts: tables.into_iter().map(|table| table.table).collect(),
+            views,
+            slots,
+            optimizer: None,
+            states: Vec::new(),
+            sizes,
+            bounds,
+            sets,
+            kernels: Kernels::new(device, policy, &sizes)?,
+            device_entries: Buffer::zeros(stream, entries.len())?,
+            entries,
+            placed: false,
+            rows,
+            stamps: zeros(all * WAYS)?,
+            uses: zeros(all * WAYS)?,
+            leaving: zeros(all * WAYS)?,
+            moved: zeros(all)?,
+            wanted: zeros(words)?,
+            counts: Buffer::zeros(stream, 8)?,
+            seen: Pinned::zeros(device, 8)?,
+            translated: [translated()?, translated()?],
+            before: event()?,
+            planned: event()?,
+            ready: event()?,
+            number: 0,
+            pending: None,
+            current: None,
+            statistics: Statistics::default(),
+        };
+        stream.synchronize()?;
+        Ok(cache)
+    }
+
+    /// Makes an optimizer for the cached tables, with zeros as state of every row: states lie on the host and travel
+    /// with the rows. Rows that are held are written back first.
+    ///
+    /// # Errors
+    ///
+    /// Those of `RowOptimizer::new`; not enough memory to pin.
+    pub fn train(
+        &mut self,
+        stream: &Stream,
+        grouping: &Grouping,
+        sizes: Sizes,
+        settings: RowSettings,
+    ) -> Result<(), Error> {
+        self.forget(stream)?;
+        let optimizer = RowOptimizer::new(stream, &self.slots, grouping, sizes, settings)?;
+        let pinned = |(at, table): (usize, &HostTable)| {
+            let (_, pitch) = optimizer.state(at);
+            Pinned::zeros(stream.device(), table.rows().saturating_mul(pitch))
+        };
+        self.states = self.hosts.iter().enumerate().map(pinned).collect::<Result<_, _>>()?;
+        self.optimizer = Some(optimizer);
+        Ok(())
+    }
+}

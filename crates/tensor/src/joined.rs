@@ -1,0 +1,58 @@
+//! Layouts of one shape with as few dimensions as they can do with.
+
+use crate::Layout;
+
+/// Layouts of one shape, without dimensions of size 1, and with neighbouring dimensions as one where every layout steps
+/// through both evenly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joined {
+    /// The sizes that are left; none where all were 1.
+    pub shape: Vec<usize>,
+    /// For each layout its strides, one for each size.
+    pub strides: Vec<Vec<usize>>,
+}
+
+impl Joined {
+    /// Of layouts that all have the shape of the first; none of no layouts.
+    #[must_use]
+    pub fn new(layouts: &[Layout]) -> Joined {
+        let mut shape: Vec<usize> = Vec::new();
+        let mut strides: Vec<Vec<usize>> = vec![Vec::new(); layouts.len()];
+        let sizes = layouts.first().map_or(&[][..], Layout::shape);
+        for (axis, &size) in sizes.iter().enumerate().filter(|&(_, &size)| size != 1) {
+            let joins = !shape.is_empty()
+                && layouts.iter().zip(&strides).all(|(layout, strides)| {
+                    strides.last().copied() == layout.strides()[axis].checked_mul(size)
+                });
+            match shape.last_mut() {
+                Some(last) if joins => *last *= size,
+                _ => shape.push(size),
+            }
+            for (layout, strides) in layouts.iter().zip(&mut strides) {
+                if joins {
+                    strides.pop();
+                }
+                strides.push(layout.strides()[axis]);
+            }
+        }
+        Joined { shape, strides }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_join_where_all_layouts_step_evenly() {
+        let whole = Layout::contiguous(&[3, 1, 4, 8]).unwrap();
+        assert_eq!(
+            Joined::new(std::slice::from_ref(&whole)),
+            Joined { shape: vec![96], strides: vec![vec![1]] }
+        );
+        let bias = Layout::contiguous(&[8]).unwrap().broadcast(&[3, 1, 4, 8]).unwrap();
+        let both = Joined::new(&[whole, bias]);
+        assert_eq!(both, Joined { shape: vec![12, 8], strides: vec![vec![8, 1], vec![0, 1]] });
+        assert!(Joined::new(&[]).shape.is_empty());
+    }
+}
