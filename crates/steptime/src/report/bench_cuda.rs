@@ -39,9 +39,18 @@ pub struct Row {
     pub tb_s: f64,
     /// Of the copy rate.
     pub copy_share: f64,
+    /// Arithmetic, where that is what takes time.
+    pub tflop_s: Option<f64>,
     /// The share of lanes that load something.
     pub busy_lanes: f64,
     pub geometry: String,
+}
+
+impl Row {
+    /// The name, where it has one, and the shape.
+    fn size(&self) -> String {
+        if self.name.is_empty() { self.shape.clone() } else { format!("{}: {}", self.name, self.shape) }
+    }
 }
 
 impl Answer {
@@ -56,12 +65,23 @@ impl Answer {
             "{}, NVRTC {}; a copy of 1 GiB: {:.2} TB/s read and written\n\n",
             self.device, self.compiler, self.copy_tb_s
         );
-        let names = ["op", "size", "indices", ">distinct", ">MB", ">us", ">in graph", ">TB/s", ">of copy"];
+        let names = [
+            "op",
+            "size",
+            "indices",
+            ">distinct",
+            ">MB",
+            ">us",
+            ">in graph",
+            ">TB/s",
+            ">of copy",
+            ">TFLOP/s",
+        ];
         let mut columns = Columns::new(&names).tight();
         for row in &self.cases {
             columns.row([
                 row.op.to_owned(),
-                format!("{}: {}", row.name, row.shape),
+                row.size(),
                 row.indices.clone(),
                 format!("{:.3}", row.distinct),
                 format!("{:.1}", row.bytes as f64 / 1e6),
@@ -69,14 +89,15 @@ impl Answer {
                 format!("{:.1}", row.replay_us),
                 format!("{:.2}", row.tb_s),
                 percent(row.copy_share),
+                row.tflop_s.map_or(String::new(), |rate| format!("{rate:.1}")),
             ]);
         }
         text.push_str(&columns.text());
         let mut shown: Vec<&str> = Vec::new();
         for row in &self.cases {
-            if !shown.contains(&row.geometry.as_str()) {
+            if !row.geometry.is_empty() && !shown.contains(&row.geometry.as_str()) {
                 shown.push(&row.geometry);
-                text.push_str(&format!("\n{}: {}\n{}\n", row.name, row.shape, row.geometry));
+                text.push_str(&format!("\n{}\n{}\n", row.size(), row.geometry));
             }
         }
         text

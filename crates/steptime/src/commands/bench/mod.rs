@@ -12,7 +12,7 @@ mod limits;
 mod linear;
 mod lookups;
 pub(super) mod random;
-mod sizes;
+pub(super) mod sizes;
 mod transpose;
 
 use steptime::ops::{Cpu, Isa};

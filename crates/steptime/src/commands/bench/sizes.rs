@@ -45,9 +45,14 @@ impl fmt::Display for Sizes {
 
 /// Fails unless this many floats, given as factors of several products, are to be had.
 pub fn check_memory(operands: &[&[usize]]) -> Result<(), Failure> {
+    check_room(operands, available().unwrap_or(UNKNOWN_MEMORY))
+}
+
+/// Fails unless this many floats, given as factors of several products, fit into so many free bytes.
+pub fn check_room(operands: &[&[usize]], free: u64) -> Result<(), Failure> {
     let product = |factors: &&[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
     let bytes = 4.0 * operands.iter().map(product).sum::<f64>();
-    let free = available().unwrap_or(UNKNOWN_MEMORY) as f64;
+    let free = free as f64;
     if bytes > 0.9 * free {
         let gib = |bytes: f64| bytes / f64::from(1 << 30);
         return Err(format!(

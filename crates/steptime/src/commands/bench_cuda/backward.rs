@@ -5,25 +5,31 @@ use steptime::cuda::{Buffer, randomize};
 use steptime::ops::embedding::Bounds;
 use steptime::ops::embedding::backward::RowRule;
 
-use super::Failure;
-use super::batch::{SETS, Shape};
+use super::batch::{KEYS, SETS, Shape};
 use super::context::{Case, Context};
 use super::draw::Draw;
+use super::{Benchmark, Failure};
 
 /// Small steps, so that the values stay what they are.
 const RATE: f32 = 1e-6;
 
+pub const BENCHMARK: Benchmark = Benchmark {
+    keys: KEYS,
+    run: |context, sizes| {
+        all_draws(context, &Shape::typed(context, sizes, |dim| RowRule::ADAM.state_width(dim))?)
+    },
+    usual,
+};
+
 /// Runs all shapes with all optimizers.
-pub fn run(context: &mut Context) -> Result<(), Failure> {
-    for shape in Shape::measured() {
-        let stream = context.stream.clone();
-        let mut values = shape.values(&stream)?;
-        let mut tables = shape.tables(&mut values)?;
-        for &draw in shape.draws {
-            case(context, &shape, &mut tables, draw)?;
-        }
-    }
-    Ok(())
+fn usual(context: &mut Context) -> Result<(), Failure> {
+    Shape::measured().iter().try_for_each(|shape| all_draws(context, shape))
+}
+
+fn all_draws(context: &mut Context, shape: &Shape) -> Result<(), Failure> {
+    let mut values = shape.values(&context.stream)?;
+    let mut tables = shape.tables(&mut values)?;
+    context.draws(shape.draws).into_iter().try_for_each(|draw| case(context, shape, &mut tables, draw))
 }
 
 fn case(context: &mut Context, shape: &Shape, tables: &mut Tables<'_>, draw: Draw) -> Result<(), Failure> {
@@ -51,11 +57,12 @@ fn case(context: &mut Context, shape: &Shape, tables: &mut Tables<'_>, draw: Dra
         let row = 4 * (shape.dim + rule.state_width(shape.dim));
         let case = Case {
             op: "backward",
-            name: format!("{name}, {}", shape.name),
+            name: [name, shape.name].join(", ").trim_end_matches(", ").to_owned(),
             shape: shape.text(),
             indices: draw.name(),
             distinct: batches.distinct(),
             bytes: (2 * row * batches.different + batches.bytes() + 4 * gradient.len()) as u64,
+            flops: 0,
             geometry,
         };
         context.add(case, |stream, call| {

@@ -6,12 +6,17 @@ use steptime::cuda::{Buffer, Error, Stream, randomize};
 use steptime::ops::embedding::{Element, Pooling};
 
 use super::Failure;
+use super::context::Context;
 use super::draw::{Draw, distinct};
 use crate::commands::bench::dlrm::CRITEO;
 use crate::commands::bench::random::Random;
+use crate::commands::bench::sizes::{Sizes, check_memory};
 
 /// Sets of indices, used in turn.
 pub const SETS: usize = 3;
+
+/// The sizes of tables and a batch, and what they are where they are left out.
+pub const KEYS: &[(&str, usize)] = &[("T", 8), ("E", 1_000_000), ("D", 64), ("L", 10), ("B", 2048)];
 
 /// Tables with a batch.
 pub struct Shape {
@@ -36,6 +41,16 @@ impl Shape {
         element: Element,
     ) -> Shape {
         Shape { name, rows: vec![rows; tables], dim, lookups, bags, element, draws: UNIFORM }
+    }
+
+    /// As typed. Fails where it does not fit, with so many floats of state for each row.
+    pub fn typed(context: &Context, sizes: &Sizes, state: impl Fn(usize) -> usize) -> Result<Shape, Failure> {
+        let [tables, rows, dim, lookups, bags] = ["T", "E", "D", "L", "B"].map(|key| sizes.get(key));
+        let batch: [&[usize]; 2] = [&[2 * SETS, tables, bags, lookups], &[2, tables, bags]];
+        check_memory(&batch)?;
+        let table: [&[usize]; 2] = [&[tables, rows, dim + state(dim)], &[tables, bags, dim]];
+        context.check_memory(&[table, batch].concat())?;
+        Ok(Shape::new("", [tables, rows, dim], lookups, bags, Element::F32))
     }
 
     /// Those at which other libraries were measured.

@@ -1,5 +1,7 @@
 //! Random indices.
 
+use super::Failure;
+use crate::cli::Init;
 use crate::commands::bench::random::Random;
 
 /// How rows are wanted.
@@ -13,6 +15,17 @@ pub enum Draw {
 }
 
 impl Draw {
+    /// As typed.
+    pub fn of(init: Init) -> Result<Draw, Failure> {
+        match init {
+            Init::Uniform => Ok(Draw::Uniform),
+            Init::Zipf(exponent) if exponent > 1.0 => Ok(Draw::Zipf(exponent)),
+            Init::Zipf(exponent) => {
+                Err(format!("Zipf's law without end needs an exponent above 1, not {exponent}").into())
+            }
+        }
+    }
+
     /// As it is printed.
     pub fn name(self) -> String {
         match self {

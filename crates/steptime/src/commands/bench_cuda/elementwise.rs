@@ -5,20 +5,31 @@ use steptime::cuda::{Buffer, randomize};
 use steptime::ops::elementwise::{Expr, Program};
 use steptime::tensor::Layout;
 
-use super::Failure;
 use super::context::{Case, Context};
+use super::{Benchmark, Failure};
 use crate::commands::bench::dlrm::BATCH;
+use crate::commands::bench::sizes::Sizes;
+
+pub const BENCHMARK: Benchmark = Benchmark { keys: &[("B", BATCH), ("D", 1024)], run, usual };
+
+fn run(context: &mut Context, sizes: &Sizes) -> Result<(), Failure> {
+    let [rows, columns] = ["B", "D"].map(|key| sizes.get(key));
+    context.check_memory(&[&[3, rows, columns]])?;
+    chains(context, "", [rows, columns])
+}
 
 /// Runs chains of a layer's size and of one far larger than the caches.
-pub fn run(context: &mut Context) -> Result<(), Failure> {
+fn usual(context: &mut Context) -> Result<(), Failure> {
+    chains(context, ", layer", [BATCH, 1024])?;
+    chains(context, ", memory", [16_384, 4096])
+}
+
+fn chains(context: &mut Context, place: &str, shape: [usize; 2]) -> Result<(), Failure> {
     let (x, bias, y) = (Expr::input(0), Expr::input(1), Expr::input(2));
-    for (place, [rows, columns]) in [("layer", [BATCH, 1024]), ("memory", [16_384, 4096])] {
-        for (name, chain) in [
-            ("relu(x + b)", (x.clone() + bias.clone()).relu()),
-            ("gelu(x + b) y", (x.clone() + bias.clone()).gelu() * y.clone()),
-        ] {
-            case(context, &format!("{name}, {place}"), [rows, columns], &chain)?;
-        }
+    for (name, chain) in
+        [("relu(x + b)", (x.clone() + bias.clone()).relu()), ("gelu(x + b) y", (x + bias).gelu() * y)]
+    {
+        case(context, &format!("{name}{place}"), shape, &chain)?;
     }
     Ok(())
 }
@@ -45,6 +56,7 @@ fn case(context: &mut Context, name: &str, shape: [usize; 2], chain: &Expr) -> R
         indices: String::new(),
         distinct: 1.0,
         bytes: program.cost(len, &[len, shape[1], len]).fused_bytes,
+        flops: 0,
         geometry: vec![op.geometry()?],
     };
     context.add(case, |stream, _| op.run(stream, &inputs, &mut [out.as_mut()]))

@@ -4,27 +4,40 @@ use steptime::cuda::embedding::{Gather, GatherOrder, Ints, Table};
 use steptime::cuda::{Buffer, randomize};
 use steptime::ops::embedding::{Bounds, Element};
 
-use super::Failure;
 use super::context::{Case, Context};
 use super::draw::{Draw, distinct};
+use super::{Benchmark, Failure};
 use crate::commands::bench::random::Random;
+use crate::commands::bench::sizes::{Sizes, check_memory};
 
 /// Sets of indices, used in turn.
 const SETS: usize = 4;
 
-/// E, D and N: the table of the tiling question.
-const SIZE: [usize; 3] = [8192, 4096, 16384];
+/// The table of the tiling question.
+const USUAL: [(&str, usize); 3] = [("E", 8192), ("D", 4096), ("N", 16384)];
+
+pub const BENCHMARK: Benchmark =
+    Benchmark { keys: &USUAL, run, usual: |context| run(context, &Sizes::new(USUAL)) };
 
 /// Runs all orders.
-pub fn run(context: &mut Context) -> Result<(), Failure> {
-    let [rows, dim, lookups] = SIZE;
+fn run(context: &mut Context, sizes: &Sizes) -> Result<(), Failure> {
+    let [rows, dim, lookups] = ["E", "D", "N"].map(|key| sizes.get(key));
+    check_memory(&[&[4 * SETS, lookups]])?;
+    context.check_memory(&[&[rows, dim], &[lookups, dim], &[4 * SETS, lookups]])?;
+    for draw in context.draws(&[Draw::Uniform]) {
+        all_orders(context, [rows, dim, lookups], draw)?;
+    }
+    Ok(())
+}
+
+fn all_orders(context: &mut Context, [rows, dim, lookups]: [usize; 3], draw: Draw) -> Result<(), Failure> {
     let stream = context.stream.clone();
     let mut values = Buffer::<f32>::uninit(context.device(), rows * dim)?;
     randomize(&stream, &mut values.as_mut(), 2)?;
     let table = Table::borrow("table", values.as_ref().cast(), [rows, dim], Element::F32, 4 * dim)?;
     let mut random = Random::new(3);
     let drawn: Vec<Vec<i64>> =
-        (0..SETS).map(|_| (0..lookups).map(|_| Draw::Uniform.index(&mut random, rows)).collect()).collect();
+        (0..SETS).map(|_| (0..lookups).map(|_| draw.index(&mut random, rows)).collect()).collect();
     let upload = |set: &Vec<i64>| Buffer::from_host(&stream, set);
     let indices = drawn.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
     let sort = |set: &Vec<i64>| {
@@ -48,9 +61,10 @@ pub fn run(context: &mut Context) -> Result<(), Failure> {
             op: "gather",
             name: name.into(),
             shape: format!("E={rows},D={dim},N={lookups}"),
-            indices: Draw::Uniform.name(),
+            indices: draw.name(),
             distinct: different as f64 / lookups as f64,
             bytes: (4 * dim * (different + lookups) + 8 * lookups) as u64,
+            flops: 0,
             geometry: vec![gather.geometry(lookups)?],
         };
         context.add(case, |stream, call| {

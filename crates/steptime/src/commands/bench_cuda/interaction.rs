@@ -4,16 +4,27 @@ use steptime::cuda::interaction::{Features, FeaturesMut, Interaction, Strides};
 use steptime::cuda::{Buffer, Stream, randomize};
 use steptime::ops::interaction::Interaction as Shape;
 
-use super::Failure;
 use super::context::{Case, Context};
+use super::{Benchmark, Failure};
 use crate::commands::bench::dlrm::{self, BATCH};
+use crate::commands::bench::sizes::Sizes;
 
 /// Sets of vectors, used in turn.
 const SETS: usize = 4;
 
+pub const BENCHMARK: Benchmark = Benchmark { keys: &[("B", BATCH), ("F", 27), ("D", 128)], run, usual };
+
+fn run(context: &mut Context, sizes: &Sizes) -> Result<(), Failure> {
+    let [samples, features, dim] = ["B", "F", "D"].map(|key| sizes.get(key));
+    context.check_memory(&[&[SETS + 1, samples, features, dim], &[samples, features, features]])?;
+    case(context, "", [samples, features, dim])
+}
+
 /// Runs the shapes of all DLRMs.
-pub fn run(context: &mut Context) -> Result<(), Failure> {
-    dlrm::ALL.iter().try_for_each(|model| case(context, model.name, [BATCH, model.features(), model.dim]))
+fn usual(context: &mut Context) -> Result<(), Failure> {
+    dlrm::ALL.iter().try_for_each(|model| {
+        case(context, &format!("DLRM {}", model.name), [BATCH, model.features(), model.dim])
+    })
 }
 
 fn random(stream: &Stream, floats: usize, seed: u64) -> Result<Buffer<f32>, Failure> {
@@ -38,11 +49,12 @@ fn case(context: &mut Context, name: &str, sizes: [usize; 3]) -> Result<(), Fail
     let [forward, backward] = op.geometry(samples)?;
     let described = |op, bytes: u64, geometry| Case {
         op,
-        name: format!("DLRM {name}"),
+        name: name.to_owned(),
         shape: format!("B={samples},F={features},D={dim}"),
         indices: String::new(),
         distinct: 1.0,
         bytes,
+        flops: 0,
         geometry: vec![geometry],
     };
     let vectors = |call: usize| {

@@ -4,32 +4,41 @@ use steptime::cuda::rearrange::Copy;
 use steptime::cuda::{Buffer, randomize};
 use steptime::tensor::Layout;
 
-use super::Failure;
 use super::context::{Case, Context};
+use super::{Benchmark, Failure};
+use crate::commands::bench::sizes::Sizes;
+
+pub const BENCHMARK: Benchmark = Benchmark { keys: &[("M", 16_384), ("N", 4096)], run, usual };
+
+fn run(context: &mut Context, sizes: &Sizes) -> Result<(), Failure> {
+    let [rows, columns] = ["M", "N"].map(|key| sizes.get(key));
+    context.check_memory(&[&[2, rows, columns]])?;
+    case(context, "", &[rows, columns], &[1, 0])
+}
 
 /// Runs matrices, square and narrow, and batches of them.
-pub fn run(context: &mut Context) -> Result<(), Failure> {
-    for (name, shape, order) in [
-        ("square", vec![16_384, 4096], vec![1, 0]),
-        ("narrow", vec![1_000_000, 64], vec![1, 0]),
-        ("batches", vec![2048, 27, 128], vec![0, 2, 1]),
-    ] {
-        let from = Layout::contiguous(&shape)?.permute(&order)?;
-        let to = Layout::contiguous(from.shape())?;
-        let op = Copy::new(context.device(), &from, &to)?;
-        let mut values = Buffer::<f32>::uninit(context.device(), to.len())?;
-        randomize(&context.stream, &mut values.as_mut(), 1)?;
-        let mut out = Buffer::<f32>::uninit(context.device(), to.len())?;
-        let case = Case {
-            op: "transpose",
-            name: name.into(),
-            shape: format!("{shape:?} as {order:?}"),
-            indices: String::new(),
-            distinct: 1.0,
-            bytes: 8 * to.len() as u64,
-            geometry: vec![op.geometry()?],
-        };
-        context.add(case, |stream, _| op.run(stream, values.as_ref(), &mut out.as_mut()))?;
-    }
-    Ok(())
+fn usual(context: &mut Context) -> Result<(), Failure> {
+    case(context, "square", &[16_384, 4096], &[1, 0])?;
+    case(context, "narrow", &[1_000_000, 64], &[1, 0])?;
+    case(context, "batches", &[2048, 27, 128], &[0, 2, 1])
+}
+
+fn case(context: &mut Context, name: &str, shape: &[usize], order: &[usize]) -> Result<(), Failure> {
+    let from = Layout::contiguous(shape)?.permute(order)?;
+    let to = Layout::contiguous(from.shape())?;
+    let op = Copy::new(context.device(), &from, &to)?;
+    let mut values = Buffer::<f32>::uninit(context.device(), to.len())?;
+    randomize(&context.stream, &mut values.as_mut(), 1)?;
+    let mut out = Buffer::<f32>::uninit(context.device(), to.len())?;
+    let case = Case {
+        op: "transpose",
+        name: name.into(),
+        shape: format!("{shape:?} as {order:?}"),
+        indices: String::new(),
+        distinct: 1.0,
+        bytes: 8 * to.len() as u64,
+        flops: 0,
+        geometry: vec![op.geometry()?],
+    };
+    context.add(case, |stream, _| op.run(stream, values.as_ref(), &mut out.as_mut()))
 }
