@@ -1,5 +1,7 @@
 //! Kernels that look rows up by index.
 
+use std::sync::Arc;
+
 use super::Pass;
 
 /// How rows of a bag are pooled.
@@ -134,6 +136,94 @@ pub struct Scatter {
     pub lookups: u64,
     /// Bytes that lie together at each.
     pub row_bytes: u64,
+    /// Bytes an index.
+    pub index_bytes: u64,
+}
+
+/// A table of [`FusedBags`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FusedTable {
+    /// Rows.
+    pub rows: u64,
+    /// Columns.
+    pub dim: u64,
+    /// Bytes of a row, with scale and bias where it has them.
+    pub row_bytes: u64,
+}
+
+/// Pooled lookups in many tables of any sizes, our own kernels: all tables in one launch, or the backward pass, which
+/// groups the lookups by row and steps each row once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FusedBags {
+    /// The optimizer that the backward pass steps; none: the forward pass.
+    pub update: Option<RowOptimizer>,
+    /// The tables, in their order.
+    pub tables: Arc<[FusedTable]>,
+    /// Bags a table.
+    pub bags: u64,
+    /// Lookups, all tables and bags together.
+    pub lookups: u64,
+    /// How rows are pooled.
+    pub pooling: Pooling,
+    /// Whether each lookup has a weight.
+    pub weighted: bool,
+    /// Bits of an element: 32, 16, 8 or 4.
+    pub element_bits: u64,
+    /// Bytes an index.
+    pub index_bytes: u64,
+}
+
+/// How the lookups of [`FusedBags`] are sorted by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RowSort {
+    /// Whether each table is sorted by one block, in one launch of all digits.
+    pub one_block: bool,
+    /// Digits.
+    pub passes: u64,
+    /// Lookups of a block.
+    pub tile: u64,
+}
+
+impl FusedBags {
+    /// Lookups of one table: of each as many, for what they are is in the data.
+    #[must_use]
+    pub fn lookups_of_table(&self) -> u64 {
+        self.lookups / (self.tables.len() as u64).max(1)
+    }
+
+    /// Columns of all tables.
+    #[must_use]
+    pub fn dims(&self) -> u64 {
+        self.tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.dim))
+    }
+
+    /// How the backward pass sorts its lookups: as `GroupPlan` of `steptime-cuda` has it, with as many lookups in
+    /// each table.
+    #[must_use]
+    pub fn row_sort(&self) -> RowSort {
+        let most = self.tables.iter().map(|table| table.rows).max().unwrap_or(0);
+        // The number of rows itself stands for rows that are not there.
+        let bits = u64::from(u64::BITS - most.leading_zeros()).max(1);
+        let (one_block, tile, digit) = match self.lookups_of_table() {
+            0..=4096 => (true, 4096, 10),
+            4097..=8192 => (true, 8192, 8),
+            _ => (false, 8192, 10),
+        };
+        RowSort { one_block, passes: bits.div_ceil(digit), tile }
+    }
+}
+
+/// Whole rows taken by index, our own kernel: row after row, or slice of columns after slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TiledGather {
+    /// Rows of the table.
+    pub rows: u64,
+    /// Indices.
+    pub lookups: u64,
+    /// Bytes of a row.
+    pub row_bytes: u64,
+    /// Bytes of a row that are read for all lookups before the next ones are; 0: rows are read whole.
+    pub slice: u64,
     /// Bytes an index.
     pub index_bytes: u64,
 }

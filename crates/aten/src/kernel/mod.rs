@@ -16,9 +16,10 @@ pub use elements::{
     Reduce, Softmax, Sort, Transfer, Work,
 };
 pub use lookups::{
-    EmbeddingBag, Gather, GatherKind, Pooling, RowOptimizer, Scatter, ScatterKind, TableBatched,
+    EmbeddingBag, FusedBags, FusedTable, Gather, GatherKind, Pooling, RowOptimizer, RowSort, Scatter,
+    ScatterKind, TableBatched, TiledGather,
 };
-pub use products::{Attention, AttentionKind, Conv, Epilogue, Gemm, Precision, Rnn};
+pub use products::{Attention, AttentionKind, Conv, Epilogue, Gemm, Interaction, Precision, Rnn};
 
 /// Everything an op launches by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -79,12 +80,18 @@ pub enum Kernel {
     Attention(Attention),
     /// cuDNN's recurrent networks.
     Rnn(Rnn),
+    /// Dot products of a sample's vectors with one another (ours).
+    Interaction(Interaction),
     /// Pooled lookups in one table.
     EmbeddingBag(EmbeddingBag),
     /// Pooled lookups in many tables at once (FBGEMM), the backward fused with the optimizer.
     TableBatched(TableBatched),
+    /// Pooled lookups in many tables at once (ours), the backward fused with the optimizer.
+    FusedBags(FusedBags),
     /// Whole rows, or single elements, taken by index.
     Gather(Gather),
+    /// Whole rows taken by index (ours), in an order chosen by the cache.
+    TiledGather(TiledGather),
     /// Rows, or single elements, added or written by index.
     Scatter(Scatter),
     /// One output element at a time from few input elements.
@@ -137,9 +144,12 @@ impl Kernel {
             Kernel::Conv(_) => "convolution",
             Kernel::Attention(_) => "attention",
             Kernel::Rnn(_) => "rnn",
+            Kernel::Interaction(_) => "interaction",
             Kernel::EmbeddingBag(_) => "embedding_bag",
             Kernel::TableBatched(_) => "table_batched_embedding",
+            Kernel::FusedBags(_) => "fused_embedding_bag",
             Kernel::Gather(_) => "gather",
+            Kernel::TiledGather(_) => "tiled_gather",
             Kernel::Scatter(_) => "scatter",
             Kernel::Elementwise(_) => "elementwise",
             Kernel::Reduce(_) => "reduce",

@@ -158,3 +158,24 @@ pub struct Rnn {
     /// How numbers are multiplied.
     pub precision: Precision,
 }
+
+/// The dot products of every pair of a sample's vectors, behind its first vector, or their gradient: our own kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Interaction {
+    /// Pass.
+    pub pass: Pass,
+    /// Samples.
+    pub batch: u64,
+    /// Vectors of a sample, the dense one among them.
+    pub features: u64,
+    /// Their length.
+    pub dim: u64,
+}
+
+impl Interaction {
+    /// Pairs of different vectors of a sample.
+    #[must_use]
+    pub const fn pairs(&self) -> u64 {
+        self.features.saturating_mul(self.features.saturating_sub(1)) / 2
+    }
+}
