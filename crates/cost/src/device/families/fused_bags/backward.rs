@@ -188,6 +188,6 @@ pub(super) fn model(
     let small = f64::from(u8::from(counts)) + f64::from(u8::from(bags.pooling == Pooling::Mean));
     let rows_us = overlap(overlap(found.move_us, found.wait_us), found.work_us);
     found.total_us = floor + found.sort_us + rows_us + ends_us + small * (floor + SMALL_US);
-    found.traffic = Some(traffic);
+    found.traffic = traffic;
     found
 }

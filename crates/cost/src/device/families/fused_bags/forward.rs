@@ -96,6 +96,6 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
     found.work_us = instructions_us(work * 32.0, spec);
     found.total_us =
         spec.launch.floor_us + BEGIN_US + overlap(overlap(found.move_us, found.wait_us), found.work_us);
-    found.traffic = Some(traffic);
+    found.traffic = traffic;
     found
 }

@@ -39,7 +39,7 @@ struct Alike {
 /// What a formula finds.
 #[derive(Default)]
 struct Model {
-    traffic: Option<Traffic>,
+    traffic: Traffic,
     /// Bytes of the tables from device memory.
     table_dram: f64,
     /// Different rows of all tables.
@@ -174,8 +174,7 @@ impl Family for Fused {
             return super::blank(self, out);
         };
         let model = model(bags, call, ctx, spec);
-        let traffic = model.traffic.unwrap_or_else(|| Traffic::of(call, ctx, spec));
-        push_shared(call, ctx, &traffic, model.total_us, out);
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
         let count = (bags.tables.len() as f64).max(1.0);
         let all_bags = bags.bags as f64 * count;
         let lookups = (bags.lookups as f64).max(1.0);
