@@ -8,8 +8,10 @@ use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, RecordBatch,
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use steptime_cost::device::Context;
-use steptime_sweep::{State, observe, read, read_all, spec};
+use steptime_aten::kernel::{FusedTable, RowOptimizer};
+use steptime_aten::{Kernel, Role, Slot};
+use steptime_cost::device::{Context, Indices};
+use steptime_sweep::{Row, State, Sweep, SweepMeta, observe, read, read_all, spec};
 
 /// A folder of its own for a test, gone when it is done.
 struct Folder(PathBuf);
@@ -199,4 +201,72 @@ fn ops_that_are_not_known_are_counted() {
     let sweep = read(&path).unwrap();
     let message = spec(&sweep, &observe(std::slice::from_ref(&sweep))).unwrap_err().to_string();
     assert!(message.contains("do not say peak_copy_gb_s"), "{message}");
+}
+
+/// A row of one of our own ops, all inputs as Kineto has them but for the list of tables, which the sweep adds.
+fn own(op: &str, [dims, types, concrete]: [&str; 3]) -> Row {
+    Row {
+        case: 7,
+        family: "operators".into(),
+        leaf: 0,
+        op: format!("steptime::{op}"),
+        dims: dims.into(),
+        strides: String::new(),
+        types: types.into(),
+        concrete: concrete.into(),
+        devices: String::new(),
+        tf32: false,
+        indices: "zipf:1.05".into(),
+        state: State::After(1_000_000),
+        us: 21.5,
+        us_min: 21.0,
+        us_max: 22.0,
+        kernels: "[]".into(),
+    }
+}
+
+#[test]
+fn rows_of_our_own_ops_become_observations() {
+    let forward = [
+        "[[[1000,132],[50,36]],[20480],[1025],[],[],[],[]]",
+        r#"["TensorList<unsigned char>","int","int","","Scalar","Scalar","Scalar"]"#,
+        r#"["","","","","0","8","3"]"#,
+    ];
+    let backward = [
+        "[[512,144],[[1000,128],[50,16]],[20480],[1025],[20480],[],[]]",
+        r#"["float","TensorList<c10::Half>","long int","long int","float","Scalar","Scalar"]"#,
+        r#"["","","","","","1","4"]"#,
+    ];
+    let gather =
+        ["[[8192,4096],[1000],[],[]]", r#"["float","long int","Scalar","Scalar"]"#, r#"["","","1024","5"]"#];
+    let interaction = ["[[64,27,128],[]]", r#"["float","Scalar"]"#, r#"["","6"]"#];
+    let gradient = ["[[64,479],[64,27,128],[]]", r#"["float","float","Scalar"]"#, r#"["","","6"]"#];
+    let rows = vec![
+        own("embedding_bag", forward),
+        own("embedding_bag_backward_adam", backward),
+        own("gather", gather),
+        own("interaction", interaction),
+        own("interaction_backward", gradient),
+    ];
+    let meta = SweepMeta { entries: Default::default() };
+    let observed = observe(&[Sweep { path: "own.parquet".into(), meta, rows }]);
+    assert!(observed.unknown.is_empty() && observed.unexpected.is_empty() && observed.unread.is_empty());
+    let families: Vec<_> = observed.observations.iter().map(|row| row.call.kernel.family()).collect();
+    let bags = "fused_embedding_bag";
+    assert_eq!(families, [bags, bags, "tiled_gather", "interaction", "interaction"]);
+    for row in &observed.observations {
+        assert_eq!(row.ctx, Context::after(&row.call, 1_000_000).with_indices(Indices::Zipf(1.05)));
+        assert_eq!(row.ctx.reuse.len(), row.call.operands.len());
+        assert_eq!(row.time.0, 21_500);
+    }
+    let [int8, adam] = [0, 1].map(|at| &observed.observations[at].call);
+    let (Kernel::FusedBags(forward), Kernel::FusedBags(backward)) = (&int8.kernel, &adam.kernel) else {
+        panic!("another kernel")
+    };
+    assert_eq!(forward.tables[1], FusedTable { rows: 50, dim: 32, row_bytes: 36 });
+    assert_eq!((forward.update, forward.bags, forward.index_bytes, forward.weighted), (None, 512, 4, false));
+    assert_eq!(backward.tables[1], FusedTable { rows: 50, dim: 16, row_bytes: 32 });
+    assert_eq!((backward.update, backward.weighted), (Some(RowOptimizer::Adam), true));
+    let first = adam.operands[0];
+    assert_eq!((first.slot, first.role, first.bytes), (Slot::Input(1, 0), Role::Update, 1000 * 256));
 }

@@ -95,3 +95,12 @@ fn what_no_gpu_holds_is_refused() {
         assert!(matches!(call("aten::add", &shapes, &json!([])), Err(QueryError::Value { .. })));
     }
 }
+
+#[test]
+fn our_own_ops_have_schemas_too() {
+    let tables = json!([[[1000, 64], [30, 16]], [640], [129]]);
+    let call = call("steptime::embedding_bag", &tables, &json!({"mode": 1, "bits": 32})).unwrap();
+    assert_eq!((call.tensors(0).len(), call.tensor(1).unwrap().dtype), (2, Dtype::I64));
+    assert_eq!((call.inputs[3].clone(), call.int(4), call.int(5)), (Arg::None, Some(1), Some(32)));
+    assert!(crate::registry::lower(&call).kernel().is_some_and(|kernel| kernel.launches == 1));
+}

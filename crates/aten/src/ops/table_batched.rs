@@ -193,7 +193,7 @@ fn lower(call: &OpCall, pass: Pass, optimizer: RowOptimizer) -> Option<Lowered> 
 }
 
 /// Bytes of the optimizer's state for the rows touched.
-fn state_bytes(optimizer: RowOptimizer, touched: u64, row: u64, element: u64) -> u64 {
+pub(super) fn state_bytes(optimizer: RowOptimizer, touched: u64, row: u64, element: u64) -> u64 {
     let rows = touched / row.max(1);
     match optimizer {
         RowOptimizer::Sgd | RowOptimizer::Other => 0,

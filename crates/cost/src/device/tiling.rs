@@ -114,20 +114,34 @@ impl Problem {
         slices.rfind(good).or_else(|| all.last()).cloned().unwrap_or(rows)
     }
 
+    /// The lookups as the cache sees them.
+    #[must_use]
+    pub fn table(&self, launch: Launch, spec: &DeviceSpec) -> Lookups {
+        let (rows, row, lookups) = (self.rows as f64, self.row_bytes as f64, self.lookups as f64);
+        let order = match launch {
+            Launch::Rows => Order::Rows,
+            Launch::LookupsFirst { slice } => {
+                Order::Columns { slice, in_flight: self.slices_in_flight(spec) }
+            }
+            // All slices of the lookups under way are in flight.
+            Launch::ColumnsFirst { slice } => Order::Columns { slice, in_flight: (row / slice).max(1.0) },
+            Launch::Sorted => Order::Sorted,
+        };
+        Lookups { rows, row_bytes: row, lookups, written: OUTPUT_ROOM * row, order }
+    }
+
+    /// Slices that are read at once where all lookups of one come before those of the next.
+    fn slices_in_flight(&self, spec: &DeviceSpec) -> f64 {
+        1.0 + f64::from(spec.multiprocessors) * UNDER_WAY / (self.lookups as f64).max(1.0)
+    }
+
     /// What a launch costs.
     #[must_use]
     pub fn predict(&self, launch: Launch, spec: &DeviceSpec) -> Predicted {
         let (rows, row, lookups) = (self.rows as f64, self.row_bytes as f64, self.lookups as f64);
         let cache = spec.l2.effective_bytes as f64;
-        let in_flight = 1.0 + f64::from(spec.multiprocessors) * UNDER_WAY / lookups.max(1.0);
-        let order = match launch {
-            Launch::Rows => Order::Rows,
-            Launch::LookupsFirst { slice } => Order::Columns { slice, in_flight },
-            // All slices of the lookups under way are in flight.
-            Launch::ColumnsFirst { slice } => Order::Columns { slice, in_flight: (row / slice).max(1.0) },
-            Launch::Sorted => Order::Sorted,
-        };
-        let table = Lookups { rows, row_bytes: row, lookups, written: OUTPUT_ROOM * row, order };
+        let in_flight = self.slices_in_flight(spec);
+        let table = self.table(launch, spec);
         let dram = dram_reads(&table, &self.popularity, cache);
         let (read, written) = (dram + lookups * INDEX, lookups * row);
         let moved = read + written;

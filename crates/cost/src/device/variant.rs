@@ -1,6 +1,8 @@
 //! Which variant of a family a call is: calls of one variant err alike.
 
-use steptime_aten::kernel::{AttentionKind, GatherKind, Layout, NormKind, Pass, PoolKind, ScatterKind};
+use steptime_aten::kernel::{
+    AttentionKind, GatherKind, Layout, NormKind, Pass, PoolKind, RowOptimizer, ScatterKind,
+};
 use steptime_aten::{Kernel, KernelCall};
 
 /// The name of a call's variant: an op or pass, and the type, `add:f32`.
@@ -36,6 +38,25 @@ fn operation(kernel: &Kernel) -> &'static str {
         Kernel::Rnn(rnn) => pass(rnn.pass),
         Kernel::EmbeddingBag(bag) => pass(bag.pass),
         Kernel::TableBatched(tables) => pass(tables.pass),
+        Kernel::FusedBags(bags) => match bags.update {
+            // The type is that of bytes, of eight or of two times four bits.
+            None if bags.element_bits == 4 => "forward_int4",
+            None => "forward",
+            Some(RowOptimizer::Sgd) => "sgd",
+            Some(RowOptimizer::RowWiseAdagrad) => "rowwise_adagrad",
+            Some(RowOptimizer::Adagrad) => "adagrad",
+            Some(RowOptimizer::Adam) => "adam",
+            Some(RowOptimizer::PartialRowWiseAdam) => "partial_rowwise_adam",
+            Some(RowOptimizer::Other) => "other",
+        },
+        Kernel::TiledGather(gather) => {
+            if gather.slice == 0 {
+                "rows"
+            } else {
+                "columns"
+            }
+        }
+        Kernel::Interaction(interaction) => pass(interaction.pass),
         Kernel::Gather(gather) => match gather.kind {
             GatherKind::Gather => "gather",
             GatherKind::IndexSelect => "index_select",

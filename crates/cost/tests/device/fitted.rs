@@ -2,8 +2,10 @@
 
 use std::sync::OnceLock;
 
+use steptime_aten::kernel::{FusedBags, FusedTable, Pooling, RowOptimizer};
+use steptime_aten::{Dtype, Kernel, KernelCall, Operand, Role, Slot};
 use steptime_cost::device::{
-    Context, DeviceProfile, FitOptions, ModelChoice, ModelKind, Observation, Source, fit,
+    Context, DeviceProfile, FitOptions, ModelChoice, ModelKind, Observation, Source, families, fit,
 };
 use steptime_trace::Nanos;
 
@@ -73,6 +75,50 @@ fn a_specification_alone_prices_by_formula_and_says_so() {
     assert_eq!(estimate.source, Source::Analytic);
     assert_eq!((estimate.own, estimate.shared), (0.3, 0.2));
     assert!(estimate.time > Nanos(1_200));
+}
+
+/// A backward pass over so many tables of a million rows and 64 columns, with so many lookups in each.
+fn fused_bags(tables: u64, lookups: u64) -> KernelCall {
+    let bags = lookups / 10;
+    let kernel = FusedBags {
+        update: Some(RowOptimizer::RowWiseAdagrad),
+        tables: (0..tables).map(|_| FusedTable { rows: 1_000_000, dim: 64, row_bytes: 256 }).collect(),
+        bags,
+        lookups: tables * lookups,
+        pooling: Pooling::Sum,
+        weighted: false,
+        element_bits: 32,
+        index_bytes: 8,
+    };
+    let operand = |slot, role, bytes| Operand { slot, role, bytes };
+    let given = [
+        operand(Slot::Input(0, 0), Role::Read, tables * bags * 256),
+        operand(Slot::Input(2, 0), Role::Read, tables * lookups * 8),
+    ];
+    let table = (0..tables).map(|at| operand(Slot::Input(1, at as u16), Role::Update, lookups * 256));
+    let operands = given.into_iter().chain(table).collect();
+    let flops = tables * lookups * 64;
+    KernelCall { kernel: Kernel::FusedBags(kernel), dtype: Dtype::F32, operands, flops, launches: 9 }
+}
+
+#[test]
+fn a_family_that_a_profile_lacks_is_priced_by_formula_and_says_so() {
+    let call = fused_bags(8, 20_480);
+    assert!(profile().family(call.kernel.family()).is_none());
+    let ctx = Context::cold(&call);
+    let formula = families::of(&call.kernel).analytic(&call, &ctx, &profile().spec);
+    for choice in [ModelChoice::Best, ModelChoice::Analytic, ModelChoice::Learnt] {
+        let estimate = profile().price(&call, &ctx, choice);
+        assert_eq!((estimate.time, estimate.source), (Nanos::from_micros_f64(formula), Source::Analytic));
+        let unfitted = &profile().unfitted;
+        assert_eq!((estimate.own, estimate.shared), (unfitted.own, unfitted.shared));
+    }
+    assert_eq!(profile().price(&call, &ctx, ModelChoice::Paper).source, Source::Paper);
+    // Beside a call of a fitted family, too.
+    let known = gemm(500, 300, 700);
+    let known_ctx = Context::cold(&known);
+    let both = profile().price_all(&[(&known, &known_ctx), (&call, &ctx)], ModelChoice::Best);
+    assert_eq!([both[0].source, both[1].source], [Source::Fitted, Source::Analytic]);
 }
 
 #[test]

@@ -85,9 +85,42 @@ fn many_ops_have_a_time_on_every_kind_of_profile() {
     }
 }
 
+/// Queries of our own ops.
+fn own() -> Vec<Value> {
+    let bags = json!([[[1_000_000, 64], [300, 16]], [20480], [2049]]);
+    let trained = json!([[1024, 80], [[1_000_000, 64], [300, 16]], [20480], [2049]]);
+    vec![
+        json!({"op": "steptime::embedding_bag", "shapes": bags, "args": {"mode": 1, "bits": 32}}),
+        json!({"op": "steptime::embedding_bag", "shapes": bags, "args": {"mode": 0, "bits": 8},
+            "dtype": ["uint8", "int32", "int32"]}),
+        json!({"op": "steptime::embedding_bag_backward_sgd", "shapes": trained, "args": [0, 1]}),
+        json!({"op": "steptime::embedding_bag_backward_adam", "shapes": trained, "args": [0, 1]}),
+        json!({"op": "steptime::gather", "shapes": [[8192, 4096], [16384]], "args": [1024, 0]}),
+        json!({"op": "steptime::interaction", "shapes": [[2048, 27, 128]]}),
+        json!({"op": "steptime::interaction", "shapes": [[2048, 27, 128]], "pass": "backward"}),
+    ]
+}
+
+#[test]
+fn our_own_ops_are_known_on_every_kind_of_profile() {
+    for device in ["h200", "v100"] {
+        let queries = own();
+        for (query, answer) in queries.iter().zip(ask(device, &queries)) {
+            let kernels = answer["kernels"].as_array().expect("kernels");
+            assert_eq!(kernels.len(), 1, "{query}: {answer}");
+            assert!(total(&answer) > 1.0, "{query}: {answer}");
+            let family = kernels[0]["family"].as_str().unwrap_or_default();
+            assert!(["fused_embedding_bag", "tiled_gather", "interaction"].contains(&family), "{answer}");
+            assert_ne!(kernels[0]["source"], "fallback", "{query}: {answer}");
+        }
+    }
+    let [sgd, adam] = [2, 3].map(|at| total(&ask("h200", &own()[at..=at])[0]));
+    assert!(sgd < adam, "{sgd} {adam}");
+}
+
 #[test]
 fn what_is_in_the_cache_is_not_slower() {
-    let cold = many();
+    let cold = [many(), own()].concat();
     let mut warm = cold.clone();
     warm.iter_mut().for_each(|query| query["cache"] = "warm".into());
     for ((query, cold), warm) in cold.iter().zip(ask("h200", &cold)).zip(ask("h200", &warm)) {

@@ -3,6 +3,7 @@
 use smallvec::smallvec;
 use steptime_aten::{Dtype, Kernel, KernelCall, Operand, Role, Slot};
 
+use crate::device::profile::header::Header;
 use crate::device::spec::{CacheSpec, DeviceSpec, LaunchSpec, MemorySpec, PeakSpec, TransferSpec};
 
 /// An H200 as measured.
@@ -54,4 +55,16 @@ pub fn call(kernel: Kernel, read: &[u64], written: &[u64], flops: u64) -> Kernel
         operands.push(Operand { slot: Slot::Output(at, 0), role: Role::Write, bytes });
     }
     KernelCall { kernel, dtype: Dtype::F32, operands, flops, launches: 1 }
+}
+
+/// The specification of a profile that is shipped.
+pub fn shipped(name: &str) -> DeviceSpec {
+    let path = format!("{}/../../profiles/{name}/profile.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    Header::parse(&text).unwrap_or_else(|error| panic!("{path}: {error}")).device
+}
+
+/// Asserts that a time is within a share of the measured one, either way.
+pub fn near(predicted: f64, measured: f64, within: f64) {
+    assert!((predicted / measured).ln().abs() < within.ln_1p(), "{predicted} against {measured}");
 }

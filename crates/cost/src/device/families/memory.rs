@@ -31,7 +31,7 @@ pub(super) const SM_BYTES_PER_CYCLE: f64 = 64.0;
 pub(super) const SECTOR: f64 = 32.0;
 
 /// What a kernel moves.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Traffic {
     /// Bytes read by the kernel.
     pub read: f64,

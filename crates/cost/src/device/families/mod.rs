@@ -12,8 +12,10 @@ mod elementwise;
 mod embedding_bag;
 #[cfg(test)]
 pub(super) mod fixture;
+mod fused_bags;
 mod gather;
 mod gemm;
+mod interaction;
 mod lookups;
 mod loss;
 mod memory;
@@ -29,9 +31,11 @@ mod scatter;
 mod shared;
 mod softmax;
 mod sort;
+mod streams;
 mod table_batched;
 #[cfg(test)]
 mod tests;
+mod tiled_gather;
 mod tiles;
 mod transfer;
 
@@ -40,14 +44,17 @@ use steptime_aten::Kernel;
 use super::family::Family;
 
 /// All families.
-pub const ALL: [&dyn Family; 23] = [
+pub const ALL: [&dyn Family; 26] = [
     &gemm::Products,
     &conv::Convolutions,
     &attention::Attentions,
     &rnn::Recurrent,
+    &interaction::Interactions,
     &embedding_bag::Bags,
     &table_batched::BatchedTables,
+    &fused_bags::Fused,
     &gather::Gathers,
+    &tiled_gather::TiledGathers,
     &scatter::Scatters,
     &elementwise::Pointwise,
     &reduce::Reductions,
@@ -74,9 +81,12 @@ pub fn of(kernel: &Kernel) -> &'static dyn Family {
         Kernel::Conv(_) => &conv::Convolutions,
         Kernel::Attention(_) => &attention::Attentions,
         Kernel::Rnn(_) => &rnn::Recurrent,
+        Kernel::Interaction(_) => &interaction::Interactions,
         Kernel::EmbeddingBag(_) => &embedding_bag::Bags,
         Kernel::TableBatched(_) => &table_batched::BatchedTables,
+        Kernel::FusedBags(_) => &fused_bags::Fused,
         Kernel::Gather(_) => &gather::Gathers,
+        Kernel::TiledGather(_) => &tiled_gather::TiledGathers,
         Kernel::Scatter(_) => &scatter::Scatters,
         Kernel::Elementwise(_) => &elementwise::Pointwise,
         Kernel::Reduce(_) => &reduce::Reductions,

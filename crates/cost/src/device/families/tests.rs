@@ -3,16 +3,15 @@
 
 use steptime_aten::kernel::{
     Attention, AttentionKind, BatchNorm, Concat, Conv, Direction, Elementwise, EmbeddingBag, Epilogue,
-    Gather, GatherKind, Gemm, Layout, Loss, MultiTensor, Norm, NormKind, Pass, Pool, PoolKind, Pooling,
-    Precision, Reduce, Rnn, RowOptimizer, Scatter, ScatterKind, Softmax, Sort, TableBatched, Transfer, Work,
+    FusedBags, FusedTable, Gather, GatherKind, Gemm, Interaction, Layout, Loss, MultiTensor, Norm, NormKind,
+    Pass, Pool, PoolKind, Pooling, Precision, Reduce, Rnn, RowOptimizer, Scatter, ScatterKind, Softmax, Sort,
+    TableBatched, TiledGather, Transfer, Work,
 };
 use steptime_aten::{Kernel, KernelCall};
 
-use super::fixture::{call, h200};
+use super::fixture::{call, h200, near, shipped};
 use super::{ALL, named, of};
 use crate::device::context::{Context, Indices};
-use crate::device::profile::header::Header;
-use crate::device::spec::DeviceSpec;
 
 fn gemm(m: u64, n: u64, k: u64) -> KernelCall {
     let kernel = Gemm {
@@ -95,6 +94,35 @@ fn batched(pass: Pass, lookups: u64) -> KernelCall {
     }
 }
 
+/// Tables of other sizes, with five lookups a bag.
+fn fused(update: Option<RowOptimizer>, lookups: u64) -> KernelCall {
+    let tables = [(1_000_000, 128), (300, 16), (80_000, 64), (80_000, 64)];
+    let kernel = FusedBags {
+        update,
+        tables: tables.map(|(rows, dim)| FusedTable { rows, dim, row_bytes: 4 * dim }).into(),
+        bags: lookups / 20,
+        lookups,
+        pooling: Pooling::Mean,
+        weighted: false,
+        element_bits: 32,
+        index_bytes: 4,
+    };
+    let (table, out) = (lookups * 68 * 4, lookups / 20 * 272 * 4);
+    match update {
+        None => call(Kernel::FusedBags(kernel), &[table, 4 * lookups], &[out], lookups * 68),
+        Some(_) => call(Kernel::FusedBags(kernel), &[out, 4 * lookups], &[table], lookups * 68),
+    }
+}
+
+fn interaction(pass: Pass, batch: u64) -> KernelCall {
+    let shape = Interaction { pass, batch, features: 27, dim: 128 };
+    let (vectors, pooled) = (batch * 27 * 128 * 4, batch * (128 + 351) * 4);
+    match pass {
+        Pass::Forward => call(Kernel::Interaction(shape), &[vectors], &[pooled], 0),
+        Pass::Backward => call(Kernel::Interaction(shape), &[pooled, vectors], &[vectors], 0),
+    }
+}
+
 fn sort(op: &'static str, length: u64) -> Sort {
     Sort { op, rows: 1, length, key_bytes: 8, value_bytes: 8, stride: 1 }
 }
@@ -134,6 +162,8 @@ fn calls(size: u64) -> Vec<KernelCall> {
         row_bytes: 256,
         index_bytes: 8 * (1 + size / 64),
     };
+    let tiled =
+        TiledGather { rows: 8192, lookups: 1 + size / 4096, row_bytes: 16_384, slice: 1024, index_bytes: 8 };
     let scatter = Scatter {
         kind: ScatterKind::IndexAdd,
         rows: 100_000,
@@ -200,6 +230,12 @@ fn calls(size: u64) -> Vec<KernelCall> {
         bag(1_000_000, 64, 1 + size / 640, 10),
         batched(Pass::Forward, size / 64),
         batched(Pass::Backward, size / 64),
+        fused(None, size / 64),
+        fused(Some(RowOptimizer::Sgd), size / 64),
+        fused(Some(RowOptimizer::PartialRowWiseAdam), size / 64),
+        call(Kernel::TiledGather(tiled), &[bytes.min(134_217_728), size / 512], &[bytes], 0),
+        interaction(Pass::Forward, size / 4096),
+        interaction(Pass::Backward, size / 4096),
         call(Kernel::Gather(gather), &[bytes.min(25_600_000), size / 8], &[bytes], 0),
         call(Kernel::Scatter(scatter), &[size / 8, bytes], &[bytes.min(25_600_000)], size),
         elementwise("add", 2, size),
@@ -218,13 +254,6 @@ fn calls(size: u64) -> Vec<KernelCall> {
         call(Kernel::Memset, &[], &[bytes], 0),
         call(Kernel::Unknown, &[bytes], &[bytes], size),
     ]
-}
-
-/// The specification of a profile that is shipped.
-fn shipped(name: &str) -> DeviceSpec {
-    let path = format!("{}/../../profiles/{name}/profile.toml", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    Header::parse(&text).unwrap_or_else(|error| panic!("{path}: {error}")).device
 }
 
 /// The profiles that are specifications only.
@@ -313,10 +342,6 @@ fn warm_operands_never_cost_more() {
     }
 }
 
-fn near(predicted: f64, measured: f64, within: f64) {
-    assert!((predicted / measured).ln().abs() < within.ln_1p(), "{predicted} against {measured}");
-}
-
 /// Times measured on an H200 with PyTorch 2.11, µs.
 #[test]
 fn anchors_on_an_h200() {
@@ -355,7 +380,12 @@ fn published_formulas_know_what_they_cover() {
         let paper = of(&one.kernel).paper(&one, &Context::cold(&one), &spec);
         let covered = !matches!(
             one.kernel,
-            Kernel::Gemm(_) | Kernel::Conv(_) | Kernel::Attention(_) | Kernel::Rnn(_) | Kernel::Norm(_)
+            Kernel::Gemm(_)
+                | Kernel::Conv(_)
+                | Kernel::Attention(_)
+                | Kernel::Rnn(_)
+                | Kernel::Norm(_)
+                | Kernel::Interaction(_)
         );
         if !covered {
             assert!(paper.is_none());

@@ -1,7 +1,7 @@
 //! Batched embedding lookups, forward and backward with SGD: bytes moved by each warp, which makes one bag of one
 //! table; simple, and with the share of lookups that hit the second-level cache.
 
-use steptime_aten::kernel::{EmbeddingBag, TableBatched};
+use steptime_aten::kernel::{EmbeddingBag, FusedBags, TableBatched};
 
 use crate::device::spec::DeviceSpec;
 
@@ -53,14 +53,28 @@ impl Batched {
     /// Many; all are given the mean size.
     #[must_use]
     pub fn of_tables(tables: &TableBatched) -> Batched {
-        let count = (tables.tables as f64).max(1.0);
-        let batch = (tables.batch as f64).max(1.0);
+        let sizes = [tables.tables, tables.rows, tables.dims, tables.batch, tables.lookups];
+        Batched::of_mean(sizes.map(|size| size as f64))
+    }
+
+    /// The same of tables of any sizes.
+    #[must_use]
+    pub fn of_fused(bags: &FusedBags) -> Batched {
+        let rows = bags.tables.iter().map(|table| table.rows as f64).sum();
+        let [tables, dims, batch, lookups] =
+            [bags.tables.len() as u64, bags.dims(), bags.bags, bags.lookups].map(|size| size as f64);
+        Batched::of_mean([tables, rows, dims, batch, lookups])
+    }
+
+    /// From tables, rows and columns of all of them, bags a table, and lookups of all.
+    fn of_mean([tables, rows, dims, batch, lookups]: [f64; 5]) -> Batched {
+        let (tables, batch) = (tables.max(1.0), batch.max(1.0));
         Batched {
-            tables: count,
-            rows: (tables.rows as f64 / count).max(1.0),
-            dim: tables.dims as f64 / count,
+            tables,
+            rows: (rows / tables).max(1.0),
+            dim: dims / tables,
             batch,
-            length: tables.lookups as f64 / (count * batch),
+            length: lookups / (tables * batch),
         }
     }
 

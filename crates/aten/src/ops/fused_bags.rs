@@ -1,0 +1,292 @@
+//! Pooled lookups in many tables by one launch: `steptime::embedding_bag`, and its backward pass, which sorts the lookups
+//! by row and applies the optimizer to each row that was looked up. Its state lives in a handle, which is no tensor.
+
+use std::sync::Arc;
+
+use crate::call::{OpCall, Tensor};
+use crate::dtype::Dtype;
+use crate::kernel::{FusedBags, FusedTable, Kernel, Operand, Pooling, Role, RowOptimizer, Slot};
+use crate::operands::{count, output_bytes, read, scratch};
+use crate::ops::table_batched::state_bytes;
+use crate::ops::{Lowered, OpDef};
+use crate::work::{launches, one, or_bytes};
+
+/// A backward op of one optimizer.
+macro_rules! backward {
+    ($name:literal, $optimizer:ident) => {
+        OpDef::leaf(&[concat!("steptime::embedding_bag_backward_", $name)], |call| {
+            or_bytes(call, |call| backward(call, RowOptimizer::$optimizer))
+        })
+    };
+}
+
+/// The ops of this file.
+pub static OPS: &[OpDef] = &[
+    OpDef::leaf(&["steptime::embedding_bag"], |call| or_bytes(call, forward)).outputs(|call| {
+        let bags = bags(call, 0, call.int(5)?, None)?;
+        one(&[size(bags.bags)?, size(bags.dims())?], Dtype::F32)
+    }),
+    backward!("sgd", Sgd),
+    backward!("adagrad", Adagrad),
+    backward!("rowwise_adagrad", RowWiseAdagrad),
+    backward!("adam", Adam),
+    backward!("partial_rowwise_adam", PartialRowWiseAdam),
+];
+
+/// Bytes of the f16 scale and bias before the values of a row of whole numbers.
+const SCALE: u64 = 4;
+
+/// Bytes of an element of outputs, gradients and optimizer state: f32.
+const FLOAT: u64 = 4;
+
+fn size(count: u64) -> Option<i64> {
+    i64::try_from(count).ok()
+}
+
+/// The arguments that all ops share: tables, indices, offsets, weights, mode. `bits` are those of an element.
+fn bags(call: &OpCall, tables: usize, bits: i64, update: Option<RowOptimizer>) -> Option<FusedBags> {
+    let (indices, offsets) = (call.tensor(tables + 1)?, call.tensor(tables + 2)?);
+    let element_bits = u64::try_from(bits).ok().filter(|bits| [32, 16, 8, 4].contains(bits))?;
+    let table = |tensor: &Tensor| {
+        let [rows, width] = *tensor.shape.as_slice() else { return None };
+        let (rows, width) = (count(rows), count(width));
+        let (dim, row_bytes) = match element_bits {
+            8 => (width.checked_sub(SCALE)?, width),
+            4 => (width.checked_sub(SCALE)?.checked_mul(2)?, width),
+            bits => (width, width.checked_mul(bits / 8)?),
+        };
+        (dim > 0).then_some(FusedTable { rows, dim, row_bytes })
+    };
+    let list: Arc<[FusedTable]> = call.tensors(tables).iter().map(table).collect::<Option<_>>()?;
+    let given = |tensor: &&Tensor| tensor.numel() > 0;
+    Some(FusedBags {
+        update,
+        bags: offsets.numel().saturating_sub(1).checked_div(list.len() as u64)?,
+        tables: list,
+        lookups: indices.numel(),
+        pooling: match call.int(tables + 4)? {
+            0 => Pooling::Sum,
+            1 => Pooling::Mean,
+            2 if update.is_none() => Pooling::Max,
+            _ => return None,
+        },
+        weighted: call.tensor(tables + 3).filter(given).is_some(),
+        element_bits,
+        index_bytes: indices.dtype.size(),
+    })
+}
+
+/// The rows that are touched in each table: as if all were different, but no more than there are.
+fn rows(bags: &FusedBags, table: &FusedTable) -> u64 {
+    bags.lookups_of_table().min(table.rows)
+}
+
+/// The tables, then indices, offsets and weights.
+fn operands(call: &OpCall, bags: &FusedBags, tables: usize) -> Vec<Option<Operand>> {
+    let role = if bags.update.is_some() { Role::Update } else { Role::Read };
+    let table = |(at, table): (usize, &FusedTable)| {
+        let slot = Slot::Input(tables as u16, u16::try_from(at).ok()?);
+        Some(Operand { slot, role, bytes: rows(bags, table).saturating_mul(table.row_bytes) })
+    };
+    let weights = if bags.weighted { read(call, tables + 3) } else { None };
+    let others = [read(call, tables + 1), read(call, tables + 2), weights];
+    bags.tables.iter().enumerate().map(table).chain(others).collect()
+}
+
+fn flops(bags: &FusedBags) -> u64 {
+    let once = bags.lookups_of_table().saturating_mul(bags.dims());
+    once.saturating_mul(if bags.weighted { 2 } else { 1 })
+}
+
+/// Arguments: tables, indices, offsets, weights, mode, bits, plan.
+fn forward(call: &OpCall) -> Option<Lowered> {
+    let bags = bags(call, 0, call.int(5)?, None)?;
+    let dtype = match (bags.element_bits, call.tensor(0)?.dtype) {
+        (32, _) => Dtype::F32,
+        (16, Dtype::Bf16) => Dtype::Bf16,
+        (16, _) => Dtype::F16,
+        _ => Dtype::I8,
+    };
+    let pooled = bags.bags.saturating_mul(bags.dims()).saturating_mul(FLOAT);
+    let mut operands = operands(call, &bags, 0);
+    operands.push(Some(output_bytes(0, call.output(0).map_or(pooled, Tensor::distinct_bytes))));
+    let flops = flops(&bags);
+    Some(launches(1, Kernel::FusedBags(bags), dtype, operands, flops))
+}
+
+/// Arguments: the gradient, tables, indices, offsets, weights, mode, plan.
+fn backward(call: &OpCall, optimizer: RowOptimizer) -> Option<Lowered> {
+    let dtype = call.tensor(1)?.dtype;
+    let bits = match dtype {
+        Dtype::F32 => 32,
+        Dtype::F16 | Dtype::Bf16 => 16,
+        _ => return None,
+    };
+    let bags = bags(call, 1, bits, Some(optimizer))?;
+    let state = |table: &FusedTable| {
+        let row = table.dim.saturating_mul(FLOAT);
+        state_bytes(optimizer, rows(&bags, table).saturating_mul(row), row, FLOAT)
+    };
+    let state = bags.tables.iter().map(state).fold(0, u64::saturating_add);
+    // Pairs of row and place, once more where they go back and forth; the bag of each lookup where it has a weight.
+    let sort = bags.row_sort();
+    let pairs = if sort.one_block || sort.passes == 1 { 8 } else { 16 };
+    let sorted = bags.lookups.saturating_mul(pairs + if bags.weighted { 4 } else { 0 });
+    let mut operands = operands(call, &bags, 1);
+    operands.push(read(call, 0));
+    operands.push(Some(Operand { slot: Slot::Scratch, role: Role::Update, bytes: state }));
+    operands.push(Some(scratch(sorted)));
+    let (count, flops) = (backward_launches(&bags, optimizer), flops(&bags));
+    Some(launches(count, Kernel::FusedBags(bags), dtype, operands, flops))
+}
+
+/// Activities of a backward pass: the report is cleared; the sort; the means of bags; the step's number, where the
+/// optimizer counts steps; and for each kind of table its rows, and those of many lookups.
+fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {
+    let sort = bags.row_sort();
+    let sorting = if sort.one_block { 1 } else { 3 * sort.passes as u32 };
+    let means = u32::from(bags.pooling == Pooling::Mean);
+    let counts = matches!(optimizer, RowOptimizer::Adam | RowOptimizer::PartialRowWiseAdam);
+    1 + sorting + means + u32::from(counts) + 2 * kinds(bags)
+}
+
+/// Kinds of tables: as many columns, loaded as many at once as lie at multiples of them.
+fn kinds(bags: &FusedBags) -> u32 {
+    let (stride, mut column) = (bags.dims(), 0u64);
+    let mut seen: Vec<(u64, u64)> = Vec::new();
+    for table in bags.tables.iter() {
+        let fits = |vector: &u64| [table.dim, stride, column].iter().all(|all| all.is_multiple_of(*vector));
+        let kind = (table.dim, [4, 2].into_iter().find(fits).unwrap_or(1));
+        if !seen.contains(&kind) {
+            seen.push(kind);
+        }
+        column = column.saturating_add(table.dim);
+    }
+    seen.len() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Arg;
+    use crate::kernel::{KernelCall, RowSort};
+
+    fn tensor(shape: &[i64], dtype: Dtype) -> Tensor {
+        Tensor::contiguous(shape, dtype)
+    }
+
+    fn rest(lookups: i64, offsets: i64, index: Dtype) -> Vec<Arg> {
+        vec![Arg::Tensor(tensor(&[lookups], index)), Arg::Tensor(tensor(&[offsets], index))]
+    }
+
+    /// Two tables of 64 and 16 columns, 512 bags of 10 lookups each.
+    fn forward_call(mode: i64, bits: i64, tables: Vec<Tensor>, weights: Arg) -> OpCall {
+        let mut inputs = vec![Arg::Tensors(tables)];
+        inputs.extend(rest(10_240, 1025, Dtype::I64));
+        inputs.extend([weights, Arg::Int(mode), Arg::Int(bits), Arg::Int(3)]);
+        OpCall::new("steptime::embedding_bag", inputs)
+    }
+
+    fn two(dtype: Dtype) -> Vec<Tensor> {
+        vec![tensor(&[1_000_000, 64], dtype), tensor(&[300, 16], dtype)]
+    }
+
+    fn backward_call(name: &str, tables: Vec<Tensor>, mode: i64) -> OpCall {
+        let columns = tables.iter().map(|table| table.size(1)).sum();
+        let mut inputs = vec![Arg::Tensor(tensor(&[512, columns], Dtype::F32)), Arg::Tensors(tables)];
+        inputs.extend(rest(10_240, 1025, Dtype::I32));
+        inputs.extend([Arg::None, Arg::Int(mode), Arg::Int(3)]);
+        OpCall::new(&format!("steptime::embedding_bag_backward_{name}"), inputs)
+    }
+
+    fn kernel(call: &OpCall) -> (KernelCall, FusedBags) {
+        let Lowered::Kernel(lowered) = crate::registry::lower(call) else { panic!("no kernel: {call:?}") };
+        let Kernel::FusedBags(bags) = lowered.kernel.clone() else { panic!("another kernel") };
+        (lowered, bags)
+    }
+
+    #[test]
+    fn a_forward_reads_the_rows_of_each_table() {
+        let weights = Arg::Tensor(tensor(&[10_240], Dtype::F32));
+        let (call, bags) = kernel(&forward_call(1, 32, two(Dtype::F32), weights));
+        assert_eq!(
+            (bags.bags, bags.lookups, bags.pooling, bags.weighted),
+            (512, 10_240, Pooling::Mean, true)
+        );
+        assert_eq!(bags.tables[1], FusedTable { rows: 300, dim: 16, row_bytes: 64 });
+        let bytes: Vec<_> = call.operands.iter().map(|o| (o.slot, o.role, o.bytes)).collect();
+        assert_eq!(bytes[0], (Slot::Input(0, 0), Role::Read, 5120 * 256));
+        assert_eq!(bytes[1], (Slot::Input(0, 1), Role::Read, 300 * 64));
+        assert_eq!(bytes[2..5].iter().map(|b| b.2).collect::<Vec<_>>(), [81_920, 8200, 40_960]);
+        assert_eq!(bytes[5], (Slot::Output(0, 0), Role::Write, 512 * 80 * 4));
+        assert_eq!((call.flops, call.launches), (2 * 5120 * 80, 1));
+    }
+
+    #[test]
+    fn rows_of_whole_numbers_have_a_scale_and_a_bias() {
+        let of =
+            |bits, pitch| kernel(&forward_call(0, bits, vec![tensor(&[1000, pitch], Dtype::I8)], Arg::None));
+        let (call, int8) = of(8, 132);
+        assert_eq!(int8.tables[0], FusedTable { rows: 1000, dim: 128, row_bytes: 132 });
+        assert_eq!((call.dtype, int8.index_bytes, int8.weighted), (Dtype::I8, 8, false));
+        let (call, int4) = of(4, 68);
+        assert_eq!((int4.tables[0].dim, int4.element_bits), (128, 4));
+        assert_eq!(call.operands[0].bytes, 1000 * 68);
+    }
+
+    #[test]
+    fn a_forward_gives_floats_of_all_columns() {
+        let call = forward_call(2, 16, two(Dtype::Bf16), Arg::None);
+        assert_eq!(kernel(&call).0.dtype, Dtype::Bf16);
+        let given = crate::registry::outputs(&call).unwrap();
+        assert_eq!(given, [Arg::Tensor(tensor(&[512, 80], Dtype::F32))]);
+    }
+
+    #[test]
+    fn a_backward_updates_rows_and_their_state() {
+        let (call, bags) = kernel(&backward_call("partial_rowwise_adam", two(Dtype::F16), 1));
+        assert_eq!((bags.update, bags.index_bytes), (Some(RowOptimizer::PartialRowWiseAdam), 4));
+        let first = Operand { slot: Slot::Input(1, 0), role: Role::Update, bytes: 5120 * 128 };
+        assert_eq!(call.operands[0], first);
+        let scratch: Vec<u64> =
+            call.operands.iter().filter(|o| o.slot == Slot::Scratch).map(|o| o.bytes).collect();
+        // One float a column and one a row; pairs of eight bytes.
+        assert_eq!(scratch, [5120 * 65 * 4 + 300 * 17 * 4, 10_240 * 8]);
+        // Cleared, sorted by two blocks, means, step number, two kinds of tables.
+        assert_eq!(call.launches, 1 + 1 + 1 + 1 + 4);
+        let (sgd, _) = kernel(&backward_call("sgd", vec![tensor(&[100, 64], Dtype::F32); 2], 0));
+        assert_eq!((sgd.launches, sgd.operands.iter().filter(|o| o.slot == Slot::Scratch).count()), (4, 1));
+    }
+
+    #[test]
+    fn lookups_are_sorted_as_the_kernels_plan_it() {
+        let sort = |rows, lookups| {
+            let tables: Arc<[FusedTable]> = [FusedTable { rows, dim: 8, row_bytes: 32 }].into();
+            let (_, bags) = kernel(&forward_call(0, 32, two(Dtype::F32), Arg::None));
+            let RowSort { one_block, passes, tile } = FusedBags { tables, lookups, ..bags }.row_sort();
+            (one_block, passes, tile)
+        };
+        assert_eq!(sort(1000, 2560), (true, 1, 4096));
+        assert_eq!(sort(1024, 2560), (true, 2, 4096));
+        assert_eq!(sort(10_131_227, 8192), (true, 3, 8192));
+        assert_eq!(sort(1_000_000, 262_144), (false, 2, 8192));
+    }
+
+    #[test]
+    fn other_arguments_are_priced_by_their_bytes() {
+        let by_bytes = |call: &OpCall| matches!(crate::registry::lower(call), Lowered::Unknown(_));
+        let tables = || two(Dtype::F32);
+        assert!(by_bytes(&forward_call(3, 32, tables(), Arg::None)), "no such mode");
+        assert!(by_bytes(&forward_call(0, 12, tables(), Arg::None)), "no such element");
+        assert!(by_bytes(&forward_call(0, 32, Vec::new(), Arg::None)), "a list without its tensors");
+        assert!(by_bytes(&forward_call(0, 8, vec![tensor(&[9, 3], Dtype::I8)], Arg::None)), "too narrow");
+        assert!(by_bytes(&forward_call(0, 32, vec![tensor(&[9], Dtype::F32)], Arg::None)), "no matrix");
+        assert!(by_bytes(&backward_call("sgd", tables(), 2)), "the maximum has no backward");
+        assert!(by_bytes(&backward_call("adam", two(Dtype::I8), 0)), "whole numbers are not trained");
+        let mut cut = backward_call("adam", tables(), 0);
+        cut.inputs.truncate(3);
+        assert!(by_bytes(&cut));
+        let huge = vec![tensor(&[i64::MAX, i64::MAX / 16], Dtype::F32), tensor(&[-1, 4], Dtype::F32)];
+        assert_eq!(kernel(&forward_call(0, 32, huge, Arg::None)).1.tables[1].rows, 0);
+    }
+}

@@ -1,0 +1,101 @@
+//! The dot products of every pair of a sample's vectors: `steptime::interaction`, and its backward pass.
+
+use crate::call::{Arg, OpCall, Tensor};
+use crate::dtype::Dtype;
+use crate::kernel::{Interaction, Kernel, Pass};
+use crate::operands::{count, read};
+use crate::ops::{Lowered, OpDef};
+use crate::work::{one, or_bytes, result, work};
+
+/// The ops of this file.
+pub static OPS: &[OpDef] = &[
+    OpDef::leaf(&["steptime::interaction"], |call| or_bytes(call, forward))
+        .outputs(|call| one(&pooled(&shape(call.tensor(0)?, Pass::Forward)?)?, Dtype::F32))
+        .backward(gradient),
+    OpDef::leaf(&["steptime::interaction_backward"], |call| or_bytes(call, backward))
+        .outputs(|call| one(&call.tensor(1)?.shape, Dtype::F32)),
+];
+
+/// Of vectors `[B, F, D]`.
+fn shape(vectors: &Tensor, pass: Pass) -> Option<Interaction> {
+    let [batch, features, dim] = *vectors.shape.as_slice() else { return None };
+    Some(Interaction { pass, batch: count(batch), features: count(features), dim: count(dim) })
+}
+
+/// The shape of the output: `[B, D + F (F - 1) / 2]`.
+fn pooled(shape: &Interaction) -> Option<[i64; 2]> {
+    let columns = shape.dim.checked_add(shape.pairs())?;
+    Some([i64::try_from(shape.batch).ok()?, i64::try_from(columns).ok()?])
+}
+
+/// Operations of so many products of two vectors for each sample.
+fn products(shape: &Interaction, count: u64) -> u64 {
+    [shape.batch, shape.dim, count].into_iter().fold(2, u64::saturating_mul)
+}
+
+/// Arguments: the vectors, plan.
+fn forward(call: &OpCall) -> Option<Lowered> {
+    let vectors = call.tensor(0)?;
+    let shape = shape(vectors, Pass::Forward)?;
+    let operands = [read(call, 0), Some(result(call, 0, &pooled(&shape)?, Dtype::F32))];
+    Some(work(Kernel::Interaction(shape), vectors.dtype, operands, products(&shape, shape.pairs())))
+}
+
+/// Arguments: the gradient of the output, the vectors, plan.
+fn backward(call: &OpCall) -> Option<Lowered> {
+    let vectors = call.tensor(1)?;
+    let shape = shape(vectors, Pass::Backward)?;
+    let given = result(call, 0, &vectors.shape, Dtype::F32);
+    let flops = products(&shape, shape.pairs().saturating_mul(2));
+    Some(work(Kernel::Interaction(shape), vectors.dtype, [read(call, 0), read(call, 1), Some(given)], flops))
+}
+
+/// Autograd's call.
+fn gradient(call: &OpCall) -> Vec<OpCall> {
+    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
+    let of = || pooled(&shape(call.tensor(0)?, Pass::Forward)?);
+    let Some(pooled) = of() else { return Vec::new() };
+    let grad = Arg::Tensor(Tensor::contiguous(&pooled, Dtype::F32));
+    vec![OpCall::new("steptime::interaction_backward", vec![grad, arg(0), arg(1)])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interaction(vectors: &[i64]) -> OpCall {
+        let vectors = Arg::Tensor(Tensor::contiguous(vectors, Dtype::F32));
+        OpCall::new("steptime::interaction", vec![vectors, Arg::Int(1)])
+    }
+
+    fn kernel(call: &OpCall) -> (Interaction, Vec<u64>, u64) {
+        let Lowered::Kernel(lowered) = crate::registry::lower(call) else { panic!("no kernel") };
+        let Kernel::Interaction(shape) = lowered.kernel else { panic!("another kernel") };
+        (shape, lowered.operands.iter().map(|operand| operand.bytes).collect(), lowered.flops)
+    }
+
+    #[test]
+    fn forward_and_backward_move_vectors_and_pairs() {
+        let call = interaction(&[2048, 27, 128]);
+        let (shape, bytes, flops) = kernel(&call);
+        assert_eq!((shape.batch, shape.features, shape.dim, shape.pairs()), (2048, 27, 128, 351));
+        assert_eq!(bytes, [2048 * 27 * 128 * 4, 2048 * (128 + 351) * 4]);
+        assert_eq!(flops, 2 * 2048 * 351 * 128);
+        let calls = crate::backward::backward(&call);
+        let (shape, bytes, flops) = kernel(&calls[0]);
+        assert_eq!(shape.pass, Pass::Backward);
+        assert_eq!(bytes, [2048 * 479 * 4, 2048 * 27 * 128 * 4, 2048 * 27 * 128 * 4]);
+        assert_eq!(flops, 4 * 2048 * 351 * 128);
+        let given = crate::registry::outputs(&calls[0]).unwrap();
+        assert_eq!(given, [Arg::Tensor(Tensor::contiguous(&[2048, 27, 128], Dtype::F32))]);
+    }
+
+    #[test]
+    fn other_arguments_are_priced_by_their_bytes() {
+        let call = interaction(&[2048, 128]);
+        assert!(matches!(crate::registry::lower(&call), Lowered::Unknown(_)));
+        assert!(crate::backward::backward(&call).is_empty() && crate::registry::outputs(&call).is_none());
+        let huge = interaction(&[1 << 40, 1 << 20, 1 << 20]);
+        assert_eq!(kernel(&huge).2, u64::MAX);
+    }
+}

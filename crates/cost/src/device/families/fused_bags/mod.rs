@@ -1,0 +1,233 @@
+//! Pooled lookups in many tables in one launch, and the backward pass that groups the lookups by row and steps each
+//! row once: our own kernels.
+
+mod backward;
+mod forward;
+#[cfg(test)]
+mod tests;
+
+use steptime_aten::kernel::{FusedBags, FusedTable, RowOptimizer};
+use steptime_aten::{Kernel, KernelCall, Role, Slot};
+
+use crate::device::cache::Popularity;
+use crate::device::context::Context;
+use crate::device::family::Family;
+use crate::device::paper::embedding;
+use crate::device::spec::DeviceSpec;
+
+use super::embedding_bag::pooling;
+use super::memory::Traffic;
+use super::shared::{flag, halvings, ln, ln_ratio, names, push_shared};
+
+/// The family.
+pub(super) struct Fused;
+
+/// Tables of one size, each of which has the same share of the lookups.
+struct Alike {
+    table: FusedTable,
+    /// How many there are.
+    count: f64,
+    /// Lookups of one of them.
+    lookups: f64,
+    /// Lookups of a bag.
+    length: f64,
+    popularity: Popularity,
+    /// The share of one that is in the cache beforehand.
+    resident: f64,
+}
+
+/// What a formula finds.
+#[derive(Default)]
+struct Model {
+    traffic: Traffic,
+    /// Bytes of the tables from device memory.
+    table_dram: f64,
+    /// Different rows of all tables.
+    distinct: f64,
+    /// Lookups of the most popular row of any table.
+    longest: f64,
+    /// Kernels that update rows, each for tables of other columns.
+    kinds: f64,
+    /// The sort, µs.
+    sort_us: f64,
+    /// Moving bytes, µs.
+    move_us: f64,
+    /// What a warp or block waits from its begin to its end, times the waves of them, µs.
+    wait_us: f64,
+    /// Instructions, or sums of the chunks of long rows, µs.
+    work_us: f64,
+    total_us: f64,
+}
+
+/// The tables by size, in the order in which each size comes first.
+fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Vec<Alike> {
+    let list = u16::from(bags.update.is_some());
+    let mut resident = vec![0.0; bags.tables.len()];
+    for (at, operand) in call.operands.iter().enumerate() {
+        if let Slot::Input(arg, table) = operand.slot
+            && arg == list
+            && let Some(resident) = resident.get_mut(usize::from(table))
+        {
+            *resident = ctx.residency(at, spec);
+        }
+    }
+    let lookups = bags.lookups as f64 / (bags.tables.len() as f64).max(1.0);
+    let mut sizes: Vec<Alike> = Vec::new();
+    for (&table, resident) in bags.tables.iter().zip(resident) {
+        match sizes.iter_mut().find(|one| one.table == table) {
+            Some(known) => {
+                known.resident += (resident - known.resident) / (known.count + 1.0);
+                known.count += 1.0;
+            }
+            None => sizes.push(Alike {
+                table,
+                count: 1.0,
+                lookups,
+                length: lookups / (bags.bags as f64).max(1.0),
+                popularity: Popularity::new(table.rows as f64, &ctx.indices),
+                resident,
+            }),
+        }
+    }
+    sizes
+}
+
+/// Bytes that others than the tables have: read, those of them from device memory, and written.
+fn others(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> [f64; 3] {
+    let list = u16::from(bags.update.is_some());
+    let mut sum = [0.0; 3];
+    for (at, operand) in call.operands.iter().enumerate() {
+        let bytes = operand.bytes as f64;
+        match (operand.slot, operand.role) {
+            (Slot::Scratch, _) => {}
+            (Slot::Input(arg, _), _) if arg == list => {}
+            (_, Role::Read) => {
+                sum[0] += bytes;
+                sum[1] += bytes * (1.0 - ctx.residency(at, spec));
+            }
+            _ => sum[2] += bytes,
+        }
+    }
+    sum
+}
+
+fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
+    match bags.update {
+        None => forward::model(bags, call, ctx, spec),
+        Some(optimizer) => backward::model(bags, optimizer, call, ctx, spec),
+    }
+}
+
+/// The optimizer as a number, 0 for the forward pass. Part of the profiles' format: never renumbered.
+fn update(optimizer: Option<RowOptimizer>) -> f32 {
+    match optimizer {
+        None => 0.0,
+        Some(RowOptimizer::Sgd) => 1.0,
+        Some(RowOptimizer::RowWiseAdagrad) => 2.0,
+        Some(RowOptimizer::Adagrad) => 3.0,
+        Some(RowOptimizer::Adam) => 4.0,
+        Some(RowOptimizer::PartialRowWiseAdam) => 5.0,
+        Some(RowOptimizer::Other) => 6.0,
+    }
+}
+
+impl Family for Fused {
+    fn name(&self) -> &'static str {
+        "fused_embedding_bag"
+    }
+
+    fn feature_names(&self) -> &'static [&'static str] {
+        names![
+            "update",
+            "pooling",
+            "weighted",
+            "element_bits",
+            "index_bytes",
+            "ln_tables",
+            "ln_rows",
+            "ln_most_rows",
+            "dim",
+            "least_dim",
+            "most_dim",
+            "align_row",
+            "kinds",
+            "ln_bags",
+            "ln_all_bags",
+            "ln_lookups",
+            "ln_length",
+            "ln_bags_by_sm",
+            "ln_table_dram",
+            "distinct_share",
+            "ln_distinct",
+            "ln_longest",
+            "sort_passes",
+            "sort_one_block",
+            "sort_share",
+            "ln_move",
+            "ln_wait",
+            "ln_work",
+        ]
+    }
+
+    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::FusedBags(bags) = &call.kernel else {
+            return super::blank(self, out);
+        };
+        let model = model(bags, call, ctx, spec);
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
+        let count = (bags.tables.len() as f64).max(1.0);
+        let all_bags = bags.bags as f64 * count;
+        let lookups = (bags.lookups as f64).max(1.0);
+        let tables = || bags.tables.iter();
+        let sort = bags.row_sort();
+        let sorts = bags.update.is_some();
+        out.extend_from_slice(&[
+            update(bags.update),
+            pooling(bags.pooling),
+            flag(bags.weighted),
+            bags.element_bits as f32,
+            bags.index_bytes as f32,
+            ln(count),
+            ln(tables().map(|table| table.rows as f64).sum()),
+            ln(tables().map(|table| table.rows as f64).fold(0.0, f64::max)),
+            (bags.dims() as f64 / count) as f32,
+            tables().map(|table| table.dim).min().unwrap_or(0) as f32,
+            tables().map(|table| table.dim).max().unwrap_or(0) as f32,
+            tables().map(|table| halvings(table.row_bytes, 9)).fold(9.0, f32::min),
+            model.kinds as f32,
+            ln(bags.bags as f64),
+            ln(all_bags),
+            ln(lookups),
+            ln_ratio(lookups, all_bags.max(1.0)),
+            ln_ratio(all_bags, f64::from(spec.multiprocessors)),
+            ln(model.table_dram),
+            (model.distinct / lookups) as f32,
+            ln(model.distinct),
+            ln(model.longest),
+            if sorts { sort.passes as f32 } else { 0.0 },
+            flag(sorts && sort.one_block),
+            (model.sort_us / model.total_us) as f32,
+            ln(model.move_us * 1e3),
+            ln(model.wait_us * 1e3),
+            ln(model.work_us * 1e3),
+        ]);
+    }
+
+    fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
+        match &call.kernel {
+            Kernel::FusedBags(bags) => model(bags, call, ctx, spec).total_us,
+            _ => spec.launch.floor_us,
+        }
+    }
+
+    fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
+        let Kernel::FusedBags(bags) = &call.kernel else {
+            return None;
+        };
+        let batched = embedding::Batched::of_fused(bags);
+        Some(match bags.update {
+            None => embedding::forward(&batched, spec),
+            Some(_) => embedding::backward(&batched, spec),
+        })
+    }
+}
