@@ -27,18 +27,18 @@ pub enum Input<'a> {
 
 /// The operands' common shape with as few dimensions as strides allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Frame {
-    pub(crate) shape: Vec<usize>,
+struct Frame {
+    shape: Vec<usize>,
     /// For each operand its strides.
-    pub(crate) strides: Vec<Vec<usize>>,
-    pub(crate) offsets: Vec<usize>,
+    strides: Vec<Vec<usize>>,
+    offsets: Vec<usize>,
     /// Neighbouring elements of a thread.
     vector: usize,
 }
 
 impl Frame {
     /// Of layouts of one shape.
-    pub(crate) fn new(layouts: &[Layout]) -> Frame {
+    fn new(layouts: &[Layout]) -> Frame {
         let Joined { mut shape, mut strides } = Joined::new(layouts);
         if shape.is_empty() {
             shape.push(1);
