@@ -132,7 +132,19 @@ fn compare(
 fn bags_have_the_bits_of_the_cpu() {
     let Some(device) = gpu() else { return };
     for_each_element(&device, |element, stream, mut random| {
-        let dims = [(1, 9), (8, 70), (31, 3), (33, 12), (64, 40), (100, 1), (128, 33), (130, 5), (515, 7)];
+        let dims = [
+            (1, 9),
+            (8, 70),
+            (31, 3),
+            (33, 12),
+            (40, 20),
+            (64, 40),
+            (100, 1),
+            (128, 33),
+            (130, 5),
+            (200, 30),
+            (515, 7),
+        ];
         let all_bounds = [Bounds::Error, Bounds::WarnAndZero, Bounds::Ignore];
         for (at, (dim, most)) in dims.into_iter().enumerate() {
             let rows = [3, 1000];

@@ -13,6 +13,9 @@ use crate::{Args, Device, Error, Grid, Kernel, SliceMut, Source, Stream};
 /// Threads of a block: few, so that a block's warps work on bags near each other, and the tail is short.
 const THREADS: u32 = 64;
 
+/// Device code for rows whose values begin at odd places.
+const SHIFTED: &str = include_str!("shifted.cuh");
+
 /// Warps that fill a device's multiprocessors well enough; below, bags are spread over more of them.
 const FILL: usize = 132 * 16;
 
@@ -75,7 +78,8 @@ impl Kind {
     fn new(tables: &Tables<'_>, at: usize, sizes: &Sizes) -> Kind {
         let table = tables.table(at);
         let (dim, element, pooling) = (table.dim(), table.element(), tables.pooling(at));
-        let lanes = Lanes::new(dim, element, table.align());
+        let lanes = Lanes::shifted(dim, element, table.align())
+            .unwrap_or_else(|| Lanes::new(dim, element, table.align()));
         let bags_in_all = tables.len() * sizes.bags;
         let length = sizes.lookups.div_ceil(bags_in_all.max(1)).max(1);
         // Short bags: several to a group, as one stream of lookups, unless that leaves multiprocessors without work.
@@ -97,9 +101,11 @@ impl Kind {
             Pooling::Max => "MAX",
             Pooling::None => "NONE",
         };
-        let Lanes { bytes, lanes, passes, .. } = self.lanes;
+        let Lanes { bytes, lanes, passes, shifted, .. } = self.lanes;
         let (dim, element, bags, unroll) = (self.dim, device_name(self.element), self.bags, self.unroll);
-        format!("CLASS({number},{dim},{element},{pooling},{bytes},{lanes},{passes},{bags},{unroll})")
+        format!(
+            "CLASS({number},{dim},{element},{pooling},{bytes},{lanes},{passes},{bags},{unroll},{shifted})"
+        )
     }
 
     /// Whether its code fits 64 registers.
@@ -154,7 +160,7 @@ impl Launch {
         let mut classes = String::new();
         kinds.iter().enumerate().for_each(|(number, kind)| _ = write!(classes, "{}", kind.code(number)));
         let lean = kinds.iter().all(Kind::is_lean);
-        let source = Source::new("bag.cu", format!("{ROWS}{}", include_str!("bag.cu")))
+        let source = Source::new("bag.cu", format!("{ROWS}{SHIFTED}{}", include_str!("bag.cu")))
             .option("--fmad=false")
             .define("TABLES", tables.len())
             .define("THREADS", THREADS)
@@ -283,7 +289,7 @@ impl Forward {
             table.dim() == kind.dim
                 && table.element() == kind.element
                 && tables.pooling(at) == kind.pooling
-                && table.align().is_multiple_of(kind.lanes.bytes)
+                && table.align().is_multiple_of(kind.lanes.align())
         };
         if *sizes != compiled || tables.len() != self.launch.kind_of.len() || !(0..tables.len()).all(like) {
             return Err(Error::Unsupported {
@@ -353,15 +359,16 @@ fn geometry(launch: &Launch) -> Geometry {
     let mut lanes = String::new();
     let mut busy = f64::INFINITY;
     for kind in &launch.kinds {
-        let Lanes { bytes, lanes: held, passes, ranges, .. } = kind.lanes;
+        let Lanes { bytes, lanes: held, passes, ranges, shifted, .. } = kind.lanes;
         let groups = kind.lanes.groups();
         let _ = write!(
             lanes,
-            "{}D = {} {}: {held} lanes x {passes} x {bytes} B a row{}, {groups} bags side by side x {} in a row, \
+            "{}D = {} {}: {held} lanes x {passes} x {bytes} B a row{}{}, {groups} bags side by side x {} in a row, \
              {} rows in flight each",
             if lanes.is_empty() { "" } else { "; " },
             kind.dim,
             kind.element,
+            if shifted { " shifted into place" } else { "" },
             if ranges > 1 { format!(" in {ranges} ranges of columns") } else { String::new() },
             kind.bags,
             kind.unroll,
