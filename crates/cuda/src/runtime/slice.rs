@@ -8,7 +8,7 @@ use cudarc::driver::result;
 
 use super::{Error, Pinned, Stream};
 
-/// Elements on a device that are read: part of a [`Buffer`], or memory of others.
+/// Elements on a device that are read: part of a [`Buffer`](crate::Buffer), or memory of others.
 #[derive(Debug, Clone, Copy)]
 pub struct Slice<'a, T> {
     address: u64,
