@@ -18,7 +18,7 @@ pub struct Batch<'a> {
     pub tables: &'a mut Tables<'static>,
     /// The batch's lookups, by slot; -1 for rows that are not there.
     pub lookups: Lookups<'a>,
-    /// The optimizer, where [`RowCache::train`] made one.
+    /// The optimizer, where [`RowCache::train`](super::RowCache::train) made one.
     pub optimizer: Option<&'a mut RowOptimizer>,
 }
 
