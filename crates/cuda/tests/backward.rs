@@ -2,7 +2,9 @@
 
 mod support;
 
-use steptime_cuda::embedding::{Grouping, OwnedLookups, Payload, RowOptimizer, RowSettings, Sizes, Tables};
+use steptime_cuda::embedding::{
+    Grouping, OwnedLookups, Payload, RowOptimizer, RowSettings, Sizes, Table, Tables,
+};
 use steptime_cuda::{Buffer, Error, Graph, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::embedding as ops;
@@ -110,7 +112,7 @@ struct OnGpu {
 
 impl OnGpu {
     fn new(stream: &Stream, case: &Case, settings: RowSettings, longest: usize) -> OnGpu {
-        let tables = Tables::upload(stream, &case.tables).unwrap();
+        let tables = case.tables.try_map(|table| Table::upload(stream, table)).unwrap();
         let lookups = OwnedLookups::upload(stream, &case.lookups()).unwrap();
         let sizes = Sizes::of(&lookups.view(), case.stride);
         let payload = Payload::needed(&tables, sizes.weighted);

@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::fmt::Debug;
+
+use bytemuck::Pod;
 use steptime_cuda::rearrange::{Concat, Copy};
 use steptime_cuda::{Buffer, Stream};
 use steptime_ops::{Cpu, rearrange};
@@ -15,24 +18,43 @@ fn values(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|at| (at * 7919 + seed) as f32).collect()
 }
 
+/// Copies between these layouts, and checks every element of the output, those between too.
+fn check<T: Pod + PartialEq + Debug>(
+    stream: &Stream,
+    from: &Layout,
+    to: &Layout,
+    value: impl Fn(usize) -> T,
+) {
+    let given: Vec<T> = (0..from.last().map_or(0, |last| last + 1)).map(&value).collect();
+    let poison = vec![value(usize::MAX / 3); to.last().map_or(0, |last| last + 1) + 3];
+    let mut expected = poison.clone();
+    let shape = from.shape();
+    for number in 0..from.len() {
+        let index: Vec<usize> = (0..shape.len())
+            .map(|axis| number / shape[axis + 1..].iter().product::<usize>() % shape[axis])
+            .collect();
+        expected[to.position(&index).unwrap()] = given[from.position(&index).unwrap()];
+    }
+    let copy = Copy::new(stream.device(), from, to).unwrap();
+    let input = Buffer::from_host(stream, &given).unwrap();
+    let mut out = Buffer::from_host(stream, &poison).unwrap();
+    copy.run(stream, input.as_ref(), &mut out.as_mut()).unwrap();
+    let found = out.to_host(stream).unwrap();
+    let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+    assert_eq!(wrong, None, "{from:?} to {to:?} in {} bytes\n{:?}", size_of::<T>(), copy.geometry());
+    if !given.is_empty() {
+        assert!(copy.run(stream, input.as_ref().slice(1..given.len()), &mut out.as_mut()).is_err());
+    }
+}
+
 #[test]
 fn permuted_copies_are_those_of_the_cpu() {
     let Some(stream) = gpu() else { return };
     let cpu = Cpu::new(1).unwrap();
-    let cases: [(&[usize], &[usize]); 8] = [
-        (&[100, 70], &[1, 0]),
-        (&[33, 31], &[1, 0]),
-        (&[9, 64, 40], &[0, 2, 1]),
-        (&[9, 64, 40], &[2, 1, 0]),
-        (&[9, 64, 40], &[1, 0, 2]),
-        (&[2, 3, 17, 19], &[3, 1, 0, 2]),
-        (&[5, 8], &[0, 1]),
-        (&[0, 8], &[1, 0]),
-    ];
-    for (shape, order) in cases {
+    for (shape, order) in [(vec![100, 70], vec![1, 0]), (vec![9, 64, 40], vec![2, 1, 0])] {
         let given = values(shape.iter().product(), 3);
-        let tensor = Tensor::from_vec(given.clone(), shape).unwrap();
-        let view = tensor.view().permute(order).unwrap();
+        let tensor = Tensor::from_vec(given.clone(), &shape).unwrap();
+        let view = tensor.view().permute(&order).unwrap();
         let expected = rearrange::contiguous(&cpu, &view).unwrap().to_vec();
         let to = Layout::contiguous(view.shape()).unwrap();
         let copy = Copy::new(stream.device(), view.layout(), &to).unwrap();
@@ -40,10 +62,64 @@ fn permuted_copies_are_those_of_the_cpu() {
         let mut out = Buffer::from_host(&stream, &vec![f32::NAN; given.len()]).unwrap();
         copy.run(&stream, from.as_ref(), &mut out.as_mut()).unwrap();
         assert_eq!(out.to_host(&stream).unwrap(), expected, "{shape:?} {order:?}");
-        if !given.is_empty() {
-            assert!(copy.run(&stream, from.as_ref().slice(1..given.len()), &mut out.as_mut()).is_err());
-            println!("{}", copy.geometry().unwrap());
-        }
+    }
+}
+
+/// Planes that tiles fill and that they do not, narrow ones, small ones, rows that stay, one element, none.
+#[test]
+fn every_element_of_every_size_goes_to_its_place() {
+    let Some(stream) = gpu() else { return };
+    let cases: [(&[usize], &[usize]); 18] = [
+        (&[192, 128], &[1, 0]),
+        (&[132, 204], &[1, 0]),
+        (&[130, 66], &[1, 0]),
+        (&[33, 31], &[1, 0]),
+        (&[67, 257], &[1, 0]),
+        (&[1000, 4], &[1, 0]),
+        (&[5, 777], &[1, 0]),
+        (&[3, 27, 128], &[0, 2, 1]),
+        (&[3, 128, 27], &[0, 2, 1]),
+        (&[9, 64, 40], &[2, 1, 0]),
+        (&[9, 64, 40], &[1, 0, 2]),
+        (&[50, 16, 12], &[0, 2, 1]),
+        (&[2, 3, 17, 19], &[3, 1, 0, 2]),
+        (&[2, 40, 3, 48], &[3, 2, 1, 0]),
+        (&[5, 6, 27], &[1, 0, 2]),
+        (&[5, 8], &[0, 1]),
+        (&[1, 1], &[1, 0]),
+        (&[0, 8], &[1, 0]),
+    ];
+    for (shape, order) in cases {
+        let from = Layout::contiguous(shape).unwrap().permute(order).unwrap();
+        let to = Layout::contiguous(from.shape()).unwrap();
+        check(&stream, &from, &to, |at| (at * 7919 % 251) as u8);
+        check(&stream, &from, &to, |at| (at * 7919) as u16);
+        check(&stream, &from, &to, |at| (at * 7919) as u32);
+        check(&stream, &from, &to, |at| (at * 7919) as u64);
+    }
+}
+
+/// Parts of larger arrays on both sides, at places that are and are not multiples of a vector's; a row that is repeated.
+#[test]
+fn parts_of_arrays_are_copied_and_nothing_else() {
+    let Some(stream) = gpu() else { return };
+    for (start, width) in [(4, 72), (8, 64), (3, 65), (2, 70)] {
+        let part = |shape: &[usize]| {
+            let last = shape.len() - 1;
+            Layout::contiguous(shape).unwrap().slice(last, start..start + width, 1).unwrap()
+        };
+        let from = part(&[3, 68, 80]).transpose(1, 2).unwrap();
+        let to = Layout::contiguous(&[3, 96, 72]).unwrap();
+        let to = to.slice(1, 8..8 + width, 1).unwrap().slice(2, 4..72, 1).unwrap();
+        check(&stream, &from, &to, |at| at as f32);
+        check(&stream, &from, &to, |at| (at % 253) as u8);
+        let rows = part(&[3, 68, 80]);
+        check(&stream, &rows, &part(&[3, 68, 88]), |at| at as f32);
+        check(&stream, &rows, &part(&[3, 68, 88]), |at| at as u16);
+        let repeated = Layout::contiguous(&[width]).unwrap().broadcast(&[70, width]).unwrap();
+        check(&stream, &repeated, &Layout::contiguous(&[70, width]).unwrap(), |at| at as u64);
+        let column = Layout::contiguous(&[70, 1]).unwrap().broadcast(&[70, width]).unwrap();
+        check(&stream, &column, &Layout::contiguous(&[70, width]).unwrap(), |at| at as u32);
     }
 }
 

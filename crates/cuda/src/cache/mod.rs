@@ -23,19 +23,24 @@
 //!
 //! Results have the bits of tables without a cache, but for stochastic rounding, whose dice are cast by slot.
 
+mod batch;
 mod host;
 mod kernels;
 mod make;
 mod policy;
 mod reference;
 mod statistics;
+mod write_back;
 
 use steptime_ops::embedding::{Bounds, Pooling, Report};
 
+use batch::Asked;
+pub use batch::{Access, Batch};
 pub use host::HostTable;
 pub use policy::{Policy, Sets, WAYS};
 pub use reference::{Outcome, Simulation};
 pub use statistics::Statistics;
+pub use write_back::Contents;
 
 use self::kernels::{DeviceTable, Grids, Kernels, Plane};
 use crate::embedding::{Ints, Lookups, RowOptimizer, Sizes, Tables, explain};
@@ -52,46 +57,6 @@ pub struct CachedTable {
     /// Rows that the device holds at once: rounded up to whole sets of [`WAYS`]. The rows of two batches must fit, and
     /// sets are not filled evenly: three times as many slots as two batches have distinct rows are enough.
     pub slots: usize,
-}
-
-/// What a batch does with its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// It reads them only.
-    Read,
-    /// It changes them: they are written back before they leave.
-    Train,
-}
-
-/// A batch whose rows are on the device.
-#[derive(Debug)]
-pub struct Batch<'a> {
-    /// The slots, as tables.
-    pub tables: &'a mut Tables<'static>,
-    /// The batch's lookups, by slot; -1 for rows that are not there.
-    pub lookups: Lookups<'a>,
-    /// The optimizer, where [`RowCache::train`] made one.
-    pub optimizer: Option<&'a mut RowOptimizer>,
-}
-
-/// All rows, as they are on the host.
-#[derive(Debug)]
-pub struct Contents<'a> {
-    /// The tables.
-    pub tables: &'a mut [HostTable],
-    /// The optimizer's state of each table, as `RowOptimizer::state` has it; none where there is none.
-    pub states: &'a mut [Pinned<f32>],
-}
-
-/// A batch that was asked for: where its lookups are, and its number.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Asked {
-    indices: u64,
-    offsets: u64,
-    lookups: usize,
-    number: u32,
-    /// Which buffer its slots are in.
-    place: usize,
 }
 
 /// A set-associative cache of tables' rows in the device's memory.
@@ -296,49 +261,6 @@ impl RowCache {
         Ok(Batch { tables: &mut self.slots, lookups: translated, optimizer: self.optimizer.as_mut() })
     }
 
-    /// Waits until everything in `stream` is done and all changed rows are on the host.
-    ///
-    /// # Errors
-    ///
-    /// A kernel failed.
-    pub fn flush(&mut self, stream: &Stream) -> Result<Contents<'_>, Error> {
-        self.place()?;
-        let outstanding = self.current.or(self.pending);
-        let protect = outstanding.map_or(self.number + 1, |batch| batch.number);
-        stream.record(&self.before)?;
-        self.stream.wait(&self.before)?;
-        let grids = Grids::new(&self.sets, 0, stream.device().multiprocessors());
-        let args = Args::new()
-            .slice(self.rows.as_ref())
-            .slice(self.stamps.as_ref())
-            .slice(self.uses.as_ref())
-            .slice(self.moved.as_ref())
-            .slice(self.leaving.as_ref())
-            .value(self.rows.len() as u64)
-            .value(protect);
-        // SAFETY: the arguments are those of `collect`, which keeps to the number of slots.
-        unsafe { self.kernels.collect.launch(&self.stream, grids.slots, args)? };
-        self.travel(&grids, false)?;
-        self.stream.synchronize()?;
-        Ok(Contents { tables: &mut self.hosts, states: &mut self.states })
-    }
-
-    /// As [`RowCache::flush`]; then the cache is empty, so that rows on the host may be changed, and a batch that was
-    /// brought or taken is dropped.
-    ///
-    /// # Errors
-    ///
-    /// A kernel failed.
-    pub fn forget(&mut self, stream: &Stream) -> Result<Contents<'_>, Error> {
-        self.flush(stream)?;
-        (self.pending, self.current) = (None, None);
-        self.rows.as_mut().fill_bytes(&self.stream, 0xff)?;
-        self.stamps.as_mut().fill_bytes(&self.stream, 0)?;
-        self.uses.as_mut().fill_bytes(&self.stream, 0)?;
-        self.stream.synchronize()?;
-        Ok(Contents { tables: &mut self.hosts, states: &mut self.states })
-    }
-
     /// What the batches taken so far found in the cache.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
@@ -431,16 +353,5 @@ impl Drop for RowCache {
     fn drop(&mut self) {
         // Rows may be under way to memory that goes now. After a failed kernel there is nothing to wait for.
         let _ = self.stream.synchronize();
-    }
-}
-
-impl Asked {
-    fn new(lookups: &Lookups<'_>, number: u32, place: usize) -> Asked {
-        let (indices, offsets) = (lookups.indices().address(), lookups.offsets().address());
-        Asked { indices, offsets, lookups: lookups.len(), number, place }
-    }
-
-    fn is(&self, lookups: &Lookups<'_>) -> bool {
-        *self == Asked::new(lookups, self.number, self.place)
     }
 }

@@ -4,12 +4,13 @@
 //! row-wise ones add up squares in another order.
 
 use steptime_ops::embedding::backward::BackwardError;
-use steptime_ops::embedding::{Bounds, Element, EmbeddingError, Pooling};
+use steptime_ops::embedding::{Bounds, EmbeddingError, Pooling};
 
 use super::row_check::{check_gradient, check_tables};
 use super::row_device::{Entry, Sources};
 use super::row_kind::RowKind;
 use super::row_numbers::Numbers;
+use super::row_state::state_pitch;
 use super::{Grouping, Lookups, Payload, RowSettings, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Stream};
@@ -30,15 +31,15 @@ struct Kernels {
 /// with tables in other places, so that later ones can be captured.
 #[derive(Debug)]
 pub struct RowOptimizer {
-    settings: RowSettings,
+    pub(super) settings: RowSettings,
     sizes: Sizes,
     payload: Payload,
     kernels: Vec<Kernels>,
     kind_of: Vec<usize>,
-    shapes: Vec<(usize, usize)>,
-    states: Vec<Buffer<f32>>,
+    pub(super) shapes: Vec<(usize, usize)>,
+    pub(super) states: Vec<Buffer<f32>>,
     winners: Vec<Buffer<u32>>,
-    numbers: Buffer<Numbers>,
+    pub(super) numbers: Buffer<Numbers>,
     entries: Vec<Entry>,
     device_entries: Buffer<Entry>,
     means: Buffer<f32>,
@@ -275,64 +276,6 @@ impl RowOptimizer {
         Ok(())
     }
 
-    /// The settings.
-    #[must_use]
-    pub fn settings(&self) -> RowSettings {
-        self.settings
-    }
-
-    /// Sets the learning rate of the steps to come, once the stream has come this far.
-    ///
-    /// # Errors
-    ///
-    /// It is negative or not finite; a kernel failed.
-    pub fn set_learning_rate(&mut self, stream: &Stream, lr: f32) -> Result<(), Error> {
-        let settings = RowSettings { lr, ..self.settings };
-        settings.check()?;
-        let step = self.steps(stream)?;
-        self.numbers.as_mut().write(stream, &[Numbers::new(&settings, step)])?;
-        self.settings = settings;
-        Ok(())
-    }
-
-    /// Steps taken, once the stream has come this far; 0 where neither rule nor rounding counts them.
-    ///
-    /// # Errors
-    ///
-    /// A kernel failed.
-    pub fn steps(&self, stream: &Stream) -> Result<u64, Error> {
-        Ok(self.numbers.to_host(stream)?.first().map_or(0, |numbers| numbers.step))
-    }
-
-    /// Sets the number of steps taken, as a checkpoint says.
-    ///
-    /// # Errors
-    ///
-    /// A kernel failed.
-    pub fn set_steps(&mut self, stream: &Stream, steps: u64) -> Result<(), Error> {
-        self.numbers.as_mut().write(stream, &[Numbers::new(&self.settings, steps)])
-    }
-
-    /// The state of a table, and the floats from row to row: see `RowRule` for their meaning.
-    ///
-    /// # Panics
-    ///
-    /// There is no such table.
-    #[must_use]
-    pub fn state(&self, table: usize) -> (&Buffer<f32>, usize) {
-        (&self.states[table], state_pitch(&self.settings, self.shapes[table].1))
-    }
-
-    /// The state of a table, to be restored from a checkpoint.
-    ///
-    /// # Panics
-    ///
-    /// There is no such table.
-    #[must_use]
-    pub fn state_mut(&mut self, table: usize) -> &mut Buffer<f32> {
-        &mut self.states[table]
-    }
-
     /// How its kernels are launched.
     ///
     /// # Errors
@@ -351,36 +294,6 @@ impl RowOptimizer {
     }
 }
 
-/// Floats from row to row of the state: as on the CPU, but rows of more than one float begin at multiples of 16 bytes.
-fn state_pitch(settings: &RowSettings, dim: usize) -> usize {
-    match settings.rule.state_width(dim) {
-        width @ (0 | 1) => width,
-        width => (Element::F32.pitch(width) / size_of::<f32>()).next_multiple_of(4),
-    }
-}
-
 fn changed(what: String) -> Error {
     Error::Unsupported { what, remedy: "make another `RowOptimizer` for these" }
-}
-
-#[cfg(test)]
-mod tests {
-    use steptime_ops::embedding::backward::RowRule;
-
-    use super::*;
-
-    #[test]
-    fn rows_of_state_are_aligned_for_their_loads() {
-        let pitch = |rule, dim| state_pitch(&RowSettings::new(rule, 0.1), dim);
-        let partial = RowRule::PartialRowWiseAdam { beta1: 0.9, beta2: 0.999, eps: 1e-8 };
-        for dim in 1..300 {
-            for rule in [RowRule::Adagrad { eps: 1e-8 }, RowRule::ADAM, partial] {
-                let floats = pitch(rule, dim);
-                let width = rule.state_width(dim);
-                assert!(floats >= width && (width == 1 || floats % 4 == 0), "{rule:?} {dim}");
-            }
-            assert_eq!((pitch(RowRule::SGD, dim), pitch(RowRule::ROW_WISE_ADAGRAD, dim)), (0, 1));
-        }
-        assert_eq!(pitch(partial, 64), 68);
-    }
 }

@@ -11,9 +11,11 @@
 // Ragged   groups of a warp run in step until the longest stream ends; loads of the others are switched off.
 // Sums     have the order and the roundings of the CPU reference: the same bits.
 //
-// Comes after rows.cuh. Compiled with: TABLES, THREADS, MIN_BLOCKS, INDEX and OFFSET (types), WEIGHTED, BOUNDS (0 error, 1 zero, 2 ignore),
-// STORE (floats stored at once), and CLASSES, a list of
-// CLASS(kind, D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL), one for each kind of table.
+// Shifted  rows whose values begin at odd places are loaded as shifted.cuh says.
+//
+// Comes after rows.cuh and shifted.cuh. Compiled with: TABLES, THREADS, MIN_BLOCKS, INDEX and OFFSET (types), WEIGHTED,
+// BOUNDS (0 error, 1 zero, 2 ignore), STORE (floats stored at once), and CLASSES, a list of
+// CLASS(kind, D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL, SHIFTED), one for each kind of table.
 
 enum Pool { SUM, MEAN, MAX, NONE };
 
@@ -53,7 +55,7 @@ __device__ __noinline__ void complain(Report* report, long long lookup) {
     atomicMin(&report->first, u64(lookup));
 }
 
-template <int D, int ELEMENT, int POOL, int BYTES, int LANES, int PASSES, int BAGS, int UNROLL>
+template <int D, int ELEMENT, int POOL, int BYTES, int LANES, int PASSES, int BAGS, int UNROLL, bool SHIFTED>
 __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict__ indices,
     const OFFSET* __restrict__ offsets, const float* __restrict__ weights, float* __restrict__ out, long long stride,
     int bags, long long lookups, Report* report) {
@@ -69,6 +71,7 @@ __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict
     constexpr bool QUANTIZED = Code::INT8 || Code::INT4;
     // Rows are compared or copied, not summed.
     constexpr bool COMPARE = POOL == MAX || (POOL == NONE && !WEIGHTED);
+    static_assert(!SHIFTED || (BYTES == 8 && Code::HEADER == 4 && RANGES == 1), "vectors of a whole row");
     static_assert(BAGS <= LANES || BAGS == 1, "the ends of a group's bags are held one a lane");
 
     if (RANGES < gridDim.z && blockIdx.z >= RANGES) return;
@@ -121,7 +124,8 @@ __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict
 
     const u64 rows_count = table.count;
     const u32 last_row = u32(rows_count - 1);
-    const u64 base = u64(table.rows) + Code::HEADER + (range + part) * BYTES;
+    // Where row 0 begins, or a lane's part of it.
+    const u64 base = u64(table.rows) + (SHIFTED ? 0 : Code::HEADER + (range + part) * BYTES);
     const u32 pitch = table.pitch;
     const INDEX* first_index = indices + start + part;
     const float* first_weight = weights + start + part;
@@ -220,6 +224,8 @@ __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict
         for (int step = 0; step < CHUNK; step += UNROLL) {
             if (GROUPS == 1 ? from + step >= length : !__any_sync(ALL, from + step < length)) break;
             Vector<BYTES> vectors[UNROLL][PASSES];
+            Vector<4> word[UNROLL];
+            bool late[UNROLL];
             u32 row[UNROLL];
             float weight[UNROLL], scale[UNROLL], bias[UNROLL];
             #pragma unroll
@@ -229,16 +235,27 @@ __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict
                 if (WEIGHTED)
                     weight[u] = __shfl_sync(ALL, weight_now[HELD == 1 ? 0 : u / LANES], (leader + source) & 31);
                 if (spare) row[u] = NO_ROW;
-                // Loads need no branch: where there is no row, the last one is read, and left out below.
-                u64 at = base + u64(min(row[u], last_row)) * pitch;
-                #pragma unroll
-                for (int p = 0; p < PASSES; p++)
-                    if (FULL || range + p * LANES + part < VECTORS)
-                        load(vectors[u][p], at + p * LANES * BYTES);
                 scale[u] = 1.0f;
                 bias[u] = 0.0f;
-                if constexpr (QUANTIZED)
-                    Code::template header<BYTES>(at - (Code::HEADER + (range + part) * BYTES), scale[u], bias[u]);
+                // Loads need no branch: where there is no row, the last one is read, and left out below.
+                u64 at = base + u64(min(row[u], last_row)) * pitch;
+                if constexpr (SHIFTED) {
+                    late[u] = is_late(at);
+                    load_shifted<LANES, PASSES, VECTORS>(vectors[u], word[u], at, part);
+                } else {
+                    #pragma unroll
+                    for (int p = 0; p < PASSES; p++)
+                        if (FULL || range + p * LANES + part < VECTORS) load(vectors[u][p], at + p * LANES * BYTES);
+                    if constexpr (QUANTIZED)
+                        Code::template header<BYTES>(at - (Code::HEADER + (range + part) * BYTES), scale[u], bias[u]);
+                }
+            }
+            if constexpr (SHIFTED) {
+                #pragma unroll
+                for (int u = 0; u < UNROLL; u++) {
+                    u32 header = shift<LANES, PASSES, VECTORS>(vectors[u], word[u].word[0], late[u], leader, part);
+                    Code::header(header, scale[u], bias[u]);
+                }
             }
             #pragma unroll
             for (int u = 0; u < UNROLL; u++) {
@@ -287,9 +304,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS) bag_forward(co
     float* __restrict__ out, long long stride, int bags, long long lookups, Report* report) {
     const Table& table = tables.at[blockIdx.y];
     switch (table.kind) {
-#define CLASS(kind, D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL)                                              \
+#define CLASS(kind, D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL, SHIFTED)                                     \
     case kind:                                                                                                         \
-        pool<D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL>(                                                    \
+        pool<D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL, SHIFTED>(                                           \
             table, indices, offsets, weights, out, stride, bags, lookups, report);                                     \
         break;
         CLASSES

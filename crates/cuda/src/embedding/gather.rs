@@ -1,45 +1,11 @@
 //! Rows that stay apart: one row of the output for each lookup.
 
-use steptime_cost::device::DeviceSpec;
-use steptime_cost::device::tiling::{Launch as Launched, Problem};
 use steptime_ops::embedding::{BadLookup, Bounds, Element, EmbeddingError, Report};
 
-use super::lanes::device_name;
-use super::{Faults, Ints, Lanes, ROWS, Table};
+use super::gather_plan::Launch;
+use super::{Faults, GatherOrder, Ints, Lanes, Table};
 use crate::geometry::Geometry;
-use crate::{Args, Device, Error, Grid, Kernel, Slice, SliceMut, Source, Stream};
-
-/// Threads of a block.
-const THREADS: u32 = 128;
-
-/// In which order a gather reads its table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum GatherOrder {
-    /// Row after row, each whole.
-    Rows,
-    /// All lookups for the first columns, then all for the next: so many bytes of a row at a time, rounded to what a
-    /// warp holds.
-    Columns {
-        /// Bytes of a row in a slice.
-        slice: usize,
-    },
-    /// By row: lookups come sorted, as pairs of row and place.
-    Grouped,
-}
-
-impl GatherOrder {
-    /// The order that is expected to take the least time on this GPU, and why.
-    #[must_use]
-    pub fn choose(problem: &Problem, spec: &DeviceSpec) -> (GatherOrder, String) {
-        let choice = problem.choose(spec);
-        let order = match choice.launch {
-            Launched::Rows | Launched::ColumnsFirst { .. } => GatherOrder::Rows,
-            Launched::LookupsFirst { slice } => GatherOrder::Columns { slice: slice as usize },
-            Launched::Sorted => GatherOrder::Grouped,
-        };
-        (order, choice.reason)
-    }
-}
+use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
 
 /// Where the rows to gather are named.
 #[derive(Debug, Clone, Copy)]
@@ -82,67 +48,6 @@ impl Wanted<'_> {
         match self {
             Wanted::Indices(indices) => indices.width(),
             Wanted::Sorted(_) => 0,
-        }
-    }
-}
-
-/// Source and cut of a gather.
-#[derive(Debug)]
-struct Launch {
-    source: Source,
-    lanes: Lanes,
-    unroll: usize,
-    columns_first: bool,
-    store: usize,
-}
-
-impl Launch {
-    fn new(table: &Table<'_>, order: GatherOrder, width: usize, stride: usize) -> Launch {
-        let mut lanes = Lanes::new(table.dim(), table.element(), table.align());
-        let slice = match order {
-            GatherOrder::Columns { slice } => slice,
-            GatherOrder::Rows | GatherOrder::Grouped => 1024,
-        };
-        if lanes.ranges > 1 {
-            // Slices of 32 lanes, of one, two or four vectors each.
-            lanes.passes = (slice / (32 * lanes.bytes)).clamp(1, 4).next_power_of_two().min(4);
-            lanes.ranges = lanes.vectors.div_ceil(32 * lanes.passes);
-        }
-        let unroll = (64 / (lanes.bytes * lanes.passes)).clamp(1, 4);
-        let columns_first = !matches!(order, GatherOrder::Columns { .. });
-        let store = 1 << stride.trailing_zeros().min(2);
-        let grouped = order == GatherOrder::Grouped;
-        let index = if grouped { "u64" } else { Ints::device_name(width) };
-        let source = Source::new("gather.cu", format!("{ROWS}{}", include_str!("gather.cu")))
-            .option("--fmad=false")
-            .define("D", table.dim())
-            .define("ELEMENT", device_name(table.element()))
-            .define("BYTES", lanes.bytes)
-            .define("LANES", lanes.lanes)
-            .define("PASSES", lanes.passes)
-            .define("UNROLL", unroll)
-            .define("SLICES", lanes.ranges)
-            .define("COLUMNS_FIRST", u8::from(columns_first))
-            .define("THREADS", THREADS)
-            .define("INDEX", index)
-            .define("GROUPED", u8::from(grouped))
-            .define("STORE", store)
-            .define("CACHE_ROWS", 1);
-        Launch { source, lanes, unroll, columns_first, store }
-    }
-
-    fn grid(&self, lookups: usize) -> Result<Grid, Error> {
-        let of_block = THREADS as usize / 32 * self.lanes.groups() * self.unroll;
-        let slices = self.lanes.ranges;
-        let (along, across) = if self.columns_first { (slices, 1) } else { (1, slices) };
-        let blocks =
-            lookups.div_ceil(of_block).checked_mul(along).filter(|&blocks| blocks <= i32::MAX as usize);
-        match blocks {
-            Some(blocks) if across <= 65535 => Ok(Grid::plane(blocks as u32, across as u32, THREADS)),
-            _ => Err(Error::Unsupported {
-                what: format!("a gather of {lookups} rows in {slices} slices"),
-                remedy: "cut the lookups into parts",
-            }),
         }
     }
 }
@@ -290,51 +195,5 @@ impl Gather {
             bounds: "indices by the kernel, in the first slice; what is wrong goes to a report",
             divergence: "none but in the last warp, and at the last columns of rows that do not fill a slice",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Build, Capability, CubinCache, nvrtc_version};
-
-    fn table(dim: usize, element: Element, pitch: usize) -> Table<'static> {
-        // SAFETY: nothing is launched.
-        let bytes = unsafe { Slice::from_raw(1 << 20, 100 * pitch) };
-        Table::borrow("t", bytes, [100, dim], element, pitch).unwrap()
-    }
-
-    #[test]
-    fn the_order_is_that_of_the_grids_axes() {
-        let wide = table(4096, Element::F32, 16384);
-        let columns = Launch::new(&wide, GatherOrder::Columns { slice: 1024 }, 8, 4096);
-        assert_eq!((columns.lanes.ranges, columns.lanes.passes, columns.unroll), (16, 2, 2));
-        assert_eq!(columns.grid(16384).unwrap().blocks, [2048, 16, 1]);
-        let rows = Launch::new(&wide, GatherOrder::Rows, 8, 4096);
-        assert_eq!(rows.grid(16384).unwrap().blocks, [2048 * 16, 1, 1]);
-        let narrow = Launch::new(&table(8, Element::F32, 32), GatherOrder::Rows, 8, 8);
-        assert_eq!((narrow.lanes.lanes, narrow.lanes.ranges, narrow.unroll), (2, 1, 4));
-        assert!(columns.grid(1 << 42).is_err());
-    }
-
-    #[test]
-    fn all_orders_of_all_elements_compile() {
-        let Ok((major, _)) = nvrtc_version() else {
-            return eprintln!("skipped: no libnvrtc");
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let cache = CubinCache::at(folder.path());
-        let orders = [GatherOrder::Rows, GatherOrder::Columns { slice: 512 }, GatherOrder::Grouped];
-        for element in Element::ALL {
-            for dim in [1, 33, 64, 515] {
-                for order in orders {
-                    let pitch = element.row_bytes(dim).next_multiple_of(element.align());
-                    let launch = Launch::new(&table(dim, element, pitch), order, 4, dim);
-                    let capability = Capability { major: 9, minor: 0 };
-                    let built = Build::new(&launch.source, capability, major * 1000, &cache).unwrap();
-                    assert!(built.cubin.len() > 1000);
-                }
-            }
-        }
     }
 }

@@ -1,42 +1,13 @@
 //! Lookups grouped by the row they name, for backward passes: see `group.cu`.
 
 use bytemuck::{Pod, Zeroable};
-use steptime_ops::embedding::{Bounds, Pooling, Report};
+use steptime_ops::embedding::{Bounds, Report};
 
+use super::group_kernels::{Kernels, source};
 use super::group_plan::GroupPlan;
-use super::{Ints, Lookups, Sizes, Tables, report};
+use super::{Lookups, Payload, Sizes, Tables, report};
 use crate::geometry::Geometry;
-use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Source, Stream};
-
-/// Device code that all kernels over grouped lookups begin with.
-pub(super) const GROUPED: &str = include_str!("grouped.cuh");
-
-/// What is kept of a lookup beside its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Payload {
-    /// Its bag: for sums and means without per-sample weights.
-    Bag,
-    /// Its position, counted from the table's first lookup: for tables that are not pooled.
-    Position,
-    /// Its position, with the bag of each position beside.
-    PositionAndBag,
-}
-
-impl Payload {
-    /// What the backward pass of these tables needs.
-    #[must_use]
-    pub fn needed(tables: &Tables<'_>, weighted: bool) -> Payload {
-        let pooling = |wanted| (0..tables.len()).filter(|&at| tables.pooling(at) == wanted).count();
-        let apart = pooling(Pooling::None);
-        if apart == tables.len() {
-            Payload::Position
-        } else if weighted || apart + pooling(Pooling::Max) > 0 {
-            Payload::PositionAndBag
-        } else {
-            Payload::Bag
-        }
-    }
-}
+use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Stream};
 
 /// The lookups that kernels read.
 #[repr(C)]
@@ -48,21 +19,6 @@ struct DeviceLookups {
     total: u64,
     bags: u32,
     tables: u32,
-}
-
-/// The kernels of one of the two ways to sort.
-#[derive(Debug)]
-enum Kernels {
-    /// All digits of a table in shared memory.
-    Small { sort: Kernel },
-    /// One pass over all lookups for each digit.
-    Passes {
-        count_indices: Kernel,
-        scan: Kernel,
-        scatter_indices: Kernel,
-        count_pairs: Kernel,
-        scatter_pairs: Kernel,
-    },
 }
 
 /// For each table, its lookups by rising row, those of a row by rising position: a stable sort of all tables at once,
@@ -106,22 +62,7 @@ impl Grouping {
         let rows: Vec<u32> = tables.iter().map(|table| table.rows() as u32).collect();
         let plan = GroupPlan::new(&rows, sizes.bags, sizes.lookups, longest)?;
         let module = device.load(&source(&plan, &sizes, payload))?;
-        let kernel = |name: &str, shared: u32| {
-            let kernel = module.kernel(name)?;
-            kernel.allow_shared(shared)?;
-            Ok::<_, Error>(kernel)
-        };
-        let kernels = if plan.small {
-            Kernels::Small { sort: kernel("sort_tables", plan.shared())? }
-        } else {
-            Kernels::Passes {
-                count_indices: kernel("count_indices", 0)?,
-                scan: kernel("scan", 0)?,
-                scatter_indices: kernel("scatter_indices", plan.shared())?,
-                count_pairs: kernel("count_pairs", 0)?,
-                scatter_pairs: kernel("scatter_pairs", plan.shared())?,
-            }
-        };
+        let kernels = Kernels::load(&module, &plan)?;
         let many = !plan.small;
         let more = many && plan.passes > 1;
         let bags = if payload == Payload::PositionAndBag { sizes.lookups } else { 0 };
@@ -324,62 +265,10 @@ impl Grouping {
     ///
     /// The driver refuses to say how many registers they take.
     pub fn geometry(&self) -> Result<Vec<Geometry>, Error> {
-        let kernels: Vec<&Kernel> = match &self.kernels {
-            Kernels::Small { sort } => vec![sort],
-            Kernels::Passes { count_indices, scan, scatter_indices, count_pairs, scatter_pairs } => {
-                vec![count_indices, scan, scatter_indices, count_pairs, scatter_pairs]
-            }
-        };
         let mut all = self.plan.geometry();
-        for (geometry, kernel) in all.iter_mut().zip(kernels) {
+        for (geometry, kernel) in all.iter_mut().zip(self.kernels.all()) {
             geometry.registers = Some(kernel.registers()?);
         }
         Ok(all)
-    }
-}
-
-/// The source for a plan.
-fn source(plan: &GroupPlan, sizes: &Sizes, payload: Payload) -> Source {
-    Source::new("group.cu", format!("{GROUPED}{}", include_str!("group.cu")))
-        .option("--fmad=false")
-        .define("THREADS", plan.threads)
-        .define("ITEMS", plan.items)
-        .define("BITS", plan.bits)
-        .define("SCATTER_BLOCKS", if plan.small { 1 } else { 2 })
-        .define("INDEX", Ints::device_name(sizes.index_width))
-        .define("OFFSET", Ints::device_name(sizes.offset_width))
-        .define("POSITIONS", u8::from(payload != Payload::Bag))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Build, Capability, CubinCache, nvrtc_version};
-
-    #[test]
-    fn the_kernels_compile_for_every_type_and_size() {
-        let Ok((major, _)) = nvrtc_version() else {
-            return eprintln!("skipped: no libnvrtc");
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let cache = CubinCache::at(folder.path());
-        let h200 = Capability { major: 9, minor: 0 };
-        for (rows, lookups, longest) in
-            [(1000, 10_240, 2560), (10_131_227, 200_000, 8192), (1 << 20, 1 << 22, 1 << 22)]
-        {
-            let plan = GroupPlan::new(&[rows], 512, lookups, longest).unwrap();
-            for (width, payload) in [(4, Payload::Bag), (8, Payload::PositionAndBag)] {
-                let sizes = Sizes {
-                    bags: 512,
-                    lookups,
-                    index_width: width,
-                    offset_width: width,
-                    weighted: false,
-                    stride: 0,
-                };
-                let build = Build::new(&source(&plan, &sizes, payload), h200, major * 1000, &cache);
-                assert!(build.is_ok(), "{}", build.unwrap_err());
-            }
-        }
     }
 }

@@ -18,6 +18,8 @@ pub struct Lanes {
     pub passes: usize,
     /// Ranges of columns that are read one apart from the other.
     pub ranges: usize,
+    /// Whether loads are aligned but values are not, and are shifted to where they belong by the lanes together.
+    pub shifted: bool,
 }
 
 /// Vectors of one row that a lane holds at most.
@@ -42,13 +44,52 @@ impl Lanes {
         let vectors = dim.div_ceil(values);
         let whole = (1..=MOST_PASSES).map(|passes| (vectors.div_ceil(passes), passes, 1));
         let cut = (1..=2).map(|passes| (32, passes, vectors.div_ceil(32 * passes)));
-        let best = whole.chain(cut).filter(|&(lanes, ..)| lanes <= 32).map(|(lanes, passes, ranges)| {
-            let shape = Lanes { bytes, values, vectors, lanes, passes, ranges };
-            // A range more reads all indices once more.
-            (shape.busy() - PASS_COST * (passes - 1) as f64 - 0.02 * (ranges - 1).min(4) as f64, shape)
+        let one = Lanes {
+            bytes,
+            values,
+            vectors,
+            lanes: 32,
+            passes: 1,
+            ranges: vectors.div_ceil(32),
+            shifted: false,
+        };
+        let all = whole.chain(cut).map(|(lanes, passes, ranges)| Lanes { lanes, passes, ranges, ..one });
+        Lanes::best(all).unwrap_or(one)
+    }
+
+    /// Of rows of bytes or nibbles behind a header of 4 bytes, in loads of 8 bytes that begin where rows do or 4 bytes
+    /// behind: twice as wide as aligned rows would allow. `None` for other rows, and those not worth it.
+    #[must_use]
+    pub fn shifted(dim: usize, element: Element, align: usize) -> Option<Lanes> {
+        let payload = element.row_bytes(dim) - header(element);
+        if header(element) != 4 || !align.is_multiple_of(4) || !payload.is_multiple_of(8) {
+            return None;
+        }
+        let vectors = payload / 8;
+        let values = 64 / bits(element);
+        let one = Lanes { bytes: 8, values, vectors, lanes: 1, passes: 1, ranges: 1, shifted: true };
+        // Two vectors a lane share the shifting of a row among fewer lanes, which was measured to be faster.
+        let all = (vectors.min(2)..=MOST_PASSES).map(|passes| Lanes {
+            lanes: vectors.div_ceil(passes),
+            passes,
+            ..one
         });
-        let one = Lanes { bytes, values, vectors, lanes: 32, passes: 1, ranges: vectors.div_ceil(32) };
-        best.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(one, |(_, shape)| shape)
+        Lanes::best(all)
+    }
+
+    /// The one whose lanes are busiest, less what more vectors in a lane and more ranges cost.
+    fn best(all: impl Iterator<Item = Lanes>) -> Option<Lanes> {
+        let gain = |lanes: &Lanes| {
+            // A range more reads all indices once more.
+            lanes.busy() - PASS_COST * (lanes.passes - 1) as f64 - 0.02 * (lanes.ranges - 1).min(4) as f64
+        };
+        all.filter(|lanes| lanes.lanes <= 32).max_by(|a, b| gain(a).total_cmp(&gain(b)))
+    }
+
+    /// Bytes that rows must begin at multiples of.
+    #[must_use]
+    pub fn align(&self) -> usize {
+        if self.shifted { 4 } else { self.bytes }
     }
 
     /// Rows, or ranges of them, that a warp holds side by side.
@@ -110,6 +151,26 @@ mod tests {
         assert_eq!(of(8, Element::F32), (16, 2, 1, 1));
         assert_eq!(of(128, Element::F16), (16, 16, 1, 1));
         assert_eq!(of(512, Element::F32).3, 2);
+    }
+
+    #[test]
+    fn rows_of_bytes_behind_half_precision_are_shifted() {
+        let of = |dim, element, align| {
+            Lanes::shifted(dim, element, align).map(|shape| (shape.vectors, shape.lanes, shape.passes))
+        };
+        let [int8, int4] = [Element::Int8(Scale::F16), Element::Int4(Scale::F16)];
+        assert_eq!(of(128, int8, 4), Some((16, 8, 2)));
+        assert_eq!(of(128, int4, 4), Some((8, 4, 2)));
+        assert_eq!(of(8, int8, 16), Some((1, 1, 1)));
+        assert_eq!(of(128, int8, 2), None);
+        assert_eq!(of(124, int8, 4), None);
+        assert_eq!(of(128, Element::Int8(Scale::F32), 8), None);
+        assert_eq!(of(2048, int8, 4), None);
+        for dim in (8..=1024).step_by(8) {
+            let shape = Lanes::shifted(dim, int8, 4).unwrap();
+            assert!(shape.lanes * shape.passes >= shape.vectors && shape.lanes <= 32, "{shape:?}");
+            assert!(shape.busy() >= 0.65, "{dim}: {shape:?} {}", shape.busy());
+        }
     }
 
     #[test]

@@ -5,24 +5,31 @@
 
 mod backward;
 mod bag;
+mod bag_plan;
 mod gather;
+mod gather_plan;
 mod group;
+mod group_kernels;
 mod group_plan;
 mod lanes;
 mod lookups;
+mod payload;
 mod report;
 mod row_check;
 mod row_device;
 mod row_kind;
 mod row_numbers;
+mod row_state;
 mod tables;
 
 pub use backward::RowOptimizer;
 pub use bag::{Forward, Sizes};
-pub use gather::{Gather, GatherOrder, Wanted};
-pub use group::{Grouping, Payload};
+pub use gather::{Gather, Wanted};
+pub use gather_plan::GatherOrder;
+pub use group::Grouping;
 pub use lanes::Lanes;
 pub use lookups::{Ints, Lookups, OwnedLookups};
+pub use payload::Payload;
 pub use report::Faults;
 pub(crate) use report::explain;
 pub use row_numbers::RowSettings;

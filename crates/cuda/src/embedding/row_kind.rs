@@ -3,11 +3,21 @@
 use steptime_ops::embedding::backward::{Rounding, RowRule};
 use steptime_ops::embedding::{Element, Pooling};
 
-use super::group::GROUPED;
+use super::group_kernels::GROUPED;
 use super::group_plan::WINDOW;
 use super::{Ints, Payload, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::{Grid, Source};
+
+/// The kernels' source, in parts.
+const PARTS: [&str; 6] = [
+    GROUPED,
+    include_str!("row_lanes.cuh"),
+    include_str!("row_elements.cuh"),
+    include_str!("row_gradients.cuh"),
+    include_str!("row_step.cuh"),
+    include_str!("backward.cu"),
+];
 
 /// Tables that one compilation serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +106,7 @@ impl RowKind {
             Element::Bf16 => 2,
             _ => 0,
         };
-        Source::new("backward.cu", format!("{GROUPED}{}", include_str!("backward.cu")))
+        Source::new("backward.cu", PARTS.concat())
             .option("--fmad=false")
             .define("DIM", self.dim)
             .define("ELEMENT", element)

@@ -77,11 +77,6 @@ __device__ __forceinline__ float half_bits(u32 bits) {
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(u16(bits)));
     return value;
 }
-// A whole number below 2^23 as a float: the low bits of 2^23, which is then taken off.
-__device__ __forceinline__ float whole(u32 number) {
-    return __uint_as_float(0x4b000000u | number) - 8388608.0f;
-}
-
 template <int KIND> struct Codec {
     static constexpr int BITS = KIND == F32 ? 32 : KIND <= BF16 ? 16 : KIND <= INT8_F32 ? 8 : 4;
     static constexpr int HEADER = KIND == INT8_F16 || KIND == INT4_F16 ? 4
@@ -93,8 +88,7 @@ template <int KIND> struct Codec {
     template <int ALIGN> __device__ __forceinline__ static void header(u64 row, float& scale, float& bias) {
         u32 first = word<ALIGN>(row);
         if constexpr (HEADER == 4) {
-            scale = half_bits(first & 0xffff);
-            bias = half_bits(first >> 16);
+            header(first, scale, bias);
         } else {
             scale = __uint_as_float(first);
             bias = __uint_as_float(word<ALIGN>(row + 4));
@@ -117,9 +111,21 @@ template <int KIND> struct Codec {
     // The value of a vector's element, before scale and bias.
     template <class V> __device__ __forceinline__ static float value(const V& vector, int at) {
         if constexpr (BITS == 32) return __uint_as_float(vector.word[at]);
-        u32 word = vector.word[at * BITS / 32] >> at * BITS % 32;
-        if constexpr (KIND == F16) return half_bits(word & 0xffff);
-        if constexpr (KIND == BF16) return __uint_as_float(word << 16);
-        return whole(word & ((1u << BITS % 32) - 1));
+        u32 word = vector.word[at * BITS / 32];
+        int place = at * BITS % 32;
+        if constexpr (KIND == F16) return half_bits(word >> place & 0xffff);
+        if constexpr (KIND == BF16) return __uint_as_float(word >> place << 16);
+        // A whole number as the low bits of a power of two, which is then taken off.
+        if constexpr (INT8) return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440 + place / 8)) - 8388608.0f;
+        // The power is such that the bits count ones where they are; those beyond a float's 23 bits are moved.
+        if (place >= 20) word >>= 20, place -= 20;
+        u32 power = (150u - place) << 23;
+        return __uint_as_float((word & 0xfu << place) | power) - __uint_as_float(power);
+    }
+
+    // Scale and bias of one word of header.
+    __device__ __forceinline__ static void header(u32 word, float& scale, float& bias) {
+        scale = half_bits(word & 0xffff);
+        bias = half_bits(word >> 16);
     }
 };

@@ -1,6 +1,6 @@
 //! Tables in the device's memory.
 
-use steptime_ops::embedding::{Element, EmbeddingError, Pooling};
+use steptime_ops::embedding::{Columns, Element, EmbeddingError, TableSet};
 
 use crate::{Buffer, Error, Slice, SliceMut, Stream};
 
@@ -189,113 +189,12 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Tables with the pooling of each, side by side in the output.
-#[derive(Debug)]
-pub struct Tables<'a> {
-    tables: Vec<Table<'a>>,
-    pooling: Vec<Pooling>,
-    columns: Vec<usize>,
-}
+/// Tables of a device with the pooling of each, side by side in the output.
+pub type Tables<'a> = TableSet<Table<'a>>;
 
-impl<'a> Tables<'a> {
-    /// Tables that all pool alike.
-    #[must_use]
-    pub fn new(tables: Vec<Table<'a>>, pooling: Pooling) -> Tables<'a> {
-        let mut columns = vec![0];
-        columns.extend(tables.iter().scan(0, |end, table| {
-            *end += table.dim();
-            Some(*end)
-        }));
-        Tables { pooling: vec![pooling; tables.len()], tables, columns }
-    }
-
-    /// Copies of the tables of the host.
-    ///
-    /// # Errors
-    ///
-    /// Not enough memory, or too many rows.
-    pub fn upload(
-        stream: &Stream,
-        tables: &steptime_ops::embedding::Tables<'_>,
-    ) -> Result<Tables<'static>, Error> {
-        let copies = tables.iter().map(|table| Table::upload(stream, table)).collect::<Result<_, _>>()?;
-        let mut copies = Tables::new(copies, Pooling::Sum);
-        copies.pooling = (0..tables.len()).map(|table| tables.pooling(table)).collect();
-        Ok(copies)
-    }
-
-    /// With another pooling for one table.
-    ///
-    /// # Errors
-    ///
-    /// There is no such table.
-    pub fn with_pooling(mut self, table: usize, pooling: Pooling) -> Result<Tables<'a>, Error> {
-        let tables = self.tables.len();
-        *self.pooling.get_mut(table).ok_or(EmbeddingError::NoTable { table, tables })? = pooling;
-        Ok(self)
-    }
-
-    /// T.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.tables.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tables.is_empty()
-    }
-
-    /// A table.
-    ///
-    /// # Panics
-    ///
-    /// There is no such table.
-    #[must_use]
-    pub fn table(&self, table: usize) -> &Table<'a> {
-        &self.tables[table]
-    }
-
-    /// A table, to be changed.
-    ///
-    /// # Panics
-    ///
-    /// There is no such table.
-    #[must_use]
-    pub fn table_mut(&mut self, table: usize) -> &mut Table<'a> {
-        &mut self.tables[table]
-    }
-
-    /// All tables.
-    pub fn iter(&self) -> std::slice::Iter<'_, Table<'a>> {
-        self.tables.iter()
-    }
-
-    /// The pooling of a table.
-    ///
-    /// # Panics
-    ///
-    /// There is no such table.
-    #[must_use]
-    pub fn pooling(&self, table: usize) -> Pooling {
-        self.pooling[table]
-    }
-
-    /// The column of the pooled output where a table begins.
-    ///
-    /// # Panics
-    ///
-    /// There is no such table.
-    #[must_use]
-    pub fn column(&self, table: usize) -> usize {
-        self.columns[table]
-    }
-
-    /// Columns of the pooled output: the sum of all D.
-    #[must_use]
-    pub fn columns(&self) -> usize {
-        self.columns[self.tables.len()]
+impl Columns for Table<'_> {
+    fn dim(&self) -> usize {
+        self.dim
     }
 }
 
@@ -332,14 +231,5 @@ mod tests {
         assert_eq!(align(256, 48), 16);
         assert_eq!(align(256, 36), 4);
         assert_eq!(align(264, 48), 8);
-    }
-
-    #[test]
-    fn columns_lie_side_by_side() {
-        let of = |dim| Table::borrow("t", memory(16, 4000), [2, dim], Element::F32, dim * 4).unwrap();
-        let tables = Tables::new(vec![of(3), of(5)], Pooling::Sum).with_pooling(1, Pooling::Max).unwrap();
-        assert_eq!((tables.column(0), tables.column(1), tables.columns()), (0, 3, 8));
-        assert_eq!(tables.pooling(1), Pooling::Max);
-        assert!(tables.with_pooling(2, Pooling::Sum).is_err());
     }
 }

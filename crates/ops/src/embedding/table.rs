@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::storage::Storage;
-use super::{Element, EmbeddingError, HugeBuffer, Plain};
+use super::{Columns, Element, EmbeddingError, HugeBuffer, Plain, TableSet};
 
 /// A table of E rows and D columns, borrowed, owned in huge pages, or mapped from a file that may exceed memory.
 ///
@@ -17,6 +17,15 @@ pub struct Table<'a> {
     element: Element,
     pitch: usize,
     pub(super) storage: Storage<'a>,
+}
+
+/// Tables of the host with the pooling of each, side by side in the output.
+pub type Tables<'a> = TableSet<Table<'a>>;
+
+impl Columns for Table<'_> {
+    fn dim(&self) -> usize {
+        self.dim
+    }
 }
 
 impl<'a> Table<'a> {

@@ -1,6 +1,6 @@
 //! Several tables that are looked up together.
 
-use super::{EmbeddingError, Table};
+use super::EmbeddingError;
 
 /// What becomes of the rows of a bag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,32 +15,50 @@ pub enum Pooling {
     None,
 }
 
+/// A table of D columns, wherever its rows lie.
+pub trait Columns {
+    /// D.
+    fn dim(&self) -> usize;
+}
+
 /// Tables with the pooling of each, side by side in the output.
 #[derive(Debug)]
-pub struct Tables<'a> {
-    tables: Vec<Table<'a>>,
+pub struct TableSet<T> {
+    tables: Vec<T>,
     pooling: Vec<Pooling>,
     columns: Vec<usize>,
 }
 
-impl<'a> Tables<'a> {
+impl<T: Columns> TableSet<T> {
     /// Tables that all pool alike.
     #[must_use]
-    pub fn new(tables: Vec<Table<'a>>, pooling: Pooling) -> Tables<'a> {
+    pub fn new(tables: Vec<T>, pooling: Pooling) -> TableSet<T> {
         let mut columns = vec![0];
         columns.extend(tables.iter().scan(0, |end, table| {
             *end += table.dim();
             Some(*end)
         }));
-        Tables { pooling: vec![pooling; tables.len()], tables, columns }
+        TableSet { pooling: vec![pooling; tables.len()], tables, columns }
     }
 
+    /// Others in their places, pooled alike, such as copies on a device.
+    ///
+    /// # Errors
+    ///
+    /// The first of `other`.
+    pub fn try_map<U: Columns, E>(&self, other: impl FnMut(&T) -> Result<U, E>) -> Result<TableSet<U>, E> {
+        let tables = self.tables.iter().map(other).collect::<Result<_, _>>()?;
+        Ok(TableSet { pooling: self.pooling.clone(), ..TableSet::new(tables, Pooling::Sum) })
+    }
+}
+
+impl<T> TableSet<T> {
     /// With another pooling for one table.
     ///
     /// # Errors
     ///
     /// There is no such table.
-    pub fn with_pooling(mut self, table: usize, pooling: Pooling) -> Result<Tables<'a>, EmbeddingError> {
+    pub fn with_pooling(mut self, table: usize, pooling: Pooling) -> Result<TableSet<T>, EmbeddingError> {
         let tables = self.tables.len();
         *self.pooling.get_mut(table).ok_or(EmbeddingError::NoTable { table, tables })? = pooling;
         Ok(self)
@@ -64,7 +82,7 @@ impl<'a> Tables<'a> {
     ///
     /// There is no such table.
     #[must_use]
-    pub fn table(&self, table: usize) -> &Table<'a> {
+    pub fn table(&self, table: usize) -> &T {
         &self.tables[table]
     }
 
@@ -74,17 +92,17 @@ impl<'a> Tables<'a> {
     ///
     /// There is no such table.
     #[must_use]
-    pub fn table_mut(&mut self, table: usize) -> &mut Table<'a> {
+    pub fn table_mut(&mut self, table: usize) -> &mut T {
         &mut self.tables[table]
     }
 
     /// All tables.
-    pub fn iter(&self) -> std::slice::Iter<'_, Table<'a>> {
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.tables.iter()
     }
 
     /// All tables, to be changed.
-    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Table<'a>> {
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.tables.iter_mut()
     }
 
@@ -115,11 +133,35 @@ impl<'a> Tables<'a> {
     }
 }
 
-impl<'t, 'a> IntoIterator for &'t Tables<'a> {
-    type Item = &'t Table<'a>;
-    type IntoIter = std::slice::Iter<'t, Table<'a>>;
+impl<'t, T> IntoIterator for &'t TableSet<T> {
+    type Item = &'t T;
+    type IntoIter = std::slice::Iter<'t, T>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Columns for usize {
+        fn dim(&self) -> usize {
+            *self
+        }
+    }
+
+    #[test]
+    fn columns_lie_side_by_side() {
+        let tables = TableSet::new(vec![3, 5], Pooling::Sum).with_pooling(1, Pooling::Max).unwrap();
+        assert_eq!((tables.column(0), tables.column(1), tables.columns()), (0, 3, 8));
+        let others = tables.try_map(|dim| Ok::<_, ()>(dim + 1)).unwrap();
+        assert_eq!(
+            (others.columns(), others.pooling(0), others.pooling(1)),
+            (10, Pooling::Sum, Pooling::Max)
+        );
+        assert!(tables.try_map(|_| Err::<usize, _>(())).is_err());
+        assert!(tables.with_pooling(2, Pooling::Sum).is_err());
     }
 }

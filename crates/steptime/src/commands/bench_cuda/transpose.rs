@@ -16,11 +16,17 @@ fn run(context: &mut Context, sizes: &Sizes) -> Result<(), Failure> {
     case(context, "", &[rows, columns], &[1, 0])
 }
 
-/// Runs matrices, square and narrow, and batches of them.
+/// Runs matrices, square, narrow and odd, batches of them, and rows that stay.
 fn usual(context: &mut Context) -> Result<(), Failure> {
     case(context, "square", &[16_384, 4096], &[1, 0])?;
     case(context, "narrow", &[1_000_000, 64], &[1, 0])?;
-    case(context, "batches", &[2048, 27, 128], &[0, 2, 1])
+    case(context, "odd", &[8191, 8193], &[1, 0])?;
+    case(context, "batches", &[2048, 27, 128], &[0, 2, 1])?;
+    case(context, "back", &[2048, 128, 27], &[0, 2, 1])?;
+    case(context, "large batches", &[16_384, 27, 128], &[0, 2, 1])?;
+    case(context, "small planes", &[262_144, 16, 16], &[0, 2, 1])?;
+    case(context, "rows", &[16_384, 27, 128], &[1, 0, 2])?;
+    case(context, "odd rows", &[16_384, 128, 27], &[1, 0, 2])
 }
 
 fn case(context: &mut Context, name: &str, shape: &[usize], order: &[usize]) -> Result<(), Failure> {
@@ -38,7 +44,7 @@ fn case(context: &mut Context, name: &str, shape: &[usize], order: &[usize]) -> 
         distinct: 1.0,
         bytes: 8 * to.len() as u64,
         flops: 0,
-        geometry: vec![op.geometry()?],
+        geometry: op.geometry()?.into_iter().collect(),
     };
     context.add(case, |stream, _| op.run(stream, values.as_ref(), &mut out.as_mut()))
 }

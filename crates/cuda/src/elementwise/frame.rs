@@ -1,0 +1,88 @@
+//! Shapes and strides as the kernel has them.
+
+use std::fmt::Write;
+
+use steptime_tensor::{Joined, Layout};
+
+/// The operands' common shape with as few dimensions as strides allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) shape: Vec<usize>,
+    /// For each operand its strides.
+    pub(super) strides: Vec<Vec<usize>>,
+    pub(super) offsets: Vec<usize>,
+    /// Neighbouring elements of a thread.
+    pub(super) vector: usize,
+}
+
+impl Frame {
+    /// Of layouts of one shape.
+    pub(super) fn new(layouts: &[Layout]) -> Frame {
+        let Joined { mut shape, mut strides } = Joined::new(layouts);
+        if shape.is_empty() {
+            shape.push(1);
+            strides.iter_mut().for_each(|strides| strides.push(1));
+        }
+        let offsets: Vec<usize> = layouts.iter().map(Layout::offset).collect();
+        let last = shape.len() - 1;
+        let quads = |strides: &Vec<usize>, offset: &usize| match strides[last] {
+            0 => true,
+            1 => strides[..last].iter().chain([offset]).all(|stride| stride.is_multiple_of(4)),
+            _ => false,
+        };
+        let all = strides.iter().zip(&offsets).all(|(strides, offset)| quads(strides, offset));
+        let vector = if shape[last].is_multiple_of(4) && all { 4 } else { 1 };
+        Frame { shape, strides, offsets, vector }
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.shape.iter().product::<usize>() / self.vector
+    }
+
+    /// Whether a thread's elements of this operand are neighbours in memory, to be moved at once.
+    pub(super) fn is_quad(&self, operand: usize) -> bool {
+        self.vector == 4 && self.strides[operand].last() == Some(&1)
+    }
+
+    /// Code that finds the position `p{operand}` of each operand's first element for thread `at`.
+    pub(super) fn positions(&self, code: &mut String) {
+        let last = self.shape.len() - 1;
+        for (axis, &size) in self.shape.iter().enumerate().rev() {
+            let (size, step) = if axis == last { (size / self.vector, self.vector) } else { (size, 1) };
+            let _ = if axis == 0 {
+                writeln!(code, "    Index i0 = at * {step};")
+            } else {
+                writeln!(code, "    Index i{axis} = at % {size}u * {step}; at /= {size}u;")
+            };
+        }
+        for (operand, (strides, offset)) in self.strides.iter().zip(&self.offsets).enumerate() {
+            let _ = write!(code, "    Place p{operand} = {offset}u");
+            for (axis, stride) in strides.iter().enumerate().filter(|&(_, &stride)| stride > 0) {
+                let _ = write!(code, " + i{axis} * (Place){stride}u");
+            }
+            code.push_str(";\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(shape: &[usize]) -> Layout {
+        Layout::contiguous(shape).unwrap()
+    }
+
+    #[test]
+    fn dimensions_that_lie_together_are_one() {
+        let frame = Frame::new(&[layout(&[3, 4, 8]), layout(&[3, 4, 8])]);
+        assert_eq!((frame.shape, frame.vector), (vec![96], 4));
+        let bias = layout(&[8]).broadcast(&[3, 4, 8]).unwrap();
+        let frame = Frame::new(&[bias, layout(&[3, 4, 8])]);
+        assert_eq!((frame.shape, frame.vector), (vec![12, 8], 4));
+        let turned = layout(&[8, 6]).transpose(0, 1).unwrap();
+        let frame = Frame::new(&[turned, layout(&[6, 8])]);
+        assert_eq!((frame.shape, frame.vector), (vec![6, 8], 1));
+        assert_eq!(Frame::new(&[layout(&[1, 1])]).shape, [1]);
+    }
+}

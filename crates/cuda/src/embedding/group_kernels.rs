@@ -1,0 +1,105 @@
+//! The kernels that group lookups, and what they are compiled for.
+
+use super::group_plan::GroupPlan;
+use super::{Ints, Payload, Sizes};
+use crate::{Error, Kernel, Module, Source};
+
+/// Device code that all kernels over grouped lookups begin with.
+pub(super) const GROUPED: &str = include_str!("grouped.cuh");
+
+/// The kernels of one of the two ways to sort.
+#[derive(Debug)]
+pub(super) enum Kernels {
+    /// All digits of a table in shared memory.
+    Small { sort: Kernel },
+    /// One pass over all lookups for each digit.
+    Passes {
+        count_indices: Kernel,
+        scan: Kernel,
+        scatter_indices: Kernel,
+        count_pairs: Kernel,
+        scatter_pairs: Kernel,
+    },
+}
+
+impl Kernels {
+    /// Those of a plan.
+    pub(super) fn load(module: &Module, plan: &GroupPlan) -> Result<Kernels, Error> {
+        let kernel = |name: &str, shared: u32| {
+            let kernel = module.kernel(name)?;
+            kernel.allow_shared(shared)?;
+            Ok::<_, Error>(kernel)
+        };
+        Ok(if plan.small {
+            Kernels::Small { sort: kernel("sort_tables", plan.shared())? }
+        } else {
+            Kernels::Passes {
+                count_indices: kernel("count_indices", 0)?,
+                scan: kernel("scan", 0)?,
+                scatter_indices: kernel("scatter_indices", plan.shared())?,
+                count_pairs: kernel("count_pairs", 0)?,
+                scatter_pairs: kernel("scatter_pairs", plan.shared())?,
+            }
+        })
+    }
+
+    /// Each, in the order in which they run.
+    pub(super) fn all(&self) -> Vec<&Kernel> {
+        match self {
+            Kernels::Small { sort } => vec![sort],
+            Kernels::Passes { count_indices, scan, scatter_indices, count_pairs, scatter_pairs } => {
+                vec![count_indices, scan, scatter_indices, count_pairs, scatter_pairs]
+            }
+        }
+    }
+}
+
+/// The kernels' source, in parts.
+const PARTS: [&str; 4] =
+    [GROUPED, include_str!("group_tiles.cuh"), include_str!("group_rank.cuh"), include_str!("group.cu")];
+
+/// The source for a plan.
+pub(super) fn source(plan: &GroupPlan, sizes: &Sizes, payload: Payload) -> Source {
+    Source::new("group.cu", PARTS.concat())
+        .option("--fmad=false")
+        .define("THREADS", plan.threads)
+        .define("ITEMS", plan.items)
+        .define("BITS", plan.bits)
+        .define("SCATTER_BLOCKS", if plan.small { 1 } else { 2 })
+        .define("INDEX", Ints::device_name(sizes.index_width))
+        .define("OFFSET", Ints::device_name(sizes.offset_width))
+        .define("POSITIONS", u8::from(payload != Payload::Bag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Build, Capability, CubinCache, nvrtc_version};
+
+    #[test]
+    fn the_kernels_compile_for_every_type_and_size() {
+        let Ok((major, _)) = nvrtc_version() else {
+            return eprintln!("skipped: no libnvrtc");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CubinCache::at(folder.path());
+        let h200 = Capability { major: 9, minor: 0 };
+        for (rows, lookups, longest) in
+            [(1000, 10_240, 2560), (10_131_227, 200_000, 8192), (1 << 20, 1 << 22, 1 << 22)]
+        {
+            let plan = GroupPlan::new(&[rows], 512, lookups, longest).unwrap();
+            for (width, payload) in [(4, Payload::Bag), (8, Payload::PositionAndBag)] {
+                let sizes = Sizes {
+                    bags: 512,
+                    lookups,
+                    index_width: width,
+                    offset_width: width,
+                    weighted: false,
+                    stride: 0,
+                };
+                let build = Build::new(&source(&plan, &sizes, payload), h200, major * 1000, &cache);
+                assert!(build.is_ok(), "{}", build.unwrap_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What is kept of a lookup beside its row.
+
+use steptime_ops::embedding::Pooling;
+
+use super::Tables;
+
+/// What is kept of a lookup beside its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Payload {
+    /// Its bag: for sums and means without per-sample weights.
+    Bag,
+    /// Its position, counted from the table's first lookup: for tables that are not pooled.
+    Position,
+    /// Its position, with the bag of each position beside.
+    PositionAndBag,
+}
+
+impl Payload {
+    /// What the backward pass of these tables needs.
+    #[must_use]
+    pub fn needed(tables: &Tables<'_>, weighted: bool) -> Payload {
+        let pooling = |wanted| (0..tables.len()).filter(|&at| tables.pooling(at) == wanted).count();
+        let apart = pooling(Pooling::None);
+        if apart == tables.len() {
+            Payload::Position
+        } else if weighted || apart + pooling(Pooling::Max) > 0 {
+            Payload::PositionAndBag
+        } else {
+            Payload::Bag
+        }
+    }
+}

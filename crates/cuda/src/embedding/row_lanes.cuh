@@ -1,0 +1,106 @@
+// What the kernels that update rows are given, and the vectors of columns that their lanes hold.
+//
+// Comes after grouped.cuh, with the macros of backward.cu.
+
+#define COLUMNS (VECTOR * GROUP)
+#define VECTORS ((DIM + COLUMNS - 1) / COLUMNS)
+#define WHOLE (DIM % COLUMNS == 0)
+#define STATES (RULE == 1 || RULE == 2 || RULE == 5 ? 1 : RULE == 4 ? 2 : 0)
+#define ROW_STATE (RULE == 3 || RULE == 5)
+// Lookups of a full chunk, and of a row with many, that are loaded at once.
+#define CHUNK_AHEAD (VECTORS == 1 ? 8 : VECTORS == 2 ? 4 : 2)
+#define RUN_AHEAD (4 * CHUNK_AHEAD)
+
+struct Table {
+    void *weights;
+    float *state;
+    u32 pitch;       // elements from row to row
+    u32 state_pitch; // floats from row to row
+    u32 rows;        // E
+    u32 column;      // where its gradient begins in a row of gradients
+    u32 kind;        // the CLASS that takes it
+    u32 place;       // among the tables
+    const u32 *winners; // [B, D]: the only position of a bag that gets the gradient of a column
+};
+
+// What an optimizer's step uses: the names of the CPU's operators.
+struct Numbers {
+    float lr, decay, keep, rate, root, momentum, beta1, beta2, eps, unused;
+    u64 dice; // seed and step, mixed
+    u64 seed, step;
+};
+
+struct Sources {
+    const u64 *pairs;
+    const u32 *windows;
+    const Plan *plans;
+    const Table *tables;
+    const float *gradient;
+    u32 stride;           // of the gradient
+    u32 bags;             // B
+    const float *weights; // a factor for each lookup
+    const u32 *bag_of;    // the bag of each lookup
+    const float *means;   // a factor for each bag of each table
+    float *slots;         // sums of full chunks, one for each window
+    u32 *runs;            // rows with more than SHORT lookups: how many, blocks done with them, first place of each
+    u32 slot_pitch;
+};
+
+struct Vec {
+    float at[VECTOR];
+};
+
+// The lanes of this thread's group.
+__device__ __forceinline__ u32 group_mask() {
+    return GROUP == 32 ? 0xffffffffu : ((1u << (GROUP % 32)) - 1) << ((threadIdx.x & 31) / GROUP * GROUP);
+}
+
+__device__ __forceinline__ u32 group_lane() { return threadIdx.x % GROUP; }
+
+// Whether this lane's vector `v` lies in the row.
+__device__ __forceinline__ bool has(u32 v) { return WHOLE || (v * GROUP + group_lane()) * VECTOR < DIM; }
+
+// Its first column; a column of the row for lanes beyond its end, which load all the same: loads under a condition
+// would wait for each other.
+__device__ __forceinline__ u32 column(u32 v) { return has(v) ? (v * GROUP + group_lane()) * VECTOR : 0; }
+
+// Reads and writes through the caches as neither read nor written again soon.
+__device__ __forceinline__ Vec load_once(const float *from) {
+    Vec to;
+#if VECTOR == 4
+    float4 v = __ldcs((const float4 *)from);
+    to.at[0] = v.x, to.at[1] = v.y, to.at[2] = v.z, to.at[3] = v.w;
+#elif VECTOR == 2
+    float2 v = __ldcs((const float2 *)from);
+    to.at[0] = v.x, to.at[1] = v.y;
+#else
+    to.at[0] = __ldcs(from);
+#endif
+    return to;
+}
+
+__device__ __forceinline__ void store_once(float *to, const Vec &v) {
+#if VECTOR == 4
+    __stcs((float4 *)to, make_float4(v.at[0], v.at[1], v.at[2], v.at[3]));
+#elif VECTOR == 2
+    __stcs((float2 *)to, make_float2(v.at[0], v.at[1]));
+#else
+    __stcs(to, v.at[0]);
+#endif
+}
+
+// A gradient is read once for each lookup of its bag.
+__device__ __forceinline__ Vec load_gradient(const float *from) {
+    Vec to;
+#if VECTOR == 4
+    float4 v = __ldg((const float4 *)from);
+    to.at[0] = v.x, to.at[1] = v.y, to.at[2] = v.z, to.at[3] = v.w;
+#elif VECTOR == 2
+    float2 v = __ldg((const float2 *)from);
+    to.at[0] = v.x, to.at[1] = v.y;
+#else
+    to.at[0] = __ldg(from);
+#endif
+    return to;
+}
+

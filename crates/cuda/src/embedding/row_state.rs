@@ -1,0 +1,97 @@
+//! What an optimizer keeps from step to step, as checkpoints need it.
+
+use steptime_ops::embedding::Element;
+
+use super::row_numbers::Numbers;
+use super::{RowOptimizer, RowSettings};
+use crate::{Buffer, Error, Stream};
+
+impl RowOptimizer {
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> RowSettings {
+        self.settings
+    }
+
+    /// Sets the learning rate of the steps to come, once the stream has come this far.
+    ///
+    /// # Errors
+    ///
+    /// It is negative or not finite; a kernel failed.
+    pub fn set_learning_rate(&mut self, stream: &Stream, lr: f32) -> Result<(), Error> {
+        let settings = RowSettings { lr, ..self.settings };
+        settings.check()?;
+        let step = self.steps(stream)?;
+        self.numbers.as_mut().write(stream, &[Numbers::new(&settings, step)])?;
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Steps taken, once the stream has come this far; 0 where neither rule nor rounding counts them.
+    ///
+    /// # Errors
+    ///
+    /// A kernel failed.
+    pub fn steps(&self, stream: &Stream) -> Result<u64, Error> {
+        Ok(self.numbers.to_host(stream)?.first().map_or(0, |numbers| numbers.step))
+    }
+
+    /// Sets the number of steps taken, as a checkpoint says.
+    ///
+    /// # Errors
+    ///
+    /// A kernel failed.
+    pub fn set_steps(&mut self, stream: &Stream, steps: u64) -> Result<(), Error> {
+        self.numbers.as_mut().write(stream, &[Numbers::new(&self.settings, steps)])
+    }
+
+    /// The state of a table, and the floats from row to row: see `RowRule` for their meaning.
+    ///
+    /// # Panics
+    ///
+    /// There is no such table.
+    #[must_use]
+    pub fn state(&self, table: usize) -> (&Buffer<f32>, usize) {
+        (&self.states[table], state_pitch(&self.settings, self.shapes[table].1))
+    }
+
+    /// The state of a table, to be restored from a checkpoint.
+    ///
+    /// # Panics
+    ///
+    /// There is no such table.
+    #[must_use]
+    pub fn state_mut(&mut self, table: usize) -> &mut Buffer<f32> {
+        &mut self.states[table]
+    }
+}
+
+/// Floats from row to row of the state: as on the CPU, but rows of more than one float begin at multiples of 16 bytes.
+pub(super) fn state_pitch(settings: &RowSettings, dim: usize) -> usize {
+    match settings.rule.state_width(dim) {
+        width @ (0 | 1) => width,
+        width => (Element::F32.pitch(width) / size_of::<f32>()).next_multiple_of(4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steptime_ops::embedding::backward::RowRule;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_state_are_aligned_for_their_loads() {
+        let pitch = |rule, dim| state_pitch(&RowSettings::new(rule, 0.1), dim);
+        let partial = RowRule::PartialRowWiseAdam { beta1: 0.9, beta2: 0.999, eps: 1e-8 };
+        for dim in 1..300 {
+            for rule in [RowRule::Adagrad { eps: 1e-8 }, RowRule::ADAM, partial] {
+                let floats = pitch(rule, dim);
+                let width = rule.state_width(dim);
+                assert!(floats >= width && (width == 1 || floats % 4 == 0), "{rule:?} {dim}");
+            }
+            assert_eq!((pitch(RowRule::SGD, dim), pitch(RowRule::ROW_WISE_ADAGRAD, dim)), (0, 1));
+        }
+        assert_eq!(pitch(partial, 64), 68);
+    }
+}

@@ -1,0 +1,172 @@
+//! Moving elements of 1, 2, 4 or 8 bytes on a GPU: copies of strided layouts, transposes, concatenation.
+//!
+//! Dimensions are reordered so that the output's neighbours are innermost, and those that lie together are joined.
+//! Where neighbours on both sides are the same, cells of up to 16 bytes are copied; where another dimension's elements
+//! are neighbours in the input, tiles turn around, so that both sides see whole sectors.
+
+mod concat;
+mod rows;
+mod turn;
+
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+use steptime_ops::rearrange::RearrangeError;
+use steptime_tensor::{Joined, Layout};
+
+pub use self::concat::Concat;
+use self::rows::Rows;
+use self::turn::Turn;
+use crate::geometry::Geometry;
+use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
+
+/// The two layouts of a copy, the input first, as few dimensions as they can do with, in the output's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Plan {
+    joined: Joined,
+    offsets: [usize; 2],
+    /// Bytes of an element.
+    size: usize,
+}
+
+impl Plan {
+    fn new(from: &Layout, to: &Layout, size: usize) -> Result<Plan, Error> {
+        if from.shape() != to.shape() {
+            let (from, to) = (from.shape().to_vec(), to.shape().to_vec());
+            return Err(RearrangeError::Shapes { from, to }.into());
+        }
+        if ![1, 2, 4, 8].contains(&size) {
+            return Err(Error::Unsupported {
+                what: format!("a copy of elements of {size} bytes"),
+                remedy: "give them as elements of 1, 2, 4 or 8 bytes, with one dimension more",
+            });
+        }
+        if to.may_overlap() {
+            return Err(Error::Unsupported {
+                what: format!("an output of shape {:?} with strides {:?}", to.shape(), to.strides()),
+                remedy: "give each element of an output a place of its own",
+            });
+        }
+        let mut order: Vec<usize> = (0..to.rank()).collect();
+        order.sort_by_key(|&axis| std::cmp::Reverse(to.strides()[axis]));
+        let layouts = [from, to].map(|layout| layout.permute(&order).map_err(RearrangeError::from));
+        let [from, to] = layouts;
+        let (from, to) = (from?, to?);
+        let offsets = [from.offset(), to.offset()];
+        Ok(Plan { joined: Joined::new(&[from, to]), offsets, size })
+    }
+}
+
+/// The name of a type of so many bytes in device code.
+fn device_name(bytes: usize) -> &'static str {
+    match bytes {
+        1 => "unsigned char",
+        2 => "unsigned short",
+        4 => "unsigned int",
+        8 => "unsigned long long",
+        _ => "uint4",
+    }
+}
+
+/// How a copy is done.
+#[derive(Debug)]
+enum Way {
+    Rows(Rows),
+    Turn(Turn),
+}
+
+impl Way {
+    fn new(plan: &Plan) -> Result<Way, Error> {
+        Turn::new(plan).map_or_else(|| Rows::new(plan).map(Way::Rows), |turn| Ok(Way::Turn(turn)))
+    }
+
+    fn align(&self) -> usize {
+        match self {
+            Way::Rows(rows) => rows.align(),
+            Way::Turn(turn) => turn.align(),
+        }
+    }
+}
+
+/// A copy between two layouts of one shape, compiled for them; elements have 1, 2, 4 or 8 bytes.
+#[derive(Debug)]
+pub struct Copy<T> {
+    /// Nothing, where there are no elements.
+    work: Option<(Way, Kernel)>,
+    /// Elements that each operand must have.
+    needed: [usize; 2],
+    of: PhantomData<fn(T) -> T>,
+}
+
+impl<T: Pod> Copy<T> {
+    /// Compiles a copy.
+    ///
+    /// # Errors
+    ///
+    /// Shapes that differ; an output whose elements may overlap; elements of another size; no compiler.
+    pub fn new(device: &Device, from: &Layout, to: &Layout) -> Result<Copy<T>, Error> {
+        let plan = Plan::new(from, to, size_of::<T>())?;
+        let needed = [from, to].map(|layout| layout.last().map_or(0, |last| last + 1));
+        let work = if to.is_empty() {
+            None
+        } else {
+            let way = Way::new(&plan)?;
+            let kernel = match &way {
+                Way::Rows(rows) => device.load(&rows.source())?.kernel("rows")?,
+                Way::Turn(turn) => device.load(&turn.source())?.kernel("turn")?,
+            };
+            Some((way, kernel))
+        };
+        Ok(Copy { work, needed, of: PhantomData })
+    }
+
+    /// Copies.
+    ///
+    /// # Errors
+    ///
+    /// Buffers shorter than the layouts say, or at addresses that are no multiples of the vectors that these allow, 16
+    /// bytes at most.
+    pub fn run(&self, stream: &Stream, from: Slice<'_, T>, to: &mut SliceMut<'_, T>) -> Result<(), Error> {
+        for (found, needed) in [from.len(), to.len()].into_iter().zip(self.needed) {
+            if found < needed {
+                return Err(Error::Size { what: "a buffer of a copy", found, needed });
+            }
+        }
+        let Some((way, kernel)) = &self.work else {
+            return Ok(());
+        };
+        let align = way.align() as u64;
+        if let Some(address) = [from.address(), to.address()].into_iter().find(|at| at % align != 0) {
+            return Err(Error::Unsupported {
+                what: format!("a copy by vectors of {align} bytes with a buffer at {address:#x}"),
+                remedy: "say where it begins in its layout's offset, and give all of its buffer",
+            });
+        }
+        let grid = match way {
+            Way::Rows(rows) => rows.grid(),
+            Way::Turn(turn) => turn.grid(),
+        };
+        let args = Args::new().slice(from).slice_mut(to);
+        // SAFETY: the arguments are those of the kernel, which keeps to the layouts; buffers are long enough.
+        unsafe { kernel.launch(stream, grid, args) }
+    }
+
+    /// How it is launched; `None` where there is nothing to copy.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses to say how many registers it takes.
+    pub fn geometry(&self) -> Result<Option<Geometry>, Error> {
+        let Some((way, kernel)) = &self.work else {
+            return Ok(None);
+        };
+        let geometry = match way {
+            Way::Rows(rows) => rows.geometry(),
+            Way::Turn(turn) => turn.geometry(),
+        };
+        Ok(Some(Geometry { registers: Some(kernel.registers()?), ..geometry }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Parts of a device's memory, to be read or written.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use bytemuck::Pod;
+use cudarc::driver::result;
+
+use super::{Error, Pinned, Stream};
+
+/// Elements on a device that are read: part of a [`Buffer`](crate::Buffer), or memory of others.
+#[derive(Debug, Clone, Copy)]
+pub struct Slice<'a, T> {
+    address: u64,
+    len: usize,
+    of: PhantomData<&'a [T]>,
+}
+
+/// Elements on a device that are written.
+#[derive(Debug)]
+pub struct SliceMut<'a, T> {
+    address: u64,
+    len: usize,
+    of: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T: Pod> Slice<'a, T> {
+    /// As many elements of a buffer.
+    pub(super) fn at(address: u64, len: usize) -> Slice<'a, T> {
+        Slice { address, len, of: PhantomData }
+    }
+
+    /// Elements in memory of others, such as a tensor of another library.
+    ///
+    /// # Safety
+    ///
+    /// There are `len` elements at this address of the device, aligned, which live for `'a` and which nobody writes
+    /// while kernels read them.
+    #[must_use]
+    pub unsafe fn from_raw(address: u64, len: usize) -> Slice<'a, T> {
+        Slice { address, len, of: PhantomData }
+    }
+
+    /// The address of the first.
+    #[must_use]
+    pub fn address(self) -> u64 {
+        self.address
+    }
+
+    /// How many elements.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Some of them.
+    ///
+    /// # Panics
+    ///
+    /// The range is not inside.
+    #[must_use]
+    pub fn slice(self, range: Range<usize>) -> Slice<'a, T> {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
+        let address = self.address + (range.start * size_of::<T>()) as u64;
+        Slice { address, len: range.len(), of: PhantomData }
+    }
+
+    /// The same memory as elements of another type; those that do not fill one are left out.
+    #[must_use]
+    pub fn cast<U: Pod>(self) -> Slice<'a, U> {
+        Slice { address: self.address, len: self.len * size_of::<T>() / size_of::<U>(), of: PhantomData }
+    }
+
+    /// Copies them to the host, once the stream has come this far, and waits.
+    ///
+    /// # Errors
+    ///
+    /// A destination of another length; a kernel failed.
+    pub fn read(self, stream: &Stream, to: &mut [T]) -> Result<(), Error> {
+        same("a copy to the host", to.len(), self.len)?;
+        stream.device().bind()?;
+        if !to.is_empty() {
+            // SAFETY: both are as long, and the stream is waited for before `to` is used again.
+            unsafe { result::memcpy_dtoh_async(to, self.address, stream.raw()) }
+                .map_err(Error::driver("copying to the host"))?;
+        }
+        stream.synchronize()
+    }
+
+    /// Begins to copy them to pinned memory.
+    ///
+    /// # Safety
+    ///
+    /// `to` is not used, freed or moved from before the stream has come past the copy.
+    ///
+    /// # Errors
+    ///
+    /// A destination of another length; the driver refuses.
+    pub unsafe fn read_async(self, stream: &Stream, to: &mut Pinned<T>) -> Result<(), Error> {
+        same("a copy to the host", to.len(), self.len)?;
+        stream.device().bind()?;
+        // SAFETY: by the caller's promise.
+        unsafe { result::memcpy_dtoh_async(&mut to[..], self.address, stream.raw()) }
+            .map_err(Error::driver("copying to pinned memory"))
+    }
+}
+
+impl<'a, T: Pod> SliceMut<'a, T> {
+    /// As many elements of a buffer.
+    pub(super) fn at(address: u64, len: usize) -> SliceMut<'a, T> {
+        SliceMut { address, len, of: PhantomData }
+    }
+
+    /// Elements in memory of others, such as a tensor of another library.
+    ///
+    /// # Safety
+    ///
+    /// There are `len` elements at this address of the device, aligned, which live for `'a` and which nobody else uses
+    /// while kernels write them.
+    #[must_use]
+    pub unsafe fn from_raw(address: u64, len: usize) -> SliceMut<'a, T> {
+        SliceMut { address, len, of: PhantomData }
+    }
+
+    /// The address of the first.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// How many elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The same elements, to be read.
+    #[must_use]
+    pub fn as_ref(&self) -> Slice<'_, T> {
+        Slice { address: self.address, len: self.len, of: PhantomData }
+    }
+
+    /// Some of them.
+    ///
+    /// # Panics
+    ///
+    /// The range is not inside.
+    #[must_use]
+    pub fn slice(&mut self, range: Range<usize>) -> SliceMut<'_, T> {
+        let part = self.as_ref().slice(range);
+        SliceMut { address: part.address, len: part.len, of: PhantomData }
+    }
+
+    /// The same memory as elements of another type; those that do not fill one are left out.
+    #[must_use]
+    pub fn cast<U: Pod>(self) -> SliceMut<'a, U> {
+        let part = self.as_ref().cast::<U>();
+        SliceMut { address: part.address, len: part.len, of: PhantomData }
+    }
+
+    /// Copies elements from the host and waits.
+    ///
+    /// # Errors
+    ///
+    /// A source of another length; a kernel failed.
+    pub fn write(&mut self, stream: &Stream, from: &[T]) -> Result<(), Error> {
+        same("a copy from the host", from.len(), self.len)?;
+        stream.device().bind()?;
+        if !from.is_empty() {
+            // SAFETY: both are as long, and the stream is waited for before `from` may change.
+            unsafe { result::memcpy_htod_async(self.address, from, stream.raw()) }
+                .map_err(Error::driver("copying from the host"))?;
+        }
+        stream.synchronize()
+    }
+
+    /// Begins to copy elements from pinned memory.
+    ///
+    /// # Safety
+    ///
+    /// `from` is not changed or freed before the stream has come past the copy.
+    ///
+    /// # Errors
+    ///
+    /// A source of another length; the driver refuses.
+    pub unsafe fn write_async(&mut self, stream: &Stream, from: &Pinned<T>) -> Result<(), Error> {
+        same("a copy from the host", from.len(), self.len)?;
+        stream.device().bind()?;
+        // SAFETY: by the caller's promise.
+        unsafe { result::memcpy_htod_async(self.address, &from[..], stream.raw()) }
+            .map_err(Error::driver("copying from pinned memory"))
+    }
+
+    /// Copies elements of the device, in the order of the stream.
+    ///
+    /// # Errors
+    ///
+    /// A source of another length; the driver refuses.
+    pub fn copy(&mut self, stream: &Stream, from: Slice<'_, T>) -> Result<(), Error> {
+        same("a copy on the GPU", from.len(), self.len)?;
+        stream.device().bind()?;
+        if self.len == 0 {
+            return Ok(());
+        }
+        // SAFETY: both are as long, and borrowed.
+        unsafe {
+            result::memcpy_dtod_async(self.address, from.address, self.len * size_of::<T>(), stream.raw())
+        }
+        .map_err(Error::driver("copying on the GPU"))
+    }
+
+    /// Sets every byte, in the order of the stream.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses.
+    pub fn fill_bytes(&mut self, stream: &Stream, byte: u8) -> Result<(), Error> {
+        stream.device().bind()?;
+        if self.len == 0 {
+            return Ok(());
+        }
+        // SAFETY: as long as the slice.
+        unsafe { result::memset_d8_async(self.address, byte, self.len * size_of::<T>(), stream.raw()) }
+            .map_err(Error::driver("setting memory"))
+    }
+}
+
+fn same(what: &'static str, found: usize, needed: usize) -> Result<(), Error> {
+    if found == needed { Ok(()) } else { Err(Error::Size { what, found, needed }) }
+}
