@@ -61,8 +61,10 @@ class Bags:
 
 PLANS: "weakref.WeakValueDictionary[int, Plan]" = weakref.WeakValueDictionary()
 _numbers = itertools.count(1)
-# Waits for the GPU before a handle is freed whose kernels may be under way; set by whoever launches them.
-settle: Callable[[int], None] = lambda ordinal: None
+
+
+def settle(ordinal: int) -> None:
+    """Waits before a handle is freed whose kernels may be under way; replaced by whoever launches kernels."""
 
 
 def _release(free: Callable[[int], None], handle: int, ordinal: int) -> None:

@@ -45,7 +45,8 @@ def tables(rng: Draw) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
 
 def lookups(rng: Draw) -> Tuple[int, int, bool]:
     """B, L, and whether bags are of several lengths, L on the mean."""
-    bags = rng.batch(256, 16384) if rng.chance(0.8) else rng.size(16, 32768)
+    usual = {256: 1, 512: 2, 1024: 3, 2048: 8, 4096: 7, 8192: 7, 16384: 4, 65536: 1}
+    bags = rng.weigh(usual) if rng.chance(0.65) else rng.size(16, 32768)
     if rng.chance(0.35):
         return bags, 1, False
     return bags, rng.weigh({2: 1, 5: 1, 10: 2, 20: 2, 32: 1, 0: 7}) or rng.size(2, 100), rng.chance(0.35)
