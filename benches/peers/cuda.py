@@ -24,6 +24,10 @@ from pathlib import Path
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+from steptime.operators.library import NAME, GpuLookups, GpuSizes, GpuTables, Library  # noqa: E402
+
 SETS = 5
 # Cycles of a GPU that the host needs less than, for the slowest peer's launches.
 SPIN = 4_000_000
@@ -47,81 +51,39 @@ SHAPES = [
 RULES = {"SGD": 0, "row-wise Adagrad": 2, "Adam": 3}
 
 
-class GpuTables(ctypes.Structure):
-    """As the C ABI has it."""
-
-    _fields_ = [("count", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in ("data", "rows", "dims", "pitches")]
-    _fields_ += [("element", ctypes.c_int)]
-
-    @staticmethod
-    def of(weights):
-        """f32 tables; the arrays live as long as the result."""
-        columns = [[w.data_ptr() for w in weights], [w.shape[0] for w in weights], [w.shape[1] for w in weights]]
-        columns.append([4 * w.stride(0) for w in weights])
-        arrays = [(ctypes.c_size_t * len(weights))(*column) for column in columns]
-        tables = GpuTables(len(weights), *[ctypes.addressof(array) for array in arrays], 0)
-        tables.arrays = arrays
-        return tables
-
-
-class GpuSizes(ctypes.Structure):
-    """As the C ABI has it."""
-
-    _fields_ = [(name, ctypes.c_size_t) for name in ("bags", "lookups", "stride")]
-    _fields_ += [("bits", ctypes.c_int), ("weighted", ctypes.c_int)]
-
-
-class GpuLookups(ctypes.Structure):
-    """As the C ABI has it."""
-
-    _fields_ = [("lookups", ctypes.c_size_t)] + [(name, ctypes.c_uint64) for name in ("indices", "offsets", "weights")]
-
-    @staticmethod
-    def of(indices, offsets):
-        """Without weights."""
-        return GpuLookups(len(indices), indices.data_ptr(), offsets.data_ptr(), 0)
-
-
-class Ours:
-    """The shared library, with errors as exceptions."""
+class Ours(Library):
+    """The shared library, on the current GPU and its current stream."""
 
     def __init__(self, path: Path):
-        self.lib = ctypes.CDLL(str(path))
-        self.lib.steptime_error.restype = ctypes.c_char_p
-        self.gpu = self.new("steptime_gpu_open", [ctypes.c_size_t], torch.cuda.current_device())
+        super().__init__(path)
+        self.here = self.gpu(torch.cuda.current_device())
 
-    def new(self, name, types, *arguments):
-        """A handle that is not null."""
-        function = getattr(self.lib, name)
-        function.restype, function.argtypes = ctypes.c_void_p, types
-        handle = function(*arguments)
-        if not handle:
-            raise RuntimeError(self.lib.steptime_error().decode())
-        return ctypes.c_void_p(handle)
-
-    def function(self, name, *types):
+    def function(self, name):
         """A function on a handle and the current stream that raises what a call failed with."""
-        function = getattr(self.lib, name)
-        function.restype, function.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, *types]
+        function = getattr(self, name)
 
         def call(handle, *arguments):
             if function(handle, torch.cuda.current_stream().cuda_stream, *arguments):
-                raise RuntimeError(self.lib.steptime_error().decode())
+                raise self.failure()
 
         return call
 
     def free(self, name, handle) -> None:
         """Frees a handle, once the GPU is done."""
         torch.cuda.synchronize()
-        function = getattr(self.lib, name)
-        function.restype, function.argtypes = None, [ctypes.c_void_p]
-        function(handle)
+        getattr(self, name)(handle)
+
+
+def tables_of(weights):
+    """f32 tables for the C ABI; its arrays live as long as the result."""
+    columns = zip(*((w.data_ptr(), w.shape[0], w.shape[1], 4 * w.stride(0)) for w in weights))
+    return GpuTables.of(*columns, 0)
 
 
 def load_ours():
     """Our library, or None with a message."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    path = target / "release" / "libsteptime_cuda_c.so"
+    path = target / "release" / NAME
     if not path.exists():
         print(f"ours skipped: {path} is not built", file=sys.stderr)
         return None
@@ -224,14 +186,13 @@ def gather(tools, rounds: int) -> None:
     out = torch.empty(16384, 4096, device="cuda")
     peers = {}
     if ours:
-        run = ours.function("steptime_gpu_gather", ctypes.c_size_t, ctypes.c_uint64, ctypes.c_uint64)
+        run = ours.function("gather")
         sorted_sets = [torch.sort(indices, stable=True) for indices in sets]
         pairs = [(of.values << 32) | of.indices for of in sorted_sets]
-        tables = GpuTables.of([table])
+        tables = tables_of([table])
 
         def add(name, cut, wanted):
-            types = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-            handle = ours.new("steptime_gpu_gather_new", types, ours.gpu, ctypes.addressof(tables), cut)
+            handle = ours.new("gather_new", ours.here, ctypes.addressof(tables), cut)
             arguments = [(handle, 16384, of.data_ptr(), out.data_ptr()) for of in wanted]
             peers[name] = lambda at: lambda: run(*arguments[at])
 
@@ -292,18 +253,18 @@ class Case:
         self.columns = self.dim * len(self.rows)
         self.handles = []
         if self.ours:
-            self.lookups = [GpuLookups.of(indices, self.offsets) for indices in self.sets]
+            start = self.offsets.data_ptr()
+            self.lookups = [GpuLookups(len(indices), indices.data_ptr(), start, 0) for indices in self.sets]
             self.places = [ctypes.addressof(lookups) for lookups in self.lookups]
-            self.tables = GpuTables.of(self.weights)
-            self.sizes = GpuSizes(self.bags, len(self.sets[0]), self.columns, 64, 0)
+            self.tables = tables_of(self.weights)
+            self.sizes = GpuSizes(self.bags, len(self.sets[0]), self.columns, 64, 0, 0)
 
     def ours_forward(self):
         """Into one output."""
-        types = [ctypes.c_void_p] * 3
         places = [ctypes.addressof(of) for of in (self.tables, self.sizes)]
-        handle = self.ours.new("steptime_gpu_bag_new", types, self.ours.gpu, *places)
-        self.handles.append(("steptime_gpu_bag_free", handle))
-        run = self.ours.function("steptime_gpu_bag_forward", ctypes.c_void_p, ctypes.c_uint64)
+        handle = self.ours.new("bag_new", self.ours.here, *places)
+        self.handles.append(("bag_free", handle))
+        run = self.ours.function("bag_forward")
         out = torch.empty(self.bags, self.columns, device="cuda")
 
         def work(at):
@@ -314,21 +275,11 @@ class Case:
 
     def ours_backward(self):
         """Groups, then steps."""
-        types = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         places = [ctypes.addressof(of) for of in (self.tables, self.sizes)]
-        handle = self.ours.new(
-            "steptime_gpu_backward_new",
-            [*types, ctypes.c_float],
-            self.ours.gpu,
-            torch.cuda.current_stream().cuda_stream,
-            *places,
-            self.of_table,
-            RULES[self.rule],
-            0.01,
-        )
-        self.handles.append(("steptime_gpu_backward_free", handle))
-        group = self.ours.function("steptime_gpu_backward_group", ctypes.c_void_p)
-        step = self.ours.function("steptime_gpu_backward_step", ctypes.c_void_p, ctypes.c_uint64)
+        stream, rule = torch.cuda.current_stream().cuda_stream, RULES[self.rule]
+        handle = self.ours.new("backward_new", self.ours.here, stream, *places, self.of_table, rule, 0.01)
+        self.handles.append(("backward_free", handle))
+        group, step = self.ours.function("backward_group"), self.ours.function("backward_step")
 
         def work(at, gradient):
             group(handle, self.places[at])
@@ -528,12 +479,9 @@ def interaction(tools, rounds: int) -> None:
 
         forwards, backwards = {}, {}
         if ours:
-            types = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
-            handle = ours.new("steptime_gpu_interaction_new", types, ours.gpu, features, dim)
+            handle = ours.new("interaction_new", ours.here, features, dim)
             out, to = torch.empty_like(gradient), torch.empty_like(sets[0])
-            sizes = [ctypes.c_size_t, ctypes.c_uint64, ctypes.c_uint64]
-            our_forward = ours.function("steptime_gpu_interaction_forward", *sizes)
-            our_backward = ours.function("steptime_gpu_interaction_backward", *sizes, ctypes.c_uint64)
+            our_forward, our_backward = ours.function("interaction_forward"), ours.function("interaction_backward")
 
             def run_forward(at):
                 our_forward(handle, samples, sets[at].data_ptr(), out.data_ptr())

@@ -13,6 +13,7 @@
     folder.py      all of the folder, or nothing
     record.py      the command: python -m steptime.record
     measure/       the command: python -m steptime.measure, kernels of this machine's GPU
+    operators/     embedding and interaction kernels of ours as PyTorch ops
 """
 
 from steptime.checks import RecordWarning

@@ -74,7 +74,7 @@ def test_numbers_of_cases_differ_between_families() -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize("name", [name for name in families.NAMES if name != "tbe"])
+@pytest.mark.parametrize("name", [name for name in families.NAMES if name not in ("tbe", "operators")])
 def test_every_family_has_cases_that_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
@@ -89,6 +89,42 @@ def test_every_family_has_cases_that_run(name: str, monkeypatch: pytest.MonkeyPa
     unexpected = [reason for reason in runner.skipped if not any(each in reason for each in only_gpu)]
     assert not unexpected
     assert sum(each is not None for each in ready) >= (5 if name == "attention" else 40) or name == "attention"
+
+
+def test_our_own_operators_have_shapes_of_recommenders(monkeypatch: pytest.MonkeyPatch) -> None:
+    from steptime.operators import library
+
+    monkeypatch.setattr(library, "available", lambda: True)
+    (family,) = families.load(["operators"])
+    cases = [generate(family, 0, i) for i in range(400)]
+    assert all(each.compile is not None and each.ops == "steptime::" for each in cases)
+    kinds = {each.what.partition(":")[0] for each in cases}
+    assert {"bags", "bags backward sgd", "bags backward adam", "gather", "interaction", "interaction backward"} <= kinds
+    assert sum("26 tables" in each.what for each in cases) > 20 and sum(" weighted" in each.what for each in cases) > 10
+
+
+def test_a_family_whose_library_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    from steptime.operators import library
+
+    monkeypatch.setattr(library, "available", lambda: False)
+    assert main(["--families", "operators", "--list"]) == USAGE
+    assert "cargo build --release -p steptime-cuda-capi" in capsys.readouterr().err
+    assert "operators" not in [family.name for family in families.load()]
+
+
+def test_kernels_are_compiled_for_the_case_that_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    from steptime.measure import sweep
+
+    compiled = []
+
+    def draw(rng: Draw) -> Case:
+        number = rng.log(1, 1000000)
+        return Case(str(number), lambda make: None, 1e6, compile=lambda device: compiled.append((number, device)))
+
+    family = Family("own", 1, 0, draw)
+    monkeypatch.setattr(sweep, "load", lambda names: [family])
+    sweep.compile_case("own", 3, 5, Limits(), "cuda:0")
+    assert compiled == [(int(generate(family, 3, 5).what), "cuda:0")]
 
 
 @needs_torch

@@ -10,7 +10,7 @@ use steptime_ops::embedding::backward::RowRule;
 use crate::error::{code, free, handle};
 use crate::operands::{GpuLookups, GpuSizes, GpuTables, alive, alive_mut, given, on};
 
-/// Tables with sum pooling, their optimizer and its state.
+/// Tables, how they are pooled, their optimizer and its state.
 pub struct Backward {
     device: Device,
     tables: Tables<'static>,
@@ -41,7 +41,8 @@ pub unsafe extern "C" fn steptime_gpu_backward_new(
         // SAFETY: as the caller promises.
         let (device, sizes) = unsafe { (alive(gpu)?.clone(), *alive(sizes)?) };
         // SAFETY: as above.
-        let (tables, stream) = unsafe { (alive(tables)?.tables(true)?, on(&device, stream)) };
+        let (tables, stream) =
+            unsafe { (alive(tables)?.tables(sizes.pooling()?, true)?, on(&device, stream)) };
         let rule = match rule {
             0 => RowRule::SGD,
             1 => RowRule::Adagrad { eps: 1e-8 },
@@ -58,6 +59,62 @@ pub unsafe extern "C" fn steptime_gpu_backward_new(
         // What was set up in the stream may be used from others.
         stream.synchronize()?;
         Ok(Backward { device, tables, grouping, optimizer, sizes })
+    })
+}
+
+/// Sets the learning rate of the steps to come. Waits for the stream. 0 for success.
+///
+/// # Safety
+///
+/// The handle is alive and used by no other thread; the stream lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_backward_set_learning_rate(
+    backward: *mut Backward,
+    stream: u64,
+    learning_rate: f32,
+) -> c_int {
+    code(|| {
+        // SAFETY: as the caller promises.
+        let backward = unsafe { alive_mut(backward) }?;
+        // SAFETY: as above.
+        let stream = unsafe { on(&backward.device, stream) };
+        Ok(backward.optimizer.set_learning_rate(&stream, learning_rate)?)
+    })
+}
+
+/// Exchanges the optimizer's state with `from`, of the same tables and optimizer but other sizes, and counts on from
+/// its number of steps: training goes on where `from` left it. Waits for the stream. 0 for success.
+///
+/// # Safety
+///
+/// The handles are alive, two different ones, and used by no other thread; the stream lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_backward_take_over(
+    backward: *mut Backward,
+    stream: u64,
+    from: *mut Backward,
+) -> c_int {
+    code(|| {
+        if backward == from {
+            return Err("a handle cannot take over from itself: give two".into());
+        }
+        // SAFETY: as the caller promises.
+        let (to, from) = unsafe { (alive_mut(backward)?, alive_mut(from)?) };
+        let shapes =
+            |of: &Backward| of.tables.iter().map(|table| (table.rows(), table.dim())).collect::<Vec<_>>();
+        if shapes(to) != shapes(from) || to.optimizer.settings().rule != from.optimizer.settings().rule {
+            return Err(
+                "state of other tables or of another optimizer: take over from one of the same".into()
+            );
+        }
+        // SAFETY: as above.
+        let stream = unsafe { on(&to.device, stream) };
+        let steps = from.optimizer.steps(&stream)?;
+        to.optimizer.set_steps(&stream, steps)?;
+        for table in 0..to.tables.len() {
+            std::mem::swap(to.optimizer.state_mut(table), from.optimizer.state_mut(table));
+        }
+        Ok(())
     })
 }
 

@@ -9,7 +9,7 @@ use steptime_ops::embedding::Bounds;
 use crate::error::{code, free, handle};
 use crate::operands::{GpuLookups, GpuSizes, GpuTables, alive, alive_mut, on, taken};
 
-/// Tables to be read, with sum pooling.
+/// Tables to be read, and how they are pooled.
 pub struct Bag {
     device: Device,
     tables: Tables<'static>,
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn steptime_gpu_bag_new(
         // SAFETY: as the caller promises.
         let (device, sizes) = unsafe { (alive(gpu)?.clone(), *alive(sizes)?) };
         // SAFETY: as above.
-        let tables = unsafe { alive(tables)?.tables(false) }?;
+        let tables = unsafe { alive(tables)?.tables(sizes.pooling()?, false) }?;
         let forward = Forward::new(&device, &tables, sizes.sizes()?, Bounds::Error)?;
         Ok(Bag { device, tables, forward, sizes })
     })

@@ -123,6 +123,8 @@ pub struct GpuSizes {
     pub bits: c_int,
     /// Whether lookups have weights: 0 or 1.
     pub weighted: c_int,
+    /// How a bag's rows are pooled, by PyTorch's numbers: 0 for their sum, 1 for their mean, 2 for their maximum.
+    pub mode: c_int,
 }
 
 impl GpuSizes {
@@ -140,6 +142,18 @@ impl GpuSizes {
             weighted: self.weighted != 0,
             stride: self.stride,
         })
+    }
+
+    /// How bags are pooled.
+    pub(crate) fn pooling(&self) -> Result<Pooling, Failure> {
+        match self.mode {
+            0 => Ok(Pooling::Sum),
+            1 => Ok(Pooling::Mean),
+            2 => Ok(Pooling::Max),
+            other => {
+                Err(format!("there is no pooling {other}: choose 0 (sum), 1 (mean) or 2 (maximum)").into())
+            }
+        }
     }
 
     /// The lookups of a call.
@@ -184,13 +198,13 @@ pub struct GpuTables {
 }
 
 impl GpuTables {
-    /// The tables, with sum pooling.
+    /// The tables, which all pool alike.
     ///
     /// # Safety
     ///
     /// The arrays have as many elements, and the rows live, and are used by nobody else while kernels use them, as long
     /// as the result does.
-    pub(crate) unsafe fn tables(&self, train: bool) -> Result<Tables<'static>, Failure> {
+    pub(crate) unsafe fn tables(&self, pooling: Pooling, train: bool) -> Result<Tables<'static>, Failure> {
         // SAFETY: as many elements, by the caller's promise.
         let (data, rows, dims, pitches) = unsafe {
             let sizes = |array| slice(array, self.count);
@@ -212,7 +226,7 @@ impl GpuTables {
                 }
             });
         }
-        Ok(Tables::new(tables, Pooling::Sum))
+        Ok(Tables::new(tables, pooling))
     }
 }
 
@@ -229,9 +243,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let sizes = GpuSizes { bags: 3, lookups: 8, stride: 10, bits: 32, weighted: 0 };
+        let sizes = GpuSizes { bags: 3, lookups: 8, stride: 10, bits: 32, weighted: 0, mode: 2 };
         assert_eq!((sizes.floats(8), sizes.sizes().unwrap().index_width), (28, 4));
         assert!(GpuSizes { bits: 16, ..sizes }.sizes().is_err());
+        assert_eq!(sizes.pooling().unwrap(), Pooling::Max);
+        assert!(GpuSizes { mode: 3, ..sizes }.pooling().unwrap_err().to_string().contains("choose 0"));
         let of = GpuLookups { lookups: 8, indices: 0, offsets: 256, weights: 0 };
         // SAFETY: nothing is launched.
         let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();
@@ -241,7 +257,9 @@ mod tests {
             let (data, rows, dims) = (data.as_ptr(), one.as_ptr(), one.as_ptr());
             let tables = GpuTables { count: 1, data, rows, dims, pitches: pitch.as_ptr(), element };
             // SAFETY: the arrays have one element each, and nothing is launched.
-            unsafe { tables.tables(true) }.map(|tables| tables.columns()).map_err(|error| error.to_string())
+            unsafe { tables.tables(Pooling::Sum, true) }
+                .map(|tables| tables.columns())
+                .map_err(|error| error.to_string())
         };
         assert_eq!(table(0, &[4]), Ok(1));
         assert!(table(5, &[4]).unwrap_err().contains("choose 0 to 4"));

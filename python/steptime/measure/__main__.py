@@ -76,8 +76,9 @@ def _names(text: Optional[str]) -> Optional[List[str]]:
     for each in names or []:
         if each not in families.NAMES:
             raise UsageError(f"there is no family {each!r}; there are {', '.join(families.NAMES)}")
-        if not families.available(each):
-            raise UsageError(f"the family {each} measures FBGEMM, which is not installed: pip install fbgemm-gpu")
+        lacking = families.missing(each)
+        if lacking:
+            raise UsageError(f"the family {each} measures {lacking}")
     return names
 
 

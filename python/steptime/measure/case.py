@@ -37,6 +37,7 @@ class Case:
     memory: Optional[float] = None  # allocated, if not about `bytes`
     seconds: float = 0.0  # a lower bound on the time, where neither bytes nor flops say it
     indices: str = ""  # how indices are spread: "", "uniform", "zipf:1.05"
+    compile: Optional[Callable[[str], None]] = None  # compiles the kernels it needs for a device, where they are kept
     ops: str = ""  # how the names of operators begin whose times are kept; "": all that the case runs
     # Set by `generate`:
     family: str = ""

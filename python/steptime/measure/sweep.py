@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ from typing import Any, Deque, Dict, Iterator, List, Optional, TextIO, Tuple
 
 from steptime.measure import machine
 from steptime.measure.case import Case, Family, Limits, generate, interleave
+from steptime.measure.families import load
 from steptime.measure.harvest import harvest_file
 from steptime.measure.runner import DeviceFailed, Runner
 from steptime.measure.sheet import Sheet, path_for, peek
@@ -25,6 +27,7 @@ from steptime.settings import UsageError
 VERSION = "1"
 SAME = ("steptime_sweep_version", "device", "torch", "seed")  # what a file must share with the run that continues it
 BATCH, BATCH_BYTES = 160, 32e9
+AHEAD = 4  # batches whose kernels are compiled together
 SMALL = Limits(bytes=200_000, seconds=1e-4, usual=1e-4, brief=0.0)  # for tests on the CPU
 
 
@@ -110,7 +113,7 @@ class Sweep:
         written = time.monotonic()
         pool = ProcessPoolExecutor(workers, mp_context=context)
         try:
-            for number, batch in enumerate(self._batches()):
+            for number, batch in enumerate(self._compiled()):
                 path = os.path.join(self.folder, f"{number}.json")
                 try:
                     about = runner.run(batch, path)
@@ -165,6 +168,22 @@ class Sweep:
         if batch:
             yield batch
 
+    def _compiled(self) -> Iterator[List[Case]]:
+        """Batches whose kernels are there: compiled by many processes at a time, while nothing is measured."""
+        batches = self._batches()
+        while True:
+            some = list(itertools.islice(batches, AHEAD if self.compiles else 1))
+            if not some:
+                return
+            if self.compiles:
+                compile_all([case for batch in some for case in batch], self.options, self.limits)
+            yield from some
+
+    @property
+    def compiles(self) -> bool:
+        """Whether a family has kernels that are compiled when they are used, and kept."""
+        return self.options.device != "cpu" and any(family.name == "operators" for family in self.families)
+
     def _take(self, pending: Deque[Tuple[List[Case], Future]], most: int) -> None:
         """Takes the rows of finished batches, in order; waits while more than `most` are unfinished."""
         while pending and (len(pending) > most or pending[0][1].done()):
@@ -178,6 +197,26 @@ class Sweep:
                 floor = machine.null_kernel(rows)
                 if floor and float(floor) < float(self.peaks.get("peak_null_kernel_us") or 1e9):
                     self.peaks["peak_null_kernel_us"] = floor
+
+
+def compile_all(cases: List[Case], options: Options, limits: Limits) -> None:
+    """Compiles the kernels of all cases that need it. What fails is met again when it is measured."""
+    wanted = [(case.family, case.index) for case in cases if case.compile]
+    if not wanted:
+        return
+    context = multiprocessing.get_context("spawn")
+    # The processes end here: none of them has the GPU while others measure.
+    with ProcessPoolExecutor(max((os.cpu_count() or 2) - 1, 1), mp_context=context) as pool:
+        for name, index in wanted:
+            pool.submit(compile_case, name, options.seed, index, limits, options.device)
+
+
+def compile_case(name: str, seed: int, index: int, limits: Limits, device: str) -> None:
+    """Compiles the kernels of case `index` of a family, which is drawn again here."""
+    (family,) = load([name])
+    case = generate(family, seed, index, limits)
+    if case is not None and case.compile is not None:
+        case.compile(device)
 
 
 def _nothing() -> Future:

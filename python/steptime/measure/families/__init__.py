@@ -7,6 +7,7 @@ import importlib.util
 from typing import List, Optional
 
 from steptime.measure.case import Family
+from steptime.operators import library
 
 # name, weight. A family's place here is part of its cases' numbers: append only.
 WEIGHTS = (
@@ -24,13 +25,23 @@ WEIGHTS = (
     ("attention", 5.0),
     ("rnn", 2.0),
     ("tbe", 4.0),
+    ("operators", 12.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 
 
+def missing(name: str) -> Optional[str]:
+    """What this machine lacks to measure a family, and the remedy; None where nothing."""
+    if name == "tbe" and importlib.util.find_spec("fbgemm_gpu") is None:
+        return "FBGEMM, which is not installed: pip install fbgemm-gpu"
+    if name == "operators" and not library.available():
+        return f"steptime's own operators, whose library is not found: {library.REMEDY}"
+    return None
+
+
 def available(name: str) -> bool:
     """Whether this machine has the library that a family measures."""
-    return name != "tbe" or importlib.util.find_spec("fbgemm_gpu") is not None
+    return missing(name) is None
 
 
 def load(names: Optional[List[str]] = None) -> List[Family]:

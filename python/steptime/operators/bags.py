@@ -1,0 +1,211 @@
+"""Embedding bags over many tables: one launch forward; backward, the optimizer's step in the same pass."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Sequence, Union
+
+import torch
+from torch import Tensor, nn
+
+from steptime.operators import ops, plans
+from steptime.operators.codec import quantize
+from steptime.operators.functional import ordinal_of
+from steptime.operators.library import OperatorError, load
+from steptime.operators.plans import BITS, MODES, OPTIMIZERS, BackwardPlan, BagPlan, Bags
+
+STATELESS = ("sgd",)
+
+
+class EmbeddingBags(nn.Module):
+    """T tables of E_t rows and D_t columns, each sample's rows of each pooled, side by side in one output.
+
+    rows: E of each table. dims: D of each table, or one number for all.
+    mode: "sum", "mean" or "max" (which is not trained).
+    optimizer: of "sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam", with its usual settings and the
+        learning rate `lr`; None where nothing is trained. The backward pass takes its step: tables have no `.grad`, and
+        no other optimizer should have them. Its state is kept with the module's plans, not in `state_dict()`, and is
+        gone when the module is moved.
+    dtype: "float32", "float16", "bfloat16"; "int8" or "int4" without an optimizer.
+    index_dtype: torch.int32 or torch.int64, of indices and offsets.
+    lookups: most lookups of a batch, of all tables; longest: most of one table. Known, they save making a plan again for
+        a larger batch, and take fewer launches where no table has more than 8192. More than `longest` are an error that
+        `check` finds, and nothing is trained.
+
+    What batches of one size need is made when the first one comes, and kept. A step can be captured into a CUDA graph
+    once it has run; only one batch size should then be trained.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[int],
+        dims: Union[int, Sequence[int]],
+        mode: str = "sum",
+        optimizer: Optional[str] = "sgd",
+        lr: float = 0.01,
+        dtype: str = "float32",
+        index_dtype: torch.dtype = torch.int64,
+        lookups: Optional[int] = None,
+        longest: Optional[int] = None,
+        device: Any = None,
+    ) -> None:
+        super().__init__()
+        dims = [dims] * len(rows) if isinstance(dims, int) else list(dims)
+        if not rows or len(rows) != len(dims):
+            raise OperatorError(f"{len(rows)} tables with {len(dims)} widths: give at least one table, and a width for each")
+        _of("mode", mode, MODES)
+        _of("dtype", dtype, tuple(BITS))
+        if index_dtype not in ops.INDEX_TYPES.values():
+            raise OperatorError(f"index_dtype is {index_dtype}: choose torch.int32 or torch.int64")
+        if optimizer is not None:
+            _of("optimizer", optimizer, OPTIMIZERS)
+            if BITS[dtype] < 16 or mode == "max":
+                raise OperatorError(f"tables of {dtype} pooled by {mode} are not trained: give optimizer=None")
+        self.rows, self.dims, self.mode, self.optimizer, self.dtype = tuple(rows), tuple(dims), mode, optimizer, dtype
+        self.index_bits = next(bits for bits, kind in ops.INDEX_TYPES.items() if kind == index_dtype)
+        self.lookups, self.longest, self._lr = lookups, longest, lr
+        self.tables = nn.ParameterList(nn.Parameter(table, requires_grad=False) for table in self._draw(device))
+        # Gradients reach the backward pass through this, for tables have none.
+        self._anchor = torch.empty(0, requires_grad=True)
+        self._forget()
+
+    def _draw(self, device: Any) -> Any:
+        for rows, dim in zip(self.rows, self.dims):
+            table = torch.empty(rows, dim, device=device).uniform_(-(rows**-0.5), rows**-0.5)
+            yield quantize(table, BITS[self.dtype]) if BITS[self.dtype] < 16 else table.to(getattr(torch, self.dtype))
+
+    def _forget(self) -> None:
+        self._forward_plans: Dict[Any, BagPlan] = {}
+        self._backward_plans: Dict[Any, BackwardPlan] = {}
+        self._latest: Optional[BackwardPlan] = None
+
+    def _apply(self, *arguments: Any, **named: Any) -> EmbeddingBags:
+        moved = super()._apply(*arguments, **named)
+        self._forget()
+        return moved
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Without plans, which are this process's and these tables'."""
+        state = dict(self.__dict__)
+        state.update(_forward_plans={}, _backward_plans={}, _latest=None)
+        return state
+
+    @property
+    def lr(self) -> float:
+        """The learning rate. Setting it waits for the GPU."""
+        return self._lr
+
+    @lr.setter
+    def lr(self, lr: float) -> None:
+        self._lr = lr
+        for plan in self._backward_plans.values():
+            with ops.on_device(plan.ordinal):
+                plan.set_lr(torch.cuda.current_stream().cuda_stream, lr)
+
+    def forward(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor] = None) -> Tensor:
+        """Pools a batch. Returns [B, D_0 + D_1 + ...] of float32.
+
+        indices: [N], table after table. offsets: [T * B + 1], one run over all tables: bag b of table t has the indices
+        from offset t * B + b to the next. weights: [N] of float32 that rows are multiplied by, without a gradient.
+        An index out of range gives zeros, and `check` finds it.
+        """
+        if weights is not None and weights.requires_grad:
+            raise OperatorError("per-sample weights get no gradient: pass weights.detach()")
+        if self.optimizer is not None and torch.is_grad_enabled() and self.training:
+            return _Pool.apply(self._anchor, self, indices, offsets, weights)
+        return self._pool(indices, offsets, weights)
+
+    def check(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor] = None) -> None:
+        """Waits for the GPU and raises what was wrong with the last batch, which must be this one."""
+        of = self._bags(indices, offsets, weights)
+        plan = self._forward_plans.get(_key(of))
+        if plan is None:
+            raise OperatorError("there was no such batch yet: call the module with it first")
+        every: Any = [plan]
+        if self._latest is not None and _key(self._latest.of) == _key(of):
+            every.append(self._latest)
+        for plan in every:
+            lookups = ops.lookups_of(plan, self._tables(), indices, offsets, weights)
+            with ops.on_device(plan.ordinal):
+                plan.check(torch.cuda.current_stream().cuda_stream, lookups)
+
+    def _tables(self) -> Any:
+        return list(self.tables._parameters.values())  # iterating over a ParameterList is slow
+
+    def _pool(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> Tensor:
+        bags = (offsets.shape[0] - 1) // len(self.rows)
+        plan = self._forward_plans.get((bags, weights is not None)) or self._forward_plan(indices, offsets, weights)
+        of = plan.of
+        return torch.ops.steptime.embedding_bag(self._tables(), indices, offsets, weights, of.mode, BITS[of.element], plan.number)
+
+    def _bags(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> Bags:
+        bags, mode = (offsets.shape[0] - 1) // len(self.rows), MODES.index(self.mode)
+        return Bags(self.rows, self.dims, bags, indices.shape[0], self.dtype, self.index_bits, weights is not None, mode)
+
+    def _forward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> BagPlan:
+        of, ordinal = self._bags(indices, offsets, weights), self._ordinal()
+        with ops.on_device(ordinal):
+            plan = BagPlan(load(), ordinal, of, self._addresses())
+        self._forward_plans[_key(of)] = plan
+        return plan
+
+    def _backward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> BackwardPlan:
+        """One for as many lookups, with the state that the last step left."""
+        key = ((offsets.shape[0] - 1) // len(self.rows), weights is not None)
+        plan, count = self._backward_plans.get(key), indices.shape[0]
+        if plan is not None and count <= plan.of.lookups and plan is self._latest:
+            return plan
+        with ops.on_device(self._ordinal()):
+            stream = torch.cuda.current_stream().cuda_stream
+            if plan is None or count > plan.of.lookups:
+                room = count if plan is None else count + count // 8  # lengths vary
+                plan = self._new_backward_plan(indices, offsets, weights, max(room, self.lookups or 0), stream)
+            if self._latest is not None and self.optimizer not in STATELESS:
+                plan.take_over(stream, self._latest)
+        self._backward_plans[key] = self._latest = plan
+        return plan
+
+    def _new_backward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor], room: int, stream: int) -> BackwardPlan:
+        if torch.cuda.is_current_stream_capturing():
+            raise OperatorError("the first step with batches of a size cannot be captured: run one before")
+        of, ordinal = self._bags(indices, offsets, weights), self._ordinal()
+        of = Bags(of.rows, of.dims, of.bags, room, of.element, of.index_bits, of.weighted, of.mode)
+        return BackwardPlan(load(), ordinal, of, self._addresses(), self.optimizer, self._lr, stream, self.longest)
+
+    def _ordinal(self) -> int:
+        return ordinal_of(self.tables[0])
+
+    def _addresses(self) -> Any:
+        return [table.data_ptr() for table in self._tables()]
+
+    def extra_repr(self) -> str:
+        """For printing."""
+        widths = self.dims[0] if len(set(self.dims)) == 1 else list(self.dims)
+        return f"{len(self.rows)} tables, {sum(self.rows)} rows, dims={widths}, mode={self.mode}, dtype={self.dtype}, optimizer={self.optimizer}"
+
+
+def _of(what: str, given: Any, known: Sequence[str]) -> None:
+    if given not in known:
+        raise OperatorError(f"{what} is {given!r}: choose of {', '.join(known)}")
+
+
+def _key(of: Bags) -> Any:
+    return of.bags, of.weighted
+
+
+class _Pool(torch.autograd.Function):
+    """The forward pass; the backward pass trains the tables and has no gradient to give."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, module: EmbeddingBags, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> Tensor:
+        ctx.module = module
+        ctx.save_for_backward(indices, offsets, *(() if weights is None else (weights,)))
+        return module._pool(indices, offsets, weights)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        module, (indices, offsets, *rest) = ctx.module, ctx.saved_tensors
+        weights = rest[0] if rest else None
+        plan = module._backward_plan(indices, offsets, weights)
+        step = getattr(torch.ops.steptime, f"embedding_bag_backward_{module.optimizer}")
+        step(grad.contiguous(), module._tables(), indices, offsets, weights, plan.of.mode, plan.number)
+        return None, None, None, None, None

@@ -1,0 +1,153 @@
+"""The shared library behind the operators: where it is, its functions, its structures. Addresses are numbers here."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+NAME = "libsteptime_cuda_c.so"
+VARIABLE = "STEPTIME_CUDA_LIBRARY"
+REMEDY = f"build it with `cargo build --release -p steptime-cuda-capi`, and say where it is: {VARIABLE}=target/release/{NAME}"
+
+HANDLE, SIZE, ADDRESS, INT, FLOAT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_int, ctypes.c_float
+
+
+class OperatorError(RuntimeError):
+    """An operator cannot do what it is asked for; the message says what to change."""
+
+
+class GpuTables(ctypes.Structure):
+    """Tables of one element type, as the C ABI has them."""
+
+    _fields_ = [("count", SIZE), ("data", HANDLE), ("rows", HANDLE), ("dims", HANDLE), ("pitches", HANDLE), ("element", INT)]
+
+    @classmethod
+    def of(cls, addresses: Sequence[int], rows: Sequence[int], dims: Sequence[int], pitches: Sequence[int], element: int) -> GpuTables:
+        """The arrays live as long as the result."""
+        arrays = [(SIZE * len(addresses))(*column) for column in (addresses, rows, dims, pitches)]
+        tables = cls(len(addresses), *(ctypes.addressof(array) for array in arrays), element)
+        tables.arrays = arrays
+        return tables
+
+
+class GpuSizes(ctypes.Structure):
+    """What bags are compiled for, as the C ABI has it. `bits` are those of an index."""
+
+    _fields_ = [("bags", SIZE), ("lookups", SIZE), ("stride", SIZE), ("bits", INT), ("weighted", INT), ("mode", INT)]
+
+
+class GpuLookups(ctypes.Structure):
+    """Where lookups are, as the C ABI has it."""
+
+    _fields_ = [("lookups", SIZE), ("indices", ADDRESS), ("offsets", ADDRESS), ("weights", ADDRESS)]
+
+
+# Functions that make a handle, or return 0 for success, and what they take.
+MAKERS: Dict[str, List[Any]] = {
+    "steptime_gpu_open": [SIZE],
+    "steptime_gpu_bag_new": [HANDLE, HANDLE, HANDLE],
+    "steptime_gpu_backward_new": [HANDLE, ADDRESS, HANDLE, HANDLE, SIZE, INT, FLOAT],
+    "steptime_gpu_gather_new": [HANDLE, HANDLE, ctypes.c_int64],
+    "steptime_gpu_interaction_new": [HANDLE, SIZE, SIZE],
+}
+CALLS: Dict[str, List[Any]] = {
+    "steptime_gpu_bag_forward": [HANDLE, ADDRESS, HANDLE, ADDRESS],
+    "steptime_gpu_bag_check": [HANDLE, ADDRESS, HANDLE],
+    "steptime_gpu_backward_group": [HANDLE, ADDRESS, HANDLE],
+    "steptime_gpu_backward_step": [HANDLE, ADDRESS, HANDLE, ADDRESS],
+    "steptime_gpu_backward_check": [HANDLE, ADDRESS, HANDLE],
+    "steptime_gpu_backward_set_learning_rate": [HANDLE, ADDRESS, FLOAT],
+    "steptime_gpu_backward_take_over": [HANDLE, ADDRESS, HANDLE],
+    "steptime_gpu_gather": [HANDLE, ADDRESS, SIZE, ADDRESS, ADDRESS],
+    "steptime_gpu_gather_check": [HANDLE, ADDRESS, SIZE, ADDRESS],
+    "steptime_gpu_gather_slice": [HANDLE, ADDRESS, ADDRESS, ADDRESS, ctypes.c_double, HANDLE],
+    "steptime_gpu_interaction_forward": [HANDLE, ADDRESS, SIZE, ADDRESS, ADDRESS],
+    "steptime_gpu_interaction_backward": [HANDLE, ADDRESS, SIZE, ADDRESS, ADDRESS, ADDRESS],
+}
+FREES = ["steptime_gpu_bag_free", "steptime_gpu_backward_free", "steptime_gpu_gather_free", "steptime_gpu_interaction_free"]
+
+
+class Library:
+    """The loaded library, with failures as exceptions."""
+
+    def __init__(self, path: Union[str, Path]) -> None:
+        self.path = Path(path)
+        try:
+            self._lib = ctypes.CDLL(str(path))
+            self._declare()
+        except (OSError, AttributeError) as error:
+            raise OperatorError(f"{path} is not the library of these operators ({error}): {REMEDY}") from error
+        self._gpus: Dict[int, int] = {}
+
+    def _declare(self) -> None:
+        for names, result in ((MAKERS, HANDLE), (CALLS, INT), (dict.fromkeys(FREES, [HANDLE]), None)):
+            for name, types in names.items():
+                function = getattr(self._lib, name)
+                function.restype, function.argtypes = result, types
+                setattr(self, name.removeprefix("steptime_gpu_"), function)
+        self._error = self._lib.steptime_error
+        self._error.restype = ctypes.c_char_p
+
+    def failure(self) -> OperatorError:
+        """What was wrong with this thread's last call."""
+        return OperatorError(self._error().decode(errors="replace"))
+
+    def new(self, name: str, *arguments: Any) -> int:
+        """A handle that is not null; the name without `steptime_gpu_`."""
+        handle = getattr(self, name)(*arguments)
+        if not handle:
+            raise self.failure()
+        return handle
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Calls a function, the name without `steptime_gpu_`, and raises what it failed with."""
+        if getattr(self, name)(*arguments):
+            raise self.failure()
+
+    def gpu(self, ordinal: int) -> int:
+        """The GPU of this number, opened once."""
+        if ordinal not in self._gpus:
+            self._gpus[ordinal] = self.new("open", ordinal)
+        return self._gpus[ordinal]
+
+    def choose_slice(self, ordinal: int, rows: int, dim: int, lookups: int, zipf: float = 0.0) -> int:
+        """The bytes of a row in a slice for which a gather is expected to take the least time; 0: row order."""
+        out = ctypes.c_int64()
+        self.call("gather_slice", self.gpu(ordinal), rows, dim, lookups, zipf, ctypes.addressof(out))
+        return out.value
+
+
+_loaded: Optional[Library] = None
+
+
+def find(path: Union[str, Path, None] = None) -> Optional[Path]:
+    """Where the library is: as told, else as the environment says, else beside this package; None if nowhere."""
+    here = Path(__file__).resolve().parent
+    told = path or os.environ.get(VARIABLE)
+    places = [Path(told)] if told else [here / NAME, here.parent / NAME]
+    return next((place for place in places if place.is_file()), None)
+
+
+def available() -> bool:
+    """Whether the library is there."""
+    return _loaded is not None or find() is not None
+
+
+def load(path: Union[str, Path, None] = None) -> Library:
+    """The library, loaded once for the process. `path` says where it is; else `STEPTIME_CUDA_LIBRARY` does, or it lies
+    beside this package.
+
+    Raises OperatorError where it is not there, cannot be loaded, or another one was loaded before.
+    """
+    global _loaded
+    if _loaded is None:
+        found = find(path)
+        if found is None:
+            where = f"not at {path or os.environ[VARIABLE]}" if path or os.environ.get(VARIABLE) else "not beside this package"
+            raise OperatorError(f"the library {NAME} is {where}: {REMEDY}")
+        _loaded = Library(found)
+    elif path is not None and Path(path).resolve() != _loaded.path.resolve():
+        raise OperatorError(f"{_loaded.path} is loaded already, and {path} cannot be: load one of them in a process")
+    return _loaded

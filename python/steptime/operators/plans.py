@@ -1,0 +1,200 @@
+"""Handles of compiled kernels, known to ops by their numbers. Tensors are addresses here; whoever makes a plan keeps them.
+
+A plan is made for shapes, types and the tables' places, which takes a compiler the first time (the result is kept on
+disk) and milliseconds afterwards. It lives as long as somebody holds it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import weakref
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+
+from steptime.operators.library import GpuLookups, GpuSizes, GpuTables, Library, OperatorError
+
+# In the order of the C ABI.
+ELEMENTS = ("float32", "float16", "bfloat16", "int8", "int4")
+BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "int4": 4}
+OPTIMIZERS = ("sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam")
+MODES = ("sum", "mean", "max")  # by PyTorch's numbers
+SCALE_BYTES = 4  # an f16 scale and an f16 bias before the values of an int8 or int4 row
+
+
+def pitch(element: str, dim: int) -> int:
+    """Bytes of a row of `dim` columns."""
+    bits = BITS[element]
+    return dim * bits // 8 if bits >= 16 else SCALE_BYTES + (dim * bits + 7) // 8
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Tables and the lookups of a batch: what bags are compiled for.
+
+    rows, dims: E and D of each table. bags: B of each table. lookups: N of all tables, about (of a backward pass, at
+    most). mode: 0 sum, 1 mean, 2 max.
+    """
+
+    rows: Tuple[int, ...]
+    dims: Tuple[int, ...]
+    bags: int
+    lookups: int
+    element: str = "float32"
+    index_bits: int = 64
+    weighted: bool = False
+    mode: int = 0
+
+    @property
+    def columns(self) -> int:
+        return sum(self.dims)
+
+    def tables(self, addresses: Sequence[int]) -> GpuTables:
+        """For the C ABI, with rows side by side in memory."""
+        pitches = [pitch(self.element, dim) for dim in self.dims]
+        return GpuTables.of(addresses, self.rows, self.dims, pitches, ELEMENTS.index(self.element))
+
+    def sizes(self) -> GpuSizes:
+        """For the C ABI, with rows of the output side by side."""
+        return GpuSizes(self.bags, self.lookups, self.columns, self.index_bits, self.weighted, self.mode)
+
+
+PLANS: "weakref.WeakValueDictionary[int, Plan]" = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
+
+
+def settle(ordinal: int) -> None:
+    """Waits before a handle is freed whose kernels may be under way; replaced by whoever launches kernels."""
+
+
+def _release(free: Callable[[int], None], handle: int, ordinal: int) -> None:
+    settle(ordinal)
+    free(handle)
+
+
+class Plan:
+    """A handle; `number` is what ops know it by."""
+
+    kind = ""
+
+    def __init__(self, library: Library, ordinal: int, handle: int) -> None:
+        self.library, self.ordinal, self.handle = library, ordinal, handle
+        self.number = next(_numbers)
+        PLANS[self.number] = self
+        free = getattr(library, f"{self.kind}_free")
+        self.close = weakref.finalize(self, _release, free, handle, ordinal)
+        self.close.atexit = False  # the driver may be gone by then, and takes the memory back anyway
+
+
+def find(number: int, kind: type) -> Any:
+    """The plan of this number."""
+    plan = PLANS.get(number)
+    if type(plan) is not kind:
+        what = "there is no plan" if plan is None else f"a plan for {plan.kind} has the number"
+        raise OperatorError(f"{what} {number}, where one for {kind.kind} is needed: keep the plan as long as its ops are called")
+    return plan
+
+
+class BagPlan(Plan):
+    """A forward pass over tables at these addresses."""
+
+    kind = "bag"
+
+    def __init__(self, library: Library, ordinal: int, of: Bags, addresses: Sequence[int]) -> None:
+        tables, sizes = of.tables(addresses), of.sizes()
+        handle = library.new("bag_new", library.gpu(ordinal), ctypes.addressof(tables), ctypes.addressof(sizes))
+        super().__init__(library, ordinal, handle)
+        self.of, self.columns, self.addresses = of, of.columns, list(addresses)
+        self.forward = library.bag_forward
+
+    def check(self, stream: int, lookups: GpuLookups) -> None:
+        """Waits, and raises what was wrong with the lookups pooled last, which must be these."""
+        self.library.call("bag_check", self.handle, stream, ctypes.addressof(lookups))
+
+
+class BackwardPlan(Plan):
+    """A backward pass with the optimizer in it, over tables at these addresses. Holds the optimizer's state.
+
+    longest: most lookups of one table, all where not given. Tables of at most 8192 are grouped by one launch.
+    """
+
+    kind = "backward"
+
+    def __init__(
+        self,
+        library: Library,
+        ordinal: int,
+        of: Bags,
+        addresses: Sequence[int],
+        optimizer: str,
+        lr: float,
+        stream: int = 0,
+        longest: Optional[int] = None,
+    ) -> None:
+        tables, sizes = of.tables(addresses), of.sizes()
+        rule, most = OPTIMIZERS.index(optimizer), of.lookups if longest is None else min(longest, of.lookups)
+        places = ctypes.addressof(tables), ctypes.addressof(sizes)
+        handle = library.new("backward_new", library.gpu(ordinal), stream, *places, most, rule, lr)
+        super().__init__(library, ordinal, handle)
+        self.of, self.columns, self.addresses, self.optimizer, self.lr = of, of.columns, list(addresses), optimizer, lr
+        self.group, self.step = library.backward_group, library.backward_step
+
+    def set_lr(self, stream: int, lr: float) -> None:
+        """Of the steps to come. Waits for the stream."""
+        self.library.call("backward_set_learning_rate", self.handle, stream, lr)
+        self.lr = lr
+
+    def take_over(self, stream: int, other: BackwardPlan) -> None:
+        """Goes on with the state of another plan for the same tables and optimizer. Waits for the stream."""
+        self.library.call("backward_take_over", self.handle, stream, other.handle)
+
+    def check(self, stream: int, lookups: GpuLookups) -> None:
+        """Waits, and raises what was wrong with the lookups of the last step, which must be these."""
+        self.library.call("backward_check", self.handle, stream, ctypes.addressof(lookups))
+
+
+class GatherPlan(Plan):
+    """Rows of the f32 table at this address, with 64-bit indices. slice: bytes of a row at a time, 0 for whole rows."""
+
+    kind = "gather"
+
+    def __init__(self, library: Library, ordinal: int, rows: int, dim: int, slice: int, address: int) -> None:
+        tables = GpuTables.of([address], [rows], [dim], [4 * dim], 0)
+        handle = library.new("gather_new", library.gpu(ordinal), ctypes.addressof(tables), slice)
+        super().__init__(library, ordinal, handle)
+        self.rows, self.dim, self.slice, self.address = rows, dim, slice, address
+        self.run = library.gather
+
+    def check(self, stream: int, lookups: int, indices: int) -> None:
+        """Waits, and raises which of the indices gathered last, which must be these, is out of range."""
+        self.library.call("gather_check", self.handle, stream, lookups, indices)
+
+
+class InteractionPlan(Plan):
+    """Dot interaction of `features` vectors of `dim` floats a sample."""
+
+    kind = "interaction"
+
+    def __init__(self, library: Library, ordinal: int, features: int, dim: int) -> None:
+        super().__init__(library, ordinal, library.new("interaction_new", library.gpu(ordinal), features, dim))
+        self.features, self.dim = features, dim
+        self.columns = dim + features * (features - 1) // 2
+        self.forward, self.backward = library.interaction_forward, library.interaction_backward
+
+
+class Cache:
+    """Plans of functions by what they were made for, the most recently used ones."""
+
+    def __init__(self, most: int = 64) -> None:
+        self.most = most
+        self.plans: Dict[Any, Any] = {}
+
+    def get(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The plan of this key, made if there is none."""
+        plan = self.plans.pop(key, None)
+        if plan is None:
+            plan = make()
+            while len(self.plans) >= self.most:
+                self.plans.pop(next(iter(self.plans)))
+        self.plans[key] = plan
+        return plan
