@@ -2,7 +2,7 @@
 //! several rows in flight; blocks of one table come before those of the next.
 
 use steptime_aten::KernelCall;
-use steptime_aten::kernel::{FusedBags, FusedTable};
+use steptime_aten::kernel::FusedBags;
 
 use crate::device::cache::{Lookups, dram_reads};
 use crate::device::context::Context;
@@ -12,6 +12,7 @@ use crate::device::families::shared::overlap;
 use crate::device::families::streams::{LEAST_ACCESS, streams_us, written_through};
 use crate::device::spec::DeviceSpec;
 
+use super::lanes::Lanes;
 use super::{Alike, Model, alike, others};
 
 /// Bytes of a multiprocessor's own cache that hold rows. Of its 256 KB; fitted to Zipf-distributed lookups on an H200.
@@ -20,46 +21,17 @@ const NEAR_CACHE: f64 = 200e3;
 /// Warps that a multiprocessor holds.
 const WARPS: f64 = 32.0;
 
-/// Warps of each multiprocessor below which short bags are not put together.
-const FILL: f64 = 16.0;
+/// Steps of a stream before its first row and after its last.
+const BEGIN_STEPS: f64 = 3.0;
 
 /// From the launch to the first row: the offsets, and then the indices, µs (H200).
 const BEGIN_US: f64 = 0.4;
-
-/// How lanes share the rows of a table.
-struct Lanes {
-    /// Values of one load.
-    values: f64,
-    /// Rows side by side in a warp.
-    groups: f64,
-    /// Loads of a lane for one row.
-    loads: f64,
-}
-
-impl Lanes {
-    fn new(table: &FusedTable, bits: u64) -> Lanes {
-        // Aligned loads; behind a scale and a bias values begin at multiples of four bytes.
-        let most = if bits <= 8 { 2 } else { 4 };
-        let bytes = (1u64 << table.row_bytes.trailing_zeros().min(most)) as f64;
-        let values = (bytes * 8.0 / (bits as f64).max(1.0)).max(1.0);
-        let vectors = (table.dim as f64 / values).ceil().max(1.0);
-        Lanes { values, groups: (32.0 / vectors.min(32.0)).floor().max(1.0), loads: (vectors / 32.0).ceil() }
-    }
-}
 
 /// Instructions of a warp for its rows in one load: to find them, and for each value. Fitted to rows of f32, int8 and
 /// int4 with scales of f16 and f32 on an H200.
 fn instructions(lanes: &Lanes, bits: u64) -> f64 {
     let (find, value) = if bits <= 8 { (30.0, 6.0) } else { (10.0, 3.0) };
-    find + value * lanes.values
-}
-
-/// Bags that a group of lanes walks over as one stream.
-fn bags_together(bags: &FusedBags, length: f64, groups: f64, spec: &DeviceSpec) -> f64 {
-    let warps = bags.bags as f64 * bags.tables.len() as f64 / groups;
-    let least = FILL * f64::from(spec.multiprocessors);
-    let fits = |together: &f64| length < 4.0 && warps / together >= least;
-    [8.0, 4.0, 2.0].into_iter().find(fits).unwrap_or(1.0)
+    find + value * lanes.values as f64
 }
 
 pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
@@ -77,15 +49,18 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
         found.table_dram += count * missed * row.max(LEAST_ACCESS);
         found.distinct += count * popularity.distinct(lookups);
         found.longest = found.longest.max(popularity.largest_share() * lookups);
-        let lanes = Lanes::new(&table, bags.element_bits);
-        work += count * lookups * lanes.loads * instructions(&lanes, bags.element_bits) / lanes.groups;
-        let together = bags_together(bags, length, lanes.groups, spec);
-        warps += count * (bags.bags as f64 / (lanes.groups * together)).ceil();
-        let in_flight =
-            if together > 1.0 { 4.0 } else { (32.0 / lanes.values / lanes.loads).clamp(1.0, 8.0) };
+        let lanes = Lanes::new(&table, bags);
+        let [groups, together] = [lanes.groups(), lanes.together].map(|count| count as f64);
+        let [loads, ranges] = [lanes.passes * lanes.ranges, lanes.ranges].map(|count| count as f64);
+        work += count * lookups * loads * instructions(&lanes, bags.element_bits) / groups;
+        warps += count * ranges * (bags.bags as f64 / (groups * together)).ceil();
         let step = STEP_US + DRAM_STEP_US * (missed / lookups.max(1.0)).min(1.0);
-        chain_us = chain_us.max((3.0 + length * together / in_flight) * step);
+        let chain = (BEGIN_STEPS + length * together / lanes.in_flight as f64) * step;
+        if chain > chain_us {
+            (chain_us, found.lanes) = (chain, Some(lanes));
+        }
     }
+    found.warps = warps;
     let [read, missed, written] = others(bags, call, ctx, spec);
     let dram_read = found.table_dram + missed;
     let through = written_through(written, dram_read + written, spec);

@@ -3,6 +3,7 @@
 
 mod backward;
 mod forward;
+mod lanes;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use crate::device::family::Family;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
+use self::lanes::Lanes;
 use super::embedding_bag::pooling;
 use super::memory::Traffic;
 use super::shared::{flag, halvings, ln, ln_ratio, names, push_shared};
@@ -48,6 +50,10 @@ struct Model {
     longest: f64,
     /// Kernels that update rows, each for tables of other columns.
     kinds: f64,
+    /// Warps of the forward pass.
+    warps: f64,
+    /// How lanes share the table whose streams take longest, in the forward pass.
+    lanes: Option<Lanes>,
     /// The sort, µs.
     sort_us: f64,
     /// Moving bytes, µs.
@@ -166,6 +172,14 @@ impl Family for Fused {
             "ln_move",
             "ln_wait",
             "ln_work",
+            "ln_warps_by_sm",
+            "lanes",
+            "load_bytes",
+            "passes",
+            "ranges",
+            "together",
+            "in_flight",
+            "ln_turns",
         ]
     }
 
@@ -210,7 +224,15 @@ impl Family for Fused {
             ln(model.move_us * 1e3),
             ln(model.wait_us * 1e3),
             ln(model.work_us * 1e3),
+            ln_ratio(model.warps, f64::from(spec.multiprocessors)),
         ]);
+        let lanes = model
+            .lanes
+            .map_or([0; 6], |of| [of.lanes, of.bytes, of.passes, of.ranges, of.together, of.in_flight]);
+        out.extend(lanes.map(|number| number as f32));
+        // Rows of a stream one after the other.
+        let [.., together, in_flight] = lanes;
+        out.push(ln(lookups / all_bags.max(1.0) * together as f64 / (in_flight as f64).max(1.0)));
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
