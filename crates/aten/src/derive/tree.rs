@@ -139,24 +139,24 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
 }
 
 /// The threads: first the main one, the busiest outside of the backward engine, then the others as they begin.
+///
+/// The engine runs on the thread that called it where there is no GPU, and there it also visits what is on the CPU
+/// where there is one.
 fn threads(graph: &ExecutionGraph, rows: &[NodeId]) -> Vec<TreeThread> {
-    let mut seen: Vec<(i64, usize, bool)> = Vec::new();
+    let mut seen: Vec<(i64, [usize; 2])> = Vec::new();
     for &row in rows {
-        let engine = graph.node_name(row).starts_with(ENGINE);
+        let engine = graph.tree.ancestors(row).any(|node| graph.node_name(node).starts_with(ENGINE));
         let tid = tid(graph, row);
-        match seen.iter_mut().find(|thread| thread.0 == tid) {
-            Some(thread) => {
-                thread.1 += 1;
-                thread.2 |= engine;
-            }
-            None => seen.push((tid, 1, engine)),
-        }
+        let at = seen.iter().position(|thread| thread.0 == tid).unwrap_or_else(|| {
+            seen.push((tid, [0; 2]));
+            seen.len() - 1
+        });
+        seen[at].1[usize::from(engine)] += 1;
     }
-    // Where the engine runs on the thread that called it, that thread is the main one all the same.
-    let forward = seen.iter().any(|thread| !thread.2);
-    let busiest = seen.iter().filter(|thread| !(forward && thread.2)).max_by_key(|thread| thread.1);
-    let Some(main) = busiest.map(|thread| thread.0) else { return Vec::new() };
-    let role = |thread: &(i64, usize, bool)| if thread.2 { Role::Autograd } else { Role::Other };
+    let Some(main) = seen.iter().max_by_key(|thread| thread.1).map(|thread| thread.0) else {
+        return Vec::new();
+    };
+    let role = |thread: &(i64, [usize; 2])| if thread.1[1] > 0 { Role::Autograd } else { Role::Other };
     let others = seen.iter().filter(|thread| thread.0 != main);
     let others = others.map(|thread| TreeThread { tid: thread.0, role: role(thread) });
     std::iter::once(TreeThread { tid: main, role: Role::Main }).chain(others).collect()

@@ -50,6 +50,26 @@ fn it_says_where_every_time_came_from() {
 }
 
 #[test]
+fn a_step_with_our_own_operators_is_priced_by_fitted_models() {
+    const STEP: &str = "operators/dlrm_8192";
+    let answer = json(&["predict", &format!("examples/{STEP}/et.json.gz"), "--device", "h200"]);
+    let families = answer["families"].as_array().expect("families");
+    for (name, ops) in [("fused_embedding_bag", 2), ("interaction", 2)] {
+        let family = families.iter().find(|family| family["family"] == name);
+        let family = family.unwrap_or_else(|| panic!("no {name} in {}", answer["families"]));
+        assert_eq!((&family["source"], &family["count"]), (&"fitted".into(), &ops.into()), "{family}");
+    }
+    let recorded = json(&["predict", &format!("examples/{STEP}")]);
+    let active = number(&answer["active_ms"]) / number(&recorded["active_ms"]) - 1.0;
+    assert!(active.abs() < 0.05, "active time {:.1} % off", 100.0 * active);
+    let error = number(&answer["step_ms"]) / measured_ms(STEP) - 1.0;
+    assert!(error.abs() < 0.25, "{:.1} % off", 100.0 * error);
+    // The backward engine visits a tensor of the host on the main thread, which stays the main one.
+    let phases: Vec<_> = answer["phases"].as_array().expect("phases").iter().map(|one| &one["name"]).collect();
+    assert_eq!(phases, ["input", "forward", "backward", "optimizer"]);
+}
+
+#[test]
 fn a_device_known_by_its_specification_has_a_wide_interval() {
     let width = |device: &str| {
         let answer = json(&["predict", "examples/resnet50_32/et.json.gz", "--device", device]);
