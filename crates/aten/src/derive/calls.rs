@@ -87,6 +87,11 @@ pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<Planned> {
                 rnn.steps.saturating_mul(rnn.layers).saturating_mul(rnn.directions).clamp(1, MOST_CELLS);
             sequence(family, library::recurrent().repeat(cells as usize))
         }
+        // Through the driver; that a report is cleared first, no recording shows as a call.
+        Kernel::FusedBags(bags) => {
+            sequence(family, vec![DRIVER_LAUNCH; count - usize::from(bags.update.is_some())])
+        }
+        Kernel::TiledGather(_) | Kernel::Interaction(_) => sequence(family, vec![DRIVER_LAUNCH; count]),
         // The gradient of the data, and that of the weights.
         Kernel::Norm(norm) if norm.pass == Pass::Backward && norm.affine => {
             sequence(family, vec![LAUNCH; count.max(2)])

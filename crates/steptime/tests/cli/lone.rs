@@ -65,7 +65,8 @@ fn a_step_with_our_own_operators_is_priced_by_fitted_models() {
     let error = number(&answer["step_ms"]) / measured_ms(STEP) - 1.0;
     assert!(error.abs() < 0.25, "{:.1} % off", 100.0 * error);
     // The backward engine visits a tensor of the host on the main thread, which stays the main one.
-    let phases: Vec<_> = answer["phases"].as_array().expect("phases").iter().map(|one| &one["name"]).collect();
+    let phases: Vec<_> =
+        answer["phases"].as_array().expect("phases").iter().map(|one| &one["name"]).collect();
     assert_eq!(phases, ["input", "forward", "backward", "optimizer"]);
 }
 
