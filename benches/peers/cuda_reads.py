@@ -13,6 +13,7 @@ import csv
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -99,6 +100,10 @@ def predicted(steptime: Path, rows: int, columns: int, lookups: int, exponent: f
 
 def compare(steptime: Path) -> None:
     """A line for each shape and order."""
+    if not steptime.exists():
+        raise SystemExit(f"{steptime} is not there: build it with `cargo build --release -p steptime`, or say where it is with --steptime")
+    if shutil.which("ncu") is None:
+        raise SystemExit("ncu is not found: install NVIDIA Nsight Compute, and put it on the PATH")
     launches = iter(counted())
     print(f"{'':36}{'read MB':>9}{'predicted':>11}{'':9}{'written':>9}{'us':>8}{'predicted':>11}")
     for shape in SHAPES:

@@ -69,12 +69,24 @@ CALLS: Dict[str, List[Any]] = {
 FREES = ["steptime_gpu_bag_free", "steptime_gpu_backward_free", "steptime_gpu_gather_free", "steptime_gpu_interaction_free"]
 
 
+def whole(path: Path) -> None:
+    """Fails where the file ends before its section headers, which come last: loading it would end the process."""
+    with open(path, "rb") as file:
+        head, size = file.read(64), os.fstat(file.fileno()).st_size
+    if len(head) < 64 or head[:4] != b"\x7fELF":
+        raise OSError("no shared library")
+    start, entry, count = int.from_bytes(head[40:48], "little"), int.from_bytes(head[58:60], "little"), int.from_bytes(head[60:62], "little")
+    if start + entry * count > size:
+        raise OSError("it is cut short")
+
+
 class Library:
     """The loaded library, with failures as exceptions."""
 
     def __init__(self, path: Union[str, Path]) -> None:
         self.path = Path(path)
         try:
+            whole(self.path)
             self._lib = ctypes.CDLL(str(path))
             self._declare()
         except (OSError, AttributeError) as error:
