@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 pub use steptime::timing;
-use steptime::trace::{self, Input, Options, Recording, Trace, Want};
+use steptime::trace::{self, Input, Options, Recording, Want};
 use steptime::{Choice, Subject};
 
 use super::Failure;
@@ -42,17 +42,19 @@ pub fn subject(path: &Path, choice: &Choice, want: Want) -> Result<Loaded, Failu
 
 fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Loaded, Failure> {
     let repairs: Vec<(PathBuf, Option<String>)> =
-        recordings.iter().map(|r| (r.path.clone(), timing(r).and_then(repairs))).collect();
+        recordings.iter().map(|r| (r.path.clone(), repairs(r))).collect();
     let subject = Subject::of_recordings(path, recordings, choice)?;
     let repairs = repairs.into_iter().find(|(path, _)| *path == subject.path).and_then(|(_, words)| words);
     Ok(Loaded { subject, repairs })
 }
 
-/// How many repairs reading took, and the first kind of them.
-fn repairs(trace: &Trace) -> Option<String> {
-    let notes = &trace.notes;
-    let count = notes.repairs();
-    let (first, _) = notes.iter().next().filter(|_| count > 0)?;
+/// How many repairs reading took, and the first kind of them: of the times, and of the execution trace.
+fn repairs(recording: &Recording) -> Option<String> {
+    let (times, ops) = (timing(recording), recording.execution.as_ref());
+    let all = [times.map(|trace| &trace.notes), ops.map(|trace| &trace.notes)];
+    let repaired = || all.into_iter().flatten().filter(|notes| notes.repairs() > 0);
+    let count: u64 = repaired().map(|notes| notes.repairs()).sum();
+    let (first, _) = repaired().next()?.iter().next()?;
     Some(format!("{count} repairs while reading: {first}"))
 }
 

@@ -17,3 +17,13 @@ fn a_truncated_trace_still_predicts() {
     let notes = json(&["inspect", text(folder.path())])["notes"].to_string();
     assert!(notes.contains("\"repaired\":true"), "{notes}");
 }
+
+#[test]
+fn an_execution_trace_cut_in_the_middle_is_named_where_it_is_all_there_is() {
+    let folder = copy_of("dlrm_default_2048");
+    let path = folder.path().join("et.json.gz");
+    let bytes = std::fs::read(&path).expect("the trace");
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("written");
+    let warnings = json(&["predict", text(&path), "--device", "h200"])["warnings"].to_string();
+    assert!(warnings.contains("1 repairs while reading: the file ends in the middle"), "{warnings}");
+}
