@@ -1,7 +1,10 @@
 //! Backward passes on a GPU against the CPU operators, bit by bit. Without a GPU nothing is tested, which is printed.
 
+#[path = "support/random.rs"]
+mod random;
 mod support;
 
+use random::Random;
 use steptime_cuda::embedding::{
     Grouping, OwnedLookups, Payload, RowOptimizer, RowSettings, Sizes, Table, Tables,
 };
@@ -14,19 +17,6 @@ use steptime_ops::embedding::{Bounds, Element, Pooling};
 /// The GPU's stream, where there is one.
 fn gpu() -> Option<Stream> {
     support::device().map(|device| device.stream().unwrap())
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % end
-    }
-
-    fn value(&mut self) -> f32 {
-        self.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0
-    }
 }
 
 /// A problem: tables, lookups that name some rows often, and gradients.

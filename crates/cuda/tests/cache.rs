@@ -1,8 +1,11 @@
 //! A row cache on a GPU: its rows and moves against the simulation, results against the CPU operators, bit by bit.
 //! Without a GPU nothing is tested, which is printed.
 
+#[path = "support/random.rs"]
+mod random;
 mod support;
 
+use random::Random;
 use steptime_cuda::cache::{Access, CachedTable, HostTable, Policy, RowCache, Simulation};
 use steptime_cuda::embedding::{Forward, Grouping, OwnedLookups, Payload, RowSettings, Sizes};
 use steptime_cuda::{Buffer, Error, Stream};
@@ -16,23 +19,10 @@ fn gpu() -> Option<Stream> {
     support::device().map(|device| device.stream().unwrap())
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % end
-    }
-
-    fn value(&mut self) -> f32 {
-        self.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0
-    }
-
-    /// Low rows often.
-    fn row(&mut self, rows: usize) -> i64 {
-        let most = 1 + self.below(rows);
-        self.below(most) as i64
-    }
+/// Low rows often.
+fn low_row(random: &mut Random, rows: usize) -> i64 {
+    let most = 1 + random.below(rows);
+    random.below(most) as i64
 }
 
 const BAGS: usize = 9;
@@ -45,7 +35,7 @@ fn indices(random: &mut Random, rows: &[usize], most: usize, wild: bool) -> Indi
     for &rows in rows {
         for _ in 0..BAGS {
             for _ in 0..random.below(most + 1) {
-                let row = random.row(rows);
+                let row = low_row(random, rows);
                 indices.push(match random.below(20) {
                     0 if wild => -1 - row,
                     1 if wild => rows as i64 + row,

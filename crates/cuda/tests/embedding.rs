@@ -1,7 +1,10 @@
 //! Gather and bags on a GPU against the CPU operators, bit by bit. Without a GPU nothing is tested, which is printed.
 
+#[path = "support/random.rs"]
+mod random;
 mod support;
 
+use random::Random;
 use steptime_cuda::embedding::{Forward, Gather, GatherOrder, Ints, OwnedLookups, Sizes, Table};
 use steptime_cuda::{Buffer, Device, Error, Graph, Origin, Source, Stream};
 use steptime_ops::embedding as ops;
@@ -20,19 +23,6 @@ fn for_each_element(device: &Device, test: impl Fn(Element, &Stream, Random) + S
             scope.spawn(move || test(element, &device.stream().unwrap(), Random(at as u64)));
         }
     });
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % end
-    }
-
-    fn value(&mut self) -> f32 {
-        self.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0
-    }
 }
 
 /// A table of random values, in rows `pitch` apart or as narrow as they can be.
