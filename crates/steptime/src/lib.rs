@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+mod doubt;
 mod error;
 mod fit;
 mod predict;
@@ -27,6 +28,7 @@ mod subject;
 mod validate;
 
 pub use device::{device, devices};
+pub use doubt::Doubt;
 pub use error::Error;
 pub use fit::{Fitted, fit_host_profile};
 pub use predict::{

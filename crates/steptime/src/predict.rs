@@ -13,6 +13,7 @@ use steptime_sim::{Idle, Timeline, baseline};
 use steptime_trace::Nanos;
 
 use crate::device::{self, DevicePrices, Launch};
+use crate::doubt::{self, Doubt};
 use crate::subject::Subject;
 
 /// Where the host's times come from.
@@ -74,6 +75,8 @@ pub struct Prediction {
     pub interval: Option<[Nanos; 2]>,
     /// What the simulation knows beyond the time; `None` for the baselines.
     pub simulated: Option<Simulated>,
+    /// What speaks against it; the interval is wider by these.
+    pub doubts: Vec<Doubt>,
 }
 
 /// A simulated step, explained.
@@ -167,12 +170,12 @@ fn device_times(subject: &Subject, kernels: &Kernels<'_>) -> (Vec<Nanos>, f64, O
 pub fn predict(subject: &Subject, host: &Host<'_>, kernels: &Kernels<'_>, method: Method) -> Prediction {
     let graph = &subject.graph;
     let (durations, spread, device) = device_times(subject, kernels);
-    let baseline = |step| Prediction { step, interval: None, simulated: None };
+    let baseline = |step| Prediction { step, interval: None, simulated: None, doubts: Vec::new() };
     match method {
         Method::Simulate => {
             let host_costs = host_costs(graph, host, subject.process);
             let priced = PricedGraph { graph, host: host_costs, durations };
-            simulate(&priced, host, subject.process, spread, device)
+            doubted(subject, host, kernels, simulate(&priced, host, subject.process, spread, device))
         }
         Method::Paper => baseline(baseline::paper(graph, &durations, &Overheads::published(graph))),
         Method::KernelSum => baseline(baseline::kernel_sum(&durations)),
@@ -214,7 +217,25 @@ fn simulate(
             timeline,
             device,
         }),
+        doubts: Vec::new(),
     }
+}
+
+/// A prediction with what speaks against it.
+fn doubted(
+    subject: &Subject,
+    host: &Host<'_>,
+    kernels: &Kernels<'_>,
+    mut prediction: Prediction,
+) -> Prediction {
+    if let Some(simulated) = &prediction.simulated {
+        prediction.doubts = doubt::all(subject, host, kernels, simulated);
+    }
+    let step = prediction.step.as_millis();
+    prediction.interval = prediction.interval.map(|sides| {
+        Doubt::widen(&prediction.doubts, step, sides.map(Nanos::as_millis)).map(Nanos::from_millis_f64)
+    });
+    prediction
 }
 
 /// The step with the host and the kernels at either end of their own intervals, widened by the host's drift.

@@ -57,6 +57,8 @@ pub struct Answer {
     pub process: &'static str,
     pub interval_ms: Option<[f64; 2]>,
     pub interval_level: f64,
+    /// What speaks against the prediction.
+    pub doubts: Vec<DoubtJson>,
     pub batch: Option<u64>,
     pub samples_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +91,23 @@ pub struct Answer {
     #[serde(skip)]
     pub derived: bool,
     pub warnings: Vec<String>,
+}
+
+/// What speaks against a prediction.
+#[derive(Debug, Serialize)]
+pub struct DoubtJson {
+    /// What it is.
+    pub kind: &'static str,
+    /// In words.
+    pub text: String,
+    /// Whether no single time can be given.
+    pub no_estimate: bool,
+}
+
+impl DoubtJson {
+    fn new(doubt: &steptime::Doubt) -> DoubtJson {
+        DoubtJson { kind: doubt.kind, text: doubt.text.clone(), no_estimate: doubt.no_estimate }
+    }
 }
 
 /// A phase or an annotation.
@@ -175,6 +194,7 @@ impl Answer {
             process: process(subject),
             interval_ms: prediction.interval.map(|sides| sides.map(ms)),
             interval_level: LEVEL,
+            doubts: prediction.doubts.iter().map(DoubtJson::new).collect(),
             batch,
             samples_per_s: batch.filter(|_| step_ms > 0.0).map(|b| b as f64 * 1000.0 / step_ms),
             active_ms: active,

@@ -62,16 +62,27 @@ fn headline(answer: &Answer) -> String {
     let source = source.map_or_else(String::new, |c| {
         format!("{}\n", wrapped(&format!("kernel times: {}", c.text()), WIDTH, 2))
     });
+    let doubts: String =
+        answer.doubts.iter().map(|d| format!("{}\n", wrapped(&format!("! {}", d.text), WIDTH, 2))).collect();
     format!(
-        "{}{rank} on {}\nstep {} ms{interval}{rate}\nmethod {}, host {}, kernels {}, process {}\n{source}",
+        "{}{rank} on {}\n{}{interval}{rate}\n{doubts}method {}, host {}, kernels {}, process {}\n{source}",
         answer.name,
         answer.device.as_deref().unwrap_or("an unnamed device"),
-        ms(answer.step_ms),
+        time(answer),
         answer.method,
         host,
         shorten(&answer.kernels, 40),
         answer.process,
     )
+}
+
+/// The step's time, where it is known well enough to be printed as one number.
+fn time(answer: &Answer) -> String {
+    if answer.doubts.iter().any(|doubt| doubt.no_estimate) {
+        "step: no estimate".into()
+    } else {
+        format!("step {} ms", ms(answer.step_ms))
+    }
 }
 
 fn share(part: f64, answer: &Answer) -> String {

@@ -38,6 +38,7 @@ fn predict_has_its_keys() {
             "step_ms",
             "interval_ms",
             "interval_level",
+            "doubts",
             "batch",
             "samples_per_s",
             "active_ms",

@@ -1,0 +1,64 @@
+//! What speaks against a prediction, and how much wider that makes its interval. One cause, one file.
+
+use crate::predict::{Host, Kernels, Simulated};
+use crate::subject::Subject;
+
+/// All that speaks against a simulated step.
+pub(crate) fn all(
+    _subject: &Subject,
+    _host: &Host<'_>,
+    _kernels: &Kernels<'_>,
+    _simulated: &Simulated,
+) -> Vec<Doubt> {
+    Vec::new()
+}
+
+/// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Doubt {
+    /// What it is, for programs: `replay`, `host`, `unpriced`.
+    pub kind: &'static str,
+    /// What is wrong, why where that is known, and what to do, in one line.
+    pub text: String,
+    /// How much shorter the step may be than predicted: half-width of 90 %, logarithm of a factor.
+    pub below: f64,
+    /// How much longer it may be, likewise.
+    pub above: f64,
+    /// Whether the step is so little known that a single time must not be printed as if it were one.
+    pub no_estimate: bool,
+}
+
+impl Doubt {
+    /// The sides of an interval of [`crate::INTERVAL_LEVEL`], in ms about `step`, widened by doubts that are
+    /// independent of it and of each other.
+    #[must_use]
+    pub fn widen(doubts: &[Doubt], step: f64, [low, high]: [f64; 2]) -> [f64; 2] {
+        if !(step > 0.0 && low > 0.0) || doubts.is_empty() {
+            return [low, high];
+        }
+        let below = doubts.iter().fold((step / low).ln(), |width, doubt| width.hypot(doubt.below));
+        let above = doubts.iter().fold((high / step).ln(), |width, doubt| width.hypot(doubt.above));
+        [step * (-below).exp(), step * above.exp()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubt(below: f64, above: f64) -> Doubt {
+        Doubt { kind: "host", text: String::new(), below, above, no_estimate: false }
+    }
+
+    #[test]
+    fn widths_add_in_quadrature_on_each_side() {
+        let [low, high] = Doubt::widen(&[doubt(0.3, 0.0)], 1.0, [(-0.4f64).exp(), 0.1f64.exp()]);
+        assert!((low - (-0.5f64).exp()).abs() < 1e-12, "{low}");
+        assert!((high - 0.1f64.exp()).abs() < 1e-12, "{high}");
+    }
+
+    #[test]
+    fn without_doubts_nothing_moves() {
+        assert_eq!(Doubt::widen(&[], 2.0, [1.5, 2.5]), [1.5, 2.5]);
+    }
+}
