@@ -74,7 +74,7 @@ def test_numbers_of_cases_differ_between_families() -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize("name", [name for name in families.NAMES if name not in ("tbe", "operators")])
+@pytest.mark.parametrize("name", [name for name in families.NAMES if name not in ("tbe", "operators", "inductor")])
 def test_every_family_has_cases_that_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
@@ -89,6 +89,32 @@ def test_every_family_has_cases_that_run(name: str, monkeypatch: pytest.MonkeyPa
     unexpected = [reason for reason in runner.skipped if not any(each in reason for each in only_gpu)]
     assert not unexpected
     assert sum(each is not None for each in ready) >= (5 if name == "attention" else 40) or name == "attention"
+
+
+@needs_torch
+def test_regions_of_compiled_functions_run_as_they_are_and_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from steptime.measure.families import inductor
+    from steptime.measure.tensors import Maker
+
+    compiled = torch.compile
+    family = Family("inductor", 1, 0, inductor.draw)
+    for backend, count in ((None, 60), ("aot_eager", 4)):
+        monkeypatch.setattr(torch, "compile", lambda f, backend=backend, **_: compiled(f, backend=backend) if backend else f)
+        for index in range(count):
+            generate(family, 0, index, Limits(bytes=2e7, brief=0.0)).setup(Maker(torch, "cpu"))()
+
+
+def test_a_batch_ends_where_making_its_cases_ready_takes_too_long() -> None:
+    from steptime.measure.sweep import BATCH_SECONDS, Options, Sweep
+
+    slow = Family("slow", 1, 0, lambda rng: Case("x", lambda make: None, 1e7, prepare=BATCH_SECONDS / 3))
+    sweep = Sweep.__new__(Sweep)
+    sweep.options, sweep.families, sweep.limits = Options(Path("x"), device="cpu", cases=7), [slow], Limits()
+    sweep.progress = type("P", (), {"done": {}})()
+    sweep.skipped = {}
+    assert [len(batch) for batch in sweep._batches()] == [3, 3, 1]
 
 
 def test_our_own_operators_have_shapes_of_recommenders(monkeypatch: pytest.MonkeyPatch) -> None:

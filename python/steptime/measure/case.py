@@ -38,6 +38,7 @@ class Case:
     seconds: float = 0.0  # a lower bound on the time, where neither bytes nor flops say it
     indices: str = ""  # how indices are spread: "", "uniform", "zipf:1.05"
     compile: Optional[Callable[[str], None]] = None  # compiles the kernels it needs for a device, where they are kept
+    prepare: float = 0.0  # seconds on the host before it can be timed, where it takes long
     ops: str = ""  # how the names of operators begin whose times are kept; "": all that the case runs
     # Set by `generate`:
     family: str = ""

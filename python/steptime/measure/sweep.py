@@ -26,7 +26,7 @@ from steptime.settings import UsageError
 
 VERSION = "1"
 SAME = ("steptime_sweep_version", "device", "torch", "seed")  # what a file must share with the run that continues it
-BATCH, BATCH_BYTES = 160, 32e9
+BATCH, BATCH_BYTES, BATCH_SECONDS = 160, 32e9, 30.0
 AHEAD = 4  # batches whose kernels are compiled together
 SMALL = Limits(bytes=200_000, seconds=1e-4, usual=1e-4, brief=0.0)  # for tests on the CPU
 
@@ -147,7 +147,7 @@ class Sweep:
         """Cases in turn over the families, as many together as memory holds."""
         left = self.options.cases
         batch: List[Case] = []
-        size = 0.0
+        size = seconds = 0.0
         room = BATCH_BYTES
         if self.options.device != "cpu":
             room = min(room, 0.3 * self.torch.cuda.mem_get_info(self.options.device)[0])
@@ -160,11 +160,12 @@ class Sweep:
             if case is None:
                 self.skipped[f"{family.name}: no case within the limits"] += 1
                 continue
-            if batch and (len(batch) >= BATCH or size + case.allocated > room):
+            if batch and (len(batch) >= BATCH or size + case.allocated > room or seconds + case.prepare > BATCH_SECONDS):
                 yield batch
-                batch, size = [], 0.0
+                batch, size, seconds = [], 0.0, 0.0
             batch.append(case)
             size += case.allocated
+            seconds += case.prepare
         if batch:
             yield batch
 

@@ -26,6 +26,7 @@ WEIGHTS = (
     ("rnn", 2.0),
     ("tbe", 4.0),
     ("operators", 12.0),
+    ("inductor", 2.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 
@@ -36,6 +37,8 @@ def missing(name: str) -> Optional[str]:
         return "FBGEMM, which is not installed: pip install fbgemm-gpu"
     if name == "operators" and not library.available():
         return f"steptime's own operators, whose library is not found: {library.REMEDY}"
+    if name == "inductor" and any(importlib.util.find_spec(each) is None for each in ("torch", "triton")):
+        return "what torch.compile makes, which needs Triton: pip install torch triton"
     return None
 
 
