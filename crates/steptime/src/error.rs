@@ -31,10 +31,10 @@ pub enum Error {
     /// A profile could not be read or fitted.
     #[error(transparent)]
     Cost(#[from] steptime_cost::Error),
-    /// The input has no timing of the host, and no device was named to price it for.
+    /// The input has no timing of a device, and none was named to price it for.
     #[error(
-        "{}: an execution trace alone holds no times: name a device to price it for (--device h200), or give \
-         the Kineto trace of the same step (a recording folder)", path.display()
+        "{}: no times of a GPU in it, as it is an execution trace alone or was recorded on a CPU: name the GPU to \
+         price its step for (--device h200), or give a recording made on one", path.display()
     )]
     NoTiming {
         /// The input.
@@ -48,8 +48,11 @@ pub enum Error {
         /// The step asked for.
         step: u32,
     },
-    /// An execution trace where measured times are needed.
-    #[error("{}: an execution trace alone holds no times to compare with: give the recording's folder", path.display())]
+    /// An execution trace, or a step recorded on a CPU, where measured times of a GPU are needed.
+    #[error(
+        "{}: no times of a GPU in it, as it is an execution trace alone or was recorded on a CPU: give a \
+         recording made on a GPU (`steptime predict --device h200` prices this one)", path.display()
+    )]
     NothingMeasured {
         /// The input.
         path: PathBuf,
@@ -61,6 +64,17 @@ pub enum Error {
         name: String,
         /// The names there are.
         known: String,
+    },
+    /// Several recordings in one folder that are not the ranks of one job.
+    #[error(
+        "{}: holds {} recordings that are not the ranks of one job ({}): name one of them; `steptime validate` and \
+         `steptime host fit` take all", path.display(), names.len(), few(names)
+    )]
+    NotOneJob {
+        /// The input.
+        path: PathBuf,
+        /// Their names.
+        names: Vec<String>,
     },
     /// A rank was asked for that is not there.
     #[error("{}: no rank {wanted}; there are {known}", path.display())]
@@ -94,4 +108,11 @@ pub enum Error {
         /// The operating system's reason.
         source: std::io::Error,
     },
+}
+
+/// The first of many names.
+fn few(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    if names.len() > SHOWN { format!("{shown}, and {} others", names.len() - SHOWN) } else { shown }
 }

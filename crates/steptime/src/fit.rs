@@ -24,8 +24,11 @@ pub struct Fitted {
 /// was made while the host was slow or fast: it is named, and not fitted on.
 ///
 /// # Errors
-/// Where no recording is left to fit on.
+/// Where one of them holds no times of a GPU's step, or no recording is left to fit on.
 pub fn fit_host_profile(subjects: &[&Subject]) -> Result<Fitted, Error> {
+    if let Some(untimed) = subjects.iter().find(|subject| subject.arguments.is_derived()) {
+        return Err(Error::NothingMeasured { path: untimed.path.clone() });
+    }
     let ratios: Vec<Option<f64>> = subjects.iter().map(|s| profiled_ratio(s)).collect();
     let mut known: Vec<f64> = ratios.iter().flatten().copied().collect();
     known.sort_by(f64::total_cmp);

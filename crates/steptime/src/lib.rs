@@ -34,7 +34,7 @@ pub use fit::{Fitted, fit_host_profile};
 pub use predict::{
     Host, INTERVAL_LEVEL, Kernels, Method, Prediction, PricedLaunches, Simulated, default_host, predict,
 };
-pub use subject::{Choice, Subject, model_family, timing};
+pub use subject::{Choice, Subject, is_timed, model_family, one_job, timing};
 pub use validate::{HostMode, Row, Score, Validation, validate};
 
 pub use steptime_aten as aten;

@@ -41,7 +41,8 @@ pub struct Subject {
     pub notes: Vec<String>,
     /// What was assumed where the step was made from an execution trace alone, in words.
     pub assumed: Vec<String>,
-    /// The state of the process to predict; as the recording says, else one that was profiled before.
+    /// The state of the process to predict; as the recording says, else one that was profiled before. An execution
+    /// trace alone is of a training step: fresh.
     pub process: Process,
     /// The arguments of each op, where they were recorded and asked for.
     pub arguments: Arguments,
@@ -57,7 +58,7 @@ impl Subject {
             path,
             &steptime_trace::Options { want: steptime_trace::Want::TIMING, ..Default::default() },
         )?;
-        if input.recordings.iter().all(|recording| recording.timing.is_none()) {
+        if input.recordings.iter().all(|recording| !is_timed(recording)) {
             input = steptime_trace::open(path)?;
         }
         Subject::of_recordings(path, input.recordings, choice)
@@ -68,6 +69,7 @@ impl Subject {
     /// # Errors
     /// As [`Subject::open`].
     pub fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Subject, Error> {
+        one_job(path, &recordings, choice)?;
         let ranks = recordings.len();
         let known: Vec<Option<u32>> = recordings.iter().map(|r| r.rank).collect();
         let recording = pick(recordings, choice.rank).ok_or_else(|| Error::NoSuchRank {
@@ -76,7 +78,9 @@ impl Subject {
             known: listed(&known),
         })?;
         let execution = recording.execution.as_ref().map(ExecutionGraph::new);
-        let (graph, arguments, notes, assumed) = match (timing(&recording), execution) {
+        // Times of ops that ran on a CPU say nothing of a device: its execution trace does.
+        let timed = timing(&recording).filter(|_| execution.is_none() || is_timed(&recording));
+        let (graph, arguments, notes, assumed) = match (timed, execution) {
             (Some(trace), execution) => {
                 let graph = StepGraph::build(trace, &Options { step: choice.step })
                     .map_err(|source| Error::Graph { path: recording.path.clone(), source })?;
@@ -93,7 +97,9 @@ impl Subject {
             }
             (None, None) => return Err(Error::NoTiming { path: recording.path.clone() }),
         };
-        let fresh = recording.meta.as_ref().and_then(|m| m.process.as_deref()) == Some("fresh");
+        // No profiler runs in a training step that was never on the device.
+        let said = recording.meta.as_ref().and_then(|m| m.process.as_deref());
+        let fresh = arguments.is_derived() || said == Some("fresh");
         Ok(Subject {
             process: if fresh { Process::Fresh } else { Process::Profiled },
             path: recording.path,
@@ -153,9 +159,37 @@ fn derived(path: &Path, execution: ExecutionGraph) -> Result<(StepGraph, Argumen
     Ok((derived.graph, Arguments::derived(execution, derived.kernels), assumed))
 }
 
-/// The trace to take times from: the one without shapes, else the one with.
+/// The trace to take times from: of those that show a device at work the one without shapes, else the one with;
+/// where none does, the first there is.
 pub fn timing(recording: &Recording) -> Option<&Trace> {
-    recording.timing.as_ref().or(recording.shaped.as_ref())
+    let mut all = [&recording.timing, &recording.shaped].into_iter().flatten();
+    let first = all.clone().next();
+    all.find(|trace| !trace.activities.is_empty()).or(first)
+}
+
+/// Whether a recording shows a device at work: one made on a CPU has times of the CPU alone.
+#[must_use]
+pub fn is_timed(recording: &Recording) -> bool {
+    timing(recording).is_some_and(|trace| !trace.activities.is_empty())
+}
+
+/// Checks that recordings which lie in one folder are the ranks of one job: each says which, and no two the same.
+/// Execution traces that belong to none of them do not count.
+///
+/// # Errors
+/// Where they are not, and the choice does not tell them apart.
+pub fn one_job(path: &Path, recordings: &[Recording], choice: &Choice) -> Result<(), Error> {
+    let any_timed = recordings.iter().any(|recording| timing(recording).is_some());
+    let all: Vec<&Recording> =
+        recordings.iter().filter(|recording| !any_timed || timing(recording).is_some()).collect();
+    let same = |rank: Option<u32>| all.iter().filter(|other| other.rank == rank).count();
+    let told_apart = all.iter().all(|recording| recording.rank.is_some() && same(recording.rank) == 1);
+    let chosen = choice.rank.is_some_and(|rank| same(Some(rank)) == 1);
+    if all.len() < 2 || told_apart || chosen {
+        return Ok(());
+    }
+    let names = all.iter().map(|recording| recording.name.clone()).collect();
+    Err(Error::NotOneJob { path: path.into(), names })
 }
 
 fn pick(recordings: Vec<Recording>, rank: Option<u32>) -> Option<Recording> {

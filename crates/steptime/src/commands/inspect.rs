@@ -1,9 +1,9 @@
 //! `steptime inspect`.
 
 use rayon::prelude::*;
-use steptime::Error;
 use steptime::graph::{self, Options, StepGraph};
 use steptime::trace::{Input, Recording};
+use steptime::{Choice, Error, one_job};
 
 use super::{Failure, load, source};
 use crate::cli::{Inspect, Part};
@@ -27,6 +27,8 @@ pub fn run(args: &Inspect) -> Result<(), Failure> {
 
 /// Which recording to show in detail: that of the rank asked for, else the first.
 fn chosen(args: &Inspect, input: &Input) -> Result<usize, Error> {
+    let choice = Choice { rank: args.part.rank, step: args.part.step };
+    one_job(&input.path, &input.recordings, &choice)?;
     let Some(wanted) = args.part.rank else { return Ok(0) };
     let ranks: Vec<Option<u32>> = input.recordings.iter().map(|r| r.rank).collect();
     let alone = ranks.len() == 1 && ranks[0].is_none() && wanted == 0;

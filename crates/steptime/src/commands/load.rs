@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-pub use steptime::timing;
 use steptime::trace::{self, Input, Options, Recording, Want};
 use steptime::{Choice, Subject};
+pub use steptime::{is_timed, timing};
 
 use super::Failure;
 use crate::progress::Progress;
@@ -33,8 +33,8 @@ fn open(path: &Path, want: Want) -> Result<Input, Failure> {
 /// Opens what is wanted, and builds the graph of the chosen rank.
 pub fn subject(path: &Path, choice: &Choice, want: Want) -> Result<Loaded, Failure> {
     let mut input = open(path, want)?;
-    // Only an execution trace, or only the Kineto trace with shapes: say so, or make do with it.
-    if want != Want::ALL && input.recordings.iter().all(|recording| recording.timing.is_none()) {
+    // Only an execution trace, only the Kineto trace with shapes, or times of a CPU: say so, or make do with it.
+    if want != Want::ALL && !input.recordings.iter().any(is_timed) {
         input = open(path, Want::ALL)?;
     }
     of_recordings(path, input.recordings, choice)
@@ -50,7 +50,10 @@ fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Re
 
 /// How many repairs reading took, and the first kind of them: of the times, and of the execution trace.
 fn repairs(recording: &Recording) -> Option<String> {
-    let (times, ops) = (timing(recording), recording.execution.as_ref());
+    let ops = recording.execution.as_ref();
+    // Times of a CPU are not looked at where there is an execution trace.
+    let looked_at = ops.is_none() || is_timed(recording);
+    let times = recording.timing.as_ref().or(timing(recording)).filter(|_| looked_at);
     let all = [times.map(|trace| &trace.notes), ops.map(|trace| &trace.notes)];
     let repaired = || all.into_iter().flatten().filter(|notes| notes.repairs() > 0);
     let count: u64 = repaired().map(|notes| notes.repairs()).sum();
@@ -98,7 +101,10 @@ pub fn subjects(paths: &[PathBuf], want: Want) -> Result<Vec<Loaded>, Failure> {
     let done = AtomicU64::new(0);
     let load = |path: &PathBuf| {
         let options = Options { want, threads: 1, ..Options::default() };
-        let input = trace::open_with(path, &options)?;
+        let mut input = trace::open_with(path, &options)?;
+        if want != Want::ALL && !input.recordings.iter().any(is_timed) {
+            input = trace::open_with(path, &Options { want: Want::ALL, ..options })?;
+        }
         let loaded = of_recordings(path, input.recordings, &Choice::default());
         progress.report(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64);
         loaded

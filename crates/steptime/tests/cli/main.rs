@@ -1,6 +1,7 @@
 //! The command line, from the outside, over `examples/`.
 
 mod bench;
+mod cpu;
 mod device;
 mod failures;
 mod fit;
@@ -45,6 +46,12 @@ fn json(args: &[&str]) -> Value {
     let mut all = args.to_vec();
     all.push("--json");
     serde_json::from_str(&stdout(&all)).expect("JSON")
+}
+
+/// What it says when it fails.
+fn failure(args: &[&str]) -> String {
+    let output = steptime(args).assert().code(1).stdout("").get_output().stderr.clone();
+    String::from_utf8(output).expect("UTF-8")
 }
 
 /// A copy of an example, to be changed.

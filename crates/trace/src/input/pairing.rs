@@ -72,10 +72,11 @@ impl Found {
 }
 
 /// The rank of each trace: as it says itself, else by its name. Bare numbers at the end of names
-/// count when there are several traces and all have one.
+/// count when there are several traces, alike but for these, and the numbers follow one another from 0 or 1:
+/// `mlp_64`, `mlp_128` are no ranks.
 fn ranks<'a>(traces: impl Iterator<Item = (&'a Path, Option<u32>)>) -> Vec<Option<u32>> {
     let traces: Vec<_> = traces.map(|(path, rank)| (stem(path), rank)).collect();
-    let trailing = traces.len() > 1 && traces.iter().all(|(stem, _)| rank::trailing(stem).is_some());
+    let trailing = traces.len() > 1 && rank::numbered(traces.iter().map(|(stem, _)| stem.as_str()));
     let named = |stem: &str| rank::announced(stem).or_else(|| rank::trailing(stem).filter(|_| trailing));
     traces.iter().map(|(stem, rank)| rank.or_else(|| named(stem))).collect()
 }

@@ -19,6 +19,17 @@ pub(super) fn trailing(stem: &str) -> Option<u32> {
     leading_number(&stem[stem.len() - digits..])
 }
 
+/// Whether names are alike but for the numbers at their ends, and these follow one another from 0 or 1.
+pub(super) fn numbered<'n>(stems: impl Iterator<Item = &'n str> + Clone) -> bool {
+    let mut heads = stems.clone().map(|stem| stem.trim_end_matches(|last: char| last.is_ascii_digit()));
+    let first = heads.next();
+    let alike = heads.all(|head| Some(head) == first);
+    let Some(mut numbers) = stems.map(trailing).collect::<Option<Vec<u32>>>() else { return false };
+    numbers.sort_unstable();
+    let follow = numbers.windows(2).all(|pair| pair[1] - pair[0] == 1);
+    alike && follow && numbers.first().is_some_and(|&least| least <= 1)
+}
+
 fn leading_number(text: &str) -> Option<u32> {
     let end = text.find(|next: char| !next.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()
@@ -42,5 +53,17 @@ mod tests {
         assert_eq!(trailing("kineto_7"), Some(7));
         assert_eq!(trailing("kineto"), None);
         assert_eq!(trailing("x99999999999999"), None);
+    }
+
+    #[test]
+    fn numbers_are_ranks_where_they_count() {
+        let numbered = |names: &[&str]| numbered(names.iter().copied());
+        assert!(numbered(&["kineto_0", "kineto_1", "kineto_2"]));
+        assert!(numbered(&["k2", "k1"]));
+        assert!(!numbered(&["mlp_64", "mlp_128"]));
+        assert!(!numbered(&["mlp_0", "cnn_1"]));
+        assert!(!numbered(&["kineto_0", "kineto_0"]));
+        assert!(!numbered(&["kineto_0", "kineto"]));
+        assert!(!numbered(&["kineto_4294967295", "kineto_0"]));
     }
 }
