@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator, List, Optional
+from typing import Any, Callable, FrozenSet, Iterable, Iterator, List, Optional
 
 from steptime.settings import UsageError
-from steptime.stats import intervals
 
 _NOTHING = object()
 
@@ -60,11 +59,18 @@ class Window:
     """Un-profiled steps, one after the other.
 
     steps_ms: host time between the starts of neighbouring steps, in ms; the last ends when its step returns.
-    wall_ms: from the first step's start until the device has finished all of them.
+    wall_ms: from the first step's start until the device has finished all of them, less the pulses between them.
+    after_pulse: which steps came right after a pulse: the device had a moment to catch up.
     """
 
     steps_ms: List[float]
     wall_ms: float
+    after_pulse: FrozenSet[int] = frozenset()
+
+    @property
+    def undisturbed_ms(self) -> List[float]:
+        """The steps that no pulse came before."""
+        return [step for at, step in enumerate(self.steps_ms) if at not in self.after_pulse]
 
     @property
     def mean_ms(self) -> float:
@@ -77,18 +83,41 @@ class Window:
         return self.wall_ms - sum(self.steps_ms)
 
 
-def time_window(loop: Loop, steps: int, synchronize: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> Window:
+def time_window(
+    loop: Loop,
+    steps: int,
+    synchronize: Callable[[], None],
+    clock: Callable[[], float] = time.perf_counter,
+    pulse: Callable[[], None] = lambda: None,
+    every: int = 0,
+) -> Window:
     """Times `steps` steps without perturbing them.
 
     Only the host's clock is read, at the boundaries of steps: no event is recorded and nothing is synchronised inside
     the window, only before it and after it. Where steps hand work to the device faster than it is done, the single
     times are therefore the host's, and only the wall time is the device's: see `compare.ran_ahead`.
+
+    `pulse` is called before the window, after it, and between two steps after `every` of them (never where that is 0);
+    what it takes is no step's time.
     """
     synchronize()
-    boundaries = [clock()]
-    for _ in range(steps):
+    pulse()
+    times: List[float] = []
+    after: List[int] = []
+    first = begin = clock()
+    away = 0.0
+    for at in range(steps):
+        if every and at and at % every == 0:
+            pulse()
+            after.append(at)
+            now = clock()
+            away += now - begin
+            begin = now
         loop.run()
-        boundaries.append(clock())
+        now = clock()
+        times.append(1e3 * (now - begin))
+        begin = now
     synchronize()
     end = clock()
-    return Window([1e3 * each for each in intervals(boundaries)], 1e3 * (end - boundaries[0]))
+    pulse()
+    return Window(times, 1e3 * (end - first - away), frozenset(after))

@@ -9,6 +9,8 @@ from typing import Any, List, Optional
 
 from steptime import describe
 from steptime.loop import Loop
+from steptime.host import HostProbe
+from steptime.pulse import Pulses
 
 # Steps that the profiler runs along with before the first one it keeps: its buffers are made then.
 PROFILER_WARMUP = 5
@@ -73,8 +75,23 @@ class TorchProfiler:
         running = bool(enabled()) if enabled else False
         return PROFILED if _has_profiled or running else FRESH
 
-    def record_timing(self, loop: Loop, steps: int, path: Path) -> None:
-        """Profiles `steps` steps, each marked `ProfilerStep#n`, without shapes or stacks."""
+    def probe(self) -> HostProbe:
+        """Measures this host: see `steptime.probe`."""
+        return HostProbe(self.torch, self.on_gpu, self._plain_profile)
+
+    def _plain_profile(self) -> Any:
+        """A profiler that records as that of `record_timing` does."""
+        _note_profiler()
+        warnings.filterwarnings("ignore", message=".*Profiler clears events")
+        return self.torch.profiler.profile(
+            activities=self._activities(), record_shapes=False, with_stack=False, experimental_config=self._experimental_config()
+        )
+
+    def record_timing(self, loop: Loop, steps: int, path: Path, pulses: Pulses) -> None:
+        """Profiles `steps` steps, each marked `ProfilerStep#n`, without shapes or stacks.
+
+        A pulse is taken before the first of them and after the last; between two of them only its loop, which no event shows.
+        """
         profiler = self.torch.profiler
         _note_profiler()
         with warnings.catch_warnings():
@@ -87,9 +104,19 @@ class TorchProfiler:
                 with_stack=False,
                 experimental_config=self._experimental_config(),
             ) as running:
-                for _ in range(PROFILER_WARMUP + steps):
+                for _ in range(PROFILER_WARMUP - 1):
                     loop.run()
                     running.step()
+                loop.run()
+                pulses.profiled.append(pulses.pulse.take())
+                running.step()
+                for left in range(steps, 0, -1):
+                    loop.run()
+                    between = pulses.pulse.loop() if left > 1 else None
+                    if between is not None:
+                        pulses.profiled_loop.append(between)
+                    running.step()
+                pulses.profiled.append(pulses.pulse.take())
 
     def record_execution_trace(self, loop: Loop, execution_trace: Path, timing: Path) -> None:
         """Runs one step under the execution-trace observer and, at the same time, the profiler with shapes.

@@ -76,6 +76,7 @@ def parse(argv: List[str]) -> Tuple[argparse.Namespace, List[str]]:
     parser.add_argument("--profiled", type=int, help=f"profiled steps (default {_DEFAULTS.profiled})")
     parser.add_argument("--warmup", type=int, help=f"steps before anything is timed (default {_DEFAULTS.warmup})")
     parser.add_argument("--no-sync-events", dest="sync_events", action="store_const", const=False, help="no cuda_sync events in the traces")
+    parser.add_argument("--no-probe", dest="probe", action="store_const", const=False, help="do not measure the host beside the step")
     options = parser.parse_intermixed_args(ours)
     return options, options.arguments + theirs
 
@@ -86,7 +87,7 @@ def _split(argv: List[str]) -> Tuple[List[str], List[str], List[str]]:
 
 
 def _command(options: argparse.Namespace) -> recording.Command:
-    names = ("windows", "steps", "profiled", "warmup", "sync_events")
+    names = ("windows", "steps", "profiled", "warmup", "sync_events", "probe")
     settings = {name: getattr(options, name) for name in names}
     if options.out is not None:
         folder.check_free(options.out, options.force)

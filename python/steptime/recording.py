@@ -12,7 +12,9 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
 from steptime import checks, describe, folder
 from steptime.loop import Loop, Window, time_window
+from steptime.host import NoProbe
 from steptime.profiling import TorchProfiler
+from steptime.pulse import EVERY, NoPulse, Pulse, Pulses
 from steptime.settings import Settings, UsageError, choose
 from steptime.stats import median, quantiles
 
@@ -46,6 +48,7 @@ def record(
     profiled: Optional[int] = None,
     warmup: Optional[int] = None,
     sync_events: Optional[bool] = None,
+    probe: Optional[bool] = None,
     overwrite: bool = False,
 ) -> Path:
     """Records a training step into the folder `out` and returns its path.
@@ -57,7 +60,7 @@ def record(
     batch: samples in a batch, for meta.json; guessed from the first tensor of the first batch if not given.
     model: a name, or the nn.Module itself.
     params: number of parameters; counted in `model`, or in the modules that `step` refers to, if not given.
-    windows, steps, profiled, warmup, sync_events: see `settings.Settings`.
+    windows, steps, profiled, warmup, sync_events, probe: see `settings.Settings`.
     overwrite: replace a recording that is already at `out`.
 
     The un-profiled times, `step_ms` above all, are the truth that a prediction is held against. They are host times:
@@ -75,7 +78,7 @@ def record(
     """
     settings = choose(
         command.settings,
-        {"windows": windows, "steps": steps, "profiled": profiled, "warmup": warmup, "sync_events": sync_events},
+        {"windows": windows, "steps": steps, "profiled": profiled, "warmup": warmup, "sync_events": sync_events, "probe": probe},
     )
     target = _target(out)
     overwrite = overwrite or command.overwrite
@@ -114,18 +117,24 @@ def make(
     """Makes the recording with `backend` (see `profiling.TorchProfiler`) and returns the warnings."""
     with folder.whole(out, overwrite) as partial:
         steps = settings.steps_per_window(_warm_up(loop, settings.warmup, backend))
-        before = [time_window(loop, steps, backend.synchronize) for _ in range(settings.windows_before)]
+        host = backend.probe() if settings.probe else NoProbe()
+        pulses = Pulses(host.pulse if settings.probe else NoPulse())
+        host.before()
+        before = _windows(loop, settings.windows_before, steps, backend, pulses.pulse, pulses.before)
         process = backend.process()
-        backend.record_timing(loop, settings.profiled, partial / "kineto.json")
+        backend.record_timing(loop, settings.profiled, partial / "kineto.json", pulses)
         backend.record_execution_trace(loop, partial / "et.json", partial / "kineto_et.json")
-        after_count = settings.windows - settings.windows_before
-        after = [time_window(loop, steps, backend.synchronize) for _ in range(after_count)]
+        host.under()
+        after = _windows(loop, settings.windows - settings.windows_before, steps, backend, pulses.pulse, pulses.after)
+        host.after()
         windows = before + after
 
         warned = _problems(before, partial)
         if about.get("batch") is None:
             about = {**about, "batch": describe.guess_batch(loop.first_batch)}
         meta = {**about, **backend.machine(), **times(windows, len(before)), "process": process, **facts, **backend.peak_memory()}
+        measured = {"host_probe": host.as_dict(), "pulses": pulses.as_dict()}
+        meta.update({name: value for name, value in measured.items() if value is not None})
         meta["record"] = {
             **settings.as_dict(),
             "steps": steps,
@@ -137,6 +146,13 @@ def make(
             folder.compress(partial / name[: -len(".gz")], partial / name)
         (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
     return warned
+
+
+def _windows(loop: Loop, count: int, steps: int, backend: Any, pulse: Any, taken: List[Dict[str, float]]) -> List[Window]:
+    """Times `count` windows, with pulses around and inside them that go to `taken`."""
+    every = EVERY if isinstance(pulse, Pulse) else 0
+    take = lambda: taken.append(pulse.take())  # noqa: E731
+    return [time_window(loop, steps, backend.synchronize, pulse=take, every=every) for _ in range(count)]
 
 
 def _warm_up(loop: Loop, steps: int, backend: Any) -> float:
@@ -155,9 +171,9 @@ def _warm_up(loop: Loop, steps: int, backend: Any) -> float:
 def times(windows: List[Window], count: Optional[int] = None) -> Dict[str, Any]:
     """The times of meta.json, in ms; `step_ms` and its quantiles are of the first `count` windows, or of all."""
     means = [window.mean_ms for window in windows]
-    singles = [each for window in windows for each in window.steps_ms]
+    singles = [each for window in windows for each in window.undisturbed_ms]
     true = windows[:count]
-    truth = means[:count] if checks.ran_ahead(true) else [each for window in true for each in window.steps_ms]
+    truth = means[:count] if checks.ran_ahead(true) else [each for window in true for each in window.undisturbed_ms]
     return {
         "step_ms": median(truth),
         "quantiles_ms": quantiles(truth),

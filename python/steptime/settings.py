@@ -25,6 +25,7 @@ class Settings:
     profiled: steps in kineto.json.gz.
     warmup: steps run before anything is timed.
     sync_events: ask Kineto for `cuda_sync` events, where this PyTorch can give them.
+    probe: measure the host beside the step (a few seconds): `steptime.host`, `steptime.pulse`.
     """
 
     windows: int = 5
@@ -32,6 +33,7 @@ class Settings:
     profiled: int = 30
     warmup: int = 10
     sync_events: bool = True
+    probe: bool = True
 
     def __post_init__(self) -> None:
         least = {"windows": 2, "steps": 2, "profiled": 1, "warmup": 1}

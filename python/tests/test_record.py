@@ -17,6 +17,7 @@ import steptime
 from steptime import checks, describe, folder, recording, stats
 from steptime import profiling
 from steptime.loop import Loop, Window, time_window
+from steptime.pulse import Pulses
 from steptime.record import FAILED, OK, USAGE, main, parse
 from steptime.settings import Settings, UsageError, choose
 
@@ -41,6 +42,31 @@ def trace(*events: Dict[str, Any]) -> Dict[str, Any]:
     return {"traceEvents": list(events)}
 
 
+class FakePulse:
+    def take(self) -> Dict[str, float]:
+        return {"loop": 30.0, "ops": 40.0}
+
+
+class FakeProbe:
+    """Answers what a probe would."""
+
+    def __init__(self) -> None:
+        self.pulse = FakePulse()
+        self.phases: List[str] = []
+
+    def before(self) -> None:
+        self.phases.append("before")
+
+    def under(self) -> None:
+        self.phases.append("under")
+
+    def after(self) -> None:
+        self.phases.append("after")
+
+    def as_dict(self) -> Dict[str, Any]:
+        return {"version": 1, "phases": self.phases}
+
+
 class FakeProfiler:
     """Writes traces of a step that runs `aten::add`, then what `single` names."""
 
@@ -62,8 +88,12 @@ class FakeProfiler:
     def process(self) -> str:
         return "profiled" if self.profiled else "fresh"
 
-    def record_timing(self, loop: Loop, steps: int, path: Path) -> None:
+    def probe(self) -> FakeProbe:
+        return FakeProbe()
+
+    def record_timing(self, loop: Loop, steps: int, path: Path, pulses: Pulses) -> None:
         self.profiled = True
+        pulses.profiled.append(pulses.pulse.take())
         events = []
         for n in range(steps):
             loop.run()
@@ -504,7 +534,7 @@ def test_a_real_recording(tmp_path: Path) -> None:
     meta = json.loads((out / "meta.json").read_text())
     assert meta["batch"] == 16
     assert meta["params"] == 1000 * 16 + 16 * 32 + 32 + 32 + 1
-    assert len(meta["steps_ms"]) == 60 and len(meta["windows_ms"]) == 3
+    assert len(meta["steps_ms"]) == 57  # the step after a pulse is left out of each window of 20 and len(meta["windows_ms"]) == 3
     assert meta["step_ms"] == pytest.approx(meta["quantiles_ms"]["0.5"])
     assert min(meta["steps_ms"]) <= meta["step_ms"] <= max(meta["steps_ms"])
     assert meta.get("peak_rss_bytes", 0) + meta.get("peak_memory_bytes", 0) > 0

@@ -1,0 +1,62 @@
+"""The host's probe and pulse."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from steptime import probe, pulse
+from steptime.loop import Loop, time_window
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: pip install torch")
+
+
+def test_the_time_of_pulses_is_no_step_s() -> None:
+    now = 0.0
+
+    def clock() -> float:
+        return now
+
+    def wait(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    window = time_window(Loop(lambda: wait(0.003), None), 7, lambda: None, clock, pulse=lambda: wait(0.5), every=3)
+    assert window.steps_ms == pytest.approx([3.0] * 7)
+    assert window.wall_ms == pytest.approx(21.0)
+    assert window.after_pulse == {3, 6}
+    assert len(window.undisturbed_ms) == 5
+
+
+def test_pulses_hold_durations_by_phase() -> None:
+    class Two:
+        def take(self) -> dict:
+            return {"loop": 30.04, "ops": 2.0}
+
+    pulses = pulse.Pulses(Two())
+    assert pulses.as_dict() is None
+    pulses.before += [Two().take(), Two().take()]
+    found = pulses.as_dict()
+    assert found is not None and found["before_loop_us"] == [30.04, 30.04] and found["version"] == pulse.VERSION
+
+
+def test_a_probe_without_torch_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path, capsys) -> None:
+    def missing() -> None:
+        raise probe.MissingTorch("no torch")
+
+    monkeypatch.setattr(probe, "TorchProfiler", missing)
+    assert probe.main(["-o", str(tmp_path / "host.toml")]) == 1
+    assert "no torch" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+@needs_torch
+def test_a_real_probe(tmp_path) -> None:
+    tomllib = pytest.importorskip("tomllib")
+    out = tmp_path / "host.toml"
+    assert probe.main(["-o", str(out)]) == 0
+    found = tomllib.loads(out.read_text())
+    for phase in ("before", "under", "after"):
+        assert found[phase]["op_us"] > 0.0 and found[phase]["step_cpu_us"] > found[phase]["op_us"]
+    assert found["under"]["op_us"] > found["before"]["op_us"]
+    assert found["events"]["step_cpu"]["ops"] > 50

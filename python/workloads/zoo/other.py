@@ -1,0 +1,77 @@
+"""Other fields: graphs, sound, sequences of numbers, mixtures of experts."""
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .task import Task, several, task
+
+
+@task(batch=20_000)
+def sage(batch):
+    """Two layers of mean aggregation over a graph's edges."""
+    edges, dim = 8 * batch, 64
+    model = nn.ModuleList([nn.Linear(2 * dim, dim), nn.Linear(2 * dim, 16)])
+
+    def loss(x, source, target, label):
+        for at, layer in enumerate(model):
+            total = torch.zeros_like(x).index_add_(0, target, x[source])
+            count = torch.bincount(target, minlength=len(x)).clamp_(min=1).unsqueeze(1)
+            x = layer(torch.cat([x, total / count], dim=1))
+            x = x.relu() if at == 0 else x
+        return F.cross_entropy(x, label)
+
+    def make():
+        nodes = torch.randint(0, batch, (2, edges))
+        return torch.randn(batch, dim), nodes[0], nodes[1], torch.randint(0, 16, (batch,))
+
+    return Task(model, loss, several(make, 2))
+
+
+class Dilated(nn.Module):
+    def __init__(self, width, dilation):
+        super().__init__()
+        self.gate = nn.Conv1d(width, 2 * width, 3, padding=dilation, dilation=dilation)
+        self.out = nn.Conv1d(width, width, 1)
+
+    def forward(self, x):
+        left, right = self.gate(x).chunk(2, dim=1)
+        return x + self.out(left.tanh() * right.sigmoid())
+
+
+@task(batch=8)
+def temporal(batch):
+    """Dilated convolutions over sound."""
+    model = nn.Sequential(nn.Conv1d(1, 48, 1), *(Dilated(48, 2 ** (at % 6)) for at in range(12)), nn.Conv1d(48, 64, 1))
+    data = several(lambda: (torch.randn(batch, 1, 8000), torch.randint(0, 64, (batch, 8000))), 2)
+    return Task(model, lambda x, y: F.cross_entropy(model(x), y), data)
+
+
+@task(batch=256)
+def experts(batch):
+    """Each token goes to the two best of eight experts."""
+    dim, count = 256, 8
+    model = nn.ModuleDict({"choose": nn.Linear(dim, count), "experts": nn.ModuleList(nn.Sequential(nn.Linear(dim, 512), nn.GELU(), nn.Linear(512, dim)) for _ in range(count)), "head": nn.Linear(dim, 10)})
+
+    def loss(x, y):
+        weights, chosen = model["choose"](x).softmax(dim=1).topk(2, dim=1)
+        mixed = torch.zeros_like(x)
+        for at, expert in enumerate(model["experts"]):
+            weight = (weights * (chosen == at)).sum(dim=1, keepdim=True)
+            mixed = mixed + weight * expert(x)
+        return F.cross_entropy(model["head"](mixed), y)
+
+    data = several(lambda: (torch.randn(batch, dim), torch.randint(0, 10, (batch,))))
+    return Task(model, loss, data, torch.optim.AdamW)
+
+
+@task(batch=128)
+def gru_forecast(batch):
+    """A series of numbers through a GRU, read on the host each step as small loops do."""
+    model = nn.ModuleDict({"memory": nn.GRU(8, 128, 2, batch_first=True), "head": nn.Linear(128, 1)})
+
+    def loss(x, y):
+        hidden, _ = model["memory"](x)
+        return F.huber_loss(model["head"](hidden[:, -1]).squeeze(1), y)
+
+    data = several(lambda: (torch.randn(batch, 48, 8), torch.randn(batch)))
+    return Task(model, loss, data, torch.optim.RMSprop)
