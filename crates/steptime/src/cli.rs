@@ -223,7 +223,8 @@ pub enum Device {
     /// Fit a device profile on sweeps made by `python -m steptime.measure`
     #[command(after_help = "EXAMPLE
     python -m steptime.measure --out sweep.parquet --minutes 10     # on the GPU
-    steptime device fit sweep.parquet -o profiles/my-gpu")]
+    steptime device fit sweep.parquet -o profiles/my-gpu
+    steptime device fit later.parquet --onto profiles/my-gpu -o profiles/my-gpu     # the first sweep is gone")]
     Fit {
         /// Sweeps of one GPU
         #[arg(required = true, value_name = "SWEEP")]
@@ -234,6 +235,13 @@ pub enum Device {
         /// The device's specification: the fields of a profile's [device] [default: what the sweep measured]
         #[arg(long, value_name = "FILE")]
         spec: Option<PathBuf>,
+        /// A profile to improve, by a shipped one's name or its folder: what it knows is kept, and corrected for
+        /// the kinds of calls that the sweeps hold
+        #[arg(long, value_name = "NAME|FOLDER", conflicts_with = "spec")]
+        onto: Option<String>,
+        /// Recordings that the profile will be scored on: rows that run one of their kernels, at its sizes, are left out
+        #[arg(long, value_name = "RECORDING", num_args = 1..)]
+        without: Vec<PathBuf>,
         /// The profile's folder to write
         #[arg(short, long, value_name = "FOLDER")]
         output: PathBuf,

@@ -17,8 +17,13 @@ const SETTING: &str = "setting";
 /// features are logarithms.
 #[must_use]
 pub fn distance(row: &[f32], ranges: &[(String, f32, f32)]) -> f64 {
-    let counts = |(value, (name, ..)): &(&f32, &(String, f32, f32))| **value != MISSING && name != SETTING;
-    let excess = row.iter().zip(ranges).filter(counts).map(|(&value, &(_, low, high))| {
+    excess(row.iter().zip(ranges).map(|(&value, (name, low, high))| (name.as_str(), value, *low, *high)))
+}
+
+/// The same over names of features, values, and their least and greatest.
+pub fn excess<'a>(features: impl Iterator<Item = (&'a str, f32, f32, f32)>) -> f64 {
+    let counts = |(name, value, ..): &(&str, f32, f32, f32)| *value != MISSING && *name != SETTING;
+    let excess = features.filter(counts).map(|(_, value, low, high)| {
         let outside = (low - value).max(value - high).max(0.0);
         f64::from(outside / (high - low).max(1.0))
     });

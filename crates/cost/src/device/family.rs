@@ -19,6 +19,21 @@ pub trait Family: Sync {
     /// Appends the features of one call, as many as there are names. One that has no value is not-a-number.
     fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>);
 
+    /// The names of features that only [stages](super::stage) use: what was learnt earlier does not know them. Empty
+    /// for most.
+    fn more_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Appends these features of one call, as many as there are names.
+    fn more(&self, _call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, _out: &mut Vec<f32>) {}
+
+    /// What tells apart, beyond the variant, calls that run different kernels: a stage that has seen one kind says
+    /// nothing of another.
+    fn kind(&self, _call: &KernelCall) -> &'static str {
+        ""
+    }
+
     /// The time by our own formula, µs: positive and finite, at least the launch floor.
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64;
 

@@ -3,6 +3,9 @@
 pub mod cache;
 mod family;
 mod network;
+mod onto;
+mod signature;
+mod stage;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +22,8 @@ use super::profile::{DeviceProfile, FamilyModels};
 use super::spec::DeviceSpec;
 
 pub use network::Search;
+pub use onto::fit_onto;
+pub use signature::without;
 
 /// Fewer rows of a family inside of steps are of too few models to say how it differs there.
 const STEP_ROWS: usize = 300;
@@ -63,26 +68,7 @@ pub fn fit(
     options: &FitOptions,
 ) -> Result<DeviceProfile, Error> {
     spec.check().map_err(|what| Error::Spec { name: spec.name.clone(), what })?;
-    if observations.is_empty() {
-        return Err(Error::Fit("there are no measured kernels".into()));
-    }
-    if let Some(wrong) = observations.iter().find(|row| row.time.0 <= 0) {
-        let Observation { case, op, time, .. } = wrong;
-        return Err(Error::Fit(format!("case {case}, {op}: a time of {time}; times must be positive")));
-    }
-    let mut by_family: BTreeMap<&'static str, Vec<&Observation>> = BTreeMap::new();
-    // What is priced in parts is learnt from rows of one part, and of ops that are not known nothing is learnt.
-    let learnt = |row: &&Observation| row.call.parts().is_none() && row.call.kernel != Kernel::Unknown;
-    for row in observations.iter().filter(learnt) {
-        by_family.entry(families::of(&row.call.kernel).name()).or_default().push(row);
-    }
-    for rows in by_family.values_mut() {
-        let in_step = |row: &Observation| row.ctx.setting == Setting::Step;
-        if rows.iter().filter(|row| in_step(row)).count() < STEP_ROWS {
-            rows.retain(|row| !in_step(row));
-        }
-    }
-    by_family.retain(|_, rows| !rows.is_empty());
+    let by_family = by_family(observations)?;
     let done = std::sync::atomic::AtomicUsize::new(0);
     let of = by_family.len();
     // Big families first: they decide when the last one is done.
@@ -106,6 +92,35 @@ pub fn fit(
     let (name, device, sweep) = (options.name.clone(), spec.clone(), options.sweep.clone());
     let header = Header { version: VERSION, name, device, unfitted, sweep, families };
     DeviceProfile::new(header, models).map_err(Error::Fit)
+}
+
+/// The rows to learn from, by family.
+///
+/// # Errors
+///
+/// None at all, or a time that is not positive.
+fn by_family(observations: &[Observation]) -> Result<BTreeMap<&'static str, Vec<&Observation>>, Error> {
+    if observations.is_empty() {
+        return Err(Error::Fit("there are no measured kernels".into()));
+    }
+    if let Some(wrong) = observations.iter().find(|row| row.time.0 <= 0) {
+        let Observation { case, op, time, .. } = wrong;
+        return Err(Error::Fit(format!("case {case}, {op}: a time of {time}; times must be positive")));
+    }
+    let mut by_family: BTreeMap<&'static str, Vec<&Observation>> = BTreeMap::new();
+    // What is priced in parts is learnt from rows of one part, and of ops that are not known nothing is learnt.
+    let learnt = |row: &&Observation| row.call.parts().is_none() && row.call.kernel != Kernel::Unknown;
+    for row in observations.iter().filter(learnt) {
+        by_family.entry(families::of(&row.call.kernel).name()).or_default().push(row);
+    }
+    for rows in by_family.values_mut() {
+        let in_step = |row: &Observation| row.ctx.setting == Setting::Step;
+        if rows.iter().filter(|row| in_step(row)).count() < STEP_ROWS {
+            rows.retain(|row| !in_step(row));
+        }
+    }
+    by_family.retain(|_, rows| !rows.is_empty());
+    Ok(by_family)
 }
 
 /// How far the formulas are off with nothing fitted.

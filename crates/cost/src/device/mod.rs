@@ -20,6 +20,7 @@ pub mod paper;
 pub mod price;
 pub mod profile;
 pub mod spec;
+pub mod stage;
 pub mod tiling;
 pub mod variant;
 
@@ -27,7 +28,7 @@ pub use context::{Context, Indices, Setting};
 pub use error::Error;
 pub use estimate::{Estimate, EstimateSum, ModelKind, Source};
 pub use family::Family;
-pub use fit::{FitOptions, Search, fit};
+pub use fit::{FitOptions, Search, fit, fit_onto};
 pub use observation::Observation;
 pub use price::ModelChoice;
 pub use profile::DeviceProfile;

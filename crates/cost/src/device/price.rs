@@ -205,6 +205,12 @@ impl DeviceProfile {
                 extrapolated: distance > TOLERATED,
             }
         };
-        group.calls.iter().enumerate().map(price).collect()
+        let mut estimates: Vec<Estimate> = group.calls.iter().enumerate().map(price).collect();
+        if wanted == header.model {
+            let calls: Vec<(&KernelCall, &Context)> =
+                group.calls.iter().map(|&(_, Key(call, ctx))| (call, ctx)).collect();
+            models.stages.iter().for_each(|stage| stage.apply(group.family, &calls, spec, &mut estimates));
+        }
+        estimates
     }
 }

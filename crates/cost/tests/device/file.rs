@@ -76,8 +76,8 @@ fn damaged_files_are_refused_with_reasons() {
         fs::write(&header, text.replacen(from, to, 1)).unwrap();
         refusal(&place)
     };
-    assert!(refuse("version = 2", "version = 99").contains("of version 99, and this steptime reads 2"));
-    assert!(refuse("version = 2", "").contains("has no version"));
+    assert!(refuse("version = 3", "version = 99").contains("of version 99, and this steptime reads 3"));
+    assert!(refuse("version = 3", "").contains("has no version"));
     assert!(refuse("clock_mhz = ", "clock_ghz = ").contains("clock_ghz"));
     assert!(refuse("clock_mhz = 1980.0", "clock_mhz = -1.0").contains("device.clock_mhz is -1"));
     assert!(

@@ -2,4 +2,5 @@
 
 mod file;
 mod fitted;
+mod onto;
 mod synthetic;

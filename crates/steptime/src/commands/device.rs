@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use steptime::Subject;
-use steptime::cost::device::{DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit};
+use steptime::cost::device::fit::without;
+use steptime::cost::device::{
+    DeviceProfile, DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit, fit_onto,
+};
 use steptime::sweep::{self, Sweep};
 use steptime::trace::Want;
 
@@ -17,24 +20,28 @@ use crate::report::device::{self, Listed, Shown};
 /// Runs one of them.
 pub fn run(args: &Device) -> Result<(), Failure> {
     match args {
-        Device::Fit { sweeps, steps, spec, output, search, seed } => {
-            fit_profile(sweeps, steps, spec.as_deref(), output, *search, *seed)
+        Device::Fit { sweeps, steps, spec, onto, without, output, search, seed } => {
+            let from = From { sweeps, steps, spec: spec.as_deref(), onto: onto.as_deref(), without };
+            fit_profile(&from, output, *search, *seed)
         }
         Device::List { json } => list(*json),
         Device::Show { name, json } => show(name, *json),
     }
 }
 
-fn fit_profile(
-    paths: &[PathBuf],
-    steps: &[PathBuf],
-    spec: Option<&Path>,
-    place: &Path,
-    search: Search,
-    seed: u64,
-) -> Result<(), Failure> {
+/// What a profile is fitted on.
+struct From<'a> {
+    sweeps: &'a [PathBuf],
+    steps: &'a [PathBuf],
+    spec: Option<&'a Path>,
+    onto: Option<&'a str>,
+    without: &'a [PathBuf],
+}
+
+fn fit_profile(from: &From, place: &Path, search: Search, seed: u64) -> Result<(), Failure> {
     let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
-    let sweeps = sweep::read_all(paths)?;
+    let onto = from.onto.map(steptime::device).transpose()?;
+    let sweeps = sweep::read_all(from.sweeps)?;
     let mut observed = sweep::observe(&sweeps);
     for (op, count) in &observed.unknown {
         output::warn(&format!("{op} is not known: its {count} rows count by their bytes"));
@@ -45,17 +52,19 @@ fn fit_profile(
     for (op, (count, reason)) in &observed.unread {
         output::warn(&format!("{count} rows of {op} are left out: {reason}"));
     }
-    let spec = match (spec, sweeps.first()) {
-        (Some(path), _) => read_spec(path)?,
-        (None, Some(first)) => sweep::spec(first, &observed)?,
-        (None, None) => return Err("give at least one sweep".into()),
+    let spec = match (&onto, from.spec, sweeps.first()) {
+        (Some(profile), _, Some(first)) => same_device(profile, first)?,
+        (None, Some(path), _) => read_spec(path)?,
+        (None, None, Some(first)) => sweep::spec(first, &observed)?,
+        (_, _, None) => return Err("give at least one sweep".into()),
     };
     let mut words = measured(&sweeps);
-    if !steps.is_empty() {
-        let in_steps = observe_steps(steps, &spec, &observed.observations)?;
+    if !from.steps.is_empty() {
+        let in_steps = observe_steps(from.steps, &spec, &observed.observations)?;
         words.insert("steps".into(), format!("{} ops of recorded steps", in_steps.len()));
         observed.observations.extend(in_steps);
     }
+    let rows = leave_out(observed.observations, from.without, &mut words)?;
     let progress = Progress::families();
     let options = FitOptions {
         seed,
@@ -68,10 +77,45 @@ fn fit_profile(
         progress: &|_, done, of| progress.report(done as u64, of as u64),
         ..FitOptions::default()
     };
-    let profile = fit(&observed.observations, &spec, &options)?;
+    let profile = match onto {
+        Some(profile) => fit_onto(&rows, profile, &options)?,
+        None => fit(&rows, &spec, &options)?,
+    };
     profile.write(place)?;
     output::print(&format!("{}\nwritten to {}\n", Shown::new(&profile).text(), place.display()))?;
     Ok(())
+}
+
+/// The specification of a profile whose device was swept again.
+fn same_device(profile: &DeviceProfile, sweep: &Sweep) -> Result<DeviceSpec, Failure> {
+    match sweep.meta.get("device") {
+        Some(device) if device != profile.spec.name => {
+            Err(format!("the profile is of {}, and the sweep of {device}", profile.spec.name).into())
+        }
+        _ => Ok(profile.spec.clone()),
+    }
+}
+
+/// The rows that run no kernel of the recordings, and a word on how many did.
+fn leave_out(
+    rows: Vec<Observation>,
+    recordings: &[PathBuf],
+    words: &mut BTreeMap<String, String>,
+) -> Result<Vec<Observation>, Failure> {
+    if recordings.is_empty() {
+        return Ok(rows);
+    }
+    let want = Want { execution: true, ..Want::TIMING };
+    let subjects: Vec<Subject> =
+        load::subjects(recordings, want)?.into_iter().map(|loaded| loaded.subject).collect();
+    let scored = steptime::device::observations(&subjects, &Indices::Unknown, 0);
+    let (before, of) = (rows.len(), subjects.len());
+    let kept = without(rows, scored.iter().map(|row| &row.call));
+    words.insert(
+        "left_out".into(),
+        format!("{} rows of kernels of {of} scored recordings", before - kept.len()),
+    );
+    Ok(kept)
 }
 
 /// The ops of recorded steps; they must be of the device that was swept.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::FitOptions;
 use super::network::{self, NetworkFit};
+use super::signature::groups;
 use crate::device::estimate::ModelKind;
 use crate::device::families;
 use crate::device::learn::boost::{BoostOptions, boost};
@@ -45,17 +46,17 @@ struct Rows {
     measured: Vec<f64>,
     formula: Vec<f64>,
     paper: Vec<Option<f64>>,
-    cases: Vec<u32>,
+    groups: Vec<u32>,
     folds: Folds,
 }
 
 impl Rows {
     fn new(observations: &[&Observation], spec: &DeviceSpec, options: &FitOptions) -> Rows {
-        let cases: Vec<u32> = observations.iter().map(|row| row.case).collect();
+        let groups = groups(observations);
         let columns =
             observations.first().map_or(0, |row| families::of(&row.call.kernel).feature_names().len());
-        let folds = Folds::new(&cases, options.folds, options.seed);
-        let folds = if cases.len() > ROWS_FOR_ONE_FOLD { folds.holding(1) } else { folds };
+        let folds = Folds::new(&groups, options.folds, options.seed);
+        let folds = if groups.len() > ROWS_FOR_ONE_FOLD { folds.holding(1) } else { folds };
         let mut rows = Rows {
             table: Table::new(columns),
             sizes: Vec::new(),
@@ -63,7 +64,7 @@ impl Rows {
             measured: Vec::new(),
             formula: Vec::new(),
             paper: Vec::new(),
-            cases,
+            groups,
             folds,
         };
         for Observation { call, ctx, time, .. } in observations {
@@ -169,8 +170,8 @@ pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOption
     let held = rows.folds.held_out();
     let unseen = rows.table.select(&held);
     let groups: Vec<&str> = held.iter().map(|&row| rows.variants[row].as_str()).collect();
-    let cases: Vec<u32> = held.iter().map(|&row| rows.cases[row]).collect();
-    let folds = Folds::new(&cases, options.folds, options.seed);
+    let unseen_groups: Vec<u32> = held.iter().map(|&row| rows.groups[row]).collect();
+    let folds = Folds::new(&unseen_groups, options.folds, options.seed);
     let residuals: BTreeMap<ModelKind, Vec<f64>> = held_out
         .iter()
         .map(|(&kind, predicted)| {
@@ -209,6 +210,7 @@ pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOption
         intervals,
         calibration,
         features: names.map(|(name, [low, high])| ((*name).to_owned(), low, high)).collect(),
+        stages: Vec::new(),
     };
     let formula = rows.measured.iter().zip(&rows.formula).map(|(m, f)| m - f).collect();
     Ok(Fitted { header, models, formula })

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::codec::{Reader, Writer};
-use super::header::{Header, VERSION};
+use super::header::{Header, OLDEST, VERSION};
 use super::{DeviceProfile, FamilyModels, models};
 use crate::device::error::Error;
 
@@ -171,7 +171,7 @@ fn unseal(bytes: &[u8], header: u64) -> Result<Vec<FamilyModels>, String> {
     if front[..4] != MAGIC {
         return Err("it does not begin as such a file does".into());
     }
-    if version != VERSION {
+    if !(OLDEST..=VERSION).contains(&version) {
         return Err(format!("it is of version {version}, and this steptime reads {VERSION}"));
     }
     if number(8) != header {
@@ -187,7 +187,7 @@ fn unseal(bytes: &[u8], header: u64) -> Result<Vec<FamilyModels>, String> {
         pieces.push((raw.min(LARGEST), from.bytes(packed)?));
     }
     let unpack = |&(raw, packed): &(usize, &[u8])| {
-        models::read(&zstd::bulk::decompress(packed, raw).map_err(|error| error.to_string())?)
+        models::read(&zstd::bulk::decompress(packed, raw).map_err(|error| error.to_string())?, version)
     };
     pieces.par_iter().with_max_len(1).map(unpack).collect()
 }

@@ -11,7 +11,9 @@ use crate::device::learn::score::Score;
 use crate::device::spec::DeviceSpec;
 
 /// Version of both files; raised whenever a field is added or changes its meaning, and with the meaning of features.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The oldest version that can be read: it has no stages, and is otherwise the same.
+pub const OLDEST: u32 = 2;
 
 /// What `profile.toml` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +75,47 @@ pub struct FamilyHeader {
     pub calibration: Calibration,
     /// The features of the trees, with their least and greatest value.
     pub features: Vec<(String, f32, f32)>,
+    /// What later sweeps have taught on top, in their order.
+    #[serde(default, rename = "stage", skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageHeader>,
+}
+
+/// What was learnt of a family from a later sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageHeader {
+    /// Rows of the later sweep.
+    pub rows: usize,
+    /// Cases they are from.
+    pub cases: usize,
+    /// Trees that correct the estimate before.
+    pub trees: usize,
+    /// Whether kernels inside recorded steps were among the rows.
+    pub in_steps: bool,
+    /// The estimate before, on these rows.
+    pub before: Score,
+    /// With the correction, on held-out cases.
+    pub after: Score,
+    /// The interval on held-out cases.
+    pub interval: IntervalScore,
+    /// The names of the features.
+    pub features: Vec<String>,
+    /// The kinds of calls that it speaks of.
+    pub kinds: BTreeMap<String, KindScore>,
+}
+
+/// How a stage does on one kind of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindScore {
+    /// Rows.
+    pub rows: usize,
+    /// How much of the correction is taken, 0 to 1.
+    pub share: f32,
+    /// Mean error of the estimate before.
+    pub before: f64,
+    /// Mean error with the correction, on held-out cases.
+    pub after: f64,
 }
 
 /// How good an interval is.
@@ -102,7 +145,7 @@ impl Header {
     /// What is wrong, and the remedy: another version, a field that is missing, not known or cannot be.
     pub fn parse(text: &str) -> Result<Header, String> {
         let header = match toml::from_str::<Header>(text) {
-            Ok(header) if header.version == VERSION => header,
+            Ok(header) if (OLDEST..=VERSION).contains(&header.version) => header,
             other => return Err(refusal(text, other.err())),
         };
         header.device.check().map_err(|what| format!("device.{what}"))?;
@@ -128,7 +171,7 @@ fn refusal(text: &str, error: Option<toml::de::Error>) -> String {
     let table = toml::from_str::<toml::Table>(text);
     match (table.as_ref().map(|table| table.get("version").and_then(toml::Value::as_integer)), error) {
         (Ok(None), _) => format!("it has no version; write `version = {VERSION}` at its top"),
-        (Ok(Some(version)), _) if version != i64::from(VERSION) => {
+        (Ok(Some(version)), _) if !(i64::from(OLDEST)..=i64::from(VERSION)).contains(&version) => {
             let remedy = "use the steptime it was made with, or fit it again with `steptime device fit`";
             format!("it is of version {version}, and this steptime reads {VERSION}; {remedy}")
         }

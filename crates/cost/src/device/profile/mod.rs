@@ -13,10 +13,12 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::families;
+use super::family::Family;
 use super::learn::conformal::Interval;
 use super::learn::descent::Network;
 use super::learn::trees::Trees;
 use super::spec::DeviceSpec;
+use super::stage::{self, Stage};
 use header::{FamilyHeader, Header, Spread, VERSION};
 
 /// What is known of a GPU's kernels.
@@ -44,6 +46,8 @@ pub struct FamilyModels {
     pub network: Option<Network>,
     /// Intervals of the paper's, the analytic and the learnt model, in that order.
     pub intervals: [Option<Interval>; 3],
+    /// What later sweeps have taught, in their order.
+    pub stages: Vec<Stage>,
 }
 
 impl DeviceProfile {
@@ -68,10 +72,17 @@ impl DeviceProfile {
             if trees.into_iter().any(|trees| trees.columns() != columns) {
                 return Err(format!("trees of {} take other features than it has", family.name));
             }
+            check_stages(known, family, &models.stages)?;
         }
         let Header { version: _, name, device: spec, unfitted, sweep, families } = header;
         let place = families.iter().enumerate().map(|(at, family)| (family.name.clone(), at)).collect();
         Ok(DeviceProfile { name, spec, unfitted, sweep, families, models, place })
+    }
+
+    /// The header and the models of every family, taken apart.
+    #[must_use]
+    pub fn into_families(self) -> Vec<(FamilyHeader, FamilyModels)> {
+        self.families.into_iter().zip(self.models).collect()
     }
 
     /// The families fitted, by name; none in a profile of a specification alone.
@@ -99,4 +110,27 @@ impl DeviceProfile {
             families,
         }
     }
+}
+
+/// Whether stages are of the features that this steptime computes.
+fn check_stages(known: &dyn Family, header: &FamilyHeader, stages: &[Stage]) -> Result<(), String> {
+    let name = &header.name;
+    if header.stages.len() != stages.len() {
+        return Err(format!(
+            "{} stages of {name} are told, and {} are there",
+            header.stages.len(),
+            stages.len()
+        ));
+    }
+    for (told, stage) in header.stages.iter().zip(stages) {
+        if !told.features.iter().map(String::as_str).eq(stage::names(known)) {
+            return Err(format!("the features of a stage of {name} are not those of this steptime"));
+        }
+        let columns = told.features.len();
+        let wrong = stage.trees.columns() != columns || stage.interval.scale.columns() != columns;
+        if wrong || stage.kinds.values().any(|kind| kind.ranges.len() != columns) {
+            return Err(format!("a stage of {name} takes other features than it has"));
+        }
+    }
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Models to bytes and back.
 
+use std::collections::BTreeMap;
+
 use super::FamilyModels;
 use super::codec::{Reader, Writer};
 use crate::device::learn::conformal::Interval;
@@ -7,6 +9,10 @@ use crate::device::learn::descent::Network;
 use crate::device::learn::mlp::{Dense, Mlp};
 use crate::device::learn::packed::{self, Packed};
 use crate::device::learn::trees::Trees;
+use crate::device::stage::{Kind, Stage};
+
+/// The first version with stages.
+const WITH_STAGES: u32 = 3;
 
 /// Largest number of inputs, outputs or layers of a network that is believed.
 const LARGEST: usize = 1 << 16;
@@ -19,11 +25,13 @@ pub fn write(family: &FamilyModels) -> Vec<u8> {
     for interval in &family.intervals {
         optional(&mut out, interval.as_ref(), write_interval);
     }
+    out.u8(family.stages.len().min(usize::from(u8::MAX)) as u8);
+    family.stages.iter().for_each(|stage| write_stage(&mut out, stage));
     out.0
 }
 
-/// The models of one family from bytes.
-pub fn read(bytes: &[u8]) -> Result<FamilyModels, String> {
+/// The models of one family from bytes, in the format of a version.
+pub fn read(bytes: &[u8], version: u32) -> Result<FamilyModels, String> {
     let mut from = Reader(bytes);
     let trees = present(&mut from, read_trees)?;
     let network = present(&mut from, read_network)?;
@@ -31,8 +39,14 @@ pub fn read(bytes: &[u8]) -> Result<FamilyModels, String> {
     for interval in &mut intervals {
         *interval = present(&mut from, read_interval)?;
     }
+    let mut stages = Vec::new();
+    if version >= WITH_STAGES {
+        for _ in 0..from.u8()? {
+            stages.push(read_stage(&mut from)?);
+        }
+    }
     if from.0.is_empty() {
-        Ok(FamilyModels { trees, network, intervals })
+        Ok(FamilyModels { trees, network, intervals, stages })
     } else {
         Err("it has bytes to spare".into())
     }
@@ -127,4 +141,36 @@ fn read_interval(from: &mut Reader) -> Result<Interval, String> {
     let mut next = || from.f64();
     let (multiple, shared, inside, half_width) = (next()?, next()?, next()?, next()?);
     Ok(Interval { scale: read_trees(from)?, multiple, shared, inside, half_width })
+}
+
+fn write_stage(out: &mut Writer, stage: &Stage) {
+    write_trees(out, &stage.trees);
+    write_interval(out, &stage.interval);
+    out.u8(u8::from(stage.in_steps));
+    out.u32(stage.kinds.len() as u32);
+    for (name, kind) in &stage.kinds {
+        let name = &name.as_bytes()[..name.len().min(usize::from(u16::MAX))];
+        out.u16(name.len() as u16);
+        out.0.extend(name);
+        out.f32s(&[kind.share]);
+        out.u16(kind.ranges.len() as u16);
+        kind.ranges.iter().for_each(|range| out.f32s(range));
+    }
+}
+
+fn read_stage(from: &mut Reader) -> Result<Stage, String> {
+    let trees = read_trees(from)?;
+    let interval = read_interval(from)?;
+    let in_steps = from.u8()? != 0;
+    let mut kinds = BTreeMap::new();
+    for _ in 0..from.u32()? {
+        let length = from.u16()?;
+        let name =
+            std::str::from_utf8(from.bytes(usize::from(length))?).map_err(|error| error.to_string())?;
+        let share = from.f32s(1)?[0];
+        let columns = from.u16()?;
+        let ranges = from.f32s(2 * usize::from(columns))?.as_chunks::<2>().0.to_vec();
+        kinds.insert(name.to_owned(), Kind { share, ranges });
+    }
+    Ok(Stage { trees, interval, in_steps, kinds })
 }

@@ -1,0 +1,80 @@
+//! Teaching a profile what a later sweep shows, where the rows that it was fitted on are gone.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::{FitOptions, by_family, family, stage};
+use crate::device::error::Error;
+use crate::device::observation::Observation;
+use crate::device::profile::DeviceProfile;
+use crate::device::profile::header::{Header, VERSION};
+
+/// Fits on top of a profile: families that it has are corrected by a further stage where the rows speak, others are fitted
+/// as usual. Nothing is forgotten: calls unlike all rows cost what they cost before. The profile's specification stays
+/// as it is, since features are relative to it; what the sweep says of itself is added under `later`.
+///
+/// # Errors
+///
+/// As [`fit`](super::fit).
+pub fn fit_onto(
+    observations: &[Observation],
+    profile: DeviceProfile,
+    options: &FitOptions,
+) -> Result<DeviceProfile, Error> {
+    let spec = profile.spec.clone();
+    let by_family = by_family(observations)?;
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let of = by_family.len();
+    let mut order: Vec<(&str, Vec<&Observation>)> = by_family.into_iter().collect();
+    order.sort_by_key(|(name, rows)| (std::cmp::Reverse(rows.len()), *name));
+    let fitted: Vec<Result<Fitted, String>> = order
+        .par_iter()
+        .with_max_len(1)
+        .map(|(name, rows)| {
+            let fitted = match profile.family(name) {
+                Some(_) => stage::fit(rows, &profile, options).map(|stage| Fitted::Stage(name, stage)),
+                None => family::fit(rows, &spec, options).map(|fitted| Fitted::Family(Box::new(fitted))),
+            };
+            let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            (options.progress)(name, count, of);
+            fitted.map_err(|what| format!("{name}: {what}"))
+        })
+        .collect();
+    let fitted = fitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(Error::Fit)?;
+
+    let mut sweep = profile.sweep.clone();
+    let later: Vec<(String, String)> =
+        options.sweep.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let number =
+        1 + (1..).take_while(|at| sweep.keys().any(|key| key.starts_with(&format!("later{at}_")))).count();
+    sweep.extend(later.into_iter().map(|(key, value)| (format!("later{number}_{key}"), value)));
+    let (device, unfitted) = (spec, profile.unfitted.clone());
+    let mut families: BTreeMap<String, _> = profile
+        .into_families()
+        .into_iter()
+        .map(|(header, models)| (header.name.clone(), (header, models)))
+        .collect();
+    for fitted in fitted {
+        match fitted {
+            Fitted::Family(fitted) => {
+                families.insert(fitted.header.name.clone(), (fitted.header, fitted.models));
+            }
+            Fitted::Stage(name, Some((told, stage))) => {
+                if let Some((header, models)) = families.get_mut(name) {
+                    header.stages.push(told);
+                    models.stages.push(stage);
+                }
+            }
+            Fitted::Stage(_, None) => {}
+        }
+    }
+    let (families, models) = families.into_values().unzip();
+    let header = Header { version: VERSION, name: options.name.clone(), device, unfitted, sweep, families };
+    DeviceProfile::new(header, models).map_err(Error::Fit)
+}
+
+enum Fitted<'a> {
+    Family(Box<family::Fitted>),
+    Stage(&'a str, Option<stage::Fitted>),
+}

@@ -1,0 +1,155 @@
+//! Fitting a correction of what a profile says of one family.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steptime_aten::KernelCall;
+
+use super::FitOptions;
+use super::signature::groups;
+use crate::device::context::{Context, Setting};
+use crate::device::families;
+use crate::device::learn::boost::{BoostOptions, boost};
+use crate::device::learn::conformal::{Detail, Interval};
+use crate::device::learn::cross::Folds;
+use crate::device::learn::score::Score;
+use crate::device::learn::table::Table;
+use crate::device::observation::Observation;
+use crate::device::price::ModelChoice;
+use crate::device::profile::DeviceProfile;
+use crate::device::profile::header::{IntervalScore, KindScore, StageHeader};
+use crate::device::stage::{self, Kind, Stage};
+use crate::device::variant::variant;
+
+/// Of a kind with fewer rows nothing is said: neither a correction nor an interval.
+const ROWS_OF_A_KIND: usize = 24;
+/// From so few cases no kind is judged.
+const CASES_OF_A_KIND: usize = 6;
+/// How much of a correction may be taken; what is best on held-out cases is.
+const SHARES: [f32; 4] = [0.0, 0.4, 0.7, 1.0];
+/// A larger share must lower the error by so much, relative, to be taken: no change without evidence.
+const EVIDENCE: f64 = 0.02;
+
+/// A stage, and what a profile says of it.
+pub type Fitted = (StageHeader, Stage);
+
+/// Learns what the rows of a family show beyond the profile; `None` where they are too few to say anything.
+pub fn fit(
+    observations: &[&Observation],
+    profile: &DeviceProfile,
+    options: &FitOptions,
+) -> Result<Option<Fitted>, String> {
+    let Some(first) = observations.first() else { return Ok(None) };
+    let family = families::of(&first.call.kernel);
+    let kinds = kinds(observations, |row| stage::kind_of(family, &row.call));
+    let judged: BTreeSet<usize> = kinds.values().flatten().copied().collect();
+    if judged.is_empty() {
+        return Ok(None);
+    }
+    // Rows of kinds with too few to be judged are not learnt from either.
+    let rows: Vec<&Observation> = judged.iter().map(|&at| observations[at]).collect();
+    let place: BTreeMap<usize, usize> = judged.iter().enumerate().map(|(new, &old)| (old, new)).collect();
+    let kinds: BTreeMap<String, Vec<usize>> =
+        kinds.into_iter().map(|(name, at)| (name, at.iter().map(|old| place[old]).collect())).collect();
+
+    let calls: Vec<(&KernelCall, &Context)> = rows.iter().map(|row| (&row.call, &row.ctx)).collect();
+    let before = profile.price_all(&calls, ModelChoice::Best);
+    let mut table = Table::new(stage::names(family).count());
+    for (&(call, ctx), before) in calls.iter().zip(&before) {
+        table.push(|out| stage::features(family, call, ctx, &profile.spec, before.time, out));
+    }
+    let left: Vec<f64> = rows
+        .iter()
+        .zip(&before)
+        .map(|(row, before)| (row.time.as_micros() / before.time.as_micros().max(1e-3)).ln())
+        .collect();
+    let groups = groups(&rows);
+    let folds = Folds::new(&groups, options.folds, options.seed);
+    if folds.count() < 3 {
+        return Ok(None);
+    }
+    let boosting = boosting(rows.len(), options.seed);
+    let learn = |rows: &[usize]| {
+        let target: Vec<f64> = rows.iter().map(|&row| left[row]).collect();
+        boost(&table.select(rows), &target, &vec![1.0; rows.len()], &boosting)
+    };
+    let (held_out, trees) = rayon::join(
+        || {
+            folds.out_of_fold(|train, held_out| {
+                let corrections = learn(train)?.predict(&table.select(held_out));
+                Ok::<_, String>(corrections.into_iter().map(f64::from).collect())
+            })
+        },
+        || learn(&(0..rows.len()).collect::<Vec<usize>>()),
+    );
+    let (held_out, trees) = (held_out?, trees?);
+
+    let mut residuals = left.clone();
+    let (mut told, mut seen) = (BTreeMap::new(), BTreeMap::new());
+    for (name, of_kind) in &kinds {
+        let with = |share: f32| {
+            let residuals = of_kind.iter().map(|&row| left[row] - f64::from(share) * held_out[row]);
+            mean_error(residuals, of_kind.len())
+        };
+        let before = with(0.0);
+        let best = SHARES.into_iter().fold((0.0, before), |best, share| {
+            let error = with(share);
+            if error < best.1 * (1.0 - EVIDENCE) { (share, error) } else { best }
+        });
+        let (share, after) = best;
+        of_kind.iter().for_each(|&row| residuals[row] -= f64::from(share) * held_out[row]);
+        told.insert(name.clone(), KindScore { rows: of_kind.len(), share, before, after });
+        seen.insert(name.clone(), Kind { share, ranges: table.select(of_kind).ranges() });
+    }
+    let variants: Vec<String> = rows.iter().map(|row| variant(&row.call)).collect();
+    let names: Vec<&str> = variants.iter().map(String::as_str).collect();
+    let interval = Interval::fit(&table, &residuals, &folds, &names, Detail::Fine)?;
+    let Interval { inside, half_width, shared, .. } = interval;
+    let in_steps = rows.iter().any(|row| row.ctx.setting == Setting::Step);
+    let score = |residuals: &[f64]| Score::of_residuals(residuals).ok_or("no row could be compared");
+    let header = StageHeader {
+        rows: rows.len(),
+        cases: rows.iter().map(|row| row.case).collect::<BTreeSet<u32>>().len(),
+        trees: trees.len(),
+        in_steps,
+        before: score(&left)?,
+        after: score(&residuals)?,
+        interval: IntervalScore { inside, half_width, shared },
+        features: stage::names(family).map(str::to_owned).collect(),
+        kinds: told,
+    };
+    Ok(Some((header, Stage { trees, interval, in_steps, kinds: seen })))
+}
+
+/// The rows of each kind that has enough of them, from enough cases.
+fn kinds(
+    observations: &[&Observation],
+    kind: impl Fn(&Observation) -> String,
+) -> BTreeMap<String, Vec<usize>> {
+    let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, row) in observations.iter().enumerate() {
+        kinds.entry(kind(row)).or_default().push(at);
+    }
+    let enough = |rows: &[usize]| {
+        let cases: BTreeSet<u32> = rows.iter().map(|&row| observations[row].case).collect();
+        rows.len() >= ROWS_OF_A_KIND && cases.len() >= CASES_OF_A_KIND
+    };
+    kinds.retain(|_, rows| enough(rows));
+    kinds
+}
+
+/// The mean error of residuals, relative to what was measured.
+fn mean_error(residuals: impl Iterator<Item = f64>, count: usize) -> f64 {
+    residuals.map(|residual| ((-residual).exp() - 1.0).abs()).sum::<f64>() / count.max(1) as f64
+}
+
+/// Fewer and smaller trees than a family's first ones: most of it is known already, and leaves of few rows are drawn to zero.
+fn boosting(rows: usize, seed: u64) -> BoostOptions {
+    let options = BoostOptions { seed, shrink: 3.0, rows: 4.0, ..BoostOptions::default() };
+    match rows {
+        0..400 => BoostOptions { trees: 120, depth: 4, leaves: 10, ..options },
+        400..2000 => BoostOptions { trees: 200, depth: 6, leaves: 20, ..options },
+        2000..10_000 => BoostOptions { trees: 300, leaves: 40, depth: 8, rounds: 6, ..options },
+        10_000..40_000 => BoostOptions { trees: 320, leaves: 64, depth: 10, rounds: 8, ..options },
+        _ => BoostOptions { trees: 320, leaves: 110, depth: 11, rounds: 8, ..options },
+    }
+}

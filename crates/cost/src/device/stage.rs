@@ -1,0 +1,140 @@
+//! What a later sweep has taught about a family, on top of the models that were there before.
+//!
+//! A stage corrects estimates only of kinds of calls that its sweep held, and only within the range of sizes at
+//! which it held them; all other calls keep the estimate and the interval they had.
+
+use std::collections::BTreeMap;
+
+use steptime_aten::KernelCall;
+use steptime_trace::Nanos;
+
+use super::context::{Context, Setting};
+use super::estimate::{Estimate, Source};
+use super::extrapolation::{TOLERATED, belief, excess, widening};
+use super::family::Family;
+use super::learn::conformal::Interval;
+use super::learn::table::Table;
+use super::learn::trees::Trees;
+use super::spec::DeviceSpec;
+use super::variant::variant;
+
+/// The feature in front of a family's own: the logarithm of the estimate that is corrected, in nanoseconds.
+pub const ESTIMATE: &str = "ln_estimate";
+
+/// A correction of what a family's models say, and how wide its interval is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// The logarithm of measured over the estimate before, over [`names`].
+    pub trees: Trees,
+    /// Of the corrected estimate.
+    pub interval: Interval,
+    /// Whether kernels inside recorded steps were among what was learnt from.
+    pub in_steps: bool,
+    /// The kinds of calls it has seen, by name.
+    pub kinds: BTreeMap<String, Kind>,
+}
+
+/// What a stage knows of one kind of calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kind {
+    /// How much of the correction is taken, 0 to 1: what was best on held-out cases.
+    pub share: f32,
+    /// The least and the greatest value of every feature among the rows learnt from.
+    pub ranges: Vec<[f32; 2]>,
+}
+
+/// Which kind of call this is: its variant, and what the family tells apart beyond.
+#[must_use]
+pub fn kind_of(family: &dyn Family, call: &KernelCall) -> String {
+    let more = family.kind(call);
+    if more.is_empty() { variant(call) } else { format!("{}:{more}", variant(call)) }
+}
+
+/// The names of the features of a family's stages, in their order.
+pub fn names(family: &dyn Family) -> impl Iterator<Item = &'static str> {
+    let own = family.feature_names().iter().chain(family.more_names());
+    std::iter::once(ESTIMATE).chain(own.copied())
+}
+
+/// The features of a call whose estimate before is given.
+pub fn features(
+    family: &dyn Family,
+    call: &KernelCall,
+    ctx: &Context,
+    spec: &DeviceSpec,
+    before: Nanos,
+    out: &mut Vec<f32>,
+) {
+    out.push((before.0.max(1) as f32).ln());
+    family.features(call, ctx, spec, out);
+    family.more(call, ctx, spec, out);
+}
+
+impl Stage {
+    /// Corrects the estimates of calls of one family.
+    pub fn apply(
+        &self,
+        family: &dyn Family,
+        calls: &[(&KernelCall, &Context)],
+        spec: &DeviceSpec,
+        estimates: &mut [Estimate],
+    ) {
+        let seen: Vec<(usize, &Kind)> = calls
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (call, _))| Some((at, self.kinds.get(&kind_of(family, call))?)))
+            .collect();
+        if seen.is_empty() {
+            return;
+        }
+        let mut table = Table::new(names(family).count());
+        for &(at, _) in &seen {
+            let ((call, ctx), before) = (calls[at], estimates[at].time);
+            table.push(|out| features(family, call, ctx, spec, before, out));
+        }
+        let corrections = self.trees.predict(&table);
+        let scales = self.interval.scale.predict(&table);
+        for (row, &(at, kind)) in seen.iter().enumerate() {
+            let unseen_setting = !self.in_steps && calls[at].1.setting == Setting::Step;
+            let here = Here {
+                correction: f64::from(corrections[row] * kind.share),
+                widths: self.interval.half_widths(scales[row]),
+                distance: distance(family, table.row(row), &kind.ranges),
+                unseen_setting,
+            };
+            estimates[at] = here.corrected(&estimates[at]);
+        }
+    }
+}
+
+/// What a stage says of one call.
+struct Here {
+    correction: f64,
+    widths: (f64, f64),
+    distance: f64,
+    unseen_setting: bool,
+}
+
+impl Here {
+    fn corrected(&self, before: &Estimate) -> Estimate {
+        let belief = belief(self.distance);
+        let (factor, more) = widening(self.distance);
+        let blend = |new: f64, old: f64| belief * new + (1.0 - belief) * old;
+        // Kernels inside a step differ from those that run alone: what was never seen there is as unsure as it was.
+        let least = if self.unseen_setting { before.own } else { 0.0 };
+        let own = (self.widths.0 * factor + more).max(least);
+        Estimate {
+            time: Nanos::from_micros_f64(before.time.as_micros() * (belief * self.correction).exp()),
+            own: blend(own, before.own),
+            shared: blend(self.widths.1, before.shared),
+            source: Source::Fitted,
+            extrapolated: before.extrapolated && self.distance > TOLERATED,
+        }
+    }
+}
+
+/// How far a row lies outside of the ranges, as [`excess`] counts. The estimate before is no size.
+fn distance(family: &dyn Family, row: &[f32], ranges: &[[f32; 2]]) -> f64 {
+    let named = names(family).zip(row).zip(ranges).skip(1);
+    excess(named.map(|((name, &value), &[low, high])| (name, value, low, high)))
+}
