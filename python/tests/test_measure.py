@@ -117,6 +117,18 @@ def test_a_batch_ends_where_making_its_cases_ready_takes_too_long() -> None:
     assert [len(batch) for batch in sweep._batches()] == [3, 3, 1]
 
 
+def test_what_is_drawn_seldom_elsewhere_is_drawn_here_and_the_usual_beside_it() -> None:
+    chosen = {family.name: [generate(family, 0, i).what for i in range(600)] for family in families.load(["layout", "corners"])}
+    corners, layout = chosen["corners"], chosen["layout"]
+    for start in ("conv1d", "odd conv", "transposed conv", "efficient attention", "layer_norm", "group_norm", "bmm", "cat of", "gather"):
+        assert sum(each.startswith(start) for each in corners) >= 8, start
+    assert sum("dilation" in each and "dilation 1 " not in each for each in corners) >= 20
+    assert any("mask each" in each for each in corners) and any("over 1 backward" in each for each in corners)
+    usual = sum(each.startswith(("conv2d", "linear (", "mm ", "embedding_bag:", "fused", "foreach", "batch_norm")) for each in corners)
+    assert usual >= 60
+    assert sum(each.startswith(("channels-last", "permuted", "copy")) for each in layout) > 450
+
+
 def test_our_own_operators_have_shapes_of_recommenders(monkeypatch: pytest.MonkeyPatch) -> None:
     from steptime.operators import library
 

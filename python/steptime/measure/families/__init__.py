@@ -27,6 +27,8 @@ WEIGHTS = (
     ("tbe", 4.0),
     ("operators", 12.0),
     ("inductor", 2.0),
+    ("layout", 12.0),
+    ("corners", 20.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 
