@@ -17,7 +17,7 @@ def steptime_setup():
     model = task.model.to(DEVICE)
     if "chlast" in words:
         model = model.to(memory_format=torch.channels_last)
-    optimizer = task.optimizer(model.parameters(), **({"capturable": True} if "graph" in words and takes_capturable(task) else {}))
+    optimizer = made_for_graphs(task, model) if "graph" in words else task.optimizer(model.parameters())
     scaler = torch.amp.GradScaler(DEVICE, enabled="scaler" in words)
     cast = torch.autocast(DEVICE, torch.float16 if "scaler" in words else torch.bfloat16, enabled=bool(words & {"amp", "scaler"}))
     loss_of = torch.compile(task.loss) if "compile" in words else task.loss
@@ -52,8 +52,12 @@ def placed(tensor, words):
     return there.to(memory_format=torch.channels_last) if "chlast" in words and there.dim() == 4 else there
 
 
-def takes_capturable(task):
-    return task.optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop)
+def made_for_graphs(task, model):
+    """The optimizer with its step count on the device, where it has one."""
+    try:
+        return task.optimizer(model.parameters(), capturable=True)
+    except TypeError:
+        return task.optimizer(model.parameters())
 
 
 def captured(train, task, optimizer):

@@ -37,7 +37,7 @@ def decoder(batch):
         scores = F.linear(model["norm"](model["blocks"](x)), model["token"].weight)
         return F.cross_entropy(scores[:, :-1].reshape(-1, vocabulary), index[:, 1:].reshape(-1))
 
-    return Task(model, loss, tokens(batch, length, vocabulary), lambda p: torch.optim.AdamW(p, lr=1e-4))
+    return Task(model, loss, tokens(batch, length, vocabulary), lambda p, **more: torch.optim.AdamW(p, lr=1e-4, **more))
 
 
 @task(batch=32)
@@ -50,7 +50,7 @@ def lstm_language(batch):
         hidden, _ = model["memory"](model["token"](index))
         return F.cross_entropy(model["head"](hidden)[:, :-1].reshape(-1, vocabulary), index[:, 1:].reshape(-1))
 
-    return Task(model, loss, tokens(batch, length, vocabulary), lambda p: torch.optim.SGD(p, lr=1.0))
+    return Task(model, loss, tokens(batch, length, vocabulary), lambda p, **more: torch.optim.SGD(p, lr=1.0, **more))
 
 
 def published(config, kind, batch, length):
@@ -61,7 +61,7 @@ def published(config, kind, batch, length):
     def loss(index):
         return model(input_ids=index, labels=index).loss
 
-    return Task(model, loss, tokens(batch, length, config.vocab_size), lambda p: torch.optim.AdamW(p, lr=1e-4))
+    return Task(model, loss, tokens(batch, length, config.vocab_size), lambda p, **more: torch.optim.AdamW(p, lr=1e-4, **more))
 
 
 @task(batch=8)

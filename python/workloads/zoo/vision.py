@@ -14,7 +14,7 @@ def published(name, batch, side=224):
     import torchvision
 
     model = torchvision.models.get_model(name, weights=None)
-    return Task(model, lambda x, y: F.cross_entropy(model(x), y), images(batch, side), lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9))
+    return Task(model, lambda x, y: F.cross_entropy(model(x), y), images(batch, side), lambda p, **more: torch.optim.SGD(p, lr=0.01, momentum=0.9, **more))
 
 
 @task(batch=32)
