@@ -25,6 +25,7 @@ pub mod from_kineto;
 pub mod from_query;
 pub mod from_text;
 pub mod kernel;
+pub mod kernel_name;
 pub mod layout;
 mod leaves;
 pub mod operands;

@@ -44,6 +44,8 @@ pub enum Source {
     Paper,
     /// The bytes of an op that is not known.
     Fallback,
+    /// Measured on another GPU, and brought to this one by what the kernel's name says that it spends its time on.
+    Scaled,
     /// Nothing: the time is not known.
     Unknown,
 }
@@ -58,6 +60,7 @@ impl Source {
             Source::Analytic => "analytic",
             Source::Paper => "paper",
             Source::Fallback => "fallback",
+            Source::Scaled => "scaled",
             Source::Unknown => "unknown",
         }
     }
@@ -118,8 +121,8 @@ impl Estimate {
 /// The sum of many estimates.
 ///
 /// A family's shared errors go the same way: they add up. Families are independent of one another, and so are
-/// the calls' own errors: they add in quadrature. Half-widths are of the sum itself, which is close to normal
-/// and needs no logarithm.
+/// the calls' own errors: they add in quadrature. Where nothing was fitted, all families share what the
+/// specification gets wrong. Half-widths are of the sum itself, which is close to normal and needs no logarithm.
 #[derive(Debug, Clone, Default)]
 pub struct EstimateSum {
     time: Nanos,
@@ -133,6 +136,11 @@ impl EstimateSum {
         let time = estimate.time.0 as f64 * times as f64;
         self.time += Nanos(time as i64);
         self.own_squared += (time * estimate.own).powi(2);
+        let family = match estimate.source {
+            Source::Analytic => "specification",
+            Source::Scaled => "scaled",
+            _ => family,
+        };
         *self.shared.entry(family).or_default() += time * estimate.shared;
     }
 
@@ -180,6 +188,15 @@ mod tests {
         assert_eq!(shared.half_width(), Nanos(100_000));
         assert_eq!(own.half_width(), Nanos(10_000));
         assert_eq!(families.half_width(), Nanos(70_711));
+    }
+
+    #[test]
+    fn what_a_specification_gets_wrong_is_shared_by_all_families() {
+        let mut sum = EstimateSum::default();
+        for family in ["gemm", "pool", "norm", "loss"] {
+            sum.add(family, &Estimate { source: Source::Analytic, ..estimate(0.0, 0.4) }, 1);
+        }
+        assert_eq!(sum.half_width(), Nanos(16_000));
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod observation;
 pub mod paper;
 pub mod price;
 pub mod profile;
+pub mod scale;
 pub mod spec;
 pub mod stage;
 pub mod tiling;

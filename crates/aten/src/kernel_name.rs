@@ -1,0 +1,77 @@
+//! What the name of a kernel says where nothing else is known of it: what it spends its time on.
+
+use crate::kernel::Precision;
+
+/// What a kernel spends its time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Moving bytes.
+    Bytes,
+    /// Multiplying matrices.
+    Products(Precision),
+}
+
+/// Words in names of kernels that multiply matrices.
+const PRODUCTS: [&str; 14] = [
+    "gemm",
+    "cutlass",
+    "xmma",
+    "nvjet",
+    "convolve",
+    "conv2d",
+    "wgrad",
+    "dgrad",
+    "fprop",
+    "flash",
+    "fmha",
+    "attention",
+    "winograd",
+    "implicit",
+];
+
+/// Words that such names hold where the kernel only moves what is multiplied.
+const MOVES: [&str; 5] = ["splitk", "reduce", "transform", "nchwtonhwc", "nhwctonchw"];
+
+/// What a kernel of this name spends its time on.
+#[must_use]
+pub fn work(name: &str) -> Work {
+    let name = name.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if !has(&PRODUCTS) || has(&MOVES) {
+        return Work::Bytes;
+    }
+    Work::Products(if has(&["tf32", "s1688"]) {
+        Precision::Tf32
+    } else if has(&["e4m3", "e5m2", "fp8", "f8f8", "qgmma"]) {
+        Precision::F8
+    } else if has(&["bf16", "bfloat16"]) {
+        Precision::Bf16
+    } else if has(&["hgemm", "f16", "half", "h1688", "h16816", "hmma", "_hsh_", "_hhh_"]) {
+        Precision::F16
+    } else if has(&["dgemm", "f64", "double"]) {
+        Precision::F64
+    } else {
+        Precision::F32
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_libraries_say_what_they_multiply_in() {
+        let product = |precision| Work::Products(precision);
+        for (name, expected) in [
+            ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_ffma", product(Precision::F32)),
+            ("void cutlass::Kernel2<cutlass_80_simt_sgemm_64x64_8x5_nt_align1>", product(Precision::F32)),
+            ("ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn", product(Precision::Bf16)),
+            ("volta_h884gemm_256x64_ldg8_tn_half", product(Precision::F16)),
+            ("cutlass_tensorop_s1688gemm_tf32_256x128", product(Precision::Tf32)),
+            ("void cublasLt::splitKreduce_kernel<32, 16, int, float>", Work::Bytes),
+            ("void at::native::vectorized_elementwise_kernel<4>", Work::Bytes),
+        ] {
+            assert_eq!(work(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The time of a kernel on one GPU from its time on another, where nothing is known of it but its name.
+
+use steptime_aten::kernel_name::Work;
+use steptime_trace::Nanos;
+
+use super::estimate::{Estimate, Source};
+use super::spec::DeviceSpec;
+
+/// Half-width of a kernel's own error, and of that which all kernels scaled so have in common. The ratio of two
+/// devices' rates is all that is known: a kernel that is bound by latency keeps its time, one that newer units make
+/// faster gains more.
+const OWN: f64 = 0.4;
+const SHARED: f64 = 0.35;
+
+/// What a kernel that was measured on `from` takes on `to`: its start as it is there, the rest by the ratio of what
+/// it spends its time on.
+#[must_use]
+pub fn scaled(measured: Nanos, work: Work, from: &DeviceSpec, to: &DeviceSpec) -> Estimate {
+    let ratio = match work {
+        Work::Bytes => from.memory.rate_gb_s / to.memory.rate_gb_s,
+        Work::Products(precision) => from.matrix_tflop_s(precision) / to.matrix_tflop_s(precision),
+    };
+    let measured = measured.as_micros();
+    let busy = (measured - from.launch.floor_us).max(0.0);
+    let us = (measured.min(from.launch.floor_us) / from.launch.floor_us) * to.launch.floor_us + busy * ratio;
+    // Nothing is learnt of a device by going from it to itself.
+    let unlike = if from == to { 0.0 } else { 1.0 };
+    Estimate {
+        time: Nanos::from_micros_f64(us),
+        own: OWN * unlike,
+        shared: SHARED * unlike,
+        source: Source::Scaled,
+        extrapolated: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::families::fixture;
+    use steptime_aten::kernel::Precision;
+
+    #[test]
+    fn bytes_go_with_memory_and_products_with_arithmetic() {
+        let from = fixture::h200();
+        let mut to = from.clone();
+        to.name = "other".into();
+        to.memory.rate_gb_s *= 2.0;
+        to.peak.f32_tflop_s *= 4.0;
+        let start = from.launch.floor_us;
+        let time =
+            |work, busy: f64| scaled(Nanos::from_micros_f64(start + busy), work, &from, &to).time.as_micros();
+        assert!((time(Work::Bytes, 100.0) - start - 50.0).abs() < 0.01);
+        assert!((time(Work::Products(Precision::F32), 100.0) - start - 25.0).abs() < 0.01);
+        assert!((time(Work::Bytes, 0.0) - start).abs() < 0.01);
+        assert!(scaled(Nanos(5_000), Work::Bytes, &from, &to).half_width() > 0.4);
+        assert_eq!(scaled(Nanos(5_000), Work::Bytes, &from, &from).time, Nanos(5_000));
+    }
+}
