@@ -9,6 +9,8 @@ pub enum Work {
     Bytes,
     /// Multiplying matrices.
     Products(Precision),
+    /// Exchanging with other devices, and waiting for them.
+    Exchange,
 }
 
 /// Words in names of kernels that multiply matrices.
@@ -37,6 +39,9 @@ const MOVES: [&str; 5] = ["splitk", "reduce", "transform", "nchwtonhwc", "nhwcto
 pub fn work(name: &str) -> Work {
     let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&["nccl"]) {
+        return Work::Exchange;
+    }
     if !has(&PRODUCTS) || has(&MOVES) {
         return Work::Bytes;
     }
@@ -70,6 +75,7 @@ mod tests {
             ("cutlass_tensorop_s1688gemm_tf32_256x128", product(Precision::Tf32)),
             ("void cublasLt::splitKreduce_kernel<32, 16, int, float>", Work::Bytes),
             ("void at::native::vectorized_elementwise_kernel<4>", Work::Bytes),
+            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", Work::Exchange),
         ] {
             assert_eq!(work(name), expected, "{name}");
         }

@@ -82,8 +82,11 @@ impl Subject {
         let timed = timing(&recording).filter(|_| execution.is_none() || is_timed(&recording));
         let (graph, arguments, notes, assumed) = match (timed, execution) {
             (Some(trace), execution) => {
-                let graph = StepGraph::build(trace, &Options { step: choice.step })
+                let mut graph = StepGraph::build(trace, &Options { step: choice.step })
                     .map_err(|source| Error::Graph { path: recording.path.clone(), source })?;
+                if graph.device.as_deref().is_none_or(str::is_empty) {
+                    graph.device = recording.meta.as_ref().and_then(|meta| meta.device.clone());
+                }
                 let arguments = Arguments::of_step(&graph, execution, trace);
                 let notes = trace.notes.iter().map(|(what, count)| format!("{what}: {count}")).collect();
                 (graph, arguments, notes, Vec::new())

@@ -19,6 +19,7 @@ pub fn scaled(measured: Nanos, work: Work, from: &DeviceSpec, to: &DeviceSpec) -
     let ratio = match work {
         Work::Bytes => from.memory.rate_gb_s / to.memory.rate_gb_s,
         Work::Products(precision) => from.matrix_tflop_s(precision) / to.matrix_tflop_s(precision),
+        Work::Exchange => 1.0,
     };
     let measured = measured.as_micros();
     let busy = (measured - from.launch.floor_us).max(0.0);

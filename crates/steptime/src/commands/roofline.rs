@@ -43,8 +43,7 @@ pub fn run(args: &Roofline) -> Result<(), Failure> {
 fn recorded_on(subject: &Subject) -> Result<String, Failure> {
     let named = subject.meta.as_ref().and_then(|meta| meta.device.clone());
     let Some(device) = named.or_else(|| subject.graph.device.clone()) else { return Ok(DEFAULT.into()) };
-    let words = device.to_lowercase().replace([' ', '_'], "-");
-    let known = steptime::devices().find(|name| words.contains(name));
+    let known = device::shipped_for(&device);
     let none = || {
         format!(
             "recorded on {device}, which has no profile: name one with --device, then kernels are priced for it"

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use steptime_cost::device::DeviceProfile;
+use steptime_cost::device::profile::header::Header;
+use steptime_cost::device::{DeviceProfile, DeviceSpec};
 
 use crate::error::Error;
 
@@ -55,4 +56,50 @@ pub fn device(name: &str) -> Result<DeviceProfile, Error> {
         return Err(Error::NoSuchDevice { name: name.into(), known });
     }
     Ok(DeviceProfile::read(Path::new(name))?)
+}
+
+/// Whether a device calls itself so: `NVIDIA A100-SXM4-80GB` is an `NVIDIA A100`, and no `NVIDIA A10`.
+#[must_use]
+pub fn is_named(recorded: &str, name: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let words =
+            text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_ascii_lowercase).filter(|word| !VENDOR.contains(&word.as_str())).collect()
+    };
+    let (recorded, name) = (words(recorded), words(name));
+    !name.is_empty() && name.iter().all(|word| recorded.contains(word))
+}
+
+/// Words that names of devices have besides the model's.
+const VENDOR: [&str; 4] = ["nvidia", "tesla", "geforce", "graphics"];
+
+/// The short name of the shipped profile of a device, by what the device calls itself.
+#[must_use]
+pub fn shipped_for(recorded: &str) -> Option<&'static str> {
+    SHIPPED.iter().map(|shipped| shipped.name).find(|name| is_named(recorded, name))
+}
+
+/// The specification of a device by what it calls itself, where a profile of it ships.
+#[must_use]
+pub fn shipped_spec(recorded: &str) -> Option<DeviceSpec> {
+    let name = shipped_for(recorded)?;
+    let shipped = SHIPPED.iter().find(|shipped| shipped.name == name)?;
+    Header::parse(shipped.header).ok().map(|header| header.device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_told_apart_by_whole_words() {
+        assert!(is_named("NVIDIA A100-SXM4-80GB", "NVIDIA A100"));
+        assert!(is_named("Tesla V100-SXM2-16GB", "NVIDIA V100"));
+        assert!(!is_named("NVIDIA L40S", "NVIDIA L4"));
+        assert!(!is_named("NVIDIA GH200 480GB", "NVIDIA H200"));
+        assert!(!is_named("", ""));
+        assert_eq!(shipped_for("NVIDIA TITAN Xp"), Some("titan-xp"));
+        assert_eq!(shipped_for("NVIDIA GeForce RTX 2080 Ti"), None);
+        assert_eq!(shipped_spec("NVIDIA H200").map(|spec| spec.name), Some("NVIDIA H200".to_owned()));
+    }
 }

@@ -1,15 +1,16 @@
 //! Kernel times for a device: what each op of a step launches, priced by a device profile.
 
 mod catalog;
+mod elsewhere;
 mod launches;
 mod price;
 mod roofline;
 mod score;
 mod steps;
 
-pub use catalog::{device, devices};
+pub use catalog::{device, devices, shipped_for};
 pub use launches::{Arguments, Known, Launch};
-pub use price::{DevicePrices, ModelCoverage, price};
+pub use price::{DevicePrices, ModelCoverage, Unpriced, price};
 pub use roofline::{Bound, Roof};
 pub use score::{FamilyScore, OpError, by, families};
 pub use steps::observations;

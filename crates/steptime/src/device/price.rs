@@ -4,6 +4,7 @@ use steptime_cost::device::{DeviceProfile, Estimate, EstimateSum, ModelChoice, S
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
+use super::elsewhere::Elsewhere;
 use super::launches::{Known, Launch};
 
 /// The device side of a step, priced by a profile.
@@ -17,6 +18,8 @@ pub struct DevicePrices {
     pub spread: f64,
     /// Where the times came from.
     pub coverage: ModelCoverage,
+    /// How much of the step's device work has no price.
+    pub unpriced: Unpriced,
 }
 
 /// Where predicted device time came from, as shares of it.
@@ -26,17 +29,33 @@ pub struct ModelCoverage {
     pub fitted: f64,
     /// From formulas over the device's specification.
     pub analytic: f64,
+    /// Kept as measured on this very GPU, where there is no other price.
+    pub measured: f64,
+    /// Measured on another GPU and scaled by the ratio of both specifications, where there is no other price.
+    pub scaled: f64,
     /// From the bytes of an op that is not known.
     pub fallback: f64,
-    /// Of launches whose op and arguments are not known: the shortest kernel each.
+    /// Of launches whose op and arguments are not known.
     pub unknown: f64,
     /// Outside of the range that models were fitted on; part of the shares above.
     pub extrapolated: f64,
 }
 
+/// Device work that no model prices and no measurement of a known GPU stands in for.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Unpriced {
+    /// Its share: of measured device time where that is known, else of launches.
+    pub share: f64,
+    /// How many launches it is.
+    pub launches: usize,
+    /// Whether it lacks arguments: an execution trace would help.
+    pub shapeless: bool,
+}
+
 /// Prices the launches of a step.
 ///
-/// What an op launches is priced as a whole; its activities share the time evenly.
+/// What an op launches is priced as a whole; its activities share the time evenly. What has no price keeps its
+/// measured time on the GPU that it was measured on, and is scaled to another.
 #[must_use]
 pub fn price(
     graph: &StepGraph,
@@ -45,19 +64,53 @@ pub fn price(
     models: ModelChoice,
 ) -> DevicePrices {
     let calls: Vec<_> = launches.iter().map(|launch| (&launch.call, &launch.context)).collect();
-    let estimates = profile.price_all(&calls, models);
+    let mut estimates = profile.price_all(&calls, models);
     let mut durations = vec![Nanos::ZERO; graph.activities.len()];
     let mut total = EstimateSum::default();
-    for (launch, estimate) in launches.iter().zip(&estimates) {
-        total.add(launch.call.kernel.family(), estimate, 1);
-        let share = estimate.time.0 / launch.activities.len().max(1) as i64;
-        for &activity in &launch.activities {
-            durations[activity as usize] = Nanos(share);
+    let elsewhere = Elsewhere::new(graph, profile);
+    let mut unpriced = Unpriced::default();
+    let mut weights = [0.0; 2];
+    for (launch, estimate) in launches.iter().zip(&mut estimates) {
+        let own = is_unpriced(launch, estimate).then(|| elsewhere.stand_in(launch)).flatten();
+        let measured = launch.measured(graph).map_or(0.0, Nanos::as_micros);
+        weights[0] += measured;
+        match own {
+            Some((stand_in, each)) => {
+                *estimate = stand_in;
+                for (&activity, time) in launch.activities.iter().zip(each) {
+                    durations[activity as usize] = time;
+                }
+            }
+            None => {
+                let share = estimate.time.0 / launch.activities.len().max(1) as i64;
+                for &activity in &launch.activities {
+                    durations[activity as usize] = Nanos(share);
+                }
+            }
         }
+        if is_unpriced(launch, estimate) {
+            weights[1] += measured;
+            unpriced.launches += 1;
+            unpriced.shapeless |= launch.known == Known::Nothing;
+        }
+        total.add(launch.call.kernel.family(), estimate, 1);
     }
+    unpriced.share = match weights {
+        [all, part] if all > 0.0 => part / all,
+        _ => unpriced.launches as f64 / launches.len().max(1) as f64,
+    };
     let coverage = coverage(launches, &estimates);
     let spread = total.half_width().0 as f64 / (total.time().0.max(1)) as f64;
-    DevicePrices { durations, spread, coverage, estimates }
+    DevicePrices { durations, spread, coverage, unpriced, estimates }
+}
+
+/// Whether a launch has no better price than its bytes.
+fn is_unpriced(launch: &Launch, estimate: &Estimate) -> bool {
+    match estimate.source {
+        Source::Measured | Source::Scaled => false,
+        Source::Fallback | Source::Unknown => true,
+        Source::Fitted | Source::Analytic | Source::Paper => launch.known == Known::Arguments,
+    }
 }
 
 fn coverage(launches: &[Launch], estimates: &[Estimate]) -> ModelCoverage {
@@ -66,9 +119,9 @@ fn coverage(launches: &[Launch], estimates: &[Estimate]) -> ModelCoverage {
     for (launch, estimate) in launches.iter().zip(estimates) {
         let share = estimate.time.as_micros() / total.max(f64::MIN_POSITIVE);
         *match (launch.known, estimate.source) {
-            (Known::Nothing, Source::Fallback | Source::Unknown) | (_, Source::Unknown) => {
-                &mut coverage.unknown
-            }
+            (_, Source::Measured) => &mut coverage.measured,
+            (_, Source::Scaled) => &mut coverage.scaled,
+            (Known::Nothing, Source::Fallback) | (_, Source::Unknown) => &mut coverage.unknown,
             (Known::Arguments, _) | (_, Source::Fallback) => &mut coverage.fallback,
             (_, Source::Analytic) => &mut coverage.analytic,
             _ => &mut coverage.fitted,

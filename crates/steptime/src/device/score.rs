@@ -61,6 +61,9 @@ impl OpError {
         let rows = launches.iter().zip(&prices.estimates);
         let error = |(launch, estimate): (&Launch, &steptime_cost::device::Estimate)| {
             let measured = launch.measured(graph).filter(|time| time.0 > 0)?;
+            if estimate.source == Source::Measured {
+                return None; // nothing was predicted
+            }
             Some(OpError {
                 recording,
                 op: launch.op.map_or_else(String::new, |op| graph.op_name(op).to_owned()),

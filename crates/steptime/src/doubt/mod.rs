@@ -1,16 +1,18 @@
 //! What speaks against a prediction, and how much wider that makes its interval. One cause, one file.
 
+mod unpriced;
+
 use crate::predict::{Host, Kernels, Simulated};
 use crate::subject::Subject;
 
 /// All that speaks against a simulated step.
 pub(crate) fn all(
-    _subject: &Subject,
+    subject: &Subject,
     _host: &Host<'_>,
-    _kernels: &Kernels<'_>,
-    _simulated: &Simulated,
+    kernels: &Kernels<'_>,
+    simulated: &Simulated,
 ) -> Vec<Doubt> {
-    Vec::new()
+    unpriced::doubt(subject, kernels, simulated).into_iter().collect()
 }
 
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.

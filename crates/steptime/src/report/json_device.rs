@@ -13,6 +13,10 @@ pub struct ModelCoverageJson {
     pub fitted: f64,
     /// From formulas over the device's specification.
     pub analytic: f64,
+    /// Kept as measured on this very GPU.
+    pub measured: f64,
+    /// Measured on another GPU, and scaled.
+    pub scaled: f64,
     /// From the bytes of ops that are not known.
     pub fallback: f64,
     /// Of launches of which nothing is known.
@@ -51,6 +55,8 @@ impl ModelCoverageJson {
         ModelCoverageJson {
             fitted: coverage.fitted,
             analytic: coverage.analytic,
+            measured: coverage.measured,
+            scaled: coverage.scaled,
             fallback: coverage.fallback,
             unknown: coverage.unknown,
             extrapolated: coverage.extrapolated,
@@ -67,6 +73,8 @@ impl ModelCoverageJson {
             total += weight;
             sum.fitted += weight * coverage.fitted;
             sum.analytic += weight * coverage.analytic;
+            sum.measured += weight * coverage.measured;
+            sum.scaled += weight * coverage.scaled;
             sum.fallback += weight * coverage.fallback;
             sum.unknown += weight * coverage.unknown;
             sum.extrapolated += weight * coverage.extrapolated;
@@ -75,6 +83,8 @@ impl ModelCoverageJson {
         Some(ModelCoverageJson {
             fitted: share(sum.fitted),
             analytic: share(sum.analytic),
+            measured: share(sum.measured),
+            scaled: share(sum.scaled),
             fallback: share(sum.fallback),
             unknown: share(sum.unknown),
             extrapolated: share(sum.extrapolated),
@@ -86,6 +96,8 @@ impl ModelCoverageJson {
         let parts = [
             (self.fitted, "of device time from fitted models"),
             (self.analytic, "from the specification"),
+            (self.measured, "as measured on this GPU"),
+            (self.scaled, "scaled from the GPU recorded on"),
             (self.fallback, "from bytes alone"),
             (self.unknown, "unknown"),
             (self.extrapolated, "out of the fitted range"),

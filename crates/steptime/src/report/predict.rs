@@ -47,8 +47,9 @@ fn headline(answer: &Answer) -> String {
     let interval = answer.interval_ms.map_or_else(String::new, |[low, high]| {
         format!("   {:.0} % interval {} to {} ms", 100.0 * LEVEL, ms(low), ms(high))
     });
+    let known = !no_estimate(answer);
     let rate = match (answer.samples_per_s, answer.batch) {
-        (Some(rate), Some(batch)) => {
+        (Some(rate), Some(batch)) if known => {
             format!("   {} samples/s at batch {}", grouped(rate.round() as u64), grouped(batch))
         }
         _ => String::new(),
@@ -76,13 +77,14 @@ fn headline(answer: &Answer) -> String {
     )
 }
 
+/// Whether a single time would be a guess.
+fn no_estimate(answer: &Answer) -> bool {
+    answer.doubts.iter().any(|doubt| doubt.no_estimate)
+}
+
 /// The step's time, where it is known well enough to be printed as one number.
 fn time(answer: &Answer) -> String {
-    if answer.doubts.iter().any(|doubt| doubt.no_estimate) {
-        "step: no estimate".into()
-    } else {
-        format!("step {} ms", ms(answer.step_ms))
-    }
+    if no_estimate(answer) { "step: no estimate".into() } else { format!("step {} ms", ms(answer.step_ms)) }
 }
 
 fn share(part: f64, answer: &Answer) -> String {

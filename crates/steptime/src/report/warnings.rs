@@ -70,6 +70,17 @@ pub fn of_device(profile: &DeviceProfile, coverage: Option<&ModelCoverageJson>) 
         };
         warnings.push(format!("{} of device time is of ops that are not known{remedy}", percent(by_bytes)));
     }
+    for (share, how) in
+        [(coverage.measured, "kept as measured"), (coverage.scaled, "scaled from the GPU recorded on")]
+    {
+        if share > BY_BYTES {
+            warnings.push(format!(
+                "{} of device time is {how}: its ops are not known or their shapes are missing (an execution trace \
+                 beside the Kineto trace has them)",
+                percent(share)
+            ));
+        }
+    }
     if coverage.extrapolated > EXTRAPOLATED {
         warnings.push(format!(
             "{} of device time is of kernels unlike those that models were fitted on: rougher than the others",

@@ -35,7 +35,8 @@ fn it_says_where_every_time_came_from() {
     assert_eq!((&answer["host"], &answer["kernels"]), (&"default".into(), &"h200".into()));
     assert_eq!(answer["device"], "NVIDIA H200");
     let coverage = &answer["kernel_coverage"];
-    let parts = ["fitted", "analytic", "fallback", "unknown"].map(|key| number(&coverage[key]));
+    let parts =
+        ["fitted", "analytic", "measured", "scaled", "fallback", "unknown"].map(|key| number(&coverage[key]));
     assert!((parts.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{coverage}");
     assert!(parts[0] > 0.95, "{coverage}");
     let families = answer["families"].as_array().expect("families");

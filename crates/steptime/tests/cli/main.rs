@@ -17,6 +17,7 @@ mod scores;
 mod terminal;
 mod tiling;
 mod timeline;
+mod unpriced;
 
 use std::path::{Path, PathBuf};
 

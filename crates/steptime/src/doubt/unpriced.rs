@@ -1,0 +1,69 @@
+//! Device work without a price: a step that is mostly of it is not known.
+
+use std::collections::BTreeMap;
+
+use steptime_cost::device::Source;
+use steptime_graph::StepGraph;
+
+use super::Doubt;
+use crate::predict::{Kernels, PricedLaunches, Simulated};
+use crate::subject::Subject;
+
+/// The share of device work without a price above which no single time is given.
+const MOST: f64 = 0.1;
+/// How far a launch without a price may be off: half-width of 90 %, logarithm of a factor.
+const WIDTH: f64 = 1.6;
+/// How many ops are named.
+const NAMED: usize = 3;
+
+/// Whether too much of the device work has no price.
+pub(super) fn doubt(subject: &Subject, kernels: &Kernels<'_>, simulated: &Simulated) -> Option<Doubt> {
+    let (Kernels::Device { profile, .. }, Some(device)) = (kernels, &simulated.device) else { return None };
+    let unpriced = device.prices.unpriced;
+    if unpriced.share <= MOST {
+        return None;
+    }
+    let graph = &subject.graph;
+    let measured = if subject.arguments.is_derived() { "launches" } else { "the measured device work" };
+    let mut text = format!(
+        "{:.0} % of {measured} ({} of {}) has no price on {}: a single time would be a guess",
+        100.0 * unpriced.share,
+        unpriced.launches,
+        device.launches.len(),
+        profile.spec.name,
+    );
+    let names = names(graph, device);
+    if !names.is_empty() {
+        text.push_str(&format!(" (mostly {})", names.join(", ")));
+    }
+    text.push_str(&remedy(subject, unpriced.shapeless));
+    let width = unpriced.share * WIDTH;
+    Some(Doubt { kind: "unpriced", text, below: width, above: width, no_estimate: true })
+}
+
+/// What to do about it.
+fn remedy(subject: &Subject, shapeless: bool) -> String {
+    let from =
+        subject.graph.device.as_deref().filter(|name| !name.is_empty()).unwrap_or("a GPU without a name");
+    match (subject.arguments.is_derived(), shapeless) {
+        (true, _) => "; record it on a GPU, whose measured times then stand in".into(),
+        (false, true) => format!(
+            "; shapes are missing, and {from} has no profile to scale from: record an execution trace beside the \
+             Kineto trace"
+        ),
+        (false, false) => format!("; these ops are not known, and {from} has no profile to scale from"),
+    }
+}
+
+/// The ops that most of the work without a price is of, the most expensive first.
+fn names(graph: &StepGraph, device: &PricedLaunches) -> Vec<String> {
+    let mut time: BTreeMap<&str, i64> = BTreeMap::new();
+    for (launch, estimate) in device.launches.iter().zip(&device.prices.estimates) {
+        if let (Source::Fallback | Source::Unknown, Some(op)) = (estimate.source, launch.op) {
+            *time.entry(graph.op_name(op)).or_default() += estimate.time.0;
+        }
+    }
+    let mut all: Vec<(&str, i64)> = time.into_iter().collect();
+    all.sort_by_key(|&(name, time)| (std::cmp::Reverse(time), name));
+    all.into_iter().take(NAMED).map(|(name, _)| name.to_owned()).collect()
+}

@@ -1,0 +1,73 @@
+//! Kernels that cannot be priced: kept, scaled, or no single time is given.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::{json, stdout, text};
+
+/// Ten steps of three kernels of 40 µs without shapes, recorded on a GPU of this name.
+fn recorded_on(device: &str) -> tempfile::NamedTempFile {
+    let mut events = Vec::new();
+    for step in 0..10 {
+        let at = 1000.0 * f64::from(step) + 1000.0;
+        let event = |cat: &str, name: &str, ts: f64, dur: f64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": if cat == "kernel" { 7 } else { 1 }, "args": args});
+        events.push(event("user_annotation", &format!("ProfilerStep#{step}"), at, 900.0, json!({})));
+        for kernel in 0..3 {
+            let (id, from) = (100 * step + kernel + 1, at + 100.0 * f64::from(kernel));
+            events.push(event("cpu_op", "my::op", from, 20.0, json!({"External id": id})));
+            let launch = json!({"correlation": id, "External id": id});
+            events.push(event("cuda_runtime", "cudaLaunchKernel", from + 5.0, 5.0, launch));
+            let args = json!({"correlation": id, "stream": 7, "device": 0, "External id": id});
+            events.push(event("kernel", "elementwise_kernel", from + 15.0, 40.0, args));
+        }
+    }
+    let trace =
+        json!({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": device}], "traceEvents": events});
+    let mut file = tempfile::Builder::new().suffix(".json").tempfile().expect("a temporary file");
+    file.write_all(trace.to_string().as_bytes()).expect("written");
+    file
+}
+
+fn predicted(device: &str) -> Value {
+    let file = recorded_on(device);
+    json(&["predict", text(file.path()), "--device", "h200"])
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn on_the_gpu_recorded_on_kernels_keep_their_time() {
+    let answer = predicted("NVIDIA H200");
+    assert!((number(&answer["active_ms"]) - 0.12).abs() < 1e-6, "{answer}");
+    assert!((number(&answer["kernel_coverage"]["measured"]) - 1.0).abs() < 1e-9);
+    assert_eq!(answer["doubts"], json!([]));
+    assert_eq!(answer["families"][0]["source"], "measured");
+}
+
+#[test]
+fn from_another_gpu_they_are_scaled_with_a_wide_interval() {
+    let answer = predicted("NVIDIA A100-SXM4-80GB");
+    let active = number(&answer["active_ms"]);
+    assert!(active > 0.03 && active < 0.12, "{active}");
+    assert!((number(&answer["kernel_coverage"]["scaled"]) - 1.0).abs() < 1e-9);
+    assert!(number(&answer["families"][0]["half_width"]) > 0.4);
+}
+
+#[test]
+fn from_a_gpu_of_which_nothing_is_known_there_is_no_estimate() {
+    let answer = predicted("Some Accelerator");
+    assert_eq!(answer["doubts"][0]["kind"], "unpriced");
+    assert_eq!(answer["doubts"][0]["no_estimate"], true);
+    assert!(number(&answer["step_ms"]) > 0.1, "{answer}");
+    let [low, high] = [0, 1].map(|at| number(&answer["interval_ms"][at]));
+    assert!(high > 1.2 * low, "{low} to {high}");
+    let file = recorded_on("Some Accelerator");
+    let said = stdout(&["predict", text(file.path()), "--device", "h200"]);
+    let first: Vec<&str> = said.lines().take(3).collect();
+    assert!(first[1].starts_with("step: no estimate"), "{said}");
+    assert!(first[2].starts_with("! 100 % of the measured device work (3 of 3) has no price"), "{said}");
+    assert!(said.contains("Some Accelerator has no profile to scale from"), "{said}");
+}
