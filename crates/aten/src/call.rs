@@ -3,6 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::dtype::Dtype;
+use crate::kernel::{KernelCall, Slot};
+use crate::place::Place;
 
 /// Where a tensor lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -31,6 +33,8 @@ pub struct Tensor {
     pub device: Device,
     /// Where in its storage it begins, in elements; matters for alignment only.
     pub offset: u64,
+    /// Which memory its storage is.
+    pub place: Place,
 }
 
 /// An argument or a return.
@@ -95,6 +99,7 @@ impl Tensor {
             dtype,
             device: Device::Cuda,
             offset: 0,
+            place: Place::UNKNOWN,
         }
     }
 
@@ -102,7 +107,7 @@ impl Tensor {
     #[must_use]
     pub fn strided(shape: &[i64], strides: &[i64], dtype: Dtype) -> Tensor {
         let strides = if strides.len() == shape.len() { strides.into() } else { contiguous_strides(shape) };
-        Tensor { shape: shape.into(), strides, dtype, device: Device::Cuda, offset: 0 }
+        Tensor { shape: shape.into(), strides, dtype, device: Device::Cuda, offset: 0, place: Place::UNKNOWN }
     }
 
     /// How many elements it has. A negative size counts as none.
@@ -220,6 +225,20 @@ impl OpCall {
     #[must_use]
     pub fn output(&self, ret: usize) -> Option<&Tensor> {
         self.outputs.get(ret).and_then(|arg| arg.tensors().first())
+    }
+
+    /// Where each operand of what it launches lies.
+    #[must_use]
+    pub fn places(&self, kernel: &KernelCall) -> SmallVec<[Place; 4]> {
+        let at = |args: &[Arg], arg: u16, at: u16| {
+            Some(args.get(usize::from(arg))?.tensors().get(usize::from(at))?.place)
+        };
+        let place = |slot| match slot {
+            Slot::Input(arg, number) => at(&self.inputs, arg, number),
+            Slot::Output(ret, number) => at(&self.outputs, ret, number),
+            Slot::Scratch => None,
+        };
+        kernel.operands.iter().map(|operand| place(operand.slot).unwrap_or_default()).collect()
     }
 
     /// Every input tensor, with argument and place in its list.

@@ -6,6 +6,7 @@ use crate::argument;
 use crate::call::{Arg, OpCall, Settings, Tensor};
 use crate::dtype::Dtype;
 use crate::ops::copy;
+use crate::place::Place;
 
 /// The call that a node recorded, with its results. A tensor of a type that is not known is absent.
 ///
@@ -75,5 +76,9 @@ pub(crate) fn tensor(graph: &ExecutionGraph, id: TensorId) -> Option<Tensor> {
     let strides = if sparse { Some(&[][..]) } else { graph.tensors.strides(id) };
     let device = argument::device(graph.name(recorded.device));
     let tensor = argument::tensor(graph.tensors.shape(id), strides, dtype, device);
-    Some(Tensor { offset: recorded.offset, ..tensor })
+    let place = match graph.tensors.storage(recorded.storage).address {
+        0 => Place::storage(recorded.storage.0),
+        address => Place::address(address),
+    };
+    Some(Tensor { offset: recorded.offset, place, ..tensor })
 }

@@ -95,7 +95,7 @@ impl Subject {
                 if let Some(step) = choice.step {
                     return Err(Error::OneStep { path: recording.path.clone(), step });
                 }
-                let (graph, arguments, assumed) = derived(&recording.path, execution)?;
+                let (graph, arguments, assumed) = derived(&recording.path, &execution)?;
                 (graph, arguments, Vec::new(), assumed)
             }
             (None, None) => return Err(Error::NoTiming { path: recording.path.clone() }),
@@ -142,10 +142,10 @@ impl Subject {
 }
 
 /// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
-fn derived(path: &Path, execution: ExecutionGraph) -> Result<(StepGraph, Arguments, Vec<String>), Error> {
+fn derived(path: &Path, execution: &ExecutionGraph) -> Result<(StepGraph, Arguments, Vec<String>), Error> {
     let mut assumed = Vec::new();
-    let tree = if retarget::is_on_cpu(&execution) {
-        let moved = retarget::to_cuda(&execution);
+    let tree = if retarget::is_on_cpu(execution) {
+        let moved = retarget::to_cuda(execution);
         assumed.push(format!(
             "recorded on a CPU: the ops of CUDA are taken instead, with {} copies of the batch to the device",
             moved.input_copies
@@ -156,10 +156,10 @@ fn derived(path: &Path, execution: ExecutionGraph) -> Result<(StepGraph, Argumen
         }
         moved.tree
     } else {
-        OpTree::from_execution(&execution)
+        OpTree::from_execution(execution)
     };
     let derived = derive::of_tree(&tree).map_err(|source| Error::Derive { path: path.into(), source })?;
-    Ok((derived.graph, Arguments::derived(execution, derived.kernels), assumed))
+    Ok((derived.graph, Arguments::derived(derived.kernels), assumed))
 }
 
 /// The trace to take times from: of those that show a device at work the one without shapes, else the one with;

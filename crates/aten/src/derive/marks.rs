@@ -226,7 +226,8 @@ impl Builder<'_> {
         let launched = order.into_iter().filter_map(|(_, Reverse(at))| {
             let (call, known) = self.work[at].clone()?;
             let activities = std::mem::take(&mut self.activities[at]);
-            Some(Launched { op: self.ops[at], node: self.tree.nodes[at].origin, call, activities, known })
+            let places = self.tree.nodes[at].call.places(&call);
+            Some(Launched { op: self.ops[at], places, call, activities, known })
         });
         launched.collect()
     }

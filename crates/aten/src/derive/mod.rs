@@ -15,11 +15,13 @@ mod tree;
 pub use error::Error;
 pub use tree::{OpTree, TreeKind, TreeNode, TreeThread};
 
+use smallvec::SmallVec;
 use steptime_graph::StepGraph;
-use steptime_graph::execution::{ExecutionGraph, NodeId};
+use steptime_graph::execution::ExecutionGraph;
 
 use crate::kernel::KernelCall;
 use crate::ops::Lowered;
+use crate::place::Place;
 use crate::registry;
 
 /// What an op launches.
@@ -27,8 +29,8 @@ use crate::registry;
 pub struct Launched {
     /// The op, an index of [`StepGraph::ops`].
     pub op: u32,
-    /// The node of the execution trace, where the op was taken from one.
-    pub node: Option<NodeId>,
+    /// Where its operands lie.
+    pub places: SmallVec<[Place; 4]>,
     /// The kernels it launches, all together.
     pub call: KernelCall,
     /// Its rows of [`StepGraph::activities`]; at least one.

@@ -1,7 +1,7 @@
 //! Scaled-dot-product attention: in 32 bits the memory-efficient kernels, in 16 bits cuDNN's.
 
 use super::branch::Branch;
-use super::build::{around, empty_like, fill, light, op, view};
+use super::build::{around, empty_like, fill, light, op, row_major, view};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 
@@ -15,6 +15,69 @@ pub(super) const FUNCTION: &str = "ScaledDotProductFlashAttentionForCpuBackward0
 /// The implementation that PyTorch prefers on a GPU, given the query.
 fn kind(query: &Tensor) -> &'static str {
     if matches!(query.dtype, Dtype::Bf16 | Dtype::F16) { "cudnn" } else { "efficient" }
+}
+
+/// What the CPU computes attention by where its kernel cannot: with dropout, or a mask of another kind.
+const PARTS: &str = "aten::_scaled_dot_product_attention_math";
+/// What the memory-efficient kernels want sizes of heads to be multiples of, in 32 and in 16 bits.
+const ALIGNED: [i64; 2] = [4, 8];
+
+/// Whether the CPU computed attention by parts, and CUDA has a kernel for it.
+pub(super) fn at_once(call: &OpCall) -> bool {
+    let [query, key, value] = [0, 1, 2].map(|at| call.tensor(at));
+    let (true, Some(query), Some(key), Some(value)) = (call.name == PARTS, query, key, value) else {
+        return false;
+    };
+    let narrow = matches!(query.dtype, Dtype::Bf16 | Dtype::F16);
+    let aligned = ALIGNED[usize::from(narrow)];
+    let fits = |tensor: &Tensor| {
+        tensor.shape.len() == 4
+            && tensor.numel() > 0
+            && tensor.size(3) % aligned == 0
+            && tensor.strides.last() == Some(&1)
+            && tensor.dtype == query.dtype
+    };
+    (narrow || query.dtype == Dtype::F32) && [query, key, value].into_iter().all(fits)
+}
+
+/// `(query, key, value, mask, dropout, causal, dropout mask, scale)` as a call of the CPU's kernel.
+pub(super) fn whole(call: &OpCall) -> OpCall {
+    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
+    let inputs = vec![arg(0), arg(1), arg(2), arg(4), arg(5), arg(3), arg(7)];
+    let outputs = vec![Arg::Tensor(result(call)), Arg::Tensor(sums(call))];
+    OpCall { outputs, ..OpCall::new(FORWARD, inputs) }
+}
+
+/// The gradient of such a call.
+pub(super) fn whole_backward(call: &OpCall, gradient: Arg) -> OpCall {
+    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
+    let (result, sums) = (Arg::Tensor(result(call)), Arg::Tensor(sums(call)));
+    let inputs = vec![gradient, arg(0), arg(1), arg(2), result, sums, arg(4), arg(5), arg(3), arg(7)];
+    let outputs =
+        (0..3).filter_map(|at| call.tensor(at)).map(|like| Arg::Tensor(by_position(&like.shape, like)));
+    OpCall { outputs: outputs.collect(), ..OpCall::new(BACKWARD, inputs) }
+}
+
+/// `[batch, heads, length, dim]`, heads next to one another: how the kernels write.
+fn by_position(shape: &[i64], like: &Tensor) -> Tensor {
+    let &[_, heads, length, dim] = shape else { return Tensor::contiguous(shape, like.dtype) };
+    let strides = [heads * length * dim, dim, heads * dim, 1];
+    Tensor::strided(shape, &strides, like.dtype)
+}
+
+fn result(call: &OpCall) -> Tensor {
+    let given = call.output(0).or(call.tensor(0));
+    given.map_or_else(
+        || Tensor::contiguous(&[0], Dtype::F32),
+        |given| Tensor { place: given.place, ..by_position(&given.shape, given) },
+    )
+}
+
+/// The sums of the softmax, a multiple of 32 a head.
+fn sums(call: &OpCall) -> Tensor {
+    let query = call.tensor(0).map_or([1, 1, 1], |query| [query.size(0), query.size(1), query.size(2)]);
+    let [batch, heads, length] = query;
+    Tensor::contiguous(&[batch, heads, (length.max(0) as u64).next_multiple_of(32) as i64], Dtype::F32)
 }
 
 /// The function's name on the GPU, given what is inside it.
@@ -133,7 +196,13 @@ pub(super) fn backward(call: &OpCall) -> Option<Branch> {
         op("copy_", vec![dense(&by_head), Arg::Tensor(turned), Arg::Bool(false)], Some(by_head.clone()));
     let mut zero = op("zero_", vec![dense(&product)], Some(product.clone()));
     zero.children = vec![fill(&product)];
-    let children = vec![
+    let mut children: Vec<Branch> = Vec::new();
+    if let Arg::Tensor(grad) = swapped(call.tensor(0))
+        && !grad.is_contiguous()
+    {
+        children.push(around("contiguous", vec![row_major(&grad)]));
+    }
+    children.extend([
         light("empty"),
         light("empty"),
         light("empty"),
@@ -145,7 +214,7 @@ pub(super) fn backward(call: &OpCall) -> Option<Branch> {
         around("contiguous", vec![around("clone", vec![empty_like(), copy])]),
         light("empty"),
         zero,
-    ];
+    ]);
     let inner = Branch::new(named("_efficient_attention_backward", inner, given), children);
     let mask = Arg::Ints([1i64, 1, 1, 0][..].into());
     let outer = vec![

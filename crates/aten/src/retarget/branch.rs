@@ -27,6 +27,16 @@ impl Branch {
         &self.call.name
     }
 
+    /// Whether the backward engine ran inside.
+    pub fn has_engine(&self) -> bool {
+        self.children.iter().any(|child| child.name().starts_with(ENGINE) || child.has_engine())
+    }
+
+    /// Whether a node of this name is inside.
+    pub fn has(&self, name: &str) -> bool {
+        self.children.iter().any(|child| child.name() == name || child.has(name))
+    }
+
     /// Adds its nodes to a list; what the backward engine runs goes to the engine's thread.
     pub fn flatten(self, parent: Option<u32>, thread: u32, backward: u32, nodes: &mut Vec<TreeNode>) {
         let engine = self.call.name.starts_with(ENGINE) && thread != backward;

@@ -29,15 +29,27 @@ pub(super) fn op(name: &str, inputs: Vec<Arg>, output: Option<Tensor>) -> Branch
     Branch::new(OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) }, Vec::new())
 }
 
+/// A dense copy of a tensor in the order of `strides`.
+pub(super) fn dense(source: &Tensor, strides: &[i64]) -> Branch {
+    let target = Tensor::strided(&source.shape, strides, source.dtype);
+    let inputs = vec![Arg::Tensor(target.clone()), Arg::Tensor(source.clone()), Arg::Bool(false)];
+    around("clone", vec![empty_like(), op("copy_", inputs, Some(target))])
+}
+
+/// The same, row-major.
+pub(super) fn row_major(source: &Tensor) -> Branch {
+    dense(source, &[])
+}
+
 /// `zero_` on the GPU.
 pub(super) fn fill(tensor: &Tensor) -> Branch {
     op("fill_", vec![Arg::Tensor(tensor.clone()), Arg::Int(0)], Some(tensor.clone()))
 }
 
 /// A move of a tensor in host memory to the device.
-pub(super) fn to_device(source: Tensor) -> Branch {
+pub(super) fn to_device(source: Tensor, non_blocking: bool) -> Branch {
     let target = Tensor { device: Device::Cuda, offset: 0, ..source.clone() };
-    let inputs = vec![Arg::Tensor(target.clone()), Arg::Tensor(source.clone()), Arg::Bool(false)];
+    let inputs = vec![Arg::Tensor(target.clone()), Arg::Tensor(source.clone()), Arg::Bool(non_blocking)];
     let copy = op("copy_", inputs, Some(target.clone()));
     let mut inner = op("_to_copy", vec![Arg::Tensor(source.clone())], Some(target.clone()));
     inner.children = vec![light("empty_strided"), copy];

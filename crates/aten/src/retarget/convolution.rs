@@ -1,8 +1,8 @@
 //! Convolutions by cuDNN.
 
 use super::branch::Branch;
-use super::build::{around, light, op};
-use crate::call::{Arg, OpCall};
+use super::build::{around, dense, light, op};
+use crate::call::{Arg, OpCall, Tensor};
 
 /// What `_convolution` calls, given `(input, weight, bias, stride, padding, dilation, transposed, output_padding,
 /// groups, benchmark, deterministic, cudnn_enabled, allow_tf32)`: the bias is added by an op of its own.
@@ -32,18 +32,44 @@ pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
         ("cudnn_convolution", vec![arg(0), arg(1), arg(4), arg(3), arg(5), arg(8)])
     };
     inputs.extend(switches);
-    let mut children = vec![op(name, inputs, output.clone())];
+    let order = order(input, weight);
+    let mut children: Vec<Branch> = ordered(input, order).into_iter().collect();
+    children.push(op(name, inputs, output.clone()));
     if let (Some(bias), Some(output)) = (call.tensor(2), output) {
         let mut shape = vec![1i64; output.shape.len()];
         if let Some(channels) = shape.get_mut(1) {
             *channels = bias.size(0);
         }
-        let bias = crate::call::Tensor::contiguous(&shape, bias.dtype);
+        let bias = Tensor::contiguous(&shape, bias.dtype);
         children.push(around("reshape", vec![light("view")]));
         let inputs = vec![Arg::Tensor(output.clone()), Arg::Tensor(bias), Arg::Int(1)];
         children.push(op("add_", inputs, Some(output)));
     }
     children
+}
+
+/// Whether cuDNN works with channels last: it does where the input or the filter are so.
+fn order(input: &Tensor, weight: &Tensor) -> bool {
+    input.is_channels_last() || weight.is_channels_last()
+}
+
+/// A copy of a tensor in the order that cuDNN works in, where it is in another.
+fn ordered(tensor: &Tensor, channels_last: bool) -> Option<Branch> {
+    let mut strides = Tensor::contiguous(&tensor.shape, tensor.dtype).strides;
+    if let (true, Some((&channels, space))) =
+        (channels_last, tensor.shape.get(1..).and_then(|s| s.split_first()))
+    {
+        let mut pixel = channels.max(1);
+        for (stride, &size) in strides.iter_mut().skip(2).zip(space).rev() {
+            *stride = pixel;
+            pixel = pixel.saturating_mul(size.max(1));
+        }
+        strides[1] = 1;
+    }
+    let placed = |(&own, (&wanted, &size)): (&i64, (&i64, &i64))| size == 1 || own == wanted;
+    let same = tensor.strides.iter().zip(strides.iter().zip(&tensor.shape)).all(placed);
+    let copied = !same && !tensor.is_sparse() && tensor.numel() > 0;
+    copied.then(|| around("contiguous", vec![dense(tensor, &strides)]))
 }
 
 /// What `convolution_backward` calls beside cuDNN: the gradient of the bias is a sum.
@@ -52,6 +78,9 @@ pub(super) fn backward(call: &OpCall) -> Vec<Branch> {
         call.int(9).is_some_and(|groups| groups > 1 && call.tensor(1).is_some_and(|i| i.size(1) == groups));
     let mut children = if depthwise {
         vec![light("empty"), light("empty"), light("resize_"), light("resize_")]
+    } else if let (Some(grad), Some(input), Some(weight)) = (call.tensor(0), call.tensor(1), call.tensor(2)) {
+        let copied = [grad, input].into_iter().filter_map(|tensor| ordered(tensor, order(input, weight)));
+        copied.chain([light("to"), light("empty")]).collect()
     } else {
         vec![light("to"), light("empty")]
     };
@@ -59,7 +88,7 @@ pub(super) fn backward(call: &OpCall) -> Vec<Branch> {
     if let (true, Some(grad)) = (bias, call.tensor(0)) {
         let dims = (0..grad.shape.len() as i64).filter(|&dim| dim != 1).collect();
         let inputs = vec![Arg::Tensor(grad.clone()), Arg::Ints(dims), Arg::Bool(false), Arg::None];
-        let sum = crate::call::Tensor::contiguous(&[grad.size(1)], grad.dtype);
+        let sum = Tensor::contiguous(&[grad.size(1)], grad.dtype);
         children.push(op("sum", inputs, Some(sum)));
     }
     children

@@ -9,11 +9,11 @@ use crate::call::{Arg, Device, Tensor};
 use crate::derive::OpTree;
 
 /// Puts every tensor on the GPU, but numbers: those without a dimension that were there before the step, a factor
-/// or an optimizer's count of steps, stay on the host. So does the batch where it is copied from.
+/// or an optimizer's count of steps, stay on the host. So does the batch where it is made and copied from.
 pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &Copied) {
     let buffers = buffers(trace, tree);
     for node in &mut tree.nodes {
-        let Some(origin) = node.origin else { continue };
+        let Some(origin) = node.origin.filter(|origin| !copied.host.contains(origin)) else { continue };
         let on_host = if copied.nodes.contains(&origin) { &copied.tensors } else { &BTreeSet::new() };
         let move_all = |range: ArgRange, args: &mut [Arg], on_host: &BTreeSet<TensorId>| {
             for (&recorded, arg) in trace.args.get(range).iter().zip(args) {
@@ -25,7 +25,7 @@ pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &Copied)
     }
 }
 
-/// Tensors without a dimension that a module counts in, as batch norm does.
+/// Tensors without a dimension that a module counts in, as batch norm does, and the steps that fused optimizers count.
 fn buffers(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<TensorId> {
     let optimizing = inputs::optimizing(tree);
     let counting = tree.nodes.iter().zip(optimizing).filter(|(node, optimizing)| {
@@ -33,7 +33,15 @@ fn buffers(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<TensorId> {
         !optimizing && name.ends_with('_') && !name.ends_with("__")
     });
     let origins = counting.filter_map(|(node, _)| node.origin);
-    origins.filter_map(|origin| trace.input_tensors(origin).next()).map(|(_, tensor)| tensor).collect()
+    let counters = origins.filter_map(|origin| trace.input_tensors(origin).next());
+    let fused = tree.nodes.iter().filter(|node| node.call.name.starts_with("aten::_fused_"));
+    let steps = fused.filter_map(|node| node.origin).flat_map(|origin| trace.input_tensors(origin));
+    counters.chain(steps).map(|(_, tensor)| tensor).collect()
+}
+
+/// A tensor on the GPU.
+pub(super) fn on_gpu(tensor: Tensor) -> Tensor {
+    Tensor { device: Device::Cuda, ..tensor }
 }
 
 fn move_one(

@@ -1,38 +1,94 @@
 //! Optimizers: on the GPU PyTorch updates all parameters at once by default, on the CPU one after the other.
 
+use super::ENGINE;
 use super::branch::Branch;
-use super::build::{around, light};
+use super::build::{around, fill, light, op};
 use crate::call::{Arg, Device, OpCall, Tensor};
+use crate::dtype::Dtype;
 use crate::registry;
 
 /// Where PyTorch's optimizers say that they run.
 const OPTIMIZER: &str = "Optimizer.step";
 
-/// Ops inside which a loop over parameters becomes one op over lists.
+/// Ops that a turn of a loop over parameters calls, at most.
+const LONGEST_TURN: usize = 64;
+/// Elements of a tensor that a block of a multi-tensor kernel takes at a time.
+const CHUNK: u64 = 65_536;
+
+/// Ops inside which a loop over parameters becomes one op over lists. What a closure runs comes before it.
 pub(super) fn fuse(mut branch: Branch) -> Branch {
-    if branch.name().starts_with(OPTIMIZER) {
-        if let Some(fused) = fuse_loop(branch.name(), &branch.children) {
-            branch.children = fused;
-        }
+    if !branch.name().starts_with(OPTIMIZER) {
+        branch.children = branch.children.into_iter().map(fuse).collect();
         return branch;
     }
+    let ran = |child: &Branch| child.name().starts_with(ENGINE) || child.has_engine();
+    let closure = branch.children.iter().rposition(ran).map_or(0, |last| last + 1);
+    let own = branch.children.split_off(closure);
     branch.children = branch.children.into_iter().map(fuse).collect();
+    let own = if own.iter().any(has_sparse) { own } else { fuse_loops(branch.name(), own) };
+    branch.children.extend(own);
     branch
 }
 
-/// The loop's body, each op over the list of all turns. `None` where there is no loop, or a gradient is sparse:
-/// then PyTorch loops on the GPU too.
-fn fuse_loop(optimizer: &str, children: &[Branch]) -> Option<Vec<Branch>> {
-    if children.iter().any(has_sparse) {
+/// Loops, one after the other: groups of parameters may be updated by different ops. A gradient that is sparse is
+/// looped over on the GPU too.
+fn fuse_loops(optimizer: &str, children: Vec<Branch>) -> Vec<Branch> {
+    let mut fused = Vec::new();
+    let mut rest = &children[..];
+    while let Some(first) = rest.first() {
+        if let Some((body, turns)) = loop_at(rest) {
+            let (turns, after) = rest.split_at(body * turns);
+            for group in by_dtype(turns.chunks(body)) {
+                fuse_loop(optimizer, &group, &mut fused);
+            }
+            rest = after;
+        } else {
+            fused.push(first.clone());
+            rest = &rest[1..];
+        }
+    }
+    fused
+}
+
+/// The loop that ops begin with: how many ops a turn has, and how many turns there are. Of several readings the one
+/// that explains most, then the shortest turn.
+fn loop_at(ops: &[Branch]) -> Option<(usize, usize)> {
+    let listed =
+        |branch: &Branch| branch.name().contains("::_foreach_") || branch.name().contains("::_fused_");
+    if ops.first().is_none_or(listed) {
         return None;
     }
-    let names: Vec<&str> = children.iter().map(Branch::name).collect();
-    let body = (1..=names.len() / 2).find(|&body| {
-        names.len().is_multiple_of(body) && names.chunks(body).all(|turn| turn == &names[..body])
-    })?;
-    let mut fused = Vec::new();
-    for at in 0..body {
-        let column: Vec<&Branch> = children.iter().skip(at).step_by(body).collect();
+    let turns = |body: usize| {
+        let alike = ops.iter().zip(&ops[body..]).take_while(|(one, next)| one.name() == next.name()).count();
+        1 + alike / body
+    };
+    let all = (1..=LONGEST_TURN.min(ops.len() / 2)).map(|body| (body, turns(body)));
+    let mut best: Option<(usize, usize)> = None;
+    for (body, turns) in all.filter(|&(_, turns)| turns > 1) {
+        if best.is_none_or(|(known, count)| body * turns > known * count) {
+            best = Some((body, turns));
+        }
+    }
+    best
+}
+
+/// The turns by the type of what they update: a list is of one type.
+fn by_dtype<'b>(turns: impl Iterator<Item = &'b [Branch]>) -> Vec<Vec<&'b [Branch]>> {
+    let mut groups: Vec<(Option<Dtype>, Vec<&[Branch]>)> = Vec::new();
+    for turn in turns {
+        let dtype = turn.last().and_then(|op| op.call.tensor(0)).map(|tensor| tensor.dtype);
+        match groups.iter_mut().find(|(known, _)| *known == dtype) {
+            Some((_, group)) => group.push(turn),
+            None => groups.push((dtype, vec![turn])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Each op of a loop over the list of all turns.
+fn fuse_loop(optimizer: &str, turns: &[&[Branch]], fused: &mut Vec<Branch>) {
+    for at in 0..turns.first().map_or(0, |turn| turn.len()) {
+        let column: Vec<&Branch> = turns.iter().map(|turn| &turn[at]).collect();
         let name = column[0].name();
         // What a step is counted by lies in a tensor of its own.
         if name == "aten::add_" && on_host(&column[0].call) {
@@ -50,14 +106,24 @@ fn fuse_loop(optimizer: &str, children: &[Branch]) -> Option<Vec<Branch>> {
             Some(branch) => fused.push(branch),
             // Such as reading the count of steps: one by one. Adam's reads it for each of its two averages.
             None => {
-                let times = if optimizer.contains("Adam") { 2 } else { 1 };
-                for _ in 0..times {
+                let twice = optimizer.contains("Adam") && name == "aten::item";
+                for _ in 0..if twice { 2 } else { 1 } {
                     fused.extend(column.iter().copied().cloned());
                 }
             }
         }
     }
-    Some(fused)
+}
+
+/// What `_foreach_norm` calls: the sums of blocks are zeroed first.
+pub(super) fn norm(call: &OpCall) -> Vec<Branch> {
+    let list = call.tensors(0);
+    let blocks = list.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)).max().unwrap_or(0);
+    let dtype = list.first().map_or(Dtype::F32, |tensor| tensor.dtype);
+    let sums = Tensor::contiguous(&[(list.len() as u64).saturating_mul(blocks).min(1 << 40) as i64], dtype);
+    let mut zero = op("zero_", vec![Arg::Tensor(sums.clone())], Some(sums.clone()));
+    zero.children = vec![fill(&sums)];
+    vec![around("zeros", vec![light("empty"), zero])]
 }
 
 /// Adagrad over lists multiplies the gradients by the rate first.

@@ -1,7 +1,7 @@
 //! Ops that take or put by index.
 
 use super::branch::Branch;
-use super::build::{around, empty_like, fill, light, op, view};
+use super::build::{around, empty_like, fill, light, op, row_major, view};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::registry;
 
@@ -63,11 +63,8 @@ fn arange(call: OpCall) -> Branch {
 }
 
 fn contiguous(call: OpCall) -> Branch {
-    let Some(source) = call.tensor(0).cloned() else { return Branch::new(call, Vec::new()) };
-    let target = Tensor::contiguous(&source.shape, source.dtype);
-    let inputs = vec![Arg::Tensor(target.clone()), Arg::Tensor(source), Arg::Bool(false)];
-    let clone = around("clone", vec![empty_like(), op("copy_", inputs, Some(target))]);
-    around("contiguous", vec![clone])
+    let Some(source) = call.tensor(0) else { return Branch::new(call, Vec::new()) };
+    around("contiguous", vec![row_major(source)])
 }
 
 /// A sparse tensor added to a dense one: rows are added by index. `was` is what the CPU called.

@@ -1,17 +1,22 @@
-//! Copies of the batch to the device.
+//! Copies of the batch to the device, and what makes the batch in host memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steptime_graph::execution::{ExecutionGraph, NodeId, TensorId};
 
 use super::branch::Branch;
 use super::{ENGINE, build};
-use crate::call::{Device, Tensor};
+use crate::call::{Arg, Device, Tensor};
 use crate::derive::{OpTree, TreeKind};
 use crate::from_execution;
 
 /// Where PyTorch's optimizers say that they run.
 const OPTIMIZER: &str = "Optimizer.step";
+/// Where its loaders say that they make the next batch.
+const LOADER: &str = "enumerate(DataLoader)";
+/// Where `aten::to` has a device, and whether to wait for it.
+const TO_DEVICE: usize = 3;
+const TO_NON_BLOCKING: usize = 5;
 
 /// What has to be copied to the device.
 #[derive(Debug, Default)]
@@ -20,60 +25,145 @@ pub(super) struct Copied {
     pub nodes: BTreeSet<NodeId>,
     /// What they move.
     pub tensors: BTreeSet<TensorId>,
-    /// Where the script has none: tensors that the forward pass reads and that nothing in the step made or
-    /// updates, in the order of their use.
+    /// What makes the batch: it works on host memory where there is a GPU, too.
+    pub host: BTreeSet<NodeId>,
+    /// Where the script moves nothing: tensors that the forward pass reads and that nothing in the step made (but a
+    /// loader) or updates, in the order of their use.
     pub unmoved: Vec<Tensor>,
 }
 
 /// Finds what to copy: what the script moves to its device with `to`; else the tensors that look like a batch.
 pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree) -> Copied {
+    let loading = inside(tree, LOADER);
+    let mut search = Search::new(trace, kept(trace, tree));
     let mut copied = Copied::default();
     for (at, node) in tree.nodes.iter().enumerate() {
-        let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
-        let leaf = tree.nodes.get(at + 1).is_none_or(|next| next.parent != Some(at as u32));
-        if let Some(origin) = node.origin
-            && node.call.name == "aten::to"
-            && outermost
-            && leaf
-            && let Some((_, tensor)) = trace.input_tensors(origin).next()
-            && trace.tensors.get(tensor).producer.is_none()
+        let Some(origin) = node.origin else { continue };
+        if loading[at] {
+            copied.host.insert(origin);
+            search.loaded.extend(trace.output_tensors(origin).map(|(_, tensor)| tensor));
+        } else if let Some(tensor) = moved(trace, tree, at) {
+            if !search.is_on_device(tensor) {
+                copied.nodes.insert(origin);
+                copied.tensors.insert(tensor);
+                search.makers_of(tensor, &mut copied.host);
+            }
+            search.device.extend(trace.output_tensors(origin).map(|(_, tensor)| tensor));
+        } else {
+            search.pass(origin);
+        }
+    }
+    // What is inside works where what is around it does.
+    for node in &tree.nodes {
+        let around = node.parent.and_then(|parent| tree.nodes[parent as usize].origin);
+        if let (Some(origin), Some(around)) = (node.origin, around)
+            && copied.host.contains(&around)
         {
-            copied.nodes.insert(origin);
-            copied.tensors.insert(tensor);
+            copied.host.insert(origin);
         }
     }
     if copied.nodes.is_empty() {
-        copied.unmoved = unmoved(trace, tree);
+        copied.unmoved = unmoved(trace, tree, &search.kept, &search.loaded, &copied.host);
     }
     copied
 }
 
-/// What the forward pass reads that is older than the step, is not updated in it, and is not only a place to
-/// index with.
-fn unmoved(trace: &ExecutionGraph, tree: &OpTree) -> Vec<Tensor> {
+/// Where tensors lie, as far as the ops so far tell.
+struct Search<'t> {
+    trace: &'t ExecutionGraph,
+    /// Storages of parameters and of what else the step updates.
+    kept: BTreeSet<u32>,
+    /// Tensors that were moved to the device, or computed from such.
+    device: BTreeSet<TensorId>,
+    /// Tensors that a loader made.
+    loaded: BTreeSet<TensorId>,
+    /// The op that made a tensor of which neither is known.
+    makers: BTreeMap<TensorId, NodeId>,
+}
+
+impl<'t> Search<'t> {
+    fn new(trace: &'t ExecutionGraph, kept: BTreeSet<u32>) -> Search<'t> {
+        Search { trace, kept, device: BTreeSet::new(), loaded: BTreeSet::new(), makers: BTreeMap::new() }
+    }
+
+    fn is_on_device(&self, tensor: TensorId) -> bool {
+        self.device.contains(&tensor) || self.kept.contains(&storage(self.trace, tensor))
+    }
+
+    /// An op: what it gives lies where one of its arguments does.
+    fn pass(&mut self, node: NodeId) {
+        let on_device = self.trace.input_tensors(node).any(|(_, tensor)| self.is_on_device(tensor));
+        for (_, tensor) in self.trace.output_tensors(node) {
+            if on_device {
+                self.device.insert(tensor);
+            } else {
+                self.makers.entry(tensor).or_insert(node);
+            }
+        }
+    }
+
+    /// The ops that a tensor in host memory was made by.
+    fn makers_of(&mut self, tensor: TensorId, host: &mut BTreeSet<NodeId>) {
+        let mut all = vec![tensor];
+        while let Some(tensor) = all.pop() {
+            if let Some(maker) = self.makers.remove(&tensor) {
+                host.insert(maker);
+                all.extend(self.trace.input_tensors(maker).map(|(_, tensor)| tensor));
+            }
+        }
+    }
+}
+
+/// What the script moves to its device with this node, if it does.
+fn moved(trace: &ExecutionGraph, tree: &OpTree, at: usize) -> Option<TensorId> {
+    let node = &tree.nodes[at];
+    let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
+    let leaf = tree.nodes.get(at + 1).is_none_or(|next| next.parent != Some(at as u32));
+    let to_device = matches!(node.call.inputs.get(TO_DEVICE), Some(Arg::Text(device)) if device == "cpu");
+    let origin = node.origin.filter(|_| node.call.name == "aten::to" && outermost && leaf && to_device)?;
+    trace.input_tensors(origin).next().map(|(_, tensor)| tensor)
+}
+
+/// Storages that the step keeps: those an optimizer works on, and a norm's running statistics.
+fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
+    let mut kept = BTreeSet::new();
+    for (node, inside) in tree.nodes.iter().zip(optimizing(tree)) {
+        let Some(origin) = node.origin else { continue };
+        if inside || node.call.name.contains("batch_norm") {
+            let tensors = trace.input_tensors(origin).skip(usize::from(!inside));
+            kept.extend(
+                tensors
+                    .filter(|(_, t)| trace.tensors.get(*t).producer.is_none())
+                    .map(|(_, t)| storage(trace, t)),
+            );
+        }
+    }
+    kept
+}
+
+/// What the forward pass reads that is older than the step or comes from a loader, is not updated in it, and is not
+/// only a place to index with.
+fn unmoved(
+    trace: &ExecutionGraph,
+    tree: &OpTree,
+    kept: &BTreeSet<u32>,
+    loaded: &BTreeSet<TensorId>,
+    host: &BTreeSet<NodeId>,
+) -> Vec<Tensor> {
     let is_engine = |name: &str| name.starts_with(ENGINE);
     let end = tree.nodes.iter().position(|node| is_engine(&node.call.name)).unwrap_or(tree.nodes.len());
     if !tree.nodes.iter().any(|node| node.call.name.starts_with(OPTIMIZER)) {
         return Vec::new();
     }
-    let mut kept = BTreeSet::new();
-    for (node, inside) in tree.nodes.iter().zip(optimizing(tree)) {
-        let Some(origin) = node.origin else { continue };
-        let updates = inside || node.call.name.contains("batch_norm");
-        if updates {
-            kept.extend(
-                trace.input_tensors(origin).skip(usize::from(!inside)).map(|(_, t)| storage(trace, t)),
-            );
-        }
-    }
     let mut found: Vec<TensorId> = Vec::new();
     for node in tree.nodes[..end].iter().filter(|node| node.call.name != "aten::index") {
         let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
-        for (_, tensor) in node.origin.filter(|_| outermost).into_iter().flat_map(|o| trace.input_tensors(o))
-        {
+        let origin = node.origin.filter(|origin| outermost && !host.contains(origin));
+        for (_, tensor) in origin.into_iter().flat_map(|origin| trace.input_tensors(origin)) {
             let row = trace.tensors.get(tensor);
-            let old = row.producer.is_none() && row.numel > 0 && !trace.tensors.shape(tensor).is_empty();
-            if old && !kept.contains(&storage(trace, tensor)) && !found.contains(&tensor) {
+            let whole = row.numel > 0 && !trace.tensors.shape(tensor).is_empty();
+            let old = row.producer.is_none() || loaded.contains(&tensor);
+            if old && whole && !kept.contains(&storage(trace, tensor)) && !found.contains(&tensor) {
                 found.push(tensor);
             }
         }
@@ -81,12 +171,30 @@ fn unmoved(trace: &ExecutionGraph, tree: &OpTree) -> Vec<Tensor> {
     found.into_iter().filter_map(|tensor| from_execution::tensor(trace, tensor)).collect()
 }
 
-/// For each node, whether it is in an optimizer's step.
+/// For each node, whether it is in an optimizer's own part of its step: what a closure runs comes before that, up to
+/// the last node of the backward engine.
 pub(super) fn optimizing(tree: &OpTree) -> Vec<bool> {
+    let count = tree.nodes.len();
+    let mut step: Vec<Option<usize>> = Vec::with_capacity(count);
+    let engine = inside(tree, ENGINE);
+    let mut closure_ends: BTreeMap<usize, usize> = BTreeMap::new();
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let around = node.parent.and_then(|parent| step[parent as usize]);
+        step.push(if node.call.name.starts_with(OPTIMIZER) { Some(at) } else { around });
+        if let Some(step) = step[at].filter(|_| engine[at]) {
+            closure_ends.insert(step, at);
+        }
+    }
+    let own = |at: usize, step: usize| at == step || closure_ends.get(&step).is_none_or(|&end| at > end);
+    (0..count).map(|at| step[at].is_some_and(|step| own(at, step))).collect()
+}
+
+/// For each node, whether it is inside an annotation whose name begins so.
+fn inside(tree: &OpTree, name: &str) -> Vec<bool> {
     let mut inside: Vec<bool> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
         let around = node.parent.is_some_and(|parent| inside[parent as usize]);
-        inside.push(around || node.call.name.starts_with(OPTIMIZER));
+        inside.push(around || node.call.name.starts_with(name));
     }
     inside
 }
@@ -101,16 +209,19 @@ pub(super) fn copy(branches: &mut Vec<Branch>, copied: &Copied) -> usize {
     for branch in branches.iter_mut() {
         fill(branch, copied, &mut count);
     }
-    let own: Vec<Branch> = copied.unmoved.iter().map(|tensor| build::to_device(on_host(tensor))).collect();
+    let own: Vec<Branch> =
+        copied.unmoved.iter().map(|tensor| build::to_device(on_host(tensor), false)).collect();
     count += own.len();
-    branches.splice(0..0, own);
+    // A batch is there once its loader has made it.
+    let loader = branches.iter().position(|branch| branch.name().starts_with(LOADER)).map_or(0, |at| at + 1);
+    branches.splice(loader..loader, own);
     count
 }
 
 fn fill(branch: &mut Branch, copied: &Copied, count: &mut usize) {
     if branch.origin.is_some_and(|origin| copied.nodes.contains(&origin)) {
         if let Some(tensor) = branch.call.tensor(0) {
-            let moved = build::to_device(on_host(tensor));
+            let moved = build::to_device(on_host(tensor), branch.call.flag(TO_NON_BLOCKING) == Some(true));
             branch.children = moved.children;
             *count += 1;
         }

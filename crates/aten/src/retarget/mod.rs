@@ -5,14 +5,17 @@
 //! backward engine has a thread of its own, and optimizers update all parameters at once (foreach).
 
 mod attention;
+mod batch_norm;
 mod branch;
 mod build;
+mod composite;
 mod convolution;
 mod devices;
 mod dropout;
 mod foreach;
 mod indexing;
 mod inputs;
+mod product;
 mod rules;
 
 use std::collections::BTreeSet;
@@ -60,6 +63,7 @@ pub fn to_cuda(trace: &ExecutionGraph) -> Retargeted {
     let dropped = dropout::backward_functions(trace);
     branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));
     let input_copies = inputs::copy(&mut branches, &copied);
+    composite::merge(trace, &tree, &mut branches);
     let branches: Vec<Branch> = branches.into_iter().map(|b| rules::rewrite(b, &mut unknown)).collect();
     let branches = branches.into_iter().map(foreach::fuse).collect::<Vec<_>>();
     let mut threads = tree.threads;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, view};
-use super::{attention, convolution, dropout, indexing};
+use super::{attention, batch_norm, convolution, dropout, foreach, indexing, product};
 use crate::call::Arg;
 use crate::derive::TreeKind;
 use crate::ops::Lowered;
@@ -16,19 +16,14 @@ use crate::registry;
 /// Names that only the CPU's backends have.
 const CPU_ONLY: [&str; 4] = ["mkldnn", "onednn", "_for_cpu", "mkl_"];
 
-/// Backward functions, and ops, that have another name on the GPU.
-const RENAMED: [(&str, &str); 2] = [
-    ("NativeBatchNormBackward0", "CudnnBatchNormBackward0"),
-    ("MkldnnConvolutionBackward0", "ConvolutionBackward0"),
+/// Backward functions that have another name on the GPU, where the op is inside.
+const RENAMED: [(&str, &str, &str); 2] = [
+    ("NativeBatchNormBackward0", "CudnnBatchNormBackward0", "aten::cudnn_batch_norm_backward"),
+    ("MkldnnConvolutionBackward0", "ConvolutionBackward0", "aten::convolution_backward"),
 ];
 
 /// Rewrites a node and what is inside it; notes names that have no counterpart.
 pub(super) fn rewrite(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Branch {
-    for (from, to) in RENAMED {
-        if let Some(start) = branch.call.name.strip_suffix(from) {
-            branch.call.name = format!("{start}{to}");
-        }
-    }
     if let Some(name) = attention::function(&branch) {
         branch.call.name = name;
     }
@@ -56,6 +51,13 @@ pub(super) fn rewrite(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Bra
         }
     }
     branch.children = branch.children.into_iter().map(|child| rewrite(child, unknown)).collect();
+    for (from, to, op) in RENAMED {
+        if let Some(start) = branch.call.name.strip_suffix(from)
+            && branch.has(op)
+        {
+            branch.call.name = format!("{start}{to}");
+        }
+    }
     branch
 }
 
@@ -69,11 +71,12 @@ fn stays(name: &str, child: &Branch) -> bool {
 
 /// Whether nothing in it launches anything.
 fn is_light(branch: &Branch) -> bool {
-    let nothing =
-        registry::find(branch.name()).is_some() && registry::lower(&branch.call) == Lowered::Nothing;
+    let lowered = registry::lower(&branch.call);
+    let nothing = registry::find(branch.name()).is_some() && lowered == Lowered::Nothing;
     match branch.name() {
         // With ops inside, the CPU converts a number.
         "aten::to" => branch.children.is_empty(),
+        _ if matches!(lowered, Lowered::Kernel(_)) => false,
         _ => (nothing || !branch.children.is_empty()) && branch.children.iter().all(is_light),
     }
 }
@@ -85,8 +88,13 @@ fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Bra
         // Without cuBLASLt, which takes no vectors, the bias is copied to the output first.
         "aten::addmm" => {
             let vector = call.tensor(2).is_none_or(|b| b.size(0) <= 1 || b.size(1) <= 1);
-            if vector { vec![view("expand")] } else { Vec::new() }
+            let mut children = if vector { vec![view("expand")] } else { Vec::new() };
+            children.extend(product::operands(call, 1));
+            children
         }
+        "aten::mm" | "aten::bmm" => product::operands(call, 0).collect(),
+        "aten::baddbmm" => product::operands(call, 1).collect(),
+        "aten::_foreach_norm" => foreach::norm(call),
         "aten::_embedding_bag" | "aten::_embedding_bag_forward_only" => vec![light("empty"); 4],
         "aten::_embedding_bag_backward" => {
             let inner = branch.children.into_iter().filter(|c| c.name().starts_with("aten::_embedding_bag_"));
@@ -114,10 +122,20 @@ fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Bra
             let norm = branch.children.iter().find(|child| child.name() == "aten::native_batch_norm");
             let Some(norm) = norm else { return Err(branch) };
             let mut norm = norm.clone();
-            norm.call.name = "aten::cudnn_batch_norm".into();
             let empty = || light("empty");
-            norm.children = vec![empty_like(), empty(), empty(), light("view"), empty(), empty()];
-            vec![norm]
+            if batch_norm::by_cudnn(call) {
+                norm.call.name = "aten::cudnn_batch_norm".into();
+                norm.children = vec![empty_like(), empty(), empty(), light("view"), empty(), empty()];
+                vec![norm]
+            } else {
+                norm.children = vec![around("empty_like", vec![light("empty_strided")]), empty(), empty()];
+                vec![empty(), norm]
+            }
+        }
+        "aten::native_batch_norm_backward" if !batch_norm::backward_by_cudnn(call) => {
+            let mut children = vec![light("empty"); 4];
+            children.push(around("empty_like", vec![light("empty_strided")]));
+            children
         }
         "aten::native_batch_norm_backward" => {
             branch.call.name = "aten::cudnn_batch_norm_backward".into();

@@ -6,13 +6,16 @@ use smallvec::{SmallVec, smallvec};
 use steptime_aten::derive::Launched;
 use steptime_aten::kernel::{Direction, Kernel, Precision, Transfer};
 use steptime_aten::{
-    Dtype, KernelCall, Lowered, OpCall, Operand, Role, Settings, Slot, fallback, from_execution, from_kineto,
-    registry, reuse_distances,
+    Dtype, KernelCall, Lowered, OpCall, Operand, Place, Role, Settings, Slot, fallback, from_execution,
+    from_kineto, registry, reuse_distances,
 };
 use steptime_cost::device::{Context, Indices};
 use steptime_graph::StepGraph;
-use steptime_graph::execution::{ExecutionGraph, NodeId, join_step};
+use steptime_graph::execution::{ExecutionGraph, join_step};
 use steptime_trace::{ActivityKind, Nanos, Trace};
+
+/// Where the operands of a launch lie.
+type Places = SmallVec<[Place; 4]>;
 
 /// How well it is known what an op launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +55,8 @@ impl Launch {
 /// What ops were called with.
 #[derive(Debug, Default)]
 pub struct Arguments {
-    /// For each op of the graph its call and, from an execution trace, its node.
-    calls: Vec<Option<(OpCall, Option<NodeId>)>>,
-    /// The graph of the execution trace.
-    execution: Option<ExecutionGraph>,
+    /// For each op of the graph its call.
+    calls: Vec<Option<OpCall>>,
     /// What ops launch, where nothing was timed: the step graph was derived from the execution trace alone.
     derived: Option<Vec<Launched>>,
 }
@@ -71,18 +72,18 @@ impl Arguments {
             if let Some((execution, joined)) = &joined
                 && let Some(node) = joined.op_to_node[at]
             {
-                return Some((from_execution::op_call(execution, node), Some(node)));
+                return Some(from_execution::op_call(execution, node));
             }
-            Some((recorded.call(graph.ops[at].trace_op)?, None))
+            recorded.call(graph.ops[at].trace_op)
         };
         let calls = (0..graph.ops.len()).map(of_op).collect();
-        Arguments { calls, execution, derived: None }
+        Arguments { calls, derived: None }
     }
 
     /// Those of a step graph that was derived from an execution trace.
     #[must_use]
-    pub fn derived(execution: ExecutionGraph, launched: Vec<Launched>) -> Arguments {
-        Arguments { calls: Vec::new(), execution: Some(execution), derived: Some(launched) }
+    pub fn derived(launched: Vec<Launched>) -> Arguments {
+        Arguments { calls: Vec::new(), derived: Some(launched) }
     }
 
     /// Whether nothing of the step was timed.
@@ -100,13 +101,11 @@ impl Arguments {
     /// What each op of the step launches, lowered to its kernel call, in the order in which it runs.
     #[must_use]
     pub fn launches(&self, graph: &StepGraph, indices: &Indices, settings: Settings) -> Vec<Launch> {
-        let (mut launches, nodes) = match &self.derived {
+        let (mut launches, places) = match &self.derived {
             Some(launched) => of_derived(launched, settings),
             None => self.of_recorded(graph, settings),
         };
-        if let Some(execution) = &self.execution {
-            set_reuse(execution, &mut launches, &nodes);
-        }
+        set_reuse(&mut launches, &places);
         for launch in &mut launches {
             // A new batch is in no cache of the host: its copy is as slow as after a flush.
             if is_transfer(&launch.call) {
@@ -117,9 +116,9 @@ impl Arguments {
         launches
     }
 
-    fn of_recorded(&self, graph: &StepGraph, settings: Settings) -> (Vec<Launch>, Vec<Option<NodeId>>) {
+    fn of_recorded(&self, graph: &StepGraph, settings: Settings) -> (Vec<Launch>, Vec<Places>) {
         let mut launches: Vec<Launch> = Vec::new();
-        let mut nodes: Vec<Option<NodeId>> = Vec::new();
+        let mut places: Vec<Places> = Vec::new();
         let mut of_op: BTreeMap<u32, usize> = BTreeMap::new();
         let in_tf32 = ops_in_tf32(graph);
         for call in graph.calls_by_time() {
@@ -132,8 +131,8 @@ impl Arguments {
                 }
                 let arguments = call.op.and_then(|op| self.calls.get(op as usize)?.as_ref());
                 let matmul_tf32 = settings.matmul_tf32 || call.op.is_some_and(|op| in_tf32.contains(&op));
-                let lowered = arguments
-                    .and_then(|(arguments, _)| lower(arguments, Settings { matmul_tf32, ..settings }));
+                let lowered =
+                    arguments.and_then(|arguments| lower(arguments, Settings { matmul_tf32, ..settings }));
                 let (kernel, known) = match (lowered, of_activity(graph, row)) {
                     // Only an execution trace says on which side of a copy the host is; its activity does too.
                     (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
@@ -147,11 +146,11 @@ impl Arguments {
                     of_op.insert(op, launches.len());
                 }
                 let context = Context::in_step(smallvec![None; kernel.operands.len()]);
-                nodes.push(arguments.and_then(|(_, node)| *node));
+                places.push(arguments.map(|arguments| arguments.places(&kernel)).unwrap_or_default());
                 launches.push(Launch { op: call.op, call: kernel, context, known, activities: vec![row] });
             }
         }
-        (launches, nodes)
+        (launches, places)
     }
 }
 
@@ -170,7 +169,7 @@ fn ops_in_tf32(graph: &StepGraph) -> BTreeSet<u32> {
     calls.filter_map(|call| call.op).collect()
 }
 
-fn of_derived(launched: &[Launched], settings: Settings) -> (Vec<Launch>, Vec<Option<NodeId>>) {
+fn of_derived(launched: &[Launched], settings: Settings) -> (Vec<Launch>, Vec<Places>) {
     let launch = |launched: &Launched| {
         let mut call = launched.call.clone();
         if settings.matmul_tf32
@@ -187,16 +186,17 @@ fn of_derived(launched: &[Launched], settings: Settings) -> (Vec<Launch>, Vec<Op
             activities: launched.activities.clone(),
         }
     };
-    (launched.iter().map(launch).collect(), launched.iter().map(|launched| launched.node).collect())
+    (launched.iter().map(launch).collect(), launched.iter().map(|launched| launched.places.clone()).collect())
 }
 
-/// Where the operands of each launch were touched last, from the tensors of the execution trace.
-fn set_reuse(execution: &ExecutionGraph, launches: &mut [Launch], nodes: &[Option<NodeId>]) {
-    let with_node: Vec<usize> = (0..launches.len()).filter(|&at| nodes[at].is_some()).collect();
-    let walk: Vec<(NodeId, &KernelCall)> =
-        with_node.iter().filter_map(|&at| Some((nodes[at]?, &launches[at].call))).collect();
-    let found = reuse_distances(execution, &walk);
-    for (at, reuse) in with_node.into_iter().zip(found) {
+/// Where the operands of each launch were touched last; a launch of which no operand's place is known is passed over.
+fn set_reuse(launches: &mut [Launch], places: &[Places]) {
+    let known = |at: &usize| places[*at].iter().any(|place| place.key().is_some());
+    let with_place: Vec<usize> = (0..launches.len()).filter(known).collect();
+    let walk: Vec<(&[Place], &KernelCall)> =
+        with_place.iter().map(|&at| (places[at].as_slice(), &launches[at].call)).collect();
+    let found = reuse_distances(&walk);
+    for (at, reuse) in with_place.into_iter().zip(found) {
         launches[at].context.reuse = reuse;
     }
 }

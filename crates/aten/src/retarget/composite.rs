@@ -1,0 +1,84 @@
+//! What the CPU computes part by part and CUDA at once: attention with its softmax.
+//!
+//! The gradient of such an op is, on the CPU, those of its parts: the backward engine visits each. The first of them
+//! becomes the gradient of the whole, the others are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steptime_graph::execution::{ExecutionGraph, NodeId};
+
+use super::attention;
+use super::branch::Branch;
+use super::devices::on_gpu;
+use crate::call::{Arg, OpCall};
+use crate::derive::{OpTree, TreeKind};
+use crate::from_execution;
+
+/// Replaces such ops, and the functions of the backward engine that belong to their parts.
+pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Branch>) {
+    let wholes: BTreeMap<NodeId, &OpCall> = tree
+        .nodes
+        .iter()
+        .filter(|node| attention::at_once(&node.call))
+        .filter_map(|node| Some((node.origin?, &node.call)))
+        .collect();
+    if wholes.is_empty() {
+        return;
+    }
+    let whole = |part: NodeId| trace.tree.ancestors(part).find(|node| wholes.contains_key(node));
+    let parts: BTreeMap<NodeId, NodeId> =
+        trace.ids().filter_map(|node| Some((node, whole(trace.pairing.forward(node)?)?))).collect();
+    let mut merge = Merge { trace, wholes, parts, done: BTreeSet::new() };
+    merge.all(branches);
+}
+
+struct Merge<'t> {
+    trace: &'t ExecutionGraph,
+    /// The ops that CUDA computes at once.
+    wholes: BTreeMap<NodeId, &'t OpCall>,
+    /// Functions of the backward engine, and the op whose part they are the gradient of.
+    parts: BTreeMap<NodeId, NodeId>,
+    /// Ops whose gradient is there.
+    done: BTreeSet<NodeId>,
+}
+
+impl Merge<'_> {
+    fn all(&mut self, branches: &mut Vec<Branch>) {
+        let all = std::mem::take(branches);
+        branches.extend(all.into_iter().filter_map(|branch| self.one(branch)));
+    }
+
+    fn one(&mut self, mut branch: Branch) -> Option<Branch> {
+        if branch.origin.is_some_and(|origin| self.wholes.contains_key(&origin)) {
+            branch.call = attention::whole(&branch.call);
+            branch.children = Vec::new();
+            return Some(branch);
+        }
+        let function = branch.children.iter().position(|child| self.part(child).is_some());
+        if let Some((at, function)) = function.and_then(|at| Some((at, branch.children[at].origin?))) {
+            let whole = self.parts[&function];
+            if !self.done.insert(whole) {
+                return None;
+            }
+            let gradient = self.trace.input_tensors(function).next();
+            let gradient =
+                gradient.and_then(|(_, tensor)| from_execution::tensor(self.trace, tensor)).map(on_gpu);
+            let call =
+                attention::whole_backward(self.wholes[&whole], gradient.map_or(Arg::None, Arg::Tensor));
+            branch.call.name = format!("{}evaluate_function: {}", super::ENGINE, attention::FUNCTION);
+            let mut function = branch.children.swap_remove(at);
+            function.call.name = attention::FUNCTION.into();
+            function.children = vec![Branch::new(call, Vec::new())];
+            branch.children = vec![function];
+            return Some(branch);
+        }
+        self.all(&mut branch.children);
+        Some(branch)
+    }
+
+    /// The op of whose part a branch is the gradient.
+    fn part(&self, branch: &Branch) -> Option<NodeId> {
+        let function = branch.origin.filter(|_| branch.kind == TreeKind::Function)?;
+        self.parts.get(&function).copied()
+    }
+}
