@@ -145,6 +145,20 @@ class TorchProfiler:
             observer.unregister_callback()
         running.export_chrome_trace(str(timing))
 
+    def record_ops(self, loop: Loop, execution_trace: Path) -> None:
+        """Runs one step under the execution-trace observer alone."""
+        observer = self.torch.profiler.ExecutionTraceObserver()
+        observer.register_callback(str(execution_trace))
+        try:
+            observer.start()
+            try:
+                loop.run()
+                self.synchronize()
+            finally:
+                observer.stop()
+        finally:
+            observer.unregister_callback()
+
     def _activities(self) -> List[Any]:
         kinds = self.torch.profiler.ProfilerActivity
         return [kinds.CPU, kinds.CUDA] if self.on_gpu else [kinds.CPU]

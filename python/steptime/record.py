@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from steptime import folder, recording
+from steptime.execution import NothingRecorded
 from steptime.profiling import MissingTorch
 from steptime.settings import Settings, UsageError
 
@@ -41,7 +42,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     try:
         recording.command = _command(options)
         run(Path(options.script), arguments)
-    except (UsageError, MissingTorch) as error:
+    except (UsageError, MissingTorch, NothingRecorded) as error:
         print(f"steptime: {error}", file=sys.stderr)
         return USAGE if isinstance(error, UsageError) else FAILED
     except KeyboardInterrupt:
@@ -71,6 +72,7 @@ def parse(argv: List[str]) -> Tuple[argparse.Namespace, List[str]]:
     parser.add_argument("arguments", nargs="*", help="its arguments; put -- before those that begin with -")
     parser.add_argument("--out", type=Path, help="the folder to make")
     parser.add_argument("--force", action="store_true", help="replace a recording that is already there")
+    parser.add_argument("--only", choices=["et"], help="only the execution trace of one step, in seconds: nothing is timed")
     parser.add_argument("--windows", type=int, help=f"un-profiled windows (default {_DEFAULTS.windows})")
     parser.add_argument("--steps", type=int, help="steps in each window (default: 20 to 100, about half a second)")
     parser.add_argument("--profiled", type=int, help=f"profiled steps (default {_DEFAULTS.profiled})")
@@ -91,7 +93,7 @@ def _command(options: argparse.Namespace) -> recording.Command:
     settings = {name: getattr(options, name) for name in names}
     if options.out is not None:
         folder.check_free(options.out, options.force)
-    return recording.Command(options.out, options.force, settings)
+    return recording.Command(options.out, options.force, options.only, settings)
 
 
 def run(script: Path, arguments: List[str]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
-from steptime import checks, describe, folder
+from steptime import checks, describe, execution, folder
 from steptime.loop import Loop, Window, time_window
 from steptime.host import NoProbe
 from steptime.profiling import TorchProfiler
@@ -27,6 +27,7 @@ class Command:
 
     out: Optional[Path] = None
     overwrite: bool = False
+    only: Optional[str] = None
     settings: Dict[str, Any] = field(default_factory=dict)
     made: List[Path] = field(default_factory=list)
 
@@ -49,6 +50,7 @@ def record(
     warmup: Optional[int] = None,
     sync_events: Optional[bool] = None,
     probe: Optional[bool] = None,
+    only: Optional[str] = None,
     overwrite: bool = False,
 ) -> Path:
     """Records a training step into the folder `out` and returns its path.
@@ -61,6 +63,7 @@ def record(
     model: a name, or the nn.Module itself.
     params: number of parameters; counted in `model`, or in the modules that `step` refers to, if not given.
     windows, steps, profiled, warmup, sync_events, probe: see `settings.Settings`.
+    only: "et" takes the execution trace of one step and no time, see `execution`.
     overwrite: replace a recording that is already at `out`.
 
     The un-profiled times, `step_ms` above all, are the truth that a prediction is held against. They are host times:
@@ -87,11 +90,22 @@ def record(
     backend = TorchProfiler(settings.sync_events)
     about = {"model": describe.model_name(model, step), "batch": batch}
     facts = {"params": params if params is not None else describe.count_parameters(model, step)}
-    warned = make(loop, target, settings, backend, about, facts, overwrite)
+    if _only(only):
+        warned = execution.make(loop, target, backend, about, facts, overwrite)
+    else:
+        warned = make(loop, target, settings, backend, about, facts, overwrite)
     command.made.append(target)
     for message in warned:
         warnings.warn(message, checks.RecordWarning, stacklevel=2)
     return target
+
+
+def _only(asked: Optional[str]) -> bool:
+    """Is only the execution trace wanted?"""
+    chosen = asked if asked is not None else command.only
+    if chosen not in (None, "et"):
+        raise UsageError(f"only={chosen!r}: it is 'et', or left out")
+    return chosen == "et"
 
 
 def _target(out: Optional[PathLike]) -> Path:

@@ -1,6 +1,8 @@
 //! A step graph made from the execution trace alone predicts what the recorded one does: the same kernel times and
 //! the default host profile are given to both.
 
+mod moved;
+
 use std::path::{Path, PathBuf};
 
 use steptime::cost::{HostCosts, PricedGraph};

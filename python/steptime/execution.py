@@ -1,0 +1,106 @@
+"""Only the execution trace of a step: seconds instead of a recording's minutes, on whatever the tensors are on.
+
+The step runs twice, once so that the optimizer has its state and once watched. Nothing is timed, so tensors may be fake:
+on the `meta` device, or under `FakeTensorMode`, a model larger than the machine is recorded by its shapes alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from steptime import describe, folder
+from steptime.loop import Loop
+
+# A region that torch.compile made: its ops are not seen.
+COMPILED = "Torch-Compiled Region"
+# What autograd calls its functions, and optimizers their steps.
+ENGINE, OPTIMIZER = "autograd::engine::", "Optimizer.step"
+
+
+class NothingRecorded(RuntimeError):
+    """The step ran, and no op of it can be used."""
+
+
+def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict[str, Any], overwrite: bool = False) -> List[str]:
+    """Writes `et.json.gz` and `meta.json` into `out`; returns what is to be read with care."""
+    with folder.whole(out, overwrite) as partial:
+        _say("one step so that everything is there")
+        began = time.perf_counter()
+        loop.run()
+        _say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
+        trace = partial / "et.json"
+        backend.record_ops(loop, trace)
+        found = Found(_nodes(trace))
+        warned = found.problems()
+        kind = f", {found.kind} tensors" if found.kind else ""
+        _say(f"{found.ops} ops{kind}")
+        folder.compress(trace, partial / folder.EXECUTION_TRACE)
+        if about.get("batch") is None:
+            about = {**about, "batch": describe.guess_batch(loop.first_batch)}
+        meta = {**about, **backend.machine(), **facts, "record": {"only": "et", "warnings": warned}}
+        (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
+    _say(f"done: {out}")
+    print(f"steptime predict {out} --device h200")
+    return warned
+
+
+class Found:
+    """What an execution trace holds."""
+
+    def __init__(self, nodes: List[Dict[str, Any]]) -> None:
+        names = [node.get("name", "") for node in nodes]
+        self.ops = sum(name.startswith("aten::") for name in names)
+        self.compiled = any(COMPILED in name for name in names)
+        self.backward = any(name.startswith(ENGINE) for name in names)
+        self.optimizer = any(name.startswith(OPTIMIZER) for name in names)
+        self.devices = {tensor[5] for node in nodes for tensor in _tensors(node) if tensor[4]}
+        self.addressed = any(tensor[1] for node in nodes for tensor in _tensors(node) if tensor[3])
+
+    @property
+    def kind(self) -> Optional[str]:
+        """What stands in for real tensors, if anything does."""
+        if "meta" in self.devices:
+            return "meta"
+        return None if self.addressed or not self.ops else "fake"
+
+    def problems(self) -> List[str]:
+        """What is to be read with care. Raises NothingRecorded if there is nothing to read."""
+        if not self.ops:
+            raise NothingRecorded(
+                "the step ran and no op was seen: it must call PyTorch in this process and thread "
+                + ("and not be compiled: leave torch.compile out" if self.compiled else "(not in a subprocess)")
+            )
+        found = []
+        if self.compiled:
+            found.append("part of the step is compiled, and what is inside is not seen: record it without torch.compile")
+        if not self.backward:
+            found.append("no backward pass was seen: the step should call loss.backward()")
+        elif not self.optimizer:
+            found.append("no optimizer's step was seen: the step should call optimizer.step()")
+        return found
+
+
+def _tensors(node: Dict[str, Any]) -> List[List[Any]]:
+    """Tensors among the arguments of a node: `[tensor, storage, offset, elements, bytes of one, device]`."""
+    return [
+        value
+        for side in ("inputs", "outputs")
+        for value in node.get(side, {}).get("values", ())
+        if isinstance(value, list) and len(value) == 6 and isinstance(value[5], str)
+    ]
+
+
+def _nodes(trace: Path) -> List[Dict[str, Any]]:
+    try:
+        with open(trace, encoding="utf-8", errors="replace") as source:
+            return json.load(source).get("nodes", [])
+    except (OSError, ValueError) as error:
+        raise NothingRecorded(f"PyTorch's ExecutionTraceObserver wrote nothing that can be read: {error}") from error
+
+
+def _say(what: str) -> None:
+    print(f"steptime: {what}", file=sys.stderr, flush=True)
