@@ -1,11 +1,12 @@
 //! Fused scaled-dot-product attention: FlashAttention, memory-efficient, cuDNN.
 
 use crate::call::{Arg, OpCall, Tensor};
+use crate::child::{child, ints, transpose};
 use crate::dtype::Dtype;
 use crate::kernel::{Attention, AttentionKind, Kernel, Pass};
 use crate::operands::{count, output, precision, read};
 use crate::ops::{Lowered, OpDef};
-use crate::work::work;
+use crate::work::{made_contiguous, work};
 
 /// Attention.
 pub static OPS: &[OpDef] = &[
@@ -16,7 +17,8 @@ pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_efficient_attention_forward"], |call| lower(call, &EFFICIENT))
         .outputs(|call| shape(call, &EFFICIENT)),
     OpDef::leaf(&["aten::_efficient_attention_backward"], |call| lower(call, &EFFICIENT_BACKWARD))
-        .outputs(|call| shape_backward(call, &EFFICIENT_BACKWARD)),
+        .outputs(|call| shape_backward(call, &EFFICIENT_BACKWARD))
+        .expand(before_gradients),
     OpDef::leaf(&["aten::_cudnn_attention_forward"], |call| lower(call, &CUDNN))
         .outputs(|call| shape(call, &CUDNN)),
     OpDef::leaf(&["aten::_cudnn_attention_backward"], |call| lower(call, &CUDNN_BACKWARD))
@@ -164,6 +166,37 @@ fn lower(call: &OpCall, form: &Form) -> Lowered {
     let large = |arg: &usize| call.tensor(*arg).is_some_and(|tensor| tensor.dtype.is_float());
     let read = (0..call.inputs.len()).filter(large).map(|arg| read(call, arg));
     work(Kernel::Attention(of), query.dtype, read.chain(results), flops(&of))
+}
+
+/// Queries and keys of a block of the memory-efficient kernel in 32 bits.
+const BLOCK: u64 = 64;
+/// With so many heads of all samples the kernel does not share out the keys, where they fill no more than two blocks.
+const MANY_HEADS: u64 = 256;
+/// Where the result of the forward pass stands among the arguments.
+const RESULT: usize = 5;
+
+/// What the memory-efficient kernel's gradient calls before it, in 32 bits: the gradient made contiguous; its product with the
+/// result, summed over a head, with the positions last; and where several blocks share a query's gradient, zeros.
+fn before_gradients(call: &OpCall) -> Vec<OpCall> {
+    let (Some(grad), Some(result)) = (call.tensor(0), call.tensor(RESULT)) else { return Vec::new() };
+    let mut steps: Vec<OpCall> = made_contiguous(grad).into_iter().collect();
+    let Some(of) = attention(call, &EFFICIENT_BACKWARD).filter(|_| grad.dtype == Dtype::F32) else {
+        return steps;
+    };
+    let dense = Tensor::contiguous(&grad.shape, grad.dtype);
+    steps.push(child(call, "aten::mul", vec![Arg::Tensor(dense.clone()), Arg::Tensor(result.clone())]));
+    steps.push(child(call, "aten::sum", vec![Arg::Tensor(dense), ints(&[-1]), Arg::Bool(false), Arg::None]));
+    let summed = Tensor::contiguous(&grad.shape[..grad.shape.len().saturating_sub(1)], Dtype::F32);
+    steps.extend(made_contiguous(&transpose(&summed, -1, -2)));
+    let heads = of.batch.saturating_mul(of.heads);
+    if of.keys > BLOCK && !(heads >= MANY_HEADS && of.keys <= 2 * BLOCK) {
+        let padded =
+            BLOCK.saturating_mul(of.dim.next_multiple_of(BLOCK)).saturating_mul(4).saturating_add(16);
+        let bytes = heads.saturating_mul(of.queries.div_ceil(BLOCK)).saturating_mul(padded);
+        let workspace = Tensor::contiguous(&[i64::try_from(bytes).unwrap_or(i64::MAX)], Dtype::I8);
+        steps.push(child(call, "aten::zero_", vec![Arg::Tensor(workspace)]));
+    }
+    steps
 }
 
 #[cfg(test)]

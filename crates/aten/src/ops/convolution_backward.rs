@@ -1,15 +1,17 @@
 //! Gradients of convolutions.
 
 use crate::call::{Arg, OpCall, Tensor};
+use crate::child::{child, ints};
 use crate::kernel::{Conv, Kernel};
 use crate::operands::{output_bytes, read};
 use crate::ops::convolution::{Form, geometry, like, multiplications, pointwise, three};
+use crate::ops::copy::{CHANNELS_LAST, CONTIGUOUS, lies_in};
 use crate::ops::{Lowered, OpDef};
 use crate::work::launches;
 
 /// Gradients of convolutions.
 pub static OPS: &[OpDef] =
-    &[OpDef::leaf(&["aten::convolution_backward"], lower_backward).outputs(shape_backward)];
+    &[OpDef::leaf(&["aten::convolution_backward"], lower_backward).outputs(shape_backward).expand(around)];
 
 const BACKWARD: Form = Form {
     bias: None,
@@ -34,6 +36,34 @@ fn shape_backward(call: &OpCall) -> Option<Vec<Arg>> {
     let all = [like(&input.shape, input), like(&weight.shape, weight), bias];
     let given = all.into_iter().zip(gradients(call));
     Some(given.map(|(tensor, asked)| if asked { Arg::Tensor(tensor) } else { Arg::None }).collect())
+}
+
+/// What a gradient calls: operands in the memory format that is computed in, which is that of input or weight where either has
+/// its channels next to one another; and the sum for a bias.
+fn around(call: &OpCall) -> Vec<OpCall> {
+    let asked = gradients(call);
+    let (Some(grad), Some(input), Some(weight)) = (call.tensor(0), call.tensor(1), call.tensor(2)) else {
+        return Vec::new();
+    };
+    if asked == [false; 3] || grad.numel() == 0 {
+        return Vec::new();
+    }
+    let last = input.shape.len() == 4 && (input.is_channels_last() || weight.is_channels_last());
+    let format = if last { CHANNELS_LAST } else { CONTIGUOUS };
+    let turned = |tensor: &Tensor| {
+        let inputs = vec![Arg::Tensor(tensor.clone()), Arg::Int(format)];
+        child(call, "aten::contiguous", inputs)
+    };
+    let mut all: Vec<OpCall> = [(grad, true), (input, asked[1]), (weight, asked[0])]
+        .into_iter()
+        .filter_map(|(tensor, read)| (read && !lies_in(tensor, format)).then(|| turned(tensor)))
+        .collect();
+    if asked[2] {
+        let dims: Vec<i64> = (0..grad.shape.len() as i64).filter(|&dim| dim != 1).collect();
+        let inputs = vec![Arg::Tensor(grad.clone()), ints(&dims), Arg::Bool(false), Arg::None];
+        all.push(child(call, "aten::sum", inputs));
+    }
+    all
 }
 
 /// As recorded of cuDNN on an H200: each gradient of images with their channels apart has its rearrangements

@@ -99,8 +99,8 @@ fn like(from: &Tensor) -> Tensor {
 }
 
 /// PyTorch's numbers of memory formats.
-const CONTIGUOUS: i64 = 0;
-const CHANNELS_LAST: i64 = 2;
+pub(crate) const CONTIGUOUS: i64 = 0;
+pub(crate) const CHANNELS_LAST: i64 = 2;
 
 /// A tensor like another in a given memory format.
 fn in_format(from: &Tensor, format: Option<i64>) -> Tensor {
@@ -128,10 +128,20 @@ fn contiguous(call: &OpCall) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(in_format(call.tensor(0)?, Some(format)))])
 }
 
+/// Whether a tensor lies in a memory format already; steps along dimensions of one do not count.
+pub(crate) fn lies_in(tensor: &Tensor, format: i64) -> bool {
+    if format == CONTIGUOUS {
+        return tensor.is_contiguous();
+    }
+    let wanted = in_format(tensor, Some(format)).strides;
+    let steps = tensor.strides.iter().zip(&wanted).zip(&tensor.shape);
+    tensor.is_sparse() || steps.into_iter().all(|((own, wanted), &size)| size == 1 || own == wanted)
+}
+
 fn make_contiguous(call: &OpCall) -> Vec<OpCall> {
     let format = call.int(1).unwrap_or(CONTIGUOUS);
     match call.tensor(0) {
-        Some(from) if in_format(from, Some(format)).strides != from.strides && !from.is_contiguous() => {
+        Some(from) if !lies_in(from, format) => {
             let inputs = vec![Arg::Tensor(from.clone()), Arg::Int(format)];
             vec![OpCall::new("aten::clone", inputs)]
         }
@@ -161,8 +171,10 @@ fn convert(call: &OpCall) -> Vec<OpCall> {
 /// an order that depends on the form.
 fn to(call: &OpCall) -> Vec<OpCall> {
     let Some(from) = call.tensor(0) else { return Vec::new() };
+    // Only the form with all options, where the type may be absent, tells a memory format by itself.
+    let format = call.int(7).filter(|&format| format == CHANNELS_LAST || format == CONTIGUOUS);
     let to = call.output(0).cloned().or_else(|| {
-        let code = call.inputs.iter().skip(1).find_map(|arg| match arg {
+        let code = call.inputs.iter().take(7).skip(1).find_map(|arg| match arg {
             Arg::Int(code) => Dtype::from_code(*code),
             _ => None,
         });
@@ -175,11 +187,12 @@ fn to(call: &OpCall) -> Vec<OpCall> {
             dtype: other.map(|other| other.dtype).or(code).unwrap_or(from.dtype),
             device: other.map(|other| other.device).or(device).unwrap_or(from.device),
             offset: 0,
-            ..like(from)
+            ..in_format(from, format)
         })
     });
+    let turned = format.is_some_and(|format| !lies_in(from, format));
     match to {
-        Some(to) if from.dtype != to.dtype || is_host(from) != is_host(&to) => {
+        Some(to) if from.dtype != to.dtype || is_host(from) != is_host(&to) || turned => {
             vec![giving("aten::_to_copy", vec![Arg::Tensor(from.clone())], &to)]
         }
         _ => Vec::new(),

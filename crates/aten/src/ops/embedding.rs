@@ -37,7 +37,8 @@ fn expand(call: &OpCall) -> Vec<OpCall> {
     let flat = Tensor::contiguous(&[indices.numel() as i64], indices.dtype);
     let taken = Tensor::contiguous(&[indices.numel() as i64, table.size(1)], table.dtype);
     let inputs = vec![Arg::Tensor(table.clone()), Arg::Int(0), Arg::Tensor(flat)];
-    vec![OpCall { outputs: vec![Arg::Tensor(taken)], ..OpCall::new("aten::index_select", inputs) }]
+    let take = OpCall { outputs: vec![Arg::Tensor(taken)], ..OpCall::new("aten::index_select", inputs) };
+    made_contiguous(indices).into_iter().chain([take]).collect()
 }
 
 fn backward(call: &OpCall) -> Vec<OpCall> {
@@ -92,7 +93,7 @@ fn prepare(call: &OpCall) -> Vec<OpCall> {
     };
     let places = (indices.numel() > UNSORTED).then(|| counted(indices.numel()));
     let table = zeros(&[rows, grad.size(-1)], grad.dtype);
-    made_contiguous(grad).into_iter().chain(places).chain([table]).collect()
+    made_contiguous(grad).into_iter().chain(made_contiguous(indices)).chain(places).chain([table]).collect()
 }
 
 /// Arguments: grad, indices, num_weights, padding_idx, scale_grad_by_freq. Without padding there is nothing to

@@ -5,15 +5,17 @@ use crate::child::{child, ints, transpose};
 use crate::kernel::{Epilogue, Gemm, Kernel};
 use crate::operands::{count, in_place, precision, read, result};
 use crate::ops::{Lowered, OpDef};
-use crate::work::launches;
+use crate::work::{launches, made_contiguous};
 
 /// Matrix products.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::mm", "aten::bmm", "aten::_int_mm"], |call| lower(call, &PLAIN))
         .outputs(|c| shape(c, &PLAIN))
+        .expand(|call| prepared(call, &PLAIN))
         .backward(|call| backward(call, &PLAIN)),
     OpDef::leaf(&["aten::addmm", "aten::addmm_", "aten::baddbmm", "aten::baddbmm_"], |c| lower(c, &ADDED))
         .outputs(|call| shape(call, &ADDED))
+        .expand(|call| prepared(call, &ADDED))
         .backward(|call| backward(call, &ADDED)),
     OpDef::leaf(&["aten::_addmm_activation"], |call| lower(call, &ACTIVATED))
         .outputs(|call| shape(call, &ACTIVATED))
@@ -112,6 +114,26 @@ fn lower(call: &OpCall, form: &Form) -> Lowered {
     let (target, _) = result(call, form.arity, computed);
     let operands = [read(call, form.first), read(call, form.first + 1), added, Some(target)];
     launches(count_launches(&gemm), Kernel::Gemm(gemm), a.dtype, operands, flops)
+}
+
+/// Copies of factors that lie neither row by row nor column by column, as where one number stands for all.
+fn prepared(call: &OpCall, form: &Form) -> Vec<OpCall> {
+    let odd = |arg: usize| {
+        let factor = call.tensor(arg).filter(|factor| !factor.is_sparse() && !in_order(factor))?;
+        made_contiguous(factor)
+    };
+    [form.first, form.first + 1].into_iter().filter_map(odd).collect()
+}
+
+/// Whether a library multiplies a matrix as it lies.
+fn in_order(matrix: &Tensor) -> bool {
+    let (height, width) = (matrix.size(-2), matrix.size(-1));
+    match matrix.strides[..] {
+        [.., rows, columns] if matrix.shape.len() >= 2 => {
+            matrix.is_contiguous() || columns == 1 && rows >= width || rows == 1 && columns >= height
+        }
+        _ => true,
+    }
 }
 
 /// As recorded of cuBLAS on an H200: a long sum is split, and its parts are added by a second kernel; a bias is

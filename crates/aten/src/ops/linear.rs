@@ -3,6 +3,7 @@
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, expand as broadcast, fresh, reshape, transpose, unsqueeze};
 use crate::ops::OpDef;
+use crate::work::made_contiguous;
 
 /// Linear layers and products of any rank.
 pub static OPS: &[OpDef] = &[
@@ -36,13 +37,36 @@ fn rows(tensor: &Tensor) -> Tensor {
 fn linear(call: &OpCall) -> Vec<OpCall> {
     let (Some(input), Some(weight)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
     let turned = Arg::Tensor(transpose(weight, 0, 1));
+    let product = |turned| child(call, "aten::matmul", vec![Arg::Tensor(input.clone()), turned]);
     match call.inputs.get(2) {
-        Some(bias @ Arg::Tensor(_)) => {
+        Some(bias @ Arg::Tensor(_)) if input.shape.len() == 2 || input.is_contiguous() => {
             let inputs = vec![bias.clone(), Arg::Tensor(rows(input)), turned, Arg::Int(1), Arg::Int(1)];
             vec![child(call, "aten::addmm", inputs)]
         }
-        _ => vec![child(call, "aten::matmul", vec![Arg::Tensor(input.clone()), turned])],
+        Some(bias @ Arg::Tensor(_)) => {
+            let result = linear_shape(call).unwrap_or_default();
+            let inputs = result.into_iter().chain([bias.clone(), Arg::Int(1)]).collect();
+            vec![product(turned), child(call, "aten::add_", inputs)]
+        }
+        _ => vec![product(turned)],
     }
+}
+
+/// A tensor as rows of its last dimension, and the copy that this takes where other dimensions do not lie together.
+fn folded(tensor: &Tensor) -> (Option<OpCall>, Tensor) {
+    let last = tensor.shape.len().saturating_sub(1);
+    let together = (1..last).all(|dim| {
+        tensor.shape[dim - 1] == 1 || tensor.strides[dim - 1] == tensor.strides[dim] * tensor.shape[dim]
+    });
+    if last < 2 || together {
+        let flat = rows(tensor);
+        let strides = match tensor.strides[..] {
+            [.., rows, columns] => [rows, columns],
+            _ => return (None, flat),
+        };
+        return (None, Tensor { strides: strides.as_slice().into(), ..flat });
+    }
+    (made_contiguous(tensor), rows(tensor))
 }
 
 /// The batch dimensions of both factors, broadcast.
@@ -81,7 +105,10 @@ fn matmul(call: &OpCall) -> Vec<OpCall> {
         (2, 1) => both("aten::mv", a.clone(), b.clone()),
         (2, 2) => both("aten::mm", a.clone(), b.clone()),
         (_, 1) => both("aten::mv", rows(a), b.clone()),
-        (_, 2) => both("aten::mm", rows(a), b.clone()),
+        (_, 2) => {
+            let (copy, a) = folded(a);
+            copy.into_iter().chain(both("aten::mm", a, b.clone())).collect()
+        }
         _ => {
             let lead = batches(a, b);
             let stack = |tensor: &Tensor| {

@@ -2,6 +2,7 @@
 
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, like};
+use crate::dtype::Dtype;
 use crate::ops::OpDef;
 
 /// Losses that call others.
@@ -48,7 +49,54 @@ fn cross_entropy(call: &OpCall) -> Vec<OpCall> {
     let first = child(call, "aten::log_softmax", vec![Arg::Tensor(input.clone()), Arg::Int(dim), Arg::None]);
     let mut inputs = padded(call, 5);
     inputs[0] = Arg::Tensor(like(input));
-    vec![first, child(call, "aten::nll_loss_nd", inputs)]
+    let smooth =
+        call.float(5).filter(|&share| share > 0.0).map_or_else(Vec::new, |_| smoothed(call, input, dim));
+    [first, child(call, "aten::nll_loss_nd", inputs)].into_iter().chain(smooth).collect()
+}
+
+/// What smoothed labels add: the mean of all classes' losses of each row, those of ignored rows without.
+fn smoothed(call: &OpCall, input: &Tensor, dim: i64) -> Vec<OpCall> {
+    let Some(target) = call.tensor(1).filter(|target| target.dtype == Dtype::I64) else { return Vec::new() };
+    let losses = Arg::Tensor(like(input));
+    let each = || Arg::Tensor(Tensor::contiguous(&target.shape, input.dtype));
+    let mask = || Arg::Tensor(Tensor::contiguous(&target.shape, Dtype::Bool));
+    let one = || Arg::Tensor(Tensor::contiguous(&[], input.dtype));
+    let mut steps = Vec::new();
+    if let Some(weight) = call.tensor(2) {
+        steps.push(child(call, "aten::mul", vec![losses.clone(), Arg::Tensor(weight.clone())]));
+    }
+    steps.push(child(
+        call,
+        "aten::sum",
+        vec![losses, Arg::Ints([dim].as_slice().into()), Arg::Bool(false), Arg::None],
+    ));
+    steps.push(child(call, "aten::neg", vec![each()]));
+    steps.push(child(
+        call,
+        "aten::eq",
+        vec![Arg::Tensor(target.clone()), Arg::Int(call.int(4).unwrap_or(-100))],
+    ));
+    steps.push(child(call, "aten::masked_fill_", vec![each(), mask(), Arg::Float(0.0)]));
+    match call.int(3).unwrap_or(MEAN) {
+        MEAN => {
+            steps.push(child(call, "aten::bitwise_not", vec![mask()]));
+            steps.push(child(call, "aten::sum", vec![mask(), Arg::None]));
+            steps.push(child(call, "aten::sum", vec![each(), Arg::None]));
+            steps.push(child(
+                call,
+                "aten::div",
+                vec![one(), Arg::Tensor(Tensor::contiguous(&[], Dtype::I64))],
+            ));
+        }
+        SUM => steps.push(child(call, "aten::sum", vec![each(), Arg::None])),
+        _ => {}
+    }
+    let part = || if call.int(3).unwrap_or(MEAN) == 0 { each() } else { one() };
+    for _ in 0..2 {
+        steps.push(child(call, "aten::mul", vec![part(), Arg::Float(0.5)]));
+    }
+    steps.push(child(call, "aten::add", vec![part(), part(), Arg::Int(1)]));
+    steps
 }
 
 fn likelihood(call: &OpCall) -> Vec<OpCall> {

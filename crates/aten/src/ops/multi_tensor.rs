@@ -6,7 +6,7 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Elementwise, Kernel, Layout, MultiTensor, Operand, Role, Slot, Work};
 use crate::operands::{self, operand};
 use crate::ops::{Lowered, OpDef};
-use crate::work::{launches, or_bytes, unknown, work};
+use crate::work::{launches, or_bytes, unknown, work, zeros};
 
 /// Foreach ops, each with its in-place form, by what an element costs.
 macro_rules! foreach {
@@ -44,7 +44,8 @@ pub static OTHERS: &[OpDef] = &[
     own!("aten::_foreach_zero_", Light, Fill),
     own!("aten::_foreach_copy_", Light, Fill),
     own!("aten::_foreach_copy", Light, New),
-    own!("aten::_foreach_norm", Light, Norm),
+    OpDef::leaf(&["aten::_foreach_norm"], |call| lower(call, "_foreach_norm", Work::Light, Form::Norm))
+        .expand(partial_norms),
     own!("aten::_foreach_max", Light, Norm),
     own!("aten::_fused_adam_", Medium, Optimizer),
     own!("aten::_fused_adamw_", Medium, Optimizer),
@@ -53,6 +54,15 @@ pub static OTHERS: &[OpDef] = &[
     own!("aten::_amp_foreach_non_finite_check_and_unscale_", Light, InPlace),
     OpDef::leaf(&["aten::_amp_update_scale_", "aten::_assert_async"], |call| or_bytes(call, single)),
 ];
+
+/// Zeros for the norms of the chunks: as many for each tensor as the largest has.
+fn partial_norms(call: &OpCall) -> Vec<OpCall> {
+    let tensors = call.tensors(0);
+    let Some(first) = tensors.first() else { return Vec::new() };
+    let most = tensors.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)).max().unwrap_or(0);
+    let partial = (tensors.len() as u64).saturating_mul(most.max(1));
+    vec![zeros(&[i64::try_from(partial).unwrap_or(i64::MAX)], first.dtype)]
+}
 
 /// What happens to the lists.
 #[derive(Clone, Copy, PartialEq, Eq)]

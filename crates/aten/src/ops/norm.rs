@@ -6,12 +6,13 @@ use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Norm, NormKind, Operand, Pass};
 use crate::operands::{count, output_bytes, read};
 use crate::ops::{Lowered, OpDef};
-use crate::work::work;
+use crate::work::{made_contiguous, work};
 
 /// Norms along rows.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::native_layer_norm"], |call| forward(call, &LAYER))
         .outputs(|call| shape(call, &LAYER))
+        .expand(|call| call.tensor(0).and_then(made_contiguous).into_iter().collect())
         .backward(|call| gradients(call, &LAYER, "aten::native_layer_norm_backward")),
     OpDef::leaf(&["aten::native_group_norm"], |call| forward(call, &GROUP))
         .outputs(|call| shape(call, &GROUP))
@@ -20,7 +21,8 @@ pub static OPS: &[OpDef] = &[
         .outputs(|call| shape(call, &RMS))
         .backward(|call| gradients(call, &RMS, "aten::_fused_rms_norm_backward")),
     OpDef::leaf(&["aten::native_layer_norm_backward"], |call| backward(call, &LAYER))
-        .outputs(|call| shape_backward(call, &LAYER)),
+        .outputs(|call| shape_backward(call, &LAYER))
+        .expand(around_backward),
     OpDef::leaf(&["aten::native_group_norm_backward"], |call| backward(call, &GROUP))
         .outputs(|call| shape_backward(call, &GROUP)),
     OpDef::leaf(&["aten::_fused_rms_norm_backward"], |call| backward(call, &RMS))
@@ -178,6 +180,32 @@ fn backward(call: &OpCall, form: &Form) -> Lowered {
     work(kernel, input.dtype, operands.into_iter().chain(saved), input.numel().saturating_mul(14))
 }
 
+/// With more rows than this, and rows so narrow, sums over rows are first made in parts, as many as `PARTS` allows.
+const MANY_ROWS: u64 = 64 << 10;
+const NARROW: u64 = 32 * 66;
+const PARTS: u64 = 32 << 10;
+/// Rows of a part, and columns that a block sums together.
+const ROWS_OF_A_PART: u64 = 32;
+
+/// What a layer norm's gradient calls: contiguous operands, and where rows are many and narrow the sums of the parts of
+/// the gradients of weight and bias.
+fn around_backward(call: &OpCall) -> Vec<OpCall> {
+    let copies = [0, 1].into_iter().filter_map(|arg| call.tensor(arg).and_then(made_contiguous));
+    let sizes = call.tensor(1).and_then(|input| rows(call, &LAYER, input, Pass::Backward));
+    let sums = match (sizes, call.tensor(LAYER.weight[1])) {
+        (Some((rows, length)), Some(weight)) if rows > MANY_ROWS && length < NARROW => {
+            let across = length.div_ceil(32).max(1);
+            let parts = rows.div_ceil(ROWS_OF_A_PART).min(PARTS / across);
+            let parts = Tensor::contiguous(&[parts as i64, length as i64], weight.dtype);
+            let sum =
+                child(call, "aten::sum", vec![Arg::Tensor(parts), ints(&[0]), Arg::Bool(false), Arg::None]);
+            [1, 2].iter().filter(|&&ret| asked(call, &LAYER, ret)).map(|_| sum.clone()).collect()
+        }
+        _ => Vec::new(),
+    };
+    copies.chain(sums).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,5 +239,20 @@ mod tests {
         let lowered = crate::registry::lower(&OpCall::new("aten::native_group_norm", inputs.collect()));
         let Some(Kernel::Norm(norm)) = lowered.kernel().map(|call| call.kernel.clone()) else { panic!() };
         assert_eq!((norm.rows, norm.length), (6, 50));
+    }
+
+    #[test]
+    fn narrow_rows_are_summed_in_parts() {
+        let sums = |rows: i64, length: i64| {
+            let wide = || tensor(&[length]);
+            let inputs = [tensor(&[rows, length]), tensor(&[rows, length]), ints(&[length])].into_iter();
+            let rest = [tensor(&[rows, 1]), tensor(&[rows, 1]), wide(), wide(), ints(&[1, 1, 1])];
+            let call = OpCall::new("aten::native_layer_norm_backward", inputs.chain(rest).collect());
+            let shapes = |child: &OpCall| child.tensor(0).map(|parts| parts.shape.to_vec());
+            crate::registry::expand(&call).iter().filter_map(shapes).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(102_400, 64), [[3200, 64], [3200, 64]]);
+        assert_eq!(sums(10_240_000, 64), [[16_384, 64], [16_384, 64]]);
+        assert!(sums(4096, 64).is_empty() && sums(102_400, 4096).is_empty());
     }
 }

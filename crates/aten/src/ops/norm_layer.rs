@@ -26,8 +26,7 @@ fn renamed(call: &OpCall, name: &str, arguments: usize) -> Vec<OpCall> {
     vec![child(call, name, inputs)]
 }
 
-/// The most samples cuDNN takes: of rows, of images in training, of images otherwise.
-const MOST_ROWS: i64 = 131_070;
+/// The most images cuDNN takes: in training, and otherwise.
 const MOST_TRAINING: i64 = 880_801;
 const MOST_FIXED: i64 = 65_535;
 
@@ -38,8 +37,8 @@ fn by_cudnn(call: &OpCall, input: &Tensor) -> bool {
     let running = given(3) && given(4) || !given(3) && !given(4) && training;
     let size = input.size(0);
     let fits = match input.shape.len() {
-        0 | 1 => false,
-        2 => training && size <= MOST_ROWS,
+        // Rows go to PyTorch's own kernels, as recorded with PyTorch 2.11.
+        0..=2 => false,
         _ => size <= if training { MOST_TRAINING } else { MOST_FIXED },
     };
     given(1) && given(2) && running && fits && input.dtype != Dtype::Bf16 && call.flag(8).unwrap_or(true)
@@ -76,7 +75,7 @@ mod tests {
     use crate::child::fresh;
 
     #[test]
-    fn batch_norm_is_by_cudnn_but_for_rows_outside_of_training() {
+    fn batch_norm_of_images_is_by_cudnn_and_of_rows_is_not() {
         let call = |shape: &[i64], training| {
             let statistics = std::iter::repeat_with(|| fresh(&[8], Dtype::F32)).take(4);
             let inputs = std::iter::once(fresh(shape, Dtype::F32)).chain(statistics);
@@ -85,6 +84,7 @@ mod tests {
         };
         assert_eq!(call(&[4, 8, 5, 5], true), "aten::cudnn_batch_norm");
         assert_eq!(call(&[64, 8], false), "aten::native_batch_norm");
+        assert_eq!(call(&[64, 8], true), "aten::native_batch_norm");
     }
 
     #[test]

@@ -15,7 +15,9 @@ pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_log_softmax"], |call| lower(call, Pass::Forward, true))
         .outputs(shape)
         .backward(|call| gradient_of(call, "aten::_log_softmax_backward_data")),
-    OpDef::leaf(&["aten::_softmax_backward_data"], |call| lower(call, Pass::Backward, false)).outputs(shape),
+    OpDef::leaf(&["aten::_softmax_backward_data"], |call| lower(call, Pass::Backward, false))
+        .outputs(shape)
+        .expand(weighted),
     OpDef::leaf(&["aten::_log_softmax_backward_data"], |call| lower(call, Pass::Backward, true))
         .outputs(shape),
 ];
@@ -25,6 +27,12 @@ fn gradient_of(call: &OpCall, name: &str) -> Vec<OpCall> {
     let Some(grad) = gradient(call).map(Arg::Tensor) else { return Vec::new() };
     let dim = call.inputs.get(1).cloned().unwrap_or_default();
     vec![child(call, name, vec![grad.clone(), grad, dim, Arg::None])]
+}
+
+/// The gradient times the result, which the kernel takes; that of a logarithm takes the gradient as it is.
+fn weighted(call: &OpCall) -> Vec<OpCall> {
+    let (Some(grad), Some(result)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+    vec![child(call, "aten::mul", vec![Arg::Tensor(grad.clone()), Arg::Tensor(result.clone())])]
 }
 
 fn shape(call: &OpCall) -> Option<Vec<Arg>> {
@@ -72,10 +80,14 @@ mod tests {
     fn gradients_read_the_result() {
         let tensor = || Arg::Tensor(Tensor::contiguous(&[8, 16], F32));
         let inputs = vec![tensor(), tensor(), Arg::Int(-1), Arg::Int(6)];
-        let lowered = crate::registry::lower(&OpCall::new("aten::_softmax_backward_data", inputs));
+        let call = OpCall::new("aten::_softmax_backward_data", inputs.clone());
+        let lowered = crate::registry::lower(&call);
         assert_eq!(
             lowered.kernel().map(|kernel| (kernel.bytes_read(), kernel.bytes_written())),
             Some((1024, 512))
         );
+        let children = |name| crate::registry::expand(&OpCall::new(name, inputs.clone()));
+        assert_eq!(children("aten::_softmax_backward_data")[0].name, "aten::mul");
+        assert!(children("aten::_log_softmax_backward_data").is_empty());
     }
 }
