@@ -1,7 +1,7 @@
 //! The children that rules derive for the recorded calls launch what the recorded children launched.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use steptime_aten::ops::OpDef;
 use steptime_aten::{Lowered, OpCall, from_execution, registry};
@@ -10,13 +10,12 @@ use steptime_trace::{Recording, open};
 
 /// Recordings of steps on the H200, of as many kinds of models as there are.
 fn recordings() -> Vec<Recording> {
-    let traces: PathBuf = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces")).into();
+    let Some(traces) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces") else {
+        return Vec::new();
+    };
     let mut paths: Vec<PathBuf> = Vec::new();
     for folder in ["h200", "h200_b", "cpu_gpu_pairs/gpu"].map(|name| traces.join(name)) {
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            println!("skipped: no traces at {}", folder.display());
-            continue;
-        };
+        let entries = std::fs::read_dir(&folder).into_iter().flatten();
         paths.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
     }
     paths.sort();

@@ -2,20 +2,18 @@
 //! something is lowered to work.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use steptime_aten::{Arg, Lowered, OpCall, backward, from_execution, from_kineto, leaves, registry};
 use steptime_graph::execution::{ExecutionGraph, NodeId, NodeKind, join};
 use steptime_trace::{Recording, open};
 
 fn recordings() -> Vec<Recording> {
-    let folder: PathBuf =
-        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces/h200")).into();
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        println!("skipped: no traces at {}", folder.display());
+    let Some(folder) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces/h200") else {
         return Vec::new();
     };
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths.iter().flat_map(|path| open(path).unwrap().recordings).collect()
 }

@@ -1,4 +1,4 @@
-//! Matrix products on a GPU against those of the CPU. Without a GPU or cuBLASLt nothing is tested, which is printed.
+//! Matrix products on a GPU against those of the CPU. Without a GPU or cuBLASLt tests are skipped, and counted.
 
 mod support;
 
@@ -11,8 +11,8 @@ use steptime_ops::gemm::{Activation, MatMut, MatRef, gemm};
 fn gpu() -> Option<(Stream, Blas)> {
     let device = support::device()?;
     let blas = match Blas::open(&device) {
-        Err(error @ Error::NoBlas) => {
-            eprintln!("skipped: {error}");
+        Err(Error::NoBlas) => {
+            steptime_skips::skip("no cuBLASLt");
             return None;
         }
         opened => opened.unwrap(),

@@ -5,12 +5,7 @@ use steptime_trace::{Document, Input, open, read_file};
 
 /// The folder of traces beside the repository.
 fn traces() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    if !path.is_dir() {
-        println!("skipped: no published traces at {}", path.display());
-        return None;
-    }
-    Some(path)
+    steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces")
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn all_orders_of_all_elements_compile() {
         let Ok((major, _)) = nvrtc_version() else {
-            return eprintln!("skipped: no libnvrtc");
+            return steptime_skips::skip("no NVRTC");
         };
         let folder = tempfile::tempdir().unwrap();
         let cache = CubinCache::at(folder.path());

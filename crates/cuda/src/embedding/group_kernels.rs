@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_kernels_compile_for_every_type_and_size() {
         let Ok((major, _)) = nvrtc_version() else {
-            return eprintln!("skipped: no libnvrtc");
+            return steptime_skips::skip("no NVRTC");
         };
         let folder = tempfile::tempdir().unwrap();
         let cache = CubinCache::at(folder.path());

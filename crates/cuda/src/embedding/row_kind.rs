@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn kernels_compile_for_every_rule_and_type() {
         let Ok((major, _)) = nvrtc_version() else {
-            return eprintln!("skipped: no libnvrtc");
+            return steptime_skips::skip("no NVRTC");
         };
         let folder = tempfile::tempdir().unwrap();
         let cache = CubinCache::at(folder.path());

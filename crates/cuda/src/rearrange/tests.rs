@@ -62,7 +62,7 @@ fn copies_that_cannot_be_are_refused() {
 #[test]
 fn kernels_compile_for_every_size() {
     let Ok((major, _)) = nvrtc_version() else {
-        return eprintln!("skipped: no libnvrtc");
+        return steptime_skips::skip("no NVRTC");
     };
     let folder = tempfile::tempdir().unwrap();
     let cache = CubinCache::at(folder.path());

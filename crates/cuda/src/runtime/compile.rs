@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_kernel_is_compiled_once_and_a_wrong_one_is_explained() {
         let Ok((major, _)) = nvrtc_version() else {
-            return eprintln!("skipped: no libnvrtc");
+            return steptime_skips::skip("no NVRTC");
         };
         let folder = tempfile::tempdir().unwrap();
         let cache = CubinCache::at(folder.path());

@@ -2,12 +2,12 @@
 
 use steptime_cuda::{Device, Error};
 
-/// The first GPU. None where there is none, which is printed: a GPU that is there and does not work is a failure.
+/// The first GPU. None where there is none, which is counted as a skipped test: a GPU that is there and does not work is a failure.
 pub fn device() -> Option<Device> {
     match Device::open(0) {
         Ok(device) => Some(device),
-        Err(error @ (Error::NoDriver { .. } | Error::NoDevice { .. })) => {
-            eprintln!("skipped: {error}");
+        Err(Error::NoDriver { .. } | Error::NoDevice { .. }) => {
+            steptime_skips::skip("no GPU");
             None
         }
         Err(error) => panic!("{error}"),

@@ -3,16 +3,11 @@
 use super::laws::{check_laws, check_order};
 use super::{ExecutionGraph, join, join_step};
 use crate::{Options, StepGraph};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use steptime_trace::{Recording, open};
 
 fn traces() -> Option<PathBuf> {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces"));
-    if !folder.is_dir() {
-        println!("skipped: no traces at {}", folder.display());
-        return None;
-    }
-    Some(folder.to_owned())
+    steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces")
 }
 
 fn check_graph(recording: &Recording) {
