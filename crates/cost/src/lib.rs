@@ -14,7 +14,7 @@ mod priced;
 pub use error::Error;
 pub use host::coupling::Coupling;
 pub use host::fit::{Training, fit as fit_host};
-pub use host::price::{Found, HostCosts};
+pub use host::price::{Found, Guessed, HostCosts};
 pub use host::profile::HostProfile;
 pub use host::profiler::{Process, ProfilerCost};
 pub use priced::PricedGraph;

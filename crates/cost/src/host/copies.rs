@@ -3,7 +3,28 @@
 use serde::{Deserialize, Serialize};
 use steptime_trace::{Bytes, Nanos};
 
-/// Host time of a staged copy at sizes that were measured; linear between, and beyond on the last slope.
+/// A copy of fewer bytes shows what a call costs, not how fast the host copies.
+const SHOWS_RATE: u64 = 128 << 10;
+/// Gigabytes a second at which a host copies into its staging buffer: the usual host, and the bounds of what any
+/// processor's single thread does.
+const USUAL_GB_S: f64 = 8.0;
+const SLOWEST_GB_S: f64 = 3.0;
+const FASTEST_GB_S: f64 = 25.0;
+/// No copy is priced longer, whatever its size: times are added up.
+const LONGEST_US: f64 = 1e9;
+
+/// What a staged copy costs the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Staging {
+    /// The time.
+    pub time: Nanos,
+    /// Whether the copy is larger than all that were measured: its time is then known to a factor of two.
+    pub guessed: bool,
+}
+
+/// Host time of a staged copy at sizes that were measured; linear between. A smaller copy costs what the smallest
+/// did. What a larger one has more is copied at the rate of the larger half of the sizes, where these are large
+/// enough to show one, and at a usual rate where they are not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CopyCost {
@@ -41,19 +62,25 @@ impl CopyCost {
     }
 
     /// The host time of a copy; `None` where nothing was measured.
-    pub fn of(&self, bytes: Bytes) -> Option<Nanos> {
+    pub fn of(&self, bytes: Bytes) -> Option<Staging> {
         let size = bytes.0 as f64;
         let (&first, &last) = (self.points.first()?, self.points.last()?);
         let after = self.points.partition_point(|&(b, _)| b < bytes.0);
         let us = match after {
             0 => first.1,
             i if i < self.points.len() => between(self.points[i - 1], self.points[i], size),
-            _ => match self.points.len().checked_sub(2) {
-                Some(before) => between(self.points[before], last, size),
-                None => last.1,
-            },
+            _ => last.1 + (size - last.0 as f64) / (1e3 * self.rate_gb_s()),
         };
-        Some(Nanos::from_micros_f64(us))
+        Some(Staging { time: Nanos::from_micros_f64(us.min(LONGEST_US)), guessed: bytes.0 > last.0 })
+    }
+
+    /// How fast larger copies than those measured go on, gigabytes a second.
+    fn rate_gb_s(&self) -> f64 {
+        let Some(&last) = self.points.last().filter(|last| last.0 >= SHOWS_RATE) else { return USUAL_GB_S };
+        let Some(&base) = self.points.iter().rfind(|point| point.0 <= last.0 / 4) else { return USUAL_GB_S };
+        let us = (last.1 - base.1).max(0.0);
+        // Of a time that does not grow the division is infinite, and bounded like any other.
+        ((last.0 - base.0) as f64 / (1e3 * us)).clamp(SLOWEST_GB_S, FASTEST_GB_S)
     }
 
     /// Whether the points are finite, and sizes rise.
@@ -73,13 +100,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_is_linear_between_and_beyond() {
+    fn cost_is_linear_between_what_was_measured() {
         let us = |n: i64| Nanos(n * 1000);
         let cost = CopyCost::fit(&[(Bytes(100), us(2)), (Bytes(300), us(4)), (Bytes(100), us(2))]);
-        assert_eq!(cost.of(Bytes(0)), Some(us(2)));
-        assert_eq!(cost.of(Bytes(200)), Some(us(3)));
-        assert_eq!(cost.of(Bytes(500)), Some(us(6)));
+        let known = |time| Some(Staging { time, guessed: false });
+        assert_eq!(cost.of(Bytes(0)), known(us(2)));
+        assert_eq!(cost.of(Bytes(200)), known(us(3)));
+        assert_eq!(cost.of(Bytes(300)), known(us(4)));
         assert_eq!(CopyCost::default().of(Bytes(1)), None);
+    }
+
+    #[test]
+    fn beyond_it_goes_on_at_a_rate_that_a_host_can_have() {
+        let us = |n: i64| Nanos(n * 1000);
+        let of = |points: &[(u64, i64)], bytes: u64| {
+            let seen: Vec<(Bytes, Nanos)> = points.iter().map(|&(b, t)| (Bytes(b), us(t))).collect();
+            CopyCost::fit(&seen).of(Bytes(bytes)).unwrap()
+        };
+        // Small copies tell no rate, however steep: 8 GB/s.
+        let guess = of(&[(256, 12), (512, 15)], 8_000_512);
+        assert_eq!(guess, Staging { time: us(1015), guessed: true });
+        // Large ones do: 300 KB in 30 us, 10 GB/s.
+        assert_eq!(of(&[(100_000, 10), (400_000, 40)], 1_400_000).time, us(140));
+        // But for rates that no host has: 0.3 GB/s counts as 3, and no time at all as 25.
+        assert_eq!(of(&[(100_000, 10), (400_000, 1010)], 3_400_000).time, us(2010));
+        assert_eq!(of(&[(100_000, 10), (400_000, 10)], 25_400_000).time, us(1010));
+        assert_eq!(of(&[(400_000, 40)], 8_400_000).time, us(1040));
+        assert!(of(&[(400_000, 40)], u64::MAX).time > us(1000));
     }
 
     #[test]
@@ -89,7 +136,8 @@ mod tests {
         seen.extend([(Bytes(4096), us(3)); 11]);
         seen.push((Bytes(8192), us(5)));
         let cost = CopyCost::fit(&seen);
-        assert_eq!((cost.of(Bytes(64)), cost.of(Bytes(4096))), (Some(us(4)), Some(us(4))));
-        assert_eq!(cost.of(Bytes(8192)), Some(us(5)));
+        let of = |bytes| cost.of(Bytes(bytes)).map(|copy| copy.time);
+        assert_eq!((of(64), of(4096)), (Some(us(4)), Some(us(4))));
+        assert_eq!(of(8192), Some(us(5)));
     }
 }

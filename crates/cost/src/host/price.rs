@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use steptime_graph::{Blocking, MarkKind, StepGraph};
 use steptime_trace::Nanos;
 
+use super::copies::Staging;
 use super::coupling::Coupling;
 use super::edge::{Edges, LEVELS};
 use super::own;
@@ -27,6 +28,15 @@ pub struct HostCosts {
     pub found: Found,
 }
 
+/// Staged copies larger than any that a profile was fitted on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Guessed {
+    /// How many.
+    pub copies: usize,
+    /// What they cost together, known to a factor of two.
+    pub time: Nanos,
+}
+
 /// How many gaps were priced from what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Found {
@@ -36,6 +46,8 @@ pub struct Found {
     pub profile: [usize; LEVELS],
     /// From nothing: no sample, and not even their class in the profile. They cost nothing.
     pub unpriced: usize,
+    /// Copies larger than any that the profile was fitted on.
+    pub guessed: Guessed,
 }
 
 /// Half-width of the 90 % interval of a step's host time when it comes from the recording itself: the host's
@@ -83,7 +95,11 @@ impl HostCosts {
                 }
                 if let Some(cost) = staged_copy(graph, mark as u32, profile) {
                     found.profile[0] += 1;
-                    return cost;
+                    if cost.guessed {
+                        found.guessed.copies += 1;
+                        found.guessed.time += cost.time;
+                    }
+                    return cost.time;
                 }
                 match warm[edges.of_mark[mark] as usize] {
                     Some((us, level)) => {
@@ -117,7 +133,7 @@ impl HostCosts {
     }
 }
 
-fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Nanos> {
+fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Staging> {
     if !own::is_staged_copy(graph, mark) {
         return None;
     }

@@ -1,5 +1,6 @@
 //! What speaks against a prediction, and how much wider that makes its interval. One cause, one file.
 
+mod copies;
 mod unpriced;
 
 use crate::predict::{Host, Kernels, Simulated};
@@ -12,7 +13,11 @@ pub(crate) fn all(
     kernels: &Kernels<'_>,
     simulated: &Simulated,
 ) -> Vec<Doubt> {
-    unpriced::doubt(subject, kernels, simulated).into_iter().collect()
+    let found = [
+        unpriced::doubt(subject, kernels, simulated),
+        copies::doubt(simulated.found.guessed, simulated.timeline.period),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.

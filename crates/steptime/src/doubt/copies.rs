@@ -1,0 +1,52 @@
+//! Copies of the batch that are larger than any that the host profile was fitted on.
+
+use std::f64::consts::LN_2;
+
+use steptime_cost::Guessed;
+use steptime_trace::Nanos;
+
+use super::Doubt;
+
+/// Less than this share of the step is not worth a word.
+const MENTIONED: f64 = 0.01;
+
+/// What a step is known less for, where so much of it is a guess at the rate of the host's memory: that is known to a
+/// factor of two.
+pub(super) fn doubt(guessed: Guessed, step: Nanos) -> Option<Doubt> {
+    let share = guessed.time.0 as f64 / step.0.max(1) as f64;
+    (share >= MENTIONED).then(|| Doubt {
+        kind: "copies",
+        text: format!(
+            "{} larger than any that the host profile was fitted on: {} of the host's time are a guess at the rate of \
+             its memory (fit a profile on recordings with copies as large)",
+            if guessed.copies == 1 { "a pageable copy is".into() } else { format!("{} pageable copies are", guessed.copies) },
+            guessed.time
+        ),
+        below: -(1.0 - share.min(1.0) / 2.0).ln().max(-LN_2),
+        above: (1.0 + share).ln().min(LN_2),
+        no_estimate: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(copies: usize, ms: i64) -> Option<Doubt> {
+        doubt(Guessed { copies, time: Nanos(ms * 1_000_000) }, Nanos(100_000_000))
+    }
+
+    #[test]
+    fn half_a_step_that_may_be_half_or_twice_as_long() {
+        let doubt = of(3, 50).unwrap();
+        assert!((doubt.above - 1.5f64.ln()).abs() < 1e-12 && (doubt.below + 0.75f64.ln()).abs() < 1e-12);
+        assert!(doubt.text.starts_with("3 pageable copies are larger"), "{}", doubt.text);
+    }
+
+    #[test]
+    fn small_ones_are_not_mentioned_and_large_ones_bounded() {
+        assert_eq!((of(0, 0), of(9, 0)), (None, None));
+        let doubt = of(1, 5000).unwrap();
+        assert_eq!((doubt.below, doubt.above), (LN_2, LN_2));
+    }
+}
