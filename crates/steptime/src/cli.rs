@@ -159,7 +159,7 @@ pub struct Validate {
     #[arg(required = true, value_name = "RECORDING")]
     pub recordings: Vec<PathBuf>,
     /// Where the host's times come from: `own`, `default`, a profile's file, or for each recording a profile
-    /// fitted on all other models
+    /// fitted on all other architectures
     #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
     pub host: HostChoice,
     /// Where kernel times come from: the recordings, or a device profile (a shipped one's name, or a folder)
@@ -171,6 +171,9 @@ pub struct Validate {
     /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
     #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
     pub process: ProcessChoice,
+    /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
+    #[arg(long)]
+    pub lone: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -183,7 +186,7 @@ pub enum HostChoice {
     Own,
     /// The profile that ships with steptime.
     Default,
-    /// A profile fitted on all other models.
+    /// A profile fitted on all other architectures.
     LeaveOneOut,
     /// A profile.
     File(PathBuf),
@@ -341,8 +344,10 @@ pub enum ProcessChoice {
 pub enum Method {
     /// Replay threads, streams and waits in simulated time
     Simulate,
-    /// The published Algorithm 1, to compare with
+    /// The published Algorithm 1, fed with the profiler's cost as measured, to compare with
     Paper,
+    /// The same, fed with the published cost of the profiler: 2 us a host event, 4 us a device event
+    PaperPublished,
     /// The plain sum of kernels, to compare with
     KernelSum,
 }
@@ -365,6 +370,7 @@ impl Method {
         match self {
             Method::Simulate => "simulate",
             Method::Paper => "paper",
+            Method::PaperPublished => "paper-published",
             Method::KernelSum => "kernel-sum",
         }
     }

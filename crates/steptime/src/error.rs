@@ -94,8 +94,11 @@ pub enum Error {
         /// What it was wanted for.
         purpose: &'static str,
     },
-    /// Leave-one-out needs recordings of at least two models.
-    #[error("leave-one-out needs recordings of at least two models, and all of these are of {family}")]
+    /// Leave-one-out needs recordings of at least two architectures.
+    #[error(
+        "leave-one-out needs recordings of at least two architectures, and all of these are of one, {family}: their \
+         steps are alike, whatever their names"
+    )]
     OneModel {
         /// The one family.
         family: String,

@@ -52,7 +52,11 @@ pub fn fit_host_profile(subjects: &[&Subject]) -> Result<Fitted, Error> {
             Training { name: subject.name.clone(), graph: &subject.graph, excluded }
         })
         .collect();
-    Ok(Fitted { profile: fit_host(&training, &ProfilerCost::PROFILED, &ProfilerCost::FRESH)?, warnings })
+    let mut profile = fit_host(&training, &ProfilerCost::PROFILED, &ProfilerCost::FRESH)?;
+    for (row, subject) in profile.recordings.iter_mut().zip(subjects) {
+        row.fingerprint = subject.fingerprint.map(|print| print.to_string()).unwrap_or_default();
+    }
+    Ok(Fitted { profile, warnings })
 }
 
 /// The replayed step, the profiler's cost taken off, relative to the measured un-profiled one.

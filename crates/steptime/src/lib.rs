@@ -19,23 +19,27 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod architecture;
 pub mod device;
 mod doubt;
 mod error;
+mod fingerprint;
 mod fit;
 mod predict;
 mod subject;
 mod validate;
 
+pub use architecture::architectures;
 pub use device::{device, devices};
 pub use doubt::Doubt;
 pub use error::Error;
+pub use fingerprint::Fingerprint;
 pub use fit::{Fitted, fit_host_profile};
 pub use predict::{
     Host, INTERVAL_LEVEL, Kernels, Method, Prediction, PricedLaunches, Simulated, default_host, predict,
 };
-pub use subject::{Choice, Subject, is_timed, model_family, one_job, timing};
-pub use validate::{HostMode, Row, Score, Validation, validate};
+pub use subject::{Choice, Subject, is_timed, one_job, timing};
+pub use validate::{Basis, HostMode, Row, Score, Validation, validate};
 
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;

@@ -12,6 +12,7 @@ use steptime_trace::{Meta, Recording, Trace};
 
 use crate::device::{Arguments, Launch};
 use crate::error::Error;
+use crate::fingerprint::Fingerprint;
 
 /// Which part of an input to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct Subject {
     pub process: Process,
     /// The arguments of each op, where they were recorded and asked for.
     pub arguments: Arguments,
+    /// What tells the recording from all others, where it has times.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 impl Subject {
@@ -80,6 +83,7 @@ impl Subject {
         let execution = recording.execution.as_ref().map(ExecutionGraph::new);
         // Times of ops that ran on a CPU say nothing of a device: its execution trace does.
         let timed = timing(&recording).filter(|_| execution.is_none() || is_timed(&recording));
+        let fingerprint = timed.map(Fingerprint::of);
         let (graph, arguments, notes, assumed) = match (timed, execution) {
             (Some(trace), execution) => {
                 let mut graph = StepGraph::build(trace, &Options { step: choice.step })
@@ -114,6 +118,7 @@ impl Subject {
             notes,
             assumed,
             arguments,
+            fingerprint,
         })
     }
 
@@ -210,15 +215,4 @@ fn pick(recordings: Vec<Recording>, rank: Option<u32>) -> Option<Recording> {
 fn listed(ranks: &[Option<u32>]) -> String {
     let known: Vec<String> = ranks.iter().flatten().map(u32::to_string).collect();
     if known.is_empty() { "no ranks, only one trace".into() } else { format!("ranks {}", known.join(", ")) }
-}
-
-/// The model a recording is of, whatever its batch size: recordings of one family share their host code.
-///
-/// The recorder's model name or, without it, the recording's name; a trailing number (the batch) and `_fused`
-/// do not count.
-pub fn model_family(subject: &Subject) -> String {
-    let name = subject.meta.as_ref().and_then(|m| m.model.as_deref()).unwrap_or(&subject.name);
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let stem = if stem.len() < name.len() && stem.ends_with(['_', '-']) { stem } else { name };
-    stem.trim_end_matches(['_', '-']).trim_end_matches("_fused").to_owned()
 }

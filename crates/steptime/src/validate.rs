@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use steptime_cost::{HostProfile, PricedGraph};
 use steptime_sim::{Replay, Timeline, replay_recorded};
 
+use crate::architecture::architectures;
 use crate::device::{self, FamilyScore, ModelCoverage, OpError};
 use crate::error::Error;
 use crate::fit::fit_host_profile;
 use crate::predict::{Host, Kernels, Method, host_costs, predict};
-use crate::subject::{Subject, model_family};
+use crate::subject::Subject;
 
 /// Where the host's times come from in a validation.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub enum HostMode {
     Own,
     /// One profile for all.
     Profile(Box<HostProfile>),
-    /// For each recording a profile fitted on the recordings of all other models.
+    /// For each recording a profile fitted on the recordings of all other architectures.
     LeaveOneOut,
 }
 
@@ -33,8 +34,14 @@ pub struct Row {
     pub predicted_ms: f64,
     /// Its 90 % interval.
     pub interval_ms: [f64; 2],
-    /// The published method's prediction.
+    /// The architecture it is of, as [`crate::architectures`] names it.
+    pub architecture: String,
+    /// Whether the host profile was fitted on it.
+    pub in_sample: bool,
+    /// The published method's prediction, the profiler's cost as it was measured.
     pub paper_ms: f64,
+    /// The same with the profiler's cost as it was published.
+    pub paper_published_ms: f64,
     /// The sum of kernels.
     pub kernel_sum_ms: f64,
     /// Device active time, measured.
@@ -104,8 +111,10 @@ pub struct Validation {
     pub rows: Vec<Row>,
     /// The simulation.
     pub simulate: Score,
-    /// The published method.
+    /// The published method, the profiler's cost as it was measured.
     pub paper: Score,
+    /// The published method with the profiler's cost as it was published.
+    pub paper_published: Score,
     /// The sum of kernels.
     pub kernel_sum: Score,
     /// Device active time.
@@ -122,34 +131,58 @@ pub struct Validation {
     pub warnings: Vec<String>,
 }
 
+/// What a validation predicts from.
+#[derive(Debug, Clone, Copy)]
+pub enum Basis<'s> {
+    /// The recordings themselves.
+    Recordings,
+    /// For each recording its execution trace alone, in the same order.
+    ExecutionTraces(&'s [Subject]),
+}
+
 /// Validates predictions on recordings.
 ///
 /// # Errors
 /// Where a recording has no measured step time, or leave-one-out has nothing to learn from.
-pub fn validate(subjects: &[Subject], mode: &HostMode, kernels: &Kernels<'_>) -> Result<Validation, Error> {
+pub fn validate(
+    subjects: &[Subject],
+    from: Basis<'_>,
+    mode: &HostMode,
+    kernels: &Kernels<'_>,
+) -> Result<Validation, Error> {
     let mut warnings = Vec::new();
+    let architectures = architectures(subjects);
     let fitted = match mode {
-        HostMode::LeaveOneOut => leave_one_out(subjects, &mut warnings)?,
+        HostMode::LeaveOneOut => leave_one_out(subjects, &architectures, &mut warnings)?,
         _ => BTreeMap::new(),
     };
     let mut ops = Vec::new();
     let rows = subjects
         .iter()
+        .zip(&architectures)
         .enumerate()
-        .map(|(at, subject)| {
+        .map(|(at, (subject, architecture))| {
             let host = match mode {
                 HostMode::Own => Host::Own,
                 HostMode::Profile(profile) => Host::Profile(profile),
-                HostMode::LeaveOneOut => fitted.get(&model_family(subject)).map_or(Host::Own, Host::Profile),
+                HostMode::LeaveOneOut => fitted.get(architecture).map_or(Host::Own, Host::Profile),
             };
-            row(at, subject, &host, kernels, &mut ops)
+            let predicted = match from {
+                Basis::Recordings => subject,
+                Basis::ExecutionTraces(lone) => lone.get(at).unwrap_or(subject),
+            };
+            let mut row = row(at, subject, predicted, &host, kernels, &mut ops)?;
+            row.architecture.clone_from(architecture);
+            Ok(row)
         })
         .collect::<Result<Vec<Row>, Error>>()?;
+    in_sample(&rows, &mut warnings);
     let against = |of: fn(&Row) -> f64| Score::of(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
     let replayed = rows.iter().filter_map(|r| r.replay);
     Ok(Validation {
         simulate: against(|r| r.predicted_ms),
         paper: against(|r| r.paper_ms),
+        paper_published: against(|r| r.paper_published_ms),
         kernel_sum: against(|r| r.kernel_sum_ms),
         active: Score::of(rows.iter().map(|r| r.active_predicted_ms / r.active_measured_ms - 1.0)),
         replay: Score::of(replayed.map(|r| r.simulated.as_millis() / r.measured.as_millis() - 1.0)),
@@ -161,9 +194,23 @@ pub fn validate(subjects: &[Subject], mode: &HostMode, kernels: &Kernels<'_>) ->
     })
 }
 
+/// Says where a profile is scored on what it was fitted on.
+fn in_sample(rows: &[Row], warnings: &mut Vec<String>) {
+    let known = rows.iter().filter(|row| row.in_sample).count();
+    if known > 0 {
+        warnings.push(format!(
+            "in sample: the host profile was fitted on {known} of these {} recordings; `--host leave-one-out` scores \
+             what it has not seen",
+            rows.len()
+        ));
+    }
+}
+
+/// `predicted` is what is predicted from: the recording itself or its execution trace.
 fn row(
     at: usize,
     subject: &Subject,
+    predicted: &Subject,
     host: &Host<'_>,
     kernels: &Kernels<'_>,
     ops: &mut Vec<OpError>,
@@ -173,18 +220,24 @@ fn row(
     }
     let measured_ms = subject.truth_ms("validated")?;
     let graph = &subject.graph;
-    let prediction = predict(subject, host, kernels, Method::Simulate);
+    let prediction = predict(predicted, host, kernels, Method::Simulate);
     let simulated = prediction.simulated.as_ref();
     let device = simulated.and_then(|s| s.device.as_ref());
-    ops.extend(device.into_iter().flat_map(|d| OpError::of_step(at, graph, &d.launches, &d.prices)));
+    if !predicted.arguments.is_derived() {
+        ops.extend(device.into_iter().flat_map(|d| OpError::of_step(at, graph, &d.launches, &d.prices)));
+    }
+    let baseline = |method| predict(subject, host, kernels, method).step.as_millis();
     let profiled = PricedGraph::measured(graph, host_costs(graph, &Host::Profiled, subject.process));
     Ok(Row {
         name: subject.name.clone(),
         measured_ms,
         predicted_ms: prediction.step.as_millis(),
         interval_ms: prediction.interval.unwrap_or_default().map(|side| side.as_millis()),
-        paper_ms: predict(subject, host, kernels, Method::Paper).step.as_millis(),
-        kernel_sum_ms: predict(subject, host, kernels, Method::KernelSum).step.as_millis(),
+        architecture: String::new(),
+        in_sample: matches!(host, Host::Profile(profile) if was_fitted_on(profile, subject)),
+        paper_ms: baseline(Method::Paper),
+        paper_published_ms: baseline(Method::PaperPublished),
+        kernel_sum_ms: baseline(Method::KernelSum),
         active_measured_ms: graph.samples.median_active().unwrap_or_default().as_millis(),
         active_predicted_ms: simulated.map_or(0.0, |s| s.timeline.active().as_millis()),
         replay: replay_recorded(graph, &profiled),
@@ -194,19 +247,32 @@ fn row(
     })
 }
 
-/// For each model a profile fitted on the recordings of all the others.
+/// Whether a profile was fitted on a recording: by what tells it from all others; by its name where the profile does
+/// not say that.
+fn was_fitted_on(profile: &HostProfile, subject: &Subject) -> bool {
+    let print = subject.fingerprint.map(|print| print.to_string());
+    profile.recordings.iter().filter(|row| !row.excluded).any(|row| {
+        if row.fingerprint.is_empty() {
+            row.name == subject.name
+        } else {
+            Some(&row.fingerprint) == print.as_ref()
+        }
+    })
+}
+
+/// For each architecture a profile fitted on the recordings of all the others.
 fn leave_one_out(
     subjects: &[Subject],
+    families: &[String],
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<String, HostProfile>, Error> {
-    let families: Vec<String> = subjects.iter().map(model_family).collect();
     let mut profiles = BTreeMap::new();
-    for family in &families {
+    for family in families {
         if profiles.contains_key(family) {
             continue;
         }
         let others: Vec<&Subject> =
-            subjects.iter().zip(&families).filter(|(_, f)| *f != family).map(|(s, _)| s).collect();
+            subjects.iter().zip(families).filter(|(_, f)| *f != family).map(|(s, _)| s).collect();
         if others.is_empty() {
             return Err(Error::OneModel { family: family.clone() });
         }

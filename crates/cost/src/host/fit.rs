@@ -120,6 +120,7 @@ pub fn fit(
                     speeds.next().map_or(1.0, |s| (s * 1000.0).round() / 1000.0)
                 },
                 excluded: r.excluded,
+                fingerprint: String::new(),
             })
             .collect(),
         profiler: *profiler,

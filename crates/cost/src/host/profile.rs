@@ -46,6 +46,9 @@ pub struct RecordingSpeed {
     pub slowness: f64,
     /// Whether it was left out, because its profiled steps are out of line with its un-profiled ones.
     pub excluded: bool,
+    /// What tells it from every other recording, whatever its name; empty where it was not noted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub fingerprint: String,
 }
 
 /// One kind of gap.

@@ -96,16 +96,39 @@ fn within(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// Opens several recordings side by side, in the order given.
 pub fn subjects(paths: &[PathBuf], want: Want) -> Result<Vec<Loaded>, Failure> {
-    let paths = expand(paths)?;
-    let progress = Progress::recordings();
-    let done = AtomicU64::new(0);
-    let load = |path: &PathBuf| {
+    each(paths, |path| {
         let options = Options { want, threads: 1, ..Options::default() };
         let mut input = trace::open_with(path, &options)?;
         if want != Want::ALL && !input.recordings.iter().any(is_timed) {
             input = trace::open_with(path, &Options { want: Want::ALL, ..options })?;
         }
-        let loaded = of_recordings(path, input.recordings, &Choice::default());
+        of_recordings(path, input.recordings, &Choice::default())
+    })
+}
+
+/// Opens the execution traces of several recordings, and nothing else of them.
+pub fn lone(paths: &[PathBuf]) -> Result<Vec<Loaded>, Failure> {
+    let want = Want { timing: false, shaped: false, execution: true };
+    each(paths, |path| {
+        let options = Options { want, threads: 1, ..Options::default() };
+        let mut recordings = trace::open_with(path, &options)?.recordings;
+        for recording in &mut recordings {
+            (recording.timing, recording.shaped) = (None, None);
+        }
+        of_recordings(path, recordings, &Choice::default())
+    })
+}
+
+/// Opens the recordings that paths stand for side by side, in the order given.
+fn each(
+    paths: &[PathBuf],
+    open: impl Fn(&Path) -> Result<Loaded, Failure> + Sync,
+) -> Result<Vec<Loaded>, Failure> {
+    let paths = expand(paths)?;
+    let progress = Progress::recordings();
+    let done = AtomicU64::new(0);
+    let load = |path: &PathBuf| {
+        let loaded = open(path);
         progress.report(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64);
         loaded
     };

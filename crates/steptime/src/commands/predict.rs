@@ -29,6 +29,7 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     let method = match args.method {
         Method::Simulate => steptime::Method::Simulate,
         Method::Paper => steptime::Method::Paper,
+        Method::PaperPublished => steptime::Method::PaperPublished,
         Method::KernelSum => steptime::Method::KernelSum,
     };
     let prediction = predict(&loaded.subject, &host, &kernels, method);

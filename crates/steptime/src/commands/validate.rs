@@ -1,17 +1,20 @@
 //! `steptime validate`.
 
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use steptime::trace::Want;
-use steptime::{Kernels, Subject, validate};
+use steptime::{Basis, Kernels, Subject, validate};
 
 use super::pricing::Priced;
 use super::{Failure, load, source};
-use crate::cli::Validate;
+use crate::cli::{Cli, HostChoice, Validate};
 use crate::report::{self, json_validate};
 use crate::{output, progress};
 
 /// Runs it.
 pub fn run(args: &Validate) -> Result<(), Failure> {
     let mode = source::mode(&args.host)?;
+    check(args);
     let mut repairs = Vec::new();
     let mut subjects: Vec<Subject> = Vec::new();
     let priced = match args.kernels.as_str() {
@@ -24,13 +27,37 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
         repairs.extend(loaded.repairs.map(|words| format!("{}: {words}", loaded.subject.name)));
         subjects.push(loaded.subject);
     }
+    let mut lone: Vec<Subject> = Vec::new();
+    if args.lone {
+        for (loaded, recorded) in load::lone(&args.recordings)?.into_iter().zip(&subjects) {
+            lone.push(Subject { process: recorded.process, ..loaded.subject });
+        }
+    }
+    let basis = if args.lone { Basis::ExecutionTraces(&lone) } else { Basis::Recordings };
     let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
-    let validation = progress::spin("simulating", || validate(&subjects, &mode, &kernels))?;
-    let answer = json_validate::Answer::new(args.host.label(), args.kernels.clone(), &validation, repairs);
+    let validation = progress::spin("simulating", || validate(&subjects, basis, &mode, &kernels))?;
+    let asked =
+        json_validate::Asked { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
+    let answer = json_validate::Answer::new(asked, &validation, repairs);
     if args.json {
         output::print_json(&answer)?;
     } else {
         output::print(&report::validate::text(&answer))?;
     }
     Ok(())
+}
+
+/// An execution trace has no times of its own.
+fn check(args: &Validate) {
+    if !args.lone {
+        return;
+    }
+    let wrong = if args.kernels == "measured" {
+        "--lone has no measured kernels: it needs --kernels NAME"
+    } else if args.host == HostChoice::Own {
+        "--lone has no host times of its own: it needs --host leave-one-out, default or FILE"
+    } else {
+        return;
+    };
+    Cli::command().error(ErrorKind::MissingRequiredArgument, wrong).exit();
 }

@@ -15,6 +15,8 @@ pub struct Answer {
     pub command: &'static str,
     pub host: String,
     pub kernels: String,
+    /// Whether steps were predicted from their execution traces alone.
+    pub lone: bool,
     pub rows: Vec<RowJson>,
     pub summary: Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,6 +28,14 @@ pub struct Answer {
     pub warnings: Vec<String>,
 }
 
+/// What was asked for.
+#[derive(Debug)]
+pub struct Asked {
+    pub host: String,
+    pub kernels: String,
+    pub lone: bool,
+}
+
 /// One recording.
 #[derive(Debug, Serialize)]
 pub struct RowJson {
@@ -35,7 +45,13 @@ pub struct RowJson {
     pub error: f64,
     pub interval_ms: [f64; 2],
     pub inside: bool,
+    /// The architecture it is of: with leave-one-out nothing of it was fitted on.
+    pub architecture: String,
+    /// Whether the host profile was fitted on it.
+    pub in_sample: bool,
     pub paper_ms: f64,
+    /// With the published cost of the profiler.
+    pub paper_published_ms: f64,
     pub kernel_sum_ms: f64,
     pub active_measured_ms: f64,
     pub active_predicted_ms: f64,
@@ -52,6 +68,7 @@ pub struct RowJson {
 pub struct Summary {
     pub simulate: ScoreJson,
     pub paper: ScoreJson,
+    pub paper_published: ScoreJson,
     pub kernel_sum: ScoreJson,
     pub active: ScoreJson,
     pub replay: ScoreJson,
@@ -97,7 +114,8 @@ pub struct Interval {
 
 impl Answer {
     /// Puts a validation into words.
-    pub fn new(host: String, kernels: String, validation: &Validation, repairs: Vec<String>) -> Answer {
+    pub fn new(asked: Asked, validation: &Validation, repairs: Vec<String>) -> Answer {
+        let Asked { host, kernels, lone } = asked;
         let mut warnings = validation.warnings.clone();
         warnings.extend(repairs);
         Answer {
@@ -105,10 +123,12 @@ impl Answer {
             command: "validate",
             host,
             kernels,
+            lone,
             rows: validation.rows.iter().map(RowJson::new).collect(),
             summary: Summary {
                 simulate: ScoreJson::new(&validation.simulate),
                 paper: ScoreJson::new(&validation.paper),
+                paper_published: ScoreJson::new(&validation.paper_published),
                 kernel_sum: ScoreJson::new(&validation.kernel_sum),
                 active: ScoreJson::new(&validation.active),
                 replay: ScoreJson::new(&validation.replay),
@@ -134,7 +154,10 @@ impl RowJson {
             error: row.error(),
             interval_ms: row.interval_ms,
             inside: row.inside(),
+            architecture: row.architecture.clone(),
+            in_sample: row.in_sample,
             paper_ms: row.paper_ms,
+            paper_published_ms: row.paper_published_ms,
             kernel_sum_ms: row.kernel_sum_ms,
             active_measured_ms: row.active_measured_ms,
             active_predicted_ms: row.active_predicted_ms,

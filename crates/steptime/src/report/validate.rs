@@ -1,5 +1,7 @@
 //! A validation as tables.
 
+use std::collections::BTreeMap;
+
 use super::format::{counted, ms, percent, shorten, wrapped};
 use super::json_validate::{Answer, FamilyJson, RowJson, ScoreJson};
 use super::table::Columns;
@@ -11,17 +13,19 @@ const WIDTH: usize = 100;
 pub fn text(answer: &Answer) -> String {
     let inside = answer.rows.iter().filter(|row| row.inside).count();
     let mut text = format!(
-        "{}, host {}, kernels {}\ntimes in ms; error, paper, kernels, active and replay: how far off, in %; host: its slowness\n\n{}\n{}\nthe {:.0} % interval holds the measured step in {} of {}\n",
+        "{}, host {}, kernels {}{}\n{}times in ms; error, paper, kernels, active and replay: how far off, in %; host: its slowness\n\n{}\n{}\nthe {:.0} % interval holds the measured step in {} of {}\n",
         counted(answer.rows.len(), "recording"),
         answer.host,
         answer.kernels,
+        if answer.lone { ", from execution traces alone" } else { "" },
+        left_out(answer),
         rows(&answer.rows).text(),
         summary(answer).text(),
         100.0 * answer.summary.interval.level,
         inside,
         answer.rows.len(),
     );
-    if let Some(coverage) = &answer.coverage {
+    if let (Some(coverage), false) = (&answer.coverage, answer.families.is_empty()) {
         text.push_str(&format!(
             "\nper op, kernels of {}: {}\n{}\n",
             answer.kernels,
@@ -34,6 +38,19 @@ pub fn text(answer: &Answer) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Which recordings are left out together.
+fn left_out(answer: &Answer) -> String {
+    if answer.host != "leave-one-out" {
+        return String::new();
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in &answer.rows {
+        *counts.entry(&row.architecture).or_default() += 1;
+    }
+    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+    wrapped(&format!("left out together: {}", each.join(", ")), WIDTH, 2) + "\n"
 }
 
 fn rows(rows: &[RowJson]) -> Columns {
@@ -91,9 +108,10 @@ fn signed(error: f64) -> String {
 fn summary(answer: &Answer) -> Columns {
     let mut columns = Columns::new(&["absolute error", ">GMAE", ">mean", ">p90", ">max"]);
     let summary = &answer.summary;
-    let scores: [(&str, &ScoreJson); 5] = [
+    let scores: [(&str, &ScoreJson); 6] = [
         ("simulate", &summary.simulate),
         ("paper", &summary.paper),
+        ("paper (2 and 4 us)", &summary.paper_published),
         ("kernel-sum", &summary.kernel_sum),
         ("active time", &summary.active),
         ("replay of the profiled step", &summary.replay),

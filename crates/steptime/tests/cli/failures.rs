@@ -98,7 +98,10 @@ fn device_profiles_of_another_kind() {
 
 #[test]
 fn recordings_that_say_too_little() {
-    fails(&["validate", "examples/dlrm_default_2048", "--host", "leave-one-out"], "at least two models");
+    fails(
+        &["validate", "examples/dlrm_default_2048", "--host", "leave-one-out"],
+        "at least two architectures",
+    );
     let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path().join("trace.json.gz");
     std::fs::copy(root().join(EXAMPLE).join("kineto.json.gz"), &trace).expect("a copy");
@@ -122,6 +125,8 @@ fn wrong_usage() {
         &["predict", EXAMPLE, "--method", "guess"],
         &["predict", EXAMPLE, "--kernels", "roofline"],
         &["predict", EXAMPLE, "--host", "leave-one-out"],
+        &["validate", EXAMPLE, "--lone"],
+        &["validate", EXAMPLE, "--lone", "--kernels", "h200", "--host", "own"],
         &["predict", EXAMPLE, "--method", "paper", "--timeline", "out.json"],
         &["predict", EXAMPLE, "--host", "default", "--keep-profiler"],
         &["predict", EXAMPLE, "--step", "many"],

@@ -128,12 +128,15 @@ fn validate_has_its_keys() {
                 "idle_share_profiled",
                 "idle_share_replayed",
                 "host_slowness",
+                "architecture",
+                "in_sample",
+                "paper_published_ms",
             ],
         );
         let error = number(&row["predicted_ms"]) / number(&row["measured_ms"]) - 1.0;
         assert!((number(&row["error"]) - error).abs() < 1e-12);
     }
-    for method in ["simulate", "paper", "kernel_sum", "active", "replay"] {
+    for method in ["simulate", "paper", "paper_published", "kernel_sum", "active", "replay"] {
         has(&answer["summary"][method], &["gmae", "mean", "p90", "max"]);
     }
     has(&answer["summary"]["interval"], &["level", "inside"]);

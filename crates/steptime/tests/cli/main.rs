@@ -5,6 +5,7 @@ mod cpu;
 mod device;
 mod failures;
 mod fit;
+mod held_out;
 mod host;
 mod independence;
 mod json;

@@ -1,0 +1,47 @@
+//! What tells one recording from all others, whatever its name.
+
+use std::fmt;
+
+use steptime_trace::{Nanos, Trace};
+
+/// A number that two recordings share only if they are one: of the times of all that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// Of a trace: FNV-1a over how long each call and each device activity took, in the order of the file.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Fingerprint {
+        let times = trace.calls.dur.iter().chain(&trace.activities.dur);
+        let hash = times.fold(0xcbf2_9ce4_8422_2325, |hash: u64, &Nanos(time)| {
+            (hash ^ time as u64).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Fingerprint(hash)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(times: &[i64]) -> Trace {
+        let mut trace = Trace::default();
+        trace.calls.dur = times.iter().copied().map(Nanos).collect();
+        trace
+    }
+
+    #[test]
+    fn every_time_and_its_place_count() {
+        let of = |times: &[i64]| Fingerprint::of(&trace(times));
+        assert_eq!(of(&[1, 2, 3]), of(&[1, 2, 3]));
+        assert_ne!(of(&[1, 2, 3]), of(&[1, 3, 2]));
+        assert_ne!(of(&[1, 2, 3]), of(&[1, 2, 4]));
+        assert_eq!(of(&[7]).to_string().len(), 16);
+    }
+}
