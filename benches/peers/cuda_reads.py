@@ -50,7 +50,7 @@ def launch() -> None:
     ours = cuda.load_ours()
     if ours is None:
         raise SystemExit(1)
-    gather = ours.function("steptime_gpu_gather", ctypes.c_size_t, ctypes.c_uint64, ctypes.c_uint64)
+    gather = ours.function("gather")
     torch.manual_seed(1)
     for rows, columns, lookups, exponent in SHAPES:
         table = torch.randn(rows, columns, device="cuda")
@@ -61,11 +61,10 @@ def launch() -> None:
         order = torch.sort(indices, stable=True)
         pairs = (order.values << 32) | order.indices
         for slice_ in orders(columns).values():
-            tables = cuda.GpuTables.of([table])
-            types = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-            handle = ours.new("steptime_gpu_gather_new", types, ours.gpu, ctypes.byref(tables), slice_)
+            tables = cuda.tables_of([table])
+            handle = ours.new("gather_new", ours.here, ctypes.addressof(tables), slice_)
             gather(handle, lookups, (pairs if slice_ < 0 else indices).data_ptr(), out.data_ptr())
-            ours.free("steptime_gpu_gather_free", handle)
+            ours.free("gather_free", handle)
 
 
 def counted() -> list:
