@@ -14,8 +14,10 @@ pub mod breakdown;
 pub mod critical;
 mod engine;
 mod idle;
+mod replay;
 mod timeline;
 
 pub use engine::{ActivityCause, Engine, MarkCause};
 pub use idle::{Idle, IdleCause};
-pub use timeline::{Replay, Timeline, replay_recorded};
+pub use replay::{Replay, replay_recorded};
+pub use timeline::Timeline;

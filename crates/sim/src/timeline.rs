@@ -1,7 +1,6 @@
 //! Runs a priced graph to its steady state and keeps the last step.
 
 use steptime_cost::PricedGraph;
-use steptime_graph::{StepGraph, median};
 use steptime_trace::Nanos;
 
 use crate::engine::{ActivityCause, Engine, MarkCause};
@@ -133,57 +132,4 @@ impl Timeline {
     pub fn idle(&self) -> Nanos {
         (self.period - self.active()).max(Nanos::ZERO)
     }
-}
-
-/// Replays the recorded steps as they were, each with its own gaps and durations, and the profiler's cost left
-/// in: the median period. What it lacks of the measured period is the simulator's own error.
-///
-/// `None` where fewer than two steps were recorded.
-pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<Replay> {
-    let samples = &graph.samples;
-    let mut engine = Engine::new(graph, &typical.host);
-    let mut gaps = typical.host.gaps.clone();
-    let mut durations = typical.durations.clone();
-    let mut begins = Vec::new();
-    let (mut periods, mut measured) = (Vec::new(), Vec::new());
-    let mut active = Vec::new();
-    for step in 0..samples.steps() {
-        for (at, mark) in graph.marks.iter().enumerate() {
-            gaps[at] = if steptime_cost::host::own::waits_for_device(graph, at as u32) {
-                Nanos::ZERO
-            } else {
-                samples.gap(step, at as u32, mark).unwrap_or(typical.host.gaps[at])
-            };
-        }
-        for (a, duration) in durations.iter_mut().enumerate() {
-            *duration = samples.activity_duration(step, a as u32).unwrap_or(typical.durations[a]);
-        }
-        engine.step(&gaps, &durations);
-        begins.push(engine.marks.first().copied()?);
-        active.push(samples.active(step));
-    }
-    // A step lasts from its first mark to the first of the next; the first finds nothing before it.
-    let first_mark = |step| samples.mark(step, 0);
-    for step in 1..begins.len().saturating_sub(1) {
-        if let (Some(from), Some(to)) = (first_mark(step), first_mark(step + 1)) {
-            periods.push(begins[step + 1] - begins[step]);
-            measured.push(to - from);
-        }
-    }
-    Some(Replay {
-        simulated: median(&mut periods)?,
-        measured: median(&mut measured)?,
-        active: median(&mut active)?,
-    })
-}
-
-/// The recorded steps, replayed with the profiler's cost left in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Replay {
-    /// Median period in simulated time.
-    pub simulated: Nanos,
-    /// Median period as recorded.
-    pub measured: Nanos,
-    /// Median device active time as recorded.
-    pub active: Nanos,
 }

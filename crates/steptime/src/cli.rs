@@ -153,7 +153,8 @@ pub struct Predict {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
     steptime validate examples
-    steptime validate examples --host leave-one-out --json")]
+    steptime validate examples --host leave-one-out --json
+    steptime validate --replay-only *.pt.trace.json.gz")]
 pub struct Validate {
     /// Recordings, or folders of recordings
     #[arg(required = true, value_name = "RECORDING")]
@@ -174,6 +175,9 @@ pub struct Validate {
     /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
     #[arg(long)]
     pub lone: bool,
+    /// Only replay what was recorded, the profiler's cost left in: of any trace, no measured step needed
+    #[arg(long)]
+    pub replay_only: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

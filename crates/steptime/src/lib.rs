@@ -26,18 +26,20 @@ mod error;
 mod fingerprint;
 mod fit;
 mod predict;
+mod replay;
 mod subject;
 mod validate;
 
 pub use architecture::architectures;
 pub use device::{device, devices};
-pub use doubt::Doubt;
+pub use doubt::{Doubt, REPLAY_SAID, of_replay};
 pub use error::Error;
 pub use fingerprint::Fingerprint;
 pub use fit::{Fitted, fit_host_profile};
 pub use predict::{
     Host, INTERVAL_LEVEL, Kernels, Method, Prediction, PricedLaunches, Simulated, default_host, predict,
 };
+pub use replay::SelfCheck;
 pub use subject::{Choice, Subject, is_timed, one_job, timing};
 pub use validate::{Basis, HostMode, Row, Score, Validation, validate};
 

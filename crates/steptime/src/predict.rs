@@ -14,6 +14,7 @@ use steptime_trace::Nanos;
 
 use crate::device::{self, DevicePrices, Launch};
 use crate::doubt::{self, Doubt};
+use crate::replay::SelfCheck;
 use crate::subject::Subject;
 
 /// Where the host's times come from.
@@ -107,6 +108,8 @@ pub struct Simulated {
     pub slowness: Option<f64>,
     /// What ops launch and what it costs, where kernel times come from a device profile.
     pub device: Option<PricedLaunches>,
+    /// The recording replayed with the profiler's cost left in; `None` where nothing was timed.
+    pub replay: Option<SelfCheck>,
 }
 
 /// What ops launch, with its price.
@@ -130,7 +133,7 @@ pub fn default_host() -> Result<&'static HostProfile, String> {
 }
 
 /// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.
-fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
+pub(crate) fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
     match (default_host(), process) {
         (Ok(profile), _) => (*profile.profiler_of(process), profile.coupling),
         (Err(_), Process::Profiled) => (ProfilerCost::PROFILED, Coupling::default()),
@@ -147,7 +150,7 @@ pub fn host_costs(graph: &StepGraph, host: &Host<'_>, process: Process) -> HostC
     let (profiler, coupling) = own_constants(process);
     let mut costs = match host {
         Host::Own => HostCosts::own(graph, &profiler, &coupling),
-        Host::Profiled => HostCosts::own(graph, &ProfilerCost::NONE, &coupling),
+        Host::Profiled => HostCosts::profiled(graph, &coupling),
         Host::Profile(profile) => HostCosts::from_profile(graph, profile, process),
     };
     if process == Process::Fresh {
@@ -223,6 +226,7 @@ fn simulate(
             path,
             timeline,
             device,
+            replay: SelfCheck::of(graph),
         }),
         doubts: Vec::new(),
     }

@@ -5,7 +5,7 @@ use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
 use super::profiler::ProfilerCost;
-use super::robust::quiet_mean;
+use super::robust::{mean_of_ranks, quiet_mean, steps_of_ranks};
 use super::stalls::Stalls;
 
 /// The time of each gap, mark by mark, with the profiler's cost taken off. `None` where no step measured it.
@@ -14,6 +14,30 @@ use super::stalls::Stalls;
 /// and a launch that always found its queue full takes what its like take when it is not.
 pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<Option<Nanos>> {
     let parts = profiler.of_gaps(graph);
+    let taken = |mark: usize, gap| ProfilerCost::take_off(gap, parts[mark]);
+    let all: Vec<usize> = (0..graph.samples.steps()).collect();
+    located(graph, &all, quiet_mean).into_iter().enumerate().map(|(m, gap)| Some(taken(m, gap?))).collect()
+}
+
+/// The time of each gap of a typical step, the profiler's cost left in: the mean over the steps whose periods are
+/// the middle ones, so that the gaps add up to what such a step took. `None` as in [`gaps`].
+pub fn typical_gaps(graph: &StepGraph) -> Vec<Option<Nanos>> {
+    let middle = steps_of_ranks(graph, 0.4, 0.6);
+    let all: Vec<usize> = (0..graph.samples.steps()).collect();
+    let typical = located(graph, &middle, |column| mean_of_ranks(column, 0.0, 1.0));
+    // What none of these measured is taken from the others.
+    let missing = typical.iter().any(Option::is_none);
+    let others =
+        if missing { located(graph, &all, |column| mean_of_ranks(column, 0.3, 0.7)) } else { Vec::new() };
+    typical.into_iter().enumerate().map(|(mark, gap)| gap.or_else(|| *others.get(mark)?)).collect()
+}
+
+/// The location of each gap's samples in some of the steps.
+fn located(
+    graph: &StepGraph,
+    steps: &[usize],
+    location: impl Fn(&mut [Nanos]) -> Option<Nanos>,
+) -> Vec<Option<Nanos>> {
     let stalls = Stalls::find(graph, &Coupling::default());
     let mut column = Vec::new();
     (0..graph.marks.len() as u32)
@@ -22,22 +46,22 @@ pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<Option<Nanos>> {
                 return None;
             }
             match (&stalls, graph.marks[mark as usize].kind) {
-                (Some(stalls), MarkKind::CallEnd(call)) => unstalled(graph, stalls, call, &mut column),
-                _ => collect(graph, mark, &mut column),
+                (Some(stalls), MarkKind::CallEnd(call)) => unstalled(graph, stalls, call, steps, &mut column),
+                _ => collect_of(graph, mark, steps, &mut column),
             }
-            quiet_mean(&mut column).map(|gap| ProfilerCost::take_off(gap, parts[mark as usize]))
+            location(&mut column)
         })
         .collect()
 }
 
 /// The samples of a call's own time from the steps in which its queue had room; where it never had, those of
 /// all calls of the same name.
-fn unstalled(graph: &StepGraph, stalls: &Stalls, call: u32, column: &mut Vec<Nanos>) {
+fn unstalled(graph: &StepGraph, stalls: &Stalls, call: u32, steps: &[usize], column: &mut Vec<Nanos>) {
     let end = graph.calls[call as usize].end;
     let own = |call: u32, end: u32, column: &mut Vec<Nanos>| {
         let row = &graph.marks[end as usize];
-        let steps = (0..graph.samples.steps()).filter(|&step| !stalls.at(step, call));
-        column.extend(steps.filter_map(|step| graph.samples.gap(step, end, row)));
+        let free = steps.iter().copied().filter(|&step| !stalls.at(step, call));
+        column.extend(free.filter_map(|step| graph.samples.gap(step, end, row)));
     };
     column.clear();
     own(call, end, column);
@@ -55,6 +79,13 @@ pub fn collect(graph: &StepGraph, mark: u32, column: &mut Vec<Nanos>) {
     let row = &graph.marks[mark as usize];
     column.clear();
     column.extend((0..graph.samples.steps()).filter_map(|step| graph.samples.gap(step, mark, row)));
+}
+
+/// The samples of a gap in some of the steps.
+fn collect_of(graph: &StepGraph, mark: u32, steps: &[usize], column: &mut Vec<Nanos>) {
+    let row = &graph.marks[mark as usize];
+    column.clear();
+    column.extend(steps.iter().filter_map(|&step| graph.samples.gap(step, mark, row)));
 }
 
 /// Whether the gap before a mark is the inside of a call that waits for the device.

@@ -57,9 +57,18 @@ const OWN_SPREAD: f64 = 0.06;
 impl HostCosts {
     /// From the recording's own samples, the profiler's cost taken off.
     pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
+        HostCosts::of_gaps(graph, own::gaps(graph, profiler), fallback)
+    }
+
+    /// A typical step as it was recorded, the profiler's cost left in.
+    pub fn profiled(graph: &StepGraph, fallback: &Coupling) -> HostCosts {
+        HostCosts::of_gaps(graph, own::typical_gaps(graph), fallback)
+    }
+
+    fn of_gaps(graph: &StepGraph, gaps: Vec<Option<Nanos>>, fallback: &Coupling) -> HostCosts {
         let coupling = Coupling::measure(graph, fallback);
         let mut found = Found::default();
-        let gaps = own::gaps(graph, profiler)
+        let gaps = gaps
             .into_iter()
             .enumerate()
             .map(|(mark, gap)| match gap {

@@ -10,6 +10,7 @@ mod kernels;
 mod load;
 mod predict;
 mod pricing;
+mod replay;
 mod roofline;
 mod source;
 mod tiling;

@@ -6,13 +6,16 @@ use steptime::trace::Want;
 use steptime::{Basis, Kernels, Subject, validate};
 
 use super::pricing::Priced;
-use super::{Failure, load, source};
+use super::{Failure, load, replay, source};
 use crate::cli::{Cli, HostChoice, Validate};
 use crate::report::{self, json_validate};
 use crate::{output, progress};
 
 /// Runs it.
 pub fn run(args: &Validate) -> Result<(), Failure> {
+    if args.replay_only {
+        return replay::run(&args.recordings, args.json);
+    }
     let mode = source::mode(&args.host)?;
     check(args);
     let mut repairs = Vec::new();

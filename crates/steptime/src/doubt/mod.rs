@@ -1,10 +1,20 @@
 //! What speaks against a prediction, and how much wider that makes its interval. One cause, one file.
 
 mod copies;
+mod replay;
 mod unpriced;
 
 use crate::predict::{Host, Kernels, Simulated};
+use crate::replay::SelfCheck;
 use crate::subject::Subject;
+
+/// A replay that is off by more than this, relative, is said.
+pub const REPLAY_SAID: f64 = replay::SAID;
+
+/// What a recording's own replay says against it; `None` where it gives what was recorded.
+pub fn of_replay(graph: &steptime_graph::StepGraph, check: &SelfCheck) -> Option<Doubt> {
+    replay::of(graph, check)
+}
 
 /// All that speaks against a simulated step.
 pub(crate) fn all(
@@ -13,9 +23,11 @@ pub(crate) fn all(
     kernels: &Kernels<'_>,
     simulated: &Simulated,
 ) -> Vec<Doubt> {
+    let replayed = simulated.replay.as_ref();
     let found = [
         unpriced::doubt(subject, kernels, simulated),
         copies::doubt(simulated.found.guessed, simulated.timeline.period),
+        replayed.and_then(|check| replay::of(&subject.graph, check)),
     ];
     found.into_iter().flatten().collect()
 }

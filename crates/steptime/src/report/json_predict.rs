@@ -8,6 +8,7 @@ use steptime::{Prediction, Process, Simulated, Subject};
 use super::json::{Kernel, SCHEMA, Steps, as_object, ms};
 use super::json_coverage::CoverageJson;
 use super::json_device::{FamilyTime, ModelCoverageJson};
+use super::json_replay::ReplayJson;
 use super::{place, warnings};
 use steptime::cost::device::DeviceProfile;
 use steptime::graph::StepGraph;
@@ -59,6 +60,9 @@ pub struct Answer {
     pub interval_level: f64,
     /// What speaks against the prediction.
     pub doubts: Vec<DoubtJson>,
+    /// The recording replayed with the profiler's cost left in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayJson>,
     pub batch: Option<u64>,
     pub samples_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +109,8 @@ pub struct DoubtJson {
 }
 
 impl DoubtJson {
-    fn new(doubt: &steptime::Doubt) -> DoubtJson {
+    /// Puts a doubt into words.
+    pub fn new(doubt: &steptime::Doubt) -> DoubtJson {
         DoubtJson { kind: doubt.kind, text: doubt.text.clone(), no_estimate: doubt.no_estimate }
     }
 }
@@ -195,6 +200,7 @@ impl Answer {
             interval_ms: prediction.interval.map(|sides| sides.map(ms)),
             interval_level: LEVEL,
             doubts: prediction.doubts.iter().map(DoubtJson::new).collect(),
+            replay: simulated.and_then(|s| s.replay.as_ref()).map(ReplayJson::new),
             batch,
             samples_per_s: batch.filter(|_| step_ms > 0.0).map(|b| b as f64 * 1000.0 / step_ms),
             active_ms: active,

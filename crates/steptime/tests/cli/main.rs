@@ -13,6 +13,7 @@ mod kernels;
 mod lone;
 mod ranks;
 mod repairs;
+mod replay;
 mod roofline;
 mod scores;
 mod terminal;

@@ -1,0 +1,106 @@
+//! The recorded steps replayed as they were: what the simulator makes of times that it was given.
+
+use steptime_cost::PricedGraph;
+use steptime_cost::host::own::waits_for_device;
+use steptime_graph::{StepGraph, median, union};
+use steptime_trace::Nanos;
+
+use crate::engine::Engine;
+
+/// The recorded steps, replayed with the profiler's cost left in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replay {
+    /// Median period in simulated time; of a single step, from its first mark to the end of all it launched.
+    pub simulated: Nanos,
+    /// The same as recorded.
+    pub measured: Nanos,
+    /// Median device active time of a step in simulated time.
+    pub active_simulated: Nanos,
+    /// Median device active time of a step as recorded.
+    pub active: Nanos,
+    /// Whether a single step was recorded: then there is no period, and the step's own span stands for it.
+    pub single: bool,
+}
+
+impl Replay {
+    /// Relative error of the period.
+    pub fn error(&self) -> f64 {
+        ratio(self.simulated, self.measured)
+    }
+
+    /// Relative error of the device active time.
+    pub fn active_error(&self) -> f64 {
+        ratio(self.active_simulated, self.active)
+    }
+}
+
+fn ratio(simulated: Nanos, measured: Nanos) -> f64 {
+    if measured.0 > 0 { simulated.0 as f64 / measured.0 as f64 - 1.0 } else { 0.0 }
+}
+
+/// Replays the recorded steps as they were, each with its own gaps and durations, and the profiler's cost left
+/// in. What it lacks of the measured period is the simulator's own error.
+///
+/// `None` where nothing was recorded. What a step did not measure is taken from `typical`.
+pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<Replay> {
+    let samples = &graph.samples;
+    let steps = samples.steps();
+    let mut engine = Engine::new(graph, &typical.host);
+    let mut gaps = typical.host.gaps.clone();
+    let mut durations = typical.durations.clone();
+    let waits: Vec<bool> = (0..graph.marks.len() as u32).map(|mark| waits_for_device(graph, mark)).collect();
+    let (mut begins, mut actives, mut spans) = (Vec::new(), Vec::new(), Vec::new());
+    for step in 0..steps {
+        for (at, mark) in graph.marks.iter().enumerate() {
+            gaps[at] = if waits[at] {
+                Nanos::ZERO
+            } else {
+                samples.gap(step, at as u32, mark).unwrap_or(typical.host.gaps[at])
+            };
+        }
+        for (a, duration) in durations.iter_mut().enumerate() {
+            *duration = samples.activity_duration(step, a as u32).unwrap_or(typical.durations[a]);
+        }
+        engine.step(&gaps, &durations);
+        let begin = engine.marks.first().copied()?;
+        begins.push(begin);
+        actives.push(active(&engine));
+        spans.push(engine.completion() - begin);
+    }
+    let active_simulated = median(&mut actives)?;
+    let active = samples.median_active()?;
+    if steps == 1 {
+        let (simulated, measured) = (spans[0], span(graph)?);
+        return Some(Replay { simulated, measured, active_simulated, active, single: true });
+    }
+    // A step lasts from its first mark to the first of the next. The first finds nothing before it.
+    let from = usize::from(steps > 2);
+    let pairs = (from..steps - 1).filter_map(|step| {
+        // By the first mark where both steps have it: it is what the simulated beginning stands for.
+        let recorded = match (samples.mark(step, 0), samples.mark(step + 1, 0)) {
+            (Some(from), Some(to)) => to - from,
+            _ => samples.period(step)?,
+        };
+        Some((begins[step + 1] - begins[step], recorded))
+    });
+    let (mut simulated, mut measured): (Vec<Nanos>, Vec<Nanos>) = pairs.unzip();
+    let (simulated, measured) = (median(&mut simulated)?, median(&mut measured)?);
+    Some(Replay { simulated, measured, active_simulated, active, single: false })
+}
+
+/// Time in which any activity of the engine's last step ran.
+fn active(engine: &Engine<'_>) -> Nanos {
+    let mut spans: Vec<(Nanos, Nanos)> =
+        engine.starts.iter().copied().zip(engine.ends.iter().copied()).collect();
+    spans.sort_unstable();
+    union(&spans)
+}
+
+/// From the first mark of a single step to the end of all it launched, as recorded.
+fn span(graph: &StepGraph) -> Option<Nanos> {
+    let samples = &graph.samples;
+    let begin = samples.mark(0, 0)?;
+    let marks = (0..graph.marks.len() as u32).filter_map(|mark| samples.mark(0, mark)).max();
+    let ends = (0..graph.activities.len() as u32).filter_map(|a| samples.activity_end(0, a)).max();
+    Some(marks.max(ends)? - begin)
+}

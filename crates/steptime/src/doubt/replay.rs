@@ -1,0 +1,77 @@
+//! The replay of the profiled step, with the profiler's cost left in, does not give the recorded one.
+
+use steptime_graph::StepGraph;
+
+use super::Doubt;
+use crate::replay::SelfCheck;
+
+/// An error larger than this is said.
+pub const SAID: f64 = 0.05;
+/// Steps whose quartiles lie further apart than this, relative, are no steady state.
+const RESTLESS: f64 = 0.1;
+
+/// The doubt, where the replay is out of line in its period or in its device active time.
+pub(crate) fn of(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
+    let (period, active) = (check.error(), check.active_error());
+    // Where the device is the pace an error of its active time is one of the step.
+    let busy = check.active_recorded.0 as f64 / check.recorded.0.max(1) as f64;
+    let active_in_step = active * busy;
+    if period.abs() <= SAID && active_in_step.abs() <= SAID {
+        return None;
+    }
+    let in_period = period.abs() >= active_in_step.abs();
+    let (what, simulated, recorded, error) = if in_period {
+        ("the profiled step", check.typical, check.recorded, period)
+    } else {
+        ("its device active time", check.active_typical, check.active_recorded, active)
+    };
+    let worst = if in_period { period } else { active_in_step };
+    let text = format!(
+        "replayed with the profiler's cost left in, {what} takes {:.3} ms where {:.3} were recorded ({:+.0} %): {}",
+        simulated.as_millis(),
+        recorded.as_millis(),
+        100.0 * error,
+        cause(graph, check),
+    );
+    let width = (1.0 + worst).max(1e-3).ln();
+    // Replayed too short, the step may be longer; and the other way round.
+    Some(Doubt { kind: "replay", text, below: width.max(0.0), above: (-width).max(0.0), no_estimate: false })
+}
+
+/// What is known to make a replay differ from its recording, the most telling first.
+fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
+    let coverage = &graph.coverage;
+    let unlinked = coverage.activities - coverage.activities_linked;
+    if !check.single && check.each_error.abs() <= SAID && check.unrest > RESTLESS {
+        return format!(
+            "its steps differ by {:.0} % among themselves: record more steps, after warm-up",
+            100.0 * check.unrest
+        );
+    }
+    if coverage.marks_matched_permille < 900 {
+        return format!(
+            "its steps are not alike, {:.0} % of their ops and calls match: record steps of one shape",
+            coverage.marks_matched_permille as f64 / 10.0
+        );
+    }
+    if unlinked * 20 > coverage.activities {
+        return format!(
+            "{unlinked} of {} device activities have no call that launched them",
+            coverage.activities
+        );
+    }
+    let unknown = coverage.waits_inferred + coverage.waits_refuted;
+    if unknown > 0 && unknown * 2 > coverage.stream_waits {
+        return format!(
+            "{} waits between streams do not say for what: which kernels run side by side is inferred",
+            coverage.stream_waits
+        );
+    }
+    if check.unrest > RESTLESS {
+        return format!("its steps differ by {:.0} % among themselves", 100.0 * check.unrest);
+    }
+    if check.single {
+        return "a single step, with what ran before it unknown: record several".into();
+    }
+    "something in it waits in a way that is not understood".into()
+}

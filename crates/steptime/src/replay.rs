@@ -1,0 +1,76 @@
+//! What a recording says of its own replay: the profiled step predicted, against the profiled step recorded.
+
+use steptime_cost::{HostCosts, PricedGraph};
+use steptime_graph::StepGraph;
+use steptime_sim::{Timeline, replay_recorded};
+use steptime_trace::Nanos;
+
+/// The profiled step, predicted with the profiler's cost left in, beside what was recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SelfCheck {
+    /// Median period as recorded; of a single step, from its first mark to the end of all it launched.
+    pub recorded: Nanos,
+    /// The typical step, simulated: what a prediction is made of. Of a single step, the step itself.
+    pub typical: Nanos,
+    /// Relative error of every recorded step simulated with its own times: the simulator's own.
+    pub each_error: f64,
+    /// Median device active time of a step as recorded.
+    pub active_recorded: Nanos,
+    /// The same of the typical step, simulated.
+    pub active_typical: Nanos,
+    /// Half the range between the first and the last quarter of the recorded periods, relative; zero of one step.
+    pub unrest: f64,
+    /// Whether a single step was recorded, and so no period.
+    pub single: bool,
+}
+
+impl SelfCheck {
+    /// Replays a recording; `None` where nothing was measured.
+    pub fn of(graph: &StepGraph) -> Option<SelfCheck> {
+        if graph.samples.steps() == 0 || graph.marks.is_empty() {
+            return None;
+        }
+        let (_, coupling) = crate::predict::own_constants(steptime_cost::Process::Profiled);
+        let host = HostCosts::profiled(graph, &coupling);
+        let profiled = PricedGraph::measured(graph, host);
+        let replay = replay_recorded(graph, &profiled)?;
+        let recorded = graph.samples.median_period().filter(|_| !replay.single).unwrap_or(replay.measured);
+        let (typical, active_typical) = if replay.single {
+            (replay.simulated, replay.active_simulated)
+        } else {
+            let timeline = Timeline::simulate(&profiled);
+            (timeline.period, timeline.active())
+        };
+        Some(SelfCheck {
+            recorded,
+            typical,
+            each_error: replay.error(),
+            active_recorded: replay.active,
+            active_typical,
+            unrest: unrest(graph),
+            single: replay.single,
+        })
+    }
+
+    /// Relative error of the typical step's period.
+    pub fn error(&self) -> f64 {
+        error(self.typical, self.recorded)
+    }
+
+    /// Relative error of the typical step's device active time.
+    pub fn active_error(&self) -> f64 {
+        error(self.active_typical, self.active_recorded)
+    }
+}
+
+fn error(simulated: Nanos, recorded: Nanos) -> f64 {
+    if recorded.0 > 0 { simulated.0 as f64 / recorded.0 as f64 - 1.0 } else { 0.0 }
+}
+
+fn unrest(graph: &StepGraph) -> f64 {
+    let samples = &graph.samples;
+    let mut periods: Vec<Nanos> = (0..samples.steps()).filter_map(|step| samples.period(step)).collect();
+    periods.sort_unstable();
+    let at = |share: f64| periods[((periods.len() - 1) as f64 * share).round() as usize].0 as f64;
+    if periods.len() < 2 || at(0.5) <= 0.0 { 0.0 } else { (at(0.75) - at(0.25)) / at(0.5) / 2.0 }
+}
