@@ -17,9 +17,11 @@ from steptime.stats import median
 
 VERSION = 1
 # Each piece is timed in this many rounds, all pieces in each round, with a pulse beside them.
-ROUNDS = 9
+ROUNDS = 7
 # Calls of a piece in one round.
 CALLS = 40
+# The same for pieces that take long, or wait.
+FEW_CALLS = 8
 # Sizes of copies, in bytes.
 COPIES = tuple(4 ** power for power in range(4, 13))  # 256 B to 16 MB
 # Names of runtime calls that hand work to the GPU or wait for it, as the profiler writes them.
@@ -57,9 +59,42 @@ class Pieces:
                     "fill": lambda: there.zero_(),
                     "event": lambda: event.record(stream),
                     "synchronise": stream.synchronize,
+                    **self._libraries(),
                 }
             )
         return pieces
+
+    def _libraries(self) -> Dict[str, Callable[[], Any]]:
+        """Pieces whose libraries make calls of their own, which the profiler slows down and no trace shows."""
+        torch = self.torch
+        functions = torch.nn.functional
+        rows, weight, bias = (torch.ones(shape, device="cuda") for shape in ((8, 8), (8, 8), (8,)))
+        trained = weight.clone().requires_grad_()
+        picture, filters = torch.ones(2, 4, 8, 8, device="cuda"), torch.ones(4, 4, 3, 3, device="cuda", requires_grad=True)
+        given, mean, variance = picture.clone().requires_grad_(), torch.zeros(4, device="cuda"), torch.ones(4, device="cuda")
+        scale = torch.ones(4, device="cuda", requires_grad=True)
+        one = torch.ones(1, device="cuda")
+        host = torch.ones(1 << 18)
+        there = host.cuda()
+
+        def backward(result: Any, *wanted: Any) -> None:
+            torch.autograd.grad(result, wanted, torch.ones_like(result))
+
+        return {
+            "product": lambda: functions.linear(rows, weight, bias),
+            "product_step": lambda: backward(functions.linear(rows, trained, bias), trained),
+            "batched_product": lambda: torch.bmm(picture[0], picture[1]),
+            "convolution": lambda: functions.conv2d(picture, filters.detach(), padding=1),
+            "convolution_step": lambda: backward(functions.conv2d(given, filters, padding=1), given, filters),
+            "batch_norm_step": lambda: backward(functions.batch_norm(given, mean, variance, scale, scale, True), given, scale),
+            "layer_norm": lambda: functions.layer_norm(rows, (8,)),
+            "item": one.item,
+            "copy": lambda: there.copy_(host),
+        }
+
+    def composite(self) -> Dict[str, Callable[[], Any]]:
+        """The pieces that are more than one event of the profiler."""
+        return {**{name: piece for name, piece in self._pieces.items() if name != "op"}, **self.steps}
 
     def phase(self) -> Dict[str, Any]:
         """Times every piece, in us. All are brought to the median speed of the pulses taken beside them."""
@@ -94,7 +129,7 @@ class Pieces:
 
     def _plan(self) -> Iterator[Tuple[str, Callable[[], Any], int, bool]]:
         for name, piece in self._pieces.items():
-            yield name, piece, CALLS, False
+            yield name, piece, FEW_CALLS if name.endswith("_step") or name in ("item", "copy") else CALLS, False
         for name, step in self.steps.items():
             yield name, step, 2, True
 
@@ -203,7 +238,7 @@ class HostProbe:
         with self._fixed():
             with self._profile():
                 self._found["under"] = self._pieces.phase()
-            self._found["events"] = {name: self._events(step) for name, step in self._pieces.steps.items()}
+            self._found["events"] = {name: self._events(piece) for name, piece in self._pieces.composite().items()}
 
     def after(self) -> None:
         """What they take once the profiler has run."""
