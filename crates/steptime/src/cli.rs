@@ -216,7 +216,8 @@ pub struct Pricing {
 pub enum Models {
     /// For each family the one that cross-validation found best
     Best,
-    /// Published formulas
+    /// The published method: its formulas for embeddings, concatenations and copies; networks like its own, less
+    /// well trained, for matrix products and convolutions; the roofline for all else
     Paper,
     /// Formulas over the device's specification
     Analytic,

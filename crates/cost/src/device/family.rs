@@ -3,6 +3,7 @@
 use steptime_aten::KernelCall;
 
 use super::context::Context;
+use super::paper::Published;
 use super::spec::DeviceSpec;
 
 /// A family of kernels.
@@ -36,6 +37,11 @@ pub trait Family: Sync {
 
     /// The time by our own formula, µs: positive and finite, at least the launch floor.
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64;
+
+    /// What the `paper` model of this family is.
+    fn published(&self) -> Published {
+        Published::Roofline
+    }
 
     /// The time by a published formula, µs, where one exists for this call.
     fn paper(&self, _call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec) -> Option<f64> {

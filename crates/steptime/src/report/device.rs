@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use steptime::cost::device::families::named;
+use steptime::cost::device::paper::Published;
 use steptime::cost::device::{DeviceProfile, DeviceSpec};
 
-use super::format::percent;
+use super::format::{percent, wrapped};
 use super::table::Columns;
+
+/// Characters of a line of words.
+const WIDTH: usize = 100;
 
 /// A profile in a list.
 #[derive(Debug, Serialize)]
@@ -48,6 +53,8 @@ pub struct FamilyShown {
     pub inside: f64,
     /// Its median half-width.
     pub half_width: f64,
+    /// What its `paper` model is: the published formula, or what stands in for it.
+    pub paper: &'static str,
     /// GMAE and mean of every model, on held-out rows.
     pub scores: BTreeMap<&'static str, [f64; 2]>,
     /// GMAE and mean of the model in use for each variant: an op or pass, and the type.
@@ -112,6 +119,7 @@ impl Shown {
                 p90: score.map_or(f64::NAN, |score| score.p90),
                 inside: interval.map_or(f64::NAN, |interval| interval.inside),
                 half_width: interval.map_or(f64::NAN, |interval| interval.half_width),
+                paper: published(&family.name).name(),
                 scores: family.scores.iter().map(|(kind, s)| (kind.name(), [s.gmae, s.mean])).collect(),
                 variants: family.variants.iter().map(|(name, s)| (name.clone(), [s.gmae, s.mean])).collect(),
                 range: family
@@ -194,6 +202,23 @@ impl Shown {
             ]);
         }
         text.push_str(&format!("\nerrors on rows held out of the fit\n{}", columns.text()));
+        text.push_str(&format!("\n{}\n", self.papers()));
         text
     }
+
+    /// What `paper` stands for, family by family.
+    fn papers(&self) -> String {
+        let mut names: BTreeMap<&'static str, Vec<&str>> = BTreeMap::new();
+        for row in self.families.iter().filter(|row| row.scores.contains_key("paper")) {
+            names.entry(row.paper).or_default().push(&row.family);
+        }
+        let each: Vec<String> =
+            names.iter().map(|(what, of)| format!("{what} ({})", of.join(", "))).collect();
+        wrapped(&format!("paper is: {}", each.join("; ")), WIDTH, 2)
+    }
+}
+
+/// What the `paper` model of a family is.
+fn published(family: &str) -> Published {
+    named(family).map_or(Published::None, |family| family.published())
 }

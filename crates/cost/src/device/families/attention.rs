@@ -5,6 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
@@ -119,6 +120,10 @@ impl Family for Attentions {
             ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
             ln_ratio(call.flops as f64, processors),
         ]);
+    }
+
+    fn published(&self) -> Published {
+        Published::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -5,6 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us};
@@ -106,6 +107,10 @@ impl Family for BatchNorms {
             ln_ratio(model.traffic.l2(), spec.l2.effective_bytes as f64),
             ln(model.fed_us * 1e3),
         ]);
+    }
+
+    fn published(&self) -> Published {
+        Published::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

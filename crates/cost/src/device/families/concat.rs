@@ -6,6 +6,7 @@ use steptime_aten::{Kernel, KernelCall};
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, instructions_us, sector_waste};
@@ -86,6 +87,10 @@ impl Family for Concats {
             ln(each),
             ln_ratio(each, f64::from(spec.multiprocessors)),
         ]);
+    }
+
+    fn published(&self) -> Published {
+        Published::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

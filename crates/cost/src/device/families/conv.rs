@@ -5,6 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
@@ -225,6 +226,10 @@ impl Family for Convolutions {
             ln(plane(conv.output) as f64),
         ]);
         wave_features(&model.shape, spec, out);
+    }
+
+    fn published(&self) -> Published {
+        Published::Network
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

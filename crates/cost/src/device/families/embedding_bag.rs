@@ -5,6 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::{Context, Indices};
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
@@ -138,6 +139,10 @@ impl Family for Bags {
             bag.index_bytes as f32,
             (traffic.move_us(spec, 1.0) / model.total_us) as f32,
         ]);
+    }
+
+    fn published(&self) -> Published {
+        Published::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

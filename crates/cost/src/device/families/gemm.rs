@@ -5,6 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
@@ -153,6 +154,10 @@ impl Family for Products {
             model.penalty as f32,
         ]);
         wave_features(shape, spec, out);
+    }
+
+    fn published(&self) -> Published {
+        Published::Network
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -6,6 +6,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
@@ -126,6 +127,10 @@ impl Family for Interactions {
             ln(model.work_us * 1e3),
             model.shared_share as f32,
         ]);
+    }
+
+    fn published(&self) -> Published {
+        Published::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -5,6 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
@@ -96,6 +97,10 @@ impl Family for Recurrent {
             (model.inputs_us / model.total_us) as f32,
             ln_ratio(rnn.batch as f64 * rnn.hidden as f64, f64::from(spec.multiprocessors)),
         ]);
+    }
+
+    fn published(&self) -> Published {
+        Published::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -5,6 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us, sector_waste, sm_rate};
@@ -160,6 +161,10 @@ impl Family for Sorts {
         }
     }
 
+    fn published(&self) -> Published {
+        Published::None
+    }
+
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
         match &call.kernel {
             Kernel::Sort(kernel) => sort(kernel, call, ctx, spec).total_us,
@@ -182,6 +187,10 @@ impl Family for Scans {
             Kernel::Scan(kernel) => push(kernel, &scan(kernel, call, ctx, spec), call, ctx, spec, out),
             _ => super::blank(self, out),
         }
+    }
+
+    fn published(&self) -> Published {
+        Published::None
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -5,6 +5,7 @@ use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
@@ -148,6 +149,10 @@ impl Family for BatchedTables {
             tables.index_bytes as f32,
             ln_ratio(bags, f64::from(spec.multiprocessors)),
         ]);
+    }
+
+    fn published(&self) -> Published {
+        Published::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

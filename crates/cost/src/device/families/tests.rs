@@ -12,6 +12,8 @@ use steptime_aten::{Kernel, KernelCall};
 use super::fixture::{call, h200, near, shipped};
 use super::{ALL, named, of};
 use crate::device::context::{Context, Indices};
+use crate::device::learn::sizes::sizes;
+use crate::device::paper::{self, Published};
 
 fn gemm(m: u64, n: u64, k: u64) -> KernelCall {
     let kernel = Gemm {
@@ -397,6 +399,26 @@ fn published_formulas_know_what_they_cover() {
 }
 
 /// Newer devices are faster at large work, each in its place.
+#[test]
+fn the_paper_model_is_what_it_is_said_to_be() {
+    let spec = h200();
+    let context = Context::default();
+    for call in calls(1 << 22) {
+        let family = of(&call.kernel);
+        let (found, roofline) = (family.paper(&call, &context, &spec), paper::roofline(&call, &spec));
+        let name = family.name();
+        match family.published() {
+            Published::Roofline => assert_eq!(found, Some(roofline), "{name}"),
+            Published::Network => assert!(found.is_none() && sizes(&call).is_some(), "{name}"),
+            Published::None => assert!(found.is_none() && sizes(&call).is_none(), "{name}"),
+            // Only the forward pass of a bag of its own has one.
+            Published::Formula if found.is_none() => assert_eq!(name, "embedding_bag"),
+            // Of next to nothing all formulas give the shortest time there is.
+            Published::Formula => assert!(found != Some(roofline) || found == Some(1e-3), "{name}"),
+        }
+    }
+}
+
 #[test]
 fn devices_rank_as_they_should() {
     let time =

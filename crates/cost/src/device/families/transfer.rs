@@ -6,6 +6,7 @@ use steptime_aten::{Kernel, KernelCall};
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper;
+use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
@@ -49,6 +50,10 @@ impl Family for Transfers {
             flag(transfer.bytes < INLINE),
             halvings(transfer.bytes, 6),
         ]);
+    }
+
+    fn published(&self) -> Published {
+        Published::Formula
     }
 
     fn analytic(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -1,5 +1,10 @@
 //! Batched embedding lookups, forward and backward with SGD: bytes moved by each warp, which makes one bag of one
 //! table; simple, and with the share of lookups that hit the second-level cache.
+//!
+//! The formulas are those of the authors' code, which is later than the paper and differs from it in constants:
+//! `embedding_forward_predictor`, `embedding_backward_sgd_predictor` and their simple forms in `analysis/inference.py` of
+//! `github.com/owensgroup/ml_perf_model`, commit 5b2522a of 2024-11-26. Two things are ours: rates are constants (theirs
+//! fall off for small transfers), and no probability is negative.
 
 use steptime_aten::kernel::{EmbeddingBag, FusedBags, TableBatched};
 
@@ -91,7 +96,7 @@ impl Batched {
     }
 }
 
-/// Forward, every byte from device memory, µs.
+/// Forward, every byte from device memory, µs: `embedding_forward_predictor_simple`.
 #[must_use]
 pub fn forward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
     let warp =
@@ -99,7 +104,8 @@ pub fn forward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
     spec.dram_us(of.warps() * warp).max(1e-3)
 }
 
-/// Forward with the hit rate of a cache that fills with rows under uniform lookups and then keeps them, µs.
+/// Forward with the hit rate of a cache that fills with rows under uniform lookups and then keeps them, µs:
+/// `embedding_forward_predictor`.
 ///
 /// Rows of up to 64 columns take 1.1 times as long and of up to 32 columns 1.55 times, as its authors found.
 #[must_use]
@@ -124,7 +130,8 @@ pub fn forward(of: &Batched, spec: &DeviceSpec) -> f64 {
     (spec.dram_us(dram).max(spec.l2_us(cache)) * narrow).max(1e-3)
 }
 
-/// Backward with SGD, every byte from device memory, rows read and written, µs.
+/// Backward with SGD, every byte from device memory, rows read and written, µs:
+/// `embedding_backward_sgd_predictor_simple`.
 #[must_use]
 pub fn backward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
     let warp = TABLE_OFFSETS
@@ -137,7 +144,8 @@ pub fn backward_simple(of: &Batched, spec: &DeviceSpec) -> f64 {
     spec.dram_us(of.warps() * warp).max(compute).max(1e-3)
 }
 
-/// Backward with SGD and the probability that all rows of a bag are cached, µs.
+/// Backward with SGD and the probability that all rows of a bag are cached, µs: `embedding_backward_sgd_predictor`,
+/// with as many warps in a block as the kernel that they measured.
 #[must_use]
 pub fn backward(of: &Batched, spec: &DeviceSpec) -> f64 {
     // A block of so many warps fits its rows into shared memory; 256 numbers each.
@@ -157,7 +165,8 @@ pub fn backward(of: &Batched, spec: &DeviceSpec) -> f64 {
             taken += 1.0;
         }
     }
-    let weights = (2.0 * of.length * sectors(of.dim) * of.batch - table).max(0.0);
+    // Less than nothing where more is cached than lookups touch: then less of the table is read, too.
+    let weights = 2.0 * of.length * sectors(of.dim) * of.batch - table;
     let per_table = of.batch * (sectors(of.length) + sectors(of.dim)) + (1.0 - hits) * weights + table;
     let cache = of.tables * (of.batch * (TABLE_OFFSETS + ROW_OFFSETS) + hits * weights);
     let operations = of.warps() * of.length * 4.0 * (of.dim / 4.0).floor();
@@ -171,6 +180,53 @@ mod tests {
     use crate::device::families::fixture::h200;
 
     const LARGE: Batched = Batched { tables: 8.0, rows: 1e6, dim: 128.0, batch: 2048.0, length: 10.0 };
+
+    /// 100 multiprocessors, 36 MB of cache; a byte from memory takes a picosecond, one from the cache a quarter.
+    fn toy() -> DeviceSpec {
+        let mut spec = h200();
+        spec.multiprocessors = 100;
+        spec.l2.bytes = 36_000_000;
+        (spec.memory.rate_gb_s, spec.l2.rate_gb_s, spec.peak.f32_tflop_s) = (1000.0, 4000.0, 10.0);
+        spec
+    }
+
+    fn is(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
+    }
+
+    /// What the authors' functions give for the toy device, worked once by hand.
+    #[test]
+    fn forward_is_theirs_to_the_digit() {
+        let spec = toy();
+        // 16,384 warps of 32 + 64 + 64 + 5120 + 512 bytes.
+        is(forward_simple(&LARGE, &spec), 94.896_128);
+        // 4500 warps at once look into 3 tables of 21,093 cached rows each, more than the 20,480 lookups of a table
+        // can fill; 20,271.72 of these are of different rows, so 1.017 % hit, and 94,043,009.8 bytes come from memory.
+        is(forward(&LARGE, &spec), 94.043_009_796_550_28);
+        // 204,800 lookups fill the cache: 1 - (21,093 + 183,707 * 978,907 / 1,000,000) / 204,800 = 1.892 % hit.
+        is(forward(&Batched { length: 100.0, ..LARGE }, &spec), 839.766_295_547_904);
+        // All 1000 rows fit: 95.117 % hit, and the cache takes longer than memory.
+        is(forward(&Batched { rows: 1000.0, ..LARGE }, &spec), 19.947_520_001_292_705);
+        // Narrow rows: 996,758.64 bytes of memory by 1.55, 1,731,373.27 by 1.1.
+        let small = Batched { tables: 4.0, rows: 1000.0, dim: 32.0, batch: 512.0, length: 5.0 };
+        is(forward(&small, &spec), 1.544_975_886_845_716_6);
+        is(forward(&Batched { dim: 64.0, ..small }, &spec), 1.904_510_600_684_243_2);
+    }
+
+    #[test]
+    fn backward_is_theirs_to_the_digit() {
+        let spec = toy();
+        // 16,384 warps of 32 + 64 + 64 + 2 * 5120 + 512 bytes.
+        is(backward_simple(&LARGE, &spec), 178.782_208);
+        // Blocks of 2 warps: 200 at once, all in one table, of which 70,312 rows are cached; that all ten rows of a bag
+        // are has a probability of 3e-12.
+        is(backward(&LARGE, &spec), 177.209_344_000_354_8);
+        // A table that is cached whole: memory gives 2048 * (64 + 512) + 512,000 bytes for each, the cache
+        // 2048 * 96 + 2048 * 10,240 - 512,000, which is 165,249,024 for all eight and takes longer.
+        is(backward(&Batched { rows: 1000.0, ..LARGE }, &spec), 41.312_256);
+        // More of a table is cached than the lookups touch: 8 * (2048 * (32 + 512) + 10,240,000) bytes.
+        is(backward(&Batched { rows: 20_000.0, length: 3.0, ..LARGE }, &spec), 90.832_896);
+    }
 
     #[test]
     fn a_warp_moves_whole_sectors() {

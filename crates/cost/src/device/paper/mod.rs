@@ -11,6 +11,33 @@ use steptime_aten::kernel::Transfer;
 
 use super::spec::DeviceSpec;
 
+/// What the `paper` model of a family is. The paper has a formula for three kinds of kernels, learns four, and takes the
+/// roofline for the rest; of kernels that it does not name, so do we.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// A formula of its authors.
+    Formula,
+    /// A network as theirs, but less well trained: on 6,000 rows at most, the better of two of the 280 that they tried.
+    Network,
+    /// The roofline with achieved rates.
+    Roofline,
+    /// Nothing: our own formula stands in.
+    None,
+}
+
+impl Published {
+    /// In a few words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Published::Formula => "the paper's formula",
+            Published::Network => "a network as the paper's, of 6,000 rows",
+            Published::Roofline => "the roofline",
+            Published::None => "our formula, for want of a published one",
+        }
+    }
+}
+
 /// The share of the memory rate that the paper grants concatenations.
 const CONCAT_SHARE: f64 = 0.79;
 
@@ -29,8 +56,8 @@ pub fn concat(call: &KernelCall, spec: &DeviceSpec) -> f64 {
     positive(spec.dram_us((call.bytes_read() + call.bytes_written()) as f64) / CONCAT_SHARE)
 }
 
-/// A copy between host and device, µs: its bytes at the rate of the bus, which a copy from page-locked memory
-/// reaches.
+/// A copy between host and device, µs: its bytes at the rate of the bus, as published. A copy from page-locked memory
+/// reaches it; pageable ones, which the paper does not tell apart, take several times as long.
 #[must_use]
 pub fn transfer(transfer: &Transfer, spec: &DeviceSpec) -> f64 {
     positive(transfer.bytes as f64 / (spec.transfer.to_device_pinned_gb_s * 1e3))

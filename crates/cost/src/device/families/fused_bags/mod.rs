@@ -13,6 +13,7 @@ use steptime_aten::{Kernel, KernelCall, Role, Slot};
 use crate::device::cache::Popularity;
 use crate::device::context::Context;
 use crate::device::family::Family;
+use crate::device::paper::Published;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
@@ -233,6 +234,10 @@ impl Family for Fused {
         // Rows of a stream one after the other.
         let [.., together, in_flight] = lanes;
         out.push(ln(lookups / all_bags.max(1.0) * together as f64 / (in_flight as f64).max(1.0)));
+    }
+
+    fn published(&self) -> Published {
+        Published::Formula
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
