@@ -29,6 +29,7 @@ WEIGHTS = (
     ("inductor", 2.0),
     ("layout", 12.0),
     ("corners", 20.0),
+    ("hard", 20.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 
