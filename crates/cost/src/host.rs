@@ -1,5 +1,6 @@
 //! The host half: what happens between the beginning or end of one op or call and the next.
 
+pub mod captured;
 pub mod copies;
 pub mod coupling;
 pub mod edge;

@@ -129,16 +129,17 @@ fn before_activity(
             (place, Node::Activity(before), timeline.ends[before as usize] - *shift)
         }
         ActivityCause::Launch => {
-            let mark = launching_mark(graph, activity);
+            let mark = launching_mark(graph, timeline, activity);
             (place, Node::Mark(mark), timeline.marks[mark as usize] - *shift)
         }
     }
 }
 
 /// The mark at which an activity is handed to the device.
-fn launching_mark(graph: &StepGraph, activity: u32) -> u32 {
+fn launching_mark(graph: &StepGraph, timeline: &Timeline, activity: u32) -> u32 {
     let call = &graph.calls[graph.activities[activity as usize].call as usize];
-    if call.blocking == Blocking::Never { call.end } else { call.begin }
+    let after = timeline.starts[activity as usize] >= timeline.marks[call.end as usize];
+    if call.blocking == Blocking::Never && after { call.end } else { call.begin }
 }
 
 /// Slack of every mark and of every activity's end: how much later it could be without the step ending later.
@@ -166,7 +167,7 @@ impl Slack {
                 let latest_start =
                     latest_end[id as usize] - (timeline.ends[id as usize] - timeline.starts[id as usize]);
                 let lag = |from: Nanos| timeline.starts[id as usize] - from;
-                let mark = launching_mark(graph, id) as usize;
+                let mark = launching_mark(graph, timeline, id) as usize;
                 // The cause binds; the launch, if it is not the cause, must still come before.
                 match timeline.activity_causes[id as usize] {
                     ActivityCause::Stream(before) | ActivityCause::Event(before) => {

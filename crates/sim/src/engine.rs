@@ -58,6 +58,10 @@ pub struct Engine<'g> {
     pub(crate) activity_causes: Vec<ActivityCause>,
     /// Where each call that waits may return.
     returns: Vec<(Nanos, MarkCause)>,
+    /// How long after a call's beginning its activities may begin, where that is before its end.
+    leads: Vec<Option<Nanos>>,
+    /// How long after its stream is free an activity of a captured graph begins.
+    between: Vec<Option<Nanos>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +102,17 @@ impl Delays {
     }
 }
 
+/// Values by their places.
+fn dense(sparse: &[(u32, Nanos)], len: usize) -> Vec<Option<Nanos>> {
+    let mut all = vec![None; len];
+    for &(at, value) in sparse {
+        if let Some(place) = all.get_mut(at as usize) {
+            *place = Some(value);
+        }
+    }
+    all
+}
+
 impl<'g> Engine<'g> {
     /// An engine before the first step: all streams idle, all threads at time zero.
     pub fn new(graph: &'g StepGraph, host: &HostCosts) -> Engine<'g> {
@@ -117,6 +132,8 @@ impl<'g> Engine<'g> {
             mark_causes: vec![MarkCause::Host; graph.marks.len()],
             activity_causes: vec![ActivityCause::Launch; graph.activities.len()],
             returns: vec![(NEVER, MarkCause::Host); graph.calls.len()],
+            leads: dense(&host.captured.leads, graph.calls.len()),
+            between: dense(&host.captured.between, graph.activities.len()),
         }
     }
 
@@ -192,7 +209,8 @@ impl<'g> Engine<'g> {
                 }
                 self.returns[call as usize] = (NEVER, MarkCause::Host);
                 let row = &self.graph.calls[call as usize];
-                if row.blocking == Blocking::Never && row.first_activity < row.end_activity {
+                let launches = row.blocking == Blocking::Never && self.leads[call as usize].is_none();
+                if launches && row.first_activity < row.end_activity {
                     let full = self.queue_full_until(row.first_activity);
                     if full > time {
                         let activity = self.graph.activities[row.first_activity as usize].stream;
@@ -215,7 +233,13 @@ impl<'g> Engine<'g> {
     fn begin_call(&mut self, call: u32, time: Nanos, durations: &[Nanos]) -> bool {
         let row = self.graph.calls[call as usize];
         let back = match row.blocking {
-            Blocking::Never => return false,
+            Blocking::Never => {
+                let Some(lead) = self.leads[call as usize] else { return false };
+                for activity in row.first_activity..row.end_activity {
+                    self.launch(activity, time + lead, durations);
+                }
+                return true;
+            }
             Blocking::Chunked { lead, tail } => {
                 let lead = lead.filter(|_| self.delays.recorded).unwrap_or(self.delays.copy_lead);
                 let first = row.first_activity;
@@ -263,6 +287,9 @@ impl<'g> Engine<'g> {
 
     /// How long after its stream could take it up a queued activity begins.
     fn queue_delay(&self, activity: usize) -> Nanos {
+        if let Some(delay) = self.between[activity] {
+            return delay;
+        }
         match self.graph.queue_delays[activity] {
             Some(delay) if self.delays.recorded || delay > LONGEST_OVERHEAD => delay,
             _ => self.delays.queue,

@@ -2,6 +2,7 @@
 
 mod support;
 
+use steptime_cost::host::captured::Captured;
 use steptime_cost::overheads::{Overhead, Overheads};
 use steptime_graph::{Blocking, StepGraph};
 use steptime_sim::baseline::{PaperOp, algorithm_1};
@@ -213,4 +214,44 @@ fn algorithm_1_worked_by_hand() {
     // second: gpu = max(44, 27) + 6 = 50, cpu 32, then T3: 34. b: cpu 34 + 5 + 7 = 46. The step: max(46, 50).
     assert_eq!(algorithm_1(&ops, &overheads), us(50.0));
     assert_eq!(algorithm_1(&ops[1..], &overheads), us(12.0));
+}
+
+/// A graph of three nodes whose launch takes 40: the first begins in its middle, a buffer is cleared before the last.
+fn captured() -> StepGraph {
+    let mut step = Step::default().activity("cudaGraphLaunch", [10.0, 50.0], "kernel", "k", 7, [30.0, 40.0]);
+    step = step.also(7, [40.3, 50.3]).cleared(7, [51.3, 52.3]).also(7, [56.3, 66.3]);
+    step.recorded(200.0)
+}
+
+#[test]
+fn a_graph_begins_while_its_launch_still_runs() {
+    let graph = captured();
+    let timeline = simulate(&graph);
+    let launched = timeline.starts[0] - timeline.marks[graph.calls[0].begin as usize];
+    assert_eq!(launched, us(20.0));
+    assert_eq!(timeline.period, us(200.0));
+    let path = path(&graph, &timeline);
+    assert_eq!(path.iter().map(|s| s.to - s.from).sum::<Nanos>(), us(200.0));
+}
+
+#[test]
+fn what_the_profiler_adds_to_a_graph_is_taken_off() {
+    let graph = captured();
+    let mut priced = priced(&graph);
+    let added = Captured {
+        call_us: 10.0,
+        node_us: 0.0,
+        profiled_call_us: 20.0,
+        profiled_node_us: 5.0,
+        between_us: 0.2,
+        clear_us: 0.5,
+    };
+    added.take_off(&graph, &mut priced.host);
+    let timeline = Timeline::simulate(&priced);
+    let call = graph.calls[0];
+    // A quarter of the launch is left, and of the time after which the first node begins.
+    assert_eq!(timeline.marks[call.end as usize] - timeline.marks[call.begin as usize], us(10.0));
+    assert_eq!(timeline.starts[0] - timeline.marks[call.begin as usize], us(5.0));
+    let between: Vec<Nanos> = (1..4).map(|at| timeline.starts[at] - timeline.ends[at - 1]).collect();
+    assert_eq!(between, [us(0.2), us(0.5), us(0.5)]);
 }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
+use steptime_cost::host::captured::Captured;
 use steptime_cost::overheads::Overheads;
 use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost};
 use steptime_graph::{Phase, StepGraph};
@@ -149,7 +150,13 @@ const FRESH_SPREAD: f64 = 0.08;
 pub fn host_costs(graph: &StepGraph, host: &Host<'_>, process: Process) -> HostCosts {
     let (profiler, coupling) = own_constants(process);
     let mut costs = match host {
-        Host::Own => HostCosts::own(graph, &profiler, &coupling),
+        Host::Own => {
+            let mut costs = HostCosts::own(graph, &profiler, &coupling);
+            default_host()
+                .map_or_else(|_| Captured::default(), |profile| profile.captured)
+                .take_off(graph, &mut costs);
+            costs
+        }
         Host::Profiled => HostCosts::profiled(graph, &coupling),
         Host::Profile(profile) => HostCosts::from_profile(graph, profile, process),
     };

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use steptime_graph::{StepGraph, median};
 use steptime_trace::{Bytes, Nanos};
 
+use super::captured::Captured;
 use super::copies::CopyCost;
 use super::coupling::Coupling;
 use super::edge::{EdgeKey, Edges};
@@ -126,6 +127,7 @@ pub fn fit(
         profiler: *profiler,
         profiler_fresh: *profiler_fresh,
         coupling: coupling(&used),
+        captured: Captured::default(),
         copies: copies(&used, profiler),
         warmth: rounded(warmth),
         gaps,

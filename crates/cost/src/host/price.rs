@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use steptime_graph::{Blocking, MarkKind, StepGraph};
 use steptime_trace::Nanos;
 
+use super::captured::{self, CapturedDelays};
 use super::copies::Staging;
 use super::coupling::Coupling;
 use super::edge::{Edges, LEVELS};
@@ -26,6 +27,8 @@ pub struct HostCosts {
     pub spread: f64,
     /// Where the times came from.
     pub found: Found,
+    /// When parts of captured graphs may begin.
+    pub captured: CapturedDelays,
 }
 
 /// Staged copies larger than any that a profile was fitted on.
@@ -85,7 +88,8 @@ impl HostCosts {
                 }
             })
             .collect();
-        HostCosts { gaps, coupling, recorded_delays: true, spread: OWN_SPREAD, found }
+        let captured = CapturedDelays { leads: captured::recorded_leads(graph), between: Vec::new() };
+        HostCosts { gaps, coupling, recorded_delays: true, spread: OWN_SPREAD, found, captured }
     }
 
     /// From a profile: no overhead of the graph's own samples is used.
@@ -124,7 +128,17 @@ impl HostCosts {
                 }
             })
             .collect();
-        HostCosts { gaps, coupling: profile.coupling, recorded_delays: false, spread: profile.spread, found }
+        let captured = CapturedDelays::default();
+        let mut costs = HostCosts {
+            gaps,
+            coupling: profile.coupling,
+            recorded_delays: false,
+            spread: profile.spread,
+            found,
+            captured,
+        };
+        profile.captured.apply(graph, &mut costs);
+        costs
     }
 
     /// How much slower the graph's own host was than these costs: the ratio of its own gaps to them.

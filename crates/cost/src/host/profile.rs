@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::captured::Captured;
 use super::copies::CopyCost;
 use super::coupling::Coupling;
 use super::edge::EdgeKey;
@@ -26,6 +27,8 @@ pub struct HostProfile {
     pub profiler_fresh: ProfilerCost,
     /// Delays between host and device.
     pub coupling: Coupling,
+    /// What captured graphs cost besides their nodes' own time.
+    pub captured: Captured,
     /// Host time of staged pageable copies.
     pub copies: CopyCost,
     /// Factors on a gap by how warm it is.
@@ -73,6 +76,8 @@ struct File {
     profiler: ProfilerCost,
     profiler_fresh: ProfilerCost,
     coupling: Coupling,
+    #[serde(default)]
+    captured: Captured,
     #[serde(default)]
     recordings: Vec<RecordingSpeed>,
     #[serde(default, skip_serializing_if = "Gaps::is_empty")]
@@ -136,6 +141,7 @@ impl HostProfile {
             .chain(file.profiler.numbers())
             .chain(file.profiler_fresh.numbers())
             .chain(file.coupling.numbers())
+            .chain(file.captured.numbers())
             .chain(file.gaps.rows.iter().flat_map(|row| [row.5, row.6]));
         if numbers.into_iter().any(|n| !n.is_finite() || n < 0.0) || !file.staged_copy_us.is_valid() {
             return Err("a number is negative, not finite, or out of order".into());
@@ -155,6 +161,7 @@ impl HostProfile {
             profiler: file.profiler,
             profiler_fresh: file.profiler_fresh,
             coupling: file.coupling,
+            captured: file.captured,
             copies: file.staged_copy_us,
             warmth: file.warmth,
             gaps,
@@ -172,6 +179,7 @@ impl HostProfile {
             profiler: self.profiler,
             profiler_fresh: self.profiler_fresh,
             coupling: self.coupling,
+            captured: self.captured,
             recordings: self.recordings.clone(),
             gaps: Gaps::default(),
         };

@@ -43,6 +43,14 @@ impl Step {
         self
     }
 
+    /// A buffer that a captured graph clears.
+    pub fn cleared(mut self, stream: i64, ran: [f64; 2]) -> Step {
+        let args =
+            format!(r#""correlation": @{}, "device": 0, "stream": {stream}, "bytes": 64"#, self.correlation);
+        self.event("gpu_memset", "Memset (Unknown)", 0, stream, ran[0], ran[1], &args);
+        self
+    }
+
     /// A runtime call that puts nothing on the device.
     pub fn call(mut self, name: &str, from: f64, to: f64) -> Step {
         self.correlation += 1;

@@ -1,0 +1,157 @@
+//! Captured steps: what the profiler adds to the launch of a CUDA graph and between its nodes.
+//!
+//! The profiler hooks every node when a graph is launched, and puts time between a cleared buffer and the kernels
+//! around it. Both are measured by `profiles/profiler-cost/graph_nodes.py`: graphs of small nodes, replayed with and
+//! without the profiler.
+
+use serde::{Deserialize, Serialize};
+use steptime_graph::{ApiKind, Blocking, Call, StepGraph, median};
+use steptime_trace::{ActivityKind, Nanos};
+
+use super::own;
+use super::price::HostCosts;
+use super::robust::quiet_mean;
+
+/// What a graph costs besides its nodes' own time, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Captured {
+    /// Launching any graph.
+    pub call_us: f64,
+    /// Launching it, for each node.
+    pub node_us: f64,
+    /// Launching any graph under the profiler.
+    pub profiled_call_us: f64,
+    /// Launching it under the profiler, for each node.
+    pub profiled_node_us: f64,
+    /// Between two nodes of one stream, at most.
+    pub between_us: f64,
+    /// Between a cleared buffer and its neighbours, at most.
+    pub clear_us: f64,
+}
+
+impl Default for Captured {
+    fn default() -> Captured {
+        Captured {
+            call_us: 5.0,
+            node_us: 0.27,
+            profiled_call_us: 2.2,
+            profiled_node_us: 0.91,
+            between_us: 0.15,
+            clear_us: 0.5,
+        }
+    }
+}
+
+/// When parts of captured graphs may begin, where that is known better than of other launches.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CapturedDelays {
+    /// Calls whose first activity begins so long after the call's beginning, while the call still runs.
+    pub leads: Vec<(u32, Nanos)>,
+    /// Activities that begin so long after the one before them on their stream.
+    pub between: Vec<(u32, Nanos)>,
+}
+
+/// The share of a launch after which a graph's first node begins, where no recording says.
+const LEAD: f64 = 0.5;
+
+impl Captured {
+    /// All its numbers.
+    pub(crate) fn numbers(&self) -> [f64; 6] {
+        let Captured { call_us, node_us, profiled_call_us, profiled_node_us, between_us, clear_us } = *self;
+        [call_us, node_us, profiled_call_us, profiled_node_us, between_us, clear_us]
+    }
+
+    /// Launching a graph of so many nodes.
+    fn launch_us(&self, nodes: usize) -> f64 {
+        self.call_us + self.node_us * nodes as f64
+    }
+
+    /// A launch without the profiler over one with it.
+    fn ratio(&self, nodes: usize) -> f64 {
+        let profiled = self.profiled_call_us + self.profiled_node_us * nodes as f64;
+        if profiled > 0.0 { (self.launch_us(nodes) / profiled).min(1.0) } else { 1.0 }
+    }
+
+    /// Takes what the profiler adds to graphs off costs that are a recording's own. What it adds to the launch of
+    /// many nodes has little in common with what it adds to other calls: such a launch is begun with as recorded.
+    pub fn take_off(&self, graph: &StepGraph, costs: &mut HostCosts) {
+        let mut column = Vec::new();
+        for (at, call) in graphs(graph) {
+            let ratio = self.ratio(call.activities().len());
+            own::collect(graph, call.end, &mut column);
+            if let (Blocking::Never, Some(raw)) = (call.blocking, quiet_mean(&mut column)) {
+                costs.gaps[call.end as usize] = scale(raw, ratio).max(Nanos::ZERO);
+            }
+            for lead in costs.captured.leads.iter_mut().filter(|(of, _)| *of == at) {
+                lead.1 = scale(lead.1, ratio);
+            }
+            self.between(graph, call, &mut costs.captured.between);
+        }
+    }
+
+    /// Costs of a host that was not recorded.
+    pub fn apply(&self, graph: &StepGraph, costs: &mut HostCosts) {
+        for (at, call) in graphs(graph).filter(|(_, call)| call.blocking == Blocking::Never) {
+            let launch = Nanos::from_micros_f64(self.launch_us(call.activities().len()));
+            costs.gaps[call.end as usize] = launch;
+            costs.captured.leads.push((at, scale(launch, LEAD)));
+            self.between(graph, call, &mut costs.captured.between);
+        }
+    }
+
+    /// The most time between the nodes of a graph.
+    fn between(&self, graph: &StepGraph, call: &Call, found: &mut Vec<(u32, Nanos)>) {
+        let rows = call.activities();
+        for at in rows.start + 1..rows.end {
+            let (one, two) = (&graph.activities[at - 1], &graph.activities[at]);
+            if one.stream != two.stream {
+                continue;
+            }
+            let clears = one.kind == ActivityKind::Memset || two.kind == ActivityKind::Memset;
+            let most = Nanos::from_micros_f64(if clears { self.clear_us } else { self.between_us });
+            let seen = graph.queue_delays.get(at).copied().flatten().unwrap_or(most);
+            found.push((at as u32, seen.min(most)));
+        }
+    }
+}
+
+/// Launches of graphs of several nodes.
+fn graphs(graph: &StepGraph) -> impl Iterator<Item = (u32, &Call)> {
+    let calls = (0u32..).zip(&graph.calls);
+    calls.filter(|(_, call)| call.kind == ApiKind::GraphLaunch && call.activities().len() > 1)
+}
+
+/// How long after a launch's beginning the first node of its graph began, where it did before the launch was over:
+/// the median over the steps.
+pub(super) fn recorded_leads(graph: &StepGraph) -> Vec<(u32, Nanos)> {
+    let samples = &graph.samples;
+    let lead = |(at, call): (u32, &Call)| {
+        let in_step = |step: usize| {
+            let (begin, end) = (samples.mark(step, call.begin)?, samples.mark(step, call.end)?);
+            let start = samples.activity_start(step, call.first_activity)?;
+            (begin <= start && start < end).then_some(start - begin)
+        };
+        let mut seen: Vec<Nanos> = (0..samples.steps()).filter_map(in_step).collect();
+        let often = 2 * seen.len() > samples.steps();
+        Some((at, median(&mut seen).filter(|_| often && call.blocking == Blocking::Never)?))
+    };
+    graphs(graph).filter_map(lead).collect()
+}
+
+fn scale(time: Nanos, factor: f64) -> Nanos {
+    Nanos((time.0 as f64 * factor).round() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_of_many_nodes_is_mostly_the_profiler() {
+        let captured = Captured::default();
+        assert!((captured.ratio(1000) - 275.0 / 912.2).abs() < 1e-9);
+        assert!((captured.ratio(1) - 1.0).abs() < 1e-9, "never dearer without the profiler");
+        assert_eq!(Captured { profiled_call_us: 0.0, profiled_node_us: 0.0, ..captured }.ratio(9), 1.0);
+    }
+}
