@@ -47,37 +47,53 @@ impl StepGraph {
     }
 }
 
-/// Gives every op its part of the step.
+/// Gives every op its part of the step. Where gradients are accumulated, a forward pass follows a backward pass;
+/// where an optimizer is handed the forward and backward pass to run, these are not its own.
 pub(crate) fn assign(graph: &mut StepGraph) {
     let input_ends = end_of_input(graph);
+    let backward_ends = end_of_backward(graph);
+    let before_backward = |mark: u32| backward_ends.is_none_or(|end| mark < end);
     let mut phases = Vec::with_capacity(graph.ops.len());
-    let mut after_backward = false;
-    let handed_back = end_of_backward(graph);
     for op in &graph.ops {
         let inherited = op.parent.map_or(Phase::Other, |parent| phases[parent as usize]);
         let name = graph.names.get(op.name);
+        let on_main = op.thread == 0;
+        let own_part = || op.parent.is_none_or(|parent| !closes_over(graph, parent, op.begin, backward_ends));
         let phase = if graph.threads[op.thread as usize].role == Role::Autograd
             || name.starts_with(ENGINE)
             || inherited == Phase::Backward
         {
-            after_backward |= op.thread == 0;
             Phase::Backward
-        } else if name.starts_with(OPTIMIZER) || inherited == Phase::Optimizer {
+        } else if name.starts_with(OPTIMIZER) || (inherited == Phase::Optimizer && own_part()) {
             Phase::Optimizer
-        } else if op.thread != 0 {
+        } else if !on_main {
             Phase::Other
         } else if input_ends.is_some_and(|end| op.end <= end) {
             Phase::Input
-        } else if after_backward || handed_back.is_some_and(|mark| op.begin >= mark) {
-            Phase::Other
-        } else {
+        } else if before_backward(op.begin) {
             Phase::Forward
+        } else {
+            Phase::Other
         };
         phases.push(phase);
     }
     for (op, phase) in graph.ops.iter_mut().zip(phases) {
         op.phase = phase;
     }
+}
+
+/// Whether an op that begins at `mark` is of a closure that an optimizer's step around it runs: the backward pass ends
+/// after it and within that step.
+fn closes_over(graph: &StepGraph, parent: u32, mark: u32, backward_ends: Option<u32>) -> bool {
+    let mut around = Some(parent);
+    while let Some(at) = around {
+        let op = &graph.ops[at as usize];
+        if graph.names.get(op.name).starts_with(OPTIMIZER) {
+            return backward_ends.is_some_and(|end| mark < end && end <= op.end);
+        }
+        around = op.parent;
+    }
+    false
 }
 
 /// The mark that ends the last copy to the device before the first kernel of the main thread.
@@ -101,12 +117,16 @@ fn is_host_to_device(name: &str) -> bool {
     name.contains("HtoD") || name.contains("HostToDevice")
 }
 
-/// The first mark of the main thread that the backward thread lets come.
+/// Where the last backward pass of the step ends on the main thread: the mark that the backward thread lets come,
+/// or the end of the last function that the engine ran on the main thread itself.
 fn end_of_backward(graph: &StepGraph) -> Option<u32> {
     let main = graph.threads.first()?;
-    (main.first_mark..main.end_mark).find(|&mark| {
+    let handed_back = (main.first_mark..main.end_mark).rev().find(|&mark| {
         let row = &graph.marks[mark as usize];
         let from = &graph.marks[row.after as usize];
         !row.wraps && graph.threads[from.thread as usize].role == Role::Autograd
-    })
+    });
+    let on_main =
+        graph.ops.iter().filter(|op| op.thread == 0 && graph.names.get(op.name).starts_with(ENGINE));
+    handed_back.max(on_main.map(|op| op.end).max())
 }

@@ -1,6 +1,8 @@
 //! Batch norm: by cuDNN where PyTorch asks it, else by PyTorch's own kernels.
 
-use crate::call::{OpCall, Tensor};
+use super::branch::Branch;
+use super::build::{around, fill, light, op};
+use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 
 /// Batches that cuDNN takes, while training and not.
@@ -19,6 +21,31 @@ pub(super) fn by_cudnn(call: &OpCall) -> bool {
 /// Of `(gradient, input, weight, mean, variance, saved mean, saved deviation, training, eps, mask)`.
 pub(super) fn backward_by_cudnn(call: &OpCall) -> bool {
     call.flag(7).unwrap_or(true) && taken(call, 1, true)
+}
+
+/// Threads of a block along channels and in all, and what a thread sums.
+const WIDEST: u64 = 32;
+const THREADS: u64 = 512;
+const EACH: u64 = 16;
+/// From so many blocks along a column on, they meet in memory.
+const FEWEST_BLOCKS: u64 = 8;
+
+/// Counters that blocks meet by, zeroed first, where channels lie next to one another and columns are long.
+pub(super) fn semaphores(input: Option<&Tensor>) -> Option<Branch> {
+    let rows = |input: &Tensor| input.shape.len() == 2 && input.is_contiguous() || input.is_channels_last();
+    let input = input.filter(|input| rows(input))?;
+    let channels = u64::try_from(input.size(1)).unwrap_or(0).max(1);
+    let column = input.numel() / channels;
+    let power = |most: u64| 1u64 << most.max(1).ilog2();
+    let narrow = power(channels).min(WIDEST);
+    let down = power(column.div_ceil(EACH)).min(THREADS / narrow);
+    let across = if narrow * down == THREADS { narrow } else { power(channels).min(THREADS / down) };
+    (column.div_ceil(down * EACH) >= FEWEST_BLOCKS).then(|| {
+        let counters = Tensor::contiguous(&[channels.div_ceil(across) as i64], Dtype::I32);
+        let mut zero = op("zero_", vec![Arg::Tensor(counters.clone())], Some(counters.clone()));
+        zero.children = vec![fill(&counters)];
+        around("zeros", vec![light("empty"), zero])
+    })
 }
 
 /// Whether cuDNN takes an input and the weight after it.

@@ -1,4 +1,4 @@
-//! What the CPU computes part by part and CUDA at once: attention with its softmax.
+//! What the CPU computes part by part and CUDA at once: attention with its softmax, recurrent networks.
 //!
 //! The gradient of such an op is, on the CPU, those of its parts: the backward engine visits each. The first of them
 //! becomes the gradient of the whole, the others are left out.
@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steptime_graph::execution::{ExecutionGraph, NodeId};
 
-use super::attention;
 use super::branch::Branch;
 use super::devices::on_gpu;
+use super::{ENGINE, attention, recurrent};
 use crate::call::{Arg, OpCall};
 use crate::derive::{OpTree, TreeKind};
 use crate::from_execution;
@@ -19,7 +19,7 @@ pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Br
     let wholes: BTreeMap<NodeId, &OpCall> = tree
         .nodes
         .iter()
-        .filter(|node| attention::at_once(&node.call))
+        .filter(|node| attention::at_once(&node.call) || recurrent::at_once(&node.call))
         .filter_map(|node| Some((node.origin?, &node.call)))
         .collect();
     if wholes.is_empty() {
@@ -50,8 +50,12 @@ impl Merge<'_> {
 
     fn one(&mut self, mut branch: Branch) -> Option<Branch> {
         if branch.origin.is_some_and(|origin| self.wholes.contains_key(&origin)) {
-            branch.call = attention::whole(&branch.call);
-            branch.children = Vec::new();
+            if recurrent::at_once(&branch.call) {
+                branch.children = recurrent::forward(&branch.call);
+            } else {
+                branch.call = attention::whole(&branch.call);
+                branch.children = Vec::new();
+            }
             return Some(branch);
         }
         let function = branch.children.iter().position(|child| self.part(child).is_some());
@@ -63,12 +67,15 @@ impl Merge<'_> {
             let gradient = self.trace.input_tensors(function).next();
             let gradient =
                 gradient.and_then(|(_, tensor)| from_execution::tensor(self.trace, tensor)).map(on_gpu);
-            let call =
-                attention::whole_backward(self.wholes[&whole], gradient.map_or(Arg::None, Arg::Tensor));
-            branch.call.name = format!("{}evaluate_function: {}", super::ENGINE, attention::FUNCTION);
+            let call = self.wholes[&whole];
+            let (name, inside) = recurrent::backward(call, gradient.clone()).unwrap_or_else(|| {
+                let call = attention::whole_backward(call, gradient.map_or(Arg::None, Arg::Tensor));
+                (attention::FUNCTION, Branch::new(call, Vec::new()))
+            });
+            branch.call.name = format!("{ENGINE}evaluate_function: {name}");
             let mut function = branch.children.swap_remove(at);
-            function.call.name = attention::FUNCTION.into();
-            function.children = vec![Branch::new(call, Vec::new())];
+            function.call.name = name.into();
+            function.children = vec![inside];
             branch.children = vec![function];
             return Some(branch);
         }

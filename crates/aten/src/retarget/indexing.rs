@@ -91,15 +91,50 @@ pub(super) fn add_sparse(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
     children
 }
 
+/// Up to so many lookups a kernel of its own adds up an embedding's gradients; more are sorted first.
+const FEW_LOOKUPS: u64 = 3072;
+
 /// The gradient of an embedding, dense: zeroed first. `was` is what the CPU called.
 pub(super) fn embedding(call: &OpCall, was: Vec<Branch>) -> Vec<Branch> {
-    let mut children: Vec<Branch> =
-        was.into_iter().filter(|c| c.name() == "aten::contiguous").take(1).collect();
+    let mut children: Vec<Branch> = was.into_iter().filter(|c| c.name() == "aten::contiguous").collect();
     children.push(light("view"));
-    if let Some(Arg::Tensor(grad)) = call.outputs.first() {
-        let mut zero = op("zero_", vec![Arg::Tensor(grad.clone())], Some(grad.clone()));
-        zero.children = vec![fill(grad)];
-        children.push(around("zeros", vec![light("empty"), zero]));
+    if let Some(indices) = call.tensor(1).filter(|indices| indices.numel() > FEW_LOOKUPS) {
+        children.extend(places(indices));
     }
+    children.extend(call.output(0).map(zeros));
     children
+}
+
+/// The gradient of bags, dense: lookups are sorted by row.
+pub(super) fn bags(call: &OpCall) -> Vec<Branch> {
+    call.tensor(1).map(places).into_iter().flatten().chain(call.output(0).map(zeros)).collect()
+}
+
+/// `bincount` reads the least and the largest index on the host before it counts.
+pub(super) fn count(call: &OpCall) -> Vec<Branch> {
+    let Some(indices) = call.tensor(0) else { return Vec::new() };
+    let one = Tensor::contiguous(&[], indices.dtype);
+    let extreme = |name| op(name, vec![Arg::Tensor(indices.clone())], Some(one.clone()));
+    let near = Tensor { device: Device::Cpu, ..one.clone() };
+    let inputs = vec![Arg::Tensor(near.clone()), Arg::Tensor(one.clone()), Arg::Bool(false)];
+    let copy = op("copy_", inputs, Some(near));
+    let moved = around("to", vec![around("_to_copy", vec![light("empty_strided"), copy])]);
+    let read = op("_local_scalar_dense", vec![Arg::Tensor(one.clone())], None);
+    let read = around("item", vec![read]);
+    let counts = call.output(0).map(zeros);
+    [extreme("min"), moved, extreme("max"), read].into_iter().chain(counts).collect()
+}
+
+/// The place of each lookup, to be sorted with them.
+fn places(indices: &Tensor) -> Vec<Branch> {
+    let count = i64::try_from(indices.numel()).unwrap_or(i64::MAX);
+    let outputs = vec![Arg::Tensor(Tensor::contiguous(&[count], indices.dtype))];
+    let range = OpCall { outputs, ..OpCall::new("aten::arange", vec![Arg::Int(count)]) };
+    vec![empty_like(), empty_like(), arange(range)]
+}
+
+fn zeros(tensor: &Tensor) -> Branch {
+    let mut zero = op("zero_", vec![Arg::Tensor(tensor.clone())], Some(tensor.clone()));
+    zero.children = vec![fill(tensor)];
+    around("zeros", vec![light("empty"), zero])
 }

@@ -16,6 +16,7 @@ mod foreach;
 mod indexing;
 mod inputs;
 mod product;
+mod recurrent;
 mod rules;
 
 use std::collections::BTreeSet;

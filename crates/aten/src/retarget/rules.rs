@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::branch::Branch;
-use super::build::{around, empty_like, fill, light, view};
-use super::{attention, batch_norm, convolution, dropout, foreach, indexing, product};
-use crate::call::Arg;
+use super::build::{around, empty_like, fill, light, op, view};
+use super::{attention, batch_norm, convolution, dropout, foreach, indexing, product, recurrent};
+use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::TreeKind;
 use crate::ops::Lowered;
 use crate::registry;
@@ -62,11 +62,15 @@ pub(super) fn rewrite(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Bra
 }
 
 /// Whether a leaf has this child on the GPU too: gradients are zeroed before, losses are reduced after its own
-/// kernel; the first power is a copy.
+/// kernel; the first power is a copy; what autograd needs is kept from an op in place.
 fn stays(name: &str, child: &Branch) -> bool {
     let loss = name.contains("_loss") || name.contains("cross_entropy");
     let copied = name == "aten::pow" && child.name() == "aten::copy_";
-    child.name() == "aten::zero_" || copied || (loss && matches!(child.name(), "aten::mean" | "aten::sum"))
+    let kept = name.ends_with('_') && child.name() == "aten::clone";
+    child.name() == "aten::zero_"
+        || copied
+        || kept
+        || (loss && matches!(child.name(), "aten::mean" | "aten::sum"))
 }
 
 /// Whether nothing in it launches anything.
@@ -81,10 +85,19 @@ fn is_light(branch: &Branch) -> bool {
     }
 }
 
+/// The gradient of a softmax sums the products of gradient and result, which are there first.
+fn softmax_backward(call: &OpCall) -> Vec<Branch> {
+    let (Some(grad), Some(result)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+    let product = Tensor::contiguous(&grad.shape, grad.dtype);
+    let both = [grad, result].map(|tensor| Arg::Tensor(tensor.clone()));
+    vec![op("mul", both.into(), Some(product))]
+}
+
 /// The rules, op by op. An op without one comes back as it was.
 fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Branch> {
     let call = &branch.call;
     let children = match call.name.as_str() {
+        name if recurrent::is_made(name) => return Ok(branch),
         // Without cuBLASLt, which takes no vectors, the bias is copied to the output first.
         "aten::addmm" => {
             let vector = call.tensor(2).is_none_or(|b| b.size(0) <= 1 || b.size(1) <= 1);
@@ -129,11 +142,13 @@ fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Bra
                 vec![norm]
             } else {
                 norm.children = vec![around("empty_like", vec![light("empty_strided")]), empty(), empty()];
+                norm.children.extend(batch_norm::semaphores(call.tensor(0)));
                 vec![empty(), norm]
             }
         }
         "aten::native_batch_norm_backward" if !batch_norm::backward_by_cudnn(call) => {
             let mut children = vec![light("empty"); 4];
+            children.extend(batch_norm::semaphores(call.tensor(1)));
             children.push(around("empty_like", vec![light("empty_strided")]));
             children
         }
@@ -151,7 +166,15 @@ fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Bra
         "aten::log_sigmoid_forward" => {
             vec![around("empty_like", vec![light("empty_strided")]), light("empty")]
         }
+        "aten::bincount" => indexing::count(call),
         "aten::embedding_dense_backward" => indexing::embedding(call, branch.children),
+        "aten::_embedding_bag_dense_backward" => indexing::bags(call),
+        "aten::_softmax_backward_data" => softmax_backward(call),
+        // Where it was made for the device: a number among the operands of a kernel, in a tensor.
+        "aten::scalar_tensor" if matches!(call.inputs.get(3), Some(Arg::Text(_))) => {
+            let filled = call.output(0).map(|given| fill(given));
+            [light("empty")].into_iter().chain(filled).collect()
+        }
         "aten::nll_loss_forward" => vec![light("resize_")],
         "aten::dropout" if branch.children.iter().any(|child| child.name() == "aten::bernoulli_") => {
             vec![dropout::forward(call)]
