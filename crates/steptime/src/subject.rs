@@ -151,8 +151,9 @@ fn derived(path: &Path, execution: &ExecutionGraph) -> Result<(StepGraph, Argume
     let mut assumed = Vec::new();
     let tree = if retarget::is_on_cpu(execution) {
         let moved = retarget::to_cuda(execution);
+        let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
         assumed.push(format!(
-            "recorded on a CPU: the ops of CUDA are taken instead, with {} copies of the batch to the device",
+            "recorded {place}: the ops of CUDA are taken instead, with {} copies of the batch to the device",
             moved.input_copies
         ));
         if !moved.unknown.is_empty() {

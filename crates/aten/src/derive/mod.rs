@@ -13,6 +13,7 @@ mod threads;
 mod tree;
 
 pub use error::Error;
+pub(crate) use tree::is_dispatched;
 pub use tree::{OpTree, TreeKind, TreeNode, TreeThread};
 
 use smallvec::SmallVec;

@@ -13,6 +13,14 @@ const ENGINE: &str = "autograd::engine::";
 /// The marks of the profiler's own steps.
 const STEP: &str = "ProfilerStep";
 
+/// Where PyTorch hands an op to Python, which has no memory to work on: what is inside only finds shapes.
+const DISPATCH: [&str; 2] = ["PythonDispatchMode", "PythonSubclass"];
+
+/// Whether an op's shapes were found in Python, and nothing was computed.
+pub(crate) fn is_dispatched(graph: &ExecutionGraph, node: NodeId) -> bool {
+    graph.fake && graph.tree.children(node).iter().any(|&child| DISPATCH.contains(&graph.node_name(child)))
+}
+
 /// What a node of the tree stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeKind {
@@ -131,6 +139,8 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     };
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
+            && !(graph.fake
+                && graph.tree.ancestors(row).any(|node| DISPATCH.contains(&graph.node_name(node))))
             && !graph.node_name(row).starts_with(STEP)
             && from.is_none_or(|from| row > from)
             && to.is_none_or(|to| row < to)

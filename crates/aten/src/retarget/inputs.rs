@@ -119,8 +119,12 @@ fn moved(trace: &ExecutionGraph, tree: &OpTree, at: usize) -> Option<TensorId> {
     let node = &tree.nodes[at];
     let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
     let leaf = tree.nodes.get(at + 1).is_none_or(|next| next.parent != Some(at as u32));
-    let to_device = matches!(node.call.inputs.get(TO_DEVICE), Some(Arg::Text(device)) if device == "cpu");
-    let origin = node.origin.filter(|_| node.call.name == "aten::to" && outermost && leaf && to_device)?;
+    let device = match node.call.inputs.get(TO_DEVICE) {
+        Some(Arg::Text(device)) => device.as_str(),
+        _ => "",
+    };
+    let moves = if trace.fake { !device.is_empty() } else { device == "cpu" && leaf };
+    let origin = node.origin.filter(|_| node.call.name == "aten::to" && outermost && moves)?;
     trace.input_tensors(origin).next().map(|(_, tensor)| tensor)
 }
 

@@ -12,6 +12,7 @@ mod composite;
 mod convolution;
 mod devices;
 mod dropout;
+mod fake;
 mod foreach;
 mod indexing;
 mod inputs;
@@ -41,15 +42,16 @@ pub struct Retargeted {
     pub unknown: Vec<String>,
 }
 
-/// Whether a step ran on the CPU alone: it has tensors, and none is elsewhere.
+/// Whether a step ran on the CPU alone, or nowhere: it has tensors, and none is elsewhere or none has memory.
 #[must_use]
 pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
     let mut devices = trace.tensors.all().iter().map(|tensor| trace.name(tensor.device));
-    let mut seen = false;
-    devices.all(|device| {
+    let mut seen = trace.fake;
+    let on_cpu = devices.all(|device| {
         seen |= device == "cpu";
-        device == "cpu" || device.is_empty()
-    }) && seen
+        matches!(device, "cpu" | "meta" | "")
+    });
+    (on_cpu || trace.fake) && seen
 }
 
 /// Moves a step recorded on a CPU to the GPU.
@@ -61,6 +63,9 @@ pub fn to_cuda(trace: &ExecutionGraph) -> Retargeted {
     let mut unknown = BTreeSet::new();
     let mut branches = branch::of_tree(&tree);
     branch::tidy(&mut branches);
+    if trace.fake {
+        branches.iter_mut().for_each(|branch| fake::expand(trace, branch));
+    }
     let dropped = dropout::backward_functions(trace);
     branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));
     let input_copies = inputs::copy(&mut branches, &copied);

@@ -3,6 +3,7 @@
 use super::args::{ArgRange, Args};
 use super::dependencies::Dependencies;
 use super::lifetimes::{Resolved, resolve};
+use super::memory;
 use super::node::{NodeId, NodeKind, Nodes};
 use super::pairing::Pairing;
 use super::schema::{Schema, Schemas};
@@ -28,6 +29,9 @@ pub struct ExecutionGraph {
     pub dependencies: Dependencies,
     /// Forward operators and backward functions.
     pub pairing: Pairing,
+    /// Whether tensors had no memory, as on the `meta` device or under `FakeTensorMode`: which of them share one is
+    /// known by schemas only, and what kernels would call is not recorded.
+    pub fake: bool,
     schemas: Schemas,
     inputs: Vec<ArgRange>,
     outputs: Vec<ArgRange>,
@@ -52,6 +56,7 @@ impl ExecutionGraph {
             args,
             dependencies: Dependencies::default(),
             pairing,
+            fake: memory::is_fake(trace),
             schemas,
             inputs,
             outputs,

@@ -5,6 +5,7 @@
 //! begins a new life unless it is an input, was made inside the node, or is a view by the schema.
 
 use super::args::{Arg, ArgRange, Args};
+use super::memory;
 use super::node::NodeId;
 use super::schema::{Access, Schemas};
 use super::tensor::{Storage, StorageId, Tensor, TensorId, Tensors};
@@ -32,6 +33,7 @@ pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) ->
     let mut replay = Replay {
         trace,
         tree,
+        fake: memory::is_fake(trace),
         found: Resolved::default(),
         now: Now::default(),
         undefined: trace.names.find(UNDEFINED),
@@ -61,6 +63,8 @@ pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) ->
 struct Replay<'a> {
     trace: &'a ExecutionTrace,
     tree: &'a Tree,
+    /// Whether storages say nothing: then each tensor is its own, but for what the schema calls a view.
+    fake: bool,
     found: Resolved,
     now: Now,
     undefined: Option<NameId>,
@@ -117,11 +121,16 @@ impl Replay<'_> {
         });
         let producer = output.map(|_| node);
         // Memory without an address belongs to one tensor only.
-        let addressed = raw.storage_id != 0 && raw.numel != 0;
+        let addressed = raw.storage_id != 0 && raw.numel != 0 && !self.fake;
         let (storage, is_view) = if addressed {
             self.storage(node, raw, output)
         } else if let Some(current) = current {
+            if self.fake && output == Some(Access::Plain) && self.now.input_of.get(&current) != Some(&node) {
+                self.found.tensors.claim(current, node);
+            }
             return current;
+        } else if let Some(shared) = self.viewed(node, output) {
+            (shared, true)
         } else {
             (self.new_storage(node, raw, producer), false)
         };
@@ -134,6 +143,13 @@ impl Replay<'_> {
             }
             _ => self.new_tensor(raw, Life { storage, is_view, producer, node }),
         }
+    }
+
+    /// The storage that an output shares with the first tensor of its node, as far as only the schema tells.
+    fn viewed(&self, node: NodeId, output: Option<Access>) -> Option<StorageId> {
+        let shares = self.fake && output.is_some_and(|access| access != Access::Plain);
+        let first = self.found.args.tensors(self.found.inputs[node.index()]).next().filter(|_| shares)?;
+        Some(self.found.tensors.get(first.1).storage)
     }
 
     /// The storage of a tensor and whether it had another before.
@@ -168,8 +184,8 @@ impl Replay<'_> {
         raw: &steptime_trace::Tensor,
         producer: Option<NodeId>,
     ) -> StorageId {
-        let storage =
-            Storage { device: raw.device, address: raw.storage_id, bytes: Bytes(0), producer, seen: node };
+        let address = if self.fake && raw.storage_id != 0 { raw.tensor_id } else { raw.storage_id };
+        let storage = Storage { device: raw.device, address, bytes: Bytes(0), producer, seen: node };
         self.found.tensors.add_storage(storage)
     }
 

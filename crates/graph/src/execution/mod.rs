@@ -17,6 +17,7 @@ mod edges;
 mod graph;
 mod join;
 mod lifetimes;
+mod memory;
 mod node;
 mod pairing;
 mod schema;

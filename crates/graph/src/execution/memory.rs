@@ -1,0 +1,29 @@
+//! Whether tensors had memory when they were recorded: those on the `meta` device and fake ones have none.
+
+use rustc_hash::FxHashMap;
+use steptime_trace::ExecutionTrace;
+
+/// Of so many tensors, fewer do not tell.
+const FEWEST: usize = 4;
+
+/// Whether the storages of a trace say nothing. Tensors without memory all name one storage: nearly all tensors of the
+/// step do, or most of them, of types that one piece of memory does not hold together.
+pub(super) fn is_fake(trace: &ExecutionTrace) -> bool {
+    let mut storage_of = FxHashMap::default();
+    let named = trace.values.tensors().iter().filter(|tensor| tensor.storage_id != 0 && tensor.numel > 0);
+    for tensor in named {
+        storage_of.entry(tensor.tensor_id).or_insert((tensor.storage_id, tensor.itemsize));
+    }
+    let mut count: FxHashMap<u64, usize> = FxHashMap::default();
+    for (storage, _) in storage_of.values() {
+        *count.entry(*storage).or_default() += 1;
+    }
+    let Some((&common, &most)) = count.iter().max_by_key(|&(&storage, &count)| (count, storage)) else {
+        return false;
+    };
+    let mut sizes = storage_of.values().filter(|(storage, _)| *storage == common).map(|(_, size)| size);
+    let first = sizes.next();
+    let mixed = sizes.any(|size| Some(size) != first);
+    let all = storage_of.len();
+    all >= FEWEST && (10 * most > 9 * all || (2 * most > all && mixed))
+}

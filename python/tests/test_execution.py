@@ -1,0 +1,79 @@
+"""Only the execution trace: what is written, what is said, and what is refused. Runs on CPU PyTorch."""
+
+import gzip
+import json
+
+import pytest
+
+import steptime
+from steptime import execution
+
+torch = pytest.importorskip("torch")
+
+
+def training(device="cpu"):
+    """A small step: embedding, linear, loss, Adam."""
+    table, linear = torch.nn.EmbeddingBag(50, 8, device=device), torch.nn.Linear(8, 4, device=device)
+    optimizer = torch.optim.Adam([*table.parameters(), *linear.parameters()])
+
+    def step(batch):
+        there = batch.to(device)
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(linear(table(there)), torch.zeros(there.shape[0], 4, device=device)).backward()
+        optimizer.step()
+
+    return step
+
+
+def batches(device="cpu"):
+    return [torch.zeros(6, 3, dtype=torch.int64, device=device) for _ in range(2)]
+
+
+def read(folder):
+    with gzip.open(folder / "et.json.gz") as source:
+        return json.load(source)["nodes"]
+
+
+def test_a_step_is_recorded_by_its_ops_alone(tmp_path, capsys):
+    out = steptime.record(training(), batches(), out=tmp_path / "one", only="et")
+    assert sorted(entry.name for entry in out.iterdir()) == ["et.json.gz", "meta.json"]
+    meta = json.loads((out / "meta.json").read_text())
+    assert meta["batch"] == 6 and meta["record"]["only"] == "et"
+    assert not [key for key in meta if key.endswith("_ms")]
+    names = [node["name"] for node in read(out)]
+    assert "aten::_embedding_bag" in names and any(name.startswith("Optimizer.step#Adam") for name in names)
+    said = capsys.readouterr()
+    assert said.out.strip().splitlines()[-1] == f"steptime predict {out} --device h200"
+    assert "one step" in said.err and " ops" in said.err
+
+
+def test_tensors_without_memory_will_do(tmp_path, capsys):
+    out = steptime.record(training("meta"), batches("meta"), out=tmp_path / "meta", only="et")
+    assert any(node["name"] == "aten::addmm" for node in read(out))
+    assert "meta tensors" in capsys.readouterr().err
+
+
+def test_fake_tensors_will_do(tmp_path, capsys):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        out = steptime.record(training(), batches(), out=tmp_path / "fake", only="et")
+    assert any(node["name"] == "aten::addmm" for node in read(out))
+    assert "tensors" in capsys.readouterr().err
+
+
+def test_a_step_without_ops_is_refused_and_leaves_nothing(tmp_path):
+    with pytest.raises(execution.NothingRecorded, match="no op was seen"):
+        steptime.record(lambda: None, out=tmp_path / "nothing", only="et")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_missing_is_said(tmp_path):
+    weight = torch.randn(4, 4)
+    with pytest.warns(steptime.RecordWarning, match="no backward pass"):
+        steptime.record(lambda: weight @ weight, out=tmp_path / "forward", only="et")
+
+
+def test_only_something_else_is_wrong(tmp_path):
+    with pytest.raises(steptime.UsageError, match="'et'"):
+        steptime.record(training(), batches(), out=tmp_path / "x", only="kineto")
