@@ -147,8 +147,10 @@ impl Replay<'_> {
 
     /// The storage that an output shares with the first tensor of its node, as far as only the schema tells.
     fn viewed(&self, node: NodeId, output: Option<Access>) -> Option<StorageId> {
-        let shares = self.fake && output.is_some_and(|access| access != Access::Plain);
-        let first = self.found.args.tensors(self.found.inputs[node.index()]).next().filter(|_| shares)?;
+        if !self.fake || output.is_none_or(|access| access == Access::Plain) {
+            return None;
+        }
+        let first = self.found.args.tensors(self.found.inputs[node.index()]).next()?;
         Some(self.found.tensors.get(first.1).storage)
     }
 
