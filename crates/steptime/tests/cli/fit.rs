@@ -33,7 +33,7 @@ const META: [(&str, &str); 16] = [
 ];
 
 /// A sweep of `sigmoid` over many sizes, on a GPU whose kernels take 2 µs and 1 µs for each 2 MB moved.
-fn sweep(path: &Path, gpu: &str, change: impl Fn(usize, f32) -> f32) {
+pub(crate) fn sweep(path: &Path, gpu: &str, change: impl Fn(usize, f32) -> f32) {
     let sizes: Vec<u64> = (0..300).map(|at| 1000 + at * at * 100).collect();
     let count = sizes.len();
     let words = |word: &str| Arc::new(StringArray::from(vec![word; count])) as ArrayRef;
@@ -70,14 +70,14 @@ fn sweep(path: &Path, gpu: &str, change: impl Fn(usize, f32) -> f32) {
 }
 
 /// Files of a folder of its own.
-struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
-    fn new() -> Place {
+    pub(crate) fn new() -> Place {
         Place(tempfile::tempdir().expect("a folder"))
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 

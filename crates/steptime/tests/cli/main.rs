@@ -11,6 +11,7 @@ mod independence;
 mod json;
 mod kernels;
 mod lone;
+mod priced;
 mod ranks;
 mod repairs;
 mod replay;

@@ -1,0 +1,169 @@
+"""Makes the tables of README.md and CHANGELOG.md that say how accurate steptime is, from the recordings.
+
+    cargo build --release -p steptime
+    python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b            # prints them
+    python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b --write    # puts them into the files
+
+Recordings at home are of the host and the days that the profiles that ship were made on, those away are not. A table
+stands in a file where a line says `<!-- table: NAME -->`; with --write it replaces what follows, up to an empty line.
+Each number is what `steptime validate ... --json` or `steptime device show ... --json` says: nothing is kept here.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = ["README.md", "CHANGELOG.md", "profiles/README.md"]
+# Families of less than this share of the device time of every recording are left out.
+LEAST_SHARE = 0.01
+
+
+def percent(value) -> str:
+    """A fraction as it is printed."""
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def table(heads: list, rows: list) -> str:
+    """Markdown; numbers are set to the right, the first column to the left."""
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+class Steptime:
+    """The program, each command run once."""
+
+    def __init__(self, program: Path, home: str, away: str):
+        self.program, self.home, self.away, self.known = program, home, away, {}
+
+    def json(self, *arguments: str) -> dict:
+        """What a command prints."""
+        if arguments not in self.known:
+            done = subprocess.run([self.program, *arguments, "--json"], cwd=ROOT, capture_output=True, text=True)
+            if done.returncode:
+                raise SystemExit(f"steptime {' '.join(arguments)}: {done.stderr.strip()}")
+            self.known[arguments] = json.loads(done.stdout)
+        return self.known[arguments]
+
+    def validate(self, *arguments: str, at: str = "") -> dict:
+        """A validation of the recordings at home, or of those elsewhere."""
+        return self.json("validate", at or self.home, *arguments)
+
+
+def scored(name: str, answer: dict, of: str = "simulate") -> list:
+    """A row of a method's errors, and how often its interval holds."""
+    score, rows = answer["summary"][of], answer["rows"]
+    inside = f"{sum(row['inside'] for row in rows)} of {len(rows)}" if of == "simulate" else ""
+    return [name, *(percent(score[key]) for key in ("gmae", "mean", "p90", "max")), inside]
+
+
+HEADS = ["GMAE", "mean", "p90", "max", "interval holds"]
+
+
+def steps(run: Steptime) -> str:
+    """Step times with measured kernels."""
+    own = run.validate("--host", "own")
+    rows = [
+        scored("**simulate**, own host times", own),
+        scored("**simulate**, leave-one-out", run.validate("--host", "leave-one-out")),
+        scored("paper", own, "paper"),
+        scored("paper (2 and 4 us)", own, "paper_published"),
+        scored("kernel-sum", own, "kernel_sum"),
+    ]
+    if run.away:
+        away = run.validate("--host", "own", at=run.away)
+        rows.append(scored("another host: **simulate**, own host times", away))
+        rows.append(scored("another host: **simulate**, default host profile", run.validate("--host", "default", at=run.away)))
+        rows.append(scored("another host: paper", away, "paper"))
+    return table(["method", *HEADS], rows)
+
+
+def kernels(run: Steptime) -> str:
+    """Active time and steps, kernels predicted."""
+    own = run.validate("--kernels", "h200", "--host", "own")
+    out = run.validate("--kernels", "h200", "--host", "leave-one-out")
+    lone = run.validate("--kernels", "h200", "--host", "leave-one-out", "--lone")
+    rows = [
+        scored("GPU active time", own, "active"),
+        scored("step time, own host times", own),
+        scored("step time, leave-one-out host times", out),
+        scored("step time from the execution trace alone, leave-one-out host times", lone),
+    ]
+    if run.away:
+        away = run.validate("--kernels", "h200", "--host", "own", at=run.away)
+        lone = run.validate("--kernels", "h200", "--host", "default", "--lone", at=run.away)
+        rows.append(scored("another host: GPU active time", away, "active"))
+        rows.append(scored("another host: step time, own host times", away))
+        rows.append(scored("another host: step time from the execution trace alone, default host profile", lone))
+    return table(["", *HEADS], rows)
+
+
+def families(run: Steptime) -> str:
+    """Op by op, by family."""
+    rows = []
+    for row in run.validate("--kernels", "h200", "--host", "own")["families"]:
+        if row["max_share"] >= LEAST_SHARE:
+            shares = [percent(row[key]) for key in ("max_share", "gmae", "mean", "std", "time_weighted", "inside")]
+            rows.append([row["family"], f"{row['count']:,}", *shares])
+    return table(["family", "ops", "at most", "GMAE", "mean", "std", "by time", "inside"], rows)
+
+
+def models(run: Steptime) -> str:
+    """Active time by each kind of model."""
+    rows = []
+    for name in ("best", "learnt", "analytic", "paper"):
+        score = run.validate("--kernels", "h200", "--host", "own", "--models", name)["summary"]["active"]
+        rows.append([name, *(percent(score[key]) for key in ("gmae", "mean", "max"))])
+    return table(["model", "active time: GMAE", "mean", "max"], rows)
+
+
+def held_out(run: Steptime) -> str:
+    """Rows of sweeps that were held out of the fit."""
+    rows = []
+    for row in run.json("device", "show", "h200")["families"]:
+        shares = [percent(row[key]) for key in ("gmae", "mean", "p90", "inside", "half_width")]
+        rows.append([row["family"], f"{row['rows']:,}", row["model"], *shares])
+    heads = ["family", "rows", "model", "GMAE", "mean", "p90", "inside the 90 % interval", "median half-width"]
+    return table(heads, rows)
+
+
+TABLES = {"steps": steps, "kernels": kernels, "families": families, "models": models, "held-out": held_out}
+
+
+def write(made: dict) -> None:
+    """Puts tables into the files."""
+    for name in FILES:
+        path = ROOT / name
+        before = after = path.read_text()
+        for key, text in made.items():
+            place = re.compile(rf"(<!-- table: {key} -->\n)(?:\|[^\n]*\n)*")
+            after = place.sub(lambda found: found.group(1) + text + "\n", after)
+        if after != before:
+            path.write_text(after)
+            print(f"wrote {name}", file=sys.stderr)
+
+
+def main() -> None:
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recordings", type=Path, help="a folder of recordings")
+    parser.add_argument("--away", type=Path, help="a folder of recordings of another host")
+    parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES), help="these tables alone")
+    parser.add_argument("--write", action="store_true", help=f"put them into {', '.join(FILES)}")
+    parser.add_argument("--steptime", type=Path, default=target / "release" / "steptime", help="the program (default: %(default)s)")
+    arguments = parser.parse_args()
+    away = str(arguments.away.resolve()) if arguments.away else ""
+    run = Steptime(arguments.steptime.resolve(), str(arguments.recordings.resolve()), away)
+    made = {name: TABLES[name](run) for name in arguments.only}
+    if arguments.write:
+        write(made)
+    else:
+        print("\n\n".join(f"<!-- table: {name} -->\n{text}" for name, text in made.items()))
+
+
+if __name__ == "__main__":
+    main()
