@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use crate::error::Error;
 use crate::meta::{SweepMeta, VERSION};
@@ -42,8 +42,10 @@ pub fn read(path: &Path) -> Result<Sweep, Error> {
         let what = "it is of lines; turn it into Parquet with `python -m steptime.measure --convert`, not Parquet itself";
         return Err(broken(what.into()));
     }
-    let builder =
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| broken(error.to_string()))?;
+    // The types that Arrow wrote down beside Parquet's own are not needed, and reading them may panic.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
+        .map_err(|error| broken(error.to_string()))?;
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let entries = pairs.into_iter().flatten().filter(|pair| pair.key != "ARROW:schema");
     let meta = SweepMeta {

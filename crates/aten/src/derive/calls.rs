@@ -16,6 +16,8 @@ const LARGEST_STAGED: u64 = 1 << 20;
 const GLOBAL_REDUCTION: u64 = 1024;
 /// Of a recurrent network with more cells, all steps and layers together, this many stand for all.
 const MOST_CELLS: u64 = 1 << 16;
+/// Of an op that launches more kernels, this many stand for all: the time of all is shared among them.
+const MOST_LAUNCHES: u32 = 1 << 12;
 /// From the return of a copy in chunks to its end on the device: median of 12 recorded on an H200, 4 to 20 µs.
 const CHUNKED_TAIL: Nanos = Nanos(12_200);
 
@@ -56,7 +58,7 @@ pub struct Planned {
 /// The calls of an op that launches `kernel` itself, in order, given the names of its child ops.
 #[must_use]
 pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<Planned> {
-    let count = kernel.launches.max(1) as usize;
+    let count = kernel.launches.clamp(1, MOST_LAUNCHES) as usize;
     let family = kernel.kernel.family();
     match &kernel.kernel {
         Kernel::Transfer(copy) => transfer(copy, op),

@@ -100,9 +100,8 @@ fn lower(call: &OpCall, op: &'static str, cost: Work, form: Form) -> Lowered {
     }
     let outputs = matches!(form, Form::New);
     // Step counts and other single numbers are no list to go over.
-    let wide =
-        lists(call).filter(|(_, list)| list.iter().map(Tensor::numel).sum::<u64>() == numel).count() as u64;
-    let chunks = first.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)).sum();
+    let wide = lists(call).filter(|(_, list)| total(list.iter().map(Tensor::numel)) == numel).count() as u64;
+    let chunks = total(first.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)));
     let lists = wide + u64::from(outputs);
     let Split { launches: count, serial } = split(first, lists);
     let kernel =
@@ -110,11 +109,11 @@ fn lower(call: &OpCall, op: &'static str, cost: Work, form: Form) -> Lowered {
     let written = written(call, first, form);
     let operands = reads(call, form).chain(written).map(Some);
     launches(
-        count + u32::from(form == Form::Norm),
+        count.saturating_add(u32::from(form == Form::Norm)),
         Kernel::MultiTensor(kernel),
         first[0].dtype,
         operands,
-        flops(op) * numel,
+        flops(op).saturating_mul(numel),
     )
 }
 
@@ -174,6 +173,11 @@ fn written(call: &OpCall, first: &[Tensor], form: Form) -> Vec<Operand> {
     all.collect()
 }
 
+/// The sum of sizes that may be of any length.
+fn total(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}
+
 /// How a list is cut into launches.
 #[derive(Default)]
 struct Split {
@@ -190,19 +194,27 @@ fn split(list: &[Tensor], lists: u64) -> Split {
         tensors += 1;
         let mut left = numel;
         while left > 0 {
+            if chunks == 0 && left > CHUNK * CHUNKS {
+                // Launches that are full of this tensor alone.
+                let full = (left - 1) / (CHUNK * CHUNKS);
+                done.launches = done.launches.saturating_add(u32::try_from(full).unwrap_or(u32::MAX));
+                done.serial = done.serial.saturating_add(full.saturating_mul(CHUNK));
+                left -= full * CHUNK * CHUNKS;
+                tensors = 1;
+            }
             let chunk = left.min(CHUNK);
             left -= chunk;
             chunks += 1;
             longest = longest.max(chunk);
             if chunks == CHUNKS || (tensors == most && left == 0) {
-                done.launches += 1;
-                done.serial += longest;
+                done.launches = done.launches.saturating_add(1);
+                done.serial = done.serial.saturating_add(longest);
                 (tensors, chunks, longest) = (u64::from(left > 0), 0, 0);
             }
         }
     }
-    done.launches += u32::from(chunks > 0);
-    done.serial += longest;
+    done.launches = done.launches.saturating_add(u32::from(chunks > 0));
+    done.serial = done.serial.saturating_add(longest);
     done
 }
 
@@ -264,6 +276,20 @@ mod tests {
         let (kernel, launches, _) =
             kernel("aten::_foreach_mul_", vec![Arg::Tensors(tensors), Arg::Float(0.5)]);
         assert_eq!((launches, kernel.serial, kernel.chunks), (2, 65_536 + 3000, 152));
+    }
+
+    #[test]
+    fn launches_of_a_huge_tensor_are_counted_at_once() {
+        let of = |numel: i64| split(&[Tensor::contiguous(&[numel], F32), Tensor::contiguous(&[5], F32)], 2);
+        // Chunk by chunk: 320 to a launch, the rest together with the second tensor.
+        let launch = (CHUNK * CHUNKS) as i64;
+        for (numel, launches, serial) in
+            [(3 * launch, 4, 3 * CHUNK + 5), (3 * launch + 1, 4, 3 * CHUNK + 5), (launch - 1, 2, CHUNK + 5)]
+        {
+            let split = of(numel);
+            assert_eq!((split.launches, split.serial), (launches, serial), "{numel}");
+        }
+        assert!(of(1 << 62).launches > 1 << 30);
     }
 
     #[test]

@@ -82,6 +82,10 @@ impl DeviceProfile {
         if folder.exists() && !folder.join(HEADER).is_file() {
             return Err(refused(format!("it exists and holds no {HEADER}; choose another name")));
         }
+        // What is written must be read again: nothing is worse than a profile that was replaced by one that is none.
+        assemble(&text, bytes.as_deref(), Path::new(HEADER), Path::new(MODELS)).map_err(|error| {
+            refused(format!("nothing is written, for it could not be read again ({error}): the rows are too few or out of all range, measure for longer"))
+        })?;
         let fresh = beside(folder, "new");
         let old = beside(folder, "old");
         let written = write_folder(&fresh, &text, bytes.as_deref()).and_then(|()| {
