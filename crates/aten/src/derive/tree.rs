@@ -18,7 +18,14 @@ const DISPATCH: [&str; 2] = ["PythonDispatchMode", "PythonSubclass"];
 
 /// Whether an op's shapes were found in Python, and nothing was computed.
 pub(crate) fn is_dispatched(graph: &ExecutionGraph, node: NodeId) -> bool {
-    graph.fake && graph.tree.children(node).iter().any(|&child| DISPATCH.contains(&graph.node_name(child)))
+    graph.fake && graph.tree.children(node).iter().any(|&child| is_dispatch(graph, child))
+}
+
+/// Whether this is the hand-over of an op. One that has none around it was never closed by the recorder, and has the
+/// rest of the step inside.
+fn is_dispatch(graph: &ExecutionGraph, node: NodeId) -> bool {
+    let of_op = graph.tree.parent(node).is_some_and(|parent| graph.nodes.is_operator(parent));
+    of_op && DISPATCH.contains(&graph.node_name(node))
 }
 
 /// What a node of the tree stands for.
@@ -139,8 +146,8 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     };
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
-            && !(graph.fake
-                && graph.tree.ancestors(row).any(|node| DISPATCH.contains(&graph.node_name(node))))
+            && !(graph.fake && DISPATCH.contains(&graph.node_name(row)))
+            && !(graph.fake && graph.tree.ancestors(row).any(|node| is_dispatch(graph, node)))
             && !graph.node_name(row).starts_with(STEP)
             && from.is_none_or(|from| row > from)
             && to.is_none_or(|to| row < to)

@@ -3,21 +3,66 @@
 use steptime_graph::execution::ExecutionGraph;
 
 use super::branch::Branch;
-use crate::call::{Arg, OpCall};
+use super::build::{light, op};
+use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::is_dispatched;
+use crate::dtype::Dtype;
 use crate::ops::Lowered;
 use crate::registry;
 
 /// Ops call others, and these others: so deep at most.
 const DEEPEST: usize = 8;
+/// What a fake result is made by.
+const OWN: [&str; 4] = ["aten::empty_strided", "aten::empty", "aten::set_", "aten::detach"];
+/// The gradient of bags: gradient, indices, offsets, the bag of each lookup.
+const BAGS_GRADIENT: &str = "aten::_embedding_bag_backward";
+const BAGS_GRADIENT_INDICES: usize = 1;
+const BAGS_GRADIENT_BAG: usize = 3;
 
-/// Puts in what a composite op calls, where nothing was recorded inside.
-pub(super) fn expand(trace: &ExecutionGraph, branch: &mut Branch) {
-    let dispatched = branch.origin.is_some_and(|origin| is_dispatched(trace, origin));
-    if dispatched && branch.children.is_empty() {
-        branch.children = inside(&branch.call, DEEPEST);
+/// Puts in what ops call, where nothing was recorded inside.
+pub(super) fn expand(trace: &ExecutionGraph, branches: &mut [Branch]) {
+    let mut sparse = Vec::new();
+    branches.iter().for_each(|branch| gradients(branch, &mut sparse));
+    branches.iter_mut().for_each(|branch| one(trace, branch, &sparse));
+}
+
+/// Tables with a sparse gradient, by shape, with the indices of its rows.
+type Sparse = Vec<(Tensor, Tensor)>;
+
+fn gradients(branch: &Branch, found: &mut Sparse) {
+    let gives = branch.call.output(0).filter(|given| given.is_sparse());
+    let of_table = matches!(branch.name(), BAGS_GRADIENT | "aten::embedding_sparse_backward");
+    if let (true, Some(table), Some(indices)) = (of_table, gives, branch.call.tensor(BAGS_GRADIENT_INDICES)) {
+        found.push((table.clone(), indices.clone()));
     }
-    branch.children.iter_mut().for_each(|child| expand(trace, child));
+    branch.children.iter().for_each(|child| gradients(child, found));
+}
+
+fn one(trace: &ExecutionGraph, branch: &mut Branch, sparse: &Sparse) {
+    let dispatched = branch.origin.is_some_and(|origin| is_dispatched(trace, origin));
+    if dispatched {
+        branch.children.retain(|child| !OWN.contains(&child.name()));
+    }
+    if dispatched && branch.children.is_empty() {
+        branch.children = added(&branch.call, sparse).unwrap_or_else(|| inside(&branch.call, DEEPEST));
+    }
+    branch.children.iter_mut().for_each(|child| one(trace, child, sparse));
+}
+
+/// A sparse gradient added to its table: which rows, only the op that gave it tells.
+fn added(call: &OpCall, sparse: &Sparse) -> Option<Vec<Branch>> {
+    let gradient = call.tensor(1).filter(|other| call.name == "aten::add_" && other.is_sparse())?;
+    let (_, indices) = sparse.iter().find(|(table, _)| table.shape == gradient.shape)?;
+    let count = i64::try_from(indices.numel()).unwrap_or(i64::MAX);
+    let places = Tensor::contiguous(&[1, count], Dtype::I64);
+    let values = Tensor::contiguous(&[count, gradient.size(-1)], gradient.dtype);
+    let giving = |name: &str, tensor: Tensor| {
+        let outputs = vec![Arg::Tensor(tensor)];
+        Branch::new(OpCall { outputs, ..OpCall::new(name, Vec::new()) }, Vec::new())
+    };
+    let children = vec![light("_nnz"), giving("aten::_indices", places), giving("aten::_values", values)];
+    let inner = OpCall { name: "aten::add".into(), ..call.clone() };
+    Some(vec![Branch::new(inner, children)])
 }
 
 fn inside(call: &OpCall, depth: usize) -> Vec<Branch> {
@@ -28,10 +73,34 @@ fn inside(call: &OpCall, depth: usize) -> Vec<Branch> {
         let inner = OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::_convolution", inputs) };
         return vec![Branch::new(inner, Vec::new())];
     }
+    let result = call.output(0).cloned();
+    match (call.name.as_str(), result) {
+        ("aten::relu", result) => {
+            return vec![op(
+                "clamp_min",
+                vec![call.inputs.first().cloned().unwrap_or_default(), Arg::Int(0)],
+                result,
+            )];
+        }
+        // Where a class was not the label, nothing is written.
+        ("aten::nll_loss_backward" | "aten::nll_loss2d_backward", Some(result)) => {
+            return vec![op("zero_", vec![Arg::Tensor(result.clone())], Some(result))];
+        }
+        _ => {}
+    }
     if depth == 0 || registry::lower(call) != Lowered::Children {
         return Vec::new();
     }
-    let called = registry::expand(call).into_iter();
+    let mut call = call.clone();
+    if call.name == BAGS_GRADIENT
+        && let (Some(indices), Some(Arg::Tensor(bag))) =
+            (call.tensor(BAGS_GRADIENT_INDICES).cloned(), call.inputs.get_mut(BAGS_GRADIENT_BAG))
+        && bag.numel() == 0
+    {
+        // The CPU does without the bag of each lookup.
+        *bag = Tensor { dtype: bag.dtype, ..indices };
+    }
+    let called = registry::expand(&call).into_iter();
     called
         .map(|call| (inside(&call, depth - 1), call))
         .map(|(children, call)| Branch::new(call, children))

@@ -64,7 +64,7 @@ pub fn to_cuda(trace: &ExecutionGraph) -> Retargeted {
     let mut branches = branch::of_tree(&tree);
     branch::tidy(&mut branches);
     if trace.fake {
-        branches.iter_mut().for_each(|branch| fake::expand(trace, branch));
+        fake::expand(trace, &mut branches);
     }
     let dropped = dropout::backward_functions(trace);
     branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));

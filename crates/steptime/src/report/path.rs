@@ -37,17 +37,34 @@ pub fn runs(graph: &StepGraph, path: &[Stretch]) -> Vec<Run> {
 }
 
 /// At most `most` runs: the shortest are taken in by their longer neighbour, never less than one in 128 of
-/// the path stays alone.
+/// the path stays alone. Where kinds take turns too often for that, as where gradients are accumulated, all of a kind
+/// are one run, where the first of them is.
 pub fn condensed(mut runs: Vec<Run>, most: usize) -> Vec<Run> {
     let total: Nanos = runs.iter().map(|run| run.time).sum();
     // Thresholds double, so that what is short finds its own kind before it is taken in by another.
     for halvings in (1..=14).rev() {
         let short = Nanos(total.0 >> halvings);
         if halvings >= 7 || runs.len() > most.max(1) {
-            runs = absorbed(runs, short);
+            let fewer = absorbed(runs.clone(), short);
+            if fewer.len() == 1 && runs.len() > most.max(1) {
+                return by_kind(runs);
+            }
+            runs = fewer;
         }
     }
     runs
+}
+
+/// Runs of a kind together, in the order of the first of each.
+fn by_kind(runs: Vec<Run>) -> Vec<Run> {
+    let mut kinds: Vec<Run> = Vec::new();
+    for run in runs {
+        match kinds.iter_mut().find(|kind| kind.key() == run.key()) {
+            Some(kind) => kind.take(run),
+            None => kinds.push(run),
+        }
+    }
+    kinds
 }
 
 fn absorbed(runs: Vec<Run>, short: Nanos) -> Vec<Run> {
@@ -128,6 +145,12 @@ mod tests {
         let runs = condensed(path, 8);
         assert_eq!(kinds(&runs), [("host", 1000), ("device", 1000)]);
         assert_eq!(runs[0].names(), ["host 598", "host 400"]);
+    }
+
+    #[test]
+    fn kinds_that_take_turns_are_told_apart() {
+        let path: Vec<Run> = (0..40).map(|i| run(["host", "device"][i % 2], [60, 40][i % 2])).collect();
+        assert_eq!(kinds(&condensed(path, 8)), [("host", 1200), ("device", 800)]);
     }
 
     #[test]

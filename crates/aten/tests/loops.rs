@@ -1,0 +1,123 @@
+//! Training loops as people write them, recorded on a CPU: what the GPU would launch.
+
+use std::path::Path;
+
+use steptime_aten::derive::{self, Derived};
+use steptime_aten::kernel::Kernel;
+use steptime_aten::retarget::{self, Retargeted};
+use steptime_graph::Phase;
+use steptime_graph::execution::ExecutionGraph;
+
+fn read(name: &str) -> ExecutionGraph {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.json.gz"));
+    let input = steptime_trace::open(&path).unwrap();
+    ExecutionGraph::new(input.recordings[0].execution.as_ref().unwrap())
+}
+
+fn moved(name: &str) -> (Retargeted, Derived) {
+    let moved = retarget::to_cuda(&read(name));
+    assert!(moved.unknown.is_empty(), "{name}: {:?}", moved.unknown);
+    let derived = derive::of_tree(&moved.tree).unwrap();
+    assert_eq!(derived.counts.unknown, 0, "{name}");
+    (moved, derived)
+}
+
+/// What is launched: ops, without their namespace.
+fn launched(name: &str) -> Vec<String> {
+    let (_, derived) = moved(name);
+    let names = derived.kernels.iter().map(|kernel| derived.graph.op_name(kernel.op));
+    names.map(|name| name.trim_start_matches("aten::").to_owned()).collect()
+}
+
+fn count(launched: &[String], part: &str) -> usize {
+    launched.iter().filter(|name| name.contains(part)).count()
+}
+
+#[test]
+fn a_closure_launches_what_the_plain_loop_does() {
+    let (mut plain, mut closure) = (launched("loop_plain"), launched("loop_closure"));
+    assert_eq!(count(&plain, "_foreach_"), 8);
+    plain.sort_unstable();
+    closure.sort_unstable();
+    assert_eq!(plain, closure);
+}
+
+#[test]
+fn groups_of_parameters_are_updated_apart() {
+    // One decays, which takes a product more.
+    assert_eq!(count(&launched("loop_groups"), "_foreach_"), 8 + 7);
+}
+
+#[test]
+fn only_the_batch_is_copied_and_not_what_it_was_taken_from() {
+    let bytes = |name: &str| {
+        let (moved, derived) = moved(name);
+        assert_eq!(moved.input_copies, 2, "{name}");
+        let copied = derived.kernels.iter().filter_map(|kernel| match &kernel.call.kernel {
+            Kernel::Transfer(copy) => Some(copy.bytes),
+            _ => None,
+        });
+        copied.collect::<Vec<_>>()
+    };
+    // Eight rows of sixteen numbers, and their classes.
+    assert_eq!(bytes("loop_plain"), [512, 64]);
+    assert_eq!(bytes("loop_loader"), [512, 64]);
+    assert_eq!(launched("loop_loader"), launched("loop_plain"));
+}
+
+#[test]
+fn passes_after_the_first_backward_are_forward_too() {
+    for (name, passes) in [("loop_accumulate", 4), ("loop_closure", 1), ("loop_plain", 1)] {
+        let (_, derived) = moved(name);
+        let of = |phase: Phase, part: &str| {
+            let ops = derived.graph.ops.iter();
+            let named = ops.filter(|op| op.phase == phase && derived.graph.names.get(op.name).contains(part));
+            named.count()
+        };
+        assert_eq!(of(Phase::Forward, "aten::cross_entropy_loss"), passes, "{name}");
+        assert_eq!(of(Phase::Optimizer, "aten::addmm") + of(Phase::Other, "aten::addmm"), 0, "{name}");
+        assert_eq!(of(Phase::Optimizer, "_foreach_addcdiv_"), 1, "{name}");
+    }
+}
+
+#[test]
+fn norms_of_gradients_are_taken_at_once() {
+    let launched = launched("loop_clip");
+    assert_eq!(count(&launched, "_foreach_norm"), 1);
+    assert_eq!(count(&launched, "_foreach_mul_"), 1 + 2);
+    // Of all norms.
+    assert_eq!(count(&launched, "linalg_vector_norm"), 1);
+}
+
+#[test]
+fn a_recurrent_network_is_one_op_each_way() {
+    let launched = launched("gru");
+    assert_eq!(count(&launched, "_cudnn_rnn_backward"), 1);
+    assert_eq!(count(&launched, "_cudnn_rnn"), 2);
+    assert_eq!(count(&launched, "tanh") + count(&launched, "sigmoid"), 0);
+    let (moved, _) = moved("gru");
+    let function = "autograd::engine::evaluate_function: CudnnRnnBackward0";
+    assert_eq!(moved.tree.nodes.iter().filter(|node| node.call.name == function).count(), 1);
+}
+
+#[test]
+fn attention_with_dropout_is_one_kernel_forward() {
+    let launched = launched("attention");
+    assert_eq!(count(&launched, "_efficient_attention_forward"), 1);
+    assert_eq!(count(&launched, "_efficient_attention_backward"), 1);
+    assert_eq!(count(&launched, "softmax"), 2, "of the loss: {launched:?}");
+}
+
+#[test]
+fn tensors_without_memory_launch_what_those_with_do() {
+    assert!(read("bags_fake").fake && !read("bags").fake);
+    let work = |name: &str| {
+        // What checks indices, only the form without memory calls.
+        let checks = ["max", "min", "_assert_async", "ge", "lt", "logical_and"];
+        let mut all = launched(name);
+        all.retain(|op| !checks.contains(&op.as_str()));
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(work("bags_fake"), work("bags"));
+}
