@@ -11,6 +11,7 @@ use steptime_trace::{SyncKind, Trace};
 
 use crate::api::ApiKind;
 use crate::graph::{Activity, Call, StreamDependency};
+use crate::late;
 use crate::samples::{Samples, median};
 
 /// A wait is taken to refer to one of this many events recorded before it.
@@ -44,6 +45,8 @@ struct Context<'c> {
     activities: &'c [Activity],
     samples: &'c Samples,
     explicit: &'c FxHashMap<u64, Explicit>,
+    /// Whether the step waits for events that nothing in it records: the trace leaves the records out.
+    unrecorded: bool,
 }
 
 /// A stretch of event calls of one thread with no launch between, and the streams launched into around it.
@@ -77,14 +80,17 @@ pub(crate) fn find(
 ) -> Found {
     let mut found = Found::default();
     let explicit = explicit_waits(trace);
-    let context = Context { calls, correlation, activities, samples, explicit: &explicit };
+    let any = |kind| calls.iter().any(|call| call.kind == kind);
+    let unrecorded = any(ApiKind::StreamWait) && !any(ApiKind::EventRecord);
+    let context = Context { calls, correlation, activities, samples, explicit: &explicit, unrecorded };
     let threads = calls.iter().map(|c| c.thread).max().map_or(0, |t| t + 1);
     for thread in 0..threads {
         let own: Vec<usize> = (0..calls.len()).filter(|&c| calls[c].thread == thread).collect();
         context.thread(&own, &mut found);
     }
-    found.dependencies.sort_by_key(|d| (d.to, d.from));
-    found.dependencies.dedup_by_key(|d| (d.to, d.from));
+    late::infer(calls, activities, samples, &mut found.dependencies);
+    found.dependencies.sort_by_key(|d| (d.to, d.from, d.wraps));
+    found.dependencies.dedup_by_key(|d| (d.to, d.from, d.wraps));
     found
 }
 
@@ -156,7 +162,9 @@ impl Context<'_> {
             let from =
                 explicit.event.and_then(|(on, record)| progress.recorded.get(&record)?.get(&on).copied());
             match from {
-                Some(from) => found.dependencies.push(StreamDependency { from, to, inferred: false }),
+                Some(from) => {
+                    found.dependencies.push(StreamDependency { from, to, inferred: false, wraps: false })
+                }
                 None => targets.push(to),
             }
         }
@@ -181,6 +189,7 @@ impl Context<'_> {
                 from,
                 to,
                 inferred: true,
+                wraps: false,
             }));
         }
     }
@@ -232,6 +241,12 @@ impl Progress {
     /// collect the other streams for the one that goes on.
     fn record(&mut self, run: &Run, context: &Context<'_>) {
         match run.records.len() {
+            // Without records the event of a wait is one after what each stream was given last.
+            0 if context.unrecorded && !run.waits.is_empty() => {
+                let mut tails: Vec<u32> = self.tail.values().copied().collect();
+                tails.sort_unstable();
+                self.recent.extend(tails);
+            }
             0 => {}
             1 => self.recent.extend(run.before.and_then(|s| self.tail.get(&s).copied())),
             _ => {

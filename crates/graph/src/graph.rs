@@ -200,8 +200,10 @@ pub struct StreamDependency {
     pub from: u32,
     /// The activity that waits for it.
     pub to: u32,
-    /// Whether the pair was inferred from the order of calls, for want of synchronisation records.
+    /// Whether the pair was inferred from the order of calls or from times, for want of synchronisation records.
     pub inferred: bool,
+    /// Whether `from` is of the step before.
+    pub wraps: bool,
 }
 
 impl StepGraph {
@@ -244,10 +246,10 @@ impl StepGraph {
         !self.ops[op as usize].annotation && self.top_level(op) == op
     }
 
-    /// The activities of other streams that one waits for.
-    pub fn waits_of(&self, activity: u32) -> impl Iterator<Item = u32> {
+    /// What one activity waits for on other streams.
+    pub fn waits_of(&self, activity: u32) -> impl Iterator<Item = &StreamDependency> {
         let from = self.waits.partition_point(|w| w.to < activity);
-        self.waits[from..].iter().take_while(move |w| w.to == activity).map(|w| w.from)
+        self.waits[from..].iter().take_while(move |w| w.to == activity)
     }
 
     /// Whether a mark of another thread lets this one come.

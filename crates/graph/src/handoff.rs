@@ -3,7 +3,7 @@
 
 use steptime_trace::Nanos;
 
-use crate::graph::Mark;
+use crate::graph::{Mark, Thread};
 use crate::samples::Samples;
 
 /// With a single step to look at, a wait this long on the thread's own side speaks for a hand-off.
@@ -49,6 +49,45 @@ pub(crate) fn link(marks: &mut [Mark], samples: &Samples) -> usize {
         if marks[other as usize].thread != marks[at].thread && constant && convincing {
             marks[at].after = other;
             marks[at].wraps = wraps;
+            found += 1;
+        }
+    }
+    found
+}
+
+/// Ties the threads that nothing lets go to the main one. A thread that works once a step and waits in between is
+/// paced by the main thread somehow: left to itself, its wait would be as long as a step was, and set the pace.
+///
+/// It follows the mark of the main thread that comes before it, the last one that does so in nearly every step.
+pub(crate) fn anchor(marks: &mut [Mark], threads: &[Thread], samples: &Samples) -> usize {
+    let Some(main) = threads.first().filter(|main| main.first_mark < main.end_mark) else { return 0 };
+    let mut found = 0;
+    for thread in threads.iter().skip(1).filter(|thread| thread.first_mark < thread.end_mark) {
+        let first = thread.first_mark;
+        let row = marks[first as usize];
+        if !row.wraps || marks[row.after as usize].thread != row.thread {
+            continue;
+        }
+        let before = |mark: u32| {
+            let pairs =
+                (0..samples.steps()).filter_map(|s| Some((samples.mark(s, mark)?, samples.mark(s, first)?)));
+            let (mut yes, mut all) = (0, 0);
+            for (main, other) in pairs {
+                all += 1;
+                yes += usize::from(main <= other);
+            }
+            all > 0 && yes * 10 >= all * 9
+        };
+        let Some(step) = (0..samples.steps()).find(|&s| samples.mark(s, first).is_some()) else { continue };
+        let time = samples.mark(step, first);
+        let last = (main.first_mark..main.end_mark)
+            .rev()
+            .find(|&m| samples.mark(step, m).is_some_and(|t| Some(t) <= time));
+        let anchor =
+            last.filter(|&m| before(m)).or_else(|| before(main.first_mark).then_some(main.first_mark));
+        if let Some(anchor) = anchor {
+            marks[first as usize].after = anchor;
+            marks[first as usize].wraps = false;
             found += 1;
         }
     }

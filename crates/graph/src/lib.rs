@@ -13,14 +13,17 @@
 mod align;
 mod api;
 mod blocking;
+mod clock;
 mod coverage;
 mod error;
 mod events;
 pub mod execution;
 mod graph;
 mod handoff;
+mod late;
 mod links;
 mod marks;
+mod medoid;
 mod phase;
 mod queue;
 mod rows;
@@ -35,6 +38,6 @@ pub use graph::{
     Activity, Blocking, Call, Mark, MarkKind, Op, Role, StepGraph, StreamDependency, StreamSet, Thread,
 };
 pub use phase::Phase;
-pub use samples::{Samples, median, union};
+pub use samples::{Clock, Samples, median, union};
 pub use steps::{StepSource, StepWindow};
 pub use template::Options;

@@ -30,7 +30,9 @@ pub(crate) fn delays(graph: &StepGraph) -> Vec<Option<Nanos>> {
             let before = last_end[row.stream as usize];
             let awaited = graph
                 .waits_of(activity)
-                .filter_map(|from| samples.activity_end(step, from))
+                .filter_map(|wait| {
+                    samples.activity_end(step.checked_sub(usize::from(wait.wraps))?, wait.from)
+                })
                 .filter(|&end| end <= start)
                 .max();
             if let (Some(launched), Some(ready)) = (launched, before.max(awaited))

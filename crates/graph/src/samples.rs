@@ -2,6 +2,7 @@
 
 use steptime_trace::Nanos;
 
+use crate::clock;
 use crate::graph::Mark;
 
 /// In a column of samples: not measured in this step.
@@ -22,7 +23,19 @@ pub struct Samples {
     follows_previous: Vec<bool>,
     /// From the beginning of a step to that of the next; missing for the last.
     period: Vec<Nanos>,
+    clock: Clock,
     start: Vec<Nanos>,
+}
+
+/// What tells how long steps take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// Their marks on the host.
+    #[default]
+    Host,
+    /// When the device was done with what they launched: the host ran ahead of it, so that its own marks say how
+    /// fast it can launch, not how long a step takes.
+    Device,
 }
 
 impl Samples {
@@ -37,6 +50,7 @@ impl Samples {
             activity_duration: vec![MISSING; steps * activities],
             follows_previous: vec![false; steps],
             period: vec![MISSING; steps],
+            clock: Clock::Host,
             start: vec![MISSING; steps],
         }
     }
@@ -57,6 +71,26 @@ impl Samples {
         self.activity_duration[step * self.activities + activity] = duration;
     }
 
+    /// Decides by which clock steps are timed, once all is known.
+    pub(crate) fn choose_clock(&mut self) {
+        if let Some(periods) = clock::by_device(self) {
+            for (slot, period) in self.period.iter_mut().zip(periods) {
+                *slot = period.unwrap_or(MISSING);
+            }
+            self.clock = Clock::Device;
+        }
+    }
+
+    /// By which clock [`Samples::period`] goes.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// From the beginning of a step on the host to that of the next, whatever the clock.
+    pub fn host_period(&self, step: usize) -> Option<Nanos> {
+        (step + 1 < self.steps).then(|| self.start[step + 1] - self.start[step])
+    }
+
     /// Number of measured steps.
     pub fn steps(&self) -> usize {
         self.steps
@@ -67,7 +101,7 @@ impl Samples {
         self.start[step]
     }
 
-    /// From the beginning of a step to the beginning of the next, where the next was recorded.
+    /// How long a step took, to the beginning of the next where that was recorded, by [`Samples::clock`].
     pub fn period(&self, step: usize) -> Option<Nanos> {
         known(self.period[step])
     }
@@ -109,6 +143,11 @@ impl Samples {
     /// When a device activity ended.
     pub fn activity_end(&self, step: usize, activity: u32) -> Option<Nanos> {
         Some(self.activity_start(step, activity)? + self.activity_duration(step, activity)?)
+    }
+
+    /// When the device was done with what a step launched.
+    pub fn device_end(&self, step: usize) -> Option<Nanos> {
+        (0..self.activities as u32).filter_map(|activity| self.activity_end(step, activity)).max()
     }
 
     /// The median of a device activity's duration over the steps.

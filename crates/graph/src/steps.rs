@@ -39,7 +39,7 @@ pub(crate) fn find(trace: &Trace, threads: &[ThreadMarks]) -> Option<Steps> {
     marked(trace).or_else(|| {
         let main = busiest_forward_thread(trace, threads)?;
         let marks = threads.iter().find(|t| t.thread == main)?;
-        Some(repeated(trace, marks).unwrap_or_else(|| whole(threads, main)))
+        Some(repeated(trace, marks, threads).unwrap_or_else(|| whole(threads, main)))
     })
 }
 
@@ -103,7 +103,7 @@ fn busiest_forward_thread(trace: &Trace, threads: &[ThreadMarks]) -> Option<Thre
 }
 
 /// Steps by repetition: the shortest period after which the top-level ops of the main thread come again.
-fn repeated(trace: &Trace, main: &ThreadMarks) -> Option<Steps> {
+fn repeated(trace: &Trace, main: &ThreadMarks, threads: &[ThreadMarks]) -> Option<Steps> {
     let mut tops: Vec<(NameId, Nanos, Nanos)> = Vec::new();
     let mut depth = 0u32;
     for mark in &main.marks {
@@ -120,8 +120,13 @@ fn repeated(trace: &Trace, main: &ThreadMarks) -> Option<Steps> {
         }
     }
     let names: Vec<NameId> = tops.iter().map(|top| top.0).collect();
-    let period = period_of(&names)?;
-    let first = phase_of(trace, &names, period);
+    let (period, first) = candidates(&names).into_iter().find_map(|period| {
+        let first = phase_of(trace, &names, period);
+        let sweep = || {
+            is_sweep(trace, &names, period, first) && !others_take_part(&tops, period, first, main, threads)
+        };
+        (repeats(&names, period) && !sweep()).then_some((period, first))
+    })?;
     let mut windows = Vec::new();
     let mut at = first;
     while at + period <= names.len() {
@@ -132,8 +137,8 @@ fn repeated(trace: &Trace, main: &ThreadMarks) -> Option<Steps> {
     (windows.len() >= 2).then_some(Steps { windows, source: StepSource::Repeated, main: main.thread })
 }
 
-/// The period of a sequence of names, if at least nine of ten come again one period later.
-fn period_of(names: &[NameId]) -> Option<usize> {
+/// Periods that a sequence of names may have, the shortest first.
+fn candidates(names: &[NameId]) -> Vec<usize> {
     let mut positions: FxHashMap<NameId, Vec<usize>> = FxHashMap::default();
     for (i, &name) in names.iter().enumerate() {
         positions.entry(name).or_default().push(i);
@@ -150,11 +155,58 @@ fn period_of(names: &[NameId]) -> Option<usize> {
         .collect();
     candidates.sort_unstable();
     candidates.dedup();
-    candidates.into_iter().take(256).find(|&period| {
-        let pairs = names.len() - period;
-        let equal = (0..pairs).filter(|&i| names[i] == names[i + period]).count();
-        // A loop over like layers repeats too, but does not fill the trace.
-        equal * 10 >= pairs * 9 && distinct(&names[..period]) > 1
+    candidates.truncate(256);
+    candidates
+}
+
+/// Whether at least nine of ten names come again one period later.
+fn repeats(names: &[NameId], period: usize) -> bool {
+    let pairs = names.len() - period;
+    let equal = (0..pairs).filter(|&i| names[i] == names[i + period]).count();
+    // A loop over like layers repeats too, but does not fill the trace.
+    equal * 10 >= pairs * 9 && distinct(&names[..period]) > 1
+}
+
+/// Whether what repeats are the layers of one pass, not steps: something comes before or after that none of them
+/// has (an embedding, a head), and none of them ends with an optimizer.
+///
+/// A loop of steps that was cut anywhere begins and ends in the midst of one, with names that all of them have.
+fn is_sweep(trace: &Trace, names: &[NameId], period: usize, first: usize) -> bool {
+    let count = (names.len() - first) / period;
+    let is_optimizer = |&name: &NameId| trace.names.get(name).starts_with("Optimizer.");
+    if count < 2 || names[first..first + period].iter().any(is_optimizer) {
+        return false;
+    }
+    // A name that at least half of the repetitions have is one of the pattern.
+    let mut seen: FxHashMap<NameId, usize> = FxHashMap::default();
+    for window in names[first..first + count * period].chunks(period) {
+        let mut own = window.to_vec();
+        own.sort_unstable();
+        own.dedup();
+        for name in own {
+            *seen.entry(name).or_default() += 1;
+        }
+    }
+    names.iter().any(|name| seen.get(name).is_none_or(|&windows| windows * 2 < count))
+}
+
+/// Whether another thread works in at least half of the repetitions: a backward pass belongs to a step, while that
+/// of a sweep of layers comes after all of them.
+fn others_take_part(
+    tops: &[(NameId, Nanos, Nanos)],
+    period: usize,
+    first: usize,
+    main: &ThreadMarks,
+    threads: &[ThreadMarks],
+) -> bool {
+    let count = (tops.len() - first) / period;
+    let beginning = |window: usize| tops.get(first + window * period).map_or(Nanos::MAX, |top| top.1);
+    threads.iter().filter(|thread| thread.thread != main.thread).any(|thread| {
+        let works = |window: usize| {
+            let at = thread.marks.partition_point(|mark| mark.time < beginning(window));
+            thread.marks.get(at).is_some_and(|mark| mark.time < beginning(window + 1))
+        };
+        2 * (0..count).filter(|&window| works(window)).count() >= count
     })
 }
 

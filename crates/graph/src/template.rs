@@ -12,6 +12,7 @@ use crate::graph::{Activity, StepGraph};
 use crate::handoff;
 use crate::links::Links;
 use crate::marks::{self, RawMark, Source, ThreadMarks};
+use crate::medoid;
 use crate::phase;
 use crate::queue;
 use crate::rows::Rows;
@@ -24,6 +25,9 @@ pub struct Options {
     /// Only this step, by its number: it is the template and the one sample.
     pub step: Option<u32>,
 }
+
+/// The most frequent sequence is the template if one step in so many has it.
+const FREQUENT: usize = 3;
 
 /// The marks of one step, thread by thread.
 struct StepMarks {
@@ -48,7 +52,7 @@ impl StepGraph {
         }
         let parts = partition(&threads, &steps, &mut coverage);
         let order = thread_order(&threads, &steps);
-        let template = choose_template(&parts, &mut coverage);
+        let template = choose_template(&parts, &steps, &mut coverage);
         let rows = Rows::of(trace, &threads, &order, &parts[template].threads);
         let links = Links::of(trace);
         Ok(assemble(trace, &steps, &parts, rows, &links, coverage))
@@ -104,8 +108,9 @@ fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
     order
 }
 
-/// The most frequent sequence of marks is the template; among like steps the middle one.
-fn choose_template(parts: &[StepMarks], coverage: &mut Coverage) -> usize {
+/// The most frequent sequence of marks is the template; among like steps the middle one. Where hardly two steps are
+/// alike it is the one that has most in common with all others: never a warm-up, which has little.
+fn choose_template(parts: &[StepMarks], steps: &Steps, coverage: &mut Coverage) -> usize {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut index: FxHashMap<&Vec<Vec<u64>>, usize> = FxHashMap::default();
     for (step, part) in parts.iter().enumerate() {
@@ -115,11 +120,14 @@ fn choose_template(parts: &[StepMarks], coverage: &mut Coverage) -> usize {
         });
         groups[group].push(step);
     }
-    // Where all differ the longest holds most of the others.
     let size = |g: &Vec<usize>| parts[g[0]].labels.iter().map(Vec::len).sum::<usize>();
     let best =
         groups.iter().max_by_key(|g| (g.len(), size(g), std::cmp::Reverse(g[0]))).map_or(&[][..], |g| &g[..]);
     coverage.steps_alike = best.len();
+    if best.len() * FREQUENT < parts.len() {
+        let labels: Vec<&[Vec<u64>]> = parts.iter().map(|part| &part.labels[..]).collect();
+        return medoid::of(&labels, &steps.windows);
+    }
     best.get(best.len() / 2).copied().unwrap_or(0)
 }
 
@@ -132,8 +140,10 @@ fn assemble(
     mut coverage: Coverage,
 ) -> StepGraph {
     let activities = template_activities(trace, &mut rows, links);
-    let samples = measure(trace, steps, parts, &rows, links, activities.len(), &mut coverage);
+    let mut samples = measure(trace, steps, parts, &rows, links, activities.len(), &mut coverage);
+    samples.choose_clock();
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
+    handoff::anchor(&mut rows.marks, &rows.threads, &samples);
     let correlation: Vec<u64> =
         rows.trace_calls.iter().map(|&c| trace.calls.correlation[c as usize]).collect();
     let found = events::find(trace, &rows.calls, &correlation, &activities, &samples);

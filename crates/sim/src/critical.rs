@@ -124,7 +124,7 @@ fn before_activity(
         ActivityCause::Stream(before) | ActivityCause::Event(before) => {
             (place, Node::Activity(before), timeline.ends[before as usize] - *shift)
         }
-        ActivityCause::StreamBefore(before) => {
+        ActivityCause::StreamBefore(before) | ActivityCause::EventBefore(before) => {
             *shift += timeline.period;
             (place, Node::Activity(before), timeline.ends[before as usize] - *shift)
         }
@@ -178,7 +178,7 @@ impl Slack {
                     ActivityCause::Launch => {
                         latest_mark[mark] = latest_mark[mark].min(latest_start - lag(timeline.marks[mark]));
                     }
-                    ActivityCause::StreamBefore(_) => {
+                    ActivityCause::StreamBefore(_) | ActivityCause::EventBefore(_) => {
                         latest_mark[mark] = latest_mark[mark].min(latest_start);
                     }
                 }

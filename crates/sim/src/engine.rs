@@ -32,6 +32,8 @@ pub enum ActivityCause {
     StreamBefore(u32),
     /// An activity of another stream, through an event.
     Event(u32),
+    /// The same of the step before.
+    EventBefore(u32),
 }
 
 /// A time not yet known.
@@ -311,10 +313,12 @@ impl<'g> Engine<'g> {
                 (start, cause) = (free, why);
             }
         }
-        for from in self.graph.waits_of(activity) {
-            let after = self.ends[from as usize] + delay;
+        for wait in self.graph.waits_of(activity) {
+            // What is of the step before is launched later in this one: its end is still that of the step before.
+            let after = self.ends[wait.from as usize] + delay;
             if after > start {
-                (start, cause) = (after, ActivityCause::Event(from));
+                let why = if wait.wraps { ActivityCause::EventBefore } else { ActivityCause::Event };
+                (start, cause) = (after, why(wait.from));
             }
         }
         let end = start + durations[at];

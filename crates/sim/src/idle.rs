@@ -108,7 +108,7 @@ impl Idle {
                 self.add(IdleCause::Queue, start - since);
                 return;
             }
-            ActivityCause::Event(_) => {
+            ActivityCause::Event(_) | ActivityCause::EventBefore(_) => {
                 self.add(IdleCause::Dependency, start - since);
                 return;
             }

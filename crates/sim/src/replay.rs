@@ -2,7 +2,7 @@
 
 use steptime_cost::PricedGraph;
 use steptime_cost::host::own::waits_for_device;
-use steptime_graph::{StepGraph, median, union};
+use steptime_graph::{Clock, StepGraph, median, union};
 use steptime_trace::Nanos;
 
 use crate::engine::Engine;
@@ -49,7 +49,7 @@ pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<R
     let mut gaps = typical.host.gaps.clone();
     let mut durations = typical.durations.clone();
     let waits: Vec<bool> = (0..graph.marks.len() as u32).map(|mark| waits_for_device(graph, mark)).collect();
-    let (mut begins, mut actives, mut spans) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut begins, mut ends, mut actives, mut spans) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for step in 0..steps {
         for (at, mark) in graph.marks.iter().enumerate() {
             gaps[at] = if waits[at] {
@@ -64,6 +64,7 @@ pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<R
         engine.step(&gaps, &durations);
         let begin = engine.marks.first().copied()?;
         begins.push(begin);
+        ends.push(engine.ends.iter().copied().max().unwrap_or(begin));
         actives.push(active(&engine));
         spans.push(engine.completion() - begin);
     }
@@ -76,6 +77,9 @@ pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<R
     // A step lasts from its first mark to the first of the next. The first finds nothing before it.
     let from = usize::from(steps > 2);
     let pairs = (from..steps - 1).filter_map(|step| {
+        if samples.clock() == Clock::Device {
+            return Some((ends[step + 1] - ends[step], samples.period(step)?));
+        }
         // By the first mark where both steps have it: it is what the simulated beginning stands for.
         let recorded = match (samples.mark(step, 0), samples.mark(step + 1, 0)) {
             (Some(from), Some(to)) => to - from,

@@ -1,7 +1,7 @@
 //! What a recording says of its own replay: the profiled step predicted, against the profiled step recorded.
 
 use steptime_cost::{HostCosts, PricedGraph};
-use steptime_graph::StepGraph;
+use steptime_graph::{Clock, StepGraph, median};
 use steptime_sim::{Timeline, replay_recorded};
 use steptime_trace::Nanos;
 
@@ -20,6 +20,8 @@ pub struct SelfCheck {
     pub active_typical: Nanos,
     /// Half the range between the first and the last quarter of the recorded periods, relative; zero of one step.
     pub unrest: f64,
+    /// Median period by the marks of the host, where the device is the better clock and says something else.
+    pub by_host: Option<Nanos>,
     /// Whether a single step was recorded, and so no period.
     pub single: bool,
 }
@@ -48,6 +50,7 @@ impl SelfCheck {
             active_recorded: replay.active,
             active_typical,
             unrest: unrest(graph),
+            by_host: by_host(graph),
             single: replay.single,
         })
     }
@@ -65,6 +68,12 @@ impl SelfCheck {
 
 fn error(simulated: Nanos, recorded: Nanos) -> f64 {
     if recorded.0 > 0 { simulated.0 as f64 / recorded.0 as f64 - 1.0 } else { 0.0 }
+}
+
+fn by_host(graph: &StepGraph) -> Option<Nanos> {
+    let samples = &graph.samples;
+    let mut periods: Vec<Nanos> = (0..samples.steps()).filter_map(|step| samples.host_period(step)).collect();
+    if samples.clock() == Clock::Host { None } else { median(&mut periods) }
 }
 
 fn unrest(graph: &StepGraph) -> f64 {

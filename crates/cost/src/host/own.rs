@@ -1,6 +1,6 @@
 //! The host gaps of a recording's own samples.
 
-use steptime_graph::{ApiKind, Blocking, MarkKind, StepGraph};
+use steptime_graph::{ApiKind, Blocking, Clock, MarkKind, StepGraph};
 use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
@@ -20,9 +20,11 @@ pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<Option<Nanos>> {
 }
 
 /// The time of each gap of a typical step, the profiler's cost left in: the mean over the steps whose periods are
-/// the middle ones, so that the gaps add up to what such a step took. `None` as in [`gaps`].
+/// the middle ones, so that the gaps add up to what such a step took. Where the host ran ahead of the device they are
+/// the short ones: the long ones hold waits for the device. `None` as in [`gaps`].
 pub fn typical_gaps(graph: &StepGraph) -> Vec<Option<Nanos>> {
-    let middle = steps_of_ranks(graph, 0.4, 0.6);
+    let ranks = if graph.samples.clock() == Clock::Device { (0.0, 0.4) } else { (0.4, 0.6) };
+    let middle = steps_of_ranks(graph, ranks.0, ranks.1);
     let all: Vec<usize> = (0..graph.samples.steps()).collect();
     let typical = located(graph, &middle, |column| mean_of_ranks(column, 0.0, 1.0));
     // What none of these measured is taken from the others.

@@ -11,15 +11,15 @@ pub fn quiet_mean(samples: &mut [Nanos]) -> Option<Nanos> {
     mean_of_ranks(samples, 0.1, 0.5)
 }
 
-/// The steps whose periods have the ranks from `low` to `high` (shares), at least one, in order; all of them where
-/// no period is known.
+/// The steps whose periods on the host have the ranks from `low` to `high` (shares), at least one, in order; all of
+/// them where no period is known.
 ///
 /// The mean of each gap over *steps* adds up to what those steps took. The quiet mean of each gap does not: where
 /// gaps have long tails every step has some of them, and the sum undercuts them all.
 pub fn steps_of_ranks(graph: &StepGraph, low: f64, high: f64) -> Vec<usize> {
     let samples = &graph.samples;
     let mut known: Vec<(Nanos, usize)> =
-        (0..samples.steps()).filter_map(|step| Some((samples.period(step)?, step))).collect();
+        (0..samples.steps()).filter_map(|step| Some((samples.host_period(step)?, step))).collect();
     if known.is_empty() {
         return (0..samples.steps()).collect();
     }

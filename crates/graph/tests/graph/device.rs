@@ -122,7 +122,9 @@ fn an_activity_tied_to_an_event_call_is_its_launch() {
         recording.call("cudaStreamWaitEvent", at + 17.0, at + 18.0);
         recording.ran("kernel", "k", 20, at + 61.0, at + 70.0);
     });
-    assert_eq!((graph.activities.len(), graph.waits.len()), (3, 0));
+    // It begins right after the kernel of stream 7, long after its own launch: that it waited for.
+    assert_eq!((graph.activities.len(), graph.waits.len()), (3, 1));
+    assert_eq!((graph.waits[0].from, graph.waits[0].to, graph.waits[0].wraps), (1, 2, false));
 }
 
 #[test]

@@ -4,4 +4,5 @@ mod device;
 mod examples;
 mod recording;
 mod steps;
+mod streams;
 mod threads;

@@ -179,3 +179,60 @@ fn one_step_can_be_chosen() {
     let error = single.build(&Options { step: Some(0) }).expect_err("it is called 5");
     assert_eq!(error.to_string(), "no step 0 in the trace: it has only step 5");
 }
+
+#[test]
+fn where_no_two_steps_are_alike_the_warm_up_is_not_the_template() {
+    let graph = Recording::of_many(8, |recording, index, at| {
+        let extra = if index == 0 { 12 } else { 1 };
+        recording.op("aten::mm", MAIN, at + 1.0, at + 5.0);
+        for i in 0..extra {
+            let from = at + 10.0 + 5.0 * f64::from(i);
+            recording.op(&format!("aten::extra{}", index * 20 + i), MAIN, from, from + 2.0);
+        }
+        recording.op("aten::add", MAIN, at + 90.0, at + 95.0);
+    })
+    .graph();
+    assert_eq!(graph.coverage.steps_alike, 1);
+    assert_eq!(graph.ops.len(), 3, "{:?}", ops(&graph));
+}
+
+/// A pass over layers: something before, like layers, something after; `passes` of them.
+fn layers(passes: u32, around: bool, optimizer: bool) -> steptime_graph::StepGraph {
+    let mut recording = Recording::default();
+    let mut at = 1000.0;
+    let mut op = |recording: &mut Recording, name: &str| {
+        recording.op(name, MAIN, at, at + 4.0);
+        at += 5.0;
+    };
+    for _ in 0..passes {
+        if around {
+            op(&mut recording, "aten::embedding");
+        }
+        for _ in 0..12 {
+            for name in ["aten::layer_norm", "aten::linear", "aten::gelu", "aten::add"] {
+                op(&mut recording, name);
+            }
+            if optimizer {
+                op(&mut recording, "Optimizer.step#SGD.step");
+            }
+        }
+        if around {
+            op(&mut recording, "aten::log_softmax");
+        }
+    }
+    recording.graph()
+}
+
+#[test]
+fn a_sweep_of_layers_is_one_step() {
+    use steptime_graph::StepSource;
+    let graph = layers(1, true, false);
+    assert_eq!((graph.step_source, graph.steps.len()), (StepSource::Whole, 1));
+    // Several passes are several steps, each with all its layers.
+    let graph = layers(4, true, false);
+    assert_eq!((graph.step_source, graph.steps.len()), (StepSource::Repeated, 4));
+    assert_eq!(graph.ops.len(), 50);
+    // What repeats with nothing around it, or ends with an optimizer, is a loop of steps.
+    assert_eq!(layers(1, false, false).steps.len(), 12);
+    assert_eq!(layers(1, true, true).step_source, StepSource::Repeated);
+}

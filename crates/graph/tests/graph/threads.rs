@@ -54,9 +54,14 @@ fn threads_that_run_side_by_side_hand_nothing_over() {
     assert_eq!(graph.coverage.steps_alike, 10);
     assert_eq!(graph.threads.iter().map(|t| t.role).collect::<Vec<_>>(), [Role::Main, Role::Other]);
     assert_eq!(graph.coverage.hand_offs, 0);
+    // But for its first mark: it works once a step, so the main thread paces it. Left to itself it would wait for
+    // as long as a step was, and so set the pace.
+    let first = graph.threads[1].first_mark;
     for (at, mark) in graph.marks.iter().enumerate() {
-        assert_eq!(graph.marks[mark.after as usize].thread, mark.thread, "mark {at}");
+        let thread = if at as u32 == first { 0 } else { mark.thread };
+        assert_eq!(graph.marks[mark.after as usize].thread, thread, "mark {at}");
     }
+    assert!(!graph.marks[first as usize].wraps);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The replay of the profiled step, with the profiler's cost left in, does not give the recorded one.
 
 use steptime_graph::StepGraph;
+use steptime_trace::Nanos;
 
 use super::Doubt;
 use crate::replay::SelfCheck;
@@ -17,7 +18,7 @@ pub(crate) fn of(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
     let busy = check.active_recorded.0 as f64 / check.recorded.0.max(1) as f64;
     let active_in_step = active * busy;
     if period.abs() <= SAID && active_in_step.abs() <= SAID {
-        return None;
+        return check.by_host.and_then(|host| uneven(check, host));
     }
     let in_period = period.abs() >= active_in_step.abs();
     let (what, simulated, recorded, error) = if in_period {
@@ -36,6 +37,23 @@ pub(crate) fn of(graph: &StepGraph, check: &SelfCheck) -> Option<Doubt> {
     let width = (1.0 + worst).max(1e-3).ln();
     // Replayed too short, the step may be longer; and the other way round.
     Some(Doubt { kind: "replay", text, below: width.max(0.0), above: (-width).max(0.0), no_estimate: false })
+}
+
+/// The doubt where the host ran ahead of the device: its marks tell another period.
+fn uneven(check: &SelfCheck, host: Nanos) -> Option<Doubt> {
+    let ratio = check.recorded.0 as f64 / host.0.max(1) as f64;
+    ((ratio - 1.0).abs() > SAID).then(|| Doubt {
+        kind: "replay",
+        text: format!(
+            "the host ran ahead of the device: its marks are {:.3} ms apart, what the steps launched ends {:.3} ms \
+             apart, which is taken for the step",
+            host.as_millis(),
+            check.recorded.as_millis(),
+        ),
+        below: ratio.ln().max(0.0) / 2.0,
+        above: (-ratio.ln()).max(0.0) / 2.0,
+        no_estimate: false,
+    })
 }
 
 /// What is known to make a replay differ from its recording, the most telling first.

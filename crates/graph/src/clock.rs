@@ -1,0 +1,47 @@
+//! How long steps take where the host runs ahead of the device.
+//!
+//! A device that does not keep up ends each step later after its launch than the one before. The marks of the host
+//! then say how fast it can launch, until its queue is full; what a step takes, the ends on the device say.
+
+use steptime_trace::Nanos;
+
+use crate::samples::{Samples, median};
+
+/// The device lags if it takes longer than the host, over all steps, by this share.
+const LAGS: f64 = 0.02;
+/// The device is the steadier clock if its periods differ by less than this share of what the host's do.
+const STEADIER: f64 = 0.25;
+/// Host periods that differ by less than this, relative, are steady enough.
+const STEADY: f64 = 0.02;
+
+/// The period of each step by the device, if that is the better clock; `None` where it is not.
+pub(crate) fn by_device(samples: &Samples) -> Option<Vec<Option<Nanos>>> {
+    let steps = samples.steps();
+    if steps < 3 {
+        return None;
+    }
+    let host: Vec<Nanos> = (0..steps - 1).filter_map(|step| samples.host_period(step)).collect();
+    let ends: Vec<Option<Nanos>> = (0..steps).map(|step| samples.device_end(step)).collect();
+    let periods: Vec<Option<Nanos>> =
+        (0..steps).map(|step| Some((*ends.get(step + 1)?)? - ends[step]?)).collect();
+    let device: Vec<Nanos> = periods.iter().copied().flatten().collect();
+    if device.len() != host.len() || device.iter().any(|period| period.0 <= 0) {
+        return None;
+    }
+    // Only a device that is busy nearly all of the time is a clock.
+    let mut active: Vec<Nanos> = (0..steps).map(|step| samples.active(step)).collect();
+    let busy = median(&mut active)?.0 as f64 / median(&mut device.clone())?.0 as f64;
+    let (all_host, all_device) = (host.iter().copied().sum::<Nanos>(), device.iter().copied().sum::<Nanos>());
+    let lags = all_device.0 as f64 > (1.0 + LAGS) * all_host.0 as f64;
+    let (unrest, restless) = (spread(&device)?, spread(&host)?);
+    let steadier = restless > STEADY && unrest < STEADIER * restless;
+    (busy > 0.8 && (lags || steadier)).then_some(periods)
+}
+
+/// Median distance from the median, relative.
+fn spread(periods: &[Nanos]) -> Option<f64> {
+    let middle = median(&mut periods.to_vec())?;
+    let mut distances: Vec<Nanos> =
+        periods.iter().map(|&p| if p > middle { p - middle } else { middle - p }).collect();
+    (middle.0 > 0).then_some(median(&mut distances)?.0 as f64 / middle.0 as f64)
+}

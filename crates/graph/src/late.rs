@@ -1,0 +1,108 @@
+//! What an activity waited for, where nothing in the trace says: told from the device's times.
+//!
+//! An activity that begins long after its launch, and long after what came before it on its stream, waited for
+//! something else. If in nearly every step it begins right after the same activity of another stream ends, it waits
+//! for that one. So the streams of captured graphs are ordered with the one they were launched into, and waits
+//! whose events were not recorded get their edges.
+
+use rustc_hash::FxHashMap;
+use steptime_trace::Nanos;
+
+use crate::graph::{Activity, Call, StreamDependency};
+use crate::samples::Samples;
+
+/// An activity is late if it begins this long after all that is known to hold it back.
+const LATE: Nanos = Nanos(6_000);
+/// It begins right after another if it does so within this time.
+const RIGHT_AFTER: Nanos = Nanos(10_000);
+/// Ends and beginnings on different streams are known to each other this well.
+const BEFORE: Nanos = Nanos(500);
+/// Candidates looked at for one activity in one step.
+const NEAREST: usize = 8;
+
+/// Adds the dependencies that the times show. They are of activities that `known` does not explain.
+pub(crate) fn infer(
+    calls: &[Call],
+    activities: &[Activity],
+    samples: &Samples,
+    known: &mut Vec<StreamDependency>,
+) {
+    let mut streams: Vec<u32> = activities.iter().map(|a| a.stream).collect();
+    streams.sort_unstable();
+    streams.dedup();
+    if streams.len() < 2 {
+        return;
+    }
+    let mut waits: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for wait in known.iter().filter(|wait| !wait.wraps) {
+        waits.entry(wait.to).or_default().push(wait.from);
+    }
+    let mut seen: FxHashMap<(u32, u32, bool), u32> = FxHashMap::default();
+    let mut late = vec![0u32; activities.len()];
+    let mut before: Vec<(Nanos, u32)> = Vec::new();
+    let mut last_end: FxHashMap<u32, Nanos> = FxHashMap::default();
+    for step in 0..samples.steps() {
+        let all = 0..activities.len() as u32;
+        let mut ends: Vec<(Nanos, u32)> =
+            all.clone().filter_map(|a| Some((samples.activity_end(step, a)?, a))).collect();
+        ends.sort_unstable();
+        let mut order: Vec<(Nanos, u32)> =
+            all.filter_map(|a| Some((samples.activity_start(step, a)?, a))).collect();
+        order.sort_unstable();
+        for &(start, to) in &order {
+            let row = &activities[to as usize];
+            let free = last_end.get(&row.stream).copied();
+            if let Some(end) = samples.activity_end(step, to) {
+                let slot = last_end.entry(row.stream).or_insert(end);
+                *slot = (*slot).max(end);
+            }
+            let Some(launched) = samples.mark(step, calls[row.call as usize].end) else { continue };
+            let awaited =
+                waits.get(&to).into_iter().flatten().filter_map(|&from| samples.activity_end(step, from));
+            let ready =
+                awaited.filter(|&end| end <= start).fold(free.unwrap_or(launched).max(launched), Nanos::max);
+            // The first of a recording follows what was not recorded.
+            if start - ready < LATE || (step == 0 && free.is_none()) {
+                continue;
+            }
+            late[to as usize] += 1;
+            let mut note = |ends: &[(Nanos, u32)], wraps: bool| {
+                let upto = ends.partition_point(|&(end, _)| end <= start + BEFORE);
+                let nearest = ends[..upto].iter().rev().take(NEAREST);
+                for &(_, from) in nearest.take_while(|&&(end, _)| end + RIGHT_AFTER >= start) {
+                    if activities[from as usize].stream != row.stream {
+                        *seen.entry((to, from, wraps)).or_default() += 1;
+                    }
+                }
+            };
+            note(&ends, false);
+            note(&before, true);
+        }
+        before = ends;
+    }
+    let mut best: FxHashMap<u32, (u32, std::cmp::Reverse<u32>, bool)> = FxHashMap::default();
+    for (&(to, from, wraps), &times) in &seen {
+        // In three of four steps in which it was late, and of several steps more than once.
+        let often = times * 4 >= late[to as usize] * 3 && (times > 1 || samples.steps() == 1);
+        // Within a step only what is launched before it, and of the step before only what is launched after it.
+        let order = launched(samples, calls, activities, from).cmp(&launched(samples, calls, activities, to));
+        if often && order.is_lt() != wraps {
+            let candidate = (times, std::cmp::Reverse(from), wraps);
+            let slot = best.entry(to).or_insert(candidate);
+            *slot = (*slot).max(candidate);
+        }
+    }
+    known.extend(best.into_iter().map(|(to, (_, from, wraps))| StreamDependency {
+        from: from.0,
+        to,
+        inferred: true,
+        wraps,
+    }));
+}
+
+/// When an activity was launched in the first step that says so, since the beginning of the step.
+fn launched(samples: &Samples, calls: &[Call], activities: &[Activity], activity: u32) -> (Nanos, u32) {
+    let end = calls[activities[activity as usize].call as usize].end;
+    let time = (0..samples.steps()).find_map(|step| Some(samples.mark(step, end)? - samples.start(step)));
+    (time.unwrap_or(Nanos::ZERO), activity)
+}

@@ -1,0 +1,73 @@
+//! The most typical of steps that all differ: the one with the least distance to all others.
+
+use rustc_hash::FxHashMap;
+
+use crate::steps::StepWindow;
+
+/// More steps than this are compared with a sample of so many.
+const COMPARED: usize = 48;
+/// A step longer than this many median ones is no template: warm-up, or a pause.
+const LONGEST: i64 = 3;
+
+/// The step that has most marks in common with the others, of those that did not take much longer than the median
+/// one; `labels` holds each step's marks, thread by thread. Steps without marks are no candidates.
+pub(crate) fn of(labels: &[&[Vec<u64>]], windows: &[StepWindow]) -> usize {
+    let bags: Vec<FxHashMap<u64, u32>> = labels
+        .iter()
+        .map(|threads| {
+            let mut bag = FxHashMap::default();
+            for &label in threads.iter().flatten() {
+                *bag.entry(label).or_default() += 1;
+            }
+            bag
+        })
+        .collect();
+    let sizes: Vec<u64> = bags.iter().map(|bag| bag.values().map(|&n| u64::from(n)).sum()).collect();
+    let mut lengths: Vec<i64> = windows.iter().map(|w| (w.end - w.start).0).collect();
+    let own = lengths.clone();
+    lengths.sort_unstable();
+    let usual = lengths.get((lengths.len().max(1) - 1) / 2).copied().unwrap_or(0);
+    let stride = bags.len().div_ceil(COMPARED).max(1);
+    let distance = |a: usize, b: usize| -> u64 {
+        let common =
+            bags[a].iter().map(|(label, n)| u64::from(*n.min(bags[b].get(label).unwrap_or(&0)))).sum::<u64>();
+        sizes[a] + sizes[b] - 2 * common
+    };
+    (0..bags.len())
+        .filter(|&step| sizes[step] > 0)
+        .min_by_key(|&step| {
+            let far: u64 = (0..bags.len()).step_by(stride).map(|other| distance(step, other)).sum();
+            let length = own.get(step).copied().unwrap_or(0);
+            (length > LONGEST * usual, far, (length - usual).abs(), step)
+        })
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use steptime_trace::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn the_warm_up_is_never_the_template() {
+        let steps: Vec<Vec<Vec<u64>>> = (0..6u64)
+            .map(|step| {
+                let extra = if step == 0 { 100..160 } else { 50 + step..51 + step };
+                vec![(0..20).chain(extra).collect()]
+            })
+            .collect();
+        let labels: Vec<&[Vec<u64>]> = steps.iter().map(Vec::as_slice).collect();
+        let mut at = 0;
+        let windows: Vec<StepWindow> = (0..6)
+            .map(|step| {
+                let start = at;
+                at += [500, 2, 3, 2, 2, 2][step];
+                StepWindow { number: step as u32, start: Nanos(start), end: Nanos(at) }
+            })
+            .collect();
+        // All but the first are as far from one another: the first of usual length.
+        assert_eq!(of(&labels, &windows), 1);
+        assert_eq!(of(&[], &[]), 0);
+    }
+}
