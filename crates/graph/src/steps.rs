@@ -174,7 +174,8 @@ fn repeats(names: &[NameId], period: usize) -> bool {
 fn is_sweep(trace: &Trace, names: &[NameId], period: usize, first: usize) -> bool {
     let count = (names.len() - first) / period;
     let is_optimizer = |&name: &NameId| trace.names.get(name).starts_with("Optimizer.");
-    if count < 2 || names[first..first + period].iter().any(is_optimizer) {
+    let optimizers = names.iter().filter(|name| is_optimizer(name)).count();
+    if count < 2 || optimizers * 2 >= count {
         return false;
     }
     // A name that at least half of the repetitions have is one of the pattern.
