@@ -20,6 +20,7 @@ mod child;
 pub mod derive;
 mod dtype;
 pub mod fallback;
+pub mod fits;
 pub mod from_execution;
 pub mod from_kineto;
 pub mod from_query;

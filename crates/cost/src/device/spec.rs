@@ -158,6 +158,40 @@ impl DeviceSpec {
         flops / (tflop_s * 1e6)
     }
 
+    /// Why the device does not compute with a type, and what to do; `None` where it does.
+    #[must_use]
+    pub fn lacks(&self, dtype: Dtype) -> Option<String> {
+        match dtype {
+            // Ada and Hopper.
+            Dtype::F8 if self.compute_capability < [8, 9] => {
+                Some(self.without("8-bit floats", "8.9", "ask for float16"))
+            }
+            Dtype::F8 if self.peak.i8_tflop_s <= 0.0 => Some(format!(
+                "nothing of 8-bit floats was measured on {}; ask for float16, which takes longer",
+                self.name
+            )),
+            Dtype::Bf16 if self.compute_capability < [8, 0] => {
+                Some(self.without("bfloat16", "8.0", "ask for float16"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Likewise of TF32, where it is asked for.
+    #[must_use]
+    pub fn lacks_tf32(&self, asked: bool) -> Option<String> {
+        let lacks = asked && self.compute_capability < [8, 0];
+        lacks.then(|| self.without("TF32", "8.0", "ask for float32"))
+    }
+
+    fn without(&self, what: &str, since: &str, remedy: &str) -> String {
+        let [major, minor] = self.compute_capability;
+        format!(
+            "{} ({}, compute capability {major}.{minor}) has no {what}: devices from {since} on do; {remedy}",
+            self.name, self.architecture
+        )
+    }
+
     /// What is wrong with it, if anything: rates and sizes must be positive numbers.
     ///
     /// # Errors

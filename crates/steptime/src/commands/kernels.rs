@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use steptime::aten::backward::backward;
 use steptime::aten::from_query::Query;
-use steptime::aten::{KernelCall, Leaf, OpCall, leaves};
+use steptime::aten::{KernelCall, Leaf, OpCall, fits, leaves};
 use steptime::cost::device::{Context, Estimate, Indices};
 
 use super::pricing::Priced;
@@ -133,6 +133,8 @@ fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
     let mut settings = priced.settings;
     settings.matmul_tf32 = line.tf32.unwrap_or(settings.matmul_tf32 || asks_tf32(line.dtype.as_ref()));
     let call = OpCall { settings, ..query.op_call()? };
+    fits::check(&call)?;
+    has_types(priced, &call)?;
     match line.pass.as_deref() {
         None | Some("forward") => Ok(leaves(&call)),
         Some("backward") => {
@@ -147,6 +149,17 @@ fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
             Ok(backward.into_iter().flat_map(|call| leaves(&OpCall { settings, ..call })).collect())
         }
         Some(other) => Err(format!("pass {other:?}: it is forward or backward").into()),
+    }
+}
+
+/// Whether the device computes with the types of a call.
+fn has_types(priced: &Priced, call: &OpCall) -> Result<(), Failure> {
+    let spec = &priced.profile.spec;
+    let types = call.input_tensors().map(|(_, _, tensor)| tensor.dtype);
+    match types.filter_map(|dtype| spec.lacks(dtype)).chain(spec.lacks_tf32(call.settings.matmul_tf32)).next()
+    {
+        None => Ok(()),
+        Some(lacking) => Err(format!("{}: {lacking}", call.name).into()),
     }
 }
 

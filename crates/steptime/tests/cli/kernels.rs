@@ -63,7 +63,7 @@ fn many() -> Vec<Value> {
 
 #[test]
 fn many_ops_have_a_time_on_every_kind_of_profile() {
-    for (device, source) in [("h200", "fitted"), ("v100", "analytic")] {
+    for (device, source) in [("h200", "fitted"), ("a100", "analytic")] {
         let queries = many();
         let answers = ask(device, &queries);
         assert_eq!(answers.len(), queries.len());
@@ -167,6 +167,31 @@ fn an_op_that_is_not_known_is_priced_by_its_bytes() {
 }
 
 #[test]
+fn types_that_a_device_lacks_are_errors() {
+    let mm =
+        |dtype: &str| json!({"op": "aten::mm", "shapes": [[64, 64], [64, 64]], "dtype": dtype}).to_string();
+    for (device, dtype, words) in [
+        ("v100", "bfloat16", Some("has no bfloat16: devices from 8.0 on do")),
+        ("v100", "tf32", Some("has no TF32")),
+        ("p100", "half", None),
+        ("a100", "bfloat16", None),
+        ("a100", "tf32", None),
+        ("h200", "float8_e4m3fn", Some("nothing of 8-bit floats was measured on NVIDIA H200")),
+    ] {
+        let answer = &answers(device, &mm(dtype), if words.is_some() { 1 } else { 0 })[0];
+        match words {
+            Some(words) => {
+                assert!(
+                    answer["error"].as_str().is_some_and(|error| error.contains(words)),
+                    "{device} {dtype}: {answer}"
+                );
+            }
+            None => assert!(total(answer) > 0.0, "{device} {dtype}: {answer}"),
+        }
+    }
+}
+
+#[test]
 fn every_line_is_answered() {
     let lines = [
         ("not JSON", "a query is an object"),
@@ -180,8 +205,16 @@ fn every_line_is_answered() {
         (r#"{"op":"aten::mm","shapes":[[-4,4],[4,4]]}"#, "list of sizes"),
         (r#"{"op":"aten::mm","shapes":[[1000000000000000000,4],[4,4]]}"#, "list of sizes"),
         (r#"{"op":"aten::mm","shapes":[[1e18,4],[4,4]]}"#, "list of sizes"),
+        (
+            r#"{"op":"aten::mm","shapes":[[512,512],[511,512]]}"#,
+            "[512, 512] times [511, 512]: the first has 512 columns, the second 511 rows; both must be the same",
+        ),
+        (
+            r#"{"op":"aten::add","shapes":[[8,8],[8,8]],"dtype":"float8_e4m3fn"}"#,
+            "NVIDIA A100 (Ampere, compute capability 8.0) has no 8-bit floats",
+        ),
         (r#"{"op":"aten::mm","shapes":[[4000000000000,1],[1,4000000000000]]}"#, "no GPU does"),
-        (r#"{"op":"aten::mm","shapes":[[NaN,4],[4,4]]}"#, "line 11"),
+        (r#"{"op":"aten::mm","shapes":[[NaN,4],[4,4]]}"#, "line 13"),
         (r#"{"op":"aten::mm","shapes":[[4,4],[4,4]],"strides":[[1],[1]]}"#, "one for each dimension"),
         (r#"{"op":"aten::mm","shapes":[[4,4],[4,4]],"dtype":"quaternion"}"#, "type of elements"),
         (r#"{"op":"aten::mm","shapes":[[4,4],[4,4]],"cache":"lukewarm"}"#, "cold, warm"),

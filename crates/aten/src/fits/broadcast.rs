@@ -1,0 +1,37 @@
+//! Ops element by element, whose operands are spread to one shape.
+
+use super::{Wrong, broadcast, listed, must, shown};
+use crate::call::{Arg, OpCall, Tensor};
+
+fn tensors(call: &OpCall) -> impl Iterator<Item = &Tensor> {
+    call.inputs.iter().filter_map(|arg| if let Arg::Tensor(tensor) = arg { Some(tensor) } else { None })
+}
+
+/// All operands go to one shape, which is given.
+pub(super) fn together(call: &OpCall) -> Result<(), Wrong> {
+    spread(call).map(drop)
+}
+
+/// The others go to the shape of the first, which is written.
+pub(super) fn in_place(call: &OpCall) -> Result<(), Wrong> {
+    let shape = spread(call)?;
+    let Some(first) = tensors(call).next() else { return Ok(()) };
+    must(
+        first.shape.as_slice() == shape.as_slice(),
+        || format!("a result of {} does not go into {}, which is written", listed(&shape), shown(first)),
+        || "what is written must have the largest sizes".into(),
+    )
+}
+
+fn spread(call: &OpCall) -> Result<Vec<i64>, Wrong> {
+    let mut shape: Vec<i64> = Vec::new();
+    for tensor in tensors(call) {
+        shape = broadcast(&shape, &tensor.shape).ok_or_else(|| {
+            (
+                format!("{} and {} do not go to one shape", listed(&shape), shown(tensor)),
+                "sizes are compared from the last on: each pair must be the same, or one of it 1".into(),
+            )
+        })?;
+    }
+    Ok(shape)
+}

@@ -1,0 +1,50 @@
+//! Lookups by index.
+
+use super::{Wrong, dimension, must, rank, shown, tensor};
+use crate::call::OpCall;
+
+pub(super) fn embedding(call: &OpCall) -> Result<(), Wrong> {
+    tensor(call, 0).map_or(Ok(()), |table| rank("the table", table, 2))
+}
+
+/// `embedding_bag(weight, indices, offsets, ..)`.
+pub(super) fn embedding_bag(call: &OpCall) -> Result<(), Wrong> {
+    embedding(call)?;
+    let (Some(indices), Some(offsets)) = (tensor(call, 1), tensor(call, 2)) else { return Ok(()) };
+    rank("a list of offsets", offsets, 1)?;
+    must(
+        indices.shape.len() == 1,
+        || format!("indices of {} come with offsets of {}", shown(indices), shown(offsets)),
+        || "with offsets, indices are one list of all bags".into(),
+    )
+}
+
+/// `index_select(input, dim, indices)`.
+pub(super) fn index_select(call: &OpCall) -> Result<(), Wrong> {
+    let (Some(x), Some(indices)) = (tensor(call, 0), tensor(call, 2)) else { return Ok(()) };
+    if let Some(dim) = call.int(1) {
+        dimension(x, dim)?;
+    }
+    must(
+        indices.shape.len() <= 1,
+        || format!("indices of {} are no list", shown(indices)),
+        || "give one size".into(),
+    )
+}
+
+/// `gather(input, dim, indices)`.
+pub(super) fn gather(call: &OpCall) -> Result<(), Wrong> {
+    let (Some(x), Some(indices)) = (tensor(call, 0), tensor(call, 2)) else { return Ok(()) };
+    let dim = call.int(1).map(|dim| dimension(x, dim)).transpose()?;
+    must(
+        x.shape.len().max(1) == indices.shape.len().max(1),
+        || format!("indices of {} have other dimensions than the input {}", shown(indices), shown(x)),
+        || "give both as many sizes".into(),
+    )?;
+    let fits = |at: usize| Some(at) == dim || indices.shape[at] <= x.shape[at];
+    must(
+        (0..x.shape.len().min(indices.shape.len())).all(fits),
+        || format!("indices of {} are larger than the input {}", shown(indices), shown(x)),
+        || "only along the dimension gathered may they be".into(),
+    )
+}
