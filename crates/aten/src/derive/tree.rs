@@ -144,10 +144,13 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
         [first, next, ..] => (Some(first), Some(next)),
         _ => (None, None),
     };
+    let found_in_python = |row: NodeId| {
+        let inside = || graph.tree.ancestors(row).any(|node| is_dispatch(graph, node));
+        graph.fake && (DISPATCH.contains(&graph.node_name(row)) || inside())
+    };
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
-            && !(graph.fake && DISPATCH.contains(&graph.node_name(row)))
-            && !(graph.fake && graph.tree.ancestors(row).any(|node| is_dispatch(graph, node)))
+            && !found_in_python(row)
             && !graph.node_name(row).starts_with(STEP)
             && from.is_none_or(|from| row > from)
             && to.is_none_or(|to| row < to)

@@ -172,7 +172,7 @@ fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Bra
         "aten::_softmax_backward_data" => softmax_backward(call),
         // Where it was made for the device: a number among the operands of a kernel, in a tensor.
         "aten::scalar_tensor" if matches!(call.inputs.get(3), Some(Arg::Text(_))) => {
-            let filled = call.output(0).map(|given| fill(given));
+            let filled = call.output(0).map(fill);
             [light("empty")].into_iter().chain(filled).collect()
         }
         "aten::nll_loss_forward" => vec![light("resize_")],
