@@ -40,6 +40,21 @@ impl Phase {
 const OPTIMIZER: &str = "Optimizer.";
 const ENGINE: &str = "autograd::engine::";
 
+/// Whether an op is of the backward pass by its name: the engine's own, or a node's as traces had them before it
+/// was named (`AddmmBackward`, `torch::autograd::AccumulateGrad`).
+pub(crate) fn is_backward(name: &str) -> bool {
+    let node = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    name.starts_with(ENGINE) || name.starts_with("torch::autograd::") || is_node(node)
+}
+
+fn is_node(name: &str) -> bool {
+    let plain = name.rsplit("::").next().unwrap_or(name);
+    let word = plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    word && plain.len() > "Backward".len()
+        && plain.ends_with("Backward")
+        && plain.starts_with(char::is_uppercase)
+}
+
 impl StepGraph {
     /// Gives every op its part of the step, from names, threads and hand-offs.
     pub fn assign_phases(&mut self) {
@@ -60,7 +75,7 @@ pub(crate) fn assign(graph: &mut StepGraph) {
         let on_main = op.thread == 0;
         let own_part = || op.parent.is_none_or(|parent| !closes_over(graph, parent, op.begin, backward_ends));
         let phase = if graph.threads[op.thread as usize].role == Role::Autograd
-            || name.starts_with(ENGINE)
+            || is_backward(name)
             || inherited == Phase::Backward
         {
             Phase::Backward
@@ -129,4 +144,32 @@ fn end_of_backward(graph: &StepGraph) -> Option<u32> {
     let on_main =
         graph.ops.iter().filter(|op| op.thread == 0 && graph.names.get(op.name).starts_with(ENGINE));
     handed_back.max(on_main.map(|op| op.end).max())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_backward;
+
+    #[test]
+    fn nodes_of_the_backward_pass_are_known_by_their_names() {
+        for name in [
+            "autograd::engine::evaluate_function: MulBackward0",
+            "AddmmBackward",
+            "NllLossBackward0",
+            "torch::autograd::AccumulateGrad",
+            "torch::autograd::CopySlices",
+        ] {
+            assert!(is_backward(name), "{name}");
+        }
+        for name in [
+            "aten::mm",
+            "aten::_log_softmax_backward_data",
+            "aten::native_batch_norm_backward",
+            "Backward",
+            "loss Backward",
+            "AccumulateGrad",
+        ] {
+            assert!(!is_backward(name), "{name}");
+        }
+    }
 }

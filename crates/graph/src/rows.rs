@@ -5,7 +5,7 @@ use steptime_trace::{HostKind, Trace};
 use crate::api::ApiKind;
 use crate::graph::{Blocking, Call, Mark, MarkKind, Op, Role, Thread};
 use crate::marks::{self, RawMark, Source, ThreadMarks};
-use crate::phase::Phase;
+use crate::phase::{Phase, is_backward};
 
 /// The template's rows.
 pub(crate) struct Rows {
@@ -38,7 +38,7 @@ impl Rows {
             let id = threads[source].thread;
             let first_mark = rows.marks.len() as u32;
             rows.add_thread(trace, index, marks);
-            let autograd = marks.iter().any(|m| trace.names.get(m.name).starts_with("autograd::engine"));
+            let autograd = marks.iter().any(|m| is_backward(trace.names.get(m.name)));
             let role = match (position, autograd) {
                 (0, _) => Role::Main,
                 (_, true) => Role::Autograd,

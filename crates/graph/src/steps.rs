@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use steptime_trace::{NameId, Nanos, ThreadId, Trace};
 
 use crate::marks::{Source, ThreadMarks, is_step_mark};
+use crate::phase::is_backward;
 
 /// One step of the trace: host events that begin in `start..end` belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +93,7 @@ fn busiest_forward_thread(trace: &Trace, threads: &[ThreadMarks]) -> Option<Thre
         }
         total
     };
-    let autograd =
-        |t: &ThreadMarks| t.marks.iter().any(|m| trace.names.get(m.name).starts_with("autograd::engine"));
+    let autograd = |t: &ThreadMarks| t.marks.iter().any(|m| is_backward(trace.names.get(m.name)));
     threads
         .iter()
         .filter(|t| !autograd(t))

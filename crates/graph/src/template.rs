@@ -166,7 +166,7 @@ fn assemble(
         steps: steps.windows.clone(),
         step_source: steps.source,
         coverage,
-        device: trace.devices.first().map(|d| d.name.clone()),
+        device: trace.devices.iter().map(|d| &d.name).find(|name| !name.is_empty()).cloned(),
     };
     phase::assign(&mut graph);
     graph.queue_delays = queue::delays(&graph);

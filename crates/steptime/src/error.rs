@@ -40,6 +40,17 @@ pub enum Error {
         /// The input.
         path: PathBuf,
     },
+    /// A trace in which nothing ran on a device.
+    #[error(
+        "{}: no GPU activity in the trace{}: record with ProfilerActivity.CUDA where a GPU is, or give the step's \
+         execution trace and name a device to price it for (--device h200)", path.display(), other(accelerators)
+    )]
+    NoDeviceActivity {
+        /// The input.
+        path: PathBuf,
+        /// Categories of events of accelerators that are not read.
+        accelerators: Vec<String>,
+    },
     /// A step was asked for of an execution trace, which is of one.
     #[error("{}: no step {step}: an execution trace alone is of one step and does not number it", path.display())]
     OneStep {
@@ -118,4 +129,12 @@ fn few(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let shown = names[..names.len().min(SHOWN)].join(", ");
     if names.len() > SHOWN { format!("{shown}, and {} others", names.len() - SHOWN) } else { shown }
+}
+
+fn other(accelerators: &[String]) -> String {
+    if accelerators.is_empty() {
+        String::new()
+    } else {
+        format!(", and the accelerator that it is of is not read ({})", accelerators.join(", "))
+    }
 }

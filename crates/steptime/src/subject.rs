@@ -40,6 +40,8 @@ pub struct Subject {
     pub graph: StepGraph,
     /// What the reader repaired or skipped, in words.
     pub notes: Vec<String>,
+    /// Categories of events of accelerators that are not read.
+    pub accelerators: Vec<String>,
     /// What was assumed where the step was made from an execution trace alone, in words.
     pub assumed: Vec<String>,
     /// The state of the process to predict; as the recording says, else one that was profiled before. An execution
@@ -104,6 +106,7 @@ impl Subject {
             }
             (None, None) => return Err(Error::NoTiming { path: recording.path.clone() }),
         };
+        let accelerators = timing(&recording).map(unread_accelerators).unwrap_or_default();
         // No profiler runs in a training step that was never on the device.
         let said = recording.meta.as_ref().and_then(|m| m.process.as_deref());
         let fresh = arguments.is_derived() || said == Some("fresh");
@@ -116,10 +119,22 @@ impl Subject {
             meta: recording.meta,
             graph,
             notes,
+            accelerators,
             assumed,
             arguments,
             fingerprint,
         })
+    }
+
+    /// Checks that something ran on a device, where the step was timed: else there is no step to predict.
+    ///
+    /// # Errors
+    /// Where nothing did, or only on an accelerator that is not read.
+    pub fn on_a_device(&self) -> Result<(), Error> {
+        if self.arguments.is_derived() || self.graph.coverage.activities > 0 {
+            return Ok(());
+        }
+        Err(Error::NoDeviceActivity { path: self.path.clone(), accelerators: self.accelerators.clone() })
     }
 
     /// What each op launches, lowered from its arguments, in the order in which it runs.
@@ -166,6 +181,17 @@ fn derived(path: &Path, execution: &ExecutionGraph) -> Result<(StepGraph, Argume
     };
     let derived = derive::of_tree(&tree).map_err(|source| Error::Derive { path: path.into(), source })?;
     Ok((derived.graph, Arguments::derived(derived.kernels), assumed))
+}
+
+/// Categories of events of accelerators that the reader leaves out: `mtia_ccp_events`, `xpu_kernel`.
+fn unread_accelerators(trace: &Trace) -> Vec<String> {
+    let known = ["mtia", "xpu", "hpu", "privateuse1", "npu", "neuron", "tpu"];
+    trace
+        .notes
+        .unknown_categories()
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| known.iter().any(|prefix| name.to_ascii_lowercase().starts_with(prefix)))
+        .collect()
 }
 
 /// The trace to take times from: of those that show a device at work the one without shapes, else the one with;

@@ -23,6 +23,12 @@ pub enum Error {
         /// What the decompressor says.
         source: io::Error,
     },
+    /// A pointer that Git LFS left in the place of the file.
+    #[error("{} is a Git LFS pointer, not the file itself: fetch it (git lfs pull)", .path.display())]
+    LfsPointer {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is nothing in the file.
     #[error("{} is empty; record the trace again, or wait until the profiler has written it", .path.display())]
     Empty {

@@ -30,6 +30,9 @@ impl Read for Watched<'_> {
 pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Document>, Error> {
     let failed = Error::io(plan.path);
     let file = File::open(plan.path).map_err(&failed)?;
+    if is_lfs_pointer(&file) {
+        return Err(Error::LfsPointer { path: plan.path.to_owned() });
+    }
     if !is_packed(&file)
         && let Ok(map) = mmap::map(&file)
     {
@@ -67,6 +70,19 @@ fn packing(head: &[u8]) -> Packing {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
         _ => Packing::Plain,
     }
+}
+
+/// What Git LFS leaves in the place of a file begins so.
+const LFS_POINTER: &[u8] = b"version https://git-lfs";
+
+/// Whether a file is what Git LFS leaves in its place; its position stays where it is.
+pub(crate) fn is_lfs_pointer(file: &File) -> bool {
+    let mut head = [0; LFS_POINTER.len()];
+    #[cfg(unix)]
+    let read = std::os::unix::fs::FileExt::read_exact_at(file, &mut head, 0);
+    #[cfg(not(unix))]
+    let read: io::Result<()> = Err(io::ErrorKind::Unsupported.into());
+    read.is_ok() && head == LFS_POINTER
 }
 
 /// Whether a file begins like compressed data; its position stays where it is.

@@ -181,3 +181,18 @@ fn refusals() {
     fs::write(dir.path().join("kineto.json.gz"), b"\x1f\x8b\x08garbage").unwrap();
     assert!(matches!(open(dir.path()), Err(Error::Damaged { .. })));
 }
+
+#[test]
+fn a_pointer_that_git_lfs_left_is_named_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 53700000\n";
+    for name in ["rank-0.json", "rank-0.pt.trace.json.gz", "traces.tar.gz"] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, pointer).expect("written");
+        let error = steptime_trace::open(&path).expect_err("no trace").to_string();
+        assert!(
+            error.ends_with("is a Git LFS pointer, not the file itself: fetch it (git lfs pull)"),
+            "{error}"
+        );
+    }
+}

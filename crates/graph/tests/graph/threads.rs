@@ -148,3 +148,18 @@ fn without_a_copy_there_is_no_input() {
     .graph();
     assert!(graph.ops.iter().all(|op| op.phase == Phase::Forward));
 }
+
+#[test]
+fn traces_without_the_engine_have_a_backward_pass_all_the_same() {
+    use steptime_graph::Phase;
+    let graph = Recording::of_steps(|recording, at| {
+        recording.op("aten::mm", MAIN, at + 5.0, at + 30.0);
+        recording.op("MmBackward", WORKER, at + 35.0, at + 55.0);
+        recording.op("torch::autograd::AccumulateGrad", WORKER, at + 57.0, at + 60.0);
+        recording.op("aten::add_", MAIN, at + 70.0, at + 80.0);
+    })
+    .graph();
+    assert_eq!(graph.threads.iter().map(|t| t.role).collect::<Vec<_>>(), [Role::Main, Role::Autograd]);
+    let phases: Vec<Phase> = graph.ops.iter().map(|op| op.phase).collect();
+    assert_eq!(phases, [Phase::Forward, Phase::Other, Phase::Backward, Phase::Backward]);
+}

@@ -21,6 +21,7 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     if loaded.subject.arguments.is_derived() && priced.is_none() {
         return Err(steptime::Error::NoTiming { path: loaded.subject.path }.into());
     }
+    loaded.subject.on_a_device()?;
     source::set_process(&mut loaded.subject, args.process);
     let choice = host_choice(args, &loaded.subject)?;
     let profile = source::profile(&choice)?;

@@ -27,7 +27,8 @@ pub fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
 
 fn row(path: &Path) -> RowJson {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into());
-    let loaded = match load::subject(path, &Choice::default(), Want::TIMING) {
+    let loaded = load::subject(path, &Choice::default(), Want::TIMING);
+    let loaded = match loaded.and_then(|loaded| Ok(loaded.subject.on_a_device().map(|()| loaded)?)) {
         Ok(loaded) => loaded,
         Err(why) => {
             let failed = Some(why.to_string());

@@ -11,6 +11,9 @@ const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
 /// Below this share of matched events the steps do not repeat.
 const ALIKE_PERMILLE: usize = 950;
 
+/// A share of device activities without their launch that nobody needs to hear of.
+const UNLINKED: f64 = 0.005;
+
 /// Shares of device time that nobody needs to hear of: out of the fitted range, and of ops that are not known.
 const EXTRAPOLATED: f64 = 0.02;
 const BY_BYTES: f64 = 0.01;
@@ -27,6 +30,14 @@ pub fn of_graph(graph: &StepGraph) -> Vec<String> {
         StepSource::Whole => {
             warnings.push("no step marks and no repetition: the whole trace is taken for one step".into())
         }
+    }
+    let coverage = &graph.coverage;
+    let unlinked = coverage.activities.saturating_sub(coverage.activities_linked);
+    if unlinked as f64 > UNLINKED * coverage.activities as f64 {
+        warnings.push(format!(
+            "{unlinked} of {} device activities were launched before the recording began, or by calls that it lacks: left out",
+            coverage.activities
+        ));
     }
     if graph.coverage.marks_matched_permille < ALIKE_PERMILLE {
         let share = percent(graph.coverage.marks_matched_permille as f64 / 1000.0);

@@ -96,3 +96,23 @@ fn traces_without_a_measured_step_are_scored_by_their_replay() {
     let text = stdout(&["validate", "--replay-only", &trace]);
     assert!(text.contains("1 of several steps: median error"), "{text}");
 }
+
+#[test]
+fn a_trace_of_nothing_on_a_device_is_an_error_with_a_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let op = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":5}"#;
+    let other = r#"{"ph":"X","cat":"mtia_ccp_events","name":"job","pid":2,"tid":1,"ts":2,"dur":3}"#;
+    for (name, events, says) in [
+        ("cpu.json", op.to_owned(), "record with ProfilerActivity.CUDA"),
+        ("mtia.json", format!("{op},{other}"), "accelerator that it is of is not read (mtia_ccp_events)"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!(r#"{{"traceEvents":[{events}]}}"#)).expect("written");
+        let path = path.to_str().expect("UTF-8");
+        let output = crate::steptime(&["predict", path]).assert().failure();
+        let error = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        assert!(error.contains("no GPU activity in the trace") && error.contains(says), "{error}");
+        let row = &json(&["validate", "--replay-only", path])["rows"][0];
+        assert!(row["failed"].as_str().is_some_and(|why| why.contains(says)), "{row}");
+    }
+}

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// Reads every trace of an archive, one after the other, through a window.
 pub(super) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Found, Error> {
     let path = plan.path;
+    if std::fs::File::open(path).is_ok_and(|file| source::is_lfs_pointer(&file)) {
+        return Err(Error::LfsPointer { path: path.to_owned() });
+    }
     let bytes = source::bytes(path, progress).map_err(Error::io(path))?;
     let mut archive = tar::Archive::new(bytes);
     let mut found = Found::default();
