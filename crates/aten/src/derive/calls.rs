@@ -18,6 +18,10 @@ const GLOBAL_REDUCTION: u64 = 1024;
 const MOST_CELLS: u64 = 1 << 16;
 /// Of an op that launches more kernels, this many stand for all: the time of all is shared among them.
 const MOST_LAUNCHES: u32 = 1 << 12;
+/// A cell's kernels: its product and its pointwise part.
+const KERNELS_OF_A_CELL: usize = 2;
+/// Streams that a recurrent network is spread over, at most.
+const MOST_STREAMS: u32 = 4;
 /// From the return of a copy in chunks to its end on the device: median of 12 recorded on an H200, 4 to 20 µs.
 const CHUNKED_TAIL: Nanos = Nanos(12_200);
 
@@ -40,6 +44,8 @@ pub struct Work {
     pub name: &'static str,
     /// Bytes copied or set.
     pub bytes: u64,
+    /// The stream: 0, or one that a library has for work beside others.
+    pub stream: u32,
 }
 
 /// A call to come.
@@ -87,7 +93,9 @@ pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<Planned> {
         Kernel::Rnn(rnn) => {
             let cells =
                 rnn.steps.saturating_mul(rnn.layers).saturating_mul(rnn.directions).clamp(1, MOST_CELLS);
-            sequence(family, library::recurrent().repeat(cells as usize))
+            let mut planned = sequence(family, library::recurrent().repeat(cells as usize));
+            beside(&mut planned, rnn.layers.saturating_mul(rnn.directions));
+            planned
         }
         // Through the driver; that a report is cleared first, no recording shows as a call.
         Kernel::FusedBags(bags) => {
@@ -135,7 +143,16 @@ fn call(api: &'static str) -> Planned {
 }
 
 fn work(api: &'static str, kind: ActivityKind, name: &'static str, bytes: u64) -> Planned {
-    Planned { work: Some(Work { kind, name, bytes }), ..call(api) }
+    Planned { work: Some(Work { kind, name, bytes, stream: 0 }), ..call(api) }
+}
+
+/// Cells of neighbouring layers take turns on streams of their own: cuDNN works on several layers at once.
+fn beside(planned: &mut [Planned], layers: u64) {
+    let streams = layers.clamp(1, u64::from(MOST_STREAMS)) as usize;
+    let kernels = planned.iter_mut().filter_map(|call| call.work.as_mut());
+    for (at, work) in kernels.enumerate() {
+        work.stream = (at / KERNELS_OF_A_CELL % streams) as u32;
+    }
 }
 
 /// Calls after all children; those that launch are told by their names.

@@ -184,11 +184,15 @@ impl Builder<'_> {
         let end = self.mark(MarkKind::CallEnd(call), thread);
         let first_activity = self.graph.activities.len() as u32;
         if let Some(work) = &planned.work {
+            while self.graph.streams.len() <= work.stream as usize {
+                let stream = DEFAULT_STREAM.stream + self.graph.streams.len() as i64;
+                self.graph.streams.push(Stream { stream, ..DEFAULT_STREAM });
+            }
             let name: NameId = self.graph.names.intern(work.name);
             self.graph.activities.push(Activity {
                 kind: work.kind,
                 name,
-                stream: 0,
+                stream: work.stream,
                 call,
                 bytes: Bytes(work.bytes),
                 trace_activity: u32::MAX,
