@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use smallvec::SmallVec;
 
 use crate::call::Tensor;
-use crate::kernel::Layout;
+use crate::kernel::{Layout, Steps};
 
 /// Bytes that a vector load takes: what addresses must be multiples of.
 const VECTOR: u64 = 16;
@@ -46,7 +46,18 @@ pub fn natural(output: &Tensor, inputs: &[&Tensor]) -> Layout {
         run_in,
         run_out: run(&merged, 0).unwrap_or(1),
         broadcast: (1..=inputs.len()).any(broadcast),
+        steps: steps(&merged, inputs.len()),
     }
+}
+
+/// The innermost dimensions, and how far inputs step along them.
+fn steps(merged: &Merged, inputs: usize) -> Steps {
+    let size = |at: usize| merged.sizes.get(at).map_or(0, |&size| size.unsigned_abs());
+    let step = |at: usize| {
+        let strides = merged.strides.get(at).into_iter().flatten().skip(1).take(inputs);
+        strides.map(|stride| stride.unsigned_abs()).max().unwrap_or(0)
+    };
+    Steps { sizes: [size(0), size(1)], steps: [step(0), step(1)] }
 }
 
 /// Merges the dimensions of an output and the inputs broadcast to it, operand 0 being the output: sorted by
@@ -164,17 +175,44 @@ mod tests {
     #[test]
     fn a_bias_is_broadcast_and_a_transposed_input_strided() {
         let layout = elementwise(&dense(&[32, 100]), &[&dense(&[32, 100]), &dense(&[100])]);
-        assert_eq!(layout, Layout::Strided { dims: 2, run_in: 100, run_out: 3200, broadcast: true });
+        assert_eq!(
+            layout,
+            Layout::Strided {
+                dims: 2,
+                run_in: 100,
+                run_out: 3200,
+                broadcast: true,
+                steps: Steps { sizes: [100, 32], steps: [1, 100] }
+            }
+        );
         let transposed = Tensor::strided(&[32, 100], &[1, 32], F32);
         let layout = elementwise(&dense(&[32, 100]), &[&transposed]);
-        assert_eq!(layout, Layout::Strided { dims: 2, run_in: 1, run_out: 3200, broadcast: false });
+        assert_eq!(
+            layout,
+            Layout::Strided {
+                dims: 2,
+                run_in: 1,
+                run_out: 3200,
+                broadcast: false,
+                steps: Steps { sizes: [100, 32], steps: [32, 1] }
+            }
+        );
     }
 
     #[test]
     fn rows_of_a_wider_tensor_keep_their_run() {
         let slice = Tensor::strided(&[8, 36], &[100, 1], F32);
         let layout = elementwise(&dense(&[8, 36]), &[&slice]);
-        assert_eq!(layout, Layout::Strided { dims: 2, run_in: 36, run_out: 288, broadcast: false });
+        assert_eq!(
+            layout,
+            Layout::Strided {
+                dims: 2,
+                run_in: 36,
+                run_out: 288,
+                broadcast: false,
+                steps: Steps { sizes: [36, 8], steps: [1, 100] }
+            }
+        );
     }
 
     #[test]

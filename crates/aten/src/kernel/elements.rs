@@ -47,7 +47,18 @@ pub enum Layout {
         run_out: u64,
         /// Whether any input is broadcast.
         broadcast: bool,
+        /// Its two innermost dimensions.
+        steps: Steps,
     },
+}
+
+/// The two innermost dimensions that a kernel goes through, in the order of its output; zeros where not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Steps {
+    /// Their sizes, the inner one first; 0 where there is none.
+    pub sizes: [u64; 2],
+    /// The largest step that any input makes along each, in elements.
+    pub steps: [u64; 2],
 }
 
 /// A reduction of `[outer, reduced, inner]` to `[outer, inner]`.
@@ -63,6 +74,8 @@ pub struct Reduce {
     pub inner: u64,
     /// Whether the input is contiguous.
     pub contiguous: bool,
+    /// Elements of one sum that lie together: all of them where `inner` is 1 and nothing lies between.
+    pub run: u64,
     /// Whether an element costs more than an addition.
     pub work: Work,
 }
@@ -121,6 +134,8 @@ pub struct Norm {
     pub rows: u64,
     /// Elements a row.
     pub length: u64,
+    /// Channels of a group norm's row; 1 of other norms.
+    pub channels: u64,
     /// Whether there are weights (backward: and their gradients).
     pub affine: bool,
 }

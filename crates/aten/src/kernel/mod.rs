@@ -13,7 +13,7 @@ use crate::dtype::Dtype;
 
 pub use elements::{
     BatchNorm, Concat, Direction, Elementwise, Layout, Loss, MultiTensor, Norm, NormKind, Pool, PoolKind,
-    Reduce, Softmax, Sort, Transfer, Work,
+    Reduce, Softmax, Sort, Steps, Transfer, Work,
 };
 pub use lookups::{
     EmbeddingBag, FusedBags, FusedTable, Gather, GatherKind, Pooling, RowOptimizer, RowSort, Scatter,

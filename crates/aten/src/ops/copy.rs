@@ -263,6 +263,15 @@ mod tests {
         let Kernel::Elementwise(copy) = kernel(crate::registry::lower(&children[0])) else {
             panic!("another kernel")
         };
-        assert_eq!(copy.layout, Layout::Strided { dims: 2, run_in: 50, run_out: 25_600, broadcast: false });
+        assert_eq!(
+            copy.layout,
+            Layout::Strided {
+                dims: 2,
+                run_in: 50,
+                run_out: 25_600,
+                broadcast: false,
+                steps: crate::kernel::Steps { sizes: [50, 512], steps: [1, 300] }
+            }
+        );
     }
 }

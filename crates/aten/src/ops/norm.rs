@@ -85,7 +85,14 @@ fn kernel(call: &OpCall, form: &Form, input: &Tensor, pass: Pass) -> Option<(Ker
     let (rows, length) = rows(call, form, input, pass)?;
     let weight = form.weight[usize::from(pass == Pass::Backward)];
     let affine = call.tensor(weight).is_some();
-    Some((Kernel::Norm(Norm { kind: form.kind, pass, rows, length, affine }), rows))
+    let channels = match form.kind {
+        NormKind::Group => {
+            let groups = form.extent[usize::from(pass == Pass::Backward)];
+            count(call.int(groups - 2).unwrap_or(1)) / count(call.int(groups).unwrap_or(1)).max(1)
+        }
+        NormKind::Layer | NormKind::Rms => 1,
+    };
+    Some((Kernel::Norm(Norm { kind: form.kind, pass, rows, length, channels, affine }), rows))
 }
 
 fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
@@ -238,7 +245,7 @@ mod tests {
         let inputs = [tensor(&[2, 6, 5, 5]), tensor(&[6]), tensor(&[6])].into_iter().chain(sizes);
         let lowered = crate::registry::lower(&OpCall::new("aten::native_group_norm", inputs.collect()));
         let Some(Kernel::Norm(norm)) = lowered.kernel().map(|call| call.kernel.clone()) else { panic!() };
-        assert_eq!((norm.rows, norm.length), (6, 50));
+        assert_eq!((norm.rows, norm.length, norm.channels), (6, 50, 2));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::axes::axis;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::kernel::{Elementwise, Kernel, Layout, Work};
+use crate::kernel::{Elementwise, Kernel, Layout, Steps, Work};
 use crate::layout;
 use crate::operands::read;
 use crate::ops::{Lowered, OpDef};
@@ -49,7 +49,7 @@ fn same(call: &OpCall) -> Option<Vec<Arg>> {
 fn strided(tensor: &Tensor) -> Layout {
     let dims = tensor.shape.iter().filter(|&&size| size != 1).count() as u8;
     let run = tensor.shape.last().copied().unwrap_or(1).max(1) as u64;
-    Layout::Strided { dims, run_in: run, run_out: tensor.numel(), broadcast: false }
+    Layout::Strided { dims, run_in: run, run_out: tensor.numel(), broadcast: false, steps: Steps::default() }
 }
 
 fn moved(call: &OpCall, op: &'static str) -> Option<Lowered> {

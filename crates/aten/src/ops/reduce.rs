@@ -143,7 +143,9 @@ fn split(input: &Tensor, dims: &[usize], op: &'static str, work: Work) -> Reduce
     let kept = count(&sizes(false).collect::<Vec<_>>());
     let inside = order.iter().rev().take_while(|at| !dims.contains(at)).map(|&at| input.shape[at]);
     let inner = if reduced == 1 { 1 } else { count(&inside.collect::<Vec<_>>()) };
-    Reduce { op, outer: kept / inner.max(1), reduced, inner, contiguous: input.is_dense(), work }
+    let together = order.iter().rev().skip_while(|at| !dims.contains(at)).take_while(|at| dims.contains(at));
+    let run = count(&together.map(|&at| input.shape[at]).collect::<Vec<_>>());
+    Reduce { op, outer: kept / inner.max(1), reduced, inner, contiguous: input.is_dense(), run, work }
 }
 
 /// A block's threads share out the elements of its outputs; where each would have 256 of them or more, several
@@ -261,7 +263,7 @@ mod tests {
     fn dimensions_may_lie_apart() {
         let images = Tensor::contiguous(&[8, 16, 32, 32], Dtype::F32);
         let (sum, launches, _) = reduce(&call("aten::sum", images, vec![ints(&[0, 2, 3]), Arg::Bool(false)]));
-        assert_eq!((sum.outer, sum.reduced, sum.inner, launches), (16, 8192, 1, 2));
+        assert_eq!((sum.outer, sum.reduced, sum.inner, sum.run, launches), (16, 8192, 1, 1024, 2));
     }
 
     #[test]

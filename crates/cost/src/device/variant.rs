@@ -125,13 +125,14 @@ pub fn is_permutation(kernel: &Kernel) -> bool {
 mod tests {
     use smallvec::smallvec;
     use steptime_aten::Dtype;
-    use steptime_aten::kernel::{Elementwise, Work};
+    use steptime_aten::kernel::{Elementwise, Steps, Work};
 
     use super::*;
 
     #[test]
     fn an_op_and_its_type() {
-        let layout = Layout::Strided { dims: 2, run_in: 1, run_out: 64, broadcast: false };
+        let layout =
+            Layout::Strided { dims: 2, run_in: 1, run_out: 64, broadcast: false, steps: Steps::default() };
         let kernel =
             Kernel::Elementwise(Elementwise { op: "copy_", work: Work::Light, numel: 64, inputs: 1, layout });
         let call = KernelCall { kernel, dtype: Dtype::Bf16, operands: smallvec![], flops: 0, launches: 1 };

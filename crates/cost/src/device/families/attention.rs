@@ -10,7 +10,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
 use super::memory::{L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{flag, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{fill, flag, halvings, ln, ln_ratio, names, overlap, push_shared};
 use super::tiles::on_tensor_cores;
 
 /// The family.
@@ -124,6 +124,33 @@ impl Family for Attentions {
 
     fn published(&self) -> Published {
         Published::None
+    }
+
+    fn more_names(&self) -> &'static [&'static str] {
+        &["query_fill", "key_fill", "dim_fill", "ln_other_read", "ln_head_bytes", "align_keys"]
+    }
+
+    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Attention(attention) = &call.kernel else { return out.extend([f32::NAN; 6]) };
+        // How full the last tiles are.
+        let head = attention.keys.saturating_mul(attention.dim.saturating_add(attention.value_dim));
+        let pairs = attention.batch as f64 * attention.heads as f64 * attention.keys as f64;
+        let tensors = pairs * (attention.dim + attention.value_dim) as f64 * call.dtype.size() as f64;
+        out.extend_from_slice(&[
+            fill(attention.queries, 64.0),
+            fill(attention.keys, 64.0),
+            fill(attention.dim, 32.0),
+            ln_ratio(call.bytes_read() as f64, tensors),
+            ln(head as f64),
+            halvings(attention.keys, 4),
+        ]);
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::Attention(attention) if attention.bias => "masked",
+            _ => "",
+        }
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -113,6 +113,14 @@ impl Family for BatchNorms {
         Published::None
     }
 
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::BatchNorm(norm) if norm.channels_last => "channels-last",
+            Kernel::BatchNorm(norm) if norm.cudnn => "cudnn",
+            _ => "",
+        }
+    }
+
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
         match &call.kernel {
             Kernel::BatchNorm(kernel) => model(kernel, call, ctx, spec).total_us,

@@ -93,6 +93,29 @@ impl Family for Concats {
         Published::Formula
     }
 
+    fn more_names(&self) -> &'static [&'static str] {
+        &["last_batch", "ln_mean_row", "fill_of_widest"]
+    }
+
+    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Concat(concat) = &call.kernel else { return out.extend([f32::NAN; 3]) };
+        let (inputs, mean) = (concat.inputs.max(1), concat.row_bytes as f64 / concat.inputs.max(1) as f64);
+        // A launch takes a limited number of inputs, and all of its blocks are as many as the widest needs.
+        out.extend_from_slice(&[
+            (inputs % BATCH as u64) as f32,
+            ln(mean),
+            ln_ratio(mean, concat.most_bytes as f64),
+        ]);
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::Concat(concat) if !concat.contiguous => "strided",
+            Kernel::Concat(concat) if concat.aligned => "aligned",
+            _ => "",
+        }
+    }
+
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
         match &call.kernel {
             Kernel::Concat(concat) => model(concat, call, ctx, spec).total_us,

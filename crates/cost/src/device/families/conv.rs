@@ -10,7 +10,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
 use super::memory::{L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{fill, flag, halvings, ln, ln_ratio, names, overlap, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 
 /// The family.
@@ -230,6 +230,44 @@ impl Family for Convolutions {
 
     fn published(&self) -> Published {
         Published::Network
+    }
+
+    fn more_names(&self) -> &'static [&'static str] {
+        &["dilation_h", "ln_reach", "fill_in", "fill_out", "ln_depth", "ln_weight_bytes", "ln_layout_bytes"]
+    }
+
+    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Conv(conv) = &call.kernel else { return out.extend([f32::NAN; 7]) };
+        let groups = conv.groups.max(1);
+        let reach = conv.dilation[2].saturating_mul(conv.filter[2].saturating_sub(1));
+        let weight = (conv.channels_in / groups) as f64 * conv.channels_out as f64 * volume(conv.filter);
+        let in_vectors = (padded(conv.channels_in as f64, true) * volume(conv.input)
+            + padded(conv.channels_out as f64, true) * volume(conv.output))
+            * conv.batch as f64;
+        out.extend_from_slice(&[
+            conv.dilation[1] as f32,
+            ln(reach as f64),
+            fill(conv.channels_in / groups, 8.0),
+            fill(conv.channels_out / groups, 8.0),
+            ln((conv.channels_in / groups) as f64 * volume(conv.filter)),
+            ln(weight * call.dtype.size() as f64),
+            ln(in_vectors * call.dtype.size() as f64),
+        ]);
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        let Kernel::Conv(conv) = &call.kernel else { return "" };
+        let dilated = conv.dilation.iter().any(|&gap| gap > 1);
+        match (conv.transposed, depthwise(conv), conv.dims == 1) {
+            (true, ..) => "transposed",
+            (_, true, _) if conv.channels_last => "depthwise channels-last",
+            (_, true, _) => "depthwise",
+            (_, _, true) if dilated => "1-d dilated",
+            (_, _, true) => "1-d",
+            _ if conv.channels_last => "channels-last",
+            _ if dilated => "dilated",
+            _ => "",
+        }
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

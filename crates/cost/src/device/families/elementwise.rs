@@ -105,7 +105,9 @@ impl Family for Pointwise {
         let (layout, dims, run_in, run_out, broadcast) = match kernel.layout {
             Layout::Vectorized => (0.0, 1, kernel.numel, kernel.numel, false),
             Layout::Dense => (1.0, 1, kernel.numel, kernel.numel, false),
-            Layout::Strided { dims, run_in, run_out, broadcast } => (2.0, dims, run_in, run_out, broadcast),
+            Layout::Strided { dims, run_in, run_out, broadcast, .. } => {
+                (2.0, dims, run_in, run_out, broadcast)
+            }
         };
         let blocks = kernel.numel as f64 / 1024.0;
         let slots = 16.0 * f64::from(spec.multiprocessors);
@@ -126,6 +128,39 @@ impl Family for Pointwise {
             ln_ratio(blocks.ceil(), f64::from(spec.multiprocessors)),
             last_wave(blocks.ceil(), slots) as f32,
         ]);
+    }
+
+    fn more_names(&self) -> &'static [&'static str] {
+        &["ln_inner", "ln_next", "ln_step", "ln_next_step", "turned", "ln_tile_bytes"]
+    }
+
+    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Elementwise(Elementwise { layout: Layout::Strided { steps, .. }, .. }) = &call.kernel
+        else {
+            return out.extend([f32::NAN; 6]);
+        };
+        let [sizes, strides] = [steps.sizes, steps.steps].map(|pair| pair.map(|value| value as f64));
+        // Where the next dimension is the one that lies together, sectors are read again row by row.
+        let again = sizes[0] * SECTOR.max(call.dtype.size() as f64);
+        out.extend_from_slice(&[
+            ln(sizes[0]),
+            ln(sizes[1]),
+            ln(strides[0]),
+            ln(strides[1]),
+            flag(steps.steps[0] > 1 && steps.steps[1] == 1),
+            ln(again),
+        ]);
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::Elementwise(Elementwise { layout: Layout::Vectorized, .. }) => "",
+            Kernel::Elementwise(Elementwise { layout: Layout::Dense, .. }) => "dense",
+            Kernel::Elementwise(Elementwise { layout: Layout::Strided { broadcast: true, .. }, .. }) => {
+                "broadcast"
+            }
+            _ => "strided",
+        }
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

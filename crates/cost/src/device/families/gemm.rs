@@ -9,7 +9,7 @@ use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{fill, flag, halvings, ln, ln_ratio, names, overlap, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 
 /// The family.
@@ -158,6 +158,31 @@ impl Family for Products {
 
     fn published(&self) -> Published {
         Published::Network
+    }
+
+    fn more_names(&self) -> &'static [&'static str] {
+        &["fill_m16", "fill_n16", "fill_k16", "fill_m64", "fill_n64", "ln_smallest"]
+    }
+
+    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Gemm(gemm) = &call.kernel else { return out.extend([f32::NAN; 6]) };
+        let smallest = gemm.m.min(gemm.n).min(gemm.k);
+        out.extend_from_slice(&[
+            fill(gemm.m, 16.0),
+            fill(gemm.n, 16.0),
+            fill(gemm.k, 16.0),
+            fill(gemm.m, 64.0),
+            fill(gemm.n, 64.0),
+            ln(smallest as f64),
+        ]);
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::Gemm(gemm) if gemm.m == 1 || gemm.n == 1 => "vector",
+            Kernel::Gemm(gemm) if gemm.batch > 1 && gemm.m.max(gemm.n).max(gemm.k) <= 128 => "small",
+            _ => "",
+        }
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -15,6 +15,10 @@ use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
 /// The family.
 pub(super) struct Norms;
 
+/// With more rows than this, and rows so narrow, a layer norm's gradient is summed in parts.
+const MANY_ROWS: u64 = 64 << 10;
+const NARROW: u64 = 32 * 66;
+
 fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (Traffic, f64) {
     let traffic = Traffic::of(call, ctx, spec);
     let backward = kernel.pass == Pass::Backward;
@@ -84,6 +88,34 @@ impl Family for Norms {
 
     fn published(&self) -> Published {
         Published::None
+    }
+
+    fn more_names(&self) -> &'static [&'static str] {
+        &["ln_channels", "ln_area", "ln_planes", "align_area", "in_parts"]
+    }
+
+    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Norm(norm) = &call.kernel else { return out.extend([f32::NAN; 5]) };
+        let area = norm.length / norm.channels.max(1);
+        let parts = norm.pass == Pass::Backward && norm.rows > MANY_ROWS && norm.length < NARROW;
+        out.extend_from_slice(&[
+            ln(norm.channels as f64),
+            ln(area as f64),
+            ln(norm.rows as f64 * norm.channels as f64),
+            halvings(area, 4),
+            flag(parts),
+        ]);
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::Norm(norm)
+                if norm.pass == Pass::Backward && norm.rows > MANY_ROWS && norm.length < NARROW =>
+            {
+                "in parts"
+            }
+            _ => "",
+        }
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -108,6 +108,13 @@ impl Family for Pools {
         ]);
     }
 
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::Pool(pool) if pool.channels_last => "channels-last",
+            _ => "",
+        }
+    }
+
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
         match &call.kernel {
             Kernel::Pool(pool) => model(pool, call, ctx, spec).total_us,

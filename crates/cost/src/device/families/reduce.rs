@@ -157,6 +157,23 @@ impl Family for Reductions {
         ]);
     }
 
+    fn more_names(&self) -> &'static [&'static str] {
+        &["ln_run", "run_share"]
+    }
+
+    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Reduce(reduce) = &call.kernel else { return out.extend([f32::NAN; 2]) };
+        out.extend_from_slice(&[ln(reduce.run as f64), ln_ratio(reduce.run as f64, reduce.reduced as f64)]);
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::Reduce(reduce) if reduce.inner > 1 => "columns",
+            Kernel::Reduce(reduce) if reduce.run < reduce.reduced => "apart",
+            _ => "",
+        }
+    }
+
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
         match &call.kernel {
             Kernel::Reduce(kernel) => model(kernel, call, ctx, spec).total_us,

@@ -60,6 +60,12 @@ pub(super) fn halvings(size: u64, most: u32) -> f32 {
     size.trailing_zeros().min(most) as f32
 }
 
+/// How full tiles of a size are, the last one counted, 0 to 1.
+pub(super) fn fill(size: u64, tile: f64) -> f32 {
+    let size = size.max(1) as f64;
+    (size / ((size / tile).ceil() * tile)) as f32
+}
+
 /// How full the last of several waves is, 0 to 1: 1 where all are full.
 pub(super) fn last_wave(blocks: f64, slots: f64) -> f64 {
     let waves = blocks / slots.max(1.0);

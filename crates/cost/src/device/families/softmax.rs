@@ -72,6 +72,31 @@ impl Family for Softmaxes {
         ]);
     }
 
+    fn more_names(&self) -> &'static [&'static str] {
+        &["ln_outer", "align_stride", "ln_blocks_by_sm"]
+    }
+
+    fn more(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Softmax(softmax) = &call.kernel else { return out.extend([f32::NAN; 3]) };
+        let stride = softmax.stride.max(1);
+        let outer = softmax.rows / stride;
+        // Over a middle dimension, a block takes neighbours of one sample.
+        let blocks = outer.saturating_mul(stride.div_ceil(128));
+        let align = stride.trailing_zeros().min(6) as f32;
+        out.extend_from_slice(&[
+            ln(outer as f64),
+            align,
+            ln_ratio(blocks as f64, f64::from(spec.multiprocessors)),
+        ]);
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        match &call.kernel {
+            Kernel::Softmax(softmax) if softmax.stride > 1 => "middle",
+            _ => "",
+        }
+    }
+
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
         match &call.kernel {
             Kernel::Softmax(kernel) => model(kernel, call, ctx, spec).1,

@@ -179,11 +179,18 @@ fn calls(size: u64) -> Vec<KernelCall> {
         reduced: 1 + size / 256,
         inner: 256,
         contiguous: true,
+        run: 1 + size / 256,
         work: Work::Light,
     };
     let softmax = Softmax { pass: Pass::Forward, log: true, rows: 1 + size / 1000, length: 1000, stride: 1 };
-    let norm =
-        Norm { kind: NormKind::Layer, pass: Pass::Backward, rows: 1 + size / 768, length: 768, affine: true };
+    let norm = Norm {
+        kind: NormKind::Layer,
+        pass: Pass::Backward,
+        rows: 1 + size / 768,
+        length: 768,
+        channels: 1,
+        affine: true,
+    };
     let batch_norm = BatchNorm {
         pass: Pass::Forward,
         training: true,
@@ -289,6 +296,14 @@ fn features_are_as_many_as_their_names_and_finite() {
                 for (name, value) in names.iter().zip(&row) {
                     assert!(value.is_finite(), "{} of {} at {size}: {value}", name, family.name());
                 }
+                let mut more = Vec::new();
+                family.more(&one, &ctx, &spec, &mut more);
+                assert_eq!(more.len(), family.more_names().len(), "{}", family.name());
+                assert!(
+                    !more.iter().any(|value| value.is_infinite()),
+                    "{} at {size}: {more:?}",
+                    family.name()
+                );
                 let analytic = family.analytic(&one, &ctx, &spec);
                 assert!((f64::from(row[0]) - (analytic * 1e3).ln()).abs() < 1e-4);
             }
@@ -303,6 +318,9 @@ fn a_call_of_another_family_does_no_harm() {
         let mut row = Vec::new();
         family.features(&other, &Context::default(), &spec, &mut row);
         assert_eq!(row.len(), family.feature_names().len());
+        let mut more = Vec::new();
+        family.more(&other, &Context::default(), &spec, &mut more);
+        assert_eq!((more.len(), family.kind(&other)), (family.more_names().len(), ""));
         assert!(family.analytic(&other, &Context::default(), &spec) > 0.0);
     }
 }
