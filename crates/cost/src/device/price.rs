@@ -16,6 +16,7 @@ use super::learn::sizes::sizes;
 use super::learn::table::Table;
 use super::profile::header::FamilyHeader;
 use super::profile::{DeviceProfile, FamilyModels};
+use super::stage;
 use super::variant::variant;
 
 /// The least half-width for an op that is not known: its bytes say little about what it does with them.
@@ -33,6 +34,18 @@ pub enum ModelChoice {
     Analytic,
     /// Trees; families without any are priced by formula.
     Learnt,
+}
+
+impl ModelChoice {
+    /// The model of a family.
+    fn of(self, header: &FamilyHeader) -> ModelKind {
+        match self {
+            ModelChoice::Best => header.model,
+            ModelChoice::Paper => ModelKind::Paper,
+            ModelChoice::Analytic => ModelKind::Analytic,
+            ModelChoice::Learnt => ModelKind::Learnt,
+        }
+    }
 }
 
 /// A call in its context, compared bit by bit.
@@ -122,7 +135,20 @@ impl DeviceProfile {
 
     fn price_group(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
         match self.family(group.family.name()) {
-            Some((header, models)) => self.price_fitted(group, header, models, choice),
+            Some((header, models)) => {
+                let fitted = self.price_fitted(group, header, models, choice);
+                if models.stages.is_empty() || choice.of(header) != header.model {
+                    return fitted;
+                }
+                let calls: Vec<(&KernelCall, &Context)> =
+                    group.calls.iter().map(|&(_, Key(call, ctx))| (call, ctx)).collect();
+                let again = |calls: &[(&KernelCall, &Context)]| {
+                    let calls = calls.iter().enumerate().map(|(at, &(call, ctx))| (at, Key(call, ctx)));
+                    let group = Group { family: group.family, calls: calls.collect() };
+                    self.price_fitted(&group, header, models, choice)
+                };
+                stage::correct(&models.stages, group.family, &calls, &self.spec, fitted, &again)
+            }
             None => {
                 group.calls.iter().map(|(_, key)| self.price_unfitted(group.family, *key, choice)).collect()
             }
@@ -156,12 +182,7 @@ impl DeviceProfile {
         choice: ModelChoice,
     ) -> Vec<Estimate> {
         let spec = &self.spec;
-        let wanted = match choice {
-            ModelChoice::Best => header.model,
-            ModelChoice::Paper => ModelKind::Paper,
-            ModelChoice::Analytic => ModelKind::Analytic,
-            ModelChoice::Learnt => ModelKind::Learnt,
-        };
+        let wanted = choice.of(header);
         let mut table = Table::new(header.features.len());
         for (_, Key(call, ctx)) in &group.calls {
             table.push(|out| group.family.features(call, ctx, spec, out));
@@ -205,12 +226,6 @@ impl DeviceProfile {
                 extrapolated: distance > TOLERATED,
             }
         };
-        let mut estimates: Vec<Estimate> = group.calls.iter().enumerate().map(price).collect();
-        if wanted == header.model {
-            let calls: Vec<(&KernelCall, &Context)> =
-                group.calls.iter().map(|&(_, Key(call, ctx))| (call, ctx)).collect();
-            models.stages.iter().for_each(|stage| stage.apply(group.family, &calls, spec, &mut estimates));
-        }
-        estimates
+        group.calls.iter().enumerate().map(price).collect()
     }
 }

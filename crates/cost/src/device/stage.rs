@@ -30,6 +30,8 @@ pub struct Stage {
     pub interval: Interval,
     /// Whether kernels inside recorded steps were among what was learnt from.
     pub in_steps: bool,
+    /// What the models before add to the logarithm of a time for being inside a step: the usual range.
+    pub by_step: [f64; 2],
     /// The kinds of calls it has seen, by name.
     pub kinds: BTreeMap<String, Kind>,
 }
@@ -70,14 +72,55 @@ pub fn features(
     family.more(call, ctx, spec, out);
 }
 
+/// Corrects the estimates of calls of one family by its stages, one after the other. `again` tells the estimates before in
+/// other contexts.
+///
+/// A stage that has seen no kernel inside a step says what a call takes alone. The models before may know better what it
+/// takes inside one: they may have learnt there what the stage learnt outside. So there the correction is the one of the
+/// call alone, upon what it took alone, and being inside a step changes that by no more than is usual.
+pub fn correct(
+    stages: &[Stage],
+    family: &dyn Family,
+    calls: &[(&KernelCall, &Context)],
+    spec: &DeviceSpec,
+    before: Vec<Estimate>,
+    again: &dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate>,
+) -> Vec<Estimate> {
+    let mut after = before.clone();
+    let mut believed = vec![0.0; calls.len()];
+    let apply = |calls: &[(&KernelCall, &Context)], estimates: &mut [Estimate], believed: &mut [f64]| {
+        stages.iter().for_each(|stage| stage.apply(family, calls, spec, estimates, believed));
+    };
+    apply(calls, &mut after, &mut believed);
+    let Some(unseen) = stages.iter().rev().find(|stage| !stage.in_steps) else { return after };
+    let inside: Vec<usize> =
+        (0..calls.len()).filter(|&at| calls[at].1.setting == Setting::Step && believed[at] > 0.0).collect();
+    let alone: Vec<Context> =
+        inside.iter().map(|&at| Context { setting: Setting::After, ..calls[at].1.clone() }).collect();
+    let alone: Vec<(&KernelCall, &Context)> =
+        inside.iter().zip(&alone).map(|(&at, ctx)| (calls[at].0, ctx)).collect();
+    let first = again(&alone);
+    let (mut last, mut taken) = (first.clone(), vec![0.0; alone.len()]);
+    apply(&alone, &mut last, &mut taken);
+    let ln = |estimate: &Estimate| estimate.time.as_micros().max(1e-3).ln();
+    for (row, &at) in inside.iter().enumerate() {
+        let by_step = ln(&before[at]) - ln(&first[row]);
+        let usual = by_step.clamp(unseen.by_step[0], unseen.by_step[1]);
+        let correction = ln(&last[row]) - ln(&first[row]) + taken[row] * (usual - by_step);
+        after[at].time = Nanos::from_micros_f64((ln(&before[at]) + correction).exp());
+    }
+    after
+}
+
 impl Stage {
-    /// Corrects the estimates of calls of one family.
-    pub fn apply(
+    /// Corrects the estimates of calls of one family, and adds to how much corrections are believed, 0 to 1.
+    fn apply(
         &self,
         family: &dyn Family,
         calls: &[(&KernelCall, &Context)],
         spec: &DeviceSpec,
         estimates: &mut [Estimate],
+        believed: &mut [f64],
     ) {
         let seen: Vec<(usize, &Kind)> = calls
             .iter()
@@ -103,6 +146,7 @@ impl Stage {
                 unseen_setting,
             };
             estimates[at] = here.corrected(&estimates[at]);
+            believed[at] += (1.0 - believed[at]) * f64::from(kind.share) * belief(here.distance);
         }
     }
 }

@@ -65,6 +65,20 @@ fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec
     Model { traffic, blocks, turns, compute_us, total_us }
 }
 
+/// Blocks, and the tiles that each goes through: the memory-efficient kernel's gradient is shared out over keys only where
+/// there are too few heads, or many keys.
+fn shared_out(kernel: &Attention) -> (f64, f64) {
+    let heads = (kernel.batch as f64 * kernel.heads as f64).max(1.0);
+    let [queries, keys] =
+        [kernel.queries, kernel.keys].map(|length| (length as f64 / QUERIES).ceil().max(1.0));
+    if kernel.pass == Pass::Forward {
+        return (heads * queries, keys);
+    }
+    let whole = kernel.kind == AttentionKind::Efficient && heads >= 256.0 && keys <= 2.0;
+    let splits = if whole { 1.0 } else { keys };
+    (heads * splits, queries * keys / splits)
+}
+
 impl Family for Attentions {
     fn name(&self) -> &'static str {
         "attention"
@@ -127,12 +141,22 @@ impl Family for Attentions {
     }
 
     fn more_names(&self) -> &'static [&'static str] {
-        &["query_fill", "key_fill", "dim_fill", "ln_other_read", "ln_head_bytes", "align_keys"]
+        &[
+            "query_fill",
+            "key_fill",
+            "dim_fill",
+            "ln_other_read",
+            "ln_head_bytes",
+            "align_keys",
+            "ln_shared_blocks",
+            "ln_serial",
+        ]
     }
 
-    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Attention(attention) = &call.kernel else { return out.extend([f32::NAN; 6]) };
+    fn more(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Attention(attention) = &call.kernel else { return out.extend([f32::NAN; 8]) };
         // How full the last tiles are.
+        let (blocks, serial) = shared_out(attention);
         let head = attention.keys.saturating_mul(attention.dim.saturating_add(attention.value_dim));
         let pairs = attention.batch as f64 * attention.heads as f64 * attention.keys as f64;
         let tensors = pairs * (attention.dim + attention.value_dim) as f64 * call.dtype.size() as f64;
@@ -143,6 +167,8 @@ impl Family for Attentions {
             ln_ratio(call.bytes_read() as f64, tensors),
             ln(head as f64),
             halvings(attention.keys, 4),
+            ln_ratio(blocks, f64::from(spec.multiprocessors)),
+            ln(serial),
         ]);
     }
 

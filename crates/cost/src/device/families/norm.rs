@@ -1,7 +1,7 @@
 //! Layer, RMS and group norm.
 
 use steptime_aten::kernel::{Norm, NormKind, Pass};
-use steptime_aten::{Kernel, KernelCall};
+use steptime_aten::{Kernel, KernelCall, Slot};
 
 use crate::device::context::Context;
 use crate::device::family::Family;
@@ -44,6 +44,13 @@ fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> 
         total += DRAM_LATENCY_US + 0.5 * traffic.move_us(spec, 1.0) / parallel.sqrt();
     }
     (traffic, total)
+}
+
+/// All channels of a group norm with weights: as many as these.
+fn channels(norm: &Norm, call: &KernelCall) -> f64 {
+    let weight = Slot::Input(if norm.pass == Pass::Backward { 4 } else { 1 }, 0);
+    let found = call.operands.iter().find(|operand| operand.slot == weight && norm.kind == NormKind::Group);
+    found.map_or(1.0, |operand| operand.bytes as f64 / (call.dtype.size() as f64).max(1.0)).max(1.0)
 }
 
 impl Family for Norms {
@@ -91,11 +98,11 @@ impl Family for Norms {
     }
 
     fn more_names(&self) -> &'static [&'static str] {
-        &["ln_channels", "ln_area", "ln_planes", "align_area", "in_parts"]
+        &["ln_channels", "ln_area", "ln_planes", "align_area", "in_parts", "ln_samples"]
     }
 
     fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Norm(norm) = &call.kernel else { return out.extend([f32::NAN; 5]) };
+        let Kernel::Norm(norm) = &call.kernel else { return out.extend([f32::NAN; 6]) };
         let area = norm.length / norm.channels.max(1);
         let parts = norm.pass == Pass::Backward && norm.rows > MANY_ROWS && norm.length < NARROW;
         out.extend_from_slice(&[
@@ -104,6 +111,7 @@ impl Family for Norms {
             ln(norm.rows as f64 * norm.channels as f64),
             halvings(area, 4),
             flag(parts),
+            ln(norm.rows as f64 * norm.channels as f64 / channels(norm, call)),
         ]);
     }
 

@@ -45,13 +45,25 @@ fn power_below(size: f64) -> f64 {
 }
 
 fn launch(kernel: &Reduce, spec: &DeviceSpec) -> Launch {
-    let outputs = (kernel.outer as f64 * kernel.inner as f64).max(1.0);
     let reduced = (kernel.reduced as f64).max(1.0);
     let rows = kernel.inner <= 1;
     let vector =
         if rows && reduced >= 128.0 || !rows && kernel.inner.is_multiple_of(4) { VECTOR } else { 1.0 };
+    laid_out(kernel, reduced, vector, spec)
+}
+
+/// Where the elements of a sum lie apart, threads lie along a run of them, and load them one by one.
+fn launch_apart(kernel: &Reduce, spec: &DeviceSpec) -> Launch {
+    laid_out(kernel, (kernel.run as f64).max(1.0), 1.0, spec)
+}
+
+/// With so many elements along which the threads of a row may lie.
+fn laid_out(kernel: &Reduce, along_a_row: f64, vector: f64, spec: &DeviceSpec) -> Launch {
+    let outputs = (kernel.outer as f64 * kernel.inner as f64).max(1.0);
+    let reduced = (kernel.reduced as f64).max(1.0);
+    let rows = kernel.inner <= 1;
     let threads = if rows { THREADS } else { THREADS / vector };
-    let (near, far) = if rows { (reduced, outputs) } else { ((outputs / vector).ceil(), reduced) };
+    let (near, far) = if rows { (along_a_row, outputs) } else { ((outputs / vector).ceil(), reduced) };
     let height = power_below(far).min(threads / power_below(near).min(32.0)).max(1.0);
     let width = power_below(near).min(threads / height).max(1.0);
     let mut a_thread = if rows { reduced / width } else { reduced };
@@ -158,12 +170,19 @@ impl Family for Reductions {
     }
 
     fn more_names(&self) -> &'static [&'static str] {
-        &["ln_run", "run_share"]
+        &["ln_run", "run_share", "ln_steps_apart", "ln_blocks_apart", "ln_shares_apart"]
     }
 
-    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Reduce(reduce) = &call.kernel else { return out.extend([f32::NAN; 2]) };
-        out.extend_from_slice(&[ln(reduce.run as f64), ln_ratio(reduce.run as f64, reduce.reduced as f64)]);
+    fn more(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
+        let Kernel::Reduce(reduce) = &call.kernel else { return out.extend([f32::NAN; 5]) };
+        let apart = launch_apart(reduce, spec);
+        out.extend_from_slice(&[
+            ln(reduce.run as f64),
+            ln_ratio(reduce.run as f64, reduce.reduced as f64),
+            ln(apart.steps),
+            ln_ratio(apart.blocks, f64::from(spec.multiprocessors)),
+            ln(apart.shares),
+        ]);
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

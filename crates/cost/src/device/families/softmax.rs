@@ -36,6 +36,20 @@ fn model(kernel: &Softmax, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
     (traffic, total)
 }
 
+/// Threads of a block along and across the dimension of a softmax over a middle one, as torch chooses them.
+fn threads(kernel: &Softmax) -> (f64, f64) {
+    let across = (kernel.stride as f64).clamp(1.0, 1024.0);
+    let length = kernel.length as f64;
+    let mut along = 1.0;
+    if across <= 64.0 && length >= 64.0 {
+        while across * along <= 1024.0 && along <= length {
+            along *= 2.0;
+        }
+        along /= 2.0;
+    }
+    (along, across)
+}
+
 impl Family for Softmaxes {
     fn name(&self) -> &'static str {
         "softmax"
@@ -73,20 +87,25 @@ impl Family for Softmaxes {
     }
 
     fn more_names(&self) -> &'static [&'static str] {
-        &["ln_outer", "align_stride", "ln_blocks_by_sm"]
+        &["ln_outer", "align_stride", "ln_blocks_by_sm", "ln_threads_along", "ln_serial"]
     }
 
     fn more(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Softmax(softmax) = &call.kernel else { return out.extend([f32::NAN; 3]) };
+        let Kernel::Softmax(softmax) = &call.kernel else { return out.extend([f32::NAN; 5]) };
         let stride = softmax.stride.max(1);
         let outer = softmax.rows / stride;
         // Over a middle dimension, a block takes neighbours of one sample.
-        let blocks = outer.saturating_mul(stride.div_ceil(128));
+        let (along, across) = threads(softmax);
+        let blocks = (outer as f64) * (stride as f64 / across).ceil();
+        let turns =
+            (blocks / (f64::from(spec.multiprocessors) * (2048.0 / (along * across)).max(1.0))).max(1.0);
         let align = stride.trailing_zeros().min(6) as f32;
         out.extend_from_slice(&[
             ln(outer as f64),
             align,
-            ln_ratio(blocks as f64, f64::from(spec.multiprocessors)),
+            ln_ratio(blocks, f64::from(spec.multiprocessors)),
+            ln(along),
+            ln((softmax.length as f64 / along).ceil() * turns),
         ]);
     }
 

@@ -11,7 +11,7 @@ use crate::device::families;
 use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::conformal::{Detail, Interval};
 use crate::device::learn::cross::Folds;
-use crate::device::learn::score::Score;
+use crate::device::learn::score::{Score, quantile};
 use crate::device::learn::table::Table;
 use crate::device::observation::Observation;
 use crate::device::price::ModelChoice;
@@ -117,7 +117,27 @@ pub fn fit(
         features: stage::names(family).map(str::to_owned).collect(),
         kinds: told,
     };
-    Ok(Some((header, Stage { trees, interval, in_steps, kinds: seen })))
+    let by_step = by_step(&calls, profile);
+    Ok(Some((header, Stage { trees, interval, in_steps, by_step, kinds: seen })))
+}
+
+/// The usual range of what the profile adds for being inside a step, to logarithms of times.
+fn by_step(calls: &[(&KernelCall, &Context)], profile: &DeviceProfile) -> [f64; 2] {
+    let inside: Vec<Context> =
+        calls.iter().map(|&(_, ctx)| Context { setting: Setting::Step, ..ctx.clone() }).collect();
+    let after: Vec<Context> =
+        calls.iter().map(|&(_, ctx)| Context { setting: Setting::After, ..ctx.clone() }).collect();
+    let price = |contexts: &[Context]| {
+        let calls: Vec<(&KernelCall, &Context)> =
+            calls.iter().zip(contexts).map(|(call, ctx)| (call.0, ctx)).collect();
+        profile.price_all(&calls, ModelChoice::Best)
+    };
+    let added: Vec<f64> = price(&inside)
+        .iter()
+        .zip(price(&after))
+        .map(|(inside, alone)| (inside.time.as_micros().max(1e-3) / alone.time.as_micros().max(1e-3)).ln())
+        .collect();
+    [quantile(&added, 0.1), quantile(&added, 0.9)].map(|end| if end.is_finite() { end } else { 0.0 })
 }
 
 /// The rows of each kind that has enough of them, from enough cases.

@@ -147,6 +147,7 @@ fn write_stage(out: &mut Writer, stage: &Stage) {
     write_trees(out, &stage.trees);
     write_interval(out, &stage.interval);
     out.u8(u8::from(stage.in_steps));
+    stage.by_step.iter().for_each(|&end| out.f64(end));
     out.u32(stage.kinds.len() as u32);
     for (name, kind) in &stage.kinds {
         let name = &name.as_bytes()[..name.len().min(usize::from(u16::MAX))];
@@ -162,6 +163,10 @@ fn read_stage(from: &mut Reader) -> Result<Stage, String> {
     let trees = read_trees(from)?;
     let interval = read_interval(from)?;
     let in_steps = from.u8()? != 0;
+    let by_step = [from.f64()?, from.f64()?];
+    if !(by_step[0] <= by_step[1] && by_step.iter().all(|end| end.is_finite())) {
+        return Err("a range of a stage is none".into());
+    }
     let mut kinds = BTreeMap::new();
     for _ in 0..from.u32()? {
         let length = from.u16()?;
@@ -172,5 +177,5 @@ fn read_stage(from: &mut Reader) -> Result<Stage, String> {
         let ranges = from.f32s(2 * usize::from(columns))?.as_chunks::<2>().0.to_vec();
         kinds.insert(name.to_owned(), Kind { share, ranges });
     }
-    Ok(Stage { trees, interval, in_steps, kinds })
+    Ok(Stage { trees, interval, in_steps, by_step, kinds })
 }
