@@ -51,6 +51,17 @@ pub enum Error {
         /// Categories of events of accelerators that are not read.
         accelerators: Vec<String>,
     },
+    /// A step that was compiled for a CPU, whose kernels are no ops.
+    #[error(
+        "{}: {region} was compiled for the CPU, and what is fused in it for a GPU does not show: record the step \
+         without torch.compile (it takes no less time), or on a GPU", path.display()
+    )]
+    Compiled {
+        /// The input.
+        path: PathBuf,
+        /// The region.
+        region: String,
+    },
     /// A step was asked for of an execution trace, which is of one.
     #[error("{}: no step {step}: an execution trace alone is of one step and does not number it", path.display())]
     OneStep {

@@ -165,6 +165,9 @@ impl Subject {
 fn derived(path: &Path, execution: &ExecutionGraph) -> Result<(StepGraph, Arguments, Vec<String>), Error> {
     let mut assumed = Vec::new();
     let tree = if retarget::is_on_cpu(execution) {
+        if let Some(region) = retarget::compiled_region(execution) {
+            return Err(Error::Compiled { path: path.into(), region: region.to_owned() });
+        }
         let moved = retarget::to_cuda(execution);
         let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
         assumed.push(format!(

@@ -8,6 +8,7 @@ mod attention;
 mod batch_norm;
 mod branch;
 mod build;
+mod compiled;
 mod composite;
 mod convolution;
 mod devices;
@@ -20,6 +21,7 @@ mod product;
 mod recurrent;
 mod rules;
 
+pub use compiled::compiled_region;
 use std::collections::BTreeSet;
 
 use steptime_graph::Role;

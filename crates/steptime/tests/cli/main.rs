@@ -1,6 +1,7 @@
 //! The command line, from the outside, over `examples/`.
 
 mod bench;
+mod compiled;
 mod cpu;
 mod device;
 mod failures;
