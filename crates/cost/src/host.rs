@@ -10,5 +10,6 @@ pub mod price;
 pub mod profile;
 pub mod profiler;
 pub mod robust;
+pub mod speed;
 pub mod stalls;
 pub mod warmth;

@@ -17,4 +17,5 @@ pub use host::fit::{Training, fit as fit_host};
 pub use host::price::{Found, Guessed, HostCosts};
 pub use host::profile::HostProfile;
 pub use host::profiler::{Process, ProfilerCost};
+pub use host::speed::{Elasticity, Pace, Speed};
 pub use priced::PricedGraph;

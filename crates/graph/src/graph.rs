@@ -116,6 +116,13 @@ impl Call {
     pub fn activities(&self) -> std::ops::Range<usize> {
         self.first_activity as usize..self.end_activity as usize
     }
+
+    /// Whether it copies from or to pageable memory.
+    pub fn is_pageable_copy(&self, graph: &StepGraph) -> bool {
+        matches!(self.kind, ApiKind::Copy | ApiKind::BlockingCopy)
+            && self.activities().len() == 1
+            && graph.names.get(graph.activities[self.first_activity as usize].name).contains("Pageable")
+    }
 }
 
 /// How a call waits for the device, decided from what was measured, not from the call's name alone.

@@ -73,6 +73,7 @@ struct Delays {
     sync_own: Nanos,
     sync_return: Nanos,
     copy_lead: Nanos,
+    lead_excess: Nanos,
     /// Whether what was recorded of a single copy or activity goes before these.
     recorded: bool,
     depth: usize,
@@ -98,6 +99,7 @@ impl Delays {
             sync_own: us(coupling.sync_own_us),
             sync_return: us(coupling.sync_return_us),
             copy_lead: us(coupling.copy_lead_us),
+            lead_excess: host.lead_excess,
             recorded: host.recorded_delays,
             depth: coupling.queue_depth.clamp(1, DEEPEST_QUEUE) as usize,
         }
@@ -243,7 +245,10 @@ impl<'g> Engine<'g> {
                 return true;
             }
             Blocking::Chunked { lead, tail } => {
-                let lead = lead.filter(|_| self.delays.recorded).unwrap_or(self.delays.copy_lead);
+                let lead = match lead.filter(|_| self.delays.recorded) {
+                    Some(lead) => (lead - self.delays.lead_excess).max(lead / 5),
+                    None => self.delays.copy_lead,
+                };
                 let first = row.first_activity;
                 for activity in first..row.end_activity {
                     self.launch(activity, time + lead, durations);

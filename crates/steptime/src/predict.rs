@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
-use steptime_cost::host::captured::Captured;
 use steptime_cost::overheads::Overheads;
-use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost};
-use steptime_graph::{Phase, StepGraph};
+use steptime_cost::host::price::profiled_slowness;
+use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost, Speed};
+use steptime_graph::Phase;
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
 use steptime_sim::{Idle, Timeline, baseline};
@@ -142,27 +142,44 @@ pub(crate) fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
     }
 }
 
-/// What a profiler that has run leaves behind is known less well than what it costs while it runs: for a fresh
-/// process the host's half-width (relative) grows by this.
-const FRESH_SPREAD: f64 = 0.08;
+/// Half-widths (relative, 90 %) of a fresh process's host time, for what is not known of the profiler's cost and of the
+/// host's pace: with pulses, and without.
+const PACE_SPREAD: f64 = 0.11;
+const NO_PACE_SPREAD: f64 = 0.2;
+/// The share of a change of pace (logarithm) by which a host may follow it more or less than others do.
+const PACE_SHARE: f64 = 0.25;
 
 /// Prices the host side of a graph.
-pub fn host_costs(graph: &StepGraph, host: &Host<'_>, process: Process) -> HostCosts {
-    let (profiler, coupling) = own_constants(process);
-    let mut costs = match host {
-        Host::Own => {
-            let mut costs = HostCosts::own(graph, &profiler, &coupling);
-            default_host()
-                .map_or_else(|_| Captured::default(), |profile| profile.captured)
-                .take_off(graph, &mut costs);
-            costs
-        }
+pub fn host_costs(subject: &Subject, host: &Host<'_>) -> HostCosts {
+    let (graph, process) = (&subject.graph, subject.process);
+    let (_, coupling) = own_constants(process);
+    match host {
+        Host::Own => own(subject),
         Host::Profiled => HostCosts::profiled(graph, &coupling),
         Host::Profile(profile) => HostCosts::from_profile(graph, profile, process),
-    };
-    if process == Process::Fresh {
-        costs.spread = costs.spread.hypot(FRESH_SPREAD);
     }
+}
+
+/// The host side from the recording's own samples: brought to the pace of its un-profiled steps where pulses tell
+/// both, else with the profiler's cost as many times what is known of it as the host was slow.
+fn own(subject: &Subject) -> HostCosts {
+    let (graph, process) = (&subject.graph, subject.process);
+    let (profiler, coupling) = own_constants(process);
+    let Ok(profile) = default_host() else { return HostCosts::own(graph, &profiler, &coupling) };
+    let elasticity = &profile.elasticity;
+    let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses));
+    let known = pulses.is_some();
+    let speed = pulses.unwrap_or_else(|| {
+        let usual = HostCosts::from_profile(graph, profile, Process::Profiled);
+        Speed::steady(profiled_slowness(graph, &usual, &profiler).unwrap_or(1.0), elasticity)
+    });
+    let mut costs = HostCosts::own_at(graph, &profiler, &coupling, &speed, elasticity);
+    profile.captured.take_off(graph, &mut costs);
+    costs.spread = match process {
+        Process::Profiled => costs.spread,
+        Process::Fresh if known => costs.spread.hypot(PACE_SPREAD).hypot(PACE_SHARE * speed.distance()),
+        Process::Fresh => costs.spread.hypot(NO_PACE_SPREAD),
+    };
     costs
 }
 
@@ -186,7 +203,7 @@ pub fn predict(subject: &Subject, host: &Host<'_>, kernels: &Kernels<'_>, method
     let baseline = |step| Prediction { step, interval: None, simulated: None, doubts: Vec::new() };
     match method {
         Method::Simulate => {
-            let host_costs = host_costs(graph, host, subject.process);
+            let host_costs = host_costs(subject, host);
             let priced = PricedGraph { graph, host: host_costs, durations };
             doubted(subject, host, kernels, simulate(&priced, host, subject.process, spread, device))
         }

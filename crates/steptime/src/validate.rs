@@ -227,7 +227,7 @@ fn row(
         ops.extend(device.into_iter().flat_map(|d| OpError::of_step(at, graph, &d.launches, &d.prices)));
     }
     let baseline = |method| predict(subject, host, kernels, method).step.as_millis();
-    let profiled = PricedGraph::measured(graph, host_costs(graph, &Host::Profiled, subject.process));
+    let profiled = PricedGraph::measured(graph, host_costs(subject, &Host::Profiled));
     Ok(Row {
         name: subject.name.clone(),
         measured_ms,

@@ -7,5 +7,5 @@ mod pairing;
 mod rank;
 mod recording;
 
-pub use meta::Meta;
+pub use meta::{Meta, Numbers};
 pub use recording::{Input, Options, Recording, Want, open, open_with};

@@ -49,7 +49,7 @@ pub use error::Error;
 pub use execution::{
     DimRange, ExecutionTrace, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange, Values,
 };
-pub use input::{Input, Meta, Options, Recording, Want, open, open_with};
+pub use input::{Input, Meta, Numbers, Options, Recording, Want, open, open_with};
 pub use kineto::{
     Activities, Activity, ActivityKind, ActivityRows, Api, Call, Calls, DeviceProperties, GpuAnnotation,
     GpuAnnotations, HostInterval, HostIntervals, HostKind, HostOp, HostOps, LaunchShape, OpInput, OpInputs,

@@ -11,6 +11,7 @@ use super::edge::{EdgeKey, Edges};
 use super::own;
 use super::profile::{Gap, HostProfile, RecordingSpeed};
 use super::profiler::ProfilerCost;
+use super::speed::Elasticity;
 use super::warmth::{self, Class, Warmth};
 use crate::error::Error;
 
@@ -126,6 +127,7 @@ pub fn fit(
             .collect(),
         profiler: *profiler,
         profiler_fresh: *profiler_fresh,
+        elasticity: Elasticity::default(),
         coupling: coupling(&used),
         captured: Captured::default(),
         copies: copies(&used, profiler),

@@ -1,11 +1,12 @@
 //! The host gaps of a recording's own samples.
 
-use steptime_graph::{ApiKind, Blocking, Clock, MarkKind, StepGraph};
+use steptime_graph::{ApiKind, Blocking, Clock, MarkKind, Role, StepGraph};
 use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
 use super::profiler::ProfilerCost;
 use super::robust::{mean_of_ranks, quiet_mean, steps_of_ranks};
+use super::speed::{Elasticity, Speed, times};
 use super::stalls::Stalls;
 
 /// The time of each gap, mark by mark, with the profiler's cost taken off. `None` where no step measured it.
@@ -13,10 +14,46 @@ use super::stalls::Stalls;
 /// The time a call waits for the device is no cost of the host: the end of a blocking call has a gap of `None`,
 /// and a launch that always found its queue full takes what its like take when it is not.
 pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<Option<Nanos>> {
-    let parts = profiler.of_gaps(graph);
-    let taken = |mark: usize, gap| ProfilerCost::take_off(gap, parts[mark]);
+    corrected(graph, profiler, |_| [1.0, 1.0])
+}
+
+/// The same, brought from the host's speed while it was profiled to that which is wanted.
+pub fn gaps_at(
+    graph: &StepGraph,
+    profiler: &ProfilerCost,
+    speed: &Speed,
+    elasticity: &Elasticity,
+) -> Vec<Option<Nanos>> {
+    let factors =
+        |mark| [speed.of_profiler(graph, mark, elasticity), speed.of_gap(graph, mark, elasticity)];
+    let mut gaps = corrected(graph, profiler, factors);
+    for (gap, mark) in gaps.iter_mut().zip(&graph.marks) {
+        if mark.wraps && graph.threads[mark.thread as usize].role == Role::Main {
+            *gap = gap.map(|gap| ProfilerCost::take_off(gap, speed.between));
+        }
+    }
+    gaps
+}
+
+/// Gaps less what `profiler` says, times the first factor of a mark; the rest times the second.
+fn corrected(
+    graph: &StepGraph,
+    profiler: &ProfilerCost,
+    factors: impl Fn(u32) -> [f64; 2],
+) -> Vec<Option<Nanos>> {
     let all: Vec<usize> = (0..graph.samples.steps()).collect();
-    located(graph, &all, quiet_mean).into_iter().enumerate().map(|(m, gap)| Some(taken(m, gap?))).collect()
+    let raw = located(graph, &all, quiet_mean);
+    let known: Vec<Nanos> = raw.iter().map(|gap| gap.unwrap_or(Nanos::ZERO)).collect();
+    let (events, libraries) = (profiler.of_gaps(graph), profiler.of_libraries(graph, &known));
+    raw.into_iter()
+        .zip(events.into_iter().zip(libraries))
+        .enumerate()
+        .map(|(mark, (gap, (event, library)))| {
+            let [cost, pace] = factors(mark as u32);
+            let part = times(event + library, cost);
+            gap.map(|gap| times(ProfilerCost::take_off(gap, part), pace))
+        })
+        .collect()
 }
 
 /// The time of each gap of a typical step, the profiler's cost left in: the mean over the steps whose periods are
@@ -106,10 +143,7 @@ pub fn is_staged_copy(graph: &StepGraph, mark: u32) -> bool {
     match graph.marks[mark as usize].kind {
         MarkKind::CallEnd(call) => {
             let call = &graph.calls[call as usize];
-            matches!(call.kind, ApiKind::Copy | ApiKind::BlockingCopy)
-                && call.blocking == Blocking::Never
-                && call.activities().len() == 1
-                && graph.names.get(graph.activities[call.first_activity as usize].name).contains("Pageable")
+            call.blocking == Blocking::Never && call.is_pageable_copy(graph)
         }
         _ => false,
     }

@@ -11,6 +11,7 @@ use super::edge::{Edges, LEVELS};
 use super::own;
 use super::profile::HostProfile;
 use super::profiler::{Process, ProfilerCost};
+use super::speed::{Elasticity, Speed};
 use super::warmth;
 
 /// The host side of a step, priced.
@@ -23,6 +24,8 @@ pub struct HostCosts {
     /// Whether the delays of single copies and queued activities are the recording's own; else they are those of
     /// `coupling`, but for delays too long to be overhead.
     pub recorded_delays: bool,
+    /// The profiler's part of the recorded lead of a pageable copy.
+    pub lead_excess: Nanos,
     /// Half-width of the 90 % interval of the host's speed, relative.
     pub spread: f64,
     /// Where the times came from.
@@ -60,15 +63,34 @@ const OWN_SPREAD: f64 = 0.06;
 impl HostCosts {
     /// From the recording's own samples, the profiler's cost taken off.
     pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
-        HostCosts::of_gaps(graph, own::gaps(graph, profiler), fallback)
+        let lead_excess = Nanos::from_micros_f64(profiler.copy_us);
+        HostCosts::of_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
+    }
+
+    /// The same, brought from the host's speed while it was profiled to that which is wanted.
+    pub fn own_at(
+        graph: &StepGraph,
+        profiler: &ProfilerCost,
+        fallback: &Coupling,
+        speed: &Speed,
+        elasticity: &Elasticity,
+    ) -> HostCosts {
+        let slow = (speed.profiled.main / elasticity.loop_us).powf(elasticity.profiler);
+        let lead_excess = Nanos::from_micros_f64(profiler.copy_us * slow);
+        HostCosts::of_gaps(graph, own::gaps_at(graph, profiler, speed, elasticity), lead_excess, fallback)
     }
 
     /// A typical step as it was recorded, the profiler's cost left in.
     pub fn profiled(graph: &StepGraph, fallback: &Coupling) -> HostCosts {
-        HostCosts::of_gaps(graph, own::typical_gaps(graph), fallback)
+        HostCosts::of_gaps(graph, own::typical_gaps(graph), Nanos::ZERO, fallback)
     }
 
-    fn of_gaps(graph: &StepGraph, gaps: Vec<Option<Nanos>>, fallback: &Coupling) -> HostCosts {
+    fn of_gaps(
+        graph: &StepGraph,
+        gaps: Vec<Option<Nanos>>,
+        lead_excess: Nanos,
+        fallback: &Coupling,
+    ) -> HostCosts {
         let coupling = Coupling::measure(graph, fallback);
         let mut found = Found::default();
         let gaps = gaps
@@ -89,13 +111,14 @@ impl HostCosts {
             })
             .collect();
         let captured = CapturedDelays { leads: captured::recorded_leads(graph), between: Vec::new() };
-        HostCosts { gaps, coupling, recorded_delays: true, spread: OWN_SPREAD, found, captured }
+        HostCosts { gaps, coupling, recorded_delays: true, lead_excess, spread: OWN_SPREAD, found, captured }
     }
 
     /// From a profile: no overhead of the graph's own samples is used.
     pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
         let still = profile.profiler.of_gaps(graph);
-        let never = profile.profiler_of(process).of_gaps(graph);
+        let never_of = profile.profiler_of(process);
+        let never = never_of.of_gaps(graph);
         let table = Table::new(profile);
         let edges = Edges::of_graph(graph);
         let classes = warmth::classes(graph, &edges);
@@ -128,11 +151,13 @@ impl HostCosts {
                 }
             })
             .collect();
+        let gaps = less_libraries(graph, gaps, never_of, &profile.profiler);
         let captured = CapturedDelays::default();
         let mut costs = HostCosts {
             gaps,
             coupling: profile.coupling,
             recorded_delays: false,
+            lead_excess: Nanos::ZERO,
             spread: profile.spread,
             found,
             captured,
@@ -154,6 +179,36 @@ impl HostCosts {
         }
         (sum > 0.0).then(|| own_sum / sum)
     }
+}
+
+/// How slow the graph's own host was while it was profiled: its gaps, the profiler's part left in, over what a
+/// profile's host takes for them with the profiler on, whose cost there is `profiler`.
+///
+/// `None` without samples.
+pub fn profiled_slowness(graph: &StepGraph, usual: &HostCosts, profiler: &ProfilerCost) -> Option<f64> {
+    let raw = own::gaps(graph, &ProfilerCost::NONE);
+    let known: Vec<Nanos> = raw.iter().map(|gap| gap.unwrap_or(Nanos::ZERO)).collect();
+    let parts = profiler.of_gaps(graph).into_iter().zip(profiler.of_libraries(graph, &known));
+    let (mut own_sum, mut sum) = (0.0, 0.0);
+    for ((gap, own), (event, library)) in usual.gaps.iter().zip(raw).zip(parts) {
+        if let Some(own) = own {
+            own_sum += own.as_micros();
+            sum += (*gap + event + library).as_micros();
+        }
+    }
+    (sum > 0.0).then(|| own_sum / sum)
+}
+
+/// Gaps less what the library calls in them cost more under `never` than under `still`.
+fn less_libraries(
+    graph: &StepGraph,
+    gaps: Vec<Nanos>,
+    never: &ProfilerCost,
+    still: &ProfilerCost,
+) -> Vec<Nanos> {
+    let (more, less) = (never.of_libraries(graph, &gaps), still.of_libraries(graph, &gaps));
+    let parts = more.into_iter().zip(less).map(|(more, less)| (more - less).max(Nanos::ZERO));
+    gaps.into_iter().zip(parts).map(|(gap, part)| ProfilerCost::take_off(gap, part)).collect()
 }
 
 fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Staging> {

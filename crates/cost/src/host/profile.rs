@@ -10,11 +10,12 @@ use super::copies::CopyCost;
 use super::coupling::Coupling;
 use super::edge::EdgeKey;
 use super::profiler::{Process, ProfilerCost};
+use super::speed::Elasticity;
 use super::warmth::Warmth;
 use crate::error::Error;
 
 /// Version of the file; raised whenever a field is added or changes its meaning.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Host costs measured on one or several recordings.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,8 @@ pub struct HostProfile {
     pub profiler: ProfilerCost,
     /// The profiler's own cost relative to a process that was never profiled.
     pub profiler_fresh: ProfilerCost,
+    /// How host work follows the speed of its core.
+    pub elasticity: Elasticity,
     /// Delays between host and device.
     pub coupling: Coupling,
     /// What captured graphs cost besides their nodes' own time.
@@ -75,6 +78,7 @@ struct File {
     warmth: Warmth,
     profiler: ProfilerCost,
     profiler_fresh: ProfilerCost,
+    speed: Elasticity,
     coupling: Coupling,
     #[serde(default)]
     captured: Captured,
@@ -140,6 +144,7 @@ impl HostProfile {
             .chain(file.warmth.by_occurrence)
             .chain(file.profiler.numbers())
             .chain(file.profiler_fresh.numbers())
+            .chain(file.speed.numbers())
             .chain(file.coupling.numbers())
             .chain(file.captured.numbers())
             .chain(file.gaps.rows.iter().flat_map(|row| [row.5, row.6]));
@@ -160,6 +165,7 @@ impl HostProfile {
             recordings: file.recordings,
             profiler: file.profiler,
             profiler_fresh: file.profiler_fresh,
+            elasticity: file.speed,
             coupling: file.coupling,
             captured: file.captured,
             copies: file.staged_copy_us,
@@ -178,6 +184,7 @@ impl HostProfile {
             staged_copy_us: self.copies.clone(),
             profiler: self.profiler,
             profiler_fresh: self.profiler_fresh,
+            speed: self.elasticity,
             coupling: self.coupling,
             captured: self.captured,
             recordings: self.recordings.clone(),

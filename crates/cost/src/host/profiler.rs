@@ -1,6 +1,7 @@
 //! What the profiler itself costs on the host, and how it is taken off the gaps it lengthened.
 
 use serde::{Deserialize, Serialize};
+use steptime_aten::Library;
 use steptime_graph::{MarkKind, StepGraph};
 use steptime_trace::Nanos;
 
@@ -33,24 +34,84 @@ pub struct ProfilerCost {
     pub call_us: f64,
     /// For the mark between two steps.
     pub step_us: f64,
+    /// For a copy from or to pageable memory: its call, or the lead of one that goes in chunks.
+    pub copy_us: f64,
+    /// For an op that calls cuBLAS, beyond what its events cost: driver calls that no trace shows.
+    pub product_us: f64,
+    /// For an op that calls cuDNN, likewise.
+    pub convolution_us: f64,
+    /// For an op that is a kernel of Inductor: its arguments are written down.
+    pub compiled_us: f64,
 }
 
 impl ProfilerCost {
+    /// No cost: gaps are left as the profiler saw them.
+    pub const NONE: ProfilerCost = ProfilerCost {
+        op_us: 0.0,
+        annotation_us: 0.0,
+        launch_us: 0.0,
+        call_us: 0.0,
+        step_us: 0.0,
+        copy_us: 0.0,
+        product_us: 0.0,
+        convolution_us: 0.0,
+        compiled_us: 0.0,
+    };
+
     /// Relative to a process in which a profiler has run before.
-    pub const PROFILED: ProfilerCost =
-        ProfilerCost { op_us: 0.64, annotation_us: 0.9, launch_us: 0.97, call_us: 0.05, step_us: 31.0 };
+    pub const PROFILED: ProfilerCost = ProfilerCost {
+        op_us: 0.64,
+        annotation_us: 0.9,
+        launch_us: 0.97,
+        call_us: 0.05,
+        step_us: 31.0,
+        ..ProfilerCost::NONE
+    };
 
     /// Relative to a process in which none ever ran.
-    pub const FRESH: ProfilerCost =
-        ProfilerCost { op_us: 1.0, annotation_us: 0.9, launch_us: 3.7, call_us: 0.18, step_us: 31.0 };
+    pub const FRESH: ProfilerCost = ProfilerCost {
+        op_us: 1.788,
+        annotation_us: 0.9,
+        launch_us: 3.0,
+        call_us: 0.18,
+        step_us: 31.0,
+        copy_us: 187.5,
+        product_us: 0.0,
+        convolution_us: 30.0,
+        compiled_us: 12.0,
+    };
 
-    /// No cost: gaps are left as the profiler saw them.
-    pub const NONE: ProfilerCost =
-        ProfilerCost { op_us: 0.0, annotation_us: 0.0, launch_us: 0.0, call_us: 0.0, step_us: 0.0 };
+    /// The same on a host that is `factor` times as slow: recording an event is host work like any other.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> ProfilerCost {
+        let [op_us, annotation_us, launch_us, call_us, step_us, copy_us, product_us, convolution_us, compiled_us] =
+            self.numbers().map(|number| number * factor);
+        ProfilerCost {
+            op_us,
+            annotation_us,
+            launch_us,
+            call_us,
+            step_us,
+            copy_us,
+            product_us,
+            convolution_us,
+            compiled_us,
+        }
+    }
 
     /// All its numbers.
-    pub(crate) fn numbers(&self) -> [f64; 5] {
-        [self.op_us, self.annotation_us, self.launch_us, self.call_us, self.step_us]
+    pub(crate) fn numbers(&self) -> [f64; 9] {
+        [
+            self.op_us,
+            self.annotation_us,
+            self.launch_us,
+            self.call_us,
+            self.step_us,
+            self.copy_us,
+            self.product_us,
+            self.convolution_us,
+            self.compiled_us,
+        ]
     }
 
     /// Shares of an event's cost before and after its beginning, before and after its end.
@@ -71,6 +132,44 @@ impl ProfilerCost {
                 Nanos::from_micros_f64(sides[mark.after as usize][1] + sides[at][0] + step)
             })
             .collect()
+    }
+
+    /// The profiler's part of each gap that its driver calls hide in: what an op's library costs, spread over the
+    /// gaps right inside the op in proportion to their lengths `gaps`.
+    pub fn of_libraries(&self, graph: &StepGraph, gaps: &[Nanos]) -> Vec<Nanos> {
+        let mut parts = vec![Nanos::ZERO; gaps.len()];
+        let costs: Vec<f64> = (0..graph.ops.len() as u32).map(|op| self.of_library(graph.op_name(op))).collect();
+        if costs.iter().all(|&cost| cost <= 0.0) {
+            return parts;
+        }
+        let of_gap = |mark: u32| match graph.marks[mark as usize].kind {
+            MarkKind::OpEnd(op) => Some(op),
+            MarkKind::CallEnd(_) => None,
+            MarkKind::OpBegin(_) | MarkKind::CallBegin(_) => graph.enclosing_op(mark),
+        };
+        let mut sums = vec![0.0; graph.ops.len()];
+        for (mark, gap) in gaps.iter().enumerate() {
+            if let Some(op) = of_gap(mark as u32) {
+                sums[op as usize] += gap.0.max(0) as f64;
+            }
+        }
+        for (mark, (gap, part)) in gaps.iter().zip(&mut parts).enumerate() {
+            let Some(op) = of_gap(mark as u32) else { continue };
+            let (cost, sum) = (costs[op as usize], sums[op as usize]);
+            if cost > 0.0 && sum > 0.0 {
+                *part = Nanos::from_micros_f64(cost * gap.0.max(0) as f64 / sum);
+            }
+        }
+        parts
+    }
+
+    fn of_library(&self, op: &str) -> f64 {
+        match Library::of(op) {
+            Some(Library::Products) => self.product_us,
+            Some(Library::Convolutions) => self.convolution_us,
+            Some(Library::Compiled) => self.compiled_us,
+            None => 0.0,
+        }
     }
 
     /// A gap without the profiler's part of it.
@@ -97,7 +196,11 @@ impl ProfilerCost {
 
     fn of_call(&self, graph: &StepGraph, call: u32) -> f64 {
         use steptime_graph::ApiKind::{EventRecord, StreamWait};
-        let kind = graph.calls[call as usize].kind;
+        let row = &graph.calls[call as usize];
+        if row.is_pageable_copy(graph) {
+            return self.launch_us + self.copy_us;
+        }
+        let kind = row.kind;
         let heavy = kind.launches() || kind.synchronises() || matches!(kind, EventRecord | StreamWait);
         if heavy { self.launch_us } else { self.call_us }
     }

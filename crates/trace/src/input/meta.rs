@@ -3,7 +3,11 @@
 use crate::error::Error;
 use crate::json::{Cursor, Fault};
 use crate::number;
+use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Numbers by their path in nested objects, `before.op_us`; a single number is a list of one.
+pub type Numbers = BTreeMap<String, Vec<f64>>;
 
 /// Facts about a recording; every one may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +36,10 @@ pub struct Meta {
     pub process: Option<String>,
     /// The most device memory in use, in bytes.
     pub peak_memory: Option<u64>,
+    /// What the recorder measured of its host: times of pieces of host work.
+    pub host_probe: Numbers,
+    /// Times of one fixed piece of host work, taken between steps.
+    pub pulses: Numbers,
 }
 
 impl Meta {
@@ -70,11 +78,38 @@ impl Meta {
                 b"peak_memory" | b"peak_memory_bytes" | b"peak_mem" | b"peak_bytes" => {
                     meta.peak_memory = cursor.unsigned()?;
                 }
+                b"host_probe" => numbers(cursor, "", &mut meta.host_probe, DEEPEST)?,
+                b"pulses" => numbers(cursor, "", &mut meta.pulses, DEEPEST)?,
                 _ => cursor.skip()?,
             }
         }
         Ok(meta)
     }
+}
+
+/// Objects nested deeper than this are left out.
+const DEEPEST: usize = 4;
+
+/// All finite numbers and lists of numbers of an object and those in it.
+fn numbers(cursor: &mut Cursor<'_>, prefix: &str, found: &mut Numbers, depth: usize) -> Result<(), Fault> {
+    if !cursor.enter_object()? {
+        return Ok(());
+    }
+    while let Some(key) = cursor.key()? {
+        let path = format!("{prefix}{}", key.decoded());
+        match cursor.peek()? {
+            b'{' if depth > 0 => numbers(cursor, &format!("{path}."), found, depth - 1)?,
+            b'[' => {
+                found.insert(path, floats(cursor)?);
+            }
+            b'{' => cursor.skip()?,
+            _ => {
+                let number = cursor.float()?.filter(|number| number.is_finite());
+                found.extend(number.map(|number| (path, vec![number])));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
@@ -113,7 +148,8 @@ mod tests {
     #[test]
     fn takes_what_is_there() {
         let json = br#"{"model": "m", "batch": 8, "step_ms": 3.5, "steps_ms": [3, NaN, 4],
-            "quantiles_ms": {"0.9": 4, "0.1": 3}, "unknown": [{}], "params": "many"}"#;
+            "quantiles_ms": {"0.9": 4, "0.1": 3}, "unknown": [{}], "params": "many",
+            "host_probe": {"version": 1, "before": {"op_us": 1.5, "name": "x"}, "copies": {"bytes": [4, 8]}}}"#;
         let meta = Meta::read(&mut Cursor::new(json));
         let expect = Meta {
             model: Some("m".into()),
@@ -121,6 +157,9 @@ mod tests {
             step_ms: Some(3.5),
             steps_ms: vec![3.0, 4.0],
             quantiles_ms: vec![(0.1, 3.0), (0.9, 4.0)],
+            host_probe: [("version", vec![1.0]), ("before.op_us", vec![1.5]), ("copies.bytes", vec![4.0, 8.0])]
+                .map(|(path, numbers)| (path.to_owned(), numbers))
+                .into(),
             ..Meta::default()
         };
         assert_eq!(meta, Ok(expect));

@@ -1,0 +1,113 @@
+//! Fits what the profiler costs, and how host work follows the speed of its core, to recordings of processes that
+//! were never profiled before: `profiler_cost FOLDER...`, each a folder of recordings. Prints the errors and the constants.
+//!
+//! This is how the constants of `[profiler_fresh]` and `[speed]` in `profiles/host-default.toml` were made. It reads the
+//! measured step of each recording: never score on what it was given.
+
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+use steptime::cost::host::price::profiled_slowness;
+use steptime::cost::{Coupling, Elasticity, HostCosts, PricedGraph, ProfilerCost, Speed};
+use steptime::sim::Timeline;
+use steptime::{Choice, Process, Subject, default_host};
+
+/// Names of the parameters, their start, and the range that makes sense.
+const PARAMETERS: [(&str, f64, f64, f64); 10] = [
+    ("op_us", 1.0, 0.3, 2.6),
+    ("launch_us", 3.7, 1.0, 8.0),
+    ("copy_us", 60.0, 0.0, 200.0),
+    ("product_us", 2.0, 0.0, 30.0),
+    ("convolution_us", 20.0, 0.0, 120.0),
+    ("compiled_us", 5.0, 0.0, 40.0),
+    ("between", 0.8, 0.3, 1.1),
+    ("launch", 0.5, 0.1, 1.0),
+    ("hand_off", 0.2, 0.0, 1.0),
+    ("profiler", 0.8, 0.2, 1.2),
+];
+type Point = [f64; PARAMETERS.len()];
+
+fn cost(at: &Point) -> (ProfilerCost, Elasticity) {
+    let cost = ProfilerCost {
+        op_us: at[0],
+        launch_us: at[1],
+        copy_us: at[2],
+        product_us: at[3],
+        convolution_us: at[4],
+        compiled_us: at[5],
+        ..ProfilerCost::FRESH
+    };
+    let elasticity =
+        Elasticity { between: at[6], launch: at[7], hand_off: at[8], profiler: at[9], ..Elasticity::default() };
+    (cost, elasticity)
+}
+
+/// Signed relative error of a recording's prediction.
+fn error(subject: &Subject, truth: f64, at: &Point) -> f64 {
+    let (profiler, elasticity) = cost(at);
+    let graph = &subject.graph;
+    let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses));
+    let speed = pulses.unwrap_or_else(|| {
+        let usual = default_host().map(|profile| HostCosts::from_profile(graph, profile, Process::Profiled));
+        let slowness = usual.ok().and_then(|usual| profiled_slowness(graph, &usual, &profiler)).unwrap_or(1.0);
+        Speed::steady(slowness, &Elasticity { profiler: 1.0, ..elasticity })
+    });
+    let host = HostCosts::own_at(graph, &profiler, &Coupling::default(), &speed, &elasticity);
+    let period = Timeline::simulate(&PricedGraph::measured(graph, host)).period;
+    period.as_millis() / truth - 1.0
+}
+
+fn score(subjects: &[(Subject, f64)], at: &Point) -> (f64, Vec<f64>) {
+    let errors: Vec<f64> = subjects.par_iter().map(|(subject, truth)| error(subject, *truth, at)).collect();
+    // A few recordings that went wrong must not decide.
+    let loss = errors.iter().map(|e| e.abs().min(0.25)).sum::<f64>() / errors.len() as f64;
+    (loss, errors)
+}
+
+fn main() {
+    let mut subjects = Vec::new();
+    for folder in std::env::args().skip(1).map(PathBuf::from) {
+        let mut paths: Vec<PathBuf> =
+            std::fs::read_dir(&folder).expect("a folder").filter_map(|e| Some(e.ok()?.path())).collect();
+        paths.sort();
+        for path in paths {
+            let Ok(subject) = Subject::open(&path, &Choice::default()) else { continue };
+            let Ok(truth) = subject.truth_ms("fitted on") else { continue };
+            if std::env::var("WITHOUT").is_ok_and(|word| subject.name.contains(&word)) {
+                continue;
+            }
+            if subject.process == Process::Fresh && !subject.arguments.is_derived() {
+                subjects.push((subject, truth));
+            }
+        }
+    }
+    let mut at: Point = PARAMETERS.map(|p| p.1);
+    let rounds: usize = std::env::var("ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    if let Ok(start) = std::env::var("START") {
+        for (value, text) in at.iter_mut().zip(start.split(',')) {
+            *value = text.trim().parse().expect("a number");
+        }
+    }
+    let mut best = score(&subjects, &at).0;
+    println!("{} recordings, loss {best:.4}", subjects.len());
+    for round in 0..rounds {
+        for which in 0..at.len() {
+            let (name, _, low, high) = PARAMETERS[which];
+            let width = (high - low) / f64::from(4 << round);
+            for step in [-1.0, -0.5, 0.5, 1.0] {
+                let mut other = at;
+                other[which] = (at[which] + step * width).clamp(low, high);
+                let loss = score(&subjects, &other).0;
+                if loss < best - 1e-5 {
+                    (best, at) = (loss, other);
+                }
+            }
+            println!("round {round} {name} {:.3}: {best:.4}", at[which]);
+        }
+    }
+    let (_, errors) = score(&subjects, &at);
+    for ((subject, truth), error) in subjects.iter().zip(&errors) {
+        println!("{:<28} {truth:8.2} {:+6.1} %", subject.name, 100.0 * error);
+    }
+    println!("{}", PARAMETERS.iter().zip(at).map(|(p, v)| format!("{} {v:.3}", p.0)).collect::<Vec<_>>().join(", "));
+}
