@@ -16,8 +16,15 @@ impl Library {
     #[must_use]
     pub fn of(op: &str) -> Option<Library> {
         match op {
-            "aten::mm" | "aten::addmm" | "aten::bmm" | "aten::baddbmm" | "aten::addbmm" | "aten::mv"
-            | "aten::addmv" | "aten::_addmm_activation" | "aten::_scaled_mm" => Some(Library::Products),
+            "aten::mm"
+            | "aten::addmm"
+            | "aten::bmm"
+            | "aten::baddbmm"
+            | "aten::addbmm"
+            | "aten::mv"
+            | "aten::addmv"
+            | "aten::_addmm_activation"
+            | "aten::_scaled_mm" => Some(Library::Products),
             "aten::cudnn_convolution"
             | "aten::cudnn_convolution_transpose"
             | "aten::cudnn_convolution_relu"

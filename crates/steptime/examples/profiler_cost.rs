@@ -37,8 +37,13 @@ fn cost(at: &Point) -> (ProfilerCost, Elasticity) {
         compiled_us: at[5],
         ..ProfilerCost::FRESH
     };
-    let elasticity =
-        Elasticity { between: at[6], launch: at[7], hand_off: at[8], profiler: at[9], ..Elasticity::default() };
+    let elasticity = Elasticity {
+        between: at[6],
+        launch: at[7],
+        hand_off: at[8],
+        profiler: at[9],
+        ..Elasticity::default()
+    };
     (cost, elasticity)
 }
 
@@ -49,7 +54,8 @@ fn error(subject: &Subject, truth: f64, at: &Point) -> f64 {
     let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses));
     let speed = pulses.unwrap_or_else(|| {
         let usual = default_host().map(|profile| HostCosts::from_profile(graph, profile, Process::Profiled));
-        let slowness = usual.ok().and_then(|usual| profiled_slowness(graph, &usual, &profiler)).unwrap_or(1.0);
+        let slowness =
+            usual.ok().and_then(|usual| profiled_slowness(graph, &usual, &profiler)).unwrap_or(1.0);
         Speed::steady(slowness, &Elasticity { profiler: 1.0, ..elasticity })
     });
     let host = HostCosts::own_at(graph, &profiler, &Coupling::default(), &speed, &elasticity);
@@ -109,5 +115,8 @@ fn main() {
     for ((subject, truth), error) in subjects.iter().zip(&errors) {
         println!("{:<28} {truth:8.2} {:+6.1} %", subject.name, 100.0 * error);
     }
-    println!("{}", PARAMETERS.iter().zip(at).map(|(p, v)| format!("{} {v:.3}", p.0)).collect::<Vec<_>>().join(", "));
+    println!(
+        "{}",
+        PARAMETERS.iter().zip(at).map(|(p, v)| format!("{} {v:.3}", p.0)).collect::<Vec<_>>().join(", ")
+    );
 }

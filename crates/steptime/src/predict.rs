@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
-use steptime_cost::overheads::Overheads;
 use steptime_cost::host::price::profiled_slowness;
+use steptime_cost::overheads::Overheads;
 use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost, Speed};
 use steptime_graph::Phase;
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
@@ -67,7 +67,7 @@ pub const INTERVAL_LEVEL: f64 = 0.9;
 
 /// What is known of a step's time before anything is simulated: un-profiled windows of one recording lie this
 /// far apart (relative, half-width of 90 %).
-const DRIFT: f64 = 0.035;
+const DRIFT: f64 = 0.048;
 /// Half-width of the 90 % interval of measured kernel times, taken all together.
 const KERNEL_SPREAD: f64 = 0.01;
 
@@ -144,8 +144,8 @@ pub(crate) fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
 
 /// Half-widths (relative, 90 %) of a fresh process's host time, for what is not known of the profiler's cost and of the
 /// host's pace: with pulses, and without.
-const PACE_SPREAD: f64 = 0.11;
-const NO_PACE_SPREAD: f64 = 0.2;
+const PACE_SPREAD: f64 = 0.13;
+const NO_PACE_SPREAD: f64 = 0.24;
 /// The share of a change of pace (logarithm) by which a host may follow it more or less than others do.
 const PACE_SHARE: f64 = 0.25;
 

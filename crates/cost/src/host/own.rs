@@ -24,8 +24,7 @@ pub fn gaps_at(
     speed: &Speed,
     elasticity: &Elasticity,
 ) -> Vec<Option<Nanos>> {
-    let factors =
-        |mark| [speed.of_profiler(graph, mark, elasticity), speed.of_gap(graph, mark, elasticity)];
+    let factors = |mark| [speed.of_profiler(graph, mark, elasticity), speed.of_gap(graph, mark, elasticity)];
     let mut gaps = corrected(graph, profiler, factors);
     for (gap, mark) in gaps.iter_mut().zip(&graph.marks) {
         if mark.wraps && graph.threads[mark.thread as usize].role == Role::Main {

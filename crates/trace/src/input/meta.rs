@@ -157,9 +157,13 @@ mod tests {
             step_ms: Some(3.5),
             steps_ms: vec![3.0, 4.0],
             quantiles_ms: vec![(0.1, 3.0), (0.9, 4.0)],
-            host_probe: [("version", vec![1.0]), ("before.op_us", vec![1.5]), ("copies.bytes", vec![4.0, 8.0])]
-                .map(|(path, numbers)| (path.to_owned(), numbers))
-                .into(),
+            host_probe: [
+                ("version", vec![1.0]),
+                ("before.op_us", vec![1.5]),
+                ("copies.bytes", vec![4.0, 8.0]),
+            ]
+            .map(|(path, numbers)| (path.to_owned(), numbers))
+            .into(),
             ..Meta::default()
         };
         assert_eq!(meta, Ok(expect));
