@@ -1,6 +1,6 @@
 //! The host gaps of a recording's own samples.
 
-use steptime_graph::{ApiKind, Blocking, Clock, MarkKind, Role, StepGraph};
+use steptime_graph::{Blocking, Clock, MarkKind, Role, StepGraph};
 use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
