@@ -7,6 +7,7 @@ pub mod edge;
 pub mod fit;
 pub mod own;
 pub mod price;
+pub mod probe;
 pub mod profile;
 pub mod profiler;
 pub mod robust;

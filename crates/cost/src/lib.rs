@@ -15,6 +15,7 @@ pub use error::Error;
 pub use host::coupling::Coupling;
 pub use host::fit::{Training, fit as fit_host};
 pub use host::price::{Found, Guessed, HostCosts};
+pub use host::probe::{HostPace, Probe};
 pub use host::profile::HostProfile;
 pub use host::profiler::{Process, ProfilerCost};
 pub use host::speed::{Elasticity, Pace, Speed};

@@ -119,10 +119,13 @@ pub enum Host {
 pub struct Predict {
     /// A recording, a trace, or a folder of ranks
     pub input: PathBuf,
-    /// Where the host's times come from: `own`, `default`, or a profile's file
+    /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
     /// [default: own; default for a lone execution trace, which has no times]
     #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
+    /// How many times as long as the profile's host yours takes for everything
+    #[arg(long, value_name = "TIMES", value_parser = times_as_long)]
+    pub host_speed: Option<f64>,
     /// Price every kernel for a device: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
@@ -389,6 +392,13 @@ fn any_host(text: &str) -> Result<HostChoice, String> {
         "leave-one-out" => HostChoice::LeaveOneOut,
         file => HostChoice::File(file.into()),
     })
+}
+
+fn times_as_long(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(times) if times.is_finite() && (0.05..=50.0).contains(&times) => Ok(times),
+        _ => Err("it is a factor between 0.05 and 50: 1.7 for a host 1.7 times as slow".into()),
+    }
 }
 
 fn one_host(text: &str) -> Result<HostChoice, String> {

@@ -180,6 +180,7 @@ fn own(subject: &Subject) -> HostCosts {
         Process::Fresh if known => costs.spread.hypot(PACE_SPREAD).hypot(PACE_SHARE * speed.distance()),
         Process::Fresh => costs.spread.hypot(NO_PACE_SPREAD),
     };
+    costs.slower = costs.spread;
     costs
 }
 
@@ -281,9 +282,8 @@ fn interval(priced: &PricedGraph<'_>, step: Nanos, device: f64) -> [Nanos; 2] {
         other.durations.iter_mut().for_each(|time| *time = scale(*time, kernels));
         Timeline::simulate(&other).period
     };
-    let spread = priced.host.spread;
-    let low = scaled((-spread).exp(), (-device).exp());
-    let high = scaled(spread.exp(), device.exp());
+    let low = scaled((-priced.host.spread).exp(), (-device).exp());
+    let high = scaled(priced.host.slower.exp(), device.exp());
     let drift = DRIFT * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
     [step - widen(step - low), step + widen(high - step)]

@@ -9,6 +9,7 @@ use super::copies::CopyCost;
 use super::coupling::Coupling;
 use super::edge::{EdgeKey, Edges};
 use super::own;
+use super::probe::{HostPace, Probe};
 use super::profile::{Gap, HostProfile, RecordingSpeed};
 use super::profiler::ProfilerCost;
 use super::speed::Elasticity;
@@ -127,6 +128,7 @@ pub fn fit(
             .collect(),
         profiler: *profiler,
         profiler_fresh: *profiler_fresh,
+        attached: ProfilerCost::ATTACHED,
         elasticity: Elasticity::default(),
         coupling: coupling(&used),
         captured: Captured::default(),
@@ -134,6 +136,10 @@ pub fn fit(
         warmth: rounded(warmth),
         gaps,
         spread: spread(&slowness),
+        slower: spread(&slowness),
+        machine: String::new(),
+        reference: Probe::default(),
+        pace: HostPace::default(),
     })
 }
 

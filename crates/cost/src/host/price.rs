@@ -11,7 +11,7 @@ use super::edge::{Edges, LEVELS};
 use super::own;
 use super::profile::HostProfile;
 use super::profiler::{Process, ProfilerCost};
-use super::speed::{Elasticity, Speed};
+use super::speed::{Elasticity, Speed, times};
 use super::warmth;
 
 /// The host side of a step, priced.
@@ -28,6 +28,8 @@ pub struct HostCosts {
     pub lead_excess: Nanos,
     /// Half-width of the 90 % interval of the host's speed, relative.
     pub spread: f64,
+    /// The same on the side of slower hosts, where these are known less well.
+    pub slower: f64,
     /// Where the times came from.
     pub found: Found,
     /// When parts of captured graphs may begin.
@@ -111,14 +113,25 @@ impl HostCosts {
             })
             .collect();
         let captured = CapturedDelays { leads: captured::recorded_leads(graph), between: Vec::new() };
-        HostCosts { gaps, coupling, recorded_delays: true, lead_excess, spread: OWN_SPREAD, found, captured }
+        HostCosts {
+            gaps,
+            coupling,
+            recorded_delays: true,
+            lead_excess,
+            spread: OWN_SPREAD,
+            slower: OWN_SPREAD,
+            found,
+            captured,
+        }
     }
 
     /// From a profile: no overhead of the graph's own samples is used.
     pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
-        let still = profile.profiler.of_gaps(graph);
-        let never_of = profile.profiler_of(process);
-        let never = never_of.of_gaps(graph);
+        // What a profiler that has run leaves behind, where none ever did.
+        let left = match process {
+            Process::Profiled => vec![Nanos::ZERO; graph.marks.len()],
+            Process::Fresh => profile.attached.of_gaps(graph),
+        };
         let table = Table::new(profile);
         let edges = Edges::of_graph(graph);
         let classes = warmth::classes(graph, &edges);
@@ -135,14 +148,14 @@ impl HostCosts {
                         found.guessed.copies += 1;
                         found.guessed.time += cost.time;
                     }
-                    return cost.time;
+                    return times(cost.time, profile.pace.copy);
                 }
                 match warm[edges.of_mark[mark] as usize] {
                     Some((us, level)) => {
                         found.profile[level] += 1;
                         let gap = Nanos::from_micros_f64(us * profile.warmth.of(classes[mark]));
-                        // What a profiler that has run leaves behind, where none ever did.
-                        ProfilerCost::take_off(gap, (never[mark] - still[mark]).max(Nanos::ZERO))
+                        let pace = profile.pace.of_gap(graph, mark as u32);
+                        times(ProfilerCost::take_off(gap, left[mark]), pace)
                     }
                     None => {
                         found.unpriced += 1;
@@ -151,7 +164,6 @@ impl HostCosts {
                 }
             })
             .collect();
-        let gaps = less_libraries(graph, gaps, never_of, &profile.profiler);
         let captured = CapturedDelays::default();
         let mut costs = HostCosts {
             gaps,
@@ -159,6 +171,7 @@ impl HostCosts {
             recorded_delays: false,
             lead_excess: Nanos::ZERO,
             spread: profile.spread,
+            slower: profile.slower,
             found,
             captured,
         };
@@ -197,18 +210,6 @@ pub fn profiled_slowness(graph: &StepGraph, usual: &HostCosts, profiler: &Profil
         }
     }
     (sum > 0.0).then(|| own_sum / sum)
-}
-
-/// Gaps less what the library calls in them cost more under `never` than under `still`.
-fn less_libraries(
-    graph: &StepGraph,
-    gaps: Vec<Nanos>,
-    never: &ProfilerCost,
-    still: &ProfilerCost,
-) -> Vec<Nanos> {
-    let (more, less) = (never.of_libraries(graph, &gaps), still.of_libraries(graph, &gaps));
-    let parts = more.into_iter().zip(less).map(|(more, less)| (more - less).max(Nanos::ZERO));
-    gaps.into_iter().zip(parts).map(|(gap, part)| ProfilerCost::take_off(gap, part)).collect()
 }
 
 fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Staging> {

@@ -9,10 +9,17 @@ use super::captured::Captured;
 use super::copies::CopyCost;
 use super::coupling::Coupling;
 use super::edge::EdgeKey;
+use super::probe::{HostPace, Probe};
 use super::profiler::{Process, ProfilerCost};
 use super::speed::Elasticity;
 use super::warmth::Warmth;
 use crate::error::Error;
+
+/// Half-width of the 90 % interval of a host's time when a probe tells its speed, relative.
+const PROBED_SPREAD: f64 = 0.3;
+/// The sides of that interval (logarithms) for a host of which nothing is known.
+const UNKNOWN_FASTER: f64 = 0.3;
+const UNKNOWN_SLOWER: f64 = 0.9;
 
 /// Version of the file; raised whenever a field is added or changes its meaning.
 pub const VERSION: u32 = 2;
@@ -26,6 +33,8 @@ pub struct HostProfile {
     pub profiler: ProfilerCost,
     /// The profiler's own cost relative to a process that was never profiled.
     pub profiler_fresh: ProfilerCost,
+    /// What a profiler that ran once leaves in a process.
+    pub attached: ProfilerCost,
     /// How host work follows the speed of its core.
     pub elasticity: Elasticity,
     /// Delays between host and device.
@@ -40,6 +49,14 @@ pub struct HostProfile {
     pub gaps: Vec<Gap>,
     /// Half-width of the 90 % interval of a host's speed, relative.
     pub spread: f64,
+    /// The same on the side of slower hosts: as `spread` where the host is the one that is meant.
+    pub slower: f64,
+    /// The host that the times are for, where it is named.
+    pub machine: String,
+    /// What pieces of host work take there; factors of other hosts are relative to it.
+    pub reference: Probe,
+    /// How much longer the host that is priced takes: no part of the file.
+    pub pace: HostPace,
 }
 
 /// A recording that went into a profile.
@@ -73,12 +90,16 @@ pub struct Gap {
 #[serde(deny_unknown_fields)]
 struct File {
     version: u32,
+    #[serde(default)]
+    machine: String,
     spread: f64,
     staged_copy_us: CopyCost,
     warmth: Warmth,
     profiler: ProfilerCost,
     profiler_fresh: ProfilerCost,
+    attached: ProfilerCost,
     speed: Elasticity,
+    reference: Probe,
     coupling: Coupling,
     #[serde(default)]
     captured: Captured,
@@ -144,7 +165,9 @@ impl HostProfile {
             .chain(file.warmth.by_occurrence)
             .chain(file.profiler.numbers())
             .chain(file.profiler_fresh.numbers())
+            .chain(file.attached.numbers())
             .chain(file.speed.numbers())
+            .chain(file.reference.numbers())
             .chain(file.coupling.numbers())
             .chain(file.captured.numbers())
             .chain(file.gaps.rows.iter().flat_map(|row| [row.5, row.6]));
@@ -165,7 +188,12 @@ impl HostProfile {
             recordings: file.recordings,
             profiler: file.profiler,
             profiler_fresh: file.profiler_fresh,
+            attached: file.attached,
             elasticity: file.speed,
+            machine: file.machine,
+            reference: file.reference,
+            pace: HostPace::default(),
+            slower: file.spread,
             coupling: file.coupling,
             captured: file.captured,
             copies: file.staged_copy_us,
@@ -173,6 +201,25 @@ impl HostProfile {
             gaps,
             spread: file.spread,
         })
+    }
+
+    /// The same for the host that a probe was measured on.
+    #[must_use]
+    pub fn on(&self, probe: &Probe) -> HostProfile {
+        let spread = PROBED_SPREAD;
+        HostProfile { pace: probe.relative_to(&self.reference), spread, slower: spread, ..self.clone() }
+    }
+
+    /// The same for a host of which nothing is known: most are slower, by up to a factor of two and more.
+    #[must_use]
+    pub fn on_any_host(&self) -> HostProfile {
+        HostProfile { spread: UNKNOWN_FASTER, slower: UNKNOWN_SLOWER, ..self.clone() }
+    }
+
+    /// The same for a host that takes `times` as long for everything.
+    #[must_use]
+    pub fn slowed(&self, times: f64) -> HostProfile {
+        HostProfile { pace: self.pace.slowed(times), ..self.clone() }
     }
 
     /// The text of the profile's file.
@@ -184,7 +231,10 @@ impl HostProfile {
             staged_copy_us: self.copies.clone(),
             profiler: self.profiler,
             profiler_fresh: self.profiler_fresh,
+            attached: self.attached,
             speed: self.elasticity,
+            machine: self.machine.clone(),
+            reference: self.reference,
             coupling: self.coupling,
             captured: self.captured,
             recordings: self.recordings.clone(),

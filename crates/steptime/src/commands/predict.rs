@@ -1,5 +1,7 @@
 //! `steptime predict`.
 
+use std::borrow::Cow;
+
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use steptime::trace::Want;
@@ -24,7 +26,14 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     loaded.subject.on_a_device()?;
     source::set_process(&mut loaded.subject, args.process);
     let choice = host_choice(args, &loaded.subject)?;
-    let profile = source::profile(&choice)?;
+    let mut profile = source::profile(&choice)?;
+    if let (Some(found), HostChoice::Default) = (&profile, &choice) {
+        profile = Some(Cow::Owned(found.on_any_host()));
+    }
+    if let Some(times) = args.host_speed {
+        let found = profile.ok_or("--host-speed needs a profile: say --host default, or a file, too")?;
+        profile = Some(Cow::Owned(found.slowed(times)));
+    }
     let host = source::host(profile.as_deref(), args.keep_profiler);
     let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
     let method = match args.method {

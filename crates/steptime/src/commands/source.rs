@@ -1,8 +1,9 @@
 //! Where the host's times come from: what was typed, looked up.
 
 use std::borrow::Cow;
+use std::path::Path;
 
-use steptime::cost::{HostProfile, ProfilerCost};
+use steptime::cost::{HostProfile, Probe, ProfilerCost};
 use steptime::{Host, HostMode, Process, Subject, default_host};
 
 use super::Failure;
@@ -13,8 +14,29 @@ pub fn profile(choice: &HostChoice) -> Result<Option<Cow<'static, HostProfile>>,
     Ok(match choice {
         HostChoice::Own | HostChoice::LeaveOneOut => None,
         HostChoice::Default => Some(Cow::Borrowed(shipped()?)),
-        HostChoice::File(path) => Some(Cow::Owned(HostProfile::read(path)?)),
+        HostChoice::File(path) => Some(Cow::Owned(file(path)?)),
     })
+}
+
+/// A host profile, the shipped one for the host of a probe's file, or that for the host of a recording with a probe.
+fn file(path: &Path) -> Result<HostProfile, Failure> {
+    if path.is_dir() {
+        let meta = steptime::trace::Meta::read_of(path)?;
+        let probe = Probe::of_numbers(&meta.host_probe).ok_or_else(|| {
+            format!(
+                "{}: the recording holds no probe of its host: record it again, or measure the host with \
+                 `python -m steptime.probe -o my-host.toml`",
+                path.display()
+            )
+        })?;
+        return Ok(shipped()?.on(&probe));
+    }
+    let text = std::fs::read_to_string(path);
+    match text.ok().as_deref().and_then(Probe::parse) {
+        Some(Ok(probe)) => Ok(shipped()?.on(&probe)),
+        Some(Err(what)) => Err(format!("{}: {what}", path.display()).into()),
+        None => Ok(HostProfile::read(path)?),
+    }
 }
 
 /// The profile that ships with steptime.

@@ -43,6 +43,14 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// Reads the `meta.json` of a recording's folder.
+    ///
+    /// # Errors
+    /// Where there is none, or it is no JSON object.
+    pub fn read_of(folder: &Path) -> Result<Meta, Error> {
+        Meta::open(&folder.join("meta.json"))
+    }
+
     /// Reads the file.
     pub(super) fn open(path: &Path) -> Result<Meta, Error> {
         let bytes = std::fs::read(path).map_err(Error::io(path))?;

@@ -1,0 +1,171 @@
+//! A host's speed by the pieces that steps are made of, as the recorder's probe measures them.
+
+use serde::{Deserialize, Serialize};
+use steptime_graph::{MarkKind, StepGraph};
+use steptime_trace::Numbers;
+
+/// What pieces of host work take in a process that no profiler ever ran in, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// A small training step on the CPU: ops and their autograd.
+    pub step_cpu_us: f64,
+    /// The same on the GPU, where there is one: launches too.
+    pub step_gpu_us: f64,
+    /// A kernel's launch with the op around it.
+    pub launch_us: f64,
+    /// To the thread of the backward pass and back.
+    pub hand_offs_us: f64,
+    /// A pageable copy of 64 KiB to the GPU.
+    pub copy_us: f64,
+}
+
+impl Default for Probe {
+    /// The host that the shipped profile is for, found by what its gaps take beside those of hosts with a probe.
+    fn default() -> Probe {
+        Probe { step_cpu_us: 714.0, step_gpu_us: 1430.0, launch_us: 4.6, hand_offs_us: 129.0, copy_us: 6.4 }
+    }
+}
+
+/// The size of a pageable copy that a probe is asked for.
+const COPY_BYTES: f64 = 65536.0;
+
+impl Probe {
+    /// All its numbers.
+    pub(crate) fn numbers(&self) -> [f64; 5] {
+        [self.step_cpu_us, self.step_gpu_us, self.launch_us, self.hand_offs_us, self.copy_us]
+    }
+
+    /// From what a recorder wrote. `None` where a piece is missing: a machine without a GPU has no launches.
+    pub fn of_numbers(numbers: &Numbers) -> Option<Probe> {
+        let of = |name: &str| {
+            let us = *numbers.get(name)?.first()?;
+            (us.is_finite() && us > 0.0).then_some(us)
+        };
+        let copy = || {
+            let at = numbers.get("copies.bytes")?.iter().position(|&bytes| bytes == COPY_BYTES)?;
+            numbers.get("copies.pageable_to_gpu_us")?.get(at).copied().filter(|&us| us > 0.0)
+        };
+        Some(Probe {
+            step_cpu_us: of("before.step_cpu_us")?,
+            step_gpu_us: of("before.step_gpu_us")?,
+            launch_us: of("before.launch_us")?,
+            hand_offs_us: of("before.hand_off_us")? + of("before.hand_back_us")?,
+            copy_us: copy()?,
+        })
+    }
+
+    /// From the file that `python -m steptime.probe` writes; `None` where the text is no such file.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and what to do.
+    pub fn parse(text: &str) -> Option<Result<Probe, String>> {
+        let table: toml::Table = toml::from_str(text).ok()?;
+        let version = table.get("probe_version")?;
+        if version.as_integer() != Some(VERSION) {
+            return Some(Err(format!(
+                "probe of version {version}, but this steptime reads version {VERSION}"
+            )));
+        }
+        let mut numbers = Numbers::new();
+        for (phase, pieces) in &table {
+            for (name, value) in pieces.as_table().into_iter().flatten() {
+                let one =
+                    |value: &toml::Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
+                let list = match value {
+                    toml::Value::Array(values) => values.iter().filter_map(one).collect(),
+                    other => one(other).into_iter().collect(),
+                };
+                numbers.insert(format!("{phase}.{name}"), list);
+            }
+        }
+        let probe = Probe::of_numbers(&numbers);
+        Some(probe.ok_or_else(|| {
+            "the probe has no launches, hand-offs or copies: measure it on the machine with the GPU"
+                .to_owned()
+        }))
+    }
+
+    /// How much longer this host takes than another.
+    pub fn relative_to(&self, reference: &Probe) -> HostPace {
+        let steps =
+            (self.step_cpu_us * self.step_gpu_us / (reference.step_cpu_us * reference.step_gpu_us)).sqrt();
+        HostPace {
+            between: steps,
+            launch: self.launch_us / reference.launch_us,
+            hand_off: self.hand_offs_us / reference.hand_offs_us,
+            copy: self.copy_us / reference.copy_us,
+        }
+    }
+}
+
+/// The version of probes that is read.
+const VERSION: i64 = 1;
+
+/// Factors on the gaps of a profile, by what they are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HostPace {
+    /// Of what lies between calls.
+    pub between: f64,
+    /// Of launching calls.
+    pub launch: f64,
+    /// Of hand-offs between threads.
+    pub hand_off: f64,
+    /// Of staged copies.
+    pub copy: f64,
+}
+
+impl Default for HostPace {
+    fn default() -> HostPace {
+        HostPace { between: 1.0, launch: 1.0, hand_off: 1.0, copy: 1.0 }
+    }
+}
+
+impl HostPace {
+    /// All of them times a factor.
+    #[must_use]
+    pub fn slowed(&self, times: f64) -> HostPace {
+        HostPace {
+            between: self.between * times,
+            launch: self.launch * times,
+            hand_off: self.hand_off * times,
+            copy: self.copy * times,
+        }
+    }
+
+    /// The factor of a gap.
+    pub fn of_gap(&self, graph: &StepGraph, mark: u32) -> f64 {
+        match graph.marks[mark as usize].kind {
+            _ if graph.is_hand_off(mark) => self.hand_off,
+            MarkKind::CallEnd(call) if graph.calls[call as usize].is_pageable_copy(graph) => self.copy,
+            MarkKind::CallEnd(call) if graph.calls[call as usize].kind.launches() => self.launch,
+            _ => self.between,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "probe_version = 1\n[before]\nstep_cpu_us = 2000.0\nstep_gpu_us = 3000\nlaunch_us = 10.0\n\
+        hand_off_us = 140.0\nhand_back_us = 60.0\n[copies]\nbytes = [4096, 65536]\npageable_to_gpu_us = [7.0, 11.0]\n";
+
+    #[test]
+    fn a_probe_s_file_is_read_and_compared() {
+        let probe = Probe::parse(FILE).unwrap().unwrap();
+        assert_eq!((probe.hand_offs_us, probe.copy_us), (200.0, 11.0));
+        let half = Probe { step_cpu_us: 1000.0, step_gpu_us: 1500.0, launch_us: 5.0, ..probe };
+        let pace = probe.relative_to(&half);
+        assert_eq!((pace.between, pace.launch, pace.hand_off), (2.0, 2.0, 1.0));
+        assert_eq!(pace.slowed(1.5).between, 3.0);
+    }
+
+    #[test]
+    fn what_is_no_probe_or_lacks_a_gpu_is_told_apart() {
+        assert!(Probe::parse("version = 2\n").is_none());
+        assert!(Probe::parse(&FILE.replace("_version = 1", "_version = 9")).unwrap().is_err());
+        let message = Probe::parse(&FILE.replace("launch_us", "lunch_us")).unwrap().unwrap_err();
+        assert!(message.contains("machine with the GPU"), "{message}");
+    }
+}
