@@ -19,7 +19,7 @@ use crate::error::Error;
 const PROBED_SPREAD: f64 = 0.3;
 /// The sides of that interval (logarithms) for a host of which nothing is known.
 const UNKNOWN_FASTER: f64 = 0.3;
-const UNKNOWN_SLOWER: f64 = 0.9;
+const UNKNOWN_SLOWER: f64 = 1.05;
 
 /// Version of the file; raised whenever a field is added or changes its meaning.
 pub const VERSION: u32 = 2;
