@@ -12,7 +12,7 @@ const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
 const ALIKE_PERMILLE: usize = 950;
 
 /// A share of device activities without their launch that nobody needs to hear of.
-const UNLINKED: f64 = 0.005;
+const UNLINKED: f64 = 0.02;
 
 /// Shares of device time that nobody needs to hear of: out of the fitted range, and of ops that are not known.
 const EXTRAPOLATED: f64 = 0.02;
