@@ -68,6 +68,7 @@ pub fn mode(choice: &HostChoice) -> Result<HostMode, Failure> {
     Ok(match (choice, profile(choice)?) {
         (HostChoice::LeaveOneOut, _) => HostMode::LeaveOneOut,
         (_, None) => HostMode::Own,
+        (HostChoice::Default, Some(profile)) => HostMode::Profile(Box::new(profile.on_any_host())),
         (_, Some(profile)) => HostMode::Profile(Box::new(profile.into_owned())),
     })
 }

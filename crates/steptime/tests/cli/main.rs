@@ -12,6 +12,7 @@ mod independence;
 mod json;
 mod kernels;
 mod lone;
+mod pace;
 mod priced;
 mod ranks;
 mod repairs;
