@@ -85,7 +85,7 @@ fn device_profiles_of_another_kind() {
     uses(place, "cut off or damaged");
     write(&header, &[]);
     uses(place, "cut off");
-    write(&header.replacen("version = 2", "version = 999", 1), &models);
+    write(&header.replacen("version = ", "version = 999", 1), &models);
     uses(place, "version 999");
     write(&header.replacen("clock_mhz = ", "clock_mhz = 1", 1), &models);
     uses(place, "or that was edited");
