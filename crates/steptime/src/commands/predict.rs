@@ -23,7 +23,10 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     if loaded.subject.arguments.is_derived() && priced.is_none() {
         return Err(steptime::Error::NoTiming { path: loaded.subject.path }.into());
     }
-    loaded.subject.on_a_device()?;
+    // The step as it was profiled can be replayed of a CPU too; there is none to predict.
+    if !args.keep_profiler || !loaded.subject.accelerators.is_empty() {
+        loaded.subject.on_a_device()?;
+    }
     source::set_process(&mut loaded.subject, args.process);
     let choice = host_choice(args, &loaded.subject)?;
     let mut profile = source::profile(&choice)?;

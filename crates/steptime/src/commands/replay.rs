@@ -27,8 +27,14 @@ pub fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
 
 fn row(path: &Path) -> RowJson {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into());
-    let loaded = load::subject(path, &Choice::default(), Want::TIMING);
-    let loaded = match loaded.and_then(|loaded| Ok(loaded.subject.on_a_device().map(|()| loaded)?)) {
+    let read = |loaded: load::Loaded| {
+        // Of a CPU there is a replay, of an accelerator that is not read there is none.
+        if !loaded.subject.accelerators.is_empty() {
+            loaded.subject.on_a_device()?;
+        }
+        Ok(loaded)
+    };
+    let loaded = match load::subject(path, &Choice::default(), Want::TIMING).and_then(read) {
         Ok(loaded) => loaded,
         Err(why) => {
             let failed = Some(why.to_string());
