@@ -84,6 +84,25 @@ fn a_probe_prices_a_step_for_its_host() {
 }
 
 #[test]
+fn a_recording_with_a_probe_is_a_host() {
+    let answer = json(&["predict", "examples/dlrm_default_2048", "--host", "examples/probed/din_4096"]);
+    let default = json(&["predict", "examples/dlrm_default_2048", "--host", "default"]);
+    assert!(step(&answer) > step(&default), "its host is slower than that of the profile");
+}
+
+#[test]
+fn recordings_with_pulses_are_predicted_well() {
+    for (name, most) in [("din_4096", 0.1), ("gru_forecast_item", 0.1), ("sage_60000", 0.2)] {
+        let path = format!("examples/probed/{name}");
+        let text = std::fs::read(root().join(&path).join("meta.json")).expect("meta.json");
+        let truth =
+            serde_json::from_slice::<Value>(&text).expect("JSON")["step_ms"].as_f64().expect("a time");
+        let error = step(&json(&["predict", &path])) / truth - 1.0;
+        assert!(error.abs() < most, "{name}: {:+.1} %", 100.0 * error);
+    }
+}
+
+#[test]
 fn a_factor_slows_a_profile_s_host() {
     let at = |times: &str| {
         step(&json(&["predict", "examples/dlrm_default_2048", "--host", "default", "--host-speed", times]))
