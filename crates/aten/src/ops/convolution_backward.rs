@@ -56,7 +56,8 @@ fn around(call: &OpCall) -> Vec<OpCall> {
     };
     let mut all: Vec<OpCall> = [(grad, true), (input, asked[1]), (weight, asked[0])]
         .into_iter()
-        .filter_map(|(tensor, read)| (read && !lies_in(tensor, format)).then(|| turned(tensor)))
+        .filter(|&(tensor, read)| read && !lies_in(tensor, format))
+        .map(|(tensor, _)| turned(tensor))
         .collect();
     if asked[2] {
         let dims: Vec<i64> = (0..grad.shape.len() as i64).filter(|&dim| dim != 1).collect();
