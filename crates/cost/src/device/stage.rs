@@ -72,6 +72,9 @@ pub fn features(
     family.more(call, ctx, spec, out);
 }
 
+/// Estimates calls.
+type Estimating<'a> = dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate> + 'a;
+
 /// Corrects the estimates of calls of one family by its stages, one after the other. `again` tells the estimates before in
 /// other contexts.
 ///
@@ -84,7 +87,7 @@ pub fn correct(
     calls: &[(&KernelCall, &Context)],
     spec: &DeviceSpec,
     before: Vec<Estimate>,
-    again: &dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate>,
+    again: &Estimating<'_>,
 ) -> Vec<Estimate> {
     let mut after = before.clone();
     let mut believed = vec![0.0; calls.len()];

@@ -33,7 +33,9 @@ pub fn fit_onto(
         .with_max_len(1)
         .map(|(name, rows)| {
             let fitted = match profile.family(name) {
-                Some(_) => stage::fit(rows, &profile, options).map(|stage| Fitted::Stage(name, stage)),
+                Some(_) => {
+                    stage::fit(rows, &profile, options).map(|stage| Fitted::Stage(name, stage.map(Box::new)))
+                }
                 None => family::fit(rows, &spec, options).map(|fitted| Fitted::Family(Box::new(fitted))),
             };
             let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
@@ -60,7 +62,8 @@ pub fn fit_onto(
             Fitted::Family(fitted) => {
                 families.insert(fitted.header.name.clone(), (fitted.header, fitted.models));
             }
-            Fitted::Stage(name, Some((told, stage))) => {
+            Fitted::Stage(name, Some(fitted)) => {
+                let (told, stage) = *fitted;
                 if let Some((header, models)) = families.get_mut(name) {
                     header.stages.push(told);
                     models.stages.push(stage);
@@ -76,5 +79,5 @@ pub fn fit_onto(
 
 enum Fitted<'a> {
     Family(Box<family::Fitted>),
-    Stage(&'a str, Option<stage::Fitted>),
+    Stage(&'a str, Option<Box<stage::Fitted>>),
 }
