@@ -59,13 +59,15 @@ class Window:
     """Un-profiled steps, one after the other.
 
     steps_ms: host time between the starts of neighbouring steps, in ms; the last ends when its step returns.
-    wall_ms: from the first step's start until the device has finished all of them, less the pulses between them.
+    wall_ms: from the first step's start until the device has finished all of them.
+    pulses_ms: of that, what the pulses between steps took.
     after_pulse: which steps came right after a pulse: the device had a moment to catch up.
     """
 
     steps_ms: List[float]
     wall_ms: float
     after_pulse: FrozenSet[int] = frozenset()
+    pulses_ms: float = 0.0
 
     @property
     def undisturbed_ms(self) -> List[float]:
@@ -74,13 +76,14 @@ class Window:
 
     @property
     def mean_ms(self) -> float:
-        """Wall time for each step."""
-        return self.wall_ms / len(self.steps_ms)
+        """Wall time for each step. Where the host waits for the device at the end, the device has worked through the pulses."""
+        behind = max(0.0, self.drain_ms)
+        return (self.wall_ms - max(0.0, self.pulses_ms - behind)) / len(self.steps_ms)
 
     @property
     def drain_ms(self) -> float:
         """How far the host was ahead of the device at the end."""
-        return self.wall_ms - sum(self.steps_ms)
+        return self.wall_ms - self.pulses_ms - sum(self.steps_ms)
 
 
 def time_window(
@@ -97,11 +100,9 @@ def time_window(
     the window, only before it and after it. Where steps hand work to the device faster than it is done, the single
     times are therefore the host's, and only the wall time is the device's: see `compare.ran_ahead`.
 
-    `pulse` is called before the window, after it, and between two steps after `every` of them (never where that is 0);
-    what it takes is no step's time.
+    `pulse` is called between two steps after `every` of them (never where that is 0); what it takes is no step's time.
     """
     synchronize()
-    pulse()
     times: List[float] = []
     after: List[int] = []
     first = begin = clock()
@@ -118,6 +119,4 @@ def time_window(
         times.append(1e3 * (now - begin))
         begin = now
     synchronize()
-    end = clock()
-    pulse()
-    return Window(times, 1e3 * (end - first - away), frozenset(after))
+    return Window(times, 1e3 * (clock() - first), frozenset(after), 1e3 * away)

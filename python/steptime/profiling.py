@@ -90,7 +90,7 @@ class TorchProfiler:
     def record_timing(self, loop: Loop, steps: int, path: Path, pulses: Pulses) -> None:
         """Profiles `steps` steps, each marked `ProfilerStep#n`, without shapes or stacks.
 
-        A pulse is taken before the first of them and after the last; between two of them only its loop, which no event shows.
+        A pulse is taken before each of them and after the last; no event shows it.
         """
         profiler = self.torch.profiler
         _note_profiler()
@@ -107,16 +107,10 @@ class TorchProfiler:
                 for _ in range(PROFILER_WARMUP - 1):
                     loop.run()
                     running.step()
-                loop.run()
-                pulses.profiled.append(pulses.pulse.take())
-                running.step()
-                for left in range(steps, 0, -1):
+                for _ in range(steps + 1):
                     loop.run()
-                    between = pulses.pulse.loop() if left > 1 else None
-                    if between is not None:
-                        pulses.profiled_loop.append(between)
+                    pulses.profiled.append(pulses.pulse.take())
                     running.step()
-                pulses.profiled.append(pulses.pulse.take())
 
     def record_execution_trace(self, loop: Loop, execution_trace: Path, timing: Path) -> None:
         """Runs one step under the execution-trace observer and, at the same time, the profiler with shapes.

@@ -1,8 +1,9 @@
 """A pulse: a fixed piece of host work, timed between steps, that tells how fast the host is at that moment.
 
-A core has two speeds, up to 1.7 apart: its own, and that beside a busy sibling. Steps follow it. So the same small work is
-timed before, between and after the steps of a window, on the thread that runs the loop and on that of the backward pass, in
-un-profiled windows and around profiled steps alike. Its durations are kept, and nothing from which a step's time could be told.
+A core has two speeds, up to 1.8 apart: its own, and that beside a busy sibling. It changes between them within a tenth of a
+second, each core by itself, and steps follow. So the same small work is timed right after steps, on the thread that runs the
+loop and on that of the backward pass, in un-profiled windows and between profiled steps alike. Durations of that work are kept,
+and nothing from which a step's time could be told.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Optional
 
-from steptime.stats import median
-
-VERSION = 1
+VERSION = 2
 # Rounds of the loop: some 30 us of pure Python.
 ROUNDS = 600
-# Tiny ops of a pulse.
-OPS = 20
-# Times each part is repeated in one pulse; its median counts.
-REPEATS = 3
-# Between two pulses of a window lie this many steps. A step right after a pulse does not count for the step's time.
-EVERY = 10
+# Between two pulses of an un-profiled window lies about this much time, in seconds, and at least this many steps: a step
+# right after a pulse does not count for the step's time.
+APART_SECONDS, APART_STEPS = 0.01, 2
+
+
+def apart(step_seconds: float) -> int:
+    """Steps from one pulse to the next, given how long a step takes."""
+    return max(APART_STEPS, round(APART_SECONDS / max(step_seconds, 1e-9)))
 
 
 def work(rounds: int = ROUNDS) -> int:
@@ -31,44 +32,31 @@ def work(rounds: int = ROUNDS) -> int:
     return total
 
 
-def timed(piece: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """How long `piece` takes, in us: the median of a few times."""
-    times = []
-    for _ in range(REPEATS):
-        begin = clock()
-        piece()
-        times.append(1e6 * (clock() - begin))
-    return median(times)
+def timed(clock: Callable[[], float] = time.perf_counter) -> float:
+    """How long the loop takes, once, in us."""
+    begin = clock()
+    work()
+    return 1e6 * (clock() - begin)
 
 
 class Pulse:
-    """Takes pulses with PyTorch: on a GPU's autograd thread as well, where there is one."""
+    """Takes pulses with PyTorch: on a GPU's autograd thread as well, where there is one. A profiler sees nothing of them."""
 
     def __init__(self, torch: Any, on_gpu: bool) -> None:
-        self._torch = torch
-        self._one = torch.ones(1)
         self._backward = _on_autograd_thread(torch) if on_gpu else None
 
     def take(self) -> Dict[str, float]:
-        """One pulse, in us: `loop` and `ops` on this thread, `backward_loop` on that of the backward pass.
-
-        `first_loop` is the loop as it is right after other work, as between profiled steps.
-        """
-        taken = {"first_loop": self.loop(), "loop": timed(work), "ops": timed(self._ops)}
+        """One pulse, in us: `loop` on this thread, `backward_loop` on that of the backward pass, `whole` until both are done."""
+        begin = time.perf_counter()
+        taken = {"loop": self.loop()}
         if self._backward is not None:
             taken["backward_loop"] = self._backward()
+        taken["whole"] = 1e6 * (time.perf_counter() - begin)
         return taken
 
     def loop(self) -> float:
-        """The loop alone, once, in us: short enough to be taken between profiled steps, where an op would be recorded."""
-        begin = time.perf_counter()
-        work()
-        return 1e6 * (time.perf_counter() - begin)
-
-    def _ops(self) -> None:
-        one, add = self._one, self._torch.add
-        for _ in range(OPS):
-            add(one, one, out=one)
+        """The loop on this thread alone, in us."""
+        return timed()
 
 
 def _on_autograd_thread(torch: Any) -> Callable[[], float]:
@@ -82,18 +70,34 @@ def _on_autograd_thread(torch: Any) -> Callable[[], float]:
 
         @staticmethod
         def backward(context: Any, gradient: Any) -> Any:
-            found.append(timed(work))
+            found.append(timed())
             return gradient
 
     source = torch.ones(1, device="cuda", requires_grad=True)
     gradient = torch.ones(1, device="cuda")
+    with torch.enable_grad():
+        through = Identity.apply(source)
 
     def run() -> float:
-        torch.autograd.grad(Identity.apply(source), source, gradient)
+        with _unrecorded(torch):
+            torch.autograd.grad(through, source, gradient, retain_graph=True)
         return found.pop()
 
     run()
     return run
+
+
+class _unrecorded:
+    """No op that begins inside is recorded, on whatever thread it runs."""
+
+    def __init__(self, torch: Any) -> None:
+        self._enable = getattr(torch._C._autograd, "_enable_record_function", lambda _: None)
+
+    def __enter__(self) -> None:
+        self._enable(False)
+
+    def __exit__(self, *_: Any) -> None:
+        self._enable(True)
 
 
 class NoPulse:
@@ -103,10 +107,6 @@ class NoPulse:
         """Nothing."""
         return {}
 
-    def loop(self) -> Optional[float]:
-        """Nothing."""
-        return None
-
 
 class Pulses:
     """The pulses of a recording, by what ran around them."""
@@ -115,7 +115,6 @@ class Pulses:
         self.pulse = pulse
         self.before: List[Dict[str, float]] = []
         self.profiled: List[Dict[str, float]] = []
-        self.profiled_loop: List[float] = []
         self.after: List[Dict[str, float]] = []
 
     def as_dict(self) -> Optional[Dict[str, Any]]:
@@ -123,15 +122,9 @@ class Pulses:
         if not any(self.before):
             return None
         columns = {
-            f"{when}_{name}_us": [round(each[name], 3) for each in taken]
+            f"{when}_{name}_us": [round(each[name], 2) for each in taken]
             for when, taken in (("before", self.before), ("profiled", self.profiled), ("after", self.after))
             if taken
             for name in taken[0]
         }
-        return {
-            "version": VERSION,
-            "rounds": ROUNDS,
-            "ops": OPS,
-            **columns,
-            "between_profiled_loop_us": [round(each, 3) for each in self.profiled_loop],
-        }
+        return {"version": VERSION, "rounds": ROUNDS, **columns}

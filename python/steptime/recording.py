@@ -14,7 +14,7 @@ from steptime import checks, describe, execution, folder
 from steptime.loop import Loop, Window, time_window
 from steptime.host import NoProbe
 from steptime.profiling import TorchProfiler
-from steptime.pulse import EVERY, NoPulse, Pulse, Pulses
+from steptime.pulse import NoPulse, Pulses, apart
 from steptime.settings import Settings, UsageError, choose
 from steptime.stats import median, quantiles
 
@@ -130,16 +130,18 @@ def make(
 ) -> List[str]:
     """Makes the recording with `backend` (see `profiling.TorchProfiler`) and returns the warnings."""
     with folder.whole(out, overwrite) as partial:
-        steps = settings.steps_per_window(_warm_up(loop, settings.warmup, backend))
+        seconds = _warm_up(loop, settings.warmup, backend)
+        steps, profiled = settings.steps_per_window(seconds), settings.profiled_steps(seconds)
+        every = apart(seconds) if settings.probe else 0
         host = backend.probe() if settings.probe else NoProbe()
         pulses = Pulses(host.pulse if settings.probe else NoPulse())
         host.before()
-        before = _windows(loop, settings.windows_before, steps, backend, pulses.pulse, pulses.before)
+        before = _windows(loop, settings.windows_before, steps, backend, every, pulses.pulse, pulses.before)
         process = backend.process()
-        backend.record_timing(loop, settings.profiled, partial / "kineto.json", pulses)
+        backend.record_timing(loop, profiled, partial / "kineto.json", pulses)
         backend.record_execution_trace(loop, partial / "et.json", partial / "kineto_et.json")
         host.under()
-        after = _windows(loop, settings.windows - settings.windows_before, steps, backend, pulses.pulse, pulses.after)
+        after = _windows(loop, settings.windows - settings.windows_before, steps, backend, every, pulses.pulse, pulses.after)
         host.after()
         windows = before + after
 
@@ -152,6 +154,7 @@ def make(
         meta["record"] = {
             **settings.as_dict(),
             "steps": steps,
+            "profiled": profiled,
             "windows_before": len(before),
             "step_ms_from": "windows_ms" if checks.ran_ahead(before) else "steps_ms",
             "warnings": warned,
@@ -162,9 +165,10 @@ def make(
     return warned
 
 
-def _windows(loop: Loop, count: int, steps: int, backend: Any, pulse: Any, taken: List[Dict[str, float]]) -> List[Window]:
-    """Times `count` windows, with pulses around and inside them that go to `taken`."""
-    every = EVERY if isinstance(pulse, Pulse) else 0
+def _windows(
+    loop: Loop, count: int, steps: int, backend: Any, every: int, pulse: Any, taken: List[Dict[str, float]]
+) -> List[Window]:
+    """Times `count` windows, with a pulse after each `every` steps that goes to `taken`."""
     take = lambda: taken.append(pulse.take())  # noqa: E731
     return [time_window(loop, steps, backend.synchronize, pulse=take, every=every) for _ in range(count)]
 

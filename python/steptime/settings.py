@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 
 class UsageError(ValueError):
@@ -11,9 +11,12 @@ class UsageError(ValueError):
 
 
 # A window lasts about this long unless `steps` is given ...
-WINDOW_SECONDS = 0.5
+WINDOW_SECONDS = 1.0
 # ... within these numbers of steps.
-STEPS_RANGE = (20, 100)
+STEPS_RANGE = (20, 250)
+# The same for the profiled steps: a host changes its speed within tenths of a second, and a trace should stay small.
+PROFILED_SECONDS = 0.3
+PROFILED_RANGE = (20, 60)
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,8 @@ class Settings:
     """Numbers of a recording.
 
     windows: un-profiled windows, about half of them before the profiled part, the rest after it.
-    steps: steps in each window; None chooses 20 to 100 from the speed of the warm-up.
-    profiled: steps in kineto.json.gz.
+    steps: steps in each window; None chooses 20 to 250 from the speed of the warm-up.
+    profiled: steps in kineto.json.gz; None chooses 20 to 60 likewise.
     warmup: steps run before anything is timed.
     sync_events: ask Kineto for `cuda_sync` events, where this PyTorch can give them.
     probe: measure the host beside the step (a few seconds): `steptime.host`, `steptime.pulse`.
@@ -30,7 +33,7 @@ class Settings:
 
     windows: int = 5
     steps: Optional[int] = None
-    profiled: int = 30
+    profiled: Optional[int] = None
     warmup: int = 10
     sync_events: bool = True
     probe: bool = True
@@ -51,12 +54,22 @@ class Settings:
         """Steps in a window, given how long a warm step takes."""
         if self.steps is not None:
             return self.steps
-        fewest, most = STEPS_RANGE
-        return max(fewest, min(most, round(WINDOW_SECONDS / max(step_seconds, 1e-9))))
+        return _as_long_as(WINDOW_SECONDS, step_seconds, STEPS_RANGE)
+
+    def profiled_steps(self, step_seconds: float) -> int:
+        """Steps in kineto.json.gz, given how long a warm step takes."""
+        if self.profiled is not None:
+            return self.profiled
+        return _as_long_as(PROFILED_SECONDS, step_seconds, PROFILED_RANGE)
 
     def as_dict(self) -> Dict[str, Any]:
         """For meta.json."""
         return asdict(self)
+
+
+def _as_long_as(seconds: float, step_seconds: float, limits: Tuple[int, int]) -> int:
+    fewest, most = limits
+    return max(fewest, min(most, round(seconds / max(step_seconds, 1e-9))))
 
 
 def choose(*layers: Dict[str, Any]) -> Settings:

@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from steptime import probe, pulse
-from steptime.loop import Loop, time_window
+from steptime.loop import Loop, Window, time_window
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: pip install torch")
 
@@ -24,15 +24,22 @@ def test_the_time_of_pulses_is_no_step_s() -> None:
 
     window = time_window(Loop(lambda: wait(0.003), None), 7, lambda: None, clock, pulse=lambda: wait(0.5), every=3)
     assert window.steps_ms == pytest.approx([3.0] * 7)
-    assert window.wall_ms == pytest.approx(21.0)
+    assert window.mean_ms == pytest.approx(3.0) and window.drain_ms == pytest.approx(0.0)
     assert window.after_pulse == {3, 6}
     assert len(window.undisturbed_ms) == 5
+
+
+def test_a_device_that_lags_works_through_the_pulses() -> None:
+    lags = Window([1.0] * 10, wall_ms=100.0, pulses_ms=8.0)
+    assert lags.mean_ms == pytest.approx(10.0)
+    keeps_up = Window([10.0] * 10, wall_ms=108.5, pulses_ms=8.0)
+    assert keeps_up.drain_ms == pytest.approx(0.5) and keeps_up.mean_ms == pytest.approx(10.1)
 
 
 def test_pulses_hold_durations_by_phase() -> None:
     class Two:
         def take(self) -> dict:
-            return {"loop": 30.04, "ops": 2.0}
+            return {"loop": 30.04, "whole": 42.0}
 
     pulses = pulse.Pulses(Two())
     assert pulses.as_dict() is None

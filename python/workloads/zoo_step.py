@@ -79,4 +79,5 @@ def captured(train, task, optimizer):
             there.copy_(here)
         graph.replay()
 
+    step.keeps = (train, task, optimizer)  # what the graph reads and writes must stay where it is
     return step

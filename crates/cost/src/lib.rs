@@ -18,5 +18,5 @@ pub use host::price::{Found, Guessed, HostCosts};
 pub use host::probe::{HostPace, Probe};
 pub use host::profile::HostProfile;
 pub use host::profiler::{Process, ProfilerCost};
-pub use host::speed::{Elasticity, Pace, Speed};
+pub use host::speed::{Elasticity, Pace, Slowness, Speed};
 pub use priced::PricedGraph;

@@ -52,7 +52,14 @@ static PROFILE: LazyLock<HostProfile> = LazyLock::new(|| {
 });
 
 fn fit(graph: &StepGraph) -> Result<HostProfile, steptime_cost::Error> {
-    let training = Training { name: "small".into(), graph, excluded: false };
+    let training = Training {
+        name: "small".into(),
+        graph,
+        excluded: false,
+        home: true,
+        probe: None,
+        between: Nanos::ZERO,
+    };
     fit_host(&[training], &ProfilerCost::PROFILED, &ProfilerCost::FRESH)
 }
 

@@ -96,6 +96,9 @@ pub enum Host {
         /// Recordings, or folders of recordings
         #[arg(required = true, value_name = "RECORDING")]
         recordings: Vec<PathBuf>,
+        /// Recordings of other hosts: they add what ops take, brought to the speed of this one
+        #[arg(long, num_args = 1.., value_name = "RECORDING")]
+        others: Vec<PathBuf>,
         /// The profile to write
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
@@ -162,8 +165,8 @@ pub struct Validate {
     /// Recordings, or folders of recordings
     #[arg(required = true, value_name = "RECORDING")]
     pub recordings: Vec<PathBuf>,
-    /// Where the host's times come from: `own`, `default`, a profile's file, or for each recording a profile
-    /// fitted on all other architectures
+    /// Where the host's times come from: `own`, `default` (brought to the host of a recording that holds a probe), a
+    /// profile's file, or for each recording a profile fitted on all other architectures
     #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
     pub host: HostChoice,
     /// Where kernel times come from: the recordings, or a device profile (a shipped one's name, or a folder)

@@ -1,6 +1,8 @@
 //! Fits a host profile, and says which recordings are out of line.
 
+use steptime_cost::host::speed::between_steps;
 use steptime_cost::{HostProfile, ProfilerCost, Training, fit_host};
+use steptime_trace::Nanos;
 
 use crate::error::Error;
 use crate::predict::{Host, Kernels, Method, predict};
@@ -23,9 +25,13 @@ pub struct Fitted {
 /// A recording whose profiled steps, the profiler's cost taken off, are out of line with its un-profiled ones
 /// was made while the host was slow or fast: it is named, and not fitted on.
 ///
+/// `subjects` were made on the host that the profile is for; `others`, on other hosts, add gaps that it lacks.
+///
 /// # Errors
 /// Where one of them holds no times of a GPU's step, or no recording is left to fit on.
-pub fn fit_host_profile(subjects: &[&Subject]) -> Result<Fitted, Error> {
+pub fn fit_host_profile(subjects: &[&Subject], others: &[&Subject]) -> Result<Fitted, Error> {
+    let home = subjects.len();
+    let subjects = &[subjects, others].concat();
     if let Some(untimed) = subjects.iter().find(|subject| subject.arguments.is_derived()) {
         return Err(Error::NothingMeasured { path: untimed.path.clone() });
     }
@@ -37,7 +43,8 @@ pub fn fit_host_profile(subjects: &[&Subject]) -> Result<Fitted, Error> {
     let training: Vec<Training<'_>> = subjects
         .iter()
         .zip(&ratios)
-        .map(|(subject, ratio)| {
+        .enumerate()
+        .map(|(at, (subject, ratio))| {
             let away = ratio.zip(typical).map_or(0.0, |(r, t)| r / t - 1.0);
             let excluded = away.abs() > OUT_OF_LINE && known.len() >= 3;
             if excluded {
@@ -49,7 +56,9 @@ pub fn fit_host_profile(subjects: &[&Subject]) -> Result<Fitted, Error> {
                     100.0 * away
                 ));
             }
-            Training { name: subject.name.clone(), graph: &subject.graph, excluded }
+            let probe = subject.probe();
+            let between = subject.meta.as_ref().map_or(Nanos::ZERO, |meta| between_steps(&meta.pulses));
+            Training { name: subject.name.clone(), graph: &subject.graph, excluded, home: at < home, probe, between }
         })
         .collect();
     let mut profile = fit_host(&training, &ProfilerCost::PROFILED, &ProfilerCost::FRESH)?;

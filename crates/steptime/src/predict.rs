@@ -167,12 +167,10 @@ fn own(subject: &Subject) -> HostCosts {
     let (profiler, coupling) = own_constants(process);
     let Ok(profile) = default_host() else { return HostCosts::own(graph, &profiler, &coupling) };
     let elasticity = &profile.elasticity;
-    let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses));
+    let slowness = profiled_slowness(graph, profile);
+    let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, &slowness, elasticity));
     let known = pulses.is_some();
-    let speed = pulses.unwrap_or_else(|| {
-        let usual = HostCosts::from_profile(graph, profile, Process::Profiled);
-        Speed::steady(profiled_slowness(graph, &usual, &profiler).unwrap_or(1.0), elasticity)
-    });
+    let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
     let mut costs = HostCosts::own_at(graph, &profiler, &coupling, &speed, elasticity);
     profile.captured.take_off(graph, &mut costs);
     costs.spread = match process {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use steptime_aten::derive::{self, OpTree};
 use steptime_aten::{Settings, retarget};
-use steptime_cost::Process;
 use steptime_cost::device::Indices;
+use steptime_cost::{Probe, Process};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{Options, StepGraph};
 use steptime_trace::{Meta, Recording, Trace};
@@ -54,6 +54,12 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// What its recorder measured of its host; `None` where it did not.
+    pub fn probe(&self) -> Option<Probe> {
+        let meta = self.meta.as_ref()?;
+        Probe::of_numbers(&meta.host_probe, &meta.pulses)
+    }
+
     /// Opens an input and builds the graph of the chosen rank.
     ///
     /// # Errors

@@ -19,7 +19,9 @@ pub enum HostMode {
     Own,
     /// One profile for all.
     Profile(Box<HostProfile>),
-    /// For each recording a profile fitted on the recordings of all other architectures.
+    /// One profile, brought to each recording's host where it holds a probe, else for a host that is not known.
+    Probed(Box<HostProfile>),
+    /// For each recording a profile fitted on the recordings of all other architectures, brought to its host likewise.
     LeaveOneOut,
 }
 
@@ -162,10 +164,21 @@ pub fn validate(
         .zip(&architectures)
         .enumerate()
         .map(|(at, (subject, architecture))| {
-            let host = match mode {
-                HostMode::Own => Host::Own,
-                HostMode::Profile(profile) => Host::Profile(profile),
-                HostMode::LeaveOneOut => fitted.get(architecture).map_or(Host::Own, Host::Profile),
+            let probe = subject.probe();
+            let probed = match mode {
+                HostMode::Own | HostMode::Profile(_) => None,
+                HostMode::Probed(profile) => {
+                    Some(probe.map_or_else(|| profile.on_any_host(), |probe| profile.on(&probe)))
+                }
+                HostMode::LeaveOneOut => {
+                    fitted.get(architecture).zip(probe).map(|(profile, probe)| profile.on(&probe))
+                }
+            };
+            let host = match (mode, &probed) {
+                (_, Some(profile)) => Host::Profile(profile),
+                (HostMode::Profile(profile), None) => Host::Profile(profile),
+                (HostMode::LeaveOneOut, None) => fitted.get(architecture).map_or(Host::Own, Host::Profile),
+                (HostMode::Own | HostMode::Probed(_), None) => Host::Own,
             };
             let predicted = match from {
                 Basis::Recordings => subject,
@@ -276,7 +289,7 @@ fn leave_one_out(
         if others.is_empty() {
             return Err(Error::OneModel { family: family.clone() });
         }
-        let fitted = fit_host_profile(&others)?;
+        let fitted = fit_host_profile(&others, &[])?;
         for warning in fitted.warnings {
             if !warnings.contains(&warning) {
                 warnings.push(warning);

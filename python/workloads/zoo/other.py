@@ -75,3 +75,40 @@ def gru_forecast(batch):
 
     data = several(lambda: (torch.randn(batch, 48, 8), torch.randn(batch)))
     return Task(model, loss, data, torch.optim.RMSprop)
+
+
+@task(batch=10_000)
+def attention_graph(batch):
+    """Attention over the edges of a graph."""
+    edges, heads, dim = 8 * batch, 4, 32
+    model = nn.ModuleDict({"in": nn.Linear(64, heads * dim), "away": nn.Linear(dim, 1), "toward": nn.Linear(dim, 1), "out": nn.Linear(heads * dim, 16)})
+
+    def loss(x, source, target, label):
+        hidden = model["in"](x).view(-1, heads, dim)
+        score = F.leaky_relu(model["away"](hidden)[source] + model["toward"](hidden)[target], 0.2).squeeze(2)
+        weight = (score - score.max()).exp()
+        total = torch.zeros(len(x), heads, device=x.device).scatter_add_(0, target.unsqueeze(1).expand(-1, heads), weight)
+        weight = weight / (total[target] + 1e-9)
+        mixed = torch.zeros_like(hidden).index_add_(0, target, hidden[source] * weight.unsqueeze(2))
+        return F.cross_entropy(model["out"](F.elu(mixed).flatten(1)), label)
+
+    def make():
+        nodes = torch.randint(0, batch, (2, edges))
+        return torch.randn(batch, 64), nodes[0], nodes[1], torch.randint(0, 16, (batch,))
+
+    return Task(model, loss, several(make, 2))
+
+
+@task(batch=16)
+def speech(batch):
+    """Convolutions over sound, a GRU both ways, and the loss of an alignment."""
+    model = nn.ModuleDict({"sound": nn.Sequential(nn.Conv1d(80, 256, 5, stride=2, padding=2), nn.BatchNorm1d(256), nn.GELU(), nn.Conv1d(256, 256, 5, stride=2, padding=2), nn.BatchNorm1d(256), nn.GELU()), "memory": nn.GRU(256, 192, 2, batch_first=True, bidirectional=True), "head": nn.Linear(384, 32)})
+
+    def loss(x, y):
+        hidden, _ = model["memory"](model["sound"](x).transpose(1, 2))
+        scores = model["head"](hidden).log_softmax(dim=2).transpose(0, 1)
+        long = torch.full((batch,), len(scores), dtype=torch.long)
+        return F.ctc_loss(scores, y, long, torch.full((batch,), y.shape[1], dtype=torch.long))
+
+    data = several(lambda: (torch.randn(batch, 80, 400), torch.randint(1, 32, (batch, 24))), 2)
+    return Task(model, loss, data)

@@ -112,3 +112,36 @@ def wide_deep(batch):
 
     data = several(lambda: (torch.rand(batch, 13), torch.randint(0, rows, (batch, fields)), torch.randint(0, 2, (batch,)).float()))
     return Task(model, loss, data)
+
+
+@task(batch=1024)
+def behaviour(batch):
+    """A transformer over what a user did, beside other features."""
+    items, length, dim = 200_000, 20, 32
+    layer = nn.TransformerEncoderLayer(dim, 4, 4 * dim, dropout=0.1, batch_first=True)
+    model = nn.ModuleDict({"item": nn.Embedding(items, dim), "place": nn.Embedding(length + 1, dim), "mix": nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), "other": nn.Embedding(50_000, 16), "top": mlp((length + 1) * dim + 4 * 16, 256, 64, 1)})
+
+    def loss(history, item, others, label):
+        sequence = torch.cat([history, item.unsqueeze(1)], dim=1)
+        mixed = model["mix"](model["item"](sequence) + model["place"].weight)
+        features = torch.cat([mixed.flatten(1), model["other"](others).flatten(1)], dim=1)
+        return F.binary_cross_entropy_with_logits(model["top"](features).squeeze(1), label)
+
+    def make():
+        return torch.randint(0, items, (batch, length)), torch.randint(0, items, (batch,)), torch.randint(0, 50_000, (batch, 4)), torch.rand(batch).round()
+
+    return Task(model, loss, several(make))
+
+
+@task(batch=8192)
+def pairwise(batch):
+    """Matrix factorization that learns to rank, with sparse gradients."""
+    users, items, dim = 300_000, 100_000, 64
+    model = nn.ModuleDict({"user": nn.Embedding(users, dim, sparse=True), "item": nn.Embedding(items, dim, sparse=True)})
+
+    def loss(user, liked, other):
+        of = model["user"](user)
+        return -F.logsigmoid((of * (model["item"](liked) - model["item"](other))).sum(dim=1)).mean()
+
+    data = several(lambda: (torch.randint(0, users, (batch,)), torch.randint(0, items, (batch,)), torch.randint(0, items, (batch,))))
+    return Task(model, loss, data, lambda p, **more: torch.optim.SGD(p, lr=0.05))

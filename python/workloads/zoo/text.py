@@ -88,3 +88,26 @@ def t5(batch):
 
     config = transformers.T5Config(vocab_size=8_000, d_model=256, d_kv=32, d_ff=1024, num_layers=4, num_heads=8, decoder_start_token_id=0)
     return published(config, "T5ForConditionalGeneration", batch, 96)
+
+
+@task(batch=8)
+def gpt2(batch):
+    """As transformers has it, six layers."""
+    import transformers
+
+    return published(transformers.GPT2Config(n_layer=6, n_embd=512, n_head=8, vocab_size=20_000), "GPT2LMHeadModel", batch, 256)
+
+
+@task(batch=64)
+def translation(batch):
+    """An encoder and a decoder, as PyTorch has them."""
+    vocabulary, length, dim = 8_000, 32, 256
+    model = nn.ModuleDict({"token": nn.Embedding(vocabulary, dim), "mix": nn.Transformer(dim, 4, 3, 3, 1024, batch_first=True), "head": nn.Linear(dim, vocabulary)})
+
+    def loss(source, target):
+        ahead = nn.Transformer.generate_square_subsequent_mask(length - 1, device=target.device)
+        hidden = model["mix"](model["token"](source), model["token"](target[:, :-1]), tgt_mask=ahead, tgt_is_causal=True)
+        return F.cross_entropy(model["head"](hidden).flatten(0, 1), target[:, 1:].flatten(), label_smoothing=0.1)
+
+    data = several(lambda: (torch.randint(0, vocabulary, (batch, length)), torch.randint(0, vocabulary, (batch, length))))
+    return Task(model, loss, data)

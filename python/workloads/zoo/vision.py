@@ -96,3 +96,35 @@ def diffusion(batch):
 
     data = several(lambda: (torch.randn(batch, 3, 64, 64), torch.randn(batch, 3, 64, 64), torch.rand(batch)))
     return Task(model, loss, data, torch.optim.AdamW)
+
+
+@task(batch=32)
+def efficientnet(batch):
+    """Inverted bottlenecks."""
+    return published("efficientnet_b0", batch)
+
+
+@task(batch=128)
+def autoencoder(batch):
+    """Strided convolutions to a normal distribution and back."""
+    down = nn.Sequential(*(part for a, b in ((3, 32), (32, 64), (64, 128), (128, 256)) for part in (nn.Conv2d(a, b, 3, stride=2, padding=1), nn.BatchNorm2d(b), nn.LeakyReLU())), nn.Flatten(), nn.Linear(256 * 16, 256))
+    up = nn.Sequential(nn.Linear(128, 256 * 16), nn.Unflatten(1, (256, 4, 4)), *(part for a, b in ((256, 128), (128, 64), (64, 32)) for part in (nn.ConvTranspose2d(a, b, 4, stride=2, padding=1), nn.BatchNorm2d(b), nn.LeakyReLU())), nn.ConvTranspose2d(32, 3, 4, stride=2, padding=1), nn.Sigmoid())
+    model = nn.ModuleList([down, up])
+
+    def loss(x):
+        mean, spread = down(x).chunk(2, dim=1)
+        back = up(mean + torch.exp(0.5 * spread) * torch.randn_like(spread))
+        return F.mse_loss(back, x, reduction="sum") / batch - 0.5 * (1 + spread - mean.pow(2) - spread.exp()).sum(dim=1).mean()
+
+    return Task(model, loss, several(lambda: (torch.rand(batch, 3, 64, 64),)))
+
+
+@task(batch=32)
+def points(batch):
+    """Each point of a cloud by itself, then the largest of all."""
+    def each(*widths):
+        return nn.Sequential(*(part for a, b in zip(widths, widths[1:]) for part in (nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU())))
+
+    model = nn.ModuleList([each(3, 64, 64), each(64, 64, 128, 1024), nn.Sequential(nn.Linear(1024, 512), nn.BatchNorm1d(512), nn.ReLU(), nn.Dropout(0.3), nn.Linear(512, 40))])
+    data = several(lambda: (torch.randn(batch, 3, 1024), torch.randint(0, 40, (batch,))))
+    return Task(model, lambda x, y: F.cross_entropy(model[2](model[1](model[0](x)).amax(dim=2)), y, label_smoothing=0.1), data)

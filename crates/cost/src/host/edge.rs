@@ -4,7 +4,9 @@
 //! in every model, so a table of pairs prices models it was not measured on. The two marks before and the op
 //! around narrow it down; where the narrow key was never seen a wider one serves.
 
-use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashMap, FxHasher};
 use steptime_graph::{ApiKind, MarkKind, StepGraph};
 
 /// How much of its context a key holds: the levels of the table, narrowest first.
@@ -78,6 +80,22 @@ impl Edges {
 }
 
 impl EdgeKey {
+    /// A number for the key at a level: of two keys the same where `at_level` is.
+    pub(crate) fn hash_at(&self, level: usize) -> u64 {
+        let turn = self.within.chars().next().filter(|&c| c == '~' || c == '^').unwrap_or(' ');
+        let (left, right) = (self.left.as_str(), self.right.as_str());
+        let mut hasher = FxHasher::default();
+        match level {
+            0 => [&self.before_that, &self.before, left, right, &self.within].hash(&mut hasher),
+            1 => [&self.before, left, right, &self.within].hash(&mut hasher),
+            2 => (left, right, turn).hash(&mut hasher),
+            3 => (left, class(right), turn).hash(&mut hasher),
+            4 => (class(left), right, turn).hash(&mut hasher),
+            _ => (class(left), class(right), turn).hash(&mut hasher),
+        }
+        hasher.finish()
+    }
+
     /// The key with as much context as a level keeps.
     pub fn at_level(&self, level: usize) -> String {
         let turn = self.within.chars().next().filter(|&c| c == '~' || c == '^').unwrap_or(' ');

@@ -1,7 +1,7 @@
 //! Fits a host profile on the recordings of several models.
 
 use rustc_hash::FxHashMap;
-use steptime_graph::{StepGraph, median};
+use steptime_graph::{Role, StepGraph, median};
 use steptime_trace::{Bytes, Nanos};
 
 use super::captured::Captured;
@@ -25,6 +25,12 @@ pub struct Training<'g> {
     pub graph: &'g StepGraph,
     /// Whether it is known to be out of line: it is listed, but not fitted on.
     pub excluded: bool,
+    /// Whether it was made on the host that the profile is for. Others add gaps, brought to that host's speed.
+    pub home: bool,
+    /// What its host's probe measured.
+    pub probe: Option<Probe>,
+    /// What a pulse between two of its profiled steps took: it is in the trace, and in no step.
+    pub between: Nanos,
 }
 
 /// Strength of the belief that warmth makes no difference, in microseconds of measured gaps.
@@ -33,6 +39,10 @@ const PRIOR_US: f64 = 1000.0;
 const ROUNDS: usize = 60;
 /// Gaps of a step of ordinary length: the unit of a gap's weight.
 const TYPICAL_GAPS: f64 = 2500.0;
+/// Of more gaps than these ...
+const MANY: usize = 3000;
+/// ... those with less weight are left out: a wider key knows as much, and a profile is read at every start.
+const RARE: f64 = 2.0;
 /// A host's speed is never taken to be known better than this (relative, half-width of 90 %).
 const LEAST_SPREAD: f64 = 0.06;
 
@@ -64,13 +74,21 @@ pub fn fit(
     let mut keys: Vec<EdgeKey> = Vec::new();
     let mut index: FxHashMap<EdgeKey, u32> = FxHashMap::default();
     let mut observed: Vec<Observed> =
-        used.iter().map(|r| observe(r.graph, profiler, &mut keys, &mut index)).collect();
+        used.iter().map(|r| observe(r, profiler, &mut keys, &mut index)).collect();
     if observed.iter().all(|o| o.gaps.is_empty()) {
         return Err(Error::NothingToFit("no recording has a measured step".into()));
     }
     let mut warmth = Warmth::default();
     let mut base = vec![0.0; keys.len()];
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
+        if round == ROUNDS / 2 {
+            // Recording an event takes longer on a slower host, too.
+            for (o, recording) in observed.iter_mut().zip(&used) {
+                let slowness = o.slowness;
+                *o = observe(recording, &profiler.scaled(slowness), &mut keys, &mut index);
+                o.slowness = slowness;
+            }
+        }
         base = ratios(keys.len(), &observed, |o, &(key, class, us)| {
             (key as usize, us, warmth.of(class) * o.slowness)
         })
@@ -97,20 +115,22 @@ pub fn fit(
                 if expected > 0.0 { measured / expected } else { 1.0 }
             })
             .collect();
-        let typical = median_of(&slowness);
+        let typical = median_of(&at_home(&used, &slowness));
         for (o, s) in observed.iter_mut().zip(&slowness) {
             o.slowness = s / typical;
         }
     }
     let weights = ratios(keys.len(), &observed, |_, &(key, class, _)| (key as usize, 0.0, warmth.of(class)));
+    let many = keys.len() > MANY;
     let mut gaps: Vec<Gap> = keys
         .into_iter()
         .enumerate()
-        .filter(|&(key, _)| weights[key].1 > 0.0)
+        .filter(|&(key, _)| weights[key].1 > if many { RARE } else { 0.0 })
         .map(|(key, name)| Gap { key: name, us: base[key], weight: weights[key].1 })
         .collect();
     gaps.sort_by(|a, b| a.key.cmp(&b.key));
     let slowness: Vec<f64> = observed.iter().map(|o| o.slowness).collect();
+    let known = spread(&at_home(&used, &slowness));
     let mut speeds = slowness.iter();
     Ok(HostProfile {
         recordings: recordings
@@ -132,23 +152,43 @@ pub fn fit(
         elasticity: Elasticity::default(),
         coupling: coupling(&used),
         captured: Captured::default(),
-        copies: copies(&used, profiler),
+        copies: copies(&used.iter().copied().filter(|r| r.home).collect::<Vec<_>>(), profiler),
         warmth: rounded(warmth),
         gaps,
-        spread: spread(&slowness),
-        slower: spread(&slowness),
+        spread: known,
+        slower: known,
         machine: String::new(),
-        reference: Probe::default(),
+        reference: reference(&used, &slowness),
         pace: HostPace::default(),
     })
 }
 
+/// The slowness of the recordings that were made on the profile's host.
+fn at_home(used: &[&Training<'_>], slowness: &[f64]) -> Vec<f64> {
+    used.iter().zip(slowness).filter(|(r, _)| r.home).map(|(_, &s)| s).collect()
+}
+
+/// What a probe would measure on the profile's host: each piece as probes found it, over how slow their hosts were.
+fn reference(used: &[&Training<'_>], slowness: &[f64]) -> Probe {
+    let scaled: Vec<[f64; 5]> =
+        used.iter().zip(slowness).filter_map(|(r, &s)| Some(r.probe?.numbers().map(|us| us / s))).collect();
+    if scaled.is_empty() {
+        return Probe::default();
+    }
+    let typical = |piece: usize| {
+        let us = median_of(&scaled.iter().map(|probe| probe[piece]).collect::<Vec<f64>>());
+        (us * 100.0).round() / 100.0
+    };
+    Probe::of_array(std::array::from_fn(typical))
+}
+
 fn observe(
-    graph: &StepGraph,
+    recording: &Training<'_>,
     profiler: &ProfilerCost,
     keys: &mut Vec<EdgeKey>,
     index: &mut FxHashMap<EdgeKey, u32>,
 ) -> Observed {
+    let graph = recording.graph;
     let edges = Edges::of_graph(graph);
     let classes = warmth::classes(graph, &edges);
     let common: Vec<u32> = edges
@@ -167,7 +207,10 @@ fn observe(
         .filter(|&(mark, _)| !own::is_staged_copy(graph, mark as u32))
         .filter_map(|(mark, gap)| {
             let key = common[edges.of_mark[mark] as usize];
-            Some((key, classes[mark], gap?.as_micros().max(0.0)))
+            let row = &graph.marks[mark];
+            let between_steps = row.wraps && graph.threads[row.thread as usize].role == Role::Main;
+            let pulse = if between_steps { recording.between } else { Nanos::ZERO };
+            Some((key, classes[mark], ProfilerCost::take_off(gap?, pulse).as_micros().max(0.0)))
         });
     let gaps: Vec<Observation> = gaps.collect();
     let weight = TYPICAL_GAPS / gaps.len().max(1) as f64;

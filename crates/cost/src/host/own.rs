@@ -42,15 +42,12 @@ fn corrected(
 ) -> Vec<Option<Nanos>> {
     let all: Vec<usize> = (0..graph.samples.steps()).collect();
     let raw = located(graph, &all, quiet_mean);
-    let known: Vec<Nanos> = raw.iter().map(|gap| gap.unwrap_or(Nanos::ZERO)).collect();
-    let (events, libraries) = (profiler.of_gaps(graph), profiler.of_libraries(graph, &known));
     raw.into_iter()
-        .zip(events.into_iter().zip(libraries))
+        .zip(profiler.of_gaps(graph))
         .enumerate()
-        .map(|(mark, (gap, (event, library)))| {
+        .map(|(mark, (gap, event))| {
             let [cost, pace] = factors(mark as u32);
-            let part = times(event + library, cost);
-            gap.map(|gap| times(ProfilerCost::take_off(gap, part), pace))
+            gap.map(|gap| times(ProfilerCost::take_off(gap, times(event, cost)), pace))
         })
         .collect()
 }

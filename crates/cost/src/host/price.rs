@@ -1,7 +1,7 @@
 //! Gives every gap of a graph its time: from its own samples, or from a profile.
 
 use rustc_hash::FxHashMap;
-use steptime_graph::{Blocking, MarkKind, StepGraph};
+use steptime_graph::{Blocking, MarkKind, Role, StepGraph};
 use steptime_trace::Nanos;
 
 use super::captured::{self, CapturedDelays};
@@ -11,7 +11,7 @@ use super::edge::{Edges, LEVELS};
 use super::own;
 use super::profile::HostProfile;
 use super::profiler::{Process, ProfilerCost};
-use super::speed::{Elasticity, Speed, times};
+use super::speed::{Elasticity, Slowness, Speed, times};
 use super::warmth;
 
 /// The host side of a step, priced.
@@ -194,23 +194,46 @@ impl HostCosts {
     }
 }
 
-/// How slow the graph's own host was while it was profiled: its gaps, the profiler's part left in, over what a
-/// profile's host takes for them with the profiler on, whose cost there is `profiler`.
-///
-/// `None` without samples.
-pub fn profiled_slowness(graph: &StepGraph, usual: &HostCosts, profiler: &ProfilerCost) -> Option<f64> {
-    let raw = own::gaps(graph, &ProfilerCost::NONE);
-    let known: Vec<Nanos> = raw.iter().map(|gap| gap.unwrap_or(Nanos::ZERO)).collect();
-    let parts = profiler.of_gaps(graph).into_iter().zip(profiler.of_libraries(graph, &known));
-    let (mut own_sum, mut sum) = (0.0, 0.0);
-    for ((gap, own), (event, library)) in usual.gaps.iter().zip(raw).zip(parts) {
-        if let Some(own) = own {
-            own_sum += own.as_micros();
-            sum += (*gap + event + library).as_micros();
+/// How slow the graph's own host was while it was profiled, on the main thread and on that of the backward pass: the
+/// median of its gaps, the profiler's part left in, over what the profile's host takes for the same with the profiler
+/// on. Only short gaps that the profile knows by their neighbours count: what they do is the same in every model.
+pub fn profiled_slowness(graph: &StepGraph, profile: &HostProfile) -> Slowness {
+    let table = Table::new(profile);
+    let edges = Edges::of_graph(graph);
+    let warm: Vec<Option<(f64, usize)>> = edges.keys.iter().map(|key| table.find(key)).collect();
+    let classes = warmth::classes(graph, &edges);
+    let parts = profile.profiler.of_gaps(graph);
+    let mut ratios: [Vec<(f64, f64)>; 2] = Default::default();
+    for (mark, own) in own::gaps(graph, &ProfilerCost::NONE).into_iter().enumerate() {
+        let row = &graph.marks[mark];
+        let (Some(own), Some((us, level))) = (own, warm[edges.of_mark[mark] as usize]) else { continue };
+        let expected = us * profile.warmth.of(classes[mark]) + parts[mark].as_micros();
+        let usual = level <= KNOWN_LEVEL && expected > 0.0 && expected <= SHORT_US;
+        if !usual || row.wraps || graph.is_hand_off(mark as u32) {
+            continue;
         }
+        let backward = graph.threads[row.thread as usize].role == Role::Autograd;
+        ratios[usize::from(backward)].push((own.as_micros() / expected, expected));
     }
-    (sum > 0.0).then(|| own_sum / sum)
+    let [main, backward] = ratios.map(|mut ratios| {
+        ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let half = ratios.iter().map(|ratio| ratio.1).sum::<f64>() / 2.0;
+        let mut sum = 0.0;
+        let middle = ratios.iter().find(|ratio| {
+            sum += ratio.1;
+            sum >= half
+        })?;
+        (half >= FEWEST_US && middle.0 > 0.0).then_some(middle.0)
+    });
+    Slowness { main, backward }
 }
+
+/// Gaps that tell a host's slowness are known at this level or a narrower one, ...
+const KNOWN_LEVEL: usize = 2;
+/// ... are this short, microseconds, ...
+const SHORT_US: f64 = 15.0;
+/// ... and half of them take this long together, microseconds.
+const FEWEST_US: f64 = 50.0;
 
 fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Staging> {
     if !own::is_staged_copy(graph, mark) {
@@ -228,7 +251,7 @@ fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<St
 
 /// The profile's gaps by key at every level.
 struct Table {
-    levels: Vec<FxHashMap<String, (f64, f64)>>,
+    levels: Vec<FxHashMap<u64, (f64, f64)>>,
 }
 
 impl Table {
@@ -236,7 +259,7 @@ impl Table {
         let mut levels = vec![FxHashMap::default(); LEVELS];
         for gap in &profile.gaps {
             for (level, table) in levels.iter_mut().enumerate() {
-                let sum: &mut (f64, f64) = table.entry(gap.key.at_level(level)).or_default();
+                let sum: &mut (f64, f64) = table.entry(gap.key.hash_at(level)).or_default();
                 sum.0 += gap.us * gap.weight;
                 sum.1 += gap.weight;
             }
@@ -247,7 +270,7 @@ impl Table {
     /// The time when warm under the narrowest key that is known, and that key's level.
     fn find(&self, key: &super::edge::EdgeKey) -> Option<(f64, usize)> {
         self.levels.iter().enumerate().find_map(|(level, table)| {
-            let &(sum, weight) = table.get(&key.at_level(level))?;
+            let &(sum, weight) = table.get(&key.hash_at(level))?;
             (weight > 0.0).then(|| (sum / weight, level))
         })
     }

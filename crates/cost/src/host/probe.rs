@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use steptime_graph::{MarkKind, StepGraph};
 use steptime_trace::Numbers;
 
+use super::speed::Pace;
+
 /// What pieces of host work take in a process that no profiler ever ran in, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +29,9 @@ impl Default for Probe {
     }
 }
 
+/// How the pieces of a probe follow the pace of a host: the exponent on a pulse's time.
+const FOLLOWS: f64 = 0.65;
+
 /// The size of a pageable copy that a probe is asked for.
 const COPY_BYTES: f64 = 65536.0;
 
@@ -36,8 +41,16 @@ impl Probe {
         [self.step_cpu_us, self.step_gpu_us, self.launch_us, self.hand_offs_us, self.copy_us]
     }
 
-    /// From what a recorder wrote. `None` where a piece is missing: a machine without a GPU has no launches.
-    pub fn of_numbers(numbers: &Numbers) -> Option<Probe> {
+    /// From all its numbers.
+    pub(crate) fn of_array([step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us]: [f64; 5]) -> Probe {
+        Probe { step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us }
+    }
+
+    /// From what a recorder wrote, at the pace that its pulses show for un-profiled steps, else at that of the whole
+    /// probe: a probe alone sees the host for a moment. `None` where a piece is missing: a machine without a GPU has no
+    /// launches.
+    pub fn of_numbers(numbers: &Numbers, pulses: &Numbers) -> Option<Probe> {
+        let slower = pace_of_steps(numbers, pulses).powf(FOLLOWS);
         let of = |name: &str| {
             let us = *numbers.get(name)?.first()?;
             (us.is_finite() && us > 0.0).then_some(us)
@@ -47,10 +60,10 @@ impl Probe {
             numbers.get("copies.pageable_to_gpu_us")?.get(at).copied().filter(|&us| us > 0.0)
         };
         Some(Probe {
-            step_cpu_us: of("before.step_cpu_us")?,
-            step_gpu_us: of("before.step_gpu_us")?,
-            launch_us: of("before.launch_us")?,
-            hand_offs_us: of("before.hand_off_us")? + of("before.hand_back_us")?,
+            step_cpu_us: of("before.step_cpu_us")? * slower,
+            step_gpu_us: of("before.step_gpu_us")? * slower,
+            launch_us: of("before.launch_us")? * slower,
+            hand_offs_us: (of("before.hand_off_us")? + of("before.hand_back_us")?) * slower,
             copy_us: copy()?,
         })
     }
@@ -79,7 +92,7 @@ impl Probe {
                 numbers.insert(format!("{phase}.{name}"), list);
             }
         }
-        let probe = Probe::of_numbers(&numbers);
+        let probe = Probe::of_numbers(&numbers, &Numbers::new());
         Some(probe.ok_or_else(|| {
             "the probe has no launches, hand-offs or copies: measure it on the machine with the GPU"
                 .to_owned()
@@ -97,6 +110,17 @@ impl Probe {
             copy: self.copy_us / reference.copy_us,
         }
     }
+}
+
+/// How much slower a host was while it ran steps than while the first phase of its probe ran; 1 where nothing tells.
+fn pace_of_steps(probe: &Numbers, pulses: &Numbers) -> f64 {
+    let loops = |phase: &str| {
+        probe.get(&format!("{phase}.loop_us")).and_then(|us| us.first().copied()).filter(|&us| us > 0.0)
+    };
+    let Some(first) = loops("before") else { return 1.0 };
+    let steps = Pace::of_pulses(pulses, "before").map(Pace::typical);
+    let phases: Vec<f64> = ["before", "under", "after"].iter().filter_map(|phase| loops(phase)).collect();
+    steps.unwrap_or(phases.iter().sum::<f64>() / phases.len() as f64) / first
 }
 
 /// The version of probes that is read.

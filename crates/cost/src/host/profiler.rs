@@ -1,7 +1,7 @@
 //! What the profiler itself costs on the host, and how it is taken off the gaps it lengthened.
 
 use serde::{Deserialize, Serialize};
-use steptime_aten::Library;
+use steptime_aten::is_compiled;
 use steptime_graph::{MarkKind, StepGraph};
 use steptime_trace::Nanos;
 
@@ -36,10 +36,6 @@ pub struct ProfilerCost {
     pub step_us: f64,
     /// For a copy from or to pageable memory: its call, or the lead of one that goes in chunks.
     pub copy_us: f64,
-    /// For an op that calls cuBLAS, beyond what its events cost: driver calls that no trace shows.
-    pub product_us: f64,
-    /// For an op that calls cuDNN, likewise.
-    pub convolution_us: f64,
     /// Before an op that is a kernel of Inductor: its arguments are written down.
     pub compiled_us: f64,
 }
@@ -53,8 +49,6 @@ impl ProfilerCost {
         call_us: 0.0,
         step_us: 0.0,
         copy_us: 0.0,
-        product_us: 0.0,
-        convolution_us: 0.0,
         compiled_us: 0.0,
     };
 
@@ -70,15 +64,13 @@ impl ProfilerCost {
 
     /// Relative to a process in which none ever ran.
     pub const FRESH: ProfilerCost = ProfilerCost {
-        op_us: 1.716,
+        op_us: 2.05,
         annotation_us: 0.9,
-        launch_us: 2.562,
+        launch_us: 1.5,
         call_us: 0.18,
         step_us: 31.0,
-        copy_us: 187.5,
-        product_us: 0.0,
-        convolution_us: 33.75,
-        compiled_us: 12.0,
+        copy_us: 55.0,
+        compiled_us: 9.0,
     };
 
     /// What a profiler that ran once leaves in a process, in which the gaps of profiles were measured.
@@ -88,32 +80,13 @@ impl ProfilerCost {
     /// The same on a host that is `factor` times as slow: recording an event is host work like any other.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> ProfilerCost {
-        let [
-            op_us,
-            annotation_us,
-            launch_us,
-            call_us,
-            step_us,
-            copy_us,
-            product_us,
-            convolution_us,
-            compiled_us,
-        ] = self.numbers().map(|number| number * factor);
-        ProfilerCost {
-            op_us,
-            annotation_us,
-            launch_us,
-            call_us,
-            step_us,
-            copy_us,
-            product_us,
-            convolution_us,
-            compiled_us,
-        }
+        let [op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us] =
+            self.numbers().map(|number| number * factor);
+        ProfilerCost { op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us }
     }
 
     /// All its numbers.
-    pub(crate) fn numbers(&self) -> [f64; 9] {
+    pub(crate) fn numbers(&self) -> [f64; 7] {
         [
             self.op_us,
             self.annotation_us,
@@ -121,8 +94,6 @@ impl ProfilerCost {
             self.call_us,
             self.step_us,
             self.copy_us,
-            self.product_us,
-            self.convolution_us,
             self.compiled_us,
         ]
     }
@@ -147,44 +118,6 @@ impl ProfilerCost {
             .collect()
     }
 
-    /// The profiler's part of each gap that its driver calls hide in: what an op's library costs, spread over the
-    /// gaps right inside the op in proportion to their lengths `gaps`.
-    pub fn of_libraries(&self, graph: &StepGraph, gaps: &[Nanos]) -> Vec<Nanos> {
-        let mut parts = vec![Nanos::ZERO; gaps.len()];
-        let costs: Vec<f64> =
-            (0..graph.ops.len() as u32).map(|op| self.of_library(graph.op_name(op))).collect();
-        if costs.iter().all(|&cost| cost <= 0.0) {
-            return parts;
-        }
-        let of_gap = |mark: u32| match graph.marks[mark as usize].kind {
-            MarkKind::OpEnd(op) => Some(op),
-            MarkKind::CallEnd(_) => None,
-            MarkKind::OpBegin(_) | MarkKind::CallBegin(_) => graph.enclosing_op(mark),
-        };
-        let mut sums = vec![0.0; graph.ops.len()];
-        for (mark, gap) in gaps.iter().enumerate() {
-            if let Some(op) = of_gap(mark as u32) {
-                sums[op as usize] += gap.0.max(0) as f64;
-            }
-        }
-        for (mark, (gap, part)) in gaps.iter().zip(&mut parts).enumerate() {
-            let Some(op) = of_gap(mark as u32) else { continue };
-            let (cost, sum) = (costs[op as usize], sums[op as usize]);
-            if cost > 0.0 && sum > 0.0 {
-                *part = Nanos::from_micros_f64(cost * gap.0.max(0) as f64 / sum);
-            }
-        }
-        parts
-    }
-
-    fn of_library(&self, op: &str) -> f64 {
-        match Library::of(op) {
-            Some(Library::Products) => self.product_us,
-            Some(Library::Convolutions) => self.convolution_us,
-            Some(Library::Compiled) | None => 0.0,
-        }
-    }
-
     /// A gap without the profiler's part of it.
     pub fn take_off(gap: Nanos, part: Nanos) -> Nanos {
         let most = Nanos((gap.0.max(0) as f64 * Self::MOST) as i64);
@@ -206,9 +139,7 @@ impl ProfilerCost {
     /// What comes before an event and no event shows: the arguments of a compiled kernel are written down.
     fn before(&self, graph: &StepGraph, kind: MarkKind) -> f64 {
         match kind {
-            MarkKind::OpBegin(op) if Library::of(graph.op_name(op)) == Some(Library::Compiled) => {
-                self.compiled_us
-            }
+            MarkKind::OpBegin(op) if is_compiled(graph.op_name(op)) => self.compiled_us,
             _ => 0.0,
         }
     }

@@ -8,7 +8,8 @@ use steptime_trace::{Nanos, Numbers};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Elasticity {
-    /// A pulse's loop at the speed that the profiler's cost is known for, microseconds.
+    /// A pulse's loop where a step's short gaps take what the profile says, and the profiler what is known of it,
+    /// microseconds.
     pub loop_us: f64,
     /// Of what lies between calls.
     pub between: f64,
@@ -28,11 +29,14 @@ impl Elasticity {
 }
 
 impl Default for Elasticity {
-    /// Fitted to recordings on two hosts with an H200.
+    /// Fitted to recordings on three hosts with an H200.
     fn default() -> Elasticity {
-        Elasticity { loop_us: 17.6, between: 0.475, launch: 0.29, hand_off: 0.094, profiler: 0.731 }
+        Elasticity { loop_us: 20.0, between: 0.5, launch: 0.3, hand_off: 0.1, profiler: 1.0 }
     }
 }
+
+/// How many times as long a pulse's loop takes that is run once, right after a step, as one that is repeated.
+const RIGHT_AFTER: f64 = 1.2;
 
 /// Times of a pulse's loop on the main thread and on that of the backward pass, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,45 +47,74 @@ pub struct Pace {
     pub backward: f64,
 }
 
+impl Pace {
+    /// That of the pulses taken `before` any profiler or among `profiled` steps; `None` without any.
+    pub(crate) fn of_pulses(pulses: &Numbers, when: &str) -> Option<Pace> {
+        let main = mean(pulses.get(&format!("{when}_loop_us")))?;
+        let backward = mean(pulses.get(&format!("{when}_backward_loop_us"))).unwrap_or(main);
+        // The recorder's first version repeated the loop.
+        let repeated = if pulses.contains_key("profiled_whole_us") { 1.0 / RIGHT_AFTER } else { 1.0 };
+        Some(Pace { main, backward }.times(repeated))
+    }
+
+    /// One for both threads.
+    pub(crate) fn typical(self) -> f64 {
+        (self.main * self.backward).sqrt()
+    }
+
+    /// Half way between two, as factors go.
+    fn between(self, other: Pace) -> Pace {
+        Pace { main: (self.main * other.main).sqrt(), backward: (self.backward * other.backward).sqrt() }
+    }
+
+    fn times(self, factor: f64) -> Pace {
+        Pace { main: self.main * factor, backward: self.backward * factor }
+    }
+}
+
+/// How slow short gaps were on the main thread and on that of the backward pass, over what a profile says.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Slowness {
+    /// On the main thread; `None` where too few were measured.
+    pub main: Option<f64>,
+    /// On the thread of the backward pass.
+    pub backward: Option<f64>,
+}
+
+impl Slowness {
+    /// What a pulse would have taken; as long as usual where nothing is known.
+    fn pace(&self, elasticity: &Elasticity) -> Pace {
+        let main = self.main.or(self.backward).unwrap_or(1.0);
+        Pace { main, backward: self.backward.unwrap_or(main) }.times(elasticity.loop_us)
+    }
+}
+
 /// The host's pace while it was profiled, and in the steps that are predicted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed {
-    /// Around the profiled steps.
+    /// Of the profiled steps.
     pub profiled: Pace,
-    /// Around the un-profiled steps before them.
+    /// Of the un-profiled steps before them.
     pub wanted: Pace,
     /// The pulse between two profiled steps: it is in the trace, and in no step.
     pub between: Nanos,
 }
 
 impl Speed {
-    /// From a recording's pulses; `None` where there are none.
-    pub fn of_pulses(pulses: &Numbers) -> Option<Speed> {
-        let mean = |name: &str| {
-            let times = pulses.get(name)?;
-            let usable: Vec<f64> = times.iter().copied().filter(|&us| us > 0.0).collect();
-            (!usable.is_empty()).then(|| usable.iter().sum::<f64>() / usable.len() as f64)
-        };
-        let pace = |when: &str| {
-            let main = mean(&format!("{when}_loop_us"))?;
-            Some(Pace { main, backward: mean(&format!("{when}_backward_loop_us")).unwrap_or(main) })
-        };
-        let wanted = pace("before")?;
-        let mut profiled = pace("profiled")?;
-        // Between profiled steps the loop runs once, right after other work, as the first loop of each pulse does.
-        let often = middle(pulses.get("between_profiled_loop_us"));
-        if let (Some(now), Some(then)) = (often, mean("before_first_loop_us")) {
-            // Pulses around the steps are steadier, those between them nearer: both count alike.
-            profiled.main = (wanted.main * now / then * profiled.main).sqrt();
-        }
-        let between = Nanos::from_micros_f64(often.unwrap_or(0.0));
-        Some(Speed { profiled, wanted, between })
+    /// From a recording's pulses, and the slowness of its gaps: of the pace while profiling both tell, and err for
+    /// reasons of their own. `None` without pulses.
+    pub fn of_pulses(pulses: &Numbers, slowness: &Slowness, elasticity: &Elasticity) -> Option<Speed> {
+        let (wanted, profiled) = (Pace::of_pulses(pulses, "before")?, Pace::of_pulses(pulses, "profiled")?);
+        Some(Speed {
+            profiled: profiled.between(slowness.pace(elasticity)),
+            wanted,
+            between: between_steps(pulses),
+        })
     }
 
-    /// A host that kept one pace, where the profiler's events cost `slowness` times what is known of them.
-    pub fn steady(slowness: f64, elasticity: &Elasticity) -> Speed {
-        let us = elasticity.loop_us * slowness.powf(1.0 / elasticity.profiler.max(0.1));
-        let pace = Pace { main: us, backward: us };
+    /// A host that kept the pace that its gaps tell.
+    pub fn steady(slowness: &Slowness, elasticity: &Elasticity) -> Speed {
+        let pace = slowness.pace(elasticity);
         Speed { profiled: pace, wanted: pace, between: Nanos::ZERO }
     }
 
@@ -115,6 +148,20 @@ impl Speed {
     }
 }
 
+/// What a pulse between two profiled steps took.
+pub fn between_steps(pulses: &Numbers) -> Nanos {
+    // The recorder's first version took the main thread's loop alone between profiled steps.
+    let whole = middle(pulses.get("profiled_whole_us"));
+    let us = whole.or_else(|| middle(pulses.get("between_profiled_loop_us"))).unwrap_or(0.0);
+    Nanos::from_micros_f64(us)
+}
+
+/// The mean of times above zero.
+fn mean(times: Option<&Vec<f64>>) -> Option<f64> {
+    let usable: Vec<f64> = times?.iter().copied().filter(|&us| us > 0.0).collect();
+    (!usable.is_empty()).then(|| usable.iter().sum::<f64>() / usable.len() as f64)
+}
+
 /// The middle one of times above zero.
 fn middle(times: Option<&Vec<f64>>) -> Option<f64> {
     let mut usable: Vec<f64> = times?.iter().copied().filter(|&us| us > 0.0).collect();
@@ -131,39 +178,45 @@ pub(crate) fn times(gap: Nanos, factor: f64) -> Nanos {
 mod tests {
     use super::*;
 
-    fn pulses(profiled: f64, between: f64) -> Numbers {
+    const SLOW: Slowness = Slowness { main: Some(2.0), backward: None };
+
+    fn pulses(whole: &[f64]) -> Numbers {
         [
-            ("before_loop_us", vec![20.0, 20.0]),
-            ("before_first_loop_us", vec![24.0]),
+            ("before_loop_us", vec![20.0, 28.0]),
             ("before_backward_loop_us", vec![18.0]),
-            ("profiled_loop_us", vec![profiled]),
+            ("profiled_loop_us", vec![30.0, 30.0]),
             ("profiled_backward_loop_us", vec![36.0]),
-            ("between_profiled_loop_us", vec![between, between, 900.0]),
+            ("profiled_whole_us", whole.to_vec()),
         ]
         .map(|(name, times)| (name.to_owned(), times))
         .into()
     }
 
     #[test]
-    fn pulses_between_and_around_profiled_steps_tell_the_main_thread_s_pace() {
-        let speed = Speed::of_pulses(&pulses(10.0, 48.0)).unwrap();
-        assert!((speed.profiled.main - 20.0).abs() < 1e-9, "40 between them, 10 around: {speed:?}");
-        assert_eq!(speed.profiled.backward, 36.0);
-        assert_eq!(speed.between, Nanos(48_000));
-        assert!((speed.distance() - 2f64.ln()).abs() < 1e-9);
+    fn pulses_and_gaps_tell_the_pace_while_profiling_and_pulses_the_one_wanted() {
+        let elasticity = Elasticity { loop_us: 20.0, ..Elasticity::default() };
+        let speed = Speed::of_pulses(&pulses(&[200.0, 210.0, 900.0]), &SLOW, &elasticity).unwrap();
+        assert!((speed.profiled.main - (25.0f64 * 40.0).sqrt()).abs() < 1e-9, "{speed:?}");
+        assert!((speed.profiled.backward - (30.0f64 * 40.0).sqrt()).abs() < 1e-9, "{speed:?}");
+        assert!((speed.wanted.main - 20.0).abs() < 1e-9 && (speed.wanted.backward - 15.0).abs() < 1e-9);
+        assert_eq!(speed.between, Nanos(210_000));
+        let mut first = pulses(&[]);
+        first.remove("profiled_whole_us");
+        let old = Speed::of_pulses(&first, &SLOW, &elasticity).unwrap();
+        assert_eq!((old.wanted.main, old.between), (24.0, Nanos::ZERO), "each repeated: {old:?}");
     }
 
     #[test]
     fn a_recording_without_pulses_has_no_pace() {
-        assert_eq!(Speed::of_pulses(&Numbers::new()), None);
+        assert_eq!(Speed::of_pulses(&Numbers::new(), &SLOW, &Elasticity::default()), None);
     }
 
     #[test]
-    fn a_steady_host_costs_as_many_times_as_it_is_slow() {
+    fn a_steady_host_is_as_slow_as_its_gaps() {
         let elasticity = Elasticity::default();
-        let speed = Speed::steady(1.7, &elasticity);
-        let times = (speed.profiled.main / elasticity.loop_us).powf(elasticity.profiler);
-        assert!((times - 1.7).abs() < 1e-9);
+        let speed = Speed::steady(&SLOW, &elasticity);
+        assert!((speed.profiled.backward - 2.0 * elasticity.loop_us).abs() < 1e-9);
         assert_eq!(speed.distance(), 0.0);
+        assert_eq!(Speed::steady(&Slowness::default(), &elasticity).profiled.main, elasticity.loop_us);
     }
 }

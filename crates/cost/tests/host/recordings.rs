@@ -50,7 +50,14 @@ pub fn slower(mut trace: Trace, times: i64) -> Trace {
 pub fn fit(recordings: &[(&str, &StepGraph)]) -> HostProfile {
     let training: Vec<Training<'_>> = recordings
         .iter()
-        .map(|&(name, graph)| Training { name: name.into(), graph, excluded: false })
+        .map(|&(name, graph)| Training {
+            name: name.into(),
+            graph,
+            excluded: false,
+            home: true,
+            probe: None,
+            between: Nanos::ZERO,
+        })
         .collect();
     fit_host(&training, &ProfilerCost::NONE, &ProfilerCost::NONE).expect("a profile")
 }

@@ -43,8 +43,13 @@ fn a_recording_left_out_changes_nothing() {
     let traces = ["dlrm_default_2048", "resnet50_32"].map(example);
     let [dlrm, resnet] = [0, 1].map(|i| graph(&traces[i]));
     let slow = graph(&slower(traces[1].clone(), 3));
-    let training =
-        |name: &str, graph, excluded| steptime_cost::Training { name: name.into(), graph, excluded };
+    let training = |name: &str, graph, excluded| steptime_cost::Training {
+        name: name.into(),
+        graph,
+        excluded,
+        home: true,
+        probe: None,
+    };
     let none = steptime_cost::ProfilerCost::NONE;
     let all = [training("a", &dlrm, false), training("slow", &slow, true), training("b", &resnet, false)];
     let with = steptime_cost::fit_host(&all, &none, &none).expect("a profile");

@@ -14,18 +14,21 @@ use crate::{output, progress};
 /// Runs either.
 pub fn run(args: &Host) -> Result<(), Failure> {
     match args {
-        Host::Fit { recordings, output } => fit(recordings, output),
+        Host::Fit { recordings, others, output } => fit(recordings, others, output),
         Host::Show { file } => show(file.as_deref()),
     }
 }
 
-fn fit(recordings: &[PathBuf], path: &Path) -> Result<(), Failure> {
+fn fit(recordings: &[PathBuf], others: &[PathBuf], path: &Path) -> Result<(), Failure> {
     let loaded = load::subjects(recordings, Want::TIMING)?;
-    for (name, words) in loaded.iter().filter_map(|l| Some((&l.subject.name, l.repairs.as_ref()?))) {
+    let elsewhere = if others.is_empty() { Vec::new() } else { load::subjects(others, Want::TIMING)? };
+    let all = loaded.iter().chain(&elsewhere);
+    for (name, words) in all.filter_map(|l| Some((&l.subject.name, l.repairs.as_ref()?))) {
         output::warn(&format!("{name}: {words}"));
     }
     let subjects: Vec<&Subject> = loaded.iter().map(|l| &l.subject).collect();
-    let fitted = progress::spin("fitting", || fit_host_profile(&subjects))?;
+    let elsewhere: Vec<&Subject> = elsewhere.iter().map(|l| &l.subject).collect();
+    let fitted = progress::spin("fitting", || fit_host_profile(&subjects, &elsewhere))?;
     let text = fitted.profile.to_text();
     output::write_file(path, |out| out.write_all(text.as_bytes()))?;
     for warning in &fitted.warnings {

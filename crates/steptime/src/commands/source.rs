@@ -22,7 +22,7 @@ pub fn profile(choice: &HostChoice) -> Result<Option<Cow<'static, HostProfile>>,
 fn file(path: &Path) -> Result<HostProfile, Failure> {
     if path.is_dir() {
         let meta = steptime::trace::Meta::read_of(path)?;
-        let probe = Probe::of_numbers(&meta.host_probe).ok_or_else(|| {
+        let probe = Probe::of_numbers(&meta.host_probe, &meta.pulses).ok_or_else(|| {
             format!(
                 "{}: the recording holds no probe of its host: record it again, or measure the host with \
                  `python -m steptime.probe -o my-host.toml`",
@@ -68,7 +68,7 @@ pub fn mode(choice: &HostChoice) -> Result<HostMode, Failure> {
     Ok(match (choice, profile(choice)?) {
         (HostChoice::LeaveOneOut, _) => HostMode::LeaveOneOut,
         (_, None) => HostMode::Own,
-        (HostChoice::Default, Some(profile)) => HostMode::Profile(Box::new(profile.on_any_host())),
+        (HostChoice::Default, Some(profile)) => HostMode::Probed(Box::new(profile.into_owned())),
         (_, Some(profile)) => HostMode::Profile(Box::new(profile.into_owned())),
     })
 }

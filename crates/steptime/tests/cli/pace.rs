@@ -90,7 +90,7 @@ fn a_recording_with_a_probe_is_a_host() {
 
 #[test]
 fn recordings_with_pulses_are_predicted_well() {
-    for (name, most) in [("din_4096", 0.1), ("sage_60000", 0.2)] {
+    for (name, most) in [("din_4096", 0.1), ("sage_60000", 0.2), ("pairwise_8192", 0.15)] {
         let path = format!("examples/probed/{name}");
         let text = std::fs::read(root().join(&path).join("meta.json")).expect("meta.json");
         let truth =
