@@ -58,7 +58,7 @@ fn fit(graph: &StepGraph) -> Result<HostProfile, steptime_cost::Error> {
         excluded: false,
         home: true,
         probe: None,
-        between: Nanos::ZERO,
+        between: steptime_trace::Nanos::ZERO,
     };
     fit_host(&[training], &ProfilerCost::PROFILED, &ProfilerCost::FRESH)
 }

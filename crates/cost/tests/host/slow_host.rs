@@ -49,6 +49,7 @@ fn a_recording_left_out_changes_nothing() {
         excluded,
         home: true,
         probe: None,
+        between: Nanos::ZERO,
     };
     let none = steptime_cost::ProfilerCost::NONE;
     let all = [training("a", &dlrm, false), training("slow", &slow, true), training("b", &resnet, false)];
