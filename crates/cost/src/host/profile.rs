@@ -22,7 +22,7 @@ const UNKNOWN_FASTER: f64 = 0.3;
 const UNKNOWN_SLOWER: f64 = 1.05;
 
 /// Version of the file; raised whenever a field is added or changes its meaning.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Host costs measured on one or several recordings.
 #[derive(Debug, Clone, PartialEq)]
