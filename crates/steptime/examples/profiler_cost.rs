@@ -3,6 +3,10 @@
 //!
 //! This is how the constants of `[profiler_fresh]` and `[speed]` in `profiles/host-default.toml` were made. It reads the
 //! measured step of each recording: never score on what it was given.
+//!
+//! From the environment: `START`, the parameters to begin at, with commas between; `ROUNDS`, searches along one parameter at a
+//! time (3); `TRIES`, random steps along several (0); `LOCK`, names that those leave alone; `FOLD`, 0 or 1: every other
+//! recording of the last folder is left out and scored at the end (`HELD`); `WITHOUT`, part of the names of recordings to leave out.
 
 use std::path::PathBuf;
 
