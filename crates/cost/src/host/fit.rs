@@ -163,9 +163,10 @@ pub fn fit(
     })
 }
 
-/// The slowness of the recordings that were made on the profile's host.
+/// The slowness of the recordings that were made on the profile's host; of all, where none of these is left.
 fn at_home(used: &[&Training<'_>], slowness: &[f64]) -> Vec<f64> {
-    used.iter().zip(slowness).filter(|(r, _)| r.home).map(|(_, &s)| s).collect()
+    let anywhere = !used.iter().any(|r| r.home);
+    used.iter().zip(slowness).filter(|(r, _)| r.home || anywhere).map(|(_, &s)| s).collect()
 }
 
 /// What a probe would measure on the profile's host: each piece as probes found it, over how slow their hosts were.

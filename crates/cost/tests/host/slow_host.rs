@@ -1,6 +1,6 @@
 //! A host that was slow while recording is known for it, and does not bend the profile.
 
-use steptime_cost::{HostCosts, Process};
+use steptime_cost::{HostCosts, Probe, Process};
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
@@ -60,4 +60,36 @@ fn a_recording_left_out_changes_nothing() {
     assert_eq!(with.recordings[2].slowness, without.recordings[1].slowness);
     let none_left = steptime_cost::fit_host(&all[1..2], &none, &none);
     assert!(matches!(none_left, Err(steptime_cost::Error::NothingToFit(_))));
+}
+
+#[test]
+fn other_hosts_add_gaps_at_the_speed_of_the_profile_s_own() {
+    let traces = ["dlrm_default_2048", "resnet50_32"].map(example);
+    let [dlrm, resnet] = [0, 1].map(|i| graph(&traces[i]));
+    let slow = graph(&slower(traces[0].clone(), 3));
+    let probe = Probe { step_cpu_us: 3000.0, ..Probe::default() };
+    let training = |name: &str, graph, home, probe| steptime_cost::Training {
+        name: name.into(),
+        graph,
+        excluded: false,
+        home,
+        probe,
+        between: Nanos::ZERO,
+    };
+    let none = steptime_cost::ProfilerCost::NONE;
+    let all = [
+        training("home", &dlrm, true, None),
+        training("slow", &slow, false, Some(probe)),
+        training("away", &resnet, false, None),
+    ];
+    let profile = steptime_cost::fit_host(&all, &none, &none).expect("a profile");
+    let alone = fit(&[("home", &dlrm)]);
+    assert!(profile.gaps.len() > alone.gaps.len(), "the other host's ops are known");
+    let slowness: Vec<f64> = profile.recordings.iter().map(|r| r.slowness).collect();
+    assert_eq!(slowness[0], 1.0);
+    assert!(slowness[1] > 1.5, "{slowness:?}");
+    let reference = 3000.0 / slowness[1];
+    assert!((profile.reference.step_cpu_us / reference - 1.0).abs() < 0.01, "{:?}", profile.reference);
+    let nowhere = [training("away", &resnet, false, None)];
+    assert!(steptime_cost::fit_host(&nowhere, &none, &none).is_ok(), "none at home: all stand for it");
 }
