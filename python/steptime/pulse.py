@@ -9,7 +9,8 @@ and nothing from which a step's time could be told.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Optional
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 VERSION = 2
 # Rounds of the loop: some 30 us of pure Python.
@@ -87,17 +88,15 @@ def _on_autograd_thread(torch: Any) -> Callable[[], float]:
     return run
 
 
-class _unrecorded:
-    """No op that begins inside is recorded, on whatever thread it runs."""
-
-    def __init__(self, torch: Any) -> None:
-        self._enable = getattr(torch._C._autograd, "_enable_record_function", lambda _: None)
-
-    def __enter__(self) -> None:
-        self._enable(False)
-
-    def __exit__(self, *_: Any) -> None:
-        self._enable(True)
+@contextmanager
+def _unrecorded(torch: Any) -> Iterator[None]:
+    """No op that begins inside is recorded, on whatever thread it runs; a PyTorch that cannot say so records it."""
+    enable = getattr(getattr(torch._C, "_autograd", None), "_enable_record_function", lambda _: None)
+    enable(False)
+    try:
+        yield
+    finally:
+        enable(True)
 
 
 class NoPulse:

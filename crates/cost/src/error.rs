@@ -7,7 +7,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The file could not be read.
-    #[error("cannot read the profile {}: {source}", path.display())]
+    #[error(
+        "cannot read the profile {}: {source}; --host takes `own`, `default`, a profile or probe file, or a recording \
+         with a probe", path.display()
+    )]
     Read {
         /// The file.
         path: PathBuf,

@@ -11,6 +11,8 @@ pub mod probe;
 pub mod profile;
 pub mod profiler;
 pub mod robust;
+pub mod slowness;
 pub mod speed;
 pub mod stalls;
+mod usual;
 pub mod warmth;

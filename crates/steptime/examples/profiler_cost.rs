@@ -11,7 +11,6 @@
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use steptime::cost::host::price::profiled_slowness;
 use steptime::cost::{Coupling, Elasticity, HostCosts, PricedGraph, ProfilerCost, Slowness, Speed};
 use steptime::sim::Timeline;
 use steptime::{Choice, Process, Subject, default_host};
@@ -63,6 +62,7 @@ fn score(subjects: &[(Subject, f64, Slowness)], at: &Point) -> (f64, Vec<f64>) {
 }
 
 fn main() {
+    let profile = default_host().expect("the shipped profile");
     let mut subjects = Vec::new();
     let mut last = 0;
     for folder in std::env::args().skip(1).map(PathBuf::from) {
@@ -77,8 +77,7 @@ fn main() {
                 continue;
             }
             if subject.process == Process::Fresh && !subject.arguments.is_derived() {
-                let profile = default_host().unwrap();
-                let slow = profiled_slowness(&subject.graph, profile);
+                let slow = Slowness::while_profiled(&subject.graph, profile);
                 subjects.push((subject, truth, slow));
                 last += 1;
             }
@@ -120,20 +119,14 @@ fn main() {
     }
     // Several at once: what one of them costs another may give back.
     let tries: usize = std::env::var("TRIES").ok().and_then(|r| r.parse().ok()).unwrap_or(0);
-    let mut seed = 0x9E37_79B9_7F4A_7C15u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        (seed >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let mut random = fastrand::Rng::with_seed(1);
     let mut width = 0.15;
     let lock = std::env::var("LOCK").unwrap_or_default();
     for _ in 0..tries {
         let mut other = at;
         for (value, (name, _, low, high)) in other.iter_mut().zip(PARAMETERS) {
-            if random() < 0.4 && !lock.split(',').any(|locked| locked == name) {
-                let bell = (0..4).map(|_| random()).sum::<f64>() - 2.0;
+            if random.f64() < 0.4 && !lock.split(',').any(|locked| locked == name) {
+                let bell = (0..4).map(|_| random.f64()).sum::<f64>() - 2.0;
                 *value = (*value + bell * width * (high - low)).clamp(low, high);
             }
         }

@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
-use steptime_cost::host::price::profiled_slowness;
 use steptime_cost::overheads::Overheads;
-use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost, Speed};
+use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost, Slowness, Speed};
 use steptime_graph::Phase;
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
@@ -167,7 +166,7 @@ fn own(subject: &Subject) -> HostCosts {
     let (profiler, coupling) = own_constants(process);
     let Ok(profile) = default_host() else { return HostCosts::own(graph, &profiler, &coupling) };
     let elasticity = &profile.elasticity;
-    let slowness = profiled_slowness(graph, profile);
+    let slowness = Slowness::while_profiled(graph, profile);
     let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, &slowness, elasticity));
     let known = pulses.is_some();
     let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
@@ -178,7 +177,6 @@ fn own(subject: &Subject) -> HostCosts {
         Process::Fresh if known => costs.spread.hypot(PACE_SPREAD).hypot(PACE_SHARE * speed.distance()),
         Process::Fresh => costs.spread.hypot(NO_PACE_SPREAD),
     };
-    costs.slower = costs.spread;
     costs
 }
 
@@ -281,7 +279,7 @@ fn interval(priced: &PricedGraph<'_>, step: Nanos, device: f64) -> [Nanos; 2] {
         Timeline::simulate(&other).period
     };
     let low = scaled((-priced.host.spread).exp(), (-device).exp());
-    let high = scaled(priced.host.slower.exp(), device.exp());
+    let high = scaled(priced.host.spread.exp(), device.exp());
     let drift = DRIFT * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
     [step - widen(step - low), step + widen(high - step)]

@@ -1,5 +1,6 @@
 //! Predictions against what was measured.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use steptime_cost::{HostProfile, PricedGraph};
@@ -165,21 +166,16 @@ pub fn validate(
         .enumerate()
         .map(|(at, (subject, architecture))| {
             let probe = subject.probe();
-            let probed = match mode {
-                HostMode::Own | HostMode::Profile(_) => None,
-                HostMode::Probed(profile) => {
-                    Some(probe.map_or_else(|| profile.on_any_host(), |probe| profile.on(&probe)))
-                }
+            let on = |profile: &HostProfile| probe.map(|probe| Cow::Owned(profile.on(&probe)));
+            let profile: Option<Cow<'_, HostProfile>> = match mode {
+                HostMode::Own => None,
+                HostMode::Profile(profile) => Some(Cow::Borrowed(profile)),
+                HostMode::Probed(profile) => on(profile).or_else(|| Some(Cow::Owned(profile.on_any_host()))),
                 HostMode::LeaveOneOut => {
-                    fitted.get(architecture).zip(probe).map(|(profile, probe)| profile.on(&probe))
+                    fitted.get(architecture).map(|profile| on(profile).unwrap_or(Cow::Borrowed(profile)))
                 }
             };
-            let host = match (mode, &probed) {
-                (_, Some(profile)) => Host::Profile(profile),
-                (HostMode::Profile(profile), None) => Host::Profile(profile),
-                (HostMode::LeaveOneOut, None) => fitted.get(architecture).map_or(Host::Own, Host::Profile),
-                (HostMode::Own | HostMode::Probed(_), None) => Host::Own,
-            };
+            let host = profile.as_deref().map_or(Host::Own, Host::Profile);
             let predicted = match from {
                 Basis::Recordings => subject,
                 Basis::ExecutionTraces(lone) => lone.get(at).unwrap_or(subject),

@@ -4,9 +4,7 @@
 //! in every model, so a table of pairs prices models it was not measured on. The two marks before and the op
 //! around narrow it down; where the narrow key was never seen a wider one serves.
 
-use std::hash::{Hash, Hasher};
-
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 use steptime_graph::{ApiKind, MarkKind, StepGraph};
 
 /// How much of its context a key holds: the levels of the table, narrowest first.
@@ -80,34 +78,23 @@ impl Edges {
 }
 
 impl EdgeKey {
-    /// A number for the key at a level: of two keys the same where `at_level` is.
-    pub(crate) fn hash_at(&self, level: usize) -> u64 {
-        let turn = self.within.chars().next().filter(|&c| c == '~' || c == '^').unwrap_or(' ');
+    /// The key with as much context as a level keeps: what is left out is empty.
+    pub fn at_level(&self, level: usize) -> [&str; 5] {
         let (left, right) = (self.left.as_str(), self.right.as_str());
-        let mut hasher = FxHasher::default();
         match level {
-            0 => [&self.before_that, &self.before, left, right, &self.within].hash(&mut hasher),
-            1 => [&self.before, left, right, &self.within].hash(&mut hasher),
-            2 => (left, right, turn).hash(&mut hasher),
-            3 => (left, class(right), turn).hash(&mut hasher),
-            4 => (class(left), right, turn).hash(&mut hasher),
-            _ => (class(left), class(right), turn).hash(&mut hasher),
+            0 => [&self.before_that, &self.before, left, right, &self.within],
+            1 => ["", &self.before, left, right, &self.within],
+            2 => ["", "", left, right, self.turn()],
+            3 => ["", "", left, class(right), self.turn()],
+            4 => ["", "", class(left), right, self.turn()],
+            _ => ["", "", class(left), class(right), self.turn()],
         }
-        hasher.finish()
     }
 
-    /// The key with as much context as a level keeps.
-    pub fn at_level(&self, level: usize) -> String {
-        let turn = self.within.chars().next().filter(|&c| c == '~' || c == '^').unwrap_or(' ');
-        let (left, right) = (&self.left, &self.right);
-        match level {
-            0 => [&self.before_that, &self.before, left, right, &self.within].map(String::as_str).join("|"),
-            1 => [&self.before, left, right, &self.within].map(String::as_str).join("|"),
-            2 => format!("{left}|{right}|{turn}"),
-            3 => format!("{left}|{}|{turn}", class(right)),
-            4 => format!("{}|{right}|{turn}", class(left)),
-            _ => format!("{}|{}|{turn}", class(left), class(right)),
-        }
+    /// The sign before the op around: `~` for another thread, `^` for another step, empty for neither.
+    fn turn(&self) -> &str {
+        let signed = self.within.starts_with(['~', '^']);
+        &self.within[..usize::from(signed)]
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fits a host profile on the recordings of several models.
 
 use rustc_hash::FxHashMap;
-use steptime_graph::{Role, StepGraph, median};
+use steptime_graph::{StepGraph, median};
 use steptime_trace::{Bytes, Nanos};
 
 use super::captured::Captured;
@@ -156,7 +156,6 @@ pub fn fit(
         warmth: rounded(warmth),
         gaps,
         spread: known,
-        slower: known,
         machine: String::new(),
         reference: reference(&used, &slowness),
         pace: HostPace::default(),
@@ -208,10 +207,8 @@ fn observe(
         .filter(|&(mark, _)| !own::is_staged_copy(graph, mark as u32))
         .filter_map(|(mark, gap)| {
             let key = common[edges.of_mark[mark] as usize];
-            let row = &graph.marks[mark];
-            let between_steps = row.wraps && graph.threads[row.thread as usize].role == Role::Main;
-            let pulse = if between_steps { recording.between } else { Nanos::ZERO };
-            Some((key, classes[mark], ProfilerCost::take_off(gap?, pulse).as_micros().max(0.0)))
+            let gap = own::take_off_pulse(graph, mark as u32, gap?, recording.between);
+            Some((key, classes[mark], gap.as_micros().max(0.0)))
         });
     let gaps: Vec<Observation> = gaps.collect();
     let weight = TYPICAL_GAPS / gaps.len().max(1) as f64;

@@ -26,12 +26,17 @@ pub fn gaps_at(
 ) -> Vec<Option<Nanos>> {
     let factors = |mark| [speed.of_profiler(graph, mark, elasticity), speed.of_gap(graph, mark, elasticity)];
     let mut gaps = corrected(graph, profiler, factors);
-    for (gap, mark) in gaps.iter_mut().zip(&graph.marks) {
-        if mark.wraps && graph.threads[mark.thread as usize].role == Role::Main {
-            *gap = gap.map(|gap| ProfilerCost::take_off(gap, speed.between));
-        }
+    for (mark, gap) in gaps.iter_mut().enumerate() {
+        *gap = gap.map(|gap| take_off_pulse(graph, mark as u32, gap, speed.between));
     }
     gaps
+}
+
+/// A gap without the pulse between two profiled steps: that lies on the main thread, from one step to the next.
+pub(super) fn take_off_pulse(graph: &StepGraph, mark: u32, gap: Nanos, pulse: Nanos) -> Nanos {
+    let row = &graph.marks[mark as usize];
+    let between_steps = row.wraps && graph.threads[row.thread as usize].role == Role::Main;
+    if between_steps { ProfilerCost::take_off(gap, pulse) } else { gap }
 }
 
 /// Gaps less what `profiler` says, times the first factor of a mark; the rest times the second.

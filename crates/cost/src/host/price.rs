@@ -1,18 +1,17 @@
 //! Gives every gap of a graph its time: from its own samples, or from a profile.
 
-use rustc_hash::FxHashMap;
-use steptime_graph::{Blocking, MarkKind, Role, StepGraph};
+use steptime_graph::{Blocking, MarkKind, StepGraph};
 use steptime_trace::Nanos;
 
 use super::captured::{self, CapturedDelays};
 use super::copies::Staging;
 use super::coupling::Coupling;
-use super::edge::{Edges, LEVELS};
+use super::edge::LEVELS;
 use super::own;
 use super::profile::HostProfile;
 use super::profiler::{Process, ProfilerCost};
-use super::speed::{Elasticity, Slowness, Speed, times};
-use super::warmth;
+use super::speed::{Elasticity, Speed, times};
+use super::usual;
 
 /// The host side of a step, priced.
 #[derive(Debug, Clone)]
@@ -28,8 +27,6 @@ pub struct HostCosts {
     pub lead_excess: Nanos,
     /// Half-width of the 90 % interval of the host's speed, relative.
     pub spread: f64,
-    /// The same on the side of slower hosts, where these are known less well.
-    pub slower: f64,
     /// Where the times came from.
     pub found: Found,
     /// When parts of captured graphs may begin.
@@ -119,7 +116,6 @@ impl HostCosts {
             recorded_delays: true,
             lead_excess,
             spread: OWN_SPREAD,
-            slower: OWN_SPREAD,
             found,
             captured,
         }
@@ -132,13 +128,11 @@ impl HostCosts {
             Process::Profiled => vec![Nanos::ZERO; graph.marks.len()],
             Process::Fresh => profile.attached.of_gaps(graph),
         };
-        let table = Table::new(profile);
-        let edges = Edges::of_graph(graph);
-        let classes = warmth::classes(graph, &edges);
-        let warm: Vec<Option<(f64, usize)>> = edges.keys.iter().map(|key| table.find(key)).collect();
         let mut found = Found::default();
-        let gaps = (0..graph.marks.len())
-            .map(|mark| {
+        let gaps = usual::gaps(graph, profile)
+            .into_iter()
+            .enumerate()
+            .map(|(mark, usual)| {
                 if own::waits_for_device(graph, mark as u32) {
                     return Nanos::ZERO;
                 }
@@ -150,10 +144,10 @@ impl HostCosts {
                     }
                     return times(cost.time, profile.pace.copy);
                 }
-                match warm[edges.of_mark[mark] as usize] {
-                    Some((us, level)) => {
-                        found.profile[level] += 1;
-                        let gap = Nanos::from_micros_f64(us * profile.warmth.of(classes[mark]));
+                match usual {
+                    Some(usual) => {
+                        found.profile[usual.level] += 1;
+                        let gap = Nanos::from_micros_f64(usual.us);
                         let pace = profile.pace.of_gap(graph, mark as u32);
                         times(ProfilerCost::take_off(gap, left[mark]), pace)
                     }
@@ -171,7 +165,6 @@ impl HostCosts {
             recorded_delays: false,
             lead_excess: Nanos::ZERO,
             spread: profile.spread,
-            slower: profile.slower,
             found,
             captured,
         };
@@ -194,47 +187,6 @@ impl HostCosts {
     }
 }
 
-/// How slow the graph's own host was while it was profiled, on the main thread and on that of the backward pass: the
-/// median of its gaps, the profiler's part left in, over what the profile's host takes for the same with the profiler
-/// on. Only short gaps that the profile knows by their neighbours count: what they do is the same in every model.
-pub fn profiled_slowness(graph: &StepGraph, profile: &HostProfile) -> Slowness {
-    let table = Table::new(profile);
-    let edges = Edges::of_graph(graph);
-    let warm: Vec<Option<(f64, usize)>> = edges.keys.iter().map(|key| table.find(key)).collect();
-    let classes = warmth::classes(graph, &edges);
-    let parts = profile.profiler.of_gaps(graph);
-    let mut ratios: [Vec<(f64, f64)>; 2] = Default::default();
-    for (mark, own) in own::gaps(graph, &ProfilerCost::NONE).into_iter().enumerate() {
-        let row = &graph.marks[mark];
-        let (Some(own), Some((us, level))) = (own, warm[edges.of_mark[mark] as usize]) else { continue };
-        let expected = us * profile.warmth.of(classes[mark]) + parts[mark].as_micros();
-        let usual = level <= KNOWN_LEVEL && expected > 0.0 && expected <= SHORT_US;
-        if !usual || row.wraps || graph.is_hand_off(mark as u32) {
-            continue;
-        }
-        let backward = graph.threads[row.thread as usize].role == Role::Autograd;
-        ratios[usize::from(backward)].push((own.as_micros() / expected, expected));
-    }
-    let [main, backward] = ratios.map(|mut ratios| {
-        ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let half = ratios.iter().map(|ratio| ratio.1).sum::<f64>() / 2.0;
-        let mut sum = 0.0;
-        let middle = ratios.iter().find(|ratio| {
-            sum += ratio.1;
-            sum >= half
-        })?;
-        (half >= FEWEST_US && middle.0 > 0.0).then_some(middle.0)
-    });
-    Slowness { main, backward }
-}
-
-/// Gaps that tell a host's slowness are known at this level or a narrower one, ...
-const KNOWN_LEVEL: usize = 2;
-/// ... are this short, microseconds, ...
-const SHORT_US: f64 = 15.0;
-/// ... and half of them take this long together, microseconds.
-const FEWEST_US: f64 = 50.0;
-
 fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Staging> {
     if !own::is_staged_copy(graph, mark) {
         return None;
@@ -246,32 +198,5 @@ fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<St
             profile.copies.of(graph.activities[call.first_activity as usize].bytes)
         }
         _ => None,
-    }
-}
-
-/// The profile's gaps by key at every level.
-struct Table {
-    levels: Vec<FxHashMap<u64, (f64, f64)>>,
-}
-
-impl Table {
-    fn new(profile: &HostProfile) -> Table {
-        let mut levels = vec![FxHashMap::default(); LEVELS];
-        for gap in &profile.gaps {
-            for (level, table) in levels.iter_mut().enumerate() {
-                let sum: &mut (f64, f64) = table.entry(gap.key.hash_at(level)).or_default();
-                sum.0 += gap.us * gap.weight;
-                sum.1 += gap.weight;
-            }
-        }
-        Table { levels }
-    }
-
-    /// The time when warm under the narrowest key that is known, and that key's level.
-    fn find(&self, key: &super::edge::EdgeKey) -> Option<(f64, usize)> {
-        self.levels.iter().enumerate().find_map(|(level, table)| {
-            let &(sum, weight) = table.get(&key.hash_at(level))?;
-            (weight > 0.0).then(|| (sum / weight, level))
-        })
     }
 }

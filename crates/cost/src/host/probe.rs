@@ -186,6 +186,29 @@ mod tests {
     }
 
     #[test]
+    fn a_probe_is_brought_to_the_pace_of_the_steps_beside_it() {
+        let one = |name: &str, us: f64| (name.to_owned(), vec![us]);
+        let pieces = [
+            one("before.step_cpu_us", 1000.0),
+            one("before.step_gpu_us", 2000.0),
+            one("before.launch_us", 5.0),
+            one("before.hand_off_us", 60.0),
+            one("before.hand_back_us", 40.0),
+            one("before.loop_us", 20.0),
+            one("copies.bytes", COPY_BYTES),
+            one("copies.pageable_to_gpu_us", 7.0),
+        ];
+        let numbers: Numbers = pieces.into();
+        let alone = Probe::of_numbers(&numbers, &Numbers::new()).unwrap();
+        assert_eq!((alone.step_cpu_us, alone.hand_offs_us), (1000.0, 100.0), "as it was measured");
+        let pulses: Numbers = [one("before_loop_us", 40.0)].into();
+        let beside = Probe::of_numbers(&numbers, &pulses).unwrap();
+        let slower = 2.0f64.powf(FOLLOWS);
+        assert!((beside.step_cpu_us / 1000.0 - slower).abs() < 1e-9, "{beside:?}");
+        assert_eq!(beside.copy_us, 7.0, "copies move memory: they do not follow the pace");
+    }
+
+    #[test]
     fn what_is_no_probe_or_lacks_a_gpu_is_told_apart() {
         assert!(Probe::parse("version = 2\n").is_none());
         assert!(Probe::parse(&FILE.replace("_version = 1", "_version = 9")).unwrap().is_err());

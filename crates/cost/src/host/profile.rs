@@ -15,11 +15,13 @@ use super::speed::Elasticity;
 use super::warmth::Warmth;
 use crate::error::Error;
 
-/// Half-width of the 90 % interval of a host's time when a probe tells its speed, relative.
+/// Half-width of the 90 % interval of a host's time when a probe or a factor tells its speed, relative.
 const PROBED_SPREAD: f64 = 0.3;
-/// The sides of that interval (logarithms) for a host of which nothing is known.
-const UNKNOWN_FASTER: f64 = 0.3;
-const UNKNOWN_SLOWER: f64 = 1.05;
+/// The same for a host of which nothing is known.
+const UNKNOWN_SPREAD: f64 = 0.68;
+/// How many times as long as the shipped profile's a typical host takes: the median over recordings on seven others with
+/// an H200.
+pub const TYPICAL_SLOWNESS: f64 = 1.5;
 
 /// Version of the file; raised whenever a field is added or changes its meaning.
 pub const VERSION: u32 = 3;
@@ -49,8 +51,6 @@ pub struct HostProfile {
     pub gaps: Vec<Gap>,
     /// Half-width of the 90 % interval of a host's speed, relative.
     pub spread: f64,
-    /// The same on the side of slower hosts: as `spread` where the host is the one that is meant.
-    pub slower: f64,
     /// The host that the times are for, where it is named.
     pub machine: String,
     /// What pieces of host work take there; factors of other hosts are relative to it.
@@ -193,7 +193,6 @@ impl HostProfile {
             machine: file.machine,
             reference: file.reference,
             pace: HostPace::default(),
-            slower: file.spread,
             coupling: file.coupling,
             captured: file.captured,
             copies: file.staged_copy_us,
@@ -206,20 +205,20 @@ impl HostProfile {
     /// The same for the host that a probe was measured on.
     #[must_use]
     pub fn on(&self, probe: &Probe) -> HostProfile {
-        let spread = PROBED_SPREAD;
-        HostProfile { pace: probe.relative_to(&self.reference), spread, slower: spread, ..self.clone() }
+        HostProfile { pace: probe.relative_to(&self.reference), spread: PROBED_SPREAD, ..self.clone() }
     }
 
-    /// The same for a host of which nothing is known: most are slower, by up to a factor of two and more.
+    /// The same for a host of which nothing is known: a typical one is slower than the shipped profile's, and hosts differ
+    /// by more than a factor of two.
     #[must_use]
     pub fn on_any_host(&self) -> HostProfile {
-        HostProfile { spread: UNKNOWN_FASTER, slower: UNKNOWN_SLOWER, ..self.clone() }
+        HostProfile { pace: self.pace.slowed(TYPICAL_SLOWNESS), spread: UNKNOWN_SPREAD, ..self.clone() }
     }
 
     /// The same for a host that takes `times` as long for everything.
     #[must_use]
     pub fn slowed(&self, times: f64) -> HostProfile {
-        HostProfile { pace: self.pace.slowed(times), ..self.clone() }
+        HostProfile { pace: self.pace.slowed(times), spread: self.spread.max(PROBED_SPREAD), ..self.clone() }
     }
 
     /// The text of the profile's file.

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use steptime_graph::{MarkKind, Role, StepGraph};
 use steptime_trace::{Nanos, Numbers};
 
+use super::slowness::Slowness;
+
 /// How host work follows the speed of its core, as a pulse shows it: exponents on the pulse's time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,6 +59,12 @@ impl Pace {
         Some(Pace { main, backward }.times(repeated))
     }
 
+    /// What pulses would have taken on a host whose gaps are this slow; as long as usual where nothing is known.
+    fn of_gaps(slowness: &Slowness, elasticity: &Elasticity) -> Pace {
+        let main = slowness.main.or(slowness.backward).unwrap_or(1.0);
+        Pace { main, backward: slowness.backward.unwrap_or(main) }.times(elasticity.loop_us)
+    }
+
     /// One for both threads.
     pub(crate) fn typical(self) -> f64 {
         (self.main * self.backward).sqrt()
@@ -69,23 +77,6 @@ impl Pace {
 
     fn times(self, factor: f64) -> Pace {
         Pace { main: self.main * factor, backward: self.backward * factor }
-    }
-}
-
-/// How slow short gaps were on the main thread and on that of the backward pass, over what a profile says.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Slowness {
-    /// On the main thread; `None` where too few were measured.
-    pub main: Option<f64>,
-    /// On the thread of the backward pass.
-    pub backward: Option<f64>,
-}
-
-impl Slowness {
-    /// What a pulse would have taken; as long as usual where nothing is known.
-    fn pace(&self, elasticity: &Elasticity) -> Pace {
-        let main = self.main.or(self.backward).unwrap_or(1.0);
-        Pace { main, backward: self.backward.unwrap_or(main) }.times(elasticity.loop_us)
     }
 }
 
@@ -106,7 +97,7 @@ impl Speed {
     pub fn of_pulses(pulses: &Numbers, slowness: &Slowness, elasticity: &Elasticity) -> Option<Speed> {
         let (wanted, profiled) = (Pace::of_pulses(pulses, "before")?, Pace::of_pulses(pulses, "profiled")?);
         Some(Speed {
-            profiled: profiled.between(slowness.pace(elasticity)),
+            profiled: profiled.between(Pace::of_gaps(slowness, elasticity)),
             wanted,
             between: between_steps(pulses),
         })
@@ -114,7 +105,7 @@ impl Speed {
 
     /// A host that kept the pace that its gaps tell.
     pub fn steady(slowness: &Slowness, elasticity: &Elasticity) -> Speed {
-        let pace = slowness.pace(elasticity);
+        let pace = Pace::of_gaps(slowness, elasticity);
         Speed { profiled: pace, wanted: pace, between: Nanos::ZERO }
     }
 

@@ -49,7 +49,7 @@ pub struct Class {
 /// The class of warmth of every gap, steps running one after the other.
 pub fn classes(graph: &StepGraph, edges: &Edges) -> Vec<Class> {
     // The same gap, for this purpose, is one between the same two marks, whatever the context.
-    let mut kinds: FxHashMap<String, u32> = FxHashMap::default();
+    let mut kinds: FxHashMap<[&str; 5], u32> = FxHashMap::default();
     let kind_of_key: Vec<u32> = edges
         .keys
         .iter()

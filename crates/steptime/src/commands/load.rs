@@ -19,6 +19,16 @@ pub struct Loaded {
     pub repairs: Option<String>,
 }
 
+impl Loaded {
+    /// What went wrong, with what was repaired: of a trace that was cut, the part that is missing may be the reason.
+    pub fn with_repairs(&self, error: &steptime::Error) -> Failure {
+        match &self.repairs {
+            Some(repairs) => format!("{error} ({repairs})").into(),
+            None => error.to_string().into(),
+        }
+    }
+}
+
 /// Opens everything an input holds.
 pub fn everything(path: &Path) -> Result<Input, Failure> {
     open(path, Want::ALL)

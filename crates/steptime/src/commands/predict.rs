@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use steptime::cost::TYPICAL_SLOWNESS;
 use steptime::trace::Want;
 use steptime::{Choice, Kernels, Subject, predict};
 
@@ -25,17 +26,18 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     }
     // The step as it was profiled can be replayed of a CPU too; there is none to predict.
     if !args.keep_profiler || !loaded.subject.accelerators.is_empty() {
-        loaded.subject.on_a_device()?;
+        loaded.subject.on_a_device().map_err(|error| loaded.with_repairs(&error))?;
     }
     source::set_process(&mut loaded.subject, args.process);
     let choice = host_choice(args, &loaded.subject)?;
     let mut profile = source::profile(&choice)?;
-    if let (Some(found), HostChoice::Default) = (&profile, &choice) {
-        profile = Some(Cow::Owned(found.on_any_host()));
-    }
+    let mut slower = args.host_speed;
     if let Some(times) = args.host_speed {
         let found = profile.ok_or("--host-speed needs a profile: say --host default, or a file, too")?;
         profile = Some(Cow::Owned(found.slowed(times)));
+    } else if choice == HostChoice::Default {
+        profile = profile.map(|found| Cow::Owned(found.on_any_host()));
+        slower = Some(TYPICAL_SLOWNESS);
     }
     let host = source::host(profile.as_deref(), args.keep_profiler);
     let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
@@ -56,6 +58,7 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
         host: if args.keep_profiler { "profiled".into() } else { choice.label() },
         kernels: args.device.clone().unwrap_or_else(|| "measured".into()),
         profile: priced.as_ref().map(|priced| &priced.profile),
+        host_slower: slower.zip(profile.as_ref()).map(|(times, profile)| (times, profile.machine.clone())),
         host_assumed: args.host.is_none() && choice == HostChoice::Default,
         repairs: loaded.repairs,
     };

@@ -36,10 +36,19 @@ pub struct Asked<'a> {
     pub kernels: String,
     /// The device profile, where kernel times come from one.
     pub profile: Option<&'a DeviceProfile>,
+    /// How many times as slow as which machine the host is, where one factor says it.
+    pub host_slower: Option<(f64, String)>,
     /// Whether the host's times are those of the default profile because there are no others.
     pub host_assumed: bool,
     /// Repairs made while reading.
     pub repairs: Option<String>,
+}
+
+/// A host that takes so many times as long as a machine for everything.
+#[derive(Debug, Serialize)]
+pub struct HostSlowerThan {
+    pub times: f64,
+    pub machine: String,
 }
 
 /// A predicted step. The baselines know its time alone.
@@ -53,6 +62,8 @@ pub struct Answer {
     pub device: Option<String>,
     pub method: &'static str,
     pub host: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_slower_than: Option<HostSlowerThan>,
     pub kernels: String,
     pub step_ms: f64,
     pub process: &'static str,
@@ -170,8 +181,8 @@ impl Answer {
             warnings.extend(warnings::of_graph(graph));
         }
         warnings.extend(asked.repairs);
-        if asked.host_assumed {
-            warnings.push(warnings::HOST_ASSUMED.into());
+        if let Some((times, machine)) = asked.host_slower.as_ref().filter(|_| asked.host_assumed) {
+            warnings.push(warnings::of_assumed_host(*times, machine));
         }
         let kernel_coverage = device.map(|d| ModelCoverageJson::new(&d.prices.coverage));
         if let Some(profile) = asked.profile {
@@ -194,6 +205,7 @@ impl Answer {
                 .or_else(|| meta.and_then(|m| m.device.clone())),
             method: asked.method,
             host: asked.host,
+            host_slower_than: asked.host_slower.map(|(times, machine)| HostSlowerThan { times, machine }),
             kernels: asked.kernels,
             step_ms,
             process: process(subject),

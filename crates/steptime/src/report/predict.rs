@@ -16,7 +16,7 @@ const OPS: (usize, usize) = (10, 6);
 /// Kernel families to show.
 const FAMILIES: usize = 6;
 /// Stretches of the critical path to show, at most and at least.
-const STRETCHES: (usize, usize) = (8, 4);
+const STRETCHES: (usize, usize) = (8, 3);
 
 /// The answer as text; `path` is the critical path.
 pub fn text(answer: &Answer, path: Vec<Run>) -> String {
@@ -55,10 +55,7 @@ fn headline(answer: &Answer) -> String {
         _ => String::new(),
     };
     let rank = answer.rank.map_or(String::new(), |rank| format!(", rank {rank}"));
-    let host = match answer.host.as_str() {
-        "default" => "default (ships with steptime)".to_owned(),
-        other => shorten(other, 60),
-    };
+    let times = answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
     let source = answer.kernel_coverage.as_ref();
     let source = source.map_or_else(String::new, |c| {
         format!("{}\n", wrapped(&format!("kernel times: {}", c.text()), WIDTH, 2))
@@ -66,12 +63,12 @@ fn headline(answer: &Answer) -> String {
     let doubts: String =
         answer.doubts.iter().map(|d| format!("{}\n", wrapped(&format!("! {}", d.text), WIDTH, 2))).collect();
     format!(
-        "{}{rank} on {}\n{}{interval}{rate}\n{doubts}method {}, host {}, kernels {}, process {}\n{source}",
+        "{}{rank} on {}\n{}{interval}{rate}\n{doubts}method {}, host {}{times}, kernels {}, process {}\n{source}",
         answer.name,
         answer.device.as_deref().unwrap_or("an unnamed device"),
         time(answer),
         answer.method,
-        host,
+        shorten(&answer.host, 60),
         shorten(&answer.kernels, 40),
         answer.process,
     )

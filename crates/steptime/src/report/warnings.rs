@@ -17,9 +17,13 @@ const UNLINKED: f64 = 0.02;
 /// Shares of device time that nobody needs to hear of: out of the fitted range, and of ops that are not known.
 const EXTRAPOLATED: f64 = 0.02;
 const BY_BYTES: f64 = 0.01;
-/// Of a step without any host time.
-pub const HOST_ASSUMED: &str = "no host times in an execution trace: the default host profile stands in, of a fast host; others take up to \
-     three times as long. `python -m steptime.probe -o my-host.toml` measures yours, for --host my-host.toml";
+/// Of a step without any host time, priced for a host `times` as slow as a machine.
+pub fn of_assumed_host(times: f64, machine: &str) -> String {
+    format!(
+        "no host times in an execution trace: a typical host stands in, {times} times as slow as {machine}. Yours may \
+         take half or twice as long: `python -m steptime.probe -o my-host.toml` measures it, for --host my-host.toml"
+    )
+}
 
 /// Of how the steps were found.
 pub fn of_graph(graph: &StepGraph) -> Vec<String> {
