@@ -1,4 +1,4 @@
-"""Writes crates/ops/tests/golden/*.json: what PyTorch makes of small inputs. Run with torch 2.11 from anywhere."""
+"""Writes crates/operators/ops/tests/golden/*.json: what PyTorch makes of small inputs. Run with torch 2.11 from anywhere."""
 
 import json
 from pathlib import Path

@@ -1,0 +1,70 @@
+"""Records small steps on a CPU: gru.json.gz, attention.json.gz, and bags.json.gz twice, with memory and without.
+
+    PYTHONPATH=python python crates/model/aten/tests/data/small_cpu.py FOLDER
+
+loop_*.json.gz beside this file are `STEPTIME_TINY=1 STEPTIME_DEVICE=cpu STEPTIME_LOOP=...` of python/workloads/loops.py.
+"""
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import steptime
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.head = nn.GRU(8, 16, 2, batch_first=True), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(self.net(x)[0]).mean(1)
+
+
+class Attending(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True)
+        self.net, self.head = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(self.net(x)).mean(1)
+
+
+class Bags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.EmbeddingBag(rows, 8, mode="sum", sparse=True) for rows in (50, 300))
+        self.head = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+
+    def forward(self, indices):
+        offsets = torch.arange(0, indices.shape[1], 5)
+        return self.head(torch.cat([table(each, offsets) for table, each in zip(self.tables, indices)], 1))
+
+
+def record(model, x, out):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    y = torch.zeros(8, dtype=torch.int64)
+
+    def step(batch):
+        x, y = (each.to("cpu") for each in batch)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return steptime.record(step, [(x, y)] * 2, out=out, only="et", overwrite=True)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    made = {
+        "gru": lambda out: record(Recurrent(), torch.randn(8, 6, 8), out),
+        "attention": lambda out: record(Attending(), torch.randn(8, 6, 16), out),
+        "bags": lambda out: record(Bags(), torch.zeros(2, 40, dtype=torch.int64), out),
+    }
+    for name, make in made.items():
+        (make(folder / "out") / "et.json.gz").replace(folder / f"{name}.json.gz")
+    with FakeTensorMode():
+        (made["bags"](folder / "out") / "et.json.gz").replace(folder / "bags_fake.json.gz")

@@ -1,0 +1,194 @@
+//! Gives every gap of a graph its time: from its own samples, or from a profile.
+
+use steptime_graph::{Blocking, MarkKind, StepGraph};
+use steptime_trace::Nanos;
+
+use super::captured::{self, CapturedDelays};
+use super::copies::Staging;
+use super::coupling::Coupling;
+use super::edge::LEVELS;
+use super::own;
+use super::profile::HostProfile;
+use super::profiler::{Process, ProfilerCost};
+use super::speed::{Elasticity, Speed, times};
+use super::usual;
+
+/// The host side of a step, priced.
+#[derive(Debug, Clone)]
+pub struct HostCosts {
+    /// The time of each gap, mark by mark; zero inside calls that wait for the device.
+    pub gaps: Vec<Nanos>,
+    /// Delays between host and device.
+    pub coupling: Coupling,
+    /// Whether the delays of single copies and queued activities are the recording's own; else they are those of
+    /// `coupling`, but for delays too long to be overhead.
+    pub recorded_delays: bool,
+    /// The profiler's part of the recorded lead of a pageable copy.
+    pub lead_excess: Nanos,
+    /// Half-width of the 90 % interval of the host's speed, relative.
+    pub spread: f64,
+    /// Where the times came from.
+    pub found: Found,
+    /// When parts of captured graphs may begin.
+    pub captured: CapturedDelays,
+}
+
+/// Staged copies larger than any that a profile was fitted on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Guessed {
+    /// How many.
+    pub copies: usize,
+    /// What they cost together, known to a factor of two.
+    pub time: Nanos,
+}
+
+/// How many gaps were priced from what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Found {
+    /// From the recording's own samples.
+    pub own: usize,
+    /// From a profile, by how much of the context agreed ([`super::edge::LEVEL_NAMES`]).
+    pub profile: [usize; LEVELS],
+    /// From nothing: no sample, and not even their class in the profile. They cost nothing.
+    pub unpriced: usize,
+    /// Copies larger than any that the profile was fitted on.
+    pub guessed: Guessed,
+}
+
+/// Half-width of the 90 % interval of a step's host time when it comes from the recording itself: the host's
+/// drift between the profiled and the un-profiled steps, and what is not known of the profiler's cost.
+const OWN_SPREAD: f64 = 0.06;
+
+impl HostCosts {
+    /// From the recording's own samples, the profiler's cost taken off.
+    pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
+        let lead_excess = Nanos::from_micros_f64(profiler.copy_us);
+        HostCosts::of_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
+    }
+
+    /// The same, brought from the host's speed while it was profiled to that which is wanted.
+    pub fn own_at(
+        graph: &StepGraph,
+        profiler: &ProfilerCost,
+        fallback: &Coupling,
+        speed: &Speed,
+        elasticity: &Elasticity,
+    ) -> HostCosts {
+        let slow = (speed.profiled.main / elasticity.loop_us).powf(elasticity.profiler);
+        let lead_excess = Nanos::from_micros_f64(profiler.copy_us * slow);
+        HostCosts::of_gaps(graph, own::gaps_at(graph, profiler, speed, elasticity), lead_excess, fallback)
+    }
+
+    /// A typical step as it was recorded, the profiler's cost left in.
+    pub fn profiled(graph: &StepGraph, fallback: &Coupling) -> HostCosts {
+        HostCosts::of_gaps(graph, own::typical_gaps(graph), Nanos::ZERO, fallback)
+    }
+
+    fn of_gaps(
+        graph: &StepGraph,
+        gaps: Vec<Option<Nanos>>,
+        lead_excess: Nanos,
+        fallback: &Coupling,
+    ) -> HostCosts {
+        let coupling = Coupling::measure(graph, fallback);
+        let mut found = Found::default();
+        let gaps = gaps
+            .into_iter()
+            .enumerate()
+            .map(|(mark, gap)| match gap {
+                Some(gap) => {
+                    found.own += 1;
+                    gap.max(Nanos::ZERO)
+                }
+                None if own::waits_for_device(graph, mark as u32) => Nanos::ZERO,
+                // Of a single step nothing is known of the gap to the next.
+                None if graph.marks[mark].wraps && graph.samples.steps() == 1 => Nanos::ZERO,
+                None => {
+                    found.unpriced += 1;
+                    Nanos::ZERO
+                }
+            })
+            .collect();
+        let captured = CapturedDelays { leads: captured::recorded_leads(graph), between: Vec::new() };
+        HostCosts { gaps, coupling, recorded_delays: true, lead_excess, spread: OWN_SPREAD, found, captured }
+    }
+
+    /// From a profile: no overhead of the graph's own samples is used.
+    pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
+        // What a profiler that has run leaves behind, where none ever did.
+        let left = match process {
+            Process::Profiled => vec![Nanos::ZERO; graph.marks.len()],
+            Process::Fresh => profile.attached.of_gaps(graph),
+        };
+        let mut found = Found::default();
+        let gaps = usual::gaps(graph, profile)
+            .into_iter()
+            .enumerate()
+            .map(|(mark, usual)| {
+                if own::waits_for_device(graph, mark as u32) {
+                    return Nanos::ZERO;
+                }
+                if let Some(cost) = staged_copy(graph, mark as u32, profile) {
+                    found.profile[0] += 1;
+                    if cost.guessed {
+                        found.guessed.copies += 1;
+                        found.guessed.time += cost.time;
+                    }
+                    return times(cost.time, profile.pace.copy);
+                }
+                match usual {
+                    Some(usual) => {
+                        found.profile[usual.level] += 1;
+                        let gap = Nanos::from_micros_f64(usual.us);
+                        let pace = profile.pace.of_gap(graph, mark as u32);
+                        times(ProfilerCost::take_off(gap, left[mark]), pace)
+                    }
+                    None => {
+                        found.unpriced += 1;
+                        Nanos::ZERO
+                    }
+                }
+            })
+            .collect();
+        let captured = CapturedDelays::default();
+        let mut costs = HostCosts {
+            gaps,
+            coupling: profile.coupling,
+            recorded_delays: false,
+            lead_excess: Nanos::ZERO,
+            spread: profile.spread,
+            found,
+            captured,
+        };
+        profile.captured.apply(graph, &mut costs);
+        costs
+    }
+
+    /// How much slower the graph's own host was than these costs: the ratio of its own gaps to them.
+    ///
+    /// Outside 0.85 to 1.15 the host was fast or slow while recording. `None` without samples.
+    pub fn slowness_of(&self, graph: &StepGraph, profiler: &ProfilerCost) -> Option<f64> {
+        let (mut own_sum, mut sum) = (0.0, 0.0);
+        for (gap, own) in self.gaps.iter().zip(own::gaps(graph, profiler)) {
+            if let Some(own) = own {
+                own_sum += own.as_micros();
+                sum += gap.as_micros();
+            }
+        }
+        (sum > 0.0).then(|| own_sum / sum)
+    }
+}
+
+fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Staging> {
+    if !own::is_staged_copy(graph, mark) {
+        return None;
+    }
+    match graph.marks[mark as usize].kind {
+        MarkKind::CallEnd(call) => {
+            let call = &graph.calls[call as usize];
+            debug_assert_eq!(call.blocking, Blocking::Never);
+            profile.copies.of(graph.activities[call.first_activity as usize].bytes)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,68 @@
+//! How slow a recording's host was while it was profiled, as its gaps tell.
+
+use steptime_graph::{Role, StepGraph};
+
+use super::own;
+use super::profile::HostProfile;
+use super::profiler::ProfilerCost;
+use super::usual;
+
+/// Gaps that tell a host's slowness are known at this level or a narrower one, ...
+const KNOWN_LEVEL: usize = 2;
+/// ... are this short, microseconds, ...
+const SHORT_US: f64 = 15.0;
+/// ... and half of them take this long together, microseconds.
+const FEWEST_US: f64 = 50.0;
+
+/// How slow short gaps were on the main thread and on that of the backward pass, over what a profile says.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Slowness {
+    /// On the main thread; `None` where too few were measured.
+    pub main: Option<f64>,
+    /// On the thread of the backward pass.
+    pub backward: Option<f64>,
+}
+
+impl Slowness {
+    /// That of a graph's own host while it was profiled: the median of its gaps, the profiler's part left in, over what
+    /// the profile's host takes for the same with the profiler on.
+    ///
+    /// Only short gaps that the profile knows by their neighbours count: what they do is the same in every model.
+    pub fn while_profiled(graph: &StepGraph, profile: &HostProfile) -> Slowness {
+        let usual = usual::gaps(graph, profile);
+        let parts = profile.profiler.of_gaps(graph);
+        let mut ratios: [Vec<Ratio>; 2] = Default::default();
+        for (mark, own) in own::gaps(graph, &ProfilerCost::NONE).into_iter().enumerate() {
+            let row = &graph.marks[mark];
+            let (Some(own), Some(usual)) = (own, usual[mark]) else { continue };
+            let expected = usual.us + parts[mark].as_micros();
+            let short = expected > 0.0 && expected <= SHORT_US;
+            if !short || usual.level > KNOWN_LEVEL || row.wraps || graph.is_hand_off(mark as u32) {
+                continue;
+            }
+            let backward = graph.threads[row.thread as usize].role == Role::Autograd;
+            ratios[usize::from(backward)]
+                .push(Ratio { slower: own.as_micros() / expected, weight: expected });
+        }
+        let [main, backward] = ratios.map(median);
+        Slowness { main, backward }
+    }
+}
+
+/// How much longer a gap took than expected; it counts by the time expected.
+struct Ratio {
+    slower: f64,
+    weight: f64,
+}
+
+/// The weighted median; `None` of too little time.
+fn median(mut ratios: Vec<Ratio>) -> Option<f64> {
+    ratios.sort_by(|a, b| a.slower.total_cmp(&b.slower));
+    let half = ratios.iter().map(|ratio| ratio.weight).sum::<f64>() / 2.0;
+    let mut sum = 0.0;
+    let middle = ratios.iter().find(|ratio| {
+        sum += ratio.weight;
+        sum >= half
+    })?;
+    (half >= FEWEST_US && middle.slower > 0.0).then_some(middle.slower)
+}

@@ -1,0 +1,210 @@
+//! Rows of one table, kept apart.
+
+use std::ffi::c_int;
+
+use steptime_cost::device::cache::Popularity;
+use steptime_cost::device::tiling::{Launch, Problem};
+use steptime_cost::device::{DeviceSpec, Indices};
+use steptime_cuda::Device;
+use steptime_cuda::embedding::{Gather as Op, GatherOrder, Ints, Tables, Wanted};
+use steptime_ops::embedding::{Bounds, Pooling};
+
+use crate::error::{Failure, code, free, handle};
+use crate::operands::{GpuTables, alive, alive_mut, given, on, taken};
+
+/// A gather of f32 outputs with rows D floats apart.
+pub struct Gather {
+    device: Device,
+    tables: Tables<'static>,
+    op: Op,
+    grouped: bool,
+}
+
+/// Compiles a gather from the first of `tables`, for indices of 64 bits. `slice` is 0 for row order, a number of bytes
+/// for columns in slices of so many, and -1 for pairs of row (upper half) and place, sorted. Null on failure. To be
+/// freed with [`steptime_gpu_gather_free`].
+///
+/// # Safety
+///
+/// The handle is alive; the arrays of `tables` have as many elements; the rows live, and nobody changes them while
+/// kernels read them, until the handle is freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_gather_new(
+    gpu: *const Device,
+    tables: *const GpuTables,
+    slice: i64,
+) -> *mut Gather {
+    handle(|| {
+        // SAFETY: as the caller promises.
+        let (device, tables) = unsafe { (alive(gpu)?.clone(), alive(tables)?.tables(Pooling::Sum, false)?) };
+        if tables.is_empty() {
+            return Err("there is no table".into());
+        }
+        let order = match slice {
+            0 => GatherOrder::Rows,
+            ..0 => GatherOrder::Grouped,
+            slice => GatherOrder::Columns { slice: usize::try_from(slice)? },
+        };
+        let table = tables.table(0);
+        let op = Op::new(&device, table, order, 8, table.dim(), Bounds::Error)?;
+        Ok(Gather { device, tables, op, grouped: order == GatherOrder::Grouped })
+    })
+}
+
+/// The specification that was measured on one H200.
+const H200: &str = include_str!("../../../../profiles/h200/profile.toml");
+
+/// What the planner asks of a GPU: its second-level cache and its multiprocessors, and of an H200 how much of the cache
+/// holds what comes back and how fast memory is.
+fn specification(l2_bytes: usize, multiprocessors: u32) -> Result<DeviceSpec, Failure> {
+    let mut header: toml::Table = H200.parse()?;
+    let device = header.remove("device").ok_or("the H200's profile has no device")?;
+    let mut spec: DeviceSpec = device.try_into()?;
+    let holds = spec.l2.effective_bytes as f64 / spec.l2.bytes as f64;
+    spec.l2.effective_bytes = (holds * l2_bytes as f64) as u64;
+    spec.multiprocessors = multiprocessors;
+    Ok(spec)
+}
+
+/// The bytes of a slice that are expected to take the least time, 0 for row order: never sorted pairs.
+fn slice(problem: &Problem, spec: &DeviceSpec) -> u64 {
+    let chosen = problem.choose(spec);
+    let unsorted = || {
+        let all = problem.launches(spec).into_iter().filter(|one| one.launch != Launch::Sorted);
+        all.min_by(|a, b| a.time_us.total_cmp(&b.time_us))
+    };
+    let sorted = chosen.launch == Launch::Sorted;
+    match if sorted { unsorted().unwrap_or(chosen) } else { chosen }.launch {
+        Launch::LookupsFirst { slice } => slice as u64,
+        Launch::Rows | Launch::ColumnsFirst { .. } | Launch::Sorted => 0,
+    }
+}
+
+/// Writes to `out` the `slice` for which a gather of so many lookups from `rows` rows of `dim` floats is expected to
+/// take the least time on this GPU, 0 for row order. `zipf` is the exponent of the law that indices follow, 0 where
+/// all rows are wanted alike. 0 for success.
+///
+/// # Safety
+///
+/// The handle is alive; `out` goes to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_gather_slice(
+    gpu: *const Device,
+    rows: u64,
+    dim: u64,
+    lookups: u64,
+    zipf: f64,
+    out: *mut i64,
+) -> c_int {
+    code(|| {
+        // SAFETY: as the caller promises.
+        let (gpu, out) = unsafe { (alive(gpu)?, alive_mut(out)?) };
+        if !zipf.is_finite() || zipf < 0.0 {
+            return Err(format!("an exponent of {zipf}: it must be finite and not negative").into());
+        }
+        if rows == 0 || dim == 0 {
+            return Err(format!("a table of {rows} rows of {dim} floats: it has at least one of each").into());
+        }
+        let indices = if zipf > 0.0 { Indices::Zipf(zipf) } else { Indices::Uniform };
+        let popularity = Popularity::new(rows as f64, &indices);
+        let problem = Problem { rows, row_bytes: dim.saturating_mul(4), lookups, popularity };
+        let spec = specification(gpu.l2_bytes(), gpu.multiprocessors())?;
+        *out = i64::try_from(slice(&problem, &spec))?;
+        Ok(())
+    })
+}
+
+/// Launches it: `lookups` indices or pairs at `wanted`, `lookups` x D floats at `out`. 0 for success.
+///
+/// # Safety
+///
+/// The handle is alive; the addresses are those of as many elements on the GPU, nobody else uses those of `out`; the
+/// stream lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_gather(
+    gather: *const Gather,
+    stream: u64,
+    lookups: usize,
+    wanted: u64,
+    out: u64,
+) -> c_int {
+    code(|| {
+        // SAFETY: as the caller promises.
+        let gather = unsafe { alive(gather) }?;
+        let (table, floats) = (gather.tables.table(0), lookups.saturating_mul(gather.tables.columns()));
+        // SAFETY: as above.
+        let (stream, mut out) = unsafe { (on(&gather.device, stream), taken(out, floats)?) };
+        // SAFETY: as above.
+        let wanted = unsafe { rows(gather, lookups, wanted) }?;
+        Ok(gather.op.run(&stream, table, wanted, &mut out)?)
+    })
+}
+
+/// Waits for the stream and fails where an index of the lookups gathered last, which must be these, is out of range.
+/// 0 for success.
+///
+/// # Safety
+///
+/// As that of [`steptime_gpu_gather`]; the handle is used by no other thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_gather_check(
+    gather: *mut Gather,
+    stream: u64,
+    lookups: usize,
+    wanted: u64,
+) -> c_int {
+    code(|| {
+        // SAFETY: as the caller promises.
+        let gather = unsafe { alive_mut(gather) }?;
+        // SAFETY: as above.
+        let (stream, wanted) = unsafe { (on(&gather.device, stream), rows(gather, lookups, wanted)?) };
+        let Gather { op, tables, .. } = gather;
+        op.check(&stream, tables.table(0), wanted)?;
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// There are as many indices or pairs.
+unsafe fn rows<'a>(gather: &Gather, lookups: usize, wanted: u64) -> Result<Wanted<'a>, Failure> {
+    // SAFETY: as the caller promises.
+    Ok(unsafe {
+        if gather.grouped {
+            Wanted::Sorted(given(wanted, lookups)?)
+        } else {
+            Wanted::Indices(Ints::I64(given(wanted, lookups)?))
+        }
+    })
+}
+
+/// Frees a handle.
+///
+/// # Safety
+///
+/// `gather` is null, or came from [`steptime_gpu_gather_new`] and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_gather_free(gather: *mut Gather) {
+    // SAFETY: as the caller promises.
+    unsafe { free(gather) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_narrow_where_rows_come_back_and_do_not_all_fit() {
+        let spec = specification(60 << 20, 132).unwrap();
+        assert!((36e6..40e6).contains(&(spec.l2.effective_bytes as f64)));
+        let of = |rows, dim: u64, lookups| {
+            let popularity = Popularity::new(rows as f64, &Indices::Uniform);
+            slice(&Problem { rows, row_bytes: 4 * dim, lookups, popularity }, &spec)
+        };
+        assert!((128..=2048).contains(&of(8192, 4096, 16384)));
+        assert_eq!(of(1000, 128, 100_000), 0);
+        assert_eq!(of(100_000_000, 128, 100_000), 0);
+        // Sorting would be best.
+        assert!(of(2_000_000, 128, 16_000_000) <= 512);
+    }
+}

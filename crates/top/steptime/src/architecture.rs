@@ -1,0 +1,108 @@
+//! Which recordings are of one architecture, told from what their steps do.
+//!
+//! A model that was seen in another size or variant is not a new one: what was fitted without it is scored on it
+//! only where its whole architecture was left out.
+
+use std::collections::BTreeSet;
+
+use steptime_graph::{Phase, StepGraph};
+
+use crate::subject::Subject;
+
+/// Two steps that share this part of their words are of one architecture. Variants of one model share 0.7 and more
+/// on what it was chosen on, two convolutional networks 0.4.
+const ALIKE: f64 = 0.5;
+
+/// What a step does, whatever its sizes and however often: which op of the forward pass follows which.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Signature(BTreeSet<(String, String)>);
+
+impl Signature {
+    fn of(graph: &StepGraph) -> Signature {
+        let forward = (0..graph.ops.len() as u32)
+            .filter(|&op| graph.is_top_level(op) && graph.ops[op as usize].phase == Phase::Forward);
+        Signature::of_names(&forward.map(|op| graph.op_name(op)).collect::<Vec<&str>>())
+    }
+
+    fn of_names(names: &[&str]) -> Signature {
+        Signature(names.windows(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect())
+    }
+
+    /// The share of words that both have, of those that either has; zero where neither has any, as of a step that
+    /// was captured into a CUDA graph.
+    fn likeness(&self, other: &Signature) -> f64 {
+        let common = self.0.intersection(&other.0).count();
+        let all = self.0.len() + other.0.len() - common;
+        if all == 0 { 0.0 } else { common as f64 / all as f64 }
+    }
+}
+
+/// For each subject the architecture it is of, by the name of the first model of it: models of the same first word
+/// (`dlrm_mlperf`, `dlrm_graph`), those whose steps are alike, and all that such chains link.
+#[must_use]
+pub fn architectures(subjects: &[Subject]) -> Vec<String> {
+    let names: Vec<&str> = subjects.iter().map(first_word).collect();
+    let signatures: Vec<Signature> = subjects.iter().map(|subject| Signature::of(&subject.graph)).collect();
+    groups(&names, &signatures).into_iter().map(|first| names[first].to_owned()).collect()
+}
+
+/// The first word of a model's name: the recorder's or, without it, the recording's. What follows the first
+/// underscore or hyphen says which configuration, variant and batch it is.
+fn first_word(subject: &Subject) -> &str {
+    let name = subject.meta.as_ref().and_then(|meta| meta.model.as_deref()).unwrap_or(&subject.name);
+    name.split(['_', '-']).find(|word| !word.is_empty()).unwrap_or(name)
+}
+
+/// For each the first of its group.
+fn groups(names: &[&str], signatures: &[Signature]) -> Vec<usize> {
+    let mut of: Vec<usize> = (0..names.len()).collect();
+    for one in 0..names.len() {
+        for other in 0..one {
+            let linked = names[one].eq_ignore_ascii_case(names[other])
+                || signatures[one].likeness(&signatures[other]) >= ALIKE;
+            let (low, high) = (of[one].min(of[other]), of[one].max(of[other]));
+            if linked && low < high {
+                of.iter_mut().filter(|group| **group == high).for_each(|group| *group = low);
+            }
+        }
+    }
+    of
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn example(name: &str) -> Subject {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(name);
+        Subject::open(&path, &Default::default()).unwrap()
+    }
+
+    #[test]
+    fn configurations_and_variants_are_one_architecture_whatever_their_names() {
+        let names = ["dlrm_default_2048", "resnet50_32", "dlrm_ddp_2048", "dlrm_default_fused_2048"];
+        let mut subjects = names.map(example);
+        assert_eq!(architectures(&subjects), ["dlrm", "resnet50", "dlrm", "dlrm"]);
+        for (at, subject) in subjects.iter_mut().enumerate() {
+            (subject.name, subject.meta) = (format!("model{at}_x"), None);
+        }
+        assert_eq!(architectures(&subjects), ["model0", "model1", "model0", "model0"]);
+    }
+
+    #[test]
+    fn chains_of_likeness_are_one_group() {
+        let steps = [
+            vec!["a", "b", "c", "d"],
+            vec!["x", "y"],
+            vec!["c", "d", "e", "f"],
+            vec!["a", "b", "c", "d", "e", "f"],
+        ];
+        let signatures = steps.map(|names| Signature::of_names(&names));
+        assert_eq!(groups(&["p", "q", "r", "s"], &signatures), [0, 1, 0, 0]);
+        // Steps of which nothing is known are alike only by name.
+        let unknown = [Signature::default(), Signature::default(), Signature::default()];
+        assert_eq!(groups(&["p", "q", "P"], &unknown), [0, 1, 0]);
+    }
+}

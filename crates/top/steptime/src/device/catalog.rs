@@ -1,0 +1,105 @@
+//! The device profiles that ship with steptime, and those in folders.
+
+use std::path::Path;
+
+use steptime_cost::device::profile::header::Header;
+use steptime_cost::device::{DeviceProfile, DeviceSpec};
+
+use crate::error::Error;
+
+/// A profile that ships: its name, its header, its models where it was fitted.
+struct Shipped {
+    name: &'static str,
+    header: &'static str,
+    models: Option<&'static [u8]>,
+}
+
+macro_rules! specification {
+    ($name:literal) => {
+        Shipped {
+            name: $name,
+            header: include_str!(concat!("../../../../../profiles/", $name, "/profile.toml")),
+            models: None,
+        }
+    };
+}
+
+static SHIPPED: &[Shipped] = &[
+    Shipped {
+        name: "h200",
+        header: include_str!("../../../../../profiles/h200/profile.toml"),
+        models: Some(include_bytes!("../../../../../profiles/h200/models.bin.zst")),
+    },
+    specification!("a100"),
+    specification!("h100"),
+    specification!("l4"),
+    specification!("p100"),
+    specification!("titan-xp"),
+    specification!("v100"),
+];
+
+/// The names of the profiles that ship with steptime, the fitted ones first.
+pub fn devices() -> impl ExactSizeIterator<Item = &'static str> {
+    SHIPPED.iter().map(|shipped| shipped.name)
+}
+
+/// A device profile by the name of a shipped one, or by its folder.
+///
+/// # Errors
+/// Where there is neither, or the folder holds no usable profile.
+pub fn device(name: &str) -> Result<DeviceProfile, Error> {
+    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name.eq_ignore_ascii_case(name)) {
+        return Ok(DeviceProfile::from_parts(shipped.header, shipped.models)?);
+    }
+    if !Path::new(name).exists() {
+        let known = devices().collect::<Vec<_>>().join(", ");
+        return Err(Error::NoSuchDevice { name: name.into(), known });
+    }
+    Ok(DeviceProfile::read(Path::new(name))?)
+}
+
+/// Whether a device calls itself so: `NVIDIA A100-SXM4-80GB` is an `NVIDIA A100`, and no `NVIDIA A10`.
+#[must_use]
+pub fn is_named(recorded: &str, name: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let words =
+            text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_ascii_lowercase).filter(|word| !VENDOR.contains(&word.as_str())).collect()
+    };
+    let (recorded, name) = (words(recorded), words(name));
+    !name.is_empty() && name.iter().all(|word| recorded.contains(word))
+}
+
+/// Words that names of devices have besides the model's.
+const VENDOR: [&str; 4] = ["nvidia", "tesla", "geforce", "graphics"];
+
+/// The short name of the shipped profile of a device, by what the device calls itself.
+#[must_use]
+pub fn shipped_for(recorded: &str) -> Option<&'static str> {
+    SHIPPED.iter().map(|shipped| shipped.name).find(|name| is_named(recorded, name))
+}
+
+/// The specification of a device by what it calls itself, where a profile of it ships.
+#[must_use]
+pub fn shipped_spec(recorded: &str) -> Option<DeviceSpec> {
+    let name = shipped_for(recorded)?;
+    let shipped = SHIPPED.iter().find(|shipped| shipped.name == name)?;
+    Header::parse(shipped.header).ok().map(|header| header.device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_told_apart_by_whole_words() {
+        assert!(is_named("NVIDIA A100-SXM4-80GB", "NVIDIA A100"));
+        assert!(is_named("Tesla V100-SXM2-16GB", "NVIDIA V100"));
+        assert!(!is_named("NVIDIA L40S", "NVIDIA L4"));
+        assert!(!is_named("NVIDIA GH200 480GB", "NVIDIA H200"));
+        assert!(!is_named("", ""));
+        assert_eq!(shipped_for("NVIDIA TITAN Xp"), Some("titan-xp"));
+        assert_eq!(shipped_for("NVIDIA GeForce RTX 2080 Ti"), None);
+        assert_eq!(shipped_spec("NVIDIA H200").map(|spec| spec.name), Some("NVIDIA H200".to_owned()));
+    }
+}

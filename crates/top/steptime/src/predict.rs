@@ -1,0 +1,290 @@
+//! How long a step takes.
+
+use std::sync::LazyLock;
+
+use steptime_aten::Settings;
+use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
+use steptime_cost::overheads::Overheads;
+use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost, Slowness, Speed};
+use steptime_graph::Phase;
+use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
+use steptime_sim::critical::{self, Slack, Stretch};
+use steptime_sim::{Idle, Timeline, baseline};
+use steptime_trace::Nanos;
+
+use crate::device::{self, DevicePrices, Launch};
+use crate::doubt::{self, Doubt};
+use crate::replay::SelfCheck;
+use crate::subject::Subject;
+
+/// Where the host's times come from.
+#[derive(Debug, Clone)]
+pub enum Host<'p> {
+    /// The recording itself, the profiler's cost taken off.
+    Own,
+    /// The recording itself, the profiler's cost left in: what the profiled step took.
+    Profiled,
+    /// A host profile.
+    Profile(&'p HostProfile),
+}
+
+/// Where kernel times come from.
+#[derive(Debug, Clone, Default)]
+pub enum Kernels<'p> {
+    /// The recording: the median of each activity.
+    #[default]
+    Measured,
+    /// A device profile: nothing that was measured of the recording's kernels is used.
+    Device {
+        /// The profile.
+        profile: &'p DeviceProfile,
+        /// Which of its models.
+        models: ModelChoice,
+        /// How indices of lookups are distributed.
+        indices: Indices,
+        /// PyTorch's settings, which execution traces do not record.
+        settings: Settings,
+    },
+}
+
+/// How the step time is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Replays threads, streams and waits in simulated time.
+    Simulate,
+    /// The published Algorithm 1, with overheads extracted the published way but for the profiler's cost, which is
+    /// the one that was measured.
+    Paper,
+    /// The same with the published cost of the profiler: 2 us a host event, 4 us a device event.
+    PaperPublished,
+    /// The sum of all kernels, copies and memsets.
+    KernelSum,
+}
+
+/// The level of [`Prediction::interval`].
+pub const INTERVAL_LEVEL: f64 = 0.9;
+
+/// What is known of a step's time before anything is simulated: un-profiled windows of one recording lie this
+/// far apart (relative, half-width of 90 %).
+const DRIFT: f64 = 0.048;
+/// Half-width of the 90 % interval of measured kernel times, taken all together.
+const KERNEL_SPREAD: f64 = 0.01;
+
+/// A predicted step.
+#[derive(Debug, Clone)]
+pub struct Prediction {
+    /// From one step to the next.
+    pub step: Nanos,
+    /// Holds the step time with probability [`INTERVAL_LEVEL`]; `None` for the baselines, which know none.
+    pub interval: Option<[Nanos; 2]>,
+    /// What the simulation knows beyond the time; `None` for the baselines.
+    pub simulated: Option<Simulated>,
+    /// What speaks against it; the interval is wider by these.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A simulated step, explained.
+#[derive(Debug, Clone)]
+pub struct Simulated {
+    /// When everything happens.
+    pub timeline: Timeline,
+    /// Why the device idles.
+    pub idle: Idle,
+    /// The chain that makes the step as long as it is.
+    pub path: Vec<Stretch>,
+    /// How much later each thing could be.
+    pub slack: Slack,
+    /// Top-level ops, the most expensive first.
+    pub ops: Vec<OpCost>,
+    /// Kernels, the most expensive first.
+    pub kernels: Vec<KernelCost>,
+    /// Time by phase.
+    pub phases: Vec<(Phase, PhaseCost)>,
+    /// Time by annotation.
+    pub annotations: Vec<(String, PhaseCost)>,
+    /// Where the host's times came from.
+    pub found: steptime_cost::Found,
+    /// The recording's own host gaps, relative to those of the profile in use, else of the default one.
+    pub slowness: Option<f64>,
+    /// What ops launch and what it costs, where kernel times come from a device profile.
+    pub device: Option<PricedLaunches>,
+    /// The recording replayed with the profiler's cost left in; `None` where nothing was timed.
+    pub replay: Option<SelfCheck>,
+}
+
+/// What ops launch, with its price.
+#[derive(Debug, Clone)]
+pub struct PricedLaunches {
+    /// What each op launches, in the order in which it runs.
+    pub launches: Vec<Launch>,
+    /// What it costs.
+    pub prices: DevicePrices,
+}
+
+static DEFAULT_HOST: LazyLock<Result<HostProfile, String>> =
+    LazyLock::new(|| HostProfile::parse(include_str!("../../../../profiles/host-default.toml")));
+
+/// The host profile that ships with steptime.
+///
+/// # Errors
+/// Never in a released build: the profile is checked by a test.
+pub fn default_host() -> Result<&'static HostProfile, String> {
+    DEFAULT_HOST.as_ref().map_err(Clone::clone)
+}
+
+/// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.
+pub(crate) fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
+    match (default_host(), process) {
+        (Ok(profile), _) => (*profile.profiler_of(process), profile.coupling),
+        (Err(_), Process::Profiled) => (ProfilerCost::PROFILED, Coupling::default()),
+        (Err(_), Process::Fresh) => (ProfilerCost::FRESH, Coupling::default()),
+    }
+}
+
+/// Half-widths (relative, 90 %) of a fresh process's host time, for what is not known of the profiler's cost and of the
+/// host's pace: with pulses, and without.
+const PACE_SPREAD: f64 = 0.13;
+const NO_PACE_SPREAD: f64 = 0.24;
+/// The share of a change of pace (logarithm) by which a host may follow it more or less than others do.
+const PACE_SHARE: f64 = 0.25;
+
+/// Prices the host side of a graph.
+pub fn host_costs(subject: &Subject, host: &Host<'_>) -> HostCosts {
+    let (graph, process) = (&subject.graph, subject.process);
+    let (_, coupling) = own_constants(process);
+    match host {
+        Host::Own => own(subject),
+        Host::Profiled => HostCosts::profiled(graph, &coupling),
+        Host::Profile(profile) => HostCosts::from_profile(graph, profile, process),
+    }
+}
+
+/// The host side from the recording's own samples: brought to the pace of its un-profiled steps where pulses tell
+/// both, else with the profiler's cost as many times what is known of it as the host was slow.
+fn own(subject: &Subject) -> HostCosts {
+    let (graph, process) = (&subject.graph, subject.process);
+    let (profiler, coupling) = own_constants(process);
+    let Ok(profile) = default_host() else { return HostCosts::own(graph, &profiler, &coupling) };
+    let elasticity = &profile.elasticity;
+    let slowness = Slowness::while_profiled(graph, profile);
+    let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, &slowness, elasticity));
+    let known = pulses.is_some();
+    let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
+    let mut costs = HostCosts::own_at(graph, &profiler, &coupling, &speed, elasticity);
+    profile.captured.take_off(graph, &mut costs);
+    costs.spread = match process {
+        Process::Profiled => costs.spread,
+        Process::Fresh if known => costs.spread.hypot(PACE_SPREAD).hypot(PACE_SHARE * speed.distance()),
+        Process::Fresh => costs.spread.hypot(NO_PACE_SPREAD),
+    };
+    costs
+}
+
+/// The time of each device activity of a subject, with the half-width of their sum and how they were found.
+fn device_times(subject: &Subject, kernels: &Kernels<'_>) -> (Vec<Nanos>, f64, Option<PricedLaunches>) {
+    let graph = &subject.graph;
+    match kernels {
+        Kernels::Measured => (PricedGraph::measured_durations(graph), KERNEL_SPREAD, None),
+        Kernels::Device { profile, models, indices, settings } => {
+            let launches = subject.launches(indices, *settings);
+            let prices = device::price(graph, &launches, profile, *models);
+            (prices.durations.clone(), prices.spread, Some(PricedLaunches { launches, prices }))
+        }
+    }
+}
+
+/// Predicts the step of a subject.
+pub fn predict(subject: &Subject, host: &Host<'_>, kernels: &Kernels<'_>, method: Method) -> Prediction {
+    let graph = &subject.graph;
+    let (durations, spread, device) = device_times(subject, kernels);
+    let baseline = |step| Prediction { step, interval: None, simulated: None, doubts: Vec::new() };
+    match method {
+        Method::Simulate => {
+            let host_costs = host_costs(subject, host);
+            let priced = PricedGraph { graph, host: host_costs, durations };
+            doubted(subject, host, kernels, simulate(&priced, host, subject.process, spread, device))
+        }
+        Method::Paper => {
+            let (profiler, _) = own_constants(subject.process);
+            baseline(baseline::paper(graph, &durations, &Overheads::measured(graph, &profiler)))
+        }
+        Method::PaperPublished => baseline(baseline::paper(graph, &durations, &Overheads::published(graph))),
+        Method::KernelSum => baseline(baseline::kernel_sum(&durations)),
+    }
+}
+
+fn simulate(
+    priced: &PricedGraph<'_>,
+    host: &Host<'_>,
+    process: Process,
+    device_spread: f64,
+    device: Option<PricedLaunches>,
+) -> Prediction {
+    let graph = priced.graph;
+    let timeline = Timeline::simulate(priced);
+    let step = timeline.period;
+    let slowness = match host {
+        Host::Profile(profile) => priced.host.slowness_of(graph, profile.profiler_of(process)),
+        Host::Own => default_host().ok().and_then(|profile| {
+            let usual = HostCosts::from_profile(graph, profile, process);
+            usual.slowness_of(graph, profile.profiler_of(process))
+        }),
+        Host::Profiled => None,
+    };
+    let path = critical::path(graph, &timeline);
+    Prediction {
+        step,
+        interval: Some(interval(priced, step, device_spread)),
+        simulated: Some(Simulated {
+            idle: Idle::of(graph, &timeline),
+            slack: Slack::of(graph, &timeline),
+            ops: breakdown::by_op(graph, &timeline, &path),
+            kernels: breakdown::by_kernel(graph, &priced.durations),
+            phases: breakdown::by_phase(graph, &timeline),
+            annotations: breakdown::by_annotation(graph, &timeline),
+            found: priced.host.found,
+            slowness,
+            path,
+            timeline,
+            device,
+            replay: SelfCheck::of(graph),
+        }),
+        doubts: Vec::new(),
+    }
+}
+
+/// A prediction with what speaks against it.
+fn doubted(
+    subject: &Subject,
+    host: &Host<'_>,
+    kernels: &Kernels<'_>,
+    mut prediction: Prediction,
+) -> Prediction {
+    if let Some(simulated) = &prediction.simulated {
+        prediction.doubts = doubt::all(subject, host, kernels, simulated);
+    }
+    let step = prediction.step.as_millis();
+    prediction.interval = prediction.interval.map(|sides| {
+        Doubt::widen(&prediction.doubts, step, sides.map(Nanos::as_millis)).map(Nanos::from_millis_f64)
+    });
+    prediction
+}
+
+/// The step with the host and the kernels at either end of their own intervals, widened by the host's drift.
+fn interval(priced: &PricedGraph<'_>, step: Nanos, device: f64) -> [Nanos; 2] {
+    let scaled = |host: f64, kernels: f64| {
+        let mut other = priced.clone();
+        other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
+        other.durations.iter_mut().for_each(|time| *time = scale(*time, kernels));
+        Timeline::simulate(&other).period
+    };
+    let low = scaled((-priced.host.spread).exp(), (-device).exp());
+    let high = scaled(priced.host.spread.exp(), device.exp());
+    let drift = DRIFT * step.0 as f64;
+    let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
+    [step - widen(step - low), step + widen(high - step)]
+}
+
+fn scale(time: Nanos, factor: f64) -> Nanos {
+    Nanos((time.0 as f64 * factor).round() as i64)
+}

@@ -1,0 +1,85 @@
+//! Recordings made on a CPU, and folders of recordings that are not ranks.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{failure, json, root, text};
+
+/// What every recording made on a CPU has: times of ops, and no device.
+const TIMES: &str = r#"{"schemaVersion": 1, "traceEvents": [
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", "pid": 1, "tid": 1, "ts": 0, "dur": 900},
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 800},
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1, "ts": 900, "dur": 900},
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 910, "dur": 800}]}"#;
+
+/// Writes a recording made on a CPU, with its execution trace or without.
+fn record(folder: &Path, execution: bool) {
+    std::fs::create_dir_all(folder).expect("a folder");
+    for name in ["kineto.json", "kineto_et.json"] {
+        std::fs::write(folder.join(name), TIMES).expect("times");
+    }
+    std::fs::write(folder.join("meta.json"), r#"{"model": "dlrm", "batch": 64, "step_ms": 0.9}"#)
+        .expect("meta.json");
+    if execution {
+        let from = root().join("crates/model/aten/tests/data/dlrm_cpu.json.gz");
+        std::fs::copy(from, folder.join("et.json.gz")).expect("a copy");
+    }
+}
+
+/// An answer without what it says of the input's own place.
+fn answer(path: &Path) -> Value {
+    let mut answer = json(&["predict", text(path), "--device", "h200"]);
+    for key in ["input", "name"] {
+        answer[key] = Value::Null;
+    }
+    answer
+}
+
+#[test]
+fn a_folder_means_its_execution_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    record(folder.path(), true);
+    let whole = answer(folder.path());
+    assert_eq!(whole, answer(&folder.path().join("et.json.gz")));
+    assert_eq!(whole["host"], "default");
+    assert!(whole["warnings"].to_string().contains("recorded on a CPU"), "{}", whole["warnings"]);
+    // Without what lies beside it: only what meta.json says of the model is missing.
+    let mut alone = answer(&root().join("crates/model/aten/tests/data/dlrm_cpu.json.gz"));
+    for key in ["batch", "samples_per_s"] {
+        alone[key] = whole[key].clone();
+    }
+    assert_eq!(whole, alone);
+}
+
+#[test]
+fn without_a_device_nothing_is_answered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    record(folder.path(), true);
+    let path = text(folder.path());
+    let profile = folder.path().join("host.toml");
+    for arguments in [
+        &["predict", path][..],
+        &["roofline", path],
+        &["validate", path],
+        &["host", "fit", path, "-o", text(&profile)],
+    ] {
+        let error = failure(arguments);
+        assert!(error.contains("--device h200") && error.contains("on a CPU"), "{arguments:?}: {error}");
+    }
+    assert!(!profile.exists());
+}
+
+#[test]
+fn recordings_of_different_models_are_not_ranks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["dlrm_2048", "mlp_64", "gpt"] {
+        record(&folder.path().join(name), true);
+    }
+    for command in [&["predict", "--device", "h200"][..], &["roofline", "--device", "h200"], &["inspect"]] {
+        let error = failure(&[&command[..1], &[text(folder.path())], &command[1..]].concat());
+        assert!(error.contains("dlrm_2048, gpt, mlp_64") && error.contains("name one"), "{error}");
+    }
+    let one = folder.path().join("gpt");
+    assert!(json(&["predict", text(&one), "--device", "h200"])["step_ms"].is_number());
+}

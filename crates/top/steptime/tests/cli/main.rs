@@ -1,0 +1,76 @@
+//! The command line, from the outside, over `examples/`.
+
+mod bench;
+mod compiled;
+mod cpu;
+mod device;
+mod failures;
+mod fit;
+mod held_out;
+mod host;
+mod independence;
+mod json;
+mod kernels;
+mod lone;
+mod pace;
+mod priced;
+mod ranks;
+mod repairs;
+mod replay;
+mod roofline;
+mod scores;
+mod terminal;
+mod tiling;
+mod timeline;
+mod unpriced;
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// The folder that holds `examples/`.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+/// The program, run where `examples/` is.
+fn steptime(args: &[&str]) -> Command {
+    let mut command = assert_cmd::cargo::cargo_bin_cmd!("steptime");
+    command.current_dir(root()).args(args);
+    command
+}
+
+/// What it prints when all is well.
+fn stdout(args: &[&str]) -> String {
+    let output = steptime(args).assert().success().stderr("").get_output().stdout.clone();
+    String::from_utf8(output).expect("UTF-8")
+}
+
+/// What it prints with `--json`.
+fn json(args: &[&str]) -> Value {
+    let mut all = args.to_vec();
+    all.push("--json");
+    serde_json::from_str(&stdout(&all)).expect("JSON")
+}
+
+/// What it says when it fails.
+fn failure(args: &[&str]) -> String {
+    let output = steptime(args).assert().code(1).stdout("").get_output().stderr.clone();
+    String::from_utf8(output).expect("UTF-8")
+}
+
+/// A copy of an example, to be changed.
+fn copy_of(example: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for entry in std::fs::read_dir(root().join("examples").join(example)).expect("the example") {
+        let path = entry.expect("an entry").path();
+        std::fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("a copy");
+    }
+    folder
+}
+
+/// A path as an argument.
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}

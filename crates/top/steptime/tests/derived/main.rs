@@ -1,0 +1,77 @@
+//! A step graph made from the execution trace alone predicts what the recorded one does: the same kernel times and
+//! the default host profile are given to both.
+
+mod moved;
+
+use std::path::{Path, PathBuf};
+
+use steptime::cost::{HostCosts, PricedGraph};
+use steptime::graph::execution::ExecutionGraph;
+use steptime::graph::{Options, StepGraph};
+use steptime::sim::Timeline;
+use steptime::trace::{Nanos, Recording};
+use steptime::{Process, default_host};
+use steptime_aten::derive::{self, Derived};
+
+/// How far the two predictions may lie apart.
+const APART: f64 = 0.02;
+
+fn recordings() -> Vec<Recording> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let folders = [root.join("examples"), root.join("../shared/traces/h200")];
+    let mut paths: Vec<PathBuf> = folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flat_map(|entries| entries.map(|entry| entry.unwrap().path()))
+        .filter(|path| path.is_dir())
+        .collect();
+    paths.sort();
+    paths.iter().flat_map(|path| steptime::trace::open(path).unwrap().recordings).collect()
+}
+
+/// The time recorded for what each op launches, dealt out to the activities derived for it. Ops are the same in
+/// both, in the same order.
+fn durations(recorded: &StepGraph, derived: &Derived) -> Vec<Nanos> {
+    let mut of_op = vec![Nanos::ZERO; recorded.ops.len()];
+    for (at, activity) in recorded.activities.iter().enumerate() {
+        if let Some(op) = recorded.calls[activity.call as usize].op {
+            of_op[op as usize] += recorded.samples.median_duration(at as u32).unwrap_or(Nanos::ZERO);
+        }
+    }
+    let mut durations = vec![Nanos::ZERO; derived.graph.activities.len()];
+    for kernel in &derived.kernels {
+        let time = std::mem::take(&mut of_op[kernel.op as usize]);
+        for &activity in &kernel.activities {
+            durations[activity as usize] = time / kernel.activities.len() as i64;
+        }
+    }
+    assert!(of_op.iter().all(|&left| left == Nanos::ZERO), "an op launches what was not derived");
+    durations
+}
+
+#[test]
+fn the_step_takes_as_long_as_that_of_the_recorded_graph() {
+    let profile = default_host().unwrap();
+    println!("{:26} {:>9} {:>9} {:>9} {:>7}", "recording", "measured", "recorded", "derived", "apart");
+    for recording in recordings() {
+        let recorded = StepGraph::build(recording.timing.as_ref().unwrap(), &Options::default()).unwrap();
+        let execution = ExecutionGraph::new(recording.execution.as_ref().unwrap());
+        let derived = derive::step_graph(&execution).unwrap();
+        assert_eq!(recorded.ops.len(), derived.graph.ops.len(), "{}", recording.name);
+        let host = |graph| HostCosts::from_profile(graph, profile, Process::Profiled);
+        let from_recording = Timeline::simulate(&PricedGraph::measured(&recorded, host(&recorded))).period;
+        let durations = durations(&recorded, &derived);
+        let graph = &derived.graph;
+        let alone = Timeline::simulate(&PricedGraph { graph, host: host(graph), durations }).period;
+        let apart = alone.as_millis() / from_recording.as_millis() - 1.0;
+        println!(
+            "{:26} {:9.3} {:9.3} {:9.3} {:+6.2}%",
+            recording.name,
+            recording.meta.as_ref().and_then(|meta| meta.step_ms).unwrap_or(f64::NAN),
+            from_recording.as_millis(),
+            alone.as_millis(),
+            100.0 * apart
+        );
+        assert!(apart.abs() < APART, "{}: {from_recording} recorded, {alone} derived", recording.name);
+    }
+}
