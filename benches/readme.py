@@ -1,6 +1,6 @@
 """Runs the commands that README.md shows with their output, and says where the output is another one now.
 
-    cargo build --release -p steptime
+    cargo build --release -p steptime-cli
     python benches/readme.py            # says what differs
     python benches/readme.py --write    # puts what is printed now into README.md
 

@@ -1,6 +1,6 @@
 """Makes the tables of README.md and CHANGELOG.md that say how accurate steptime is, from the recordings.
 
-    cargo build --release -p steptime
+    cargo build --release -p steptime-cli
     python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b            # prints them
     python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b --write    # puts them into the files
 

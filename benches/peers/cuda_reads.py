@@ -2,7 +2,7 @@
 
 Build first, then run where there is a GPU, with PyTorch, ncu, and the right to read counters:
 
-    cargo build --release -p steptime -p steptime-cuda-capi
+    cargo build --release -p steptime-cli -p steptime-cuda-capi
     python benches/peers/cuda_reads.py
 
 Each shape is gathered once in every order, indices uniform or by Zipf's law over rows in random order.
@@ -100,7 +100,7 @@ def predicted(steptime: Path, rows: int, columns: int, lookups: int, exponent: f
 def compare(steptime: Path) -> None:
     """A line for each shape and order."""
     if not steptime.exists():
-        raise SystemExit(f"{steptime} is not there: build it with `cargo build --release -p steptime`, or say where it is with --steptime")
+        raise SystemExit(f"{steptime} is not there: build it with `cargo build --release -p steptime-cli`, or say where it is with --steptime")
     if shutil.which("ncu") is None:
         raise SystemExit("ncu is not found: install NVIDIA Nsight Compute, and put it on the PATH")
     launches = iter(counted())

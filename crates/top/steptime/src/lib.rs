@@ -46,10 +46,13 @@ pub use validate::{Basis, HostMode, Row, Score, Validation, validate};
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;
 pub use steptime_cost::Process;
+#[cfg(feature = "cuda")]
 pub use steptime_cuda as cuda;
 pub use steptime_graph as graph;
+#[cfg(feature = "ops")]
 pub use steptime_ops as ops;
 pub use steptime_sim as sim;
 pub use steptime_sweep as sweep;
+#[cfg(feature = "ops")]
 pub use steptime_tensor as tensor;
 pub use steptime_trace as trace;

@@ -4,7 +4,7 @@
 use crate::fit::{Place, sweep};
 use crate::{stdout, steptime, text};
 
-const FROZEN: &str = "crates/top/steptime/tests/cli/frozen";
+const FROZEN: &str = "crates/top/cli/tests/cli/frozen";
 const QUERIES: &str = r#"{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,1024]],"dtype":"float","id":"layer"}
 {"op":"linear","pass":"backward","shapes":[[2048,512],[1024,512],[1024]]}
 {"op":"embedding_bag","shapes":[[1000000,64],[20480],[2048]],"indices":{"zipf":1.05},"dtype":["float","long","long"]}
