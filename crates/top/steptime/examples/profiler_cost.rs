@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 use steptime::cost::{Coupling, Elasticity, HostCosts, PricedGraph, ProfilerCost, Slowness, Speed};
 use steptime::sim::Timeline;
-use steptime::{Choice, Process, Subject, default_host};
+use steptime::{Choice, Process, Step, default_host};
 
 /// Names of the parameters, their start, and the range that makes sense.
 const PARAMETERS: [(&str, f64, f64, f64); 9] = [
@@ -43,19 +43,20 @@ fn cost(at: &Point) -> (ProfilerCost, Elasticity) {
 }
 
 /// Signed relative error of a recording's prediction.
-fn error(subject: &Subject, truth: f64, slowness: &Slowness, at: &Point) -> f64 {
+fn error(recorded: &Step, truth: f64, slowness: &Slowness, at: &Point) -> f64 {
     let (profiler, elasticity) = cost(at);
-    let graph = &subject.graph;
-    let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, slowness, &elasticity));
+    let graph = &recorded.graph;
+    let pulses =
+        recorded.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, slowness, &elasticity));
     let speed = pulses.unwrap_or_else(|| Speed::steady(slowness, &elasticity));
     let host = HostCosts::own_at(graph, &profiler, &Coupling::default(), &speed, &elasticity);
     let period = Timeline::simulate(&PricedGraph::measured(graph, host)).period;
     period.as_millis() / truth - 1.0
 }
 
-fn score(subjects: &[(Subject, f64, Slowness)], at: &Point) -> (f64, Vec<f64>) {
+fn score(recordings: &[(Step, f64, Slowness)], at: &Point) -> (f64, Vec<f64>) {
     let errors: Vec<f64> =
-        subjects.par_iter().map(|(subject, truth, slow)| error(subject, *truth, slow, at)).collect();
+        recordings.par_iter().map(|(recorded, truth, slow)| error(recorded, *truth, slow, at)).collect();
     // A few recordings that went wrong must not decide.
     let loss = errors.iter().map(|e| e.abs().min(0.25)).sum::<f64>() / errors.len() as f64;
     (loss, errors)
@@ -63,7 +64,7 @@ fn score(subjects: &[(Subject, f64, Slowness)], at: &Point) -> (f64, Vec<f64>) {
 
 fn main() {
     let profile = default_host().expect("the shipped profile");
-    let mut subjects = Vec::new();
+    let mut recordings = Vec::new();
     let mut last = 0;
     for folder in std::env::args().skip(1).map(PathBuf::from) {
         let mut paths: Vec<PathBuf> =
@@ -71,14 +72,14 @@ fn main() {
         paths.sort();
         last = 0;
         for path in paths {
-            let Ok(subject) = Subject::open(&path, &Choice::default()) else { continue };
-            let Ok(truth) = subject.truth_ms("fitted on") else { continue };
-            if std::env::var("WITHOUT").is_ok_and(|word| subject.name.contains(&word)) {
+            let Ok(recorded) = Step::open(&path, &Choice::default()) else { continue };
+            let Ok(truth) = recorded.truth_ms("fitted on") else { continue };
+            if std::env::var("WITHOUT").is_ok_and(|word| recorded.name.contains(&word)) {
                 continue;
             }
-            if subject.process == Process::Fresh && !subject.arguments.is_derived() {
-                let slow = Slowness::while_profiled(&subject.graph, profile);
-                subjects.push((subject, truth, slow));
+            if recorded.process == Process::Fresh && !recorded.arguments.is_derived() {
+                let slow = Slowness::while_profiled(&recorded.graph, profile);
+                recordings.push((recorded, truth, slow));
                 last += 1;
             }
         }
@@ -86,12 +87,12 @@ fn main() {
     // Every other recording of the last folder, to score on what was not fitted.
     let mut held = Vec::new();
     if let Some(fold) = std::env::var("FOLD").ok().and_then(|f| f.parse::<usize>().ok()) {
-        let first = subjects.len() - last;
+        let first = recordings.len() - last;
         let mut kept = Vec::new();
-        for (at, subject) in subjects.into_iter().enumerate() {
-            if at >= first && at % 2 == fold { held.push(subject) } else { kept.push(subject) }
+        for (at, recorded) in recordings.into_iter().enumerate() {
+            if at >= first && at % 2 == fold { held.push(recorded) } else { kept.push(recorded) }
         }
-        subjects = kept;
+        recordings = kept;
     }
     let mut at: Point = PARAMETERS.map(|p| p.1);
     let rounds: usize = std::env::var("ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
@@ -100,8 +101,8 @@ fn main() {
             *value = text.trim().parse().expect("a number");
         }
     }
-    let mut best = score(&subjects, &at).0;
-    println!("{} recordings, loss {best:.4}", subjects.len());
+    let mut best = score(&recordings, &at).0;
+    println!("{} recordings, loss {best:.4}", recordings.len());
     for round in 0..rounds {
         for which in 0..at.len() {
             let (name, _, low, high) = PARAMETERS[which];
@@ -109,7 +110,7 @@ fn main() {
             for step in [-1.0, -0.5, 0.5, 1.0] {
                 let mut other = at;
                 other[which] = (at[which] + step * width).clamp(low, high);
-                let loss = score(&subjects, &other).0;
+                let loss = score(&recordings, &other).0;
                 if loss < best - 1e-5 {
                     (best, at) = (loss, other);
                 }
@@ -130,7 +131,7 @@ fn main() {
                 *value = (*value + bell * width * (high - low)).clamp(low, high);
             }
         }
-        let loss = score(&subjects, &other).0;
+        let loss = score(&recordings, &other).0;
         if loss < best {
             (best, at, width) = (loss, other, (width * 1.3).min(0.3));
         } else {
@@ -149,9 +150,9 @@ fn main() {
                 .join(" ")
         );
     }
-    let (_, errors) = score(&subjects, &at);
-    for ((subject, truth, _), error) in subjects.iter().zip(&errors) {
-        println!("{:<28} {truth:8.2} {:+6.1} %", subject.name, 100.0 * error);
+    let (_, errors) = score(&recordings, &at);
+    for ((recorded, truth, _), error) in recordings.iter().zip(&errors) {
+        println!("{:<28} {truth:8.2} {:+6.1} %", recorded.name, 100.0 * error);
     }
     println!(
         "{}",

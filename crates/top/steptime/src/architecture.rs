@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use steptime_graph::{Phase, StepGraph};
 
-use crate::subject::Subject;
+use crate::step::Step;
 
 /// Two steps that share this part of their words are of one architecture. Variants of one model share 0.7 and more
 /// on what it was chosen on, two convolutional networks 0.4.
@@ -37,19 +37,20 @@ impl Signature {
     }
 }
 
-/// For each subject the architecture it is of, by the name of the first model of it: models of the same first word
+/// For each recorded the architecture it is of, by the name of the first model of it: models of the same first word
 /// (`dlrm_mlperf`, `dlrm_graph`), those whose steps are alike, and all that such chains link.
 #[must_use]
-pub fn architectures(subjects: &[Subject]) -> Vec<String> {
-    let names: Vec<&str> = subjects.iter().map(first_word).collect();
-    let signatures: Vec<Signature> = subjects.iter().map(|subject| Signature::of(&subject.graph)).collect();
+pub fn architectures(recordings: &[Step]) -> Vec<String> {
+    let names: Vec<&str> = recordings.iter().map(first_word).collect();
+    let signatures: Vec<Signature> =
+        recordings.iter().map(|recorded| Signature::of(&recorded.graph)).collect();
     groups(&names, &signatures).into_iter().map(|first| names[first].to_owned()).collect()
 }
 
 /// The first word of a model's name: the recorder's or, without it, the recording's. What follows the first
 /// underscore or hyphen says which configuration, variant and batch it is.
-fn first_word(subject: &Subject) -> &str {
-    let name = subject.meta.as_ref().and_then(|meta| meta.model.as_deref()).unwrap_or(&subject.name);
+fn first_word(recorded: &Step) -> &str {
+    let name = recorded.meta.as_ref().and_then(|meta| meta.model.as_deref()).unwrap_or(&recorded.name);
     name.split(['_', '-']).find(|word| !word.is_empty()).unwrap_or(name)
 }
 
@@ -75,20 +76,20 @@ mod tests {
 
     use super::*;
 
-    fn example(name: &str) -> Subject {
+    fn example(name: &str) -> Step {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(name);
-        Subject::open(&path, &Default::default()).unwrap()
+        Step::open(&path, &Default::default()).unwrap()
     }
 
     #[test]
     fn configurations_and_variants_are_one_architecture_whatever_their_names() {
         let names = ["dlrm_default_2048", "resnet50_32", "dlrm_ddp_2048", "dlrm_default_fused_2048"];
-        let mut subjects = names.map(example);
-        assert_eq!(architectures(&subjects), ["dlrm", "resnet50", "dlrm", "dlrm"]);
-        for (at, subject) in subjects.iter_mut().enumerate() {
-            (subject.name, subject.meta) = (format!("model{at}_x"), None);
+        let mut recordings = names.map(example);
+        assert_eq!(architectures(&recordings), ["dlrm", "resnet50", "dlrm", "dlrm"]);
+        for (at, recorded) in recordings.iter_mut().enumerate() {
+            (recorded.name, recorded.meta) = (format!("model{at}_x"), None);
         }
-        assert_eq!(architectures(&subjects), ["model0", "model1", "model0", "model0"]);
+        assert_eq!(architectures(&recordings), ["model0", "model1", "model0", "model0"]);
     }
 
     #[test]

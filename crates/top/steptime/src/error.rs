@@ -51,6 +51,27 @@ pub enum Error {
         /// Categories of events of accelerators that are not read.
         accelerators: Vec<String>,
     },
+    /// A GPU was named, and the input does not hold what its ops were called with.
+    #[error(
+        "{}: no arguments of its ops were recorded, and without them no kernel can be priced for a GPU: record the \
+         execution trace beside it (steptime.record does), or profile with record_shapes=True", path.display()
+    )]
+    NoArguments {
+        /// The input.
+        path: PathBuf,
+    },
+    /// The host's own times were asked for of an input that has none.
+    #[error("{}: an execution trace alone holds no times of the host: that needs a recording", path.display())]
+    NoHostTimes {
+        /// The input.
+        path: PathBuf,
+    },
+    /// The host profile that ships cannot be used.
+    #[error("the host profile that ships with steptime is unusable: {what}")]
+    ShippedHost {
+        /// What is wrong with it.
+        what: String,
+    },
     /// A step that was compiled for a CPU, whose kernels are no ops.
     #[error(
         "{}: {region} was compiled for the CPU, and what is fused in it for a GPU does not show: record the step \

@@ -5,8 +5,8 @@ use steptime_cost::{HostProfile, ProfilerCost, Training, fit_host};
 use steptime_trace::Nanos;
 
 use crate::error::Error;
-use crate::predict::{Host, Kernels, Method, predict};
-use crate::subject::Subject;
+use crate::predict::{Host, Kernels, predict};
+use crate::step::Step;
 
 /// Beyond this (relative) a recording's profiled steps do not fit its un-profiled ones.
 const OUT_OF_LINE: f64 = 0.12;
@@ -25,26 +25,26 @@ pub struct Fitted {
 /// A recording whose profiled steps, the profiler's cost taken off, are out of line with its un-profiled ones
 /// was made while the host was slow or fast: it is named, and not fitted on.
 ///
-/// `subjects` were made on the host that the profile is for; `others`, on other hosts, add gaps that it lacks.
+/// `recordings` were made on the host that the profile is for; `others`, on other hosts, add gaps that it lacks.
 ///
 /// # Errors
 /// Where one of them holds no times of a GPU's step, or no recording is left to fit on.
-pub fn fit_host_profile(subjects: &[&Subject], others: &[&Subject]) -> Result<Fitted, Error> {
-    let home = subjects.len();
-    let subjects = &[subjects, others].concat();
-    if let Some(untimed) = subjects.iter().find(|subject| subject.arguments.is_derived()) {
+pub fn fit_host_profile(recordings: &[&Step], others: &[&Step]) -> Result<Fitted, Error> {
+    let home = recordings.len();
+    let recordings = &[recordings, others].concat();
+    if let Some(untimed) = recordings.iter().find(|recorded| recorded.arguments.is_derived()) {
         return Err(Error::NothingMeasured { path: untimed.path.clone() });
     }
-    let ratios: Vec<Option<f64>> = subjects.iter().map(|s| profiled_ratio(s)).collect();
+    let ratios: Vec<Option<f64>> = recordings.iter().map(|s| profiled_ratio(s)).collect();
     let mut known: Vec<f64> = ratios.iter().flatten().copied().collect();
     known.sort_by(f64::total_cmp);
     let typical = known.get(known.len() / 2).copied();
     let mut warnings = Vec::new();
-    let training: Vec<Training<'_>> = subjects
+    let training: Vec<Training<'_>> = recordings
         .iter()
         .zip(&ratios)
         .enumerate()
-        .map(|(at, (subject, ratio))| {
+        .map(|(at, (recorded, ratio))| {
             let away = ratio.zip(typical).map_or(0.0, |(r, t)| r / t - 1.0);
             let excluded = away.abs() > OUT_OF_LINE && known.len() >= 3;
             if excluded {
@@ -52,25 +52,25 @@ pub fn fit_host_profile(subjects: &[&Subject], others: &[&Subject]) -> Result<Fi
                 warnings.push(format!(
                     "{}: its profiled steps are {:+.0} % out of line with its un-profiled ones: the host was {pace} \
                      while it was recorded; it is listed in the profile but not fitted on",
-                    subject.name,
+                    recorded.name,
                     100.0 * away
                 ));
             }
-            let probe = subject.probe();
-            let between = subject.meta.as_ref().map_or(Nanos::ZERO, |meta| between_steps(&meta.pulses));
-            Training { name: subject.name.clone(), graph: &subject.graph, excluded, home: at < home, probe, between }
+            let probe = recorded.probe();
+            let between = recorded.meta.as_ref().map_or(Nanos::ZERO, |meta| between_steps(&meta.pulses));
+            Training { name: recorded.name.clone(), graph: &recorded.graph, excluded, home: at < home, probe, between }
         })
         .collect();
     let mut profile = fit_host(&training, &ProfilerCost::PROFILED, &ProfilerCost::FRESH)?;
-    for (row, subject) in profile.recordings.iter_mut().zip(subjects) {
-        row.fingerprint = subject.fingerprint.map(|print| print.to_string()).unwrap_or_default();
+    for (row, recorded) in profile.recordings.iter_mut().zip(recordings) {
+        row.fingerprint = recorded.fingerprint.map(|print| print.to_string()).unwrap_or_default();
     }
     Ok(Fitted { profile, warnings })
 }
 
 /// The replayed step, the profiler's cost taken off, relative to the measured un-profiled one.
-fn profiled_ratio(subject: &Subject) -> Option<f64> {
-    let truth = subject.truth_ms("fitted on").ok()?;
-    let own = predict(subject, &Host::Own, &Kernels::Measured, Method::Simulate);
+fn profiled_ratio(recorded: &Step) -> Option<f64> {
+    let truth = recorded.truth_ms("fitted on").ok()?;
+    let own = predict(recorded, &Host::Own, &Kernels::Measured);
     Some(own.step.as_millis() / truth)
 }

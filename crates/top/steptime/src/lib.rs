@@ -5,21 +5,26 @@
 //!     ──steptime_cost──> PricedGraph ──steptime_sim──> Timeline ──> Prediction
 //! ```
 //!
-//! This crate is the front door: [`Subject`] is one rank of an input with its execution graph, [`predict()`]
-//! says how long its step takes, [`validate()`] compares predictions with what was measured,
-//! [`fit_host_profile`] makes a host profile, and [`device()`] finds a device profile to price kernels with.
+//! This crate is the front door. [`open`] reads an input, [`Step::predict`] asks how long its step takes:
 //!
-//! ```no_run
-//! use steptime::{Host, Kernels, Method, Subject};
-//!
-//! let subject = Subject::open("examples/dlrm_default_2048".as_ref(), &Default::default())?;
-//! let prediction = steptime::predict(&subject, &Host::Own, &Kernels::Measured, Method::Simulate);
-//! println!("{} per step", prediction.step);
-//! # Ok::<(), steptime::Error>(())
 //! ```
+//! # fn main() -> Result<(), steptime::Error> {
+//! # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+//! let step = steptime::open(format!("{examples}/dlrm_default_2048"))?;
+//! let here = step.predict().run()?; // as recorded, the profiler's cost taken off
+//! let there = step.predict().on("a100")?.run()?; // the same step on another GPU
+//! println!("{} here, {} there", here.step, there.step);
+//! # assert!(there.active > here.active);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`validate()`] compares predictions with what was measured, [`fit_host_profile`] makes a host profile, [`device()`] finds
+//! a device profile to price kernels with. The operators are behind the features `ops` and `cuda`.
 #![forbid(unsafe_code)]
 
 mod architecture;
+mod ask;
 pub mod device;
 mod doubt;
 mod error;
@@ -27,20 +32,21 @@ mod fingerprint;
 mod fit;
 mod predict;
 mod replay;
-mod subject;
+mod step;
 mod validate;
 
 pub use architecture::architectures;
+pub use ask::{Question, open};
 pub use device::{device, devices};
 pub use doubt::{Doubt, REPLAY_SAID, of_replay};
 pub use error::Error;
 pub use fingerprint::Fingerprint;
 pub use fit::{Fitted, fit_host_profile};
 pub use predict::{
-    Host, INTERVAL_LEVEL, Kernels, Method, Prediction, PricedLaunches, Simulated, default_host, predict,
+    Baseline, Host, INTERVAL_LEVEL, Kernels, Prediction, PricedLaunches, baseline, default_host, predict,
 };
 pub use replay::SelfCheck;
-pub use subject::{Choice, Subject, is_timed, one_job, timing};
+pub use step::{Choice, Step, is_timed, one_job, timing};
 pub use validate::{Basis, HostMode, Row, Score, Validation, validate};
 
 pub use steptime_aten as aten;

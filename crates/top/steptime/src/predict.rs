@@ -9,13 +9,14 @@ use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, Prof
 use steptime_graph::Phase;
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
-use steptime_sim::{Idle, Timeline, baseline};
+use steptime_sim::{Idle, Timeline, baseline as baselines};
 use steptime_trace::Nanos;
 
 use crate::device::{self, DevicePrices, Launch};
 use crate::doubt::{self, Doubt};
+use crate::error::Error;
 use crate::replay::SelfCheck;
-use crate::subject::Subject;
+use crate::step::Step;
 
 /// Where the host's times come from.
 #[derive(Debug, Clone)]
@@ -47,11 +48,9 @@ pub enum Kernels<'p> {
     },
 }
 
-/// How the step time is computed.
+/// A simpler way to a step time, to compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// Replays threads, streams and waits in simulated time.
-    Simulate,
+pub enum Baseline {
     /// The published Algorithm 1, with overheads extracted the published way but for the profiler's cost, which is
     /// the one that was measured.
     Paper,
@@ -70,26 +69,23 @@ const DRIFT: f64 = 0.048;
 /// Half-width of the 90 % interval of measured kernel times, taken all together.
 const KERNEL_SPREAD: f64 = 0.01;
 
-/// A predicted step.
+/// A predicted step, explained.
 #[derive(Debug, Clone)]
 pub struct Prediction {
     /// From one step to the next.
     pub step: Nanos,
-    /// Holds the step time with probability [`INTERVAL_LEVEL`]; `None` for the baselines, which know none.
-    pub interval: Option<[Nanos; 2]>,
-    /// What the simulation knows beyond the time; `None` for the baselines.
-    pub simulated: Option<Simulated>,
+    /// Holds the step time with probability [`INTERVAL_LEVEL`].
+    pub interval: [Nanos; 2],
     /// What speaks against it; the interval is wider by these.
     pub doubts: Vec<Doubt>,
-}
-
-/// A simulated step, explained.
-#[derive(Debug, Clone)]
-pub struct Simulated {
+    /// How long of the step the device works.
+    pub active: Nanos,
+    /// How long it does not.
+    pub idle: Nanos,
+    /// Why not.
+    pub idle_by_cause: Idle,
     /// When everything happens.
     pub timeline: Timeline,
-    /// Why the device idles.
-    pub idle: Idle,
     /// The chain that makes the step as long as it is.
     pub path: Vec<Stretch>,
     /// How much later each thing could be.
@@ -128,8 +124,8 @@ static DEFAULT_HOST: LazyLock<Result<HostProfile, String>> =
 ///
 /// # Errors
 /// Never in a released build: the profile is checked by a test.
-pub fn default_host() -> Result<&'static HostProfile, String> {
-    DEFAULT_HOST.as_ref().map_err(Clone::clone)
+pub fn default_host() -> Result<&'static HostProfile, Error> {
+    DEFAULT_HOST.as_ref().map_err(|what| Error::ShippedHost { what: what.clone() })
 }
 
 /// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.
@@ -149,11 +145,11 @@ const NO_PACE_SPREAD: f64 = 0.24;
 const PACE_SHARE: f64 = 0.25;
 
 /// Prices the host side of a graph.
-pub fn host_costs(subject: &Subject, host: &Host<'_>) -> HostCosts {
-    let (graph, process) = (&subject.graph, subject.process);
+pub fn host_costs(recorded: &Step, host: &Host<'_>) -> HostCosts {
+    let (graph, process) = (&recorded.graph, recorded.process);
     let (_, coupling) = own_constants(process);
     match host {
-        Host::Own => own(subject),
+        Host::Own => own(recorded),
         Host::Profiled => HostCosts::profiled(graph, &coupling),
         Host::Profile(profile) => HostCosts::from_profile(graph, profile, process),
     }
@@ -161,13 +157,14 @@ pub fn host_costs(subject: &Subject, host: &Host<'_>) -> HostCosts {
 
 /// The host side from the recording's own samples: brought to the pace of its un-profiled steps where pulses tell
 /// both, else with the profiler's cost as many times what is known of it as the host was slow.
-fn own(subject: &Subject) -> HostCosts {
-    let (graph, process) = (&subject.graph, subject.process);
+fn own(recorded: &Step) -> HostCosts {
+    let (graph, process) = (&recorded.graph, recorded.process);
     let (profiler, coupling) = own_constants(process);
     let Ok(profile) = default_host() else { return HostCosts::own(graph, &profiler, &coupling) };
     let elasticity = &profile.elasticity;
     let slowness = Slowness::while_profiled(graph, profile);
-    let pulses = subject.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, &slowness, elasticity));
+    let pulses =
+        recorded.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, &slowness, elasticity));
     let known = pulses.is_some();
     let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
     let mut costs = HostCosts::own_at(graph, &profiler, &coupling, &speed, elasticity);
@@ -180,94 +177,82 @@ fn own(subject: &Subject) -> HostCosts {
     costs
 }
 
-/// The time of each device activity of a subject, with the half-width of their sum and how they were found.
-fn device_times(subject: &Subject, kernels: &Kernels<'_>) -> (Vec<Nanos>, f64, Option<PricedLaunches>) {
-    let graph = &subject.graph;
+/// The time of each device activity of a step, with the half-width of their sum and how they were found.
+fn device_times(recorded: &Step, kernels: &Kernels<'_>) -> (Vec<Nanos>, f64, Option<PricedLaunches>) {
+    let graph = &recorded.graph;
     match kernels {
         Kernels::Measured => (PricedGraph::measured_durations(graph), KERNEL_SPREAD, None),
         Kernels::Device { profile, models, indices, settings } => {
-            let launches = subject.launches(indices, *settings);
+            let launches = recorded.launches(indices, *settings);
             let prices = device::price(graph, &launches, profile, *models);
             (prices.durations.clone(), prices.spread, Some(PricedLaunches { launches, prices }))
         }
     }
 }
 
-/// Predicts the step of a subject.
-pub fn predict(subject: &Subject, host: &Host<'_>, kernels: &Kernels<'_>, method: Method) -> Prediction {
-    let graph = &subject.graph;
-    let (durations, spread, device) = device_times(subject, kernels);
-    let baseline = |step| Prediction { step, interval: None, simulated: None, doubts: Vec::new() };
-    match method {
-        Method::Simulate => {
-            let host_costs = host_costs(subject, host);
-            let priced = PricedGraph { graph, host: host_costs, durations };
-            doubted(subject, host, kernels, simulate(&priced, host, subject.process, spread, device))
+/// Predicts a step: replays threads, streams and waits in simulated time.
+///
+/// [`Step::predict`] asks the same in words, and cannot be asked what its input does not hold.
+pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Prediction {
+    let graph = &recorded.graph;
+    let (durations, spread, device) = device_times(recorded, kernels);
+    let priced = PricedGraph { graph, host: host_costs(recorded, host), durations };
+    let timeline = Timeline::simulate(&priced);
+    let step = timeline.period;
+    let path = critical::path(graph, &timeline);
+    let idle_by_cause = Idle::of(graph, &timeline);
+    let mut prediction = Prediction {
+        step,
+        interval: interval(&priced, step, spread),
+        doubts: Vec::new(),
+        active: timeline.active(),
+        idle: idle_by_cause.iter().map(|(_, time)| time).sum(),
+        idle_by_cause,
+        slack: Slack::of(graph, &timeline),
+        ops: breakdown::by_op(graph, &timeline, &path),
+        kernels: breakdown::by_kernel(graph, &priced.durations),
+        phases: breakdown::by_phase(graph, &timeline),
+        annotations: breakdown::by_annotation(graph, &timeline),
+        found: priced.host.found,
+        slowness: slowness(&priced, host, recorded.process),
+        path,
+        timeline,
+        device,
+        replay: SelfCheck::of(graph),
+    };
+    prediction.doubts = doubt::all(recorded, kernels, &prediction);
+    let sides = prediction.interval.map(Nanos::as_millis);
+    prediction.interval =
+        Doubt::widen(&prediction.doubts, step.as_millis(), sides).map(Nanos::from_millis_f64);
+    prediction
+}
+
+/// The step time by a simpler way.
+pub fn baseline(recorded: &Step, kernels: &Kernels<'_>, baseline: Baseline) -> Nanos {
+    let graph = &recorded.graph;
+    let (durations, _, _) = device_times(recorded, kernels);
+    match baseline {
+        Baseline::Paper => {
+            let (profiler, _) = own_constants(recorded.process);
+            baselines::paper(graph, &durations, &Overheads::measured(graph, &profiler))
         }
-        Method::Paper => {
-            let (profiler, _) = own_constants(subject.process);
-            baseline(baseline::paper(graph, &durations, &Overheads::measured(graph, &profiler)))
-        }
-        Method::PaperPublished => baseline(baseline::paper(graph, &durations, &Overheads::published(graph))),
-        Method::KernelSum => baseline(baseline::kernel_sum(&durations)),
+        Baseline::PaperPublished => baselines::paper(graph, &durations, &Overheads::published(graph)),
+        Baseline::KernelSum => baselines::kernel_sum(&durations),
     }
 }
 
-fn simulate(
-    priced: &PricedGraph<'_>,
-    host: &Host<'_>,
-    process: Process,
-    device_spread: f64,
-    device: Option<PricedLaunches>,
-) -> Prediction {
+/// The recording's own host gaps relative to those in use, or else of the shipped profile.
+fn slowness(priced: &PricedGraph<'_>, host: &Host<'_>, process: Process) -> Option<f64> {
     let graph = priced.graph;
-    let timeline = Timeline::simulate(priced);
-    let step = timeline.period;
-    let slowness = match host {
+    match host {
         Host::Profile(profile) => priced.host.slowness_of(graph, profile.profiler_of(process)),
-        Host::Own => default_host().ok().and_then(|profile| {
+        Host::Own => {
+            let profile = default_host().ok()?;
             let usual = HostCosts::from_profile(graph, profile, process);
             usual.slowness_of(graph, profile.profiler_of(process))
-        }),
+        }
         Host::Profiled => None,
-    };
-    let path = critical::path(graph, &timeline);
-    Prediction {
-        step,
-        interval: Some(interval(priced, step, device_spread)),
-        simulated: Some(Simulated {
-            idle: Idle::of(graph, &timeline),
-            slack: Slack::of(graph, &timeline),
-            ops: breakdown::by_op(graph, &timeline, &path),
-            kernels: breakdown::by_kernel(graph, &priced.durations),
-            phases: breakdown::by_phase(graph, &timeline),
-            annotations: breakdown::by_annotation(graph, &timeline),
-            found: priced.host.found,
-            slowness,
-            path,
-            timeline,
-            device,
-            replay: SelfCheck::of(graph),
-        }),
-        doubts: Vec::new(),
     }
-}
-
-/// A prediction with what speaks against it.
-fn doubted(
-    subject: &Subject,
-    host: &Host<'_>,
-    kernels: &Kernels<'_>,
-    mut prediction: Prediction,
-) -> Prediction {
-    if let Some(simulated) = &prediction.simulated {
-        prediction.doubts = doubt::all(subject, host, kernels, simulated);
-    }
-    let step = prediction.step.as_millis();
-    prediction.interval = prediction.interval.map(|sides| {
-        Doubt::widen(&prediction.doubts, step, sides.map(Nanos::as_millis)).map(Nanos::from_millis_f64)
-    });
-    prediction
 }
 
 /// The step with the host and the kernels at either end of their own intervals, widened by the host's drift.

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use steptime_cost::{HostProfile, PricedGraph};
 use steptime_sim::{Replay, Timeline, replay_recorded};
+use steptime_trace::Nanos;
 
 use crate::architecture::architectures;
 use crate::device::{self, FamilyScore, ModelCoverage, OpError};
 use crate::error::Error;
 use crate::fit::fit_host_profile;
-use crate::predict::{Host, Kernels, Method, host_costs, predict};
-use crate::subject::Subject;
+use crate::predict::{Baseline, Host, Kernels, baseline, host_costs, predict};
+use crate::step::Step;
 
 /// Where the host's times come from in a validation.
 #[derive(Debug, Clone)]
@@ -140,7 +141,7 @@ pub enum Basis<'s> {
     /// The recordings themselves.
     Recordings,
     /// For each recording its execution trace alone, in the same order.
-    ExecutionTraces(&'s [Subject]),
+    ExecutionTraces(&'s [Step]),
 }
 
 /// Validates predictions on recordings.
@@ -148,24 +149,24 @@ pub enum Basis<'s> {
 /// # Errors
 /// Where a recording has no measured step time, or leave-one-out has nothing to learn from.
 pub fn validate(
-    subjects: &[Subject],
+    recordings: &[Step],
     from: Basis<'_>,
     mode: &HostMode,
     kernels: &Kernels<'_>,
 ) -> Result<Validation, Error> {
     let mut warnings = Vec::new();
-    let architectures = architectures(subjects);
+    let architectures = architectures(recordings);
     let fitted = match mode {
-        HostMode::LeaveOneOut => leave_one_out(subjects, &architectures, &mut warnings)?,
+        HostMode::LeaveOneOut => leave_one_out(recordings, &architectures, &mut warnings)?,
         _ => BTreeMap::new(),
     };
     let mut ops = Vec::new();
-    let rows = subjects
+    let rows = recordings
         .iter()
         .zip(&architectures)
         .enumerate()
-        .map(|(at, (subject, architecture))| {
-            let probe = subject.probe();
+        .map(|(at, (recorded, architecture))| {
+            let probe = recorded.probe();
             let on = |profile: &HostProfile| probe.map(|probe| Cow::Owned(profile.on(&probe)));
             let profile: Option<Cow<'_, HostProfile>> = match mode {
                 HostMode::Own => None,
@@ -177,10 +178,10 @@ pub fn validate(
             };
             let host = profile.as_deref().map_or(Host::Own, Host::Profile);
             let predicted = match from {
-                Basis::Recordings => subject,
-                Basis::ExecutionTraces(lone) => lone.get(at).unwrap_or(subject),
+                Basis::Recordings => recorded,
+                Basis::ExecutionTraces(lone) => lone.get(at).unwrap_or(recorded),
             };
-            let mut row = row(at, subject, predicted, &host, kernels, &mut ops)?;
+            let mut row = row(at, recorded, predicted, &host, kernels, &mut ops)?;
             row.architecture.clone_from(architecture);
             Ok(row)
         })
@@ -218,51 +219,50 @@ fn in_sample(rows: &[Row], warnings: &mut Vec<String>) {
 /// `predicted` is what is predicted from: the recording itself or its execution trace.
 fn row(
     at: usize,
-    subject: &Subject,
-    predicted: &Subject,
+    recorded: &Step,
+    predicted: &Step,
     host: &Host<'_>,
     kernels: &Kernels<'_>,
     ops: &mut Vec<OpError>,
 ) -> Result<Row, Error> {
-    if subject.arguments.is_derived() {
-        return Err(Error::NothingMeasured { path: subject.path.clone() });
+    if recorded.arguments.is_derived() {
+        return Err(Error::NothingMeasured { path: recorded.path.clone() });
     }
-    let measured_ms = subject.truth_ms("validated")?;
-    let graph = &subject.graph;
-    let prediction = predict(predicted, host, kernels, Method::Simulate);
-    let simulated = prediction.simulated.as_ref();
-    let device = simulated.and_then(|s| s.device.as_ref());
+    let measured_ms = recorded.truth_ms("validated")?;
+    let graph = &recorded.graph;
+    let prediction = predict(predicted, host, kernels);
+    let device = prediction.device.as_ref();
     if !predicted.arguments.is_derived() {
         ops.extend(device.into_iter().flat_map(|d| OpError::of_step(at, graph, &d.launches, &d.prices)));
     }
-    let baseline = |method| predict(subject, host, kernels, method).step.as_millis();
-    let profiled = PricedGraph::measured(graph, host_costs(subject, &Host::Profiled));
+    let baseline = |way| baseline(recorded, kernels, way).as_millis();
+    let profiled = PricedGraph::measured(graph, host_costs(recorded, &Host::Profiled));
     Ok(Row {
-        name: subject.name.clone(),
+        name: recorded.name.clone(),
         measured_ms,
         predicted_ms: prediction.step.as_millis(),
-        interval_ms: prediction.interval.unwrap_or_default().map(|side| side.as_millis()),
+        interval_ms: prediction.interval.map(Nanos::as_millis),
         architecture: String::new(),
-        in_sample: matches!(host, Host::Profile(profile) if was_fitted_on(profile, subject)),
-        paper_ms: baseline(Method::Paper),
-        paper_published_ms: baseline(Method::PaperPublished),
-        kernel_sum_ms: baseline(Method::KernelSum),
+        in_sample: matches!(host, Host::Profile(profile) if was_fitted_on(profile, recorded)),
+        paper_ms: baseline(Baseline::Paper),
+        paper_published_ms: baseline(Baseline::PaperPublished),
+        kernel_sum_ms: baseline(Baseline::KernelSum),
         active_measured_ms: graph.samples.median_active().unwrap_or_default().as_millis(),
-        active_predicted_ms: simulated.map_or(0.0, |s| s.timeline.active().as_millis()),
+        active_predicted_ms: prediction.active.as_millis(),
         replay: replay_recorded(graph, &profiled),
         replay_active_ms: Timeline::simulate(&profiled).active().as_millis(),
-        slowness: simulated.and_then(|s| s.slowness),
+        slowness: prediction.slowness,
         coverage: device.map(|d| d.prices.coverage),
     })
 }
 
 /// Whether a profile was fitted on a recording: by what tells it from all others; by its name where the profile does
 /// not say that.
-fn was_fitted_on(profile: &HostProfile, subject: &Subject) -> bool {
-    let print = subject.fingerprint.map(|print| print.to_string());
+fn was_fitted_on(profile: &HostProfile, recorded: &Step) -> bool {
+    let print = recorded.fingerprint.map(|print| print.to_string());
     profile.recordings.iter().filter(|row| !row.excluded).any(|row| {
         if row.fingerprint.is_empty() {
-            row.name == subject.name
+            row.name == recorded.name
         } else {
             Some(&row.fingerprint) == print.as_ref()
         }
@@ -271,7 +271,7 @@ fn was_fitted_on(profile: &HostProfile, subject: &Subject) -> bool {
 
 /// For each architecture a profile fitted on the recordings of all the others.
 fn leave_one_out(
-    subjects: &[Subject],
+    recordings: &[Step],
     families: &[String],
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<String, HostProfile>, Error> {
@@ -280,8 +280,8 @@ fn leave_one_out(
         if profiles.contains_key(family) {
             continue;
         }
-        let others: Vec<&Subject> =
-            subjects.iter().zip(families).filter(|(_, f)| *f != family).map(|(s, _)| s).collect();
+        let others: Vec<&Step> =
+            recordings.iter().zip(families).filter(|(_, f)| *f != family).map(|(s, _)| s).collect();
         if others.is_empty() {
             return Err(Error::OneModel { family: family.clone() });
         }

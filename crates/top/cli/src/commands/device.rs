@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use steptime::Subject;
+use steptime::Step;
 use steptime::cost::device::fit::without;
 use steptime::cost::device::{
     DeviceProfile, DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit, fit_onto,
@@ -106,10 +106,10 @@ fn leave_out(
         return Ok(rows);
     }
     let want = Want { execution: true, ..Want::TIMING };
-    let subjects: Vec<Subject> =
-        load::subjects(recordings, want)?.into_iter().map(|loaded| loaded.subject).collect();
-    let scored = steptime::device::observations(&subjects, &Indices::Unknown, 0);
-    let (before, of) = (rows.len(), subjects.len());
+    let recordings: Vec<Step> =
+        load::recordings(recordings, want)?.into_iter().map(|loaded| loaded.step).collect();
+    let scored = steptime::device::observations(&recordings, &Indices::Unknown, 0);
+    let (before, of) = (rows.len(), recordings.len());
     let kept = without(rows, scored.iter().map(|row| &row.call));
     words.insert(
         "left_out".into(),
@@ -125,17 +125,17 @@ fn observe_steps(
     swept: &[Observation],
 ) -> Result<Vec<Observation>, Failure> {
     let want = Want { execution: true, ..Want::TIMING };
-    let subjects: Vec<Subject> =
-        load::subjects(paths, want)?.into_iter().map(|loaded| loaded.subject).collect();
-    for subject in &subjects {
-        let named = subject.meta.as_ref().and_then(|meta| meta.device.as_deref());
-        let device = named.or(subject.graph.device.as_deref());
+    let recordings: Vec<Step> =
+        load::recordings(paths, want)?.into_iter().map(|loaded| loaded.step).collect();
+    for recorded in &recordings {
+        let named = recorded.meta.as_ref().and_then(|meta| meta.device.as_deref());
+        let device = named.or(recorded.graph.device.as_deref());
         if let Some(device) = device.filter(|device| *device != spec.name) {
-            return Err(format!("{} is of {device}, and the sweep of {}", subject.name, spec.name).into());
+            return Err(format!("{} is of {device}, and the sweep of {}", recorded.name, spec.name).into());
         }
     }
     let first = swept.iter().map(|row| row.case + 1).max().unwrap_or(0);
-    Ok(steptime::device::observations(&subjects, &Indices::Unknown, first))
+    Ok(steptime::device::observations(&recordings, &Indices::Unknown, first))
 }
 
 /// Where and when the rows were measured.

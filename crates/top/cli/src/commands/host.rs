@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use steptime::cost::HostProfile;
 use steptime::trace::Want;
-use steptime::{Subject, fit_host_profile};
+use steptime::{Step, fit_host_profile};
 
 use super::{Failure, load, source};
 use crate::cli::Host;
@@ -20,15 +20,15 @@ pub fn run(args: &Host) -> Result<(), Failure> {
 }
 
 fn fit(recordings: &[PathBuf], others: &[PathBuf], path: &Path) -> Result<(), Failure> {
-    let loaded = load::subjects(recordings, Want::TIMING)?;
-    let elsewhere = if others.is_empty() { Vec::new() } else { load::subjects(others, Want::TIMING)? };
+    let loaded = load::recordings(recordings, Want::TIMING)?;
+    let elsewhere = if others.is_empty() { Vec::new() } else { load::recordings(others, Want::TIMING)? };
     let all = loaded.iter().chain(&elsewhere);
-    for (name, words) in all.filter_map(|l| Some((&l.subject.name, l.repairs.as_ref()?))) {
+    for (name, words) in all.filter_map(|l| Some((&l.step.name, l.repairs.as_ref()?))) {
         output::warn(&format!("{name}: {words}"));
     }
-    let subjects: Vec<&Subject> = loaded.iter().map(|l| &l.subject).collect();
-    let elsewhere: Vec<&Subject> = elsewhere.iter().map(|l| &l.subject).collect();
-    let fitted = progress::spin("fitting", || fit_host_profile(&subjects, &elsewhere))?;
+    let recordings: Vec<&Step> = loaded.iter().map(|l| &l.step).collect();
+    let elsewhere: Vec<&Step> = elsewhere.iter().map(|l| &l.step).collect();
+    let fitted = progress::spin("fitting", || fit_host_profile(&recordings, &elsewhere))?;
     let text = fitted.profile.to_text();
     output::write_file(path, |out| out.write_all(text.as_bytes()))?;
     for warning in &fitted.warnings {

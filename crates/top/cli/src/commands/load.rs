@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use steptime::trace::{self, Input, Options, Recording, Want};
-use steptime::{Choice, Subject};
+use steptime::{Choice, Step};
 pub use steptime::{is_timed, timing};
 
 use super::Failure;
 use crate::progress::Progress;
 
-/// A subject, and what the reader had to repair to get it.
+/// A step, and what the reader had to repair to get it.
 pub struct Loaded {
-    /// The subject.
-    pub subject: Subject,
+    /// The step.
+    pub step: Step,
     /// Repairs made while reading, in words.
     pub repairs: Option<String>,
 }
@@ -41,7 +41,7 @@ fn open(path: &Path, want: Want) -> Result<Input, Failure> {
 }
 
 /// Opens what is wanted, and builds the graph of the chosen rank.
-pub fn subject(path: &Path, choice: &Choice, want: Want) -> Result<Loaded, Failure> {
+pub fn step(path: &Path, choice: &Choice, want: Want) -> Result<Loaded, Failure> {
     let mut input = open(path, want)?;
     // Only an execution trace, only the Kineto trace with shapes, or times of a CPU: say so, or make do with it.
     if want != Want::ALL && !input.recordings.iter().any(is_timed) {
@@ -53,9 +53,9 @@ pub fn subject(path: &Path, choice: &Choice, want: Want) -> Result<Loaded, Failu
 fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Loaded, Failure> {
     let repairs: Vec<(PathBuf, Option<String>)> =
         recordings.iter().map(|r| (r.path.clone(), repairs(r))).collect();
-    let subject = Subject::of_recordings(path, recordings, choice)?;
-    let repairs = repairs.into_iter().find(|(path, _)| *path == subject.path).and_then(|(_, words)| words);
-    Ok(Loaded { subject, repairs })
+    let step = Step::of_recordings(path, recordings, choice)?;
+    let repairs = repairs.into_iter().find(|(path, _)| *path == step.path).and_then(|(_, words)| words);
+    Ok(Loaded { step, repairs })
 }
 
 /// How many repairs reading took, and the first kind of them: of the times, and of the execution trace.
@@ -105,7 +105,7 @@ fn within(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Opens several recordings side by side, in the order given.
-pub fn subjects(paths: &[PathBuf], want: Want) -> Result<Vec<Loaded>, Failure> {
+pub fn recordings(paths: &[PathBuf], want: Want) -> Result<Vec<Loaded>, Failure> {
     each(paths, |path| {
         let options = Options { want, threads: 1, ..Options::default() };
         let mut input = trace::open_with(path, &options)?;

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use steptime::cost::TYPICAL_SLOWNESS;
 use steptime::trace::Want;
-use steptime::{Choice, Kernels, Subject, predict};
+use steptime::{Baseline, Choice, Kernels, Step, baseline, predict};
 
 use super::pricing::Priced;
 use super::{Failure, load, source};
@@ -20,16 +20,16 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     let priced = args.device.as_deref().map(|name| Priced::find(name, &args.pricing)).transpose()?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let want = if priced.is_some() { Want::ALL } else { Want::TIMING };
-    let mut loaded = load::subject(&args.input, &choice, want)?;
-    if loaded.subject.arguments.is_derived() && priced.is_none() {
-        return Err(steptime::Error::NoTiming { path: loaded.subject.path }.into());
+    let mut loaded = load::step(&args.input, &choice, want)?;
+    if loaded.step.arguments.is_derived() && priced.is_none() {
+        return Err(steptime::Error::NoTiming { path: loaded.step.path }.into());
     }
     // The step as it was profiled can be replayed of a CPU too; there is none to predict.
-    if !args.keep_profiler || !loaded.subject.accelerators.is_empty() {
-        loaded.subject.on_a_device().map_err(|error| loaded.with_repairs(&error))?;
+    if !args.keep_profiler || !loaded.step.accelerators.is_empty() {
+        loaded.step.on_a_device().map_err(|error| loaded.with_repairs(&error))?;
     }
-    source::set_process(&mut loaded.subject, args.process);
-    let choice = host_choice(args, &loaded.subject)?;
+    source::set_process(&mut loaded.step, args.process);
+    let choice = host_choice(args, &loaded.step)?;
     let mut profile = source::profile(&choice)?;
     let mut slower = args.host_speed;
     if let Some(times) = args.host_speed {
@@ -41,16 +41,16 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     }
     let host = source::host(profile.as_deref(), args.keep_profiler);
     let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
-    let method = match args.method {
-        Method::Simulate => steptime::Method::Simulate,
-        Method::Paper => steptime::Method::Paper,
-        Method::PaperPublished => steptime::Method::PaperPublished,
-        Method::KernelSum => steptime::Method::KernelSum,
+    let recorded = &loaded.step;
+    let (time, simulated) = match baseline_of(args.method) {
+        Some(way) => (baseline(recorded, &kernels, way), None),
+        None => {
+            let prediction = predict(recorded, &host, &kernels);
+            (prediction.step, Some(prediction))
+        }
     };
-    let prediction = predict(&loaded.subject, &host, &kernels, method);
-    if let (Some(path), Some(simulated)) = (&args.timeline, &prediction.simulated) {
-        let graph = &loaded.subject.graph;
-        output::write_file(path, |out| report::timeline::write(out, graph, &simulated.timeline))?;
+    if let (Some(path), Some(simulated)) = (&args.timeline, &simulated) {
+        output::write_file(path, |out| report::timeline::write(out, &recorded.graph, &simulated.timeline))?;
     }
     let asked = json_predict::Asked {
         input: args.input.display().to_string(),
@@ -62,29 +62,39 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
         host_assumed: args.host.is_none() && choice == HostChoice::Default,
         repairs: loaded.repairs,
     };
-    let answer = json_predict::Answer::new(asked, &loaded.subject, &prediction);
+    let answer = json_predict::Answer::new(asked, recorded, time, simulated.as_ref());
     if args.json {
         output::print_json(&answer)?;
     } else {
-        let path = prediction.simulated.as_ref().map(|s| report::path::runs(&loaded.subject.graph, &s.path));
+        let path = simulated.as_ref().map(|s| report::path::runs(&recorded.graph, &s.path));
         output::print(&report::predict::text(&answer, path.unwrap_or_default()))?;
     }
     Ok(())
 }
 
 /// Where the host's times come from: as asked for, else the recording's own where it has any.
-fn host_choice(args: &Predict, subject: &Subject) -> Result<HostChoice, Failure> {
+fn host_choice(args: &Predict, recorded: &Step) -> Result<HostChoice, Failure> {
     let own = args.keep_profiler || args.host == Some(HostChoice::Own);
-    match (&args.host, subject.arguments.is_derived()) {
+    match (&args.host, recorded.arguments.is_derived()) {
         (_, true) if own => Err(format!(
             "{}: an execution trace alone holds no times of the host: {} needs a recording",
-            subject.path.display(),
+            recorded.path.display(),
             if args.keep_profiler { "--keep-profiler" } else { "--host own" }
         )
         .into()),
         (Some(choice), _) => Ok(choice.clone()),
         (None, true) => Ok(HostChoice::Default),
         (None, false) => Ok(HostChoice::Own),
+    }
+}
+
+/// The simpler way that was asked for; `None` for the simulation.
+fn baseline_of(method: Method) -> Option<Baseline> {
+    match method {
+        Method::Simulate => None,
+        Method::Paper => Some(Baseline::Paper),
+        Method::PaperPublished => Some(Baseline::PaperPublished),
+        Method::KernelSum => Some(Baseline::KernelSum),
     }
 }
 

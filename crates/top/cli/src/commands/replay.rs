@@ -29,21 +29,21 @@ fn row(path: &Path) -> RowJson {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into());
     let read = |loaded: load::Loaded| {
         // Of a CPU there is a replay, of an accelerator that is not read there is none.
-        if !loaded.subject.accelerators.is_empty() {
-            loaded.subject.on_a_device()?;
+        if !loaded.step.accelerators.is_empty() {
+            loaded.step.on_a_device()?;
         }
         Ok(loaded)
     };
-    let loaded = match load::subject(path, &Choice::default(), Want::TIMING).and_then(read) {
+    let loaded = match load::step(path, &Choice::default(), Want::TIMING).and_then(read) {
         Ok(loaded) => loaded,
         Err(why) => {
             let failed = Some(why.to_string());
             return RowJson { name, steps: 0, step_source: "none", replay: None, doubt: None, failed };
         }
     };
-    let graph = &loaded.subject.graph;
+    let graph = &loaded.step.graph;
     let steps = Steps::of(graph);
-    let check = if loaded.subject.arguments.is_derived() { None } else { SelfCheck::of(graph) };
+    let check = if loaded.step.arguments.is_derived() { None } else { SelfCheck::of(graph) };
     let doubt = check.as_ref().and_then(|check| of_replay(graph, check));
     RowJson {
         name,

@@ -2,7 +2,7 @@
 
 use steptime::device::{self, Roof};
 use steptime::trace::{Nanos, Want};
-use steptime::{Choice, Subject};
+use steptime::{Choice, Step};
 
 use super::pricing::Priced;
 use super::{Failure, load};
@@ -16,17 +16,17 @@ const DEFAULT: &str = "h200";
 /// Runs it.
 pub fn run(args: &Roofline) -> Result<(), Failure> {
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let subject = load::subject(&args.input, &choice, Want::ALL)?.subject;
+    let recorded = load::step(&args.input, &choice, Want::ALL)?.step;
     let name = match &args.device {
         Some(name) => name.clone(),
-        None if subject.arguments.is_derived() => {
-            return Err(steptime::Error::NoTiming { path: subject.path }.into());
+        None if recorded.arguments.is_derived() => {
+            return Err(steptime::Error::NoTiming { path: recorded.path }.into());
         }
-        None => recorded_on(&subject)?,
+        None => recorded_on(&recorded)?,
     };
     let priced = Priced::find(&name, &args.pricing)?;
     let answer =
-        Answer::new(&subject, &name, args.device.is_some(), rows(&subject, &priced, args.device.is_some()));
+        Answer::new(&recorded, &name, args.device.is_some(), rows(&recorded, &priced, args.device.is_some()));
     if let Some(path) = &args.plot {
         let svg = plot(&answer, &priced.profile.spec);
         output::write_file(path, |out| out.write_all(svg.as_bytes()))?;
@@ -40,9 +40,9 @@ pub fn run(args: &Roofline) -> Result<(), Failure> {
 }
 
 /// The shipped profile of the device that was recorded on.
-fn recorded_on(subject: &Subject) -> Result<String, Failure> {
-    let named = subject.meta.as_ref().and_then(|meta| meta.device.clone());
-    let Some(device) = named.or_else(|| subject.graph.device.clone()) else { return Ok(DEFAULT.into()) };
+fn recorded_on(recorded: &Step) -> Result<String, Failure> {
+    let named = recorded.meta.as_ref().and_then(|meta| meta.device.clone());
+    let Some(device) = named.or_else(|| recorded.graph.device.clone()) else { return Ok(DEFAULT.into()) };
     let known = device::shipped_for(&device);
     let none = || {
         format!(
@@ -53,9 +53,9 @@ fn recorded_on(subject: &Subject) -> Result<String, Failure> {
 }
 
 /// One row a launch: measured, or priced.
-fn rows(subject: &Subject, priced: &Priced, predicted: bool) -> Vec<Row> {
-    let graph = &subject.graph;
-    let launches = subject.launches(&priced.indices, priced.settings);
+fn rows(recorded: &Step, priced: &Priced, predicted: bool) -> Vec<Row> {
+    let graph = &recorded.graph;
+    let launches = recorded.launches(&priced.indices, priced.settings);
     let prices = device::price(graph, &launches, &priced.profile, priced.models);
     let each = launches.iter().zip(&prices.estimates);
     each.filter_map(|(launch, estimate)| {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use steptime::cost::{HostProfile, Probe, ProfilerCost};
-use steptime::{Host, HostMode, Process, Subject, default_host};
+use steptime::{Host, HostMode, Process, Step, default_host};
 
 use super::Failure;
 use crate::cli::{HostChoice, ProcessChoice};
@@ -41,8 +41,7 @@ fn file(path: &Path) -> Result<HostProfile, Failure> {
 
 /// The profile that ships with steptime.
 pub fn shipped() -> Result<&'static HostProfile, Failure> {
-    Ok(default_host()
-        .map_err(|what| format!("the host profile that ships with steptime is unusable: {what}"))?)
+    Ok(default_host()?)
 }
 
 /// For a prediction.
@@ -55,11 +54,11 @@ pub fn host(profile: Option<&HostProfile>, keep_profiler: bool) -> Host<'_> {
 }
 
 /// The state of the process to predict: as asked for, else as the recording has it.
-pub fn set_process(subject: &mut Subject, asked: ProcessChoice) {
+pub fn set_process(recorded: &mut Step, asked: ProcessChoice) {
     match asked {
         ProcessChoice::Auto => {}
-        ProcessChoice::Profiled => subject.process = Process::Profiled,
-        ProcessChoice::Fresh => subject.process = Process::Fresh,
+        ProcessChoice::Profiled => recorded.process = Process::Profiled,
+        ProcessChoice::Fresh => recorded.process = Process::Fresh,
     }
 }
 

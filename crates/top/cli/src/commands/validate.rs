@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use steptime::trace::Want;
-use steptime::{Basis, Kernels, Subject, validate};
+use steptime::{Basis, Kernels, Step, validate};
 
 use super::pricing::Priced;
 use super::{Failure, load, replay, source};
@@ -19,26 +19,26 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
     let mode = source::mode(&args.host)?;
     check(args);
     let mut repairs = Vec::new();
-    let mut subjects: Vec<Subject> = Vec::new();
+    let mut recordings: Vec<Step> = Vec::new();
     let priced = match args.kernels.as_str() {
         "measured" => None,
         name => Some(Priced::find(name, &args.pricing)?),
     };
     let want = Want { execution: priced.is_some(), ..Want::TIMING };
-    for mut loaded in load::subjects(&args.recordings, want)? {
-        source::set_process(&mut loaded.subject, args.process);
-        repairs.extend(loaded.repairs.map(|words| format!("{}: {words}", loaded.subject.name)));
-        subjects.push(loaded.subject);
+    for mut loaded in load::recordings(&args.recordings, want)? {
+        source::set_process(&mut loaded.step, args.process);
+        repairs.extend(loaded.repairs.map(|words| format!("{}: {words}", loaded.step.name)));
+        recordings.push(loaded.step);
     }
-    let mut lone: Vec<Subject> = Vec::new();
+    let mut lone: Vec<Step> = Vec::new();
     if args.lone {
-        for (loaded, recorded) in load::lone(&args.recordings)?.into_iter().zip(&subjects) {
-            lone.push(Subject { process: recorded.process, ..loaded.subject });
+        for (loaded, recorded) in load::lone(&args.recordings)?.into_iter().zip(&recordings) {
+            lone.push(Step { process: recorded.process, ..loaded.step });
         }
     }
     let basis = if args.lone { Basis::ExecutionTraces(&lone) } else { Basis::Recordings };
     let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
-    let validation = progress::spin("simulating", || validate(&subjects, basis, &mode, &kernels))?;
+    let validation = progress::spin("simulating", || validate(&recordings, basis, &mode, &kernels))?;
     let asked =
         json_validate::Asked { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
     let answer = json_validate::Answer::new(asked, &validation, repairs);

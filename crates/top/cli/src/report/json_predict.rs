@@ -3,7 +3,7 @@
 use serde::Serialize;
 use steptime::sim::breakdown::PhaseCost;
 use steptime::sim::critical::Stretch;
-use steptime::{Prediction, Process, Simulated, Subject};
+use steptime::{Prediction, Process, Step};
 
 use super::json::{Kernel, SCHEMA, Steps, as_object, ms};
 use super::json_coverage::CoverageJson;
@@ -17,8 +17,8 @@ use steptime::trace::Nanos;
 pub use steptime::INTERVAL_LEVEL as LEVEL;
 
 /// The state of the process predicted.
-fn process(subject: &Subject) -> &'static str {
-    match subject.process {
+fn process(recorded: &Step) -> &'static str {
+    match recorded.process {
         Process::Profiled => "profiled",
         Process::Fresh => "fresh",
     }
@@ -168,16 +168,15 @@ pub struct Piece {
 }
 
 impl Answer {
-    /// Puts a prediction into words.
-    pub fn new(asked: Asked<'_>, subject: &Subject, prediction: &Prediction) -> Answer {
-        let graph = &subject.graph;
-        let simulated = prediction.simulated.as_ref();
+    /// Puts a prediction into words: its time, and what the simulation knows beyond it where there was one.
+    pub fn new(asked: Asked<'_>, recorded: &Step, step: Nanos, simulated: Option<&Prediction>) -> Answer {
+        let graph = &recorded.graph;
         let device = simulated.and_then(|s| s.device.as_ref());
-        let step_ms = ms(prediction.step);
-        let batch = subject.batch();
-        let active = simulated.map(|s| ms(s.timeline.active()));
-        let mut warnings = subject.assumed.clone();
-        if !subject.arguments.is_derived() {
+        let step_ms = ms(step);
+        let batch = recorded.batch();
+        let active = simulated.map(|s| ms(s.active));
+        let mut warnings = recorded.assumed.clone();
+        if !recorded.arguments.is_derived() {
             warnings.extend(warnings::of_graph(graph));
         }
         warnings.extend(asked.repairs);
@@ -191,13 +190,13 @@ impl Answer {
         if let Some(s) = simulated {
             warnings.extend(warnings::of_prices(s.slowness, s.found.unpriced));
         }
-        let meta = subject.meta.as_ref();
+        let meta = recorded.meta.as_ref();
         Answer {
             schema: SCHEMA,
             command: "predict",
             input: asked.input,
-            name: subject.name.clone(),
-            rank: subject.rank,
+            name: recorded.name.clone(),
+            rank: recorded.rank,
             device: asked
                 .profile
                 .map(|profile| profile.spec.name.clone())
@@ -208,19 +207,21 @@ impl Answer {
             host_slower_than: asked.host_slower.map(|(times, machine)| HostSlowerThan { times, machine }),
             kernels: asked.kernels,
             step_ms,
-            process: process(subject),
-            interval_ms: prediction.interval.map(|sides| sides.map(ms)),
+            process: process(recorded),
+            interval_ms: simulated.map(|s| s.interval.map(ms)),
             interval_level: LEVEL,
-            doubts: prediction.doubts.iter().map(DoubtJson::new).collect(),
+            doubts: simulated.into_iter().flat_map(|s| &s.doubts).map(DoubtJson::new).collect(),
             replay: simulated.and_then(|s| s.replay.as_ref()).map(ReplayJson::new),
             batch,
             samples_per_s: batch.filter(|_| step_ms > 0.0).map(|b| b as f64 * 1000.0 / step_ms),
             active_ms: active,
             utilisation: active.filter(|_| step_ms > 0.0).map(|active| active / step_ms),
             idle_ms: simulated
-                .map(|s| s.idle.iter().map(|(c, t)| (c.key(), ms(t))).collect())
+                .map(|s| s.idle_by_cause.iter().map(|(c, t)| (c.key(), ms(t))).collect())
                 .unwrap_or_default(),
-            idle_names: simulated.map(|s| s.idle.iter().map(|(c, _)| c.name()).collect()).unwrap_or_default(),
+            idle_names: simulated
+                .map(|s| s.idle_by_cause.iter().map(|(c, _)| c.name()).collect())
+                .unwrap_or_default(),
             phases: simulated
                 .map(|s| s.phases.iter().map(|(phase, cost)| Part::new(phase.name(), cost)).collect()),
             annotations: simulated
@@ -233,7 +234,7 @@ impl Answer {
             kernel_coverage,
             families: device.map(FamilyTime::all),
             steps: Steps::of(graph),
-            derived: subject.arguments.is_derived(),
+            derived: recorded.arguments.is_derived(),
             warnings,
         }
     }
@@ -245,7 +246,7 @@ impl Part {
     }
 }
 
-fn ops(graph: &StepGraph, simulated: &Simulated) -> Vec<Op> {
+fn ops(graph: &StepGraph, simulated: &Prediction) -> Vec<Op> {
     let slack = super::slack::by_op(graph, &simulated.slack);
     let op = |cost: &steptime::sim::breakdown::OpCost| Op {
         name: cost.name.clone(),
@@ -258,7 +259,7 @@ fn ops(graph: &StepGraph, simulated: &Simulated) -> Vec<Op> {
     simulated.ops.iter().map(op).collect()
 }
 
-fn kernels(simulated: &Simulated) -> Vec<Kernel> {
+fn kernels(simulated: &Prediction) -> Vec<Kernel> {
     let kernel = |k: &steptime::sim::breakdown::KernelCost| Kernel {
         name: k.name.clone(),
         count: k.count,

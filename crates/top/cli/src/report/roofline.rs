@@ -9,7 +9,7 @@ use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
 use serde::Serialize;
-use steptime::Subject;
+use steptime::Step;
 use steptime::cost::device::DeviceSpec;
 use steptime::device::Roof;
 use steptime::trace::Nanos;
@@ -102,7 +102,7 @@ impl Row {
 
 impl Answer {
     /// Gathers launches.
-    pub fn new(subject: &Subject, device: &str, predicted: bool, rows: Vec<Row>) -> Answer {
+    pub fn new(recorded: &Step, device: &str, predicted: bool, rows: Vec<Row>) -> Answer {
         let mut groups: BTreeMap<(String, &'static str, u64, u64, &'static str), Row> = BTreeMap::new();
         for row in rows {
             let key = (row.op.clone(), row.family, row.bytes, row.flops, row.bound);
@@ -113,7 +113,7 @@ impl Answer {
         Answer {
             schema: SCHEMA,
             command: "roofline",
-            name: subject.name.clone(),
+            name: recorded.name.clone(),
             device: device.to_owned(),
             times: if predicted { "predicted" } else { "measured" },
             device_ms: kernels.iter().map(|row| row.time_us).sum::<f64>() / 1e3,

@@ -4,20 +4,20 @@ use steptime_aten::{Kernel, Settings};
 use steptime_cost::device::{Indices, Observation};
 
 use super::launches::Known;
-use crate::subject::Subject;
+use crate::step::Step;
 
 /// The ops of recorded steps with their kernel times, to fit a device profile on beside sweeps. Each recording is
 /// one case: its ops are never on both sides of a test. Copies between host and device are left out: models that
 /// are given the same batch every step have it in the host's cache.
 #[must_use]
-pub fn observations(subjects: &[Subject], indices: &Indices, first_case: u32) -> Vec<Observation> {
+pub fn observations(recordings: &[Step], indices: &Indices, first_case: u32) -> Vec<Observation> {
     let mut all = Vec::new();
-    for (case, subject) in (first_case..).zip(subjects) {
-        for launch in subject.launches(indices, Settings::default()) {
-            let measured = launch.measured(&subject.graph).filter(|time| time.0 > 0);
+    for (case, recorded) in (first_case..).zip(recordings) {
+        for launch in recorded.launches(indices, Settings::default()) {
+            let measured = launch.measured(&recorded.graph).filter(|time| time.0 > 0);
             let of_device = !matches!(launch.call.kernel, Kernel::Transfer(_)) && launch.known == Known::Op;
             if let (true, Some(time)) = (of_device, measured) {
-                let op = launch.op.map_or_else(String::new, |op| subject.graph.op_name(op).to_owned());
+                let op = launch.op.map_or_else(String::new, |op| recorded.graph.op_name(op).to_owned());
                 all.push(Observation { case, op, call: launch.call, ctx: launch.context, time });
             }
         }

@@ -4,9 +4,9 @@ mod copies;
 mod replay;
 mod unpriced;
 
-use crate::predict::{Host, Kernels, Simulated};
+use crate::predict::{Kernels, Prediction};
 use crate::replay::SelfCheck;
-use crate::subject::Subject;
+use crate::step::Step;
 
 /// A replay that is off by more than this, relative, is said.
 pub const REPLAY_SAID: f64 = replay::SAID;
@@ -17,17 +17,12 @@ pub fn of_replay(graph: &steptime_graph::StepGraph, check: &SelfCheck) -> Option
 }
 
 /// All that speaks against a simulated step.
-pub(crate) fn all(
-    subject: &Subject,
-    _host: &Host<'_>,
-    kernels: &Kernels<'_>,
-    simulated: &Simulated,
-) -> Vec<Doubt> {
+pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, simulated: &Prediction) -> Vec<Doubt> {
     let replayed = simulated.replay.as_ref();
     let found = [
-        unpriced::doubt(subject, kernels, simulated),
+        unpriced::doubt(recorded, kernels, simulated),
         copies::doubt(simulated.found.guessed, simulated.timeline.period),
-        replayed.and_then(|check| replay::of(&subject.graph, check)),
+        replayed.and_then(|check| replay::of(&recorded.graph, check)),
     ];
     found.into_iter().flatten().collect()
 }

@@ -6,8 +6,8 @@ use steptime_cost::device::Source;
 use steptime_graph::StepGraph;
 
 use super::Doubt;
-use crate::predict::{Kernels, PricedLaunches, Simulated};
-use crate::subject::Subject;
+use crate::predict::{Kernels, Prediction, PricedLaunches};
+use crate::step::Step;
 
 /// The share of device work without a price above which no single time is given.
 const MOST: f64 = 0.1;
@@ -17,14 +17,14 @@ const WIDTH: f64 = 1.6;
 const NAMED: usize = 3;
 
 /// Whether too much of the device work has no price.
-pub(super) fn doubt(subject: &Subject, kernels: &Kernels<'_>, simulated: &Simulated) -> Option<Doubt> {
+pub(super) fn doubt(recorded: &Step, kernels: &Kernels<'_>, simulated: &Prediction) -> Option<Doubt> {
     let (Kernels::Device { profile, .. }, Some(device)) = (kernels, &simulated.device) else { return None };
     let unpriced = device.prices.unpriced;
     if unpriced.share <= MOST {
         return None;
     }
-    let graph = &subject.graph;
-    let measured = if subject.arguments.is_derived() { "launches" } else { "the measured device work" };
+    let graph = &recorded.graph;
+    let measured = if recorded.arguments.is_derived() { "launches" } else { "the measured device work" };
     let mut text = format!(
         "{:.0} % of {measured} ({} of {}) has no price on {}: a single time would be a guess",
         100.0 * unpriced.share,
@@ -36,16 +36,16 @@ pub(super) fn doubt(subject: &Subject, kernels: &Kernels<'_>, simulated: &Simula
     if !names.is_empty() {
         text.push_str(&format!(" (mostly {})", names.join(", ")));
     }
-    text.push_str(&remedy(subject, unpriced.shapeless));
+    text.push_str(&remedy(recorded, unpriced.shapeless));
     let width = unpriced.share * WIDTH;
     Some(Doubt { kind: "unpriced", text, below: width, above: width, no_estimate: true })
 }
 
 /// What to do about it.
-fn remedy(subject: &Subject, shapeless: bool) -> String {
+fn remedy(recorded: &Step, shapeless: bool) -> String {
     let from =
-        subject.graph.device.as_deref().filter(|name| !name.is_empty()).unwrap_or("a GPU without a name");
-    match (subject.arguments.is_derived(), shapeless) {
+        recorded.graph.device.as_deref().filter(|name| !name.is_empty()).unwrap_or("a GPU without a name");
+    match (recorded.arguments.is_derived(), shapeless) {
         (true, _) => "; record it on a GPU, whose measured times then stand in".into(),
         (false, true) => format!(
             "; shapes are missing, and {from} has no profile to scale from: record an execution trace beside the \

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use steptime::trace::Recording;
-use steptime::{Choice, Host, Kernels, Method, Subject, default_host, predict};
+use steptime::{Choice, Host, Kernels, Step, default_host, predict};
 
 /// How far the device's active times may lie apart, relative: each, and in the mean.
 const EACH: f64 = 0.15;
@@ -13,9 +13,9 @@ fn traces() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/traces")
 }
 
-fn open(path: &Path) -> Subject {
+fn open(path: &Path) -> Step {
     let recordings: Vec<Recording> = steptime::trace::open(path).expect("a recording").recordings;
-    Subject::of_recordings(path, recordings, &Choice::default()).expect("a step")
+    Step::of_recordings(path, recordings, &Choice::default()).expect("a step")
 }
 
 /// Where the GPU side of a pair lies: models of the other host's recordings were recorded there.
@@ -43,10 +43,8 @@ fn a_step_of_a_cpu_keeps_the_gpu_as_busy_as_the_same_step_did_there() {
             indices: Default::default(),
             settings: Default::default(),
         };
-        let active = |subject: &Subject, kernels: &Kernels<'_>| {
-            let prediction = predict(subject, &host, kernels, Method::Simulate);
-            prediction.simulated.expect("simulated").timeline.active().as_millis()
-        };
+        let active =
+            |recorded: &Step, kernels: &Kernels<'_>| predict(recorded, &host, kernels).active.as_millis();
         let moved = active(&open(&path), &kernels);
         let measured = active(&open(&counterpart(&name)), &Kernels::Measured);
         let apart = moved / measured - 1.0;

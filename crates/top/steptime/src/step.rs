@@ -25,7 +25,7 @@ pub struct Choice {
 
 /// A recording, or one rank of several, ready to be predicted.
 #[derive(Debug)]
-pub struct Subject {
+pub struct Step {
     /// Where it came from.
     pub path: PathBuf,
     /// Its name: the folder's or the file's.
@@ -51,9 +51,13 @@ pub struct Subject {
     pub arguments: Arguments,
     /// What tells the recording from all others, where it has times.
     pub fingerprint: Option<Fingerprint>,
+    /// The input that it was read from, which may hold other ranks and steps, ...
+    pub input: PathBuf,
+    /// ... and what was chosen of it.
+    pub choice: Choice,
 }
 
-impl Subject {
+impl Step {
     /// What its recorder measured of its host; `None` where it did not.
     pub fn probe(&self) -> Option<Probe> {
         let meta = self.meta.as_ref()?;
@@ -64,7 +68,7 @@ impl Subject {
     ///
     /// # Errors
     /// Where the input cannot be read, has no timing, or lacks the rank or step asked for.
-    pub fn open(path: &Path, choice: &Choice) -> Result<Subject, Error> {
+    pub fn open(path: &Path, choice: &Choice) -> Result<Step, Error> {
         let mut input = steptime_trace::open_with(
             path,
             &steptime_trace::Options { want: steptime_trace::Want::TIMING, ..Default::default() },
@@ -72,14 +76,24 @@ impl Subject {
         if input.recordings.iter().all(|recording| !is_timed(recording)) {
             input = steptime_trace::open(path)?;
         }
-        Subject::of_recordings(path, input.recordings, choice)
+        Step::of_recordings(path, input.recordings, choice)
+    }
+
+    /// The same step, read once more with all that its input holds: the arguments of ops too.
+    ///
+    /// # Errors
+    /// As [`Step::open`].
+    pub(crate) fn with_arguments(&self) -> Result<Step, Error> {
+        let input = steptime_trace::open(&self.input)?;
+        let whole = Step::of_recordings(&self.input, input.recordings, &self.choice)?;
+        Ok(Step { process: self.process, ..whole })
     }
 
     /// Takes the chosen rank of recordings already read.
     ///
     /// # Errors
-    /// As [`Subject::open`].
-    pub fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Subject, Error> {
+    /// As [`Step::open`].
+    pub fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Step, Error> {
         one_job(path, &recordings, choice)?;
         let ranks = recordings.len();
         let known: Vec<Option<u32>> = recordings.iter().map(|r| r.rank).collect();
@@ -116,7 +130,7 @@ impl Subject {
         // No profiler runs in a training step that was never on the device.
         let said = recording.meta.as_ref().and_then(|m| m.process.as_deref());
         let fresh = arguments.is_derived() || said == Some("fresh");
-        Ok(Subject {
+        Ok(Step {
             process: if fresh { Process::Fresh } else { Process::Profiled },
             path: recording.path,
             name: recording.name,
@@ -129,6 +143,8 @@ impl Subject {
             assumed,
             arguments,
             fingerprint,
+            input: path.into(),
+            choice: *choice,
         })
     }
 
