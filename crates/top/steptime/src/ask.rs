@@ -1,5 +1,9 @@
 //! Asking how long a step takes: on which GPU, by whose host.
 
+mod roofline;
+
+pub use roofline::{KernelRoof, Roofline};
+
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::Path;
@@ -40,12 +44,19 @@ pub fn open(path: impl AsRef<Path>) -> Result<Step, Error> {
 #[must_use = "a question is answered by `run`"]
 pub struct Question<'s> {
     step: &'s Step,
-    device: Option<DeviceProfile>,
+    device: Option<Device>,
     models: ModelChoice,
     indices: Indices,
     settings: Settings,
     host: Times<'s>,
     slower: Option<f64>,
+}
+
+/// A GPU, as it was named.
+#[derive(Debug, Clone)]
+struct Device {
+    name: String,
+    profile: DeviceProfile,
 }
 
 /// The step that was asked about, or the same read once more with what was missing.
@@ -97,13 +108,14 @@ impl<'s> Question<'s> {
     ///
     /// # Errors
     /// Where there is no such profile.
-    pub fn on(self, name: &str) -> Result<Self, Error> {
-        Ok(self.with(device::device(name)?))
+    pub fn on(mut self, name: &str) -> Result<Self, Error> {
+        self.device = Some(Device { name: name.to_owned(), profile: device::device(name)? });
+        Ok(self)
     }
 
     /// On the GPU of this profile.
     pub fn with(mut self, profile: DeviceProfile) -> Self {
-        self.device = Some(profile);
+        self.device = Some(Device { name: profile.spec.name.clone(), profile });
         self
     }
 
@@ -167,8 +179,8 @@ impl<'s> Question<'s> {
     /// # Errors
     /// Where the input holds too little for what was asked: no times of a GPU and no GPU named; nothing that ran on a
     /// GPU; no arguments of its ops, though a GPU is named to price them for; no times of a host that are its own.
-    pub fn run(self) -> Result<Prediction, Error> {
-        let step = self.shaped()?;
+    pub fn run(&self) -> Result<Prediction, Error> {
+        let step = self.shaped(self.device.is_some())?;
         let profile = self.profile(&step)?;
         Ok(predict(&step, &self.host_of(profile.as_deref()), &self.kernels()))
     }
@@ -177,13 +189,13 @@ impl<'s> Question<'s> {
     ///
     /// # Errors
     /// As [`Question::run`].
-    pub fn baseline(self, way: Baseline) -> Result<Nanos, Error> {
-        let step = self.shaped()?;
+    pub fn baseline(&self, way: Baseline) -> Result<Nanos, Error> {
+        let step = self.shaped(self.device.is_some())?;
         Ok(baseline(&step, &self.kernels(), way))
     }
 
-    /// The step, read once more with the arguments of its ops where a GPU is named and they were not read.
-    fn shaped(&self) -> Result<Held<'s>, Error> {
+    /// The step, read once more with the arguments of its ops where these are needed and were not read.
+    fn shaped(&self, needed: bool) -> Result<Held<'s>, Error> {
         self.step.on_a_device()?;
         if self.step.arguments.is_derived() {
             return match (&self.device, &self.host) {
@@ -192,7 +204,7 @@ impl<'s> Question<'s> {
                 _ => Ok(Held::Given(self.step)),
             };
         }
-        if self.device.is_none() || self.step.arguments.known() > 0 {
+        if !needed || self.step.arguments.known() > 0 {
             return Ok(Held::Given(self.step));
         }
         let whole = self.step.with_arguments()?;
@@ -227,8 +239,8 @@ impl<'s> Question<'s> {
     fn kernels(&self) -> Kernels<'_> {
         match &self.device {
             None => Kernels::Measured,
-            Some(profile) => Kernels::Device {
-                profile,
+            Some(device) => Kernels::Device {
+                profile: &device.profile,
                 models: self.models,
                 indices: self.indices.clone(),
                 settings: self.settings,

@@ -60,6 +60,14 @@ pub enum Error {
         /// The input.
         path: PathBuf,
     },
+    /// A recording of a device without a profile, and no other named.
+    #[error(
+        "recorded on {device}, which has no profile: name one with --device, then kernels are priced for it"
+    )]
+    NoProfileOf {
+        /// What the device calls itself.
+        device: String,
+    },
     /// The host's own times were asked for of an input that has none.
     #[error("{}: an execution trace alone holds no times of the host: that needs a recording", path.display())]
     NoHostTimes {

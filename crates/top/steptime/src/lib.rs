@@ -36,7 +36,7 @@ mod step;
 mod validate;
 
 pub use architecture::architectures;
-pub use ask::{Question, open};
+pub use ask::{KernelRoof, Question, Roofline, open};
 pub use device::{device, devices};
 pub use doubt::{Doubt, REPLAY_SAID, of_replay};
 pub use error::Error;

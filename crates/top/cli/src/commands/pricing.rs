@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use steptime::Kernels;
 use steptime::aten::Settings;
 use steptime::cost::device::{DeviceProfile, Indices, ModelChoice};
+use steptime::{Kernels, Question, Step};
 
 use super::Failure;
 use crate::cli::{Models, Pricing};
@@ -43,6 +43,12 @@ impl Priced {
             settings: self.settings,
         }
     }
+}
+
+/// A question about a step, its kernels to be priced so.
+pub fn ask<'s>(step: &'s Step, pricing: &Pricing) -> Result<Question<'s>, Failure> {
+    let indices = pricing.indices.as_deref().map_or(Ok(Indices::Unknown), indices)?;
+    Ok(step.predict().models(models(pricing.models)).indices(indices).settings(settings(pricing)))
 }
 
 /// The models that were asked for.

@@ -1,34 +1,25 @@
 //! `steptime roofline`.
 
-use steptime::device::{self, Roof};
-use steptime::trace::{Nanos, Want};
-use steptime::{Choice, Step};
+use steptime::Choice;
+use steptime::trace::Want;
 
-use super::pricing::Priced;
-use super::{Failure, load};
+use super::{Failure, load, pricing};
 use crate::cli::Roofline;
 use crate::output;
-use crate::report::roofline::{Answer, Row, plot};
-
-/// The device that recordings are taken to be of where no profile has their device's name.
-const DEFAULT: &str = "h200";
+use crate::report::roofline::{Answer, plot};
 
 /// Runs it.
 pub fn run(args: &Roofline) -> Result<(), Failure> {
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let recorded = load::step(&args.input, &choice, Want::ALL)?.step;
-    let name = match &args.device {
-        Some(name) => name.clone(),
-        None if recorded.arguments.is_derived() => {
-            return Err(steptime::Error::NoTiming { path: recorded.path }.into());
-        }
-        None => recorded_on(&recorded)?,
-    };
-    let priced = Priced::find(&name, &args.pricing)?;
-    let answer =
-        Answer::new(&recorded, &name, args.device.is_some(), rows(&recorded, &priced, args.device.is_some()));
+    let step = load::step(&args.input, &choice, Want::ALL)?.step;
+    let mut question = pricing::ask(&step, &args.pricing)?;
+    if let Some(name) = &args.device {
+        question = question.on(name)?;
+    }
+    let roofline = question.roofline()?;
+    let answer = Answer::new(&step, &roofline);
     if let Some(path) = &args.plot {
-        let svg = plot(&answer, &priced.profile.spec);
+        let svg = plot(&answer, &roofline.spec);
         output::write_file(path, |out| out.write_all(svg.as_bytes()))?;
     }
     if args.json {
@@ -37,32 +28,4 @@ pub fn run(args: &Roofline) -> Result<(), Failure> {
         output::print(&answer.text())?;
     }
     Ok(())
-}
-
-/// The shipped profile of the device that was recorded on.
-fn recorded_on(recorded: &Step) -> Result<String, Failure> {
-    let named = recorded.meta.as_ref().and_then(|meta| meta.device.clone());
-    let Some(device) = named.or_else(|| recorded.graph.device.clone()) else { return Ok(DEFAULT.into()) };
-    let known = device::shipped_for(&device);
-    let none = || {
-        format!(
-            "recorded on {device}, which has no profile: name one with --device, then kernels are priced for it"
-        )
-    };
-    Ok(known.ok_or_else(none)?.to_owned())
-}
-
-/// One row a launch: measured, or priced.
-fn rows(recorded: &Step, priced: &Priced, predicted: bool) -> Vec<Row> {
-    let graph = &recorded.graph;
-    let launches = recorded.launches(&priced.indices, priced.settings);
-    let prices = device::price(graph, &launches, &priced.profile, priced.models);
-    let each = launches.iter().zip(&prices.estimates);
-    each.filter_map(|(launch, estimate)| {
-        let time = if predicted { estimate.time } else { launch.measured(graph)? };
-        let roof = Roof::of(&launch.call, &launch.context, &priced.profile.spec);
-        let op = launch.op.map_or("", |op| graph.op_name(op));
-        (time > Nanos::ZERO).then(|| Row::new(op, launch.call.kernel.family(), time, &roof))
-    })
-    .collect()
 }

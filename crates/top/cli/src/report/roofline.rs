@@ -9,10 +9,8 @@ use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
 use serde::Serialize;
-use steptime::Step;
 use steptime::cost::device::DeviceSpec;
-use steptime::device::Roof;
-use steptime::trace::Nanos;
+use steptime::{KernelRoof, Roofline, Step};
 
 use super::format::percent;
 use super::json::SCHEMA;
@@ -71,11 +69,11 @@ pub struct Row {
 
 impl Row {
     /// One launch.
-    pub fn new(op: &str, family: &'static str, time: Nanos, roof: &Roof) -> Row {
-        let time_us = time.as_micros();
+    fn new(kernel: &KernelRoof) -> Row {
+        let (time_us, roof) = (kernel.time.as_micros(), &kernel.roof);
         Row {
-            op: op.to_owned(),
-            family,
+            op: kernel.op.clone(),
+            family: kernel.family,
             count: 1,
             time_us,
             bytes: roof.bytes,
@@ -102,9 +100,9 @@ impl Row {
 
 impl Answer {
     /// Gathers launches.
-    pub fn new(recorded: &Step, device: &str, predicted: bool, rows: Vec<Row>) -> Answer {
+    pub fn new(step: &Step, roofline: &Roofline) -> Answer {
         let mut groups: BTreeMap<(String, &'static str, u64, u64, &'static str), Row> = BTreeMap::new();
-        for row in rows {
+        for row in roofline.kernels.iter().map(Row::new) {
             let key = (row.op.clone(), row.family, row.bytes, row.flops, row.bound);
             groups.entry(key).and_modify(|group| group.merge(&row)).or_insert(row);
         }
@@ -113,9 +111,9 @@ impl Answer {
         Answer {
             schema: SCHEMA,
             command: "roofline",
-            name: recorded.name.clone(),
-            device: device.to_owned(),
-            times: if predicted { "predicted" } else { "measured" },
+            name: step.name.clone(),
+            device: roofline.device.clone(),
+            times: if roofline.predicted { "predicted" } else { "measured" },
             device_ms: kernels.iter().map(|row| row.time_us).sum::<f64>() / 1e3,
             attainable_ms: kernels.iter().map(|row| row.attainable_us).sum::<f64>() / 1e3,
             kernels,

@@ -1,0 +1,75 @@
+//! What can be asked of a step, and what is refused.
+
+use std::path::{Path, PathBuf};
+
+use steptime::{Baseline, Error, Step, open};
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(name)
+}
+
+fn recorded() -> Step {
+    open(example("dlrm_default_2048")).expect("an example")
+}
+
+fn lone() -> Step {
+    open(example("dlrm_default_2048/et.json.gz")).expect("an example")
+}
+
+#[test]
+fn a_gpu_prices_every_kernel_though_arguments_were_not_read_at_first() {
+    let step = recorded();
+    assert_eq!(step.arguments.known(), 0, "opened for its times alone");
+    let p = step.predict().on("h200").unwrap().run().unwrap();
+    let coverage = p.device.expect("priced").prices.coverage;
+    assert!(coverage.fitted > 0.95, "{coverage:?}");
+    assert!(p.interval[0] < p.step && p.step < p.interval[1]);
+    assert_eq!(p.active + p.idle, p.step);
+}
+
+#[test]
+fn asked_in_words_is_asked_as_ever() {
+    let step = recorded();
+    let words = step.predict().run().unwrap();
+    let plain = steptime::predict(&step, &steptime::Host::Own, &steptime::Kernels::Measured);
+    assert_eq!((words.step, words.interval), (plain.step, plain.interval));
+    assert_eq!(
+        step.predict().baseline(Baseline::KernelSum).unwrap(),
+        steptime::baseline(&step, &steptime::Kernels::Measured, Baseline::KernelSum)
+    );
+}
+
+#[test]
+fn hosts_differ() {
+    let step = lone();
+    let on = || step.predict().on("h200").unwrap();
+    let [typical, shipped, slow] = [on(), on().slower(1.0), on().slower(3.0)].map(|q| q.run().unwrap());
+    assert!(shipped.step < typical.step && typical.step < slow.step);
+    let width = |p: &steptime::Prediction| p.interval[1].as_millis() / p.interval[0].as_millis();
+    assert!(width(&typical) > width(&shipped), "of a host that is not known less is known");
+}
+
+#[test]
+fn what_the_input_does_not_hold_is_refused() {
+    let step = lone();
+    assert!(matches!(step.predict().run(), Err(Error::NoTiming { .. })), "no times, and no GPU named");
+    let profiled = step.predict().on("h200").unwrap().as_profiled().run();
+    assert!(matches!(profiled, Err(Error::NoHostTimes { .. })));
+    assert!(matches!(step.predict().on("h2000"), Err(Error::NoSuchDevice { .. })));
+    assert!(matches!(step.predict().roofline(), Err(Error::NoTiming { .. })));
+}
+
+#[test]
+fn a_trace_without_arguments_is_not_priced_for_a_gpu() {
+    let step = open(example("dlrm_default_2048/kineto.json.gz")).expect("a trace");
+    let error = step.predict().on("h200").unwrap().run().unwrap_err();
+    assert!(matches!(error, Error::NoArguments { .. }), "{error}");
+}
+
+#[test]
+fn a_roofline_is_of_every_kernel() {
+    let roofline = recorded().predict().roofline().unwrap();
+    assert_eq!((roofline.device.as_str(), roofline.predicted), ("h200", false));
+    assert!(roofline.kernels.len() > 100);
+    assert!(roofline.kernels.iter().all(|kernel| kernel.roof.attainable.as_micros() > 0.0));
+}
