@@ -77,14 +77,18 @@ impl Deref for Held<'_> {
 }
 
 /// Where the host's times come from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Times<'s> {
     /// The recording where it has any, else a typical host.
     Best,
     /// The recording, the profiler's cost left in.
     Profiled,
     /// A profile.
-    Profile(Cow<'s, HostProfile>),
+    Profile(&'s HostProfile),
+    /// The shipped profile, brought to the host of a probe.
+    Probed(Probe),
+    /// A host of typical speed.
+    Typical,
 }
 
 impl Step {
@@ -137,28 +141,22 @@ impl<'s> Question<'s> {
         self
     }
 
-    /// On the host of this profile, or of a probe (see [`Question::on_host_of`]).
+    /// On the host of this profile.
     pub fn host(mut self, profile: &'s HostProfile) -> Self {
-        self.host = Times::Profile(Cow::Borrowed(profile));
+        self.host = Times::Profile(profile);
         self
     }
 
-    /// On the host that a probe was measured on.
-    ///
-    /// # Errors
-    /// Never in a released build: the shipped profile is checked by a test.
-    pub fn on_host_of(mut self, probe: &Probe) -> Result<Self, Error> {
-        self.host = Times::Profile(Cow::Owned(default_host()?.on(probe)));
-        Ok(self)
+    /// On the host that a probe was measured on: another recording's ([`Step::probe`]), or one read from a file.
+    pub fn on_host_of(mut self, probe: Probe) -> Self {
+        self.host = Times::Probed(probe);
+        self
     }
 
     /// On a host of typical speed, whatever the recording's was.
-    ///
-    /// # Errors
-    /// As [`Question::on_host_of`].
-    pub fn on_a_typical_host(mut self) -> Result<Self, Error> {
-        self.host = Times::Profile(Cow::Owned(default_host()?.on_any_host()));
-        Ok(self)
+    pub fn on_a_typical_host(mut self) -> Self {
+        self.host = Times::Typical;
+        self
     }
 
     /// As it was profiled: the profiler's cost stays in.
@@ -167,8 +165,8 @@ impl<'s> Question<'s> {
         self
     }
 
-    /// On a host that takes `times` as long for everything as that of the profile: 1.7 is 1.7 times as slow. Where no
-    /// profile was named that is the shipped one.
+    /// On a host that takes `times` as long for everything as that of the profile: 1.7 is 1.7 times as slow, and 0.05 to 50
+    /// are taken. Where no profile was named that is the shipped one.
     pub fn slower(mut self, times: f64) -> Self {
         self.slower = Some(times);
         self
@@ -214,11 +212,16 @@ impl<'s> Question<'s> {
         Ok(Held::Whole(Box::new(whole)))
     }
 
-    fn profile(&self, step: &Step) -> Result<Option<Cow<'_, HostProfile>>, Error> {
-        let chosen = match &self.host {
+    fn profile(&self, step: &Step) -> Result<Option<Cow<'s, HostProfile>>, Error> {
+        if let Some(times) = self.slower.filter(|times| !(0.05..=50.0).contains(times)) {
+            return Err(Error::HostFactor { times });
+        }
+        let chosen = match self.host {
             Times::Profiled => None,
-            Times::Profile(profile) => Some(Cow::Borrowed(profile.as_ref())),
-            Times::Best if self.slower.is_some() => Some(Cow::Borrowed(default_host()?)),
+            Times::Profile(profile) => Some(Cow::Borrowed(profile)),
+            Times::Probed(probe) => Some(Cow::Owned(default_host()?.on(&probe))),
+            Times::Typical | Times::Best if self.slower.is_some() => Some(Cow::Borrowed(default_host()?)),
+            Times::Typical => Some(Cow::Owned(default_host()?.on_any_host())),
             Times::Best if step.arguments.is_derived() => Some(Cow::Owned(default_host()?.on_any_host())),
             Times::Best => None,
         };
@@ -229,7 +232,7 @@ impl<'s> Question<'s> {
     }
 
     fn host_of<'p>(&self, profile: Option<&'p HostProfile>) -> Host<'p> {
-        match (profile, &self.host) {
+        match (profile, self.host) {
             (Some(profile), _) => Host::Profile(profile),
             (None, Times::Profiled) => Host::Profiled,
             (None, _) => Host::Own,

@@ -74,6 +74,12 @@ pub enum Error {
         /// The input.
         path: PathBuf,
     },
+    /// A host was said to be impossibly fast or slow.
+    #[error("no host takes {times} times as long as the profile's: it is a factor between 0.05 and 50")]
+    HostFactor {
+        /// What was said.
+        times: f64,
+    },
     /// The host profile that ships cannot be used.
     #[error("the host profile that ships with steptime is unusable: {what}")]
     ShippedHost {

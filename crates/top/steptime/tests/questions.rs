@@ -56,6 +56,8 @@ fn what_the_input_does_not_hold_is_refused() {
     let profiled = step.predict().on("h200").unwrap().as_profiled().run();
     assert!(matches!(profiled, Err(Error::NoHostTimes { .. })));
     assert!(matches!(step.predict().on("h2000"), Err(Error::NoSuchDevice { .. })));
+    let on = || step.predict().on("h200").unwrap();
+    assert!([0.0, -1.0, f64::NAN, 1e9].iter().all(|&times| on().slower(times).run().is_err()));
     assert!(matches!(step.predict().roofline(), Err(Error::NoTiming { .. })));
 }
 
