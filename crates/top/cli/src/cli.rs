@@ -57,6 +57,20 @@ pub enum Command {
     Gemm(Gemm),
     /// Predict what each launch order of embedding lookups reads from device memory, and why
     Tiling(Tiling),
+    /// Print a script that completes words in a shell
+    #[command(after_help = "EXAMPLE
+    steptime completions bash > ~/.local/share/bash-completion/completions/steptime")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages, one a command
+    #[command(after_help = "EXAMPLE
+    steptime man ~/.local/share/man/man1")]
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
 }
 
 /// `steptime inspect`.

@@ -12,6 +12,7 @@ mod predict;
 mod pricing;
 mod replay;
 mod roofline;
+mod shell;
 mod source;
 mod tiling;
 mod validate;
@@ -36,5 +37,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args),
         Command::Gemm(args) => gemm::run(&args),
         Command::Tiling(args) => tiling::run(&args),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { folder } => shell::manual(&folder),
     }
 }

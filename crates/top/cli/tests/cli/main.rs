@@ -19,6 +19,7 @@ mod repairs;
 mod replay;
 mod roofline;
 mod scores;
+mod shell;
 mod terminal;
 mod tiling;
 mod timeline;
