@@ -1,11 +1,13 @@
-"""Runs the commands that README.md shows with their output, and says where the output is another one now.
+"""Runs the commands that README.md and the book show with their output, and says where the output differs now.
 
     cargo build --release -p steptime-cli
     python benches/readme.py            # says what differs
-    python benches/readme.py --write    # puts what is printed now into README.md
+    python benches/readme.py --write    # puts what is printed now into the pages
 
-A block is a line `    $ COMMAND` and the indented lines after it. `roofline` and `tiling` are shown from their beginning, as
-many lines as README.md has; long lines are cut. What depends on the machine, `bench` and `cargo test`, is left alone.
+A block is a line `    $ COMMAND` and the indented lines after it. A last line `    ...` says that the output goes on; then
+only the lines above it are compared. Long lines are cut. The commands of a page run one after the other, in an empty folder
+with `examples` in it, so a command may read what one before it wrote. Commands whose output depends on the machine, that need
+a GPU, or that read a recording of the reader's own are left alone.
 """
 
 import argparse
@@ -14,12 +16,13 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/src").glob("*.md"))]
 WIDTH = 112
-PREFIX = ("roofline", "tiling")
-LEFT_ALONE = ("cargo test", "steptime bench", "pip ")
+LEFT_ALONE = re.compile(r"(cargo (test|install)|pip|python|steptime (bench|gemm|device fit)) |cargo test$|.*\brecordings/")
 
 
 def blocks(lines: list) -> list:
@@ -40,38 +43,50 @@ def blocks(lines: list) -> list:
     return found
 
 
-def printed(command: str, program: Path, shown: int) -> list:
-    """What a command prints, as README.md shows it."""
+def printed(command: str, program: Path, folder: Path) -> list:
+    """What a command prints, as a page shows it."""
     line = re.sub(r"cargo run --release -- |\bsteptime (?=[a-z])", f"{program} ", command)
-    done = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{command}: {done.stderr.strip()}")
     lines = [line.rstrip() for line in done.stdout.rstrip().split("\n")]
-    if any(f"steptime {word}" in command for word in PREFIX):
-        lines = lines[:shown] if shown < len(lines) else lines
     cut = [line if len(line) <= WIDTH else line[: WIDTH - 1] + "…" for line in lines]
     return [f"    {line}" if line else "" for line in cut]
+
+
+def renewed(lines: list, program: Path) -> tuple:
+    """A page's lines as they would be now, and how many blocks differ."""
+    now, done, differ = [], 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "examples").symlink_to(ROOT / "examples")
+        for first, end, command in blocks(lines):
+            if LEFT_ALONE.match(command):
+                continue
+            shown, output = lines[first:end], printed(command, program, Path(folder))
+            if shown and shown[-1] == "    ...":
+                output = [*output[: len(shown) - 1], "    ..."]
+            if shown != output:
+                differ += 1
+                print(f"$ {command}", *difflib.unified_diff(shown, output, lineterm="", n=0), sep="\n")
+            now += lines[done:first] + output
+            done = end
+    return now + lines[done:], differ
 
 
 def main() -> None:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put what is printed now into README.md")
+    parser.add_argument("--write", action="store_true", help="put what is printed now into the pages")
     parser.add_argument("--steptime", type=Path, default=target / "release" / "steptime", help="the program (default: %(default)s)")
     arguments = parser.parse_args()
-    path = ROOT / "README.md"
-    lines = path.read_text().split("\n")
     differ = 0
-    for first, end, command in reversed(blocks(lines)):
-        if command.startswith(LEFT_ALONE):
-            continue
-        now = printed(command, arguments.steptime.resolve(), end - first)
-        if now != lines[first:end]:
-            differ += 1
-            print(f"$ {command}", *difflib.unified_diff(lines[first:end], now, lineterm="", n=0), sep="\n")
-            lines[first:end] = now
-    if arguments.write:
-        path.write_text("\n".join(lines))
+    for page in PAGES:
+        now, found = renewed(page.read_text().split("\n"), arguments.steptime.resolve())
+        differ += found
+        if found:
+            print(f"^ {page.relative_to(ROOT)}", file=sys.stderr)
+        if found and arguments.write:
+            page.write_text("\n".join(now))
     print(f"{differ} blocks differ" + (", written" if arguments.write else ""), file=sys.stderr)
     sys.exit(1 if differ and not arguments.write else 0)
 

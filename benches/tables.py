@@ -1,7 +1,8 @@
-"""Makes the tables of README.md and CHANGELOG.md that say how accurate steptime is, from the recordings.
+"""Makes the tables of README.md, the book and CHANGELOG.md that say how accurate steptime is, from the recordings.
 
     cargo build --release -p steptime-cli
     python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b            # prints them
+    python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b --check    # says which differ
     python benches/tables.py ../shared/traces/h200 --away ../shared/traces/h200_b --write    # puts them into the files
 
 Recordings at home are of the host and the days that the profiles that ship were made on, those away are not. A table
@@ -18,9 +19,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = ["README.md", "CHANGELOG.md", "profiles/README.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/src").glob("*.md")), ROOT / "CHANGELOG.md"]
 # Families of less than this share of the device time of every recording are left out.
 LEAST_SHARE = 0.01
+# Recordings of the table of the worst.
+WORST = 3
 
 
 def percent(value) -> str:
@@ -82,6 +85,32 @@ def steps(run: Steptime) -> str:
     return table(["method", *HEADS], rows)
 
 
+def summary(run: Steptime) -> str:
+    """The step time in five rows, for the front page."""
+    h200 = ("--kernels", "h200")
+    asked = [
+        ("recording, kernels measured", run.validate("--host", "own")),
+        ("recording, kernels predicted", run.validate(*h200, "--host", "own")),
+    ]
+    if run.away:
+        lone = (*h200, "--host", "default", "--lone")
+        asked.append(("recording of other models, another host, kernels measured", run.validate("--host", "own", at=run.away)))
+        asked.append(("execution trace of these, nothing measured", run.validate(*lone, at=run.away)))
+    lone = (*h200, "--host", "leave-one-out", "--lone")
+    asked.append(("execution trace, architecture new to the host profile", run.validate(*lone)))
+    rows = []
+    for name, answer in asked:
+        _, _, mean, _, most, inside = scored(name, answer)
+        rows.append([name, str(len(answer["rows"])), mean, most, inside])
+    return table(["predicted from", "steps", "mean error", "worst", "in the interval"], rows)
+
+
+def worst(run: Steptime) -> str:
+    """The recordings that are furthest off, by their own host times."""
+    rows = sorted(run.validate("--host", "own")["rows"], key=lambda row: -abs(row["error"]))[:WORST]
+    return table(["recording", "error"], [[f"`{row['name']}`", f"{100 * row['error']:+.1f} %"] for row in rows])
+
+
 def kernels(run: Steptime) -> str:
     """Active time and steps, kernels predicted."""
     own = run.validate("--kernels", "h200", "--host", "own")
@@ -131,20 +160,31 @@ def held_out(run: Steptime) -> str:
     return table(heads, rows)
 
 
-TABLES = {"steps": steps, "kernels": kernels, "families": families, "models": models, "held-out": held_out}
+TABLES = {
+    "summary": summary,
+    "steps": steps,
+    "worst": worst,
+    "kernels": kernels,
+    "families": families,
+    "models": models,
+    "held-out": held_out,
+}
 
 
-def write(made: dict) -> None:
-    """Puts tables into the files."""
-    for name in FILES:
-        path = ROOT / name
+def place(made: dict, write: bool) -> int:
+    """Puts tables into the pages where they differ, or only says so; how many pages differ."""
+    differ = 0
+    for path in PAGES:
         before = after = path.read_text()
         for key, text in made.items():
-            place = re.compile(rf"(<!-- table: {key} -->\n)(?:\|[^\n]*\n)*")
-            after = place.sub(lambda found: found.group(1) + text + "\n", after)
+            here = re.compile(rf"(<!-- table: {key} -->\n)(?:\|[^\n]*\n)*")
+            after = here.sub(lambda found: found.group(1) + text + "\n", after)
         if after != before:
-            path.write_text(after)
-            print(f"wrote {name}", file=sys.stderr)
+            differ += 1
+            print(f"{'wrote' if write else 'differs:'} {path.relative_to(ROOT)}", file=sys.stderr)
+            if write:
+                path.write_text(after)
+    return differ
 
 
 def main() -> None:
@@ -153,14 +193,16 @@ def main() -> None:
     parser.add_argument("recordings", type=Path, help="a folder of recordings")
     parser.add_argument("--away", type=Path, help="a folder of recordings of another host")
     parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES), help="these tables alone")
-    parser.add_argument("--write", action="store_true", help=f"put them into {', '.join(FILES)}")
+    parser.add_argument("--write", action="store_true", help="put them into README.md, docs/src and CHANGELOG.md")
+    parser.add_argument("--check", action="store_true", help="say which pages hold others; exit code 1 where there are any")
     parser.add_argument("--steptime", type=Path, default=target / "release" / "steptime", help="the program (default: %(default)s)")
     arguments = parser.parse_args()
     away = str(arguments.away.resolve()) if arguments.away else ""
     run = Steptime(arguments.steptime.resolve(), str(arguments.recordings.resolve()), away)
     made = {name: TABLES[name](run) for name in arguments.only}
-    if arguments.write:
-        write(made)
+    if arguments.write or arguments.check:
+        differ = place(made, arguments.write)
+        sys.exit(1 if differ and not arguments.write else 0)
     else:
         print("\n\n".join(f"<!-- table: {name} -->\n{text}" for name, text in made.items()))
 
