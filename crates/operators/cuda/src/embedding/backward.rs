@@ -206,10 +206,10 @@ impl RowOptimizer {
         let mut entries = Vec::with_capacity(tables.len());
         for at in 0..tables.len() {
             let (column, apart) = (tables.column(at) as u32, tables.pooling(at) == Pooling::None);
-            let table = tables.table_mut(at);
+            let table = tables.table(at);
             let (name, element) = (table.name().to_owned(), table.element());
             let (pitch, rows, dim) = (table.pitch() / element.align(), table.rows(), table.dim());
-            let weights = table.bytes_mut().ok_or(EmbeddingError::NotTrainable {
+            let weights = tables.values_mut(at).ok_or(EmbeddingError::NotTrainable {
                 table: name,
                 element,
                 why: "read only",
