@@ -8,7 +8,8 @@ use steptime_ops::embedding::Bounds;
 use steptime_ops::embedding::backward::RowRule;
 
 use crate::error::{code, free, handle};
-use crate::operands::{GpuLookups, GpuSizes, GpuTables, alive, alive_mut, given, on};
+use crate::operands::{GpuLookups, GpuSizes, GpuTables, given, on};
+use crate::pointers::{alive, alive_mut};
 
 /// Tables, how they are pooled, their optimizer and its state.
 pub struct Backward {

@@ -297,7 +297,7 @@ impl RowCache {
     fn check(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
         let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
         let made = Sizes { lookups: given.lookups, ..self.sizes };
-        let offsets = self.hosts.len() * self.sizes.bags + 1;
+        let offsets = steptime_ops::embedding::Lookups::offset_count(self.hosts.len(), self.sizes.bags)?;
         if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != offsets {
             let found = lookups.offsets().len();
             return Err(Error::Unsupported {

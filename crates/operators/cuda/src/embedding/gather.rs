@@ -114,7 +114,7 @@ impl Gather {
             });
         }
         let (rows, columns, stride) = (wanted.len(), table.dim(), self.stride);
-        let needed = rows.checked_sub(1).map_or(0, |rows| rows * stride + columns);
+        let needed = super::span(rows, columns, stride);
         if out.len() < needed || stride < columns {
             let found = out.len();
             return Err(EmbeddingError::Size { what: "output", found, stride, rows, columns, needed }.into());

@@ -167,7 +167,7 @@ impl Grouping {
     fn check_sizes(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
         let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
         let made = Sizes { lookups: given.lookups, weighted: given.weighted, ..self.sizes };
-        if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != self.offsets() {
+        if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != self.offsets()? {
             return Err(Error::Unsupported {
                 what: format!(
                     "a grouping for {:?} of {} tables with {given:?} and {} offsets",
@@ -181,8 +181,8 @@ impl Grouping {
         Ok(())
     }
 
-    fn offsets(&self) -> usize {
-        self.rows.len() * self.sizes.bags + 1
+    fn offsets(&self) -> Result<usize, Error> {
+        Ok(steptime_ops::embedding::Lookups::offset_count(self.rows.len(), self.sizes.bags)?)
     }
 
     /// Waits for the stream, and says what was wrong with the lookups grouped last, which must be these.
