@@ -112,10 +112,7 @@ pub unsafe extern "C" fn steptime_gpu_backward_take_over(
         let stream = unsafe { on(&to.device, stream) };
         let steps = from.optimizer.steps(&stream)?;
         to.optimizer.set_steps(&stream, steps)?;
-        for table in 0..to.tables.len() {
-            std::mem::swap(to.optimizer.state_mut(table), from.optimizer.state_mut(table));
-        }
-        Ok(())
+        Ok(to.optimizer.swap_states(&mut from.optimizer)?)
     })
 }
 

@@ -117,7 +117,8 @@ impl Forward {
             .value(sizes.lookups as i64)
             .value(self.faults.address());
         // SAFETY: the arguments are those of `bag_forward`; sizes were checked; the kernel reads indices only between
-        // offsets that rise within their number, and rows only where there are some. Who passes slices keeps them.
+        // offsets that rise within their number, and rows only where there are some. The slices are of
+        // buffers, which are freed only once the GPU is done, or of others, who promised as much.
         unsafe { self.kernel.launch(stream, self.launch.grid, args) }
     }
 

@@ -128,7 +128,8 @@ impl Gather {
             .slice_mut(out)
             .value(stride as i64)
             .value(self.faults.address());
-        // SAFETY: the arguments are those of `gather`; sizes were checked; rows are read only where there are some.
+        // SAFETY: the arguments are those of `gather`; sizes were checked; rows are read only where there are some. The
+        // slices are of buffers, which are freed only once the GPU is done, or of others, who promised as much.
         unsafe { self.kernel.launch(stream, self.launch.grid(rows)?, args) }
     }
 
