@@ -7,7 +7,10 @@ use steptime_ops::embedding::backward::{Gradient, RowOptimizer, RowRule};
 use steptime_ops::embedding::group::Grouping;
 use steptime_ops::embedding::{Bounds, Lookups, Pooling, Table, Tables};
 
-use crate::error::{code, free, handle, slice};
+use crate::apart::{self, Span, slice_mut};
+use crate::bag::floats;
+use crate::error::{code, free, handle};
+use crate::pointers::{alive, alive_mut, slice};
 
 /// f32 tables with sum pooling, their optimizer and its state.
 pub struct Backward {
@@ -22,8 +25,8 @@ pub struct Backward {
 ///
 /// # Safety
 ///
-/// Each pointer goes to as many elements; the weights live, and nobody else changes them during a step, until the
-/// handle is freed.
+/// Each pointer goes to as many elements; the weights live, and nobody else uses them during a step, until the handle
+/// is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_backward_new(
     count: usize,
@@ -35,8 +38,9 @@ pub unsafe extern "C" fn steptime_backward_new(
 ) -> *mut Backward {
     handle(|| {
         // SAFETY: as many elements, by the caller's promise.
-        let (weights, rows, dims) =
-            unsafe { (slice(weights, count), slice(rows, count), slice(dims, count)) };
+        let (weights, rows) = unsafe { (slice("weights", weights, count)?, slice("rows", rows, count)?) };
+        // SAFETY: as above.
+        let dims = unsafe { slice("dims", dims, count)? };
         let rule = match rule {
             0 => RowRule::SGD,
             1 => RowRule::Adagrad { eps: 1e-8 },
@@ -45,13 +49,19 @@ pub unsafe extern "C" fn steptime_backward_new(
             4 => RowRule::PartialRowWiseAdam { beta1: 0.9, beta2: 0.999, eps: 1e-8 },
             other => return Err(format!("there is no optimizer {other}: choose 0 to 4").into()),
         };
+        let given = || {
+            let all = weights.iter().zip(rows).zip(dims).enumerate();
+            all.map(|(at, ((&start, &rows), &dim))| {
+                (format!("table {at}"), start, rows.saturating_mul(dim), dim)
+            })
+        };
+        apart::check(given().map(|(name, start, len, _)| Span::written(&name, start, len)).collect())?;
         let mut tables = Vec::with_capacity(count);
-        for (at, ((&start, &rows), &dim)) in weights.iter().zip(rows).zip(dims).enumerate() {
-            let len = rows.checked_mul(dim).filter(|_| !start.is_null());
-            let len = len.ok_or_else(|| format!("table {at}: no weights, or too many"))?;
-            // SAFETY: as many floats, which live long enough, by the caller's promise.
-            let values = unsafe { std::slice::from_raw_parts_mut(start, len) };
-            tables.push(Table::borrow_mut(&format!("table {at}"), values, dim)?);
+        for (name, start, len, dim) in given() {
+            // SAFETY: as many floats, which live long enough and which nobody else uses, by the caller's promise; no
+            // two tables share any, as was checked.
+            let values = unsafe { slice_mut(&name, start, len)? };
+            tables.push(Table::borrow_mut(&name, values, dim)?);
         }
         let tables = Tables::new(tables, Pooling::Sum);
         let optimizer = RowOptimizer::new(rule, learning_rate, &tables)?;
@@ -80,18 +90,21 @@ pub unsafe extern "C" fn steptime_backward_step(
 ) -> c_int {
     code(|| {
         // SAFETY: alive and used here only, by the caller's promise.
-        let (backward, cpu) = unsafe { (backward.as_mut(), cpu.as_ref()) };
-        let (backward, cpu) =
-            backward.zip(cpu).ok_or("a handle is null: see the error of the call that made it")?;
-        let (count, columns) = (backward.tables.len() * bags + 1, backward.tables.columns());
-        let gradients = if bags == 0 { 0 } else { (bags - 1).saturating_mul(stride).saturating_add(columns) };
+        let (backward, cpu) = unsafe { (alive_mut(backward)?, alive(cpu)?) };
+        let count = Lookups::offset_count(backward.tables.len(), bags)?;
+        let gradients = floats(bags, stride, backward.tables.columns());
         // SAFETY: as many elements, by the caller's promise.
-        let (indices, offsets, gradient) =
-            unsafe { (slice(indices, lookups), slice(offsets, count), slice(gradient, gradients)) };
+        let (indices, offsets, gradient) = unsafe {
+            (
+                slice("indices", indices, lookups)?,
+                slice("offsets", offsets, count)?,
+                slice("gradient", gradient, gradients)?,
+            )
+        };
         let mut batch = Lookups::new(bags, indices, offsets)?;
         if !weights.is_null() {
             // SAFETY: as above.
-            batch = batch.with_weights(unsafe { slice(weights, lookups) })?;
+            batch = batch.with_weights(unsafe { slice("weights", weights, lookups)? })?;
         }
         let Backward { tables, optimizer, grouping } = backward;
         grouping.group(cpu, tables, &batch, Bounds::Error)?;

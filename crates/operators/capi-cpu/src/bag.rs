@@ -5,7 +5,9 @@ use std::ffi::c_int;
 use steptime_ops::Cpu;
 use steptime_ops::embedding::{Bounds, Element, Ints, Lookups, Pooling, Scale, Table, Tables, forward};
 
-use crate::error::{Failure, code, free, handle, slice};
+use crate::apart::{self, Span, slice_mut};
+use crate::error::{Failure, code, free, handle};
+use crate::pointers::{alive, slice};
 
 /// Tables to be read.
 pub struct Bag {
@@ -13,7 +15,7 @@ pub struct Bag {
 }
 
 /// Tables of one element type and sum pooling, `rows[t]` rows of `dims[t]` columns at `data[t]`, `pitches[t]` bytes
-/// from row to row. `element` is 0 for f32, 1 for f16, 2 for bf16, 3 for int8 and 4 for int4 behind an f16 scale and
+/// from row to row, the last row's padding included. `element` is 0 for f32, 1 for f16, 2 for bf16, 3 for int8 and 4 for int4 behind an f16 scale and
 /// bias. Null on failure. To be freed with [`steptime_bag_free`].
 ///
 /// # Safety
@@ -30,19 +32,19 @@ pub unsafe extern "C" fn steptime_bag_new(
 ) -> *mut Bag {
     handle(|| {
         // SAFETY: as many elements, by the caller's promise.
-        let (data, rows, dims, pitches) =
-            unsafe { (slice(data, count), slice(rows, count), slice(dims, count), slice(pitches, count)) };
+        let (data, rows) = unsafe { (slice("data", data, count)?, slice("rows", rows, count)?) };
+        // SAFETY: as above.
+        let (dims, pitches) = unsafe { (slice("dims", dims, count)?, slice("pitches", pitches, count)?) };
         let element = element_type(element)
             .ok_or_else(|| format!("there is no element type {element}: choose 0 to 4"))?;
         let mut tables = Vec::with_capacity(count);
         for (at, (((&start, &rows), &dim), &pitch)) in
             data.iter().zip(rows).zip(dims).zip(pitches).enumerate()
         {
-            let len = rows.checked_mul(pitch).filter(|_| !start.is_null());
-            let len = len.ok_or_else(|| format!("table {at}: no rows, or too many"))?;
+            let name = format!("table {at}");
             // SAFETY: as many bytes, which live long enough, by the caller's promise.
-            let bytes = unsafe { slice(start, len) };
-            tables.push(Table::borrow_bytes(&format!("table {at}"), bytes, [rows, dim], element, pitch)?);
+            let bytes = unsafe { slice(&name, start, rows.saturating_mul(pitch))? };
+            tables.push(Table::borrow_bytes(&name, bytes, [rows, dim], element, pitch)?);
         }
         Ok(Bag { tables: Tables::new(tables, Pooling::Sum) })
     })
@@ -77,26 +79,35 @@ pub unsafe extern "C" fn steptime_bag_forward(
 ) -> c_int {
     code(|| {
         // SAFETY: alive, by the caller's promise.
-        let (bag, cpu) = unsafe { (bag.as_ref(), cpu.as_ref()) };
-        let (bag, cpu) = bag.zip(cpu).ok_or("a handle is null: see the error of the call that made it")?;
-        let offset_count = bag.tables.len() * bags + 1;
+        let (bag, cpu) = unsafe { (alive(bag)?, alive(cpu)?) };
+        let offset_count = Lookups::offset_count(bag.tables.len(), bags)?;
+        let floats = floats(bags, stride, bag.tables.columns());
+        let width = bits.unsigned_abs() as usize / 8;
+        apart::check(vec![
+            Span::read("indices", indices, lookups.saturating_mul(width)),
+            Span::read("offsets", offsets, offset_count.saturating_mul(width)),
+            Span::read("weights", weights, lookups),
+            Span::written("out", out, floats),
+        ])?;
         // SAFETY: as many elements, by the caller's promise.
-        let (indices, offsets) =
-            unsafe { (ints(indices, lookups, bits)?, ints(offsets, offset_count, bits)?) };
+        let (indices, offsets) = unsafe {
+            (ints("indices", indices, lookups, bits)?, ints("offsets", offsets, offset_count, bits)?)
+        };
         let mut batch = Lookups::new(bags, indices, offsets)?;
         if !weights.is_null() {
             // SAFETY: as above.
-            batch = batch.with_weights(unsafe { slice(weights, lookups) })?;
-        }
-        let floats = (bags.max(1) - 1).saturating_mul(stride).saturating_add(bag.tables.columns());
-        if out.is_null() {
-            return Err("there is no output: its pointer is null".into());
+            batch = batch.with_weights(unsafe { slice("weights", weights, lookups)? })?;
         }
         // SAFETY: as many floats, used here only, by the caller's promise.
-        let out = unsafe { std::slice::from_raw_parts_mut(out, floats) };
+        let out = unsafe { slice_mut("out", out, floats)? };
         forward(cpu, &bag.tables, &batch, Bounds::Error, out, stride)?;
         Ok(())
     })
+}
+
+/// Floats that rows of so many columns span, `stride` apart: none without bags.
+pub(crate) fn floats(bags: usize, stride: usize, columns: usize) -> usize {
+    bags.checked_sub(1).map_or(0, |rows| rows.saturating_mul(stride).saturating_add(columns))
 }
 
 /// The element type of a number.
@@ -111,12 +122,12 @@ fn element_type(number: c_int) -> Option<Element> {
 /// # Safety
 ///
 /// As that of [`slice`].
-unsafe fn ints<'a>(start: *const u8, count: usize, bits: c_int) -> Result<Ints<'a>, Failure> {
+unsafe fn ints<'a>(what: &str, start: *const u8, count: usize, bits: c_int) -> Result<Ints<'a>, Failure> {
     // SAFETY: as many numbers of that width, by the caller's promise.
     unsafe {
         match bits {
-            32 => Ok(Ints::I32(slice(start.cast(), count))),
-            64 => Ok(Ints::I64(slice(start.cast(), count))),
+            32 => Ok(Ints::I32(slice(what, start.cast(), count)?)),
+            64 => Ok(Ints::I64(slice(what, start.cast(), count)?)),
             other => Err(format!("there are no indices of {other} bits: choose 32 or 64").into()),
         }
     }

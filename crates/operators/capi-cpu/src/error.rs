@@ -1,8 +1,10 @@
 //! What was wrong with the last call of a thread.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::{CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -23,9 +25,22 @@ fn remember(failure: &Failure) {
     LAST.set(CString::new(text).unwrap_or_default());
 }
 
+/// The work, whose panic is a failure: unwinding ends here, for C knows nothing of it.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    // What a handle holds may be half done after a panic, but never such that using it is unsound.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+/// The words of a panic.
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    format!("the call panicked: {text}: free its handles, and please report it").into()
+}
+
 /// 0, or 1 after a failure.
 pub(crate) fn code(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
-    match work() {
+    match guarded(work) {
         Ok(()) => 0,
         Err(failure) => {
             remember(&failure);
@@ -36,7 +51,7 @@ pub(crate) fn code(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
 
 /// A handle, or null after a failure.
 pub(crate) fn handle<T>(work: impl FnOnce() -> Result<T, Failure>) -> *mut T {
-    match work() {
+    match guarded(work) {
         Ok(made) => Box::into_raw(Box::new(made)),
         Err(failure) => {
             remember(&failure);
@@ -51,21 +66,30 @@ pub(crate) fn handle<T>(work: impl FnOnce() -> Result<T, Failure>) -> *mut T {
 ///
 /// It is null, or came from [`handle`] and is not used any more.
 pub(crate) unsafe fn free<T>(handle: *mut T) {
-    if !handle.is_null() {
-        // SAFETY: made by `Box::into_raw`, by the caller's promise.
-        drop(unsafe { Box::from_raw(handle) });
-    }
+    let freed = code(|| {
+        if !handle.is_null() {
+            // SAFETY: `handle` made it with `Box::into_raw`, and it comes here once, by the caller's promise.
+            drop(unsafe { Box::from_raw(handle) });
+        }
+        Ok(())
+    });
+    // There is no way to say so but `steptime_error`, which it left its words with.
+    let _ = freed;
 }
 
-/// `count` elements at a pointer; none where it is null.
-///
-/// # Safety
-///
-/// It is null, or goes to as many elements, which nobody changes as long as the slice is used.
-pub(crate) unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
-    if start.is_null() {
-        return &[];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_with_its_words() {
+        let text = || {
+            // SAFETY: the text lives until the next call that fails.
+            unsafe { std::ffi::CStr::from_ptr(steptime_error()) }.to_str().unwrap().to_owned()
+        };
+        assert_eq!(code(|| panic!("number {}", 7)), 1);
+        assert!(text().contains("panicked: number 7"), "{}", text());
+        let made: *mut u8 = handle(|| panic!("still words"));
+        assert!(made.is_null() && text().contains("still words"), "{}", text());
     }
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts(start, count) }
 }

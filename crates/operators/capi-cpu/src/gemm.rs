@@ -5,7 +5,9 @@ use std::ffi::c_int;
 use steptime_ops::Cpu;
 use steptime_ops::gemm::{Activation, Gradients, MatMut, MatRef, gemm, linear, linear_backward};
 
-use crate::error::{Failure, code, slice};
+use crate::apart::{self, Span, slice_mut};
+use crate::error::{Failure, code};
+use crate::pointers::{alive, slice};
 
 /// `c = alpha * a b + beta * c`: `a` is `[m, k]` and `b` is `[k, n]` with any strides, in floats from a row to the next
 /// and from a column to the next; `c` is `[m, n]`, row by row. 0 for success.
@@ -31,11 +33,16 @@ pub unsafe extern "C" fn steptime_gemm(
 ) -> c_int {
     code(|| {
         // SAFETY: as the caller promises.
-        let cpu = unsafe { borrow(cpu) }?;
-        // SAFETY: as above.
-        let (a, b) = unsafe { (read(a, m, k, a_row, a_col)?, read(b, k, n, b_row, b_col)?) };
-        // SAFETY: as above.
-        let c = unsafe { write(c, m, n) }?.ok_or("there is no c")?;
+        let cpu = unsafe { alive(cpu) }?;
+        apart::check(vec![
+            Span::read("a", a, span(m, k, a_row, a_col)),
+            Span::read("b", b, span(k, n, b_row, b_col)),
+            Span::written("c", c, m.saturating_mul(n)),
+        ])?;
+        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        let (a, b) = unsafe { (read("a", a, m, k, a_row, a_col)?, read("b", b, k, n, b_row, b_col)?) };
+        // SAFETY: as above; nobody else uses `c`, and it meets neither operand, as was checked.
+        let c = unsafe { write("c", c, m, n) }?.ok_or("there is no c: its pointer is null")?;
         Ok(gemm(cpu, alpha, a, b, beta, c)?)
     })
 }
@@ -61,15 +68,25 @@ pub unsafe extern "C" fn steptime_linear(
 ) -> c_int {
     code(|| {
         // SAFETY: as the caller promises.
-        let cpu = unsafe { borrow(cpu) }?;
-        // SAFETY: as above.
-        let (x, weight) =
-            unsafe { (read(x, batch, inputs, inputs, 1)?, read(weight, outputs, inputs, inputs, 1)?) };
-        // SAFETY: as above.
-        let bias = (!bias.is_null()).then(|| unsafe { slice(bias, outputs) });
-        // SAFETY: as above.
-        let y = unsafe { write(y, batch, outputs) }?.ok_or("there is no y")?;
-        Ok(linear(cpu, x, weight, bias, named(activation)?, y)?)
+        let cpu = unsafe { alive(cpu) }?;
+        apart::check(vec![
+            Span::read("x", x, batch.saturating_mul(inputs)),
+            Span::read("weight", weight, outputs.saturating_mul(inputs)),
+            Span::read("bias", bias, outputs),
+            Span::written("y", y, batch.saturating_mul(outputs)),
+        ])?;
+        let biased = !bias.is_null();
+        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        let (x, weight, bias) = unsafe {
+            (
+                read("x", x, batch, inputs, inputs, 1)?,
+                read("weight", weight, outputs, inputs, inputs, 1)?,
+                slice("bias", bias, if biased { outputs } else { 0 })?,
+            )
+        };
+        // SAFETY: as above; nobody else uses `y`, and it meets no operand, as was checked.
+        let y = unsafe { write("y", y, batch, outputs) }?.ok_or("there is no y: its pointer is null")?;
+        Ok(linear(cpu, x, weight, biased.then_some(bias), named(activation)?, y)?)
     })
 }
 
@@ -96,18 +113,34 @@ pub unsafe extern "C" fn steptime_linear_backward(
 ) -> c_int {
     code(|| {
         // SAFETY: as the caller promises.
-        let cpu = unsafe { borrow(cpu) }?;
+        let cpu = unsafe { alive(cpu) }?;
+        apart::check(vec![
+            Span::read("dy", dy, batch.saturating_mul(outputs)),
+            Span::read("y", y, batch.saturating_mul(outputs)),
+            Span::read("x", x, batch.saturating_mul(inputs)),
+            Span::read("weight", weight, outputs.saturating_mul(inputs)),
+            Span::written("dx", dx, batch.saturating_mul(inputs)),
+            Span::written("dweight", dweight, outputs.saturating_mul(inputs)),
+            Span::written("dbias", dbias, outputs),
+        ])?;
+        // SAFETY: each pointer goes to as many floats, by the caller's promise.
+        let (dy, y) = unsafe {
+            (read("dy", dy, batch, outputs, outputs, 1)?, read("y", y, batch, outputs, outputs, 1)?)
+        };
         // SAFETY: as above.
-        let (dy, y) =
-            unsafe { (read(dy, batch, outputs, outputs, 1)?, read(y, batch, outputs, outputs, 1)?) };
-        // SAFETY: as above.
-        let (x, weight) =
-            unsafe { (read(x, batch, inputs, inputs, 1)?, read(weight, outputs, inputs, inputs, 1)?) };
-        // SAFETY: as above.
-        let (dx, dweight) = unsafe { (write(dx, batch, inputs)?, write(dweight, outputs, inputs)?) };
-        // SAFETY: as above.
-        let dbias = (!dbias.is_null()).then(|| unsafe { std::slice::from_raw_parts_mut(dbias, outputs) });
-        let gradients = Gradients { x: dx, weight: dweight, bias: dbias };
+        let (x, weight) = unsafe {
+            (read("x", x, batch, inputs, inputs, 1)?, read("weight", weight, outputs, inputs, inputs, 1)?)
+        };
+        let biased = !dbias.is_null();
+        // SAFETY: as above; nobody else uses the gradients, and they meet no operand nor each other, as was checked.
+        let (dx, dweight, dbias) = unsafe {
+            (
+                write("dx", dx, batch, inputs)?,
+                write("dweight", dweight, outputs, inputs)?,
+                slice_mut("dbias", dbias, if biased { outputs } else { 0 })?,
+            )
+        };
+        let gradients = Gradients { x: dx, weight: dweight, bias: biased.then_some(dbias) };
         Ok(linear_backward(cpu, dy, y, x, weight, named(activation)?, gradients)?)
     })
 }
@@ -121,43 +154,47 @@ fn named(activation: c_int) -> Result<Activation, Failure> {
     }
 }
 
-/// # Safety
-///
-/// The handle is null or alive.
-unsafe fn borrow<'a>(cpu: *const Cpu) -> Result<&'a Cpu, Failure> {
-    // SAFETY: as the caller promises.
-    let cpu = unsafe { cpu.as_ref() };
-    Ok(cpu.ok_or("a handle is null: see the error of the call that made it")?)
+/// Floats that a matrix spans; more than there can be where they cannot be counted.
+fn span(rows: usize, cols: usize, row: usize, col: usize) -> usize {
+    if rows == 0 || cols == 0 {
+        return 0;
+    }
+    let (down, across) = ((rows - 1).saturating_mul(row), (cols - 1).saturating_mul(col));
+    down.saturating_add(across).saturating_add(1)
 }
 
 /// # Safety
 ///
 /// `start` goes to as many floats as shape and strides span.
 unsafe fn read<'a>(
+    what: &str,
     start: *const f32,
     rows: usize,
     cols: usize,
     row: usize,
     col: usize,
 ) -> Result<MatRef<'a>, Failure> {
-    let span =
-        || (rows.checked_sub(1)?.checked_mul(row)?).checked_add(cols.checked_sub(1)?.checked_mul(col)?);
-    let len = span().and_then(|last| last.checked_add(1)).unwrap_or(0);
     // SAFETY: as the caller promises.
-    Ok(MatRef::with_strides(unsafe { slice(start, len) }, rows, cols, row, col)?)
+    let data = unsafe { slice(what, start, span(rows, cols, row, col))? };
+    Ok(MatRef::with_strides(data, rows, cols, row, col)?)
 }
 
-/// An output, row by row; none where the pointer is null.
+/// An output, row by row; none where the pointer is null and it has elements.
 ///
 /// # Safety
 ///
 /// `start` is null, or goes to `rows * cols` floats that nobody else uses.
-unsafe fn write<'a>(start: *mut f32, rows: usize, cols: usize) -> Result<Option<MatMut<'a>>, Failure> {
-    if start.is_null() {
+unsafe fn write<'a>(
+    what: &str,
+    start: *mut f32,
+    rows: usize,
+    cols: usize,
+) -> Result<Option<MatMut<'a>>, Failure> {
+    let len = rows.saturating_mul(cols);
+    if start.is_null() && len > 0 {
         return Ok(None);
     }
-    let len = rows.checked_mul(cols).ok_or("a shape with too many elements")?;
     // SAFETY: as the caller promises.
-    let data = unsafe { std::slice::from_raw_parts_mut(start, len) };
+    let data = unsafe { slice_mut(what, start, len)? };
     Ok(Some(MatMut::new(data, rows, cols)?))
 }

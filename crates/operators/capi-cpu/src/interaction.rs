@@ -6,26 +6,15 @@ use steptime_ops::Cpu;
 use steptime_ops::interaction::{Features, FeaturesMut, Interaction};
 use steptime_tensor::{View, ViewMut};
 
-use crate::error::{Failure, code, slice};
+use crate::apart::{self, Span, slice_mut};
+use crate::error::{Failure, code};
+use crate::pointers::{alive, slice};
 
 /// An interaction, and floats of its vectors and of its output.
 fn sizes(samples: usize, features: usize, dim: usize) -> Result<(Interaction, usize, usize), Failure> {
     let of = Interaction::new(features, dim, false)?;
     let size = |columns: usize| samples.checked_mul(columns).ok_or("too many samples: give fewer at once");
     Ok((of, size(features * dim)?, size(of.columns())?))
-}
-
-/// `count` floats at a pointer, to be written; none where it is null.
-///
-/// # Safety
-///
-/// It is null, or goes to as many floats that nobody else uses.
-unsafe fn slice_mut<'a>(start: *mut f32, count: usize) -> &'a mut [f32] {
-    if start.is_null() {
-        return &mut [];
-    }
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts_mut(start, count) }
 }
 
 /// `samples` x `features` x `dim` floats at `vectors`, the dense vector of each sample first, to `samples` x (`dim` +
@@ -45,9 +34,11 @@ pub unsafe extern "C" fn steptime_interaction_forward(
 ) -> c_int {
     code(|| {
         let (of, inputs, outputs) = sizes(samples, features, dim)?;
-        // SAFETY: alive, and as many floats, by the caller's promise.
-        let (cpu, vectors, out) = unsafe { (cpu.as_ref(), slice(vectors, inputs), slice_mut(out, outputs)) };
-        let cpu = cpu.ok_or("the handle is null: see the error of the call that made it")?;
+        apart::check(vec![Span::read("vectors", vectors, inputs), Span::written("out", out, outputs)])?;
+        // SAFETY: alive, by the caller's promise.
+        let cpu = unsafe { alive(cpu)? };
+        // SAFETY: as many floats, and nobody else uses the output, by the caller's promise.
+        let (vectors, out) = unsafe { (slice("vectors", vectors, inputs)?, slice_mut("out", out, outputs)?) };
         let vectors = Features::Stacked(View::from_slice(vectors, &[samples, features, dim])?);
         of.forward(cpu, &vectors, ViewMut::from_mut_slice(out, &[samples, of.columns()])?)?;
         Ok(())
@@ -71,11 +62,18 @@ pub unsafe extern "C" fn steptime_interaction_backward(
 ) -> c_int {
     code(|| {
         let (of, inputs, outputs) = sizes(samples, features, dim)?;
-        // SAFETY: alive, and as many floats, by the caller's promise.
-        let (cpu, vectors, gradient, out) = unsafe {
-            (cpu.as_ref(), slice(vectors, inputs), slice(gradient, outputs), slice_mut(out, inputs))
-        };
-        let cpu = cpu.ok_or("the handle is null: see the error of the call that made it")?;
+        apart::check(vec![
+            Span::read("vectors", vectors, inputs),
+            Span::read("gradient", gradient, outputs),
+            Span::written("out", out, inputs),
+        ])?;
+        // SAFETY: alive, by the caller's promise.
+        let cpu = unsafe { alive(cpu)? };
+        // SAFETY: as many floats, by the caller's promise.
+        let (vectors, gradient) =
+            unsafe { (slice("vectors", vectors, inputs)?, slice("gradient", gradient, outputs)?) };
+        // SAFETY: as many floats, and nobody else uses them, by the caller's promise.
+        let out = unsafe { slice_mut("out", out, inputs)? };
         let shape = [samples, features, dim];
         let vectors = Features::Stacked(View::from_slice(vectors, &shape)?);
         let gradient = View::from_slice(gradient, &[samples, of.columns()])?;

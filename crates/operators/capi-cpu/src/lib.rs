@@ -2,13 +2,19 @@
 //! for other languages.
 //!
 //! Pointers go to plain arrays, which are neither copied nor kept longer than a function says. A function that can
-//! fail returns 0 for success and 1 for failure, or a null handle; [`steptime_error`] then says what was wrong.
+//! fail returns 0 for success and 1 for failure, or a null handle; [`steptime_error`] then says what was wrong. A null
+//! pointer, one that is not aligned, and arrays of a call that overlap where one is written are such failures, and so
+//! is a panic.
 
+mod apart;
 mod backward;
 mod bag;
 mod error;
 mod gemm;
 mod interaction;
+mod pointers;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{CStr, c_char};
 

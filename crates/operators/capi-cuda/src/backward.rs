@@ -8,7 +8,8 @@ use steptime_ops::embedding::Bounds;
 use steptime_ops::embedding::backward::RowRule;
 
 use crate::error::{code, free, handle};
-use crate::operands::{GpuLookups, GpuSizes, GpuTables, alive, alive_mut, given, on};
+use crate::operands::{GpuLookups, GpuSizes, GpuTables, given, on};
+use crate::pointers::{alive, alive_mut};
 
 /// Tables, how they are pooled, their optimizer and its state.
 pub struct Backward {
@@ -111,10 +112,7 @@ pub unsafe extern "C" fn steptime_gpu_backward_take_over(
         let stream = unsafe { on(&to.device, stream) };
         let steps = from.optimizer.steps(&stream)?;
         to.optimizer.set_steps(&stream, steps)?;
-        for table in 0..to.tables.len() {
-            std::mem::swap(to.optimizer.state_mut(table), from.optimizer.state_mut(table));
-        }
-        Ok(())
+        Ok(to.optimizer.swap_states(&mut from.optimizer)?)
     })
 }
 

@@ -7,7 +7,8 @@ use steptime_cuda::embedding::{Forward, Tables};
 use steptime_ops::embedding::Bounds;
 
 use crate::error::{code, free, handle};
-use crate::operands::{GpuLookups, GpuSizes, GpuTables, alive, alive_mut, on, taken};
+use crate::operands::{GpuLookups, GpuSizes, GpuTables, on, taken};
+use crate::pointers::{alive, alive_mut};
 
 /// Tables to be read, and how they are pooled.
 pub struct Bag {

@@ -10,7 +10,8 @@ use steptime_cuda::embedding::{Gather as Op, GatherOrder, Ints, Tables, Wanted};
 use steptime_ops::embedding::{Bounds, Pooling};
 
 use crate::error::{Failure, code, free, handle};
-use crate::operands::{GpuTables, alive, alive_mut, given, on, taken};
+use crate::operands::{GpuTables, given, on, taken};
+use crate::pointers::{alive, alive_mut};
 
 /// A gather of f32 outputs with rows D floats apart.
 pub struct Gather {

@@ -7,7 +7,8 @@ use steptime_cuda::interaction::{Features, FeaturesMut, Interaction as Op, Strid
 use steptime_ops::interaction::Interaction as Shape;
 
 use crate::error::{Failure, code, free, handle};
-use crate::operands::{alive, given, on, taken};
+use crate::operands::{given, on, taken};
+use crate::pointers::alive;
 
 /// An interaction of stacked vectors, the dense one of each sample first.
 pub struct Interaction {

@@ -14,6 +14,8 @@ mod error;
 mod gather;
 mod interaction;
 mod operands;
+#[path = "../../capi-cpu/src/pointers.rs"]
+mod pointers;
 
 use steptime_cuda::Device;
 
@@ -37,6 +39,6 @@ pub extern "C" fn steptime_gpu_open(ordinal: usize) -> *mut Device {
 /// `gpu` is null, or came from [`steptime_gpu_open`] and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_free(gpu: *mut Device) {
-    // SAFETY: as the caller promises.
+    // SAFETY: null, or from `handle` and used no more, by the caller's promise.
     unsafe { error::free(gpu) }
 }

@@ -6,29 +6,8 @@ use steptime_cuda::embedding::{Ints, Lookups, Sizes, Table, Tables};
 use steptime_cuda::{Device, Slice, SliceMut, Stream};
 use steptime_ops::embedding::{Element, Pooling};
 
-use crate::error::{Failure, slice};
-
-/// What a function got for a handle.
-///
-/// # Safety
-///
-/// It is null, or alive.
-pub(crate) unsafe fn alive<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { handle.as_ref() }.ok_or_else(|| NULL.into())
-}
-
-/// As [`alive`], to be changed.
-///
-/// # Safety
-///
-/// It is null, or alive and used here only.
-pub(crate) unsafe fn alive_mut<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { handle.as_mut() }.ok_or_else(|| NULL.into())
-}
-
-const NULL: &str = "a handle is null: see the error of the call that made it";
+use crate::error::Failure;
+use crate::pointers::slice;
 
 /// The stream of another library.
 ///
@@ -49,7 +28,7 @@ pub(crate) unsafe fn given<'a, T: bytemuck::Pod>(
     address: u64,
     count: usize,
 ) -> Result<Slice<'a, T>, Failure> {
-    check(address, count)?;
+    check::<T>(address, count)?;
     // SAFETY: as the caller promises.
     Ok(unsafe { Slice::from_raw(address, count) })
 }
@@ -63,14 +42,26 @@ pub(crate) unsafe fn taken<'a, T: bytemuck::Pod>(
     address: u64,
     count: usize,
 ) -> Result<SliceMut<'a, T>, Failure> {
-    check(address, count)?;
+    check::<T>(address, count)?;
     // SAFETY: as the caller promises.
     Ok(unsafe { SliceMut::from_raw(address, count) })
 }
 
-fn check(address: u64, count: usize) -> Result<(), Failure> {
-    if address == 0 && count > 0 {
+/// Fails where an address cannot be that of so many elements.
+fn check<T>(address: u64, count: usize) -> Result<(), Failure> {
+    let (bytes, align) = (count.checked_mul(size_of::<T>()), align_of::<T>());
+    if count == 0 {
+        return Ok(());
+    }
+    if address == 0 {
         return Err(format!("{count} elements at a null address: give the tensor's").into());
+    }
+    if !address.is_multiple_of(align as u64) {
+        let what = format!("the address {address:#x} is no multiple of {align}");
+        return Err(format!("{what}: give a tensor that is aligned for its elements").into());
+    }
+    if bytes.and_then(|bytes| address.checked_add(bytes as u64)).is_none() {
+        return Err(format!("{count} elements are more than memory holds: check the sizes").into());
     }
     Ok(())
 }
@@ -162,7 +153,7 @@ impl GpuSizes {
     ///
     /// The addresses are those of as many elements, which nobody changes while kernels read them.
     pub(crate) unsafe fn lookups<'a>(&self, tables: usize, of: &GpuLookups) -> Result<Lookups<'a>, Failure> {
-        let offsets = tables * self.bags + 1;
+        let offsets = steptime_ops::embedding::Lookups::offset_count(tables, self.bags)?;
         // SAFETY: as the caller promises.
         let (indices, offsets) =
             unsafe { (ints(of.indices, of.lookups, self.bits)?, ints(of.offsets, offsets, self.bits)?) };
@@ -207,8 +198,9 @@ impl GpuTables {
     pub(crate) unsafe fn tables(&self, pooling: Pooling, train: bool) -> Result<Tables<'static>, Failure> {
         // SAFETY: as many elements, by the caller's promise.
         let (data, rows, dims, pitches) = unsafe {
-            let sizes = |array| slice(array, self.count);
-            (slice(self.data, self.count), sizes(self.rows), sizes(self.dims), sizes(self.pitches))
+            let sizes = |what, array| slice(what, array, self.count);
+            let data = slice("data", self.data, self.count)?;
+            (data, sizes("rows", self.rows)?, sizes("dims", self.dims)?, sizes("pitches", self.pitches)?)
         };
         let element = element_type(self.element)?;
         let mut tables = Vec::with_capacity(self.count);
@@ -252,6 +244,18 @@ mod tests {
         // SAFETY: nothing is launched.
         let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();
         assert!(error.contains("null address"), "{error}");
+        let of = GpuLookups { lookups: 8, indices: 258, offsets: 256, weights: 0 };
+        // SAFETY: nothing is launched.
+        let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();
+        assert!(error.contains("no multiple of 4"), "{error}");
+        let of = GpuLookups { lookups: usize::MAX, indices: 256, offsets: 256, weights: 0 };
+        // SAFETY: nothing is launched.
+        let error = unsafe { sizes.lookups(2, &of) }.unwrap_err().to_string();
+        assert!(error.contains("more than memory"), "{error}");
+        let of = GpuLookups { lookups: 8, indices: 256, offsets: 256, weights: 0 };
+        // SAFETY: nothing is launched.
+        let error = unsafe { GpuSizes { bags: 1 << 63, ..sizes }.lookups(2, &of) }.unwrap_err().to_string();
+        assert!(error.contains("2 tables x 9223372036854775808 bags"), "{error}");
         let (data, one) = ([256_u64], [1_usize]);
         let table = |element, pitch: &[usize; 1]| {
             let (data, rows, dims) = (data.as_ptr(), one.as_ptr(), one.as_ptr());

@@ -178,7 +178,8 @@ impl Interaction {
         let vectors = self.vectors(samples, features)?;
         self.check_rows("the output of an interaction", samples, out.len(), stride)?;
         let args = Args::new().value(vectors).slice_mut(out).value(stride as u64);
-        // SAFETY: the arguments are those of the kernel, and their sizes were checked. Who passes slices keeps them.
+        // SAFETY: the arguments are those of the kernel, and their sizes were checked. The slices are of
+        // buffers, which are freed only once the GPU is done, or of others, who promised as much.
         unsafe { self.forward.launch(stream, self.plan.grid(samples, 0), args) }
     }
 

@@ -348,7 +348,8 @@ fn memory_streams_events_and_the_cache_work() {
     // Another stream, and the host's memory in place.
     let other = device.stream().unwrap();
     other.wait(&end).unwrap();
-    buffer.as_mut().copy(&other, pinned.on_device()).unwrap();
+    // SAFETY: it stays as it is until the stream was waited for.
+    buffer.as_mut().copy(&other, unsafe { pinned.on_device() }).unwrap();
     assert_eq!(buffer.to_host(&other).unwrap(), &pinned[..]);
     assert!(matches!(buffer.as_mut().write(&stream, &[1.0]), Err(Error::Size { .. })));
     assert!(matches!(Buffer::<u8>::uninit(&device, 1 << 50), Err(Error::OutOfMemory { .. })));

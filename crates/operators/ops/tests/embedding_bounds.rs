@@ -67,7 +67,7 @@ fn an_index_out_of_range_is_named_counted_or_ignored() {
             assert_eq!(ignore(Pooling::Mean).0[1], 10.0);
             assert_eq!(ignore(Pooling::Max).0[1], 10.0);
             let mut below = tables(Pooling::Max);
-            (0..2).for_each(|row| assert!(below.table_mut(1).write_row(row, &[negative; 20])));
+            (0..2).for_each(|row| assert!(below.values_mut(1).write_row(row, &[negative; 20])));
             let lookups = Lookups::new(2, &indices[..], &OFFSETS[..]).unwrap();
             for (bounds, expected) in [(Bounds::WarnAndZero, 0.0), (Bounds::Ignore, negative)] {
                 let mut out = [7.0; 80];

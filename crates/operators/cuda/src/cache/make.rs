@@ -29,8 +29,9 @@ impl RowCache {
         }
         let (mut views, mut slots, mut sets) = (Vec::new(), Vec::new(), Vec::new());
         for CachedTable { table, slots: wanted, .. } in &tables {
-            let seen = table.bytes().on_device();
-            // SAFETY: the memory is the host table's, which is kept beside the view.
+            // SAFETY: nothing is read through the views: they say of what shape and name the tables are.
+            let seen = unsafe { table.bytes().on_device() };
+            // SAFETY: as above.
             let seen = unsafe { Slice::<u8>::from_raw(seen.address(), seen.len()) };
             let (shape, element, pitch) = ([table.rows(), table.dim()], table.element(), table.pitch());
             views.push(Table::borrow(table.name(), seen, shape, element, pitch)?);

@@ -160,7 +160,9 @@ impl RowCache {
             .value(dirty)
             .slice(counts);
         // SAFETY: the arguments are those of the kernels; buffers were made for these tables and as many lookups, which
-        // were checked; the kernels keep to them whatever indices and offsets hold. Who passes slices keeps them.
+        // were checked; all are used in this stream of the cache's own alone; the kernels keep to them whatever indices
+        // and offsets hold. The lookups are slices of buffers, which are freed only once the GPU is done, or of others,
+        // who promised as much.
         unsafe {
             self.kernels.mark.launch(side, grids.lookups, given().slice(wanted).slice(counts))?;
             self.kernels.plan.launch(side, grids.sets, plan)?;
@@ -190,7 +192,8 @@ impl RowCache {
             .slice(self.leaving.as_ref())
             .value(u32::from(fetch))
             .value(grids.each);
-        // SAFETY: the arguments are those of `travel`; rows and slots are those of tables that are kept here.
+        // SAFETY: the arguments are those of `travel`; rows and slots are those of tables that are kept here, whose sizes
+        // `place` checked, and what is lent of them is lent once this stream is done.
         unsafe { self.kernels.travel.launch(&self.stream, grids.travel, args) }
     }
 
@@ -297,7 +300,7 @@ impl RowCache {
     fn check(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
         let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
         let made = Sizes { lookups: given.lookups, ..self.sizes };
-        let offsets = self.hosts.len() * self.sizes.bags + 1;
+        let offsets = steptime_ops::embedding::Lookups::offset_count(self.hosts.len(), self.sizes.bags)?;
         if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != offsets {
             let found = lookups.offsets().len();
             return Err(Error::Unsupported {
@@ -328,7 +331,26 @@ impl RowCache {
         let mut entries = self.entries.clone();
         for (at, entry) in entries.iter_mut().enumerate() {
             let (host, slots) = (&self.hosts[at], self.slots.table(at));
-            let address = host.bytes().on_device().address();
+            // Both are lent to be changed, and could be others by now.
+            let view = self.views.table(at);
+            let rows = [host.rows(), slots.rows()] == [view.rows(), self.sets[at].slots()];
+            let alike =
+                |dim, pitch, element| (dim, pitch, element) == (view.dim(), view.pitch(), view.element());
+            if !rows
+                || !alike(host.dim(), host.pitch(), host.element())
+                || !alike(slots.dim(), slots.pitch(), slots.element())
+            {
+                return Err(Error::Unsupported {
+                    what: format!(
+                        "a cache whose table {:?} was replaced by one of another shape",
+                        view.name()
+                    ),
+                    remedy: "change rows only, or make another `RowCache`",
+                });
+            }
+            // SAFETY: rows of the host are lent by `flush` alone, which waits for all that moves them; they go after the
+            // cache's stream is done.
+            let address = unsafe { host.bytes().on_device() }.address();
             entry.planes[0] = Plane::new(address, slots.bytes().address(), host.pitch());
             let Some(optimizer) = &self.optimizer else { continue };
             let (state, pitch) = optimizer.state(at);
@@ -337,7 +359,12 @@ impl RowCache {
                 return Err(Error::Size { what: "an optimizer's state", found: state.len(), needed });
             }
             if pitch > 0 {
-                let address = self.states[at].on_device().address();
+                let (found, needed) = (self.states[at].len(), self.hosts[at].rows().saturating_mul(pitch));
+                if found != needed {
+                    return Err(Error::Size { what: "the host's state of a table", found, needed });
+                }
+                // SAFETY: as above.
+                let address = unsafe { self.states[at].on_device() }.address();
                 entry.planes[1] = Plane::new(address, state.as_ref().address(), 4 * pitch);
             }
         }

@@ -13,6 +13,7 @@ use super::row_numbers::Numbers;
 use super::row_state::state_pitch;
 use super::{Grouping, Lookups, Payload, RowSettings, Sizes, Tables};
 use crate::geometry::Geometry;
+use crate::runtime::InTurn;
 use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Stream};
 
 /// The kernels of one kind of tables.
@@ -47,6 +48,7 @@ pub struct RowOptimizer {
     runs: Buffer<u32>,
     windows: usize,
     multiprocessors: u32,
+    turn: InTurn,
 }
 
 impl RowOptimizer {
@@ -119,16 +121,19 @@ impl RowOptimizer {
             kind_of,
             shapes,
             windows,
+            turn: InTurn::new(stream),
         })
     }
 
     /// The backward pass: every row that was looked up gets its step. `grouping` is that of `lookups`, and `gradient`
     /// that of the pooled output `[B, D_0 + D_1 + ...]`, or `[N, D]` where tables are not pooled. Where the grouping
-    /// found the lookups wrong, with [`Bounds::Error`] also one out of range, no table changes.
+    /// found the lookups wrong, with [`Bounds::Error`] also one out of range, no table changes. In another stream than the
+    /// last time, or than the grouping's, it waits for the GPU first.
     ///
     /// # Errors
     ///
-    /// Arguments that do not fit each other or what this was made for, or a table that cannot be trained.
+    /// Arguments that do not fit each other or what this was made for, or a table that cannot be trained; a kernel that
+    /// failed.
     pub fn step(
         &mut self,
         stream: &Stream,
@@ -139,6 +144,8 @@ impl RowOptimizer {
         gradient: Slice<'_, f32>,
     ) -> Result<(), Error> {
         self.check(tables, lookups, grouping, gradient)?;
+        grouping.ready(stream)?;
+        self.turn.write(stream)?;
         self.place(stream, tables)?;
         let [pairs, windows, plans, report] = grouping.sorted();
         if !self.means.is_empty() {
@@ -149,7 +156,7 @@ impl RowOptimizer {
         let numbers = self.numbers.as_ref().address();
         let common = |args: Args| args.value(numbers).value(report).value(stop);
         if let Some(first) = self.kernels.first().filter(|_| self.settings.counts()) {
-            // SAFETY: the arguments are those of `advance`.
+            // SAFETY: the arguments are those of `advance`, which changes the one `Numbers` that is kept here.
             unsafe { first.advance.launch(stream, Grid::line(1, 1), common(Args::new()))? };
         }
         let widest = self.shapes.iter().map(|&(_, dim)| dim).max().unwrap_or(0);
@@ -173,7 +180,9 @@ impl RowOptimizer {
             let (chunk_blocks, rows, runs) = kernels.kind.grids(self.windows, self.multiprocessors);
             let args = || common(Args::new().value(sources));
             // SAFETY: the arguments are those of the kernels; tables, gradient and lookups were checked, buffers made
-            // for their sizes, and a row belongs to one group of lanes. Who passes slices keeps them.
+            // for their sizes, and a row belongs to one group of lanes. No other stream uses the grouping or what is
+            // kept here by now. The slices are of buffers, which are freed only once the GPU is done, or of others,
+            // who promised as much.
             unsafe {
                 kernels.rows.launch(stream, rows, args().value(chunk_blocks))?;
                 kernels.runs.launch(stream, runs, args())?;
@@ -195,7 +204,8 @@ impl RowOptimizer {
                 .value(self.sizes.bags as u32)
                 .value(u32::from(bounds == Bounds::Ignore))
                 .slice(winners.as_ref());
-            // SAFETY: the arguments are those of `find_winners`; there is room for one of each bag and column.
+            // SAFETY: the arguments are those of `find_winners`; there is room for one of each bag and column, an offset
+            // for each bag of each table, as was checked, and the kernel keeps to the lookups whatever offsets hold.
             unsafe { kernel.launch(stream, Grid::line(self.sizes.bags as u32, 128), args)? };
         }
         Ok(())
@@ -206,10 +216,10 @@ impl RowOptimizer {
         let mut entries = Vec::with_capacity(tables.len());
         for at in 0..tables.len() {
             let (column, apart) = (tables.column(at) as u32, tables.pooling(at) == Pooling::None);
-            let table = tables.table_mut(at);
+            let table = tables.table(at);
             let (name, element) = (table.name().to_owned(), table.element());
             let (pitch, rows, dim) = (table.pitch() / element.align(), table.rows(), table.dim());
-            let weights = table.bytes_mut().ok_or(EmbeddingError::NotTrainable {
+            let weights = tables.values_mut(at).ok_or(EmbeddingError::NotTrainable {
                 table: name,
                 element,
                 why: "read only",
@@ -258,7 +268,14 @@ impl RowOptimizer {
             return Err(changed(format!("{sizes:?} for {:?}", self.sizes)));
         }
         let rows = tables.iter().map(|table| table.rows() as u32);
-        let same = grouping.payload() == self.payload && grouping.windows() == self.windows;
+        let offsets = steptime_ops::embedding::Lookups::offset_count(count, lookups.bags())?;
+        if lookups.offsets().len() != offsets {
+            let (found, bags) = (lookups.offsets().len(), lookups.bags());
+            return Err(EmbeddingError::OffsetCount { found, tables: count, bags, needed: offsets }.into());
+        }
+        let same = grouping.payload() == self.payload
+            && grouping.windows() == self.windows
+            && grouping.sizes().bags == self.sizes.bags;
         if !same || grouping.len() != lookups.len() || !rows.eq(grouping.rows().iter().copied()) {
             return Err(Error::Unsupported {
                 what: "a grouping of other tables or lookups".into(),

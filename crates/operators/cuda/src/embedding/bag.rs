@@ -117,7 +117,8 @@ impl Forward {
             .value(sizes.lookups as i64)
             .value(self.faults.address());
         // SAFETY: the arguments are those of `bag_forward`; sizes were checked; the kernel reads indices only between
-        // offsets that rise within their number, and rows only where there are some. Who passes slices keeps them.
+        // offsets that rise within their number, and rows only where there are some. The slices are of
+        // buffers, which are freed only once the GPU is done, or of others, who promised as much.
         unsafe { self.kernel.launch(stream, self.launch.grid, args) }
     }
 
@@ -152,7 +153,7 @@ impl Forward {
                 remedy: "cut the batch into parts of fewer than 2^31 lookups",
             });
         }
-        let needed = tables.len() * sizes.bags + 1;
+        let needed = steptime_ops::embedding::Lookups::offset_count(tables.len(), sizes.bags)?;
         if offsets != needed {
             let (found, tables, bags) = (offsets, tables.len(), sizes.bags);
             return Err(EmbeddingError::OffsetCount { found, tables, bags, needed }.into());
@@ -160,7 +161,7 @@ impl Forward {
         let apart = tables.pooling(0) == Pooling::None;
         let (rows, columns) =
             if apart { (sizes.lookups, tables.table(0).dim()) } else { (sizes.bags, tables.columns()) };
-        let needed = rows.checked_sub(1).map_or(0, |rows| rows * sizes.stride + columns);
+        let needed = super::span(rows, columns, sizes.stride);
         if out.len() < needed || sizes.stride < columns {
             let (found, stride) = (out.len(), sizes.stride);
             return Err(EmbeddingError::Size { what: "output", found, stride, rows, columns, needed }.into());

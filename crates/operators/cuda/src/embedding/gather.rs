@@ -114,7 +114,7 @@ impl Gather {
             });
         }
         let (rows, columns, stride) = (wanted.len(), table.dim(), self.stride);
-        let needed = rows.checked_sub(1).map_or(0, |rows| rows * stride + columns);
+        let needed = super::span(rows, columns, stride);
         if out.len() < needed || stride < columns {
             let found = out.len();
             return Err(EmbeddingError::Size { what: "output", found, stride, rows, columns, needed }.into());
@@ -128,7 +128,8 @@ impl Gather {
             .slice_mut(out)
             .value(stride as i64)
             .value(self.faults.address());
-        // SAFETY: the arguments are those of `gather`; sizes were checked; rows are read only where there are some.
+        // SAFETY: the arguments are those of `gather`; sizes were checked; rows are read only where there are some. The
+        // slices are of buffers, which are freed only once the GPU is done, or of others, who promised as much.
         unsafe { self.kernel.launch(stream, self.launch.grid(rows)?, args) }
     }
 

@@ -7,6 +7,7 @@ use super::group_kernels::{Kernels, source};
 use super::group_plan::GroupPlan;
 use super::{Lookups, Payload, Sizes, Tables, report};
 use crate::geometry::Geometry;
+use crate::runtime::InTurn;
 use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Stream};
 
 /// The lookups that kernels read.
@@ -42,6 +43,7 @@ pub struct Grouping {
     report: Buffer<u32>,
     bag_of: Buffer<u32>,
     grouped: usize,
+    turn: InTurn,
 }
 
 impl Grouping {
@@ -81,6 +83,7 @@ impl Grouping {
             report: Buffer::zeros(stream, 4)?,
             bag_of: Buffer::zeros(stream, bags)?,
             grouped: 0,
+            turn: InTurn::new(stream),
             plan,
             sizes,
             payload,
@@ -89,13 +92,14 @@ impl Grouping {
     }
 
     /// Groups these lookups. What is wrong with them is found by [`Grouping::check`]; until then no backward pass over
-    /// them changes a table.
+    /// them changes a table. In another stream than the last time it waits for the GPU first.
     ///
     /// # Errors
     ///
-    /// Other bags or types than made for, or more lookups.
+    /// Other bags or types than made for, or more lookups; a kernel that failed.
     pub fn run(&mut self, stream: &Stream, lookups: &Lookups<'_>) -> Result<(), Error> {
         self.check_sizes(lookups)?;
+        self.turn.write(stream)?;
         self.report.as_mut().fill_bytes(stream, 0)?;
         let (plan, given) = (&self.plan, self.given(lookups));
         let pairs = |at: usize| self.pairs[at].as_ref().address();
@@ -106,8 +110,9 @@ impl Grouping {
         let tables = self.rows.len() as u32;
         let first = |args: Args| args.value(plans).slice(self.windows.as_ref()).value(windows).value(report);
         let go = |kernel: &Kernel, grid: Grid, args: Args| {
-            // SAFETY: the arguments are those of the kernel; buffers were made for these sizes, which were checked;
-            // the kernels keep to them whatever indices and offsets hold. Who passes slices keeps them.
+            // SAFETY: the arguments are those of the kernel; buffers were made for these sizes, which were checked, and
+            // no other stream uses them by now; the kernels keep to them whatever indices and offsets hold. The slices
+            // are of buffers, which are freed only once the GPU is done, or of others, who promised as much.
             unsafe { kernel.launch(stream, grid, args) }
         };
         match &self.kernels {
@@ -167,7 +172,7 @@ impl Grouping {
     fn check_sizes(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
         let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
         let made = Sizes { lookups: given.lookups, weighted: given.weighted, ..self.sizes };
-        if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != self.offsets() {
+        if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != self.offsets()? {
             return Err(Error::Unsupported {
                 what: format!(
                     "a grouping for {:?} of {} tables with {given:?} and {} offsets",
@@ -181,8 +186,8 @@ impl Grouping {
         Ok(())
     }
 
-    fn offsets(&self) -> usize {
-        self.rows.len() * self.sizes.bags + 1
+    fn offsets(&self) -> Result<usize, Error> {
+        Ok(steptime_ops::embedding::Lookups::offset_count(self.rows.len(), self.sizes.bags)?)
     }
 
     /// Waits for the stream, and says what was wrong with the lookups grouped last, which must be these.
@@ -209,6 +214,11 @@ impl Grouping {
         }
         let place = |complement: u32| if complement == 0 { u64::MAX } else { u64::from(!complement) };
         report::explain([bad.into(), place(lookup), place(offset)], stream, tables, lookups, bounds)
+    }
+
+    /// Waits where another stream may still be grouping: kernels take what was grouped at its word.
+    pub(super) fn ready(&self, stream: &Stream) -> Result<(), Error> {
+        self.turn.read(stream)
     }
 
     /// The sorted pairs of row (upper half) and payload, the table of each window of 256 places, where each table's

@@ -35,5 +35,21 @@ pub(crate) use report::explain;
 pub use row_numbers::RowSettings;
 pub use tables::{Table, Tables};
 
+/// Elements that rows of so many columns span, `stride` apart: more than there can be where they cannot be counted.
+fn span(rows: usize, columns: usize, stride: usize) -> usize {
+    rows.checked_sub(1).map_or(0, |before| before.saturating_mul(stride).saturating_add(columns))
+}
+
 /// Device code that every kernel over rows begins with.
 pub(crate) const ROWS: &str = include_str!("rows.cuh");
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn rows_without_number_need_more_than_there_can_be() {
+        assert_eq!((span(0, 7, 9), span(1, 7, 9), span(3, 7, 9)), (0, 7, 25));
+        assert_eq!(span((1 << 29) + 1, 8, 1 << 35), usize::MAX);
+    }
+}

@@ -16,7 +16,7 @@ pub(super) fn check_gradient(
     let (rows, columns) =
         if apart { (lookups.len(), tables.table(0).dim()) } else { (lookups.bags(), tables.columns()) };
     let found = gradient.len();
-    let needed = rows.checked_sub(1).map_or(0, |rows| rows * stride + columns);
+    let needed = super::span(rows, columns, stride);
     if found < needed || stride < columns {
         let what = "gradient of the output";
         return Err(EmbeddingError::Size { what, found, stride, rows, columns, needed }.into());

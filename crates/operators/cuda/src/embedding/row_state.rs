@@ -4,7 +4,7 @@ use steptime_ops::embedding::Element;
 
 use super::row_numbers::Numbers;
 use super::{RowOptimizer, RowSettings};
-use crate::{Buffer, Error, Stream};
+use crate::{Buffer, Error, SliceMut, Stream};
 
 impl RowOptimizer {
     /// The settings.
@@ -55,14 +55,30 @@ impl RowOptimizer {
         (&self.states[table], state_pitch(&self.settings, self.shapes[table].1))
     }
 
-    /// The state of a table, to be restored from a checkpoint.
+    /// The state of a table, to be restored from a checkpoint: its values, for kernels rely on its size.
     ///
     /// # Panics
     ///
     /// There is no such table.
     #[must_use]
-    pub fn state_mut(&mut self, table: usize) -> &mut Buffer<f32> {
-        &mut self.states[table]
+    pub fn state_mut(&mut self, table: usize) -> SliceMut<'_, f32> {
+        self.states[table].as_mut()
+    }
+
+    /// Exchanges the state with that of another optimizer of the same rule, for tables of the same shapes.
+    ///
+    /// # Errors
+    ///
+    /// Another rule, or tables of other shapes. Nothing has changed then.
+    pub fn swap_states(&mut self, other: &mut RowOptimizer) -> Result<(), Error> {
+        if self.shapes != other.shapes || self.settings.rule != other.settings.rule {
+            return Err(Error::Unsupported {
+                what: "state of other tables or of another optimizer".into(),
+                remedy: "take over from an optimizer of the same rule and tables",
+            });
+        }
+        std::mem::swap(&mut self.states, &mut other.states);
+        Ok(())
     }
 }
 

@@ -193,8 +193,18 @@ impl<'a> Table<'a> {
 pub type Tables<'a> = TableSet<Table<'a>>;
 
 impl Columns for Table<'_> {
+    /// All its bytes; `None` where it is read only.
+    type Values<'t>
+        = Option<SliceMut<'t, u8>>
+    where
+        Self: 't;
+
     fn dim(&self) -> usize {
         self.dim
+    }
+
+    fn values_mut(&mut self) -> Option<SliceMut<'_, u8>> {
+        self.bytes_mut()
     }
 }
 

@@ -20,6 +20,7 @@ use steptime_ops::gemm::Activation;
 
 pub use self::library::{Blas, Factor};
 pub use self::shape::Shape;
+use crate::runtime::InTurn;
 use crate::{Buffer, Error, Slice, SliceMut, Stream};
 
 /// Bytes that cuBLASLt may use in between.
@@ -87,7 +88,7 @@ impl Drop for Descriptions {
 
 /// A product of one shape, with the algorithm that cuBLASLt chose for it: the same bits in each run.
 ///
-/// It has a workspace of its own, so it runs in one stream at a time.
+/// It has a workspace of its own, so it runs in one stream at a time: in another it waits for the GPU first.
 #[derive(Debug)]
 pub struct Gemm<T> {
     blas: Blas,
@@ -96,6 +97,8 @@ pub struct Gemm<T> {
     descriptions: Descriptions,
     algorithm: sys::cublasLtMatmulAlgo_t,
     workspace: Buffer<u8>,
+    /// None before the first launch.
+    turn: Option<InTurn>,
     of: PhantomData<T>,
 }
 
@@ -165,12 +168,13 @@ impl<T: Factor> Gemm<T> {
             descriptions: all,
             algorithm: chosen.algo,
             workspace: Buffer::uninit(device, chosen.workspaceSize)?,
+            turn: None,
             of: PhantomData,
         })
     }
 
     /// `c = f(alpha * a b + beta * c + bias)`; where `beta` is 0, what `c` held is not read. `bias` has one number for
-    /// each column of C. Neither waits nor allocates, so that it can be captured.
+    /// each column of C. Neither waits, in one stream, nor allocates, so that it can be captured.
     ///
     /// # Errors
     ///
@@ -208,10 +212,13 @@ impl<T: Factor> Gemm<T> {
             let at = OfProduct::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
             self.descriptions.set(at, &bias.address()).map_err(wrong())?;
         }
+        self.turn.get_or_insert_with(|| InTurn::new(stream)).write(stream)?;
         let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let layouts = &self.descriptions.layouts;
         let (to, workspace) = (pointer(c.address()), self.workspace.as_mut());
-        // SAFETY: the descriptions are this product's, the matrices as long as they say. Who passes slices keeps them.
+        // SAFETY: the descriptions are this product's, and the matrices as long as they say; no other stream uses the
+        // workspace by now. The slices are of buffers, which are freed only once the GPU is done, or of others, who
+        // promised as much.
         unsafe {
             result::matmul(
                 self.blas.handle(),

@@ -5,7 +5,7 @@ use cudarc::driver::sys;
 
 use super::{Error, Stream};
 
-/// Launches captured from a stream. Buffers that they use must outlive its replays.
+/// Launches captured from a stream. Buffers and code that they use must outlive its replays.
 #[derive(Debug)]
 pub struct Graph {
     stream: Stream,
@@ -50,7 +50,8 @@ impl Graph {
     ///
     /// # Safety
     ///
-    /// All buffers that the launches use still live, and are not used otherwise until the stream has come past.
+    /// All buffers and operators that the launches use still live, and are not used otherwise until the stream has come
+    /// past.
     ///
     /// # Errors
     ///

@@ -93,8 +93,9 @@ impl Module {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        if self.device.bind().is_ok() {
-            // SAFETY: loaded once; no kernel of it is left.
+        // Launches of its kernels may still run. Where that cannot be waited for, the code stays.
+        if self.device.synchronize().is_ok() {
+            // SAFETY: loaded once; every `Kernel` of it is gone, for each keeps the module, and so is every launch.
             let _ = unsafe { result::module::unload(self.module) };
         }
     }

@@ -49,9 +49,15 @@ impl<T: Pod> Pinned<T> {
     }
 
     /// The elements as kernels see them: in place, over the link.
+    ///
+    /// # Safety
+    ///
+    /// They are not changed or freed before the streams have come past all launches that read them: nothing waits for
+    /// these by itself, as it does where memory of the device is freed.
     #[must_use]
-    pub fn on_device(&self) -> Slice<'_, T> {
-        // SAFETY: with unified addressing, which every supported GPU has, the address is the same on the device.
+    pub unsafe fn on_device(&self) -> Slice<'_, T> {
+        // SAFETY: with unified addressing, which every supported GPU has, the address is the same on the device; that
+        // nobody writes while kernels read is the caller's promise.
         unsafe { Slice::from_raw(self.start.as_ptr().expose_provenance() as u64, self.len) }
     }
 }

@@ -1,6 +1,7 @@
 //! Queues of work, and points in them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cudarc::driver::result;
@@ -17,7 +18,14 @@ struct Queue {
     device: Device,
     stream: sys::CUstream,
     own: bool,
+    number: u64,
 }
+
+/// The number of all streams of others.
+const OF_OTHERS: u64 = 0;
+
+/// The number of the next stream made here.
+static NEXT: AtomicU64 = AtomicU64::new(1);
 
 // SAFETY: the driver's handles may be used from every thread.
 unsafe impl Send for Queue {}
@@ -29,24 +37,32 @@ impl Stream {
         device.bind()?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
             .map_err(Error::driver("making a stream"))?;
-        Ok(Stream(Arc::new(Queue { device: device.clone(), stream, own: true })))
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Stream(Arc::new(Queue { device: device.clone(), stream, own: true, number })))
     }
 
     /// A stream of others, such as the current one of another library; 0 is the null stream.
     ///
     /// # Safety
     ///
-    /// It is a stream of this device's primary context and outlives every clone.
+    /// It is a stream of this device's primary context and outlives every clone. Where an operator that keeps memory from
+    /// launch to launch (a grouping, an optimizer, a product) is used in several streams of others, these are ordered by
+    /// whom they belong to: it does not wait between them, so that they can be captured.
     #[must_use]
     pub unsafe fn from_raw(device: &Device, stream: u64) -> Stream {
         let stream = std::ptr::with_exposed_provenance_mut(stream as usize);
-        Stream(Arc::new(Queue { device: device.clone(), stream, own: false }))
+        Stream(Arc::new(Queue { device: device.clone(), stream, own: false, number: OF_OTHERS }))
     }
 
     /// Its device.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.0.device
+    }
+
+    /// Another for each stream made here, one for all those of others.
+    pub(super) fn number(&self) -> u64 {
+        self.0.number
     }
 
     pub(crate) fn raw(&self) -> sys::CUstream {

@@ -39,7 +39,7 @@ impl Lookups<'_> {
 
     /// Checks that there are T x B + 1 offsets and that those where a table begins rise.
     pub(super) fn check_shape(&self, tables: &Tables<'_>) -> Result<(), EmbeddingError> {
-        let needed = tables.len() * self.bags() + 1;
+        let needed = Lookups::offset_count(tables.len(), self.bags())?;
         if self.offsets().len() != needed {
             let (found, tables, bags) = (self.offsets().len(), tables.len(), self.bags());
             return Err(EmbeddingError::OffsetCount { found, tables, bags, needed });

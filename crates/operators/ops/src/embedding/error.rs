@@ -88,6 +88,16 @@ pub enum EmbeddingError {
         /// Offsets there must be.
         needed: usize,
     },
+    /// More bags of all tables than can be counted.
+    #[error(
+        "{tables} tables x {bags} bags have more offsets than can be counted: check the number of bags, or cut the batch into parts"
+    )]
+    TooManyBags {
+        /// T.
+        tables: usize,
+        /// B.
+        bags: usize,
+    },
     /// An offset that falls behind the one before, or out of the indices.
     #[error(
         "offset {at} is {value}, after {before}, with {indices} indices: offsets rise from 0 to the number of indices"

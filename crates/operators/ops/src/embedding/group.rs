@@ -5,9 +5,10 @@
 
 mod radix;
 
+use std::mem;
 use std::ops::Range;
 
-use super::{Bounds, EmbeddingError, Lookups, Report, Tables};
+use super::{Bounds, EmbeddingError, Lookups, Report, Table, Tables};
 use crate::Cpu;
 use radix::{Scratch, Source};
 
@@ -19,18 +20,27 @@ pub struct Grouping {
 }
 
 /// The lookups of one table, by rising row; those of one row by rising position. Out-of-range lookups are left out.
-#[derive(Debug, Default)]
+///
+/// The backward pass takes its word that no two groups are of the same row. So shape and keys change together: a call
+/// that fails changes neither.
+#[derive(Debug)]
 pub struct Groups {
-    rows: usize,
-    bags: usize,
-    lookups: usize,
-    position_bits: u32,
-    bag_bits: u32,
+    shape: Shape,
     keys: Vec<u64>,
     /// The first key of each distinct row, then the number of keys.
     starts: Vec<u32>,
     /// The bag of each position, where keys have no room for it.
     bag_of: Vec<u32>,
+}
+
+/// What was grouped, and where it is in the keys.
+#[derive(Debug, Clone, Copy, Default)]
+struct Shape {
+    rows: usize,
+    bags: usize,
+    lookups: usize,
+    position_bits: u32,
+    bag_bits: u32,
 }
 
 /// Bits that hold all of `0..count`.
@@ -49,7 +59,8 @@ impl Grouping {
     ///
     /// # Errors
     ///
-    /// Lookups that do not fit the tables, as [`Lookups::check`] says; more lookups of one table than keys have room for.
+    /// Lookups that do not fit the tables, as [`Lookups::check`] says; more lookups of one table than keys have room
+    /// for. What was grouped before is still there then.
     pub fn group(
         &mut self,
         cpu: &Cpu,
@@ -58,29 +69,31 @@ impl Grouping {
         bounds: Bounds,
     ) -> Result<Report, EmbeddingError> {
         let report = lookups.check(cpu, tables, bounds)?;
-        self.tables.resize_with(tables.len(), Groups::default);
+        let shape = |(table, of): (usize, &Table<'_>)| {
+            let (rows, found) = (of.rows(), lookups.table(table).len());
+            let shape = Shape::new(rows, lookups.bags(), found);
+            shape.ok_or_else(|| EmbeddingError::TooMany { table: of.name().to_owned(), rows, lookups: found })
+        };
+        let shapes = tables.iter().enumerate().map(shape).collect::<Result<Vec<_>, _>>()?;
+        // Nothing fails from here on. After a panic nothing is grouped.
+        let mut all = mem::take(&mut self.tables);
+        all.resize_with(tables.len(), Groups::empty);
         self.spare.resize_with(tables.len(), Scratch::default);
-        for (table, groups) in self.tables.iter_mut().enumerate() {
-            groups.shape(tables.table(table).rows(), lookups.bags(), lookups.table(table).len()).map_err(
-                |(rows, lookups)| EmbeddingError::TooMany {
-                    table: tables.table(table).name().to_owned(),
-                    rows,
-                    lookups,
-                },
-            )?;
-        }
+        all.iter_mut().zip(shapes).for_each(|(groups, shape)| groups.shape = shape);
         // A table with more than its share of the lookups is sorted by all threads, the others by one thread each.
-        let large =
-            |groups: &Groups| groups.lookups > radix::CHUNK && groups.lookups > lookups.len() / cpu.threads();
+        let large = |groups: &Groups| {
+            groups.lookups() > radix::CHUNK && groups.lookups() > lookups.len() / cpu.threads()
+        };
         let source = |table| Source::new(lookups, table);
-        for (table, (groups, spare)) in self.tables.iter_mut().zip(&mut self.spare).enumerate() {
+        for (table, (groups, spare)) in all.iter_mut().zip(&mut self.spare).enumerate() {
             if large(groups) {
                 groups.fill(Some(cpu), &source(table), spare);
             }
         }
-        let mut small: Vec<_> = self.tables.iter_mut().zip(&mut self.spare).enumerate().collect();
+        let mut small: Vec<_> = all.iter_mut().zip(&mut self.spare).enumerate().collect();
         small.retain(|(_, (groups, _))| !large(groups));
         cpu.run_with(&mut small, |_, (table, (groups, spare))| groups.fill(None, &source(*table), spare));
+        self.tables = all;
         Ok(report)
     }
 
@@ -91,34 +104,37 @@ impl Grouping {
     }
 }
 
-impl Groups {
-    /// Lays out the keys of `lookups` lookups; fails with rows and lookups where 64 bits do not hold them.
-    fn shape(&mut self, rows: usize, bags: usize, lookups: usize) -> Result<(), (usize, usize)> {
-        (self.rows, self.bags, self.lookups) = (rows, bags, lookups);
-        self.position_bits = bits(lookups);
-        self.bag_bits = bits(bags);
-        let needed = bits(rows) + self.position_bits;
+impl Shape {
+    /// How the keys of `lookups` lookups are laid out; none where 64 bits do not hold them.
+    fn new(rows: usize, bags: usize, lookups: usize) -> Option<Shape> {
+        let (position_bits, bag_bits) = (bits(lookups), bits(bags));
+        let needed = bits(rows) + position_bits;
         if needed > 64 || u32::try_from(lookups).is_err() || u32::try_from(bags).is_err() {
-            return Err((rows, lookups));
+            return None;
         }
-        if needed + self.bag_bits > 64 {
-            self.bag_bits = 0;
-        }
-        Ok(())
+        let bag_bits = if needed + bag_bits > 64 { 0 } else { bag_bits };
+        Some(Shape { rows, bags, lookups, position_bits, bag_bits })
+    }
+}
+
+impl Groups {
+    /// Of no lookups.
+    fn empty() -> Groups {
+        Groups { shape: Shape::default(), keys: Vec::new(), starts: vec![0], bag_of: Vec::new() }
     }
 
     /// Sorts the table's lookups, with all threads of `cpu` or with this one.
     fn fill(&mut self, cpu: Option<&Cpu>, source: &Source<'_>, spare: &mut Scratch) {
         self.bag_of.clear();
-        if self.bag_bits < bits(self.bags) {
-            let bags = (0..self.bags).flat_map(|bag| source.positions(bag).map(move |_| bag as u32));
+        if self.shape.bag_bits < bits(self.shape.bags) {
+            let bags = (0..self.shape.bags).flat_map(|bag| source.positions(bag).map(move |_| bag as u32));
             self.bag_of.extend(bags);
         }
         let layout = radix::Layout {
-            rows: self.rows,
-            row_bits: bits(self.rows),
-            position_bits: self.position_bits,
-            bag_bits: self.bag_bits,
+            rows: self.shape.rows,
+            row_bits: bits(self.shape.rows),
+            position_bits: self.shape.position_bits,
+            bag_bits: self.shape.bag_bits,
         };
         radix::sort(cpu, source, &layout, &mut self.keys, spare);
         radix::starts(&self.keys, layout.shift(), &mut self.starts);
@@ -127,19 +143,19 @@ impl Groups {
     /// E.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.rows
+        self.shape.rows
     }
 
     /// B.
     #[must_use]
     pub fn bags(&self) -> usize {
-        self.bags
+        self.shape.bags
     }
 
     /// Lookups, with those that are out of range.
     #[must_use]
     pub fn lookups(&self) -> usize {
-        self.lookups
+        self.shape.lookups
     }
 
     /// Lookups that are in range: places `0..len` of the grouped order.
@@ -186,7 +202,7 @@ impl Groups {
     #[inline(always)]
     pub fn row(&self, place: usize) -> usize {
         // Two shifts, for together they may be as many as all bits.
-        (self.keys[place] >> self.position_bits >> self.bag_bits) as usize
+        (self.keys[place] >> self.shape.position_bits >> self.shape.bag_bits) as usize
     }
 
     /// The lookup at this place of the grouped order, counted from the table's first.
@@ -197,7 +213,7 @@ impl Groups {
     #[must_use]
     #[inline(always)]
     pub fn position(&self, place: usize) -> usize {
-        (self.keys[place] >> self.bag_bits) as usize & ((1usize << self.position_bits) - 1)
+        (self.keys[place] >> self.shape.bag_bits) as usize & ((1usize << self.shape.position_bits) - 1)
     }
 
     /// The bag that the lookup at this place of the grouped order belongs to.
@@ -209,7 +225,7 @@ impl Groups {
     #[inline(always)]
     pub fn bag(&self, place: usize) -> usize {
         if self.bag_of.is_empty() {
-            self.keys[place] as usize & ((1usize << self.bag_bits) - 1)
+            self.keys[place] as usize & ((1usize << self.shape.bag_bits) - 1)
         } else {
             self.bag_of[self.position(place)] as usize
         }

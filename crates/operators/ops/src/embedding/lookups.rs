@@ -15,6 +15,16 @@ pub struct Lookups<'a> {
 }
 
 impl<'a> Lookups<'a> {
+    /// How many offsets say where the bags of so many tables are: T x B + 1.
+    ///
+    /// # Errors
+    ///
+    /// More than can be counted.
+    pub fn offset_count(tables: usize, bags: usize) -> Result<usize, EmbeddingError> {
+        let count = tables.checked_mul(bags).and_then(|pairs| pairs.checked_add(1));
+        count.ok_or(EmbeddingError::TooManyBags { tables, bags })
+    }
+
     /// Indices `[N]`, table by table and bag by bag, and offsets `[T * B + 1]` that rise from 0 to N.
     ///
     /// # Errors

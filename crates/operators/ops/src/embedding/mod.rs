@@ -33,7 +33,7 @@ pub use huge::HugeBuffer;
 pub use ints::Ints;
 pub use lookups::Lookups;
 pub use order::{Order, Plan, plan};
-pub use table::{Table, Tables};
+pub use table::{Table, TableValues, Tables};
 pub use tables::{Columns, Pooling, TableSet};
 pub use weight_gradient::{weight_gradient, weight_gradient_reference};
 pub use weights::{Plain, Weights, WeightsMut};

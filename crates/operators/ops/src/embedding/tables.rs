@@ -17,11 +17,40 @@ pub enum Pooling {
 
 /// A table of D columns, wherever its rows lie.
 pub trait Columns {
+    /// What of a table can be changed: its values, never its shape, which the set it is in has laid columns out for.
+    type Values<'t>
+    where
+        Self: 't;
+
     /// D.
     fn dim(&self) -> usize;
+
+    /// Its values, to be changed.
+    fn values_mut(&mut self) -> Self::Values<'_>;
 }
 
 /// Tables with the pooling of each, side by side in the output.
+///
+/// The set keeps where the columns of each table begin, and threads write these places without further ado. So no
+/// table can be put in the place of another: only its values can be changed.
+///
+/// ```compile_fail,E0594
+/// use steptime_ops::embedding::{Pooling, Table, Tables};
+///
+/// let (narrow, wide) = ([1.0_f32; 16], [2.0_f32; 32]);
+/// let mut set = Tables::new(vec![Table::borrow("narrow", &narrow, 16).unwrap()], Pooling::Sum);
+/// *set.values_mut(0) = Table::borrow("wide", &wide, 32).unwrap();
+/// ```
+///
+/// ```compile_fail,E0594
+/// use steptime_ops::embedding::{Pooling, Table, Tables};
+///
+/// let (narrow, wide) = ([1.0_f32; 16], [2.0_f32; 32]);
+/// let mut set = Tables::new(vec![Table::borrow("narrow", &narrow, 16).unwrap()], Pooling::Sum);
+/// for mut table in set.all_values_mut() {
+///     *table = Table::borrow("wide", &wide, 32).unwrap();
+/// }
+/// ```
 #[derive(Debug)]
 pub struct TableSet<T> {
     tables: Vec<T>,
@@ -34,8 +63,9 @@ impl<T: Columns> TableSet<T> {
     #[must_use]
     pub fn new(tables: Vec<T>, pooling: Pooling) -> TableSet<T> {
         let mut columns = vec![0];
-        columns.extend(tables.iter().scan(0, |end, table| {
-            *end += table.dim();
+        // Tables may share memory, so that their columns may be more than can be counted: no output has room for these.
+        columns.extend(tables.iter().scan(0_usize, |end, table| {
+            *end = end.saturating_add(table.dim());
             Some(*end)
         }));
         TableSet { pooling: vec![pooling; tables.len()], tables, columns }
@@ -49,6 +79,21 @@ impl<T: Columns> TableSet<T> {
     pub fn try_map<U: Columns, E>(&self, other: impl FnMut(&T) -> Result<U, E>) -> Result<TableSet<U>, E> {
         let tables = self.tables.iter().map(other).collect::<Result<_, _>>()?;
         Ok(TableSet { pooling: self.pooling.clone(), ..TableSet::new(tables, Pooling::Sum) })
+    }
+
+    /// The values of a table, to be changed.
+    ///
+    /// # Panics
+    ///
+    /// There is no such table.
+    #[must_use]
+    pub fn values_mut(&mut self, table: usize) -> T::Values<'_> {
+        self.tables[table].values_mut()
+    }
+
+    /// The values of all tables, to be changed.
+    pub fn all_values_mut(&mut self) -> impl Iterator<Item = T::Values<'_>> {
+        self.tables.iter_mut().map(T::values_mut)
     }
 }
 
@@ -86,24 +131,9 @@ impl<T> TableSet<T> {
         &self.tables[table]
     }
 
-    /// A table, to be changed.
-    ///
-    /// # Panics
-    ///
-    /// There is no such table.
-    #[must_use]
-    pub fn table_mut(&mut self, table: usize) -> &mut T {
-        &mut self.tables[table]
-    }
-
     /// All tables.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.tables.iter()
-    }
-
-    /// All tables, to be changed.
-    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
-        self.tables.iter_mut()
     }
 
     /// The pooling of a table.
@@ -147,9 +177,13 @@ mod tests {
     use super::*;
 
     impl Columns for usize {
+        type Values<'t> = ();
+
         fn dim(&self) -> usize {
             *self
         }
+
+        fn values_mut(&mut self) {}
     }
 
     #[test]
@@ -163,5 +197,11 @@ mod tests {
         );
         assert!(tables.try_map(|_| Err::<usize, _>(())).is_err());
         assert!(tables.with_pooling(2, Pooling::Sum).is_err());
+    }
+
+    #[test]
+    fn columns_without_number_do_not_begin_anew() {
+        let tables = TableSet::new(vec![usize::MAX, 1, 1], Pooling::Sum);
+        assert_eq!((tables.column(2), tables.columns()), (usize::MAX, usize::MAX));
     }
 }

@@ -143,7 +143,7 @@ pub(super) fn check(
     gradient: &Gradient<'_>,
 ) -> Result<(), BackwardError> {
     let (found, tables_len) = (grouping.tables().len(), tables.len());
-    if found != tables_len || lookups.offsets().len() != tables_len * lookups.bags() + 1 {
+    if found != tables_len || lookups.offsets().len() != Lookups::offset_count(tables_len, lookups.bags())? {
         return Err(BackwardError::Tables { what: "a grouping", found, tables: tables_len });
     }
     for (table, groups) in grouping.tables().iter().enumerate() {

@@ -119,7 +119,9 @@ impl RowOptimizer {
         let gradients = gradients_reference(tables, lookups, bounds, gradient)?;
         self.set_steps(self.steps() + 1);
         let (rule, (lr, decay, _), step) = (self.rule(), self.settings(), self.steps());
-        for (table, (gradients, state)) in tables.iter_mut().zip(gradients.iter().zip(self.states_mut())) {
+        for (table, (gradients, state)) in
+            tables.all_values_mut().zip(gradients.iter().zip(self.states_mut()))
+        {
             let dim = table.dim();
             let (mut weights, pitch) = table.weights_mut()?;
             for (&row, g) in gradients {

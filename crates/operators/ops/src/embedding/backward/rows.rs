@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use half::{bf16, f16};
 
-use super::super::{EmbeddingError, Table, WeightsMut};
+use super::super::{EmbeddingError, TableValues, WeightsMut};
 use super::long::Partials;
 use super::round::{Dice, Weight};
 use super::sum::Sums;
@@ -71,7 +71,7 @@ impl<'a> Job<'a> {
     /// The step of the table at place `at`; fails where it cannot be trained. `rounding` goes with the step's number.
     pub(super) fn new(
         at: usize,
-        table: &'a mut Table<'_>,
+        table: TableValues<'a, '_>,
         state: &'a mut State,
         sums: &'a Sums<'a>,
         partials: &'a Partials,

@@ -122,7 +122,7 @@ impl RowOptimizer {
         let job = |(at, (table, ((state, partials), sums)))| {
             Job::new(at, table, state, sums, partials, numbers, (self.rounding, step))
         };
-        let jobs = tables.iter_mut().zip(rest).enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
+        let jobs = tables.all_values_mut().zip(rest).enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
         rows::run(cpu, &jobs);
         self.step = step;
         Ok(())

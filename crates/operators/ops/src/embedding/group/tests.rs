@@ -86,15 +86,47 @@ fn a_large_table_is_sorted_by_all_threads_alike() {
 
 #[test]
 fn bags_are_remembered_where_keys_have_no_room_for_them() {
-    let mut groups = Groups::default();
-    assert!(groups.shape(1 << 40, 1 << 20, 1 << 20).is_ok());
-    assert_eq!(groups.bag_bits, 0);
-    assert!(groups.shape(1 << 50, 1, 1 << 20).is_err());
+    assert_eq!(Shape::new(1 << 40, 1 << 20, 1 << 20).unwrap().bag_bits, 0);
+    assert!(Shape::new(1 << 50, 1, 1 << 20).is_none());
     // The same layout, forced on a small table.
     let (indices, offsets) = ([4i64, 0, 4, 1, 0], [0i64, 2, 2, 5]);
     let lookups = Lookups::new(3, &indices[..], &offsets[..]).unwrap();
-    groups.shape(5, 3, 5).unwrap();
-    groups.bag_bits = 0;
+    let mut groups = Groups::empty();
+    groups.shape = Shape { bag_bits: 0, ..Shape::new(5, 3, 5).unwrap() };
     groups.fill(None, &Source::new(&lookups, 0), &mut Scratch::default());
     assert_eq!((0..5).map(|at| groups.bag(at)).collect::<Vec<_>>(), [0, 2, 2, 0, 2]);
+}
+
+/// Rows, bags, lookups, and the place, position and bag of each lookup.
+fn seen(grouping: &Grouping) -> Vec<([usize; 3], Vec<[usize; 3]>)> {
+    let one = |groups: &Groups| {
+        let each = (0..groups.len()).map(|at| [groups.row(at), groups.position(at), groups.bag(at)]);
+        ([groups.rows(), groups.bags(), groups.lookups()], each.collect())
+    };
+    grouping.tables().iter().map(one).collect()
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "more room than Miri has")]
+fn a_call_that_fails_leaves_what_was_grouped() {
+    let cpu = Cpu::with_isa(Isa::Scalar, 2).unwrap();
+    let (indices, offsets) = ([4i64, 0, 4, 1, 0, 2, 2], [0i64, 2, 2, 5, 5, 6, 7]);
+    let lookups = Lookups::new(3, &indices[..], &offsets[..]).unwrap();
+    let mut grouping = Grouping::new();
+    grouping.group(&cpu, &tables(&[5, 3]), &lookups, Bounds::Error).unwrap();
+    let before = seen(&grouping);
+    let wrong = Lookups::new(1, &[0i64, 9][..], &[0i64, 1, 2][..]).unwrap();
+    assert!(grouping.group(&cpu, &tables(&[2, 2]), &wrong, Bounds::Error).is_err());
+    assert_eq!(seen(&grouping), before);
+    // The second table has too many rows for its lookups. Nobody touches them, so the system need not have them.
+    let (rows, count) = (1usize << 45, (1usize << 19) + 1);
+    let Ok(room) = memmap2::MmapOptions::new().len(2 * rows).no_reserve_swap().map_anon() else { return };
+    let huge = Table::borrow_bytes("huge", &room, [rows, 1], Element::Bf16, 2).unwrap();
+    let small = Table::zeros("small", [2, 1], Element::Bf16).unwrap();
+    let (indices, offsets) = (vec![0i64; 1 + count], [0, 1, 1 + count as i64]);
+    let many = Lookups::new(1, &indices, &offsets[..]).unwrap();
+    let both = Tables::new(vec![small, huge], Pooling::Sum);
+    let error = grouping.group(&cpu, &both, &many, Bounds::Error).unwrap_err();
+    assert!(matches!(error, EmbeddingError::TooMany { .. }), "{error}");
+    assert_eq!(seen(&grouping), before);
 }

@@ -56,9 +56,12 @@ impl<'a> Window<'a> {
     ///
     /// It is not inside of this window.
     pub(crate) unsafe fn part(&self, row: usize, col: usize, rows: usize, cols: usize) -> Window<'a> {
-        assert!(row + rows <= self.rows && col + cols <= self.cols, "a part outside of its window");
-        // SAFETY: inside of the matrix, whose whole span was checked when it was made.
-        let start = unsafe { self.start.add(row * self.row_stride + col * self.col_stride) };
+        let inside = |from: usize, count, all| from.checked_add(count).is_some_and(|end| end <= all);
+        assert!(inside(row, rows, self.rows) && inside(col, cols, self.cols), "a part outside of its window");
+        // The span of a matrix without elements is not checked against its slice: its parts begin anywhere, and nothing
+        // is read or written there.
+        let down = row.wrapping_mul(self.row_stride);
+        let start = self.start.wrapping_add(down.wrapping_add(col.wrapping_mul(self.col_stride)));
         Window { start, rows, cols, ..*self }
     }
 
@@ -106,5 +109,34 @@ impl<'a> Window<'a> {
                 work(std::slice::from_mut(unsafe { &mut *self.place(row, col) }));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_without_elements_begin_anywhere() {
+        let mut none: [f32; 0] = [];
+        for stride in [0, 1000, usize::MAX] {
+            let mut matrix = MatMut::with_strides(&mut none, 300, 0, stride, 1).unwrap();
+            let window = Window::new(&mut matrix);
+            // SAFETY: no two windows without columns meet.
+            let mut part = unsafe { window.part(200, 0, 100, 0) };
+            assert_eq!((part.rows(), part.cols()), (100, 0));
+            assert!(part.row_mut(99).is_empty());
+            part.apply(0..100, |row| assert!(row.is_empty()));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a part outside of its window")]
+    fn parts_are_inside_of_their_window() {
+        let mut data = [0.0; 12];
+        let mut matrix = MatMut::new(&mut data, 3, 4).unwrap();
+        let window = Window::new(&mut matrix);
+        // SAFETY: it is the only one in use.
+        let _ = unsafe { window.part(usize::MAX, 0, 2, 4) };
     }
 }

@@ -1,0 +1,91 @@
+//! Pointers from C, looked at before anything is made of them.
+
+use crate::error::Failure;
+
+const NULL: &str = "a handle is null: see the error of the call that made it";
+
+/// What a function got for a handle or a structure.
+///
+/// # Safety
+///
+/// It is null, or alive, and nobody changes it as long as the reference is used.
+pub(crate) unsafe fn alive<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
+    aligned("a handle", handle)?;
+    // SAFETY: aligned, and null or alive by the caller's promise.
+    unsafe { handle.as_ref() }.ok_or_else(|| NULL.into())
+}
+
+/// As [`alive`], to be changed.
+///
+/// # Safety
+///
+/// It is null, or alive and used here only.
+pub(crate) unsafe fn alive_mut<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
+    aligned("a handle", handle)?;
+    // SAFETY: aligned, and null or alive and used here only by the caller's promise.
+    unsafe { handle.as_mut() }.ok_or_else(|| NULL.into())
+}
+
+/// `count` elements to be read; where that is none, whatever the pointer.
+///
+/// # Safety
+///
+/// It is null, or goes to as many elements, which nobody changes as long as the slice is used.
+pub(crate) unsafe fn slice<'a, T>(what: &str, start: *const T, count: usize) -> Result<&'a [T], Failure> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    check(what, start, count)?;
+    // SAFETY: not null, aligned and no longer than memory; as many elements by the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(start, count) })
+}
+
+/// Fails where a pointer cannot go to so many elements.
+pub(crate) fn check<T>(what: &str, start: *const T, count: usize) -> Result<(), Failure> {
+    if start.is_null() {
+        return Err(format!("{what}: {count} elements at a null pointer: give the array's").into());
+    }
+    aligned(what, start)?;
+    let bytes = count.checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok());
+    if bytes.and_then(|bytes| start.addr().checked_add(bytes)).is_none() {
+        return Err(format!("{what}: {count} elements are more than memory holds: check the sizes").into());
+    }
+    Ok(())
+}
+
+/// Fails where a pointer is not aligned for what it goes to.
+fn aligned<T>(what: &str, start: *const T) -> Result<(), Failure> {
+    if start.is_aligned() {
+        return Ok(());
+    }
+    let align = align_of::<T>();
+    Err(format!("{what}: the pointer {start:p} is no multiple of {align}: give an array that is aligned")
+        .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_that_cannot_be_are_refused() {
+        let floats = [1.0_f32, 2.0];
+        let of = |start: *const f32, count| {
+            // SAFETY: what is read has two elements; all else is refused.
+            unsafe { slice("floats", start, count) }.map(<[f32]>::len).map_err(|error| error.to_string())
+        };
+        assert_eq!(of(floats.as_ptr(), 2), Ok(2));
+        assert_eq!(of(std::ptr::null(), 0), Ok(0));
+        assert!(of(std::ptr::null(), 1).unwrap_err().contains("null"));
+        assert!(of(floats.as_ptr().wrapping_byte_add(1), 1).unwrap_err().contains("multiple of 4"));
+        for count in [1 << 61, 1 << 62, usize::MAX] {
+            assert!(of(floats.as_ptr(), count).unwrap_err().contains("more than memory holds"));
+        }
+        // SAFETY: null and misaligned pointers are refused.
+        unsafe {
+            assert!(alive::<u64>(std::ptr::null()).is_err());
+            assert!(alive(std::ptr::without_provenance::<u64>(3)).is_err());
+            assert!(alive_mut(std::ptr::without_provenance_mut::<u64>(3)).is_err());
+        }
+    }
+}
