@@ -17,6 +17,13 @@ use crate::report::{self, json_predict};
 /// Runs it.
 pub fn run(args: &Predict) -> Result<(), Failure> {
     check(args);
+    if let Some(path) = &args.timeline {
+        let host = match &args.host {
+            Some(HostChoice::File(file)) => Some(file.as_path()),
+            _ => None,
+        };
+        output::spares(path, [args.input.as_path()].into_iter().chain(host).chain(args.pricing.file()))?;
+    }
     let priced = args.device.as_deref().map(|name| Priced::find(name, &args.pricing)).transpose()?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let want = if priced.is_some() { Want::ALL } else { Want::TIMING };
@@ -48,6 +55,10 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
         Method::KernelSum => steptime::Method::KernelSum,
     };
     let prediction = predict(&loaded.subject, &host, &kernels, method);
+    if prediction.step.0 <= 0 {
+        let nothing = "the step would take no time: what was recorded has no durations; record it again";
+        return Err(format!("{}: {nothing}", loaded.subject.path.display()).into());
+    }
     if let (Some(path), Some(simulated)) = (&args.timeline, &prediction.simulated) {
         let graph = &loaded.subject.graph;
         output::write_file(path, |out| report::timeline::write(out, graph, &simulated.timeline))?;

@@ -15,6 +15,9 @@ const DEFAULT: &str = "h200";
 
 /// Runs it.
 pub fn run(args: &Roofline) -> Result<(), Failure> {
+    if let Some(path) = &args.plot {
+        output::spares(path, [args.input.as_path()].into_iter().chain(args.pricing.file()))?;
+    }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let subject = load::subject(&args.input, &choice, Want::ALL)?.subject;
     let name = match &args.device {
