@@ -79,8 +79,9 @@ impl Overheads {
 
     fn collect(graph: &StepGraph, correction: &Correction) -> Overheads {
         let mut overheads = Overheads::default();
+        let up_to = correction.up_to(graph);
         for span in spans(graph) {
-            let off = correction.of(graph, &span);
+            let off = up_to[span.to as usize] - up_to[span.from as usize];
             let times: Vec<Nanos> = (0..graph.samples.steps())
                 .filter_map(|step| {
                     let gap = graph.samples.mark(step, span.to)? - graph.samples.mark(step, span.from)?;
@@ -127,29 +128,40 @@ impl Overheads {
     /// The published statistic: the mean of the samples that lie within 1.5 interquartile ranges of the
     /// quartiles. Of the kind as a whole where the name is unknown; zero without any.
     pub fn published_mean(&self, kind: Overhead, name: &str) -> Nanos {
-        match self.samples.get(&(kind, name.to_owned())) {
-            Some(times) if !times.is_empty() => mean_within_iqr(times),
-            _ => mean_within_iqr(&self.of_kind(kind)),
-        }
+        self.published_mean_of(kind, name).unwrap_or_else(|| self.published_mean_of_kind(kind))
+    }
+
+    /// The same of one name alone; `None` where the name is unknown.
+    pub fn published_mean_of(&self, kind: Overhead, name: &str) -> Option<Nanos> {
+        let times = self.samples.get(&(kind, name.to_owned()))?;
+        (!times.is_empty()).then(|| mean_within_iqr(times))
+    }
+
+    /// The same of all samples of a kind.
+    pub fn published_mean_of_kind(&self, kind: Overhead) -> Nanos {
+        mean_within_iqr(&self.of_kind(kind))
     }
 }
 
 impl Correction {
-    fn of(&self, graph: &StepGraph, span: &Span) -> Nanos {
-        let inside = span.from + 1..=span.to;
-        match self {
-            Correction::Measured(parts) => inside.map(|mark| parts[mark as usize]).sum(),
-            Correction::Published => inside
-                .map(|mark| match graph.marks[mark as usize].kind {
-                    MarkKind::OpBegin(_) => PUBLISHED_HOST_EVENT,
-                    MarkKind::CallBegin(call) if graph.calls[call as usize].kind.launches() => {
-                        PUBLISHED_DEVICE_EVENT
-                    }
-                    MarkKind::CallBegin(_) => PUBLISHED_HOST_EVENT,
-                    _ => Nanos::ZERO,
-                })
-                .sum(),
-        }
+    /// What is taken off at the marks up to each, it included: calls may lie in one another, so that no span is summed
+    /// by itself.
+    fn up_to(&self, graph: &StepGraph) -> Vec<Nanos> {
+        let published = |kind| match kind {
+            MarkKind::CallBegin(call) if graph.calls[call as usize].kind.launches() => PUBLISHED_DEVICE_EVENT,
+            MarkKind::OpBegin(_) | MarkKind::CallBegin(_) => PUBLISHED_HOST_EVENT,
+            _ => Nanos::ZERO,
+        };
+        let mut sum = Nanos::ZERO;
+        let parts = graph.marks.iter().enumerate().map(|(mark, row)| match self {
+            Correction::Measured(parts) => parts[mark],
+            Correction::Published => published(row.kind),
+        });
+        let sums = parts.map(|part| {
+            sum += part;
+            sum
+        });
+        sums.collect()
     }
 }
 

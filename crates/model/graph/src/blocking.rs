@@ -20,10 +20,14 @@ pub(crate) fn classify(
     let mut last_stream: FxHashMap<u32, u32> = FxHashMap::default();
     let mut last_activity: FxHashMap<u32, u32> = FxHashMap::default();
     let mut recorded_activity: FxHashMap<u32, u32> = FxHashMap::default();
+    let busy = Busy::of(activities, samples);
     for (index, row) in calls.iter_mut().enumerate() {
         let call = *row;
+        // Odd numbers in a trace can tie an activity to a call that only waits: it is a launch then.
+        let launches = !call.activities().is_empty();
         row.blocking = match call.kind {
-            ApiKind::Copy | ApiKind::BlockingCopy => copy(&call, activities, samples),
+            ApiKind::DeviceSync | ApiKind::StreamSync | ApiKind::EventSync if launches => Blocking::Never,
+            ApiKind::Copy | ApiKind::BlockingCopy => copy(&call, activities, samples, &busy),
             ApiKind::DeviceSync => Blocking::Streams(StreamSet::All),
             ApiKind::StreamSync => {
                 let explicit = recorded
@@ -60,7 +64,7 @@ fn synchronised_streams(trace: &Trace) -> FxHashMap<u64, i64> {
 }
 
 /// A copy of pageable memory blocks if, as measured, the device began before the call returned.
-fn copy(call: &Call, activities: &[Activity], samples: &Samples) -> Blocking {
+fn copy(call: &Call, activities: &[Activity], samples: &Samples, busy: &Busy) -> Blocking {
     let Some(index) = call.activities().next() else { return Blocking::Never };
     if activities[index].kind != ActivityKind::Memcpy {
         return Blocking::Never;
@@ -78,7 +82,9 @@ fn copy(call: &Call, activities: &[Activity], samples: &Samples) -> Blocking {
         };
         early.push(start - end);
         tails.push(done - end);
-        if idle_at(step, activity, activities, samples, begin) {
+        // What was launched before the first step is not known.
+        let stream = activities[index].stream;
+        if step > 0 && !busy.at(step, stream, start, begin) && !busy.at(step - 1, stream, start, begin) {
             leads.push(start - begin);
         }
     }
@@ -90,18 +96,39 @@ fn copy(call: &Call, activities: &[Activity], samples: &Samples) -> Blocking {
     }
 }
 
-/// Whether the activity's stream had nothing left to do at `time`, when the activity itself is left out.
-fn idle_at(step: usize, activity: u32, activities: &[Activity], samples: &Samples, time: Nanos) -> bool {
-    let stream = activities[activity as usize].stream;
-    let Some(start) = samples.activity_start(step, activity) else { return false };
-    let busy = |step: usize| {
-        (0..activities.len() as u32).filter(|&a| activities[a as usize].stream == stream).any(|a| {
-            match (samples.activity_start(step, a), samples.activity_end(step, a)) {
-                (Some(other), Some(end)) => other < start && end > time,
-                _ => false,
+/// When each stream was busy, step by step.
+struct Busy {
+    /// For each step and stream: beginnings of its activities in order, each with the latest end up to it.
+    streams: Vec<FxHashMap<u32, Vec<(Nanos, Nanos)>>>,
+}
+
+impl Busy {
+    fn of(activities: &[Activity], samples: &Samples) -> Busy {
+        let of_step = |step: usize| {
+            let mut streams: FxHashMap<u32, Vec<(Nanos, Nanos)>> = FxHashMap::default();
+            for (at, activity) in (0u32..).zip(activities) {
+                let span = (samples.activity_start(step, at), samples.activity_end(step, at));
+                if let (Some(start), Some(end)) = span {
+                    streams.entry(activity.stream).or_default().push((start, end));
+                }
             }
-        })
-    };
-    // What was launched before the first step is not known.
-    step > 0 && !busy(step) && !busy(step - 1)
+            for spans in streams.values_mut() {
+                spans.sort_unstable();
+                let mut latest = Nanos(i64::MIN);
+                for (_, end) in spans {
+                    latest = latest.max(*end);
+                    *end = latest;
+                }
+            }
+            streams
+        };
+        Busy { streams: (0..samples.steps()).map(of_step).collect() }
+    }
+
+    /// Whether a stream still had something to do at `time` that had begun before `start`.
+    fn at(&self, step: usize, stream: u32, start: Nanos, time: Nanos) -> bool {
+        let Some(spans) = self.streams[step].get(&stream) else { return false };
+        let before = spans.partition_point(|span| span.0 < start);
+        before.checked_sub(1).is_some_and(|last| spans[last].1 > time)
+    }
 }

@@ -83,10 +83,9 @@ pub(crate) fn find(
     let any = |kind| calls.iter().any(|call| call.kind == kind);
     let unrecorded = any(ApiKind::StreamWait) && !any(ApiKind::EventRecord);
     let context = Context { calls, correlation, activities, samples, explicit: &explicit, unrecorded };
-    let threads = calls.iter().map(|c| c.thread).max().map_or(0, |t| t + 1);
-    for thread in 0..threads {
-        let own: Vec<usize> = (0..calls.len()).filter(|&c| calls[c].thread == thread).collect();
-        context.thread(&own, &mut found);
+    let all: Vec<usize> = (0..calls.len()).collect();
+    for own in all.chunk_by(|&a, &b| calls[a].thread == calls[b].thread) {
+        context.thread(own, &mut found);
     }
     late::infer(calls, activities, samples, &mut found.dependencies);
     found.dependencies.sort_by_key(|d| (d.to, d.from, d.wraps));

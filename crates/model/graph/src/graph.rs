@@ -19,6 +19,8 @@ pub struct StepGraph {
     pub streams: Vec<Stream>,
     /// Ops and annotations of the template step, in order of their beginning, thread by thread.
     pub ops: Vec<Op>,
+    /// For each op, the outermost op around it: see [`StepGraph::top_level`].
+    pub tops: Vec<u32>,
     /// Runtime and driver calls of the template step, in order, thread by thread.
     pub calls: Vec<Call>,
     /// Kernels, copies and memsets of the template step, grouped by the call that launched them.
@@ -213,6 +215,20 @@ pub struct StreamDependency {
     pub wraps: bool,
 }
 
+/// For each op, the outermost one around it that is not an annotation: itself where there is none. Every op comes after
+/// the one around it.
+pub fn tops(ops: &[Op]) -> Vec<u32> {
+    // An annotation hands on what is around it; where that is nothing, what is inside is outermost.
+    let mut around: Vec<Option<u32>> = Vec::with_capacity(ops.len());
+    let mut tops = Vec::with_capacity(ops.len());
+    for (at, op) in (0u32..).zip(ops) {
+        let outer = op.parent.and_then(|parent| around[parent as usize]);
+        tops.push(outer.unwrap_or(at));
+        around.push(outer.or((!op.annotation).then_some(at)));
+    }
+    tops
+}
+
 impl StepGraph {
     /// The name of an op.
     pub fn op_name(&self, op: u32) -> &str {
@@ -237,15 +253,7 @@ impl StepGraph {
 
     /// The outermost op around an op that is not an annotation: the op itself where there is none.
     pub fn top_level(&self, op: u32) -> u32 {
-        let mut top = op;
-        let mut at = self.ops[op as usize].parent;
-        while let Some(parent) = at {
-            if !self.ops[parent as usize].annotation {
-                top = parent;
-            }
-            at = self.ops[parent as usize].parent;
-        }
-        top
+        self.tops[op as usize]
     }
 
     /// Whether no op but annotations is around an op.

@@ -35,7 +35,7 @@ pub use api::ApiKind;
 pub use coverage::Coverage;
 pub use error::Error;
 pub use graph::{
-    Activity, Blocking, Call, Mark, MarkKind, Op, Role, StepGraph, StreamDependency, StreamSet, Thread,
+    Activity, Blocking, Call, Mark, MarkKind, Op, Role, StepGraph, StreamDependency, StreamSet, Thread, tops,
 };
 pub use phase::Phase;
 pub use samples::{Clock, Samples, median, union};

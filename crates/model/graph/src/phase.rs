@@ -69,11 +69,15 @@ pub(crate) fn assign(graph: &mut StepGraph) {
     let backward_ends = end_of_backward(graph);
     let before_backward = |mark: u32| backward_ends.is_none_or(|end| mark < end);
     let mut phases = Vec::with_capacity(graph.ops.len());
-    for op in &graph.ops {
+    // For each op, the innermost optimizer's step that it is in, or is.
+    let mut steps: Vec<Option<u32>> = Vec::with_capacity(graph.ops.len());
+    for (at, op) in (0u32..).zip(&graph.ops) {
         let inherited = op.parent.map_or(Phase::Other, |parent| phases[parent as usize]);
         let name = graph.names.get(op.name);
         let on_main = op.thread == 0;
-        let own_part = || op.parent.is_none_or(|parent| !closes_over(graph, parent, op.begin, backward_ends));
+        let around = op.parent.and_then(|parent| steps[parent as usize]);
+        steps.push(if name.starts_with(OPTIMIZER) { Some(at) } else { around });
+        let own_part = || around.is_none_or(|step| !closes_over(graph, step, op.begin, backward_ends));
         let phase = if graph.threads[op.thread as usize].role == Role::Autograd
             || is_backward(name)
             || inherited == Phase::Backward
@@ -99,16 +103,8 @@ pub(crate) fn assign(graph: &mut StepGraph) {
 
 /// Whether an op that begins at `mark` is of a closure that an optimizer's step around it runs: the backward pass ends
 /// after it and within that step.
-fn closes_over(graph: &StepGraph, parent: u32, mark: u32, backward_ends: Option<u32>) -> bool {
-    let mut around = Some(parent);
-    while let Some(at) = around {
-        let op = &graph.ops[at as usize];
-        if graph.names.get(op.name).starts_with(OPTIMIZER) {
-            return backward_ends.is_some_and(|end| mark < end && end <= op.end);
-        }
-        around = op.parent;
-    }
-    false
+fn closes_over(graph: &StepGraph, step: u32, mark: u32, backward_ends: Option<u32>) -> bool {
+    backward_ends.is_some_and(|end| mark < end && end <= graph.ops[step as usize].end)
 }
 
 /// The mark that ends the last copy to the device before the first kernel of the main thread.

@@ -8,7 +8,7 @@ use crate::blocking;
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::events;
-use crate::graph::{Activity, StepGraph};
+use crate::graph::{self, Activity, StepGraph};
 use crate::handoff;
 use crate::links::Links;
 use crate::marks::{self, RawMark, Source, ThreadMarks};
@@ -156,6 +156,7 @@ fn assemble(
         names: trace.names.clone(),
         threads: rows.threads,
         streams: trace.streams.clone(),
+        tops: graph::tops(&rows.ops),
         ops: rows.ops,
         calls: rows.calls,
         activities,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use steptime_graph::{Phase, Role, StepGraph, union};
+use steptime_graph::{Op, Phase, Role, StepGraph, union};
 use steptime_trace::Nanos;
 
 use crate::critical::{Stretch, op_of};
@@ -131,34 +131,42 @@ pub fn by_phase(graph: &StepGraph, timeline: &Timeline) -> Vec<(Phase, PhaseCost
     costs.into_iter().filter(|(_, cost)| *cost != PhaseCost::default()).collect()
 }
 
+/// Annotations inside more annotations than this are not listed.
+const DEEPEST: u32 = 64;
+
 /// The user's annotations with their host time and the device time of what was launched inside, in order.
 pub fn by_annotation(graph: &StepGraph, timeline: &Timeline) -> Vec<(String, PhaseCost)> {
     let mut rows: Vec<(String, PhaseCost)> = Vec::new();
-    for (index, op) in graph.ops.iter().enumerate().filter(|(_, op)| op.annotation) {
+    let mut place: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut depths: Vec<u32> = Vec::with_capacity(graph.ops.len());
+    for op in &graph.ops {
+        let around = op.parent.map_or(0, |parent| depths[parent as usize]);
+        depths.push(around + u32::from(op.annotation));
+        if !op.annotation || around >= DEEPEST {
+            continue;
+        }
         let name = graph.names.get(op.name);
         let host = timeline.marks[op.end as usize] - timeline.marks[op.begin as usize];
-        let device =
-            device_union(graph, timeline, |inner| inner.is_some_and(|i| is_within(graph, i, index as u32)));
-        match rows.iter_mut().find(|(known, _)| known == name) {
-            Some((_, cost)) => {
-                cost.host += host;
-                cost.device += device;
-            }
-            None => rows.push((name.into(), PhaseCost { host, device })),
-        }
+        let at = *place.entry(name).or_insert_with(|| {
+            rows.push((name.into(), PhaseCost::default()));
+            rows.len() - 1
+        });
+        rows[at].1.host += host;
+        rows[at].1.device += device_within(graph, timeline, op);
     }
     rows
 }
 
-fn is_within(graph: &StepGraph, op: u32, outer: u32) -> bool {
-    let mut at = Some(op);
-    while let Some(op) = at {
-        if op == outer {
-            return true;
-        }
-        at = graph.ops[op as usize].parent;
-    }
-    false
+/// The device time of what was launched inside an op: its calls, and their activities, lie beside one another.
+fn device_within(graph: &StepGraph, timeline: &Timeline, op: &Op) -> Nanos {
+    let from = graph.calls.partition_point(|call| call.begin < op.begin);
+    let to = graph.calls.partition_point(|call| call.begin < op.end);
+    let first = graph.activities.partition_point(|activity| (activity.call as usize) < from);
+    let end = graph.activities.partition_point(|activity| (activity.call as usize) < to);
+    let mut spans: Vec<(Nanos, Nanos)> =
+        (first..end).map(|index| (timeline.starts[index], timeline.ends[index])).collect();
+    spans.sort_unstable();
+    union(&spans)
 }
 
 fn device_union(graph: &StepGraph, timeline: &Timeline, wanted: impl Fn(Option<u32>) -> bool) -> Nanos {

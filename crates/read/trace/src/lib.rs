@@ -39,6 +39,7 @@ mod progress;
 mod read;
 mod source;
 mod strings;
+mod text;
 mod units;
 mod workers;
 
@@ -62,4 +63,5 @@ pub use read::{
     read_kineto, read_kineto_file, read_kineto_from,
 };
 pub use strings::{NameId, Strings};
+pub use text::read_text;
 pub use units::{Bytes, Nanos};

@@ -24,6 +24,8 @@ pub enum Note {
     NotANumber,
     /// A field held a value of another type and was taken as absent.
     WrongType,
+    /// A string was longer than any name, and was taken as absent.
+    LongString,
     /// An event or node lacked a field it cannot do without and was left out.
     MissingField,
     /// An event had no duration; zero was taken.
@@ -57,7 +59,7 @@ pub enum Note {
 }
 
 /// Every kind, repairs first, with what it says to a reader.
-const KINDS: [(Note, &str); 24] = [
+const KINDS: [(Note, &str); 25] = [
     (Note::Truncated, "the file ends in the middle; what comes before the cut was read"),
     (Note::DamagedCompression, "compressed data is damaged; what comes before the damage was read"),
     (Note::SkippedItem, "unreadable events left out"),
@@ -67,6 +69,7 @@ const KINDS: [(Note, &str); 24] = [
     (Note::InvalidUtf8, "strings that are not UTF-8 mended"),
     (Note::NotANumber, "not-a-number values taken as absent"),
     (Note::WrongType, "fields of an unexpected type taken as absent"),
+    (Note::LongString, "strings longer than 16 MiB taken as absent"),
     (Note::MissingField, "events without a required field left out"),
     (Note::MissingDuration, "events without a duration taken as instantaneous"),
     (Note::NegativeDuration, "negative durations taken as zero"),

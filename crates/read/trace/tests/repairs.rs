@@ -125,3 +125,13 @@ fn schemas_of_the_future() {
         "{error:?}"
     );
 }
+
+#[test]
+fn strings_of_megabytes_are_no_names() {
+    let long = "x".repeat(17 << 20);
+    let named = A.replace("\"a\"", &format!("\"{long}\""));
+    let shown = B.replace("\"External id\": 3", &format!("\"Kernel\": \"{long}\""));
+    let trace = read_kineto(format!("[{named},{shown}]").as_bytes()).expect("a trace");
+    assert_eq!(trace.notes.count(Note::LongString), 1, "one that is read, the other is stepped over");
+    assert!(trace.names.iter().all(|(_, name)| name.len() < 100));
+}

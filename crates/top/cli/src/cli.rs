@@ -4,7 +4,7 @@ mod bench;
 mod bench_cuda;
 mod tiling;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use bench::{Bench, BenchCpu, Gemm, Init, Op, Product, Shape};
 pub use bench_cuda::{BenchCuda, CudaOp};
@@ -322,6 +322,9 @@ A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,51
         /// How kernels are priced.
         #[command(flatten)]
         pricing: Pricing,
+        /// Let queries name files of indices, which are read
+        #[arg(long)]
+        files: bool,
         /// Print JSON lines
         #[arg(long)]
         json: bool,
@@ -375,6 +378,13 @@ pub enum Method {
     PaperPublished,
     /// The plain sum of kernels, to compare with
     KernelSum,
+}
+
+impl Pricing {
+    /// The file of indices, where one is named.
+    pub fn file(&self) -> Option<&Path> {
+        self.indices.as_deref().map(Path::new)
+    }
 }
 
 impl HostChoice {

@@ -1,6 +1,7 @@
 //! The rows of the graph: marks, ops, calls and activities.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use steptime_graph::{
     Activity, ApiKind, Call, Coverage, Mark, MarkKind, Op, Phase, Samples, StepGraph, StepSource, Thread,
@@ -56,13 +57,20 @@ pub(super) fn build(
     };
     // For each turn, the last mark passed by the thread that stops.
     let mut pauses = vec![0u32; turns.len()];
-    for thread in 0..tree.threads.len() as u32 {
-        builder.thread(thread, turns, &mut pauses);
+    let turn_after: BTreeMap<u32, usize> =
+        turns.iter().enumerate().map(|(at, turn)| (turn.last, at)).rev().collect();
+    let mut own: Vec<Vec<u32>> = vec![Vec::new(); tree.threads.len()];
+    for (at, node) in (0u32..).zip(&tree.nodes) {
+        own[node.thread as usize].push(at);
+    }
+    for (thread, own) in own.iter().enumerate() {
+        builder.thread(thread, own, &turn_after, &mut pauses);
     }
     builder.link(turns, &pauses);
     let kernels = builder.launched();
     let mut graph = builder.graph;
     graph.queue_delays = vec![None; graph.activities.len()];
+    graph.tops = steptime_graph::tops(&graph.ops);
     graph.assign_phases();
     (graph, kernels)
 }
@@ -73,6 +81,7 @@ fn empty() -> StepGraph {
         threads: Vec::new(),
         streams: vec![DEFAULT_STREAM],
         ops: Vec::new(),
+        tops: Vec::new(),
         calls: Vec::new(),
         activities: Vec::new(),
         marks: Vec::new(),
@@ -87,18 +96,14 @@ fn empty() -> StepGraph {
 }
 
 impl Builder<'_> {
-    fn thread(&mut self, thread: u32, turns: &[Turn], pauses: &mut [u32]) {
+    /// Adds a thread with its nodes; `turn_after` has the turn that comes after a node.
+    fn thread(&mut self, thread: usize, own: &[u32], turn_after: &BTreeMap<u32, usize>, pauses: &mut [u32]) {
         let first = self.here();
-        let own: Vec<u32> = (0u32..)
-            .zip(&self.tree.nodes)
-            .filter(|(_, node)| node.thread == thread)
-            .map(|(at, _)| at)
-            .collect();
         for (place, &at) in own.iter().enumerate() {
             self.begin(at);
             let next = own.get(place + 1);
             let around = next.and_then(|&next| self.tree.nodes[next as usize].parent);
-            let turn = turns.iter().position(|turn| turn.last == at);
+            let turn = turn_after.get(&at).copied();
             let mut paused = false;
             while let Some(inner) = self.open.last().map(|open| open.node).filter(|&n| Some(n) != around) {
                 if let Some(turn) = turn
@@ -119,7 +124,7 @@ impl Builder<'_> {
             self.graph.marks[first as usize].after = end - 1;
             self.graph.marks[first as usize].wraps = true;
         }
-        let source = self.tree.threads[thread as usize];
+        let source = self.tree.threads[thread];
         let row = Thread { tid: source.tid, role: source.role, first_mark: first, end_mark: end };
         self.graph.threads.push(row);
     }

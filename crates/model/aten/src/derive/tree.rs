@@ -79,9 +79,17 @@ impl OpTree {
         let rows = rows(graph);
         let threads = threads(graph, &rows);
         let index: BTreeMap<i64, u32> = (0..).zip(&threads).map(|(at, thread)| (thread.tid, at)).collect();
-        let mut place: BTreeMap<NodeId, u32> = BTreeMap::new();
+        // For each node of the trace: itself in the tree, or the innermost one around it that is there.
+        let mut place: Vec<Option<u32>> = Vec::with_capacity(graph.nodes.len());
         let mut nodes = Vec::with_capacity(rows.len());
-        for &row in &rows {
+        let mut wanted = rows.iter().copied().peekable();
+        for row in graph.ids() {
+            // A node whose parent ran on another thread is the outermost on its own.
+            let around = graph.tree.parent(row).and_then(|parent| place[parent.index()]);
+            if wanted.next_if_eq(&row).is_none() {
+                place.push(around);
+                continue;
+            }
             let kind = match graph.nodes.kind[row.index()] {
                 NodeKind::Operator => TreeKind::Op,
                 NodeKind::Annotation => TreeKind::Annotation,
@@ -91,11 +99,9 @@ impl OpTree {
                 TreeKind::Op if !copies_itself(graph, row) => from_execution::op_call(graph, row),
                 _ => OpCall::new(graph.node_name(row), Vec::new()),
             };
-            // A node whose parent ran on another thread is the outermost on its own.
-            let around = graph.tree.ancestors(row).skip(1).find_map(|node| place.get(&node).copied());
             let thread = index[&tid(graph, row)];
             let parent = around.filter(|&at| nodes_thread(&nodes, at) == thread);
-            place.insert(row, nodes.len() as u32);
+            place.push(Some(nodes.len() as u32));
             nodes.push(TreeNode { call, kind, parent, thread, origin: Some(row) });
         }
         OpTree { threads, nodes }
@@ -137,6 +143,16 @@ fn copies_itself(graph: &ExecutionGraph, row: NodeId) -> bool {
     graph.node_name(row) == "aten::copy_" && tensors.next() == tensors.next()
 }
 
+/// For each node, whether `is` holds for it or one around it.
+fn within(graph: &ExecutionGraph, is: impl Fn(NodeId) -> bool) -> Vec<bool> {
+    let mut within: Vec<bool> = Vec::with_capacity(graph.nodes.len());
+    for node in graph.ids() {
+        let around = graph.tree.parent(node).is_some_and(|parent| within[parent.index()]);
+        within.push(around || is(node));
+    }
+    within
+}
+
 /// The nodes of the step, in order.
 fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     let marks: Vec<NodeId> = graph.ids().filter(|&row| graph.node_name(row).starts_with(STEP)).collect();
@@ -144,10 +160,9 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
         [first, next, ..] => (Some(first), Some(next)),
         _ => (None, None),
     };
-    let found_in_python = |row: NodeId| {
-        let inside = || graph.tree.ancestors(row).any(|node| is_dispatch(graph, node));
-        graph.fake && (DISPATCH.contains(&graph.node_name(row)) || inside())
-    };
+    let dispatched = within(graph, |node| graph.fake && is_dispatch(graph, node));
+    let found_in_python =
+        |row: NodeId| graph.fake && (DISPATCH.contains(&graph.node_name(row)) || dispatched[row.index()]);
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
             && !found_in_python(row)
@@ -164,14 +179,15 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
 /// where there is one.
 fn threads(graph: &ExecutionGraph, rows: &[NodeId]) -> Vec<TreeThread> {
     let mut seen: Vec<(i64, [usize; 2])> = Vec::new();
+    let mut place: BTreeMap<i64, usize> = BTreeMap::new();
+    let engine = within(graph, |node| graph.node_name(node).starts_with(ENGINE));
     for &row in rows {
-        let engine = graph.tree.ancestors(row).any(|node| graph.node_name(node).starts_with(ENGINE));
         let tid = tid(graph, row);
-        let at = seen.iter().position(|thread| thread.0 == tid).unwrap_or_else(|| {
+        let at = *place.entry(tid).or_insert_with(|| {
             seen.push((tid, [0; 2]));
             seen.len() - 1
         });
-        seen[at].1[usize::from(engine)] += 1;
+        seen[at].1[usize::from(engine[row.index()])] += 1;
     }
     let Some(main) = seen.iter().max_by_key(|thread| thread.1).map(|thread| thread.0) else {
         return Vec::new();

@@ -92,9 +92,9 @@ fn lower(call: &OpCall, op: &'static str, cost: Work, form: Form) -> Lowered {
     if !is_fast(call) {
         return Lowered::Children;
     }
-    let (numel, largest) = first
-        .iter()
-        .fold((0, 0), |(sum, most): (u64, u64), tensor| (sum + tensor.numel(), most.max(tensor.numel())));
+    let (numel, largest) = first.iter().fold((0, 0), |(sum, most): (u64, u64), tensor| {
+        (sum.saturating_add(tensor.numel()), most.max(tensor.numel()))
+    });
     if numel == 0 {
         return Lowered::Nothing;
     }
@@ -290,6 +290,16 @@ mod tests {
             assert_eq!((split.launches, split.serial), (launches, serial), "{numel}");
         }
         assert!(of(1 << 62).launches > 1 << 30);
+    }
+
+    #[test]
+    fn lists_of_any_size_are_counted() {
+        let huge = || list(64, i64::MAX);
+        let (kernel, launches, _) = kernel("aten::_foreach_add_", vec![huge(), huge(), Arg::Int(1)]);
+        assert_eq!((kernel.numel, kernel.largest, launches), (u64::MAX, i64::MAX as u64, u32::MAX));
+        // A small tensor first, so that no launch begins with the huge one.
+        let sizes = [5, 1 << 62, 5, 1 << 62].map(|numel| Tensor::contiguous(&[numel], F32));
+        assert_eq!(split(&sizes, 2).launches, u32::MAX);
     }
 
     #[test]

@@ -23,6 +23,8 @@ const UNKNOWN_SPREAD: f64 = 0.68;
 /// an H200.
 pub const TYPICAL_SLOWNESS: f64 = 1.5;
 
+/// The longest file that is read.
+const LONGEST: u64 = 64 << 20;
 /// Version of the file; raised whenever a field is added or changes its meaning.
 pub const VERSION: u32 = 3;
 
@@ -136,8 +138,8 @@ impl HostProfile {
     /// Where the file cannot be read, is no host profile, is of another version, or holds a number that is
     /// not finite or is negative.
     pub fn read(path: &Path) -> Result<HostProfile, Error> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+        let text = steptime_trace::read_text(path, LONGEST)
+            .map_err(|source| Error::Read { path: path.into(), source })?;
         HostProfile::parse(&text).map_err(|what| Error::Profile { path: path.into(), what })
     }
 
@@ -170,6 +172,7 @@ impl HostProfile {
             .chain(file.reference.numbers())
             .chain(file.coupling.numbers())
             .chain(file.captured.numbers())
+            .chain(file.recordings.iter().map(|recording| recording.slowness))
             .chain(file.gaps.rows.iter().flat_map(|row| [row.5, row.6]));
         if numbers.into_iter().any(|n| !n.is_finite() || n < 0.0) || !file.staged_copy_us.is_valid() {
             return Err("a number is negative, not finite, or out of order".into());

@@ -28,10 +28,24 @@ pub(super) enum Layout {
     Loose(Vec<PathBuf>),
 }
 
+/// What a folder holds by name.
+#[derive(Debug, Default)]
+struct Listed {
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+    /// Neither: pipes, devices, links that lead nowhere. Reading one may never end.
+    others: Vec<PathBuf>,
+}
+
 impl Layout {
-    /// Looks into a folder, and one level of folders within.
-    pub(super) fn of(folder: &Path) -> Result<Layout, Error> {
-        let (mut files, folders) = list(folder)?;
+    /// Looks into a folder, and one level of folders within. What looks like a trace by name and is no file goes into
+    /// `ignored`.
+    pub(super) fn of(folder: &Path, ignored: &mut Vec<PathBuf>) -> Result<Layout, Error> {
+        let Listed { mut files, folders, others } = list(folder)?;
+        let mut leave_out = |others: Vec<PathBuf>| {
+            ignored.extend(others.into_iter().filter(|other| looks_like_trace(other)));
+        };
+        leave_out(others);
         let roles = roles(&files)?;
         if !roles.is_empty() {
             return Ok(Layout::Recording(roles));
@@ -39,7 +53,8 @@ impl Layout {
         let mut recordings = Vec::new();
         let mut nested = Vec::new();
         for inner in folders {
-            let (inner_files, _) = list(&inner)?;
+            let Listed { files: inner_files, others, .. } = list(&inner)?;
+            leave_out(others);
             let roles = self::roles(&inner_files)?;
             if roles.is_empty() {
                 nested.extend(inner_files);
@@ -111,19 +126,22 @@ fn roles(files: &[PathBuf]) -> Result<Vec<(Role, PathBuf)>, Error> {
     Ok(if any_trace { found } else { Vec::new() })
 }
 
-/// Files and folders within a folder, each by name; hidden ones are left out.
-fn list(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Error> {
-    let (mut files, mut folders) = (Vec::new(), Vec::new());
+/// What lies in a folder, each by name; hidden ones are left out.
+fn list(folder: &Path) -> Result<Listed, Error> {
+    let mut listed = Listed::default();
     for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
         let path = entry.map_err(Error::io(folder))?.path();
         let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        match path.is_dir() {
+        let found = fs::metadata(&path);
+        match found {
             _ if hidden => {}
-            true => folders.push(path),
-            false => files.push(path),
+            Ok(found) if found.is_dir() => listed.folders.push(path),
+            Ok(found) if found.is_file() => listed.files.push(path),
+            _ => listed.others.push(path),
         }
     }
-    files.sort();
-    folders.sort();
-    Ok((files, folders))
+    listed.files.sort();
+    listed.folders.sort();
+    listed.others.sort();
+    Ok(listed)
 }

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::json::{Cursor, Fault};
 use crate::number;
+use crate::text::read_bytes;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -53,7 +54,7 @@ impl Meta {
 
     /// Reads the file.
     pub(super) fn open(path: &Path) -> Result<Meta, Error> {
-        let bytes = std::fs::read(path).map_err(Error::io(path))?;
+        let bytes = read_bytes(path, LONGEST).map_err(Error::io(path))?;
         let mut cursor = Cursor::new(&bytes);
         Meta::read(&mut cursor).map_err(|fault| Error::Malformed {
             path: path.to_owned(),
@@ -73,18 +74,18 @@ impl Meta {
         while let Some(key) = cursor.key()? {
             match key.raw {
                 b"model" => meta.model = string(cursor)?,
-                b"batch" | b"batch_size" => meta.batch = cursor.unsigned()?,
+                b"batch" | b"batch_size" => meta.batch = whole(cursor)?,
                 b"device" => meta.device = string(cursor)?,
                 b"torch" => meta.torch = string(cursor)?,
                 b"cpu" => meta.cpu = string(cursor)?,
                 b"process" => meta.process = string(cursor)?,
-                b"params" => meta.params = cursor.unsigned()?,
-                b"step_ms" => meta.step_ms = cursor.float()?.filter(|number| number.is_finite()),
+                b"params" => meta.params = whole(cursor)?,
+                b"step_ms" => meta.step_ms = cursor.float()?.filter(is_time),
                 b"steps_ms" => meta.steps_ms = floats(cursor)?,
                 b"windows_ms" => meta.windows_ms = floats(cursor)?,
                 b"quantiles_ms" => meta.quantiles_ms = quantiles(cursor)?,
                 b"peak_memory" | b"peak_memory_bytes" | b"peak_mem" | b"peak_bytes" => {
-                    meta.peak_memory = cursor.unsigned()?;
+                    meta.peak_memory = whole(cursor)?;
                 }
                 b"host_probe" => numbers(cursor, "", &mut meta.host_probe, DEEPEST)?,
                 b"pulses" => numbers(cursor, "", &mut meta.pulses, DEEPEST)?,
@@ -94,6 +95,12 @@ impl Meta {
         Ok(meta)
     }
 }
+
+/// The longest file that is read.
+const LONGEST: u64 = 64 << 20;
+
+/// Beyond this, numbers in a file are no longer exact.
+const MOST: f64 = (1u64 << 53) as f64;
 
 /// Objects nested deeper than this are left out.
 const DEEPEST: usize = 4;
@@ -122,6 +129,17 @@ fn numbers(cursor: &mut Cursor<'_>, prefix: &str, found: &mut Numbers, depth: us
 
 fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     Ok(cursor.string()?.map(|text| text.decoded()))
+}
+
+/// Whether a number can be how long a step takes.
+fn is_time(number: &f64) -> bool {
+    number.is_finite() && *number > 0.0
+}
+
+/// A count. A number with a fraction is none, and is not rounded to one.
+fn whole(cursor: &mut Cursor<'_>) -> Result<Option<u64>, Fault> {
+    let number = cursor.float()?;
+    Ok(number.filter(|n| n.fract() == 0.0 && (0.0..=MOST).contains(n)).map(|n| n as u64))
 }
 
 /// The finite numbers of a list.
@@ -176,5 +194,8 @@ mod tests {
         };
         assert_eq!(meta, Ok(expect));
         assert_eq!(Meta::read(&mut Cursor::new(b"7")), Err(Fault::Unexpected));
+        let odd = br#"{"batch": 1.5, "step_ms": 0, "params": -1, "peak_memory": 8e9}"#;
+        let expect = Meta { peak_memory: Some(8_000_000_000), ..Meta::default() };
+        assert_eq!(Meta::read(&mut Cursor::new(odd)), Ok(expect));
     }
 }

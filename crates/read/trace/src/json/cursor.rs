@@ -4,6 +4,9 @@ use super::Text;
 use super::scan::{blank_stop, string_stop};
 use crate::notes::Note;
 
+/// Longer strings are no names, and what they hold is not kept.
+const LONGEST: usize = 16 << 20;
+
 /// Why reading cannot go on from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -130,9 +133,15 @@ impl<'a> Cursor<'a> {
     pub(super) fn value_from(&mut self, first: u8) -> Result<Value<'a>, Fault> {
         match first {
             b'"' => {
+                let start = self.at;
                 self.at += 1;
                 self.after_value = true;
-                Ok(Value::Text(self.text()?))
+                let text = self.text()?;
+                if text.raw.len() > LONGEST {
+                    self.quirks.push((Note::LongString, start));
+                    return Ok(Value::Null);
+                }
+                Ok(Value::Text(text))
             }
             b'{' => {
                 self.at += 1;

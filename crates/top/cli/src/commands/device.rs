@@ -154,7 +154,8 @@ fn measured(sweeps: &[Sweep]) -> BTreeMap<String, String> {
 }
 
 fn read_spec(path: &Path) -> Result<DeviceSpec, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|source| format!("{}: {source}", path.display()))?;
+    let text = steptime::trace::read_text(path, 64 << 20)
+        .map_err(|source| format!("{}: {source}", path.display()))?;
     let spec: DeviceSpec = toml::from_str(&text).map_err(|source| format!("{}: {source}", path.display()))?;
     spec.check().map_err(|what| format!("{}: {what}", path.display()))?;
     Ok(spec)

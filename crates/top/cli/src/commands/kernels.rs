@@ -1,7 +1,7 @@
 //! `steptime kernels predict`.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, stdin};
+use std::io::{BufRead, Read, stdin};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +16,8 @@ use crate::cli::KernelsCommand;
 use crate::output;
 use crate::report::json_kernels::{Answer, Kernel};
 
+/// The longest query that is read.
+const LONGEST: u64 = 16 << 20;
 /// No GPU has as much memory.
 const MOST_BYTES: u64 = 1 << 44;
 /// An hour or more of any GPU.
@@ -23,28 +25,47 @@ const MOST_FLOPS: u64 = 1 << 62;
 
 /// Runs it.
 pub fn run(args: &KernelsCommand) -> Result<(), Failure> {
-    let KernelsCommand::Predict { device, pricing, json } = args;
+    let KernelsCommand::Predict { device, pricing, files, json } = args;
     let predictor = Priced::find(device, pricing)?;
     let mut failed = 0;
-    for (at, line) in stdin().lock().split(b'\n').enumerate() {
-        let line = line?;
+    let mut input = stdin().lock();
+    for at in 0.. {
+        let Some(line) = next_line(&mut input, at + 1)? else { break };
         let line = String::from_utf8_lossy(&line);
         if line.trim().is_empty() {
             continue;
         }
-        let answer = answer(&predictor, &line).unwrap_or_else(|error| {
+        let answer = answer(&predictor, &line, *files).unwrap_or_else(|error| {
             failed += 1;
             Answer::failed(id(&line), format!("line {}: {error}", at + 1))
         });
-        let mut text = if *json { serde_json::to_string(&answer)? } else { answer.text() };
-        text.push('\n');
-        output::print(&text)?;
+        let open = match json {
+            true => output::print_json_line(&answer)?,
+            false => output::print_while_open(&(answer.text() + "\n"))?,
+        };
+        if !open {
+            return Ok(());
+        }
     }
     match failed {
         0 => Ok(()),
         1 => Err("one query could not be answered".into()),
         many => Err(format!("{many} queries could not be answered").into()),
     }
+}
+
+/// The next line, without its end; `None` at the end of the input.
+fn next_line(input: &mut impl BufRead, number: usize) -> Result<Option<Vec<u8>>, Failure> {
+    let mut line = Vec::new();
+    input.take(LONGEST).read_until(b'\n', &mut line)?;
+    if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
+        return Err(format!(
+            "line {number} of standard input is longer than {} MiB: give one query a line",
+            LONGEST >> 20
+        )
+        .into());
+    }
+    Ok((!line.is_empty()).then_some(line))
 }
 
 /// One line of input.
@@ -80,12 +101,13 @@ fn id(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text).ok()?.get("id").cloned()
 }
 
-fn answer(priced: &Priced, text: &str) -> Result<Answer, Failure> {
+fn answer(priced: &Priced, text: &str, files: bool) -> Result<Answer, Failure> {
     if !text.trim_start().starts_with('{') {
         return Err("a query is an object, such as {\"op\":\"aten::relu\",\"shapes\":[[512,512]]}".into());
     }
     let line: Line = serde_json::from_str(text)?;
-    let indices = line.indices.as_ref().map_or(Ok(priced.indices.clone()), distribution)?;
+    let indices =
+        line.indices.as_ref().map_or(Ok(priced.indices.clone()), |value| distribution(value, files))?;
     let leaves = launched(priced, &line)?;
     let absurd = |leaf: &&Leaf| leaf.kernel.footprint() > MOST_BYTES || leaf.kernel.flops > MOST_FLOPS;
     if let Some(Leaf { op, kernel, .. }) = leaves.iter().find(absurd) {
@@ -168,14 +190,22 @@ fn asks_tf32(dtype: Option<&Value>) -> bool {
     dtype.and_then(Value::as_str).is_some_and(|name| name.eq_ignore_ascii_case("tf32"))
 }
 
-fn distribution(value: &Value) -> Result<Indices, Failure> {
+/// How indices are distributed. A query may come from anywhere: it names files only where the command line lets it.
+fn distribution(value: &Value, files: bool) -> Result<Indices, Failure> {
     if let Some(text) = value.as_str() {
+        if !files && text != "uniform" && !text.starts_with("zipf:") {
+            return Err(format!(
+                "indices {text:?}: give \"uniform\" or {{\"zipf\": 1.05}}; queries may name files with --files only"
+            )
+            .into());
+        }
         return pricing::indices(text);
     }
     match value.get("zipf").and_then(Value::as_f64) {
         Some(exponent) => pricing::zipf(exponent),
         None => {
-            Err(format!("indices {value}: give \"uniform\", {{\"zipf\": 1.05}}, or a file's name").into())
+            let file = if files { ", or a file's name" } else { "" };
+            Err(format!("indices {value}: give \"uniform\" or {{\"zipf\": 1.05}}{file}").into())
         }
     }
 }

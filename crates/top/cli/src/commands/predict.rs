@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use steptime::cost::TYPICAL_SLOWNESS;
-use steptime::trace::Want;
+use steptime::trace::{Nanos, Want};
 use steptime::{Baseline, Choice, Kernels, Step, baseline, predict};
 
 use super::pricing::Priced;
@@ -17,6 +17,13 @@ use crate::report::{self, json_predict};
 /// Runs it.
 pub fn run(args: &Predict) -> Result<(), Failure> {
     check(args);
+    if let Some(path) = &args.timeline {
+        let host = match &args.host {
+            Some(HostChoice::File(file)) => Some(file.as_path()),
+            _ => None,
+        };
+        output::spares(path, [args.input.as_path()].into_iter().chain(host).chain(args.pricing.file()))?;
+    }
     let priced = args.device.as_deref().map(|name| Priced::find(name, &args.pricing)).transpose()?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let want = if priced.is_some() { Want::ALL } else { Want::TIMING };
@@ -49,6 +56,10 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
             (prediction.step, Some(prediction))
         }
     };
+    if time <= Nanos::ZERO {
+        let nothing = "the step would take no time: what was recorded has no durations; record it again";
+        return Err(format!("{}: {nothing}", recorded.path.display()).into());
+    }
     if let (Some(path), Some(simulated)) = (&args.timeline, &simulated) {
         output::write_file(path, |out| report::timeline::write(out, &recorded.graph, &simulated.timeline))?;
     }

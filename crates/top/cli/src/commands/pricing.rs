@@ -90,9 +90,12 @@ pub fn zipf(exponent: f64) -> Result<Indices, Failure> {
     }
 }
 
+/// The longest file of indices that is read.
+const LONGEST: u64 = 4 << 30;
+
 /// How often each row is looked up, from a file with one index below `rows` a line.
 pub fn histogram(path: &Path, rows: u64) -> Result<Indices, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|source| {
+    let text = steptime::trace::read_text(path, LONGEST).map_err(|source| {
         format!(
             "{}: {source}; --indices takes uniform, zipf:A, or a file with one index a line",
             path.display()

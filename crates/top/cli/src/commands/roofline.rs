@@ -10,6 +10,9 @@ use crate::report::roofline::{Answer, plot};
 
 /// Runs it.
 pub fn run(args: &Roofline) -> Result<(), Failure> {
+    if let Some(path) = &args.plot {
+        output::spares(path, [args.input.as_path()].into_iter().chain(args.pricing.file()))?;
+    }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let step = load::step(&args.input, &choice, Want::ALL)?.step;
     let mut question = pricing::ask(&step, &args.pricing)?;

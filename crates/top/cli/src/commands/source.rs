@@ -9,6 +9,9 @@ use steptime::{Host, HostMode, Process, Step, default_host};
 use super::Failure;
 use crate::cli::{HostChoice, ProcessChoice};
 
+/// The longest profile that is read.
+const LONGEST: u64 = 64 << 20;
+
 /// The profile that was asked for; `None` where the recording's own times were.
 pub fn profile(choice: &HostChoice) -> Result<Option<Cow<'static, HostProfile>>, Failure> {
     Ok(match choice {
@@ -31,7 +34,7 @@ fn file(path: &Path) -> Result<HostProfile, Failure> {
         })?;
         return Ok(shipped()?.on(&probe));
     }
-    let text = std::fs::read_to_string(path);
+    let text = steptime::trace::read_text(path, LONGEST);
     match text.ok().as_deref().and_then(Probe::parse) {
         Some(Ok(probe)) => Ok(shipped()?.on(&probe)),
         Some(Err(what)) => Err(format!("{}: {what}", path.display()).into()),

@@ -9,6 +9,7 @@ use steptime::cost::device::{DeviceProfile, DeviceSpec};
 
 use super::format::{percent, wrapped};
 use super::table::Columns;
+use crate::output::name;
 
 /// Characters of a line of words.
 const WIDTH: usize = 100;
@@ -143,7 +144,11 @@ impl Shown {
         let spec = &self.device;
         let mut text = format!(
             "{}: {}, {} multiprocessors at {:.0} MHz ({})\n",
-            self.name, spec.name, spec.multiprocessors, spec.clock_mhz, spec.source
+            name(&self.name),
+            name(&spec.name),
+            spec.multiprocessors,
+            spec.clock_mhz,
+            name(&spec.source)
         );
         text.push_str(&format!(
             "memory {:.0} GB at {:.0} GB/s ({}); L2 {:.0} MB, of which {:.0} MB hold data that comes back, at {:.0} GB/s\n",

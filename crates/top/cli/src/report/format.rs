@@ -10,8 +10,11 @@ pub fn us(value: f64) -> String {
     format!("{value:.2}")
 }
 
-/// A fraction as a percentage.
+/// A fraction as a percentage; a dash for that of nothing.
 pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return "-".into();
+    }
     format!("{:.1} %", 100.0 * share)
 }
 
@@ -30,8 +33,9 @@ pub fn grouped(count: u64) -> String {
 
 /// At most `width` characters; the rest of a longer text goes, and an ellipsis says so.
 pub fn shorten(text: &str, width: usize) -> String {
+    let text = crate::output::name(text);
     if text.chars().count() <= width {
-        return text.to_owned();
+        return text;
     }
     let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
     short.push('…');

@@ -14,7 +14,7 @@ pub fn fitted(profile: &HostProfile, path: &Path) -> String {
     format!(
         "{}\nwrote {}: {}, host speed known to ± {}\n",
         recordings(&profile.recordings).text(),
-        path.display(),
+        crate::output::name(&path.display().to_string()),
         counted(profile.gaps.len(), "gap"),
         percent(profile.spread),
     )
@@ -23,7 +23,8 @@ pub fn fitted(profile: &HostProfile, path: &Path) -> String {
 /// What is in a profile.
 pub fn shown(profile: &HostProfile, name: &str) -> String {
     format!(
-        "{name}: {} from {}, host speed known to ± {}\n\n{}\n{}\n{}",
+        "{}: {} from {}, host speed known to ± {}\n\n{}\n{}\n{}",
+        crate::output::name(name),
         counted(profile.gaps.len(), "gap"),
         counted(profile.recordings.len(), "recording"),
         percent(profile.spread),

@@ -5,6 +5,7 @@ use super::json_coverage::CoverageJson;
 use super::json_inspect::{Answer, Rank};
 use super::table::Columns;
 use super::{inspect_execution, overheads};
+use crate::output::name;
 
 /// Characters of a line.
 const WIDTH: usize = 100;
@@ -79,7 +80,7 @@ fn headline(answer: &Answer) -> String {
     if let Some(torch) = &answer.torch {
         text.push_str(&format!(", PyTorch {torch}"));
     }
-    text.push('\n');
+    text = name(&text) + "\n";
     let Some(steps) = answer.steps else { return text };
     text.push_str(&counted(steps.count, "step"));
     text.push_str(match steps.source {
@@ -207,7 +208,7 @@ fn notes(answer: &Answer) -> String {
         text.push('\n');
     }
     for file in &answer.ignored {
-        text.push_str(&format!("· {file} is no trace and was left out\n"));
+        text.push_str(&format!("· {} is no trace and was left out\n", name(file)));
     }
     for warning in &answer.warnings {
         text.push_str(&wrapped(&format!("! {warning}"), WIDTH, 2));

@@ -5,6 +5,8 @@ use serde_json::Value;
 use steptime::cost::device::Estimate;
 use steptime::trace::Nanos;
 
+use crate::output::name;
+
 /// The kernels of one query. Times are in microseconds.
 #[derive(Debug, Default, Serialize)]
 pub struct Answer {
@@ -47,12 +49,12 @@ impl Answer {
 
     /// As lines for a terminal.
     pub fn text(&self) -> String {
-        let mut text = self.error.clone().unwrap_or_default();
+        let mut text = name(self.error.as_deref().unwrap_or_default());
         for kernel in &self.kernels {
             let [low, high] = kernel.interval_us;
             text.push_str(&format!(
                 "{:<40} {:<20} {:>10.2} us   {low:.2} to {high:.2}   {}{}\n",
-                kernel.op,
+                name(&kernel.op),
                 kernel.family,
                 kernel.time_us,
                 kernel.source,
@@ -60,7 +62,7 @@ impl Answer {
             ));
         }
         if !self.ignored.is_empty() {
-            text.push_str(&format!("ignored: {}\n", self.ignored.join(", ")));
+            text.push_str(&format!("ignored: {}\n", name(&self.ignored.join(", "))));
         }
         if let Some(total) = self.total_us {
             text.push_str(&format!("{:<61} {total:>10.2} us", "total"));

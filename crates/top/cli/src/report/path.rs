@@ -16,6 +16,7 @@ type Key = (&'static str, Phase);
 pub struct Run {
     /// How long it is.
     pub time: Nanos,
+    times: BTreeMap<Key, Nanos>,
     parts: BTreeMap<Key, BTreeMap<String, Nanos>>,
 }
 
@@ -31,7 +32,8 @@ pub fn runs(graph: &StepGraph, path: &[Stretch]) -> Vec<Run> {
             Place::Host(_) | Place::Return(_) => format::op(what).to_owned(),
         };
         let names = BTreeMap::from([(what, time)]);
-        runs.push(Run { time, parts: BTreeMap::from([(key, names)]) });
+        let (times, parts) = (BTreeMap::from([(key, time)]), BTreeMap::from([(key, names)]));
+        runs.push(Run { time, times, parts });
     }
     joined(runs)
 }
@@ -101,8 +103,7 @@ fn joined(runs: Vec<Run>) -> Vec<Run> {
 impl Run {
     /// What it mostly is: where it is and in which part of the step.
     pub fn key(&self) -> Option<Key> {
-        let time = |names: &BTreeMap<String, Nanos>| names.values().copied().sum::<Nanos>();
-        let longest = self.parts.iter().max_by_key(|(key, names)| (time(names), std::cmp::Reverse(**key)))?;
+        let longest = self.times.iter().max_by_key(|(key, time)| (**time, std::cmp::Reverse(**key)))?;
         Some(*longest.0)
     }
 
@@ -115,8 +116,16 @@ impl Run {
         sorted.into_iter().map(|(name, _)| name).collect()
     }
 
-    fn take(&mut self, other: Run) {
+    fn take(&mut self, mut other: Run) {
+        // The smaller is dealt out to the larger one.
+        let names = |run: &Run| run.parts.values().map(BTreeMap::len).sum::<usize>();
+        if names(self) < names(&other) {
+            std::mem::swap(self, &mut other);
+        }
         self.time += other.time;
+        for (key, time) in other.times {
+            *self.times.entry(key).or_default() += time;
+        }
         for (key, names) in other.parts {
             let mine = self.parts.entry(key).or_default();
             for (name, time) in names {
@@ -132,7 +141,12 @@ mod tests {
 
     fn run(kind: &'static str, time: i64) -> Run {
         let names = BTreeMap::from([(format!("{kind} {time}"), Nanos(time))]);
-        Run { time: Nanos(time), parts: BTreeMap::from([((kind, Phase::Forward), names)]) }
+        let key = (kind, Phase::Forward);
+        Run {
+            time: Nanos(time),
+            times: BTreeMap::from([(key, Nanos(time))]),
+            parts: BTreeMap::from([(key, names)]),
+        }
     }
 
     fn kinds(runs: &[Run]) -> Vec<(&'static str, i64)> {

@@ -6,6 +6,7 @@ use super::json_device::FamilyTime;
 use super::json_predict::{Answer, LEVEL};
 use super::path::{Run, condensed};
 use super::table::Columns;
+use crate::output::name;
 
 /// A screen.
 const LINES: usize = 40;
@@ -65,8 +66,8 @@ fn headline(answer: &Answer) -> String {
         answer.doubts.iter().map(|d| format!("{}\n", wrapped(&format!("! {}", d.text), WIDTH, 2))).collect();
     format!(
         "{}{rank} on {}\n{}{interval}{rate}\n{doubts}method {}, host {}{times}, kernels {}, process {}\n{source}",
-        answer.name,
-        answer.device.as_deref().unwrap_or("an unnamed device"),
+        name(&answer.name),
+        name(answer.device.as_deref().unwrap_or("an unnamed device")),
         time(answer),
         answer.method,
         shorten(&answer.host, 60),

@@ -15,6 +15,7 @@ use steptime::{KernelRoof, Roofline, Step};
 use super::format::percent;
 use super::json::SCHEMA;
 use super::table::Columns;
+use crate::output::name;
 
 /// Rows that the table shows.
 const SHOWN: usize = 25;
@@ -144,8 +145,8 @@ impl Answer {
         let rest = if more > 0 { format!("and {more} more: --json shows all\n") } else { String::new() };
         format!(
             "{} on {}: {:.3} ms of device time {}, {:.3} ms at the device's own rates ({})\n\n{}{rest}",
-            self.name,
-            self.device,
+            name(&self.name),
+            name(&self.device),
             self.device_ms,
             self.times,
             self.attainable_ms,

@@ -1,5 +1,6 @@
 //! Aligned columns without borders.
 
+use crate::output::name;
 use comfy_table::{CellAlignment, Table, presets};
 
 /// A table of text and numbers.
@@ -31,7 +32,7 @@ impl Columns {
 
     /// Adds a row.
     pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.table.add_row(cells.into_iter().map(Into::into).collect::<Vec<String>>());
+        self.table.add_row(cells.into_iter().map(|cell| name(&cell.into())).collect::<Vec<String>>());
     }
 
     /// The lines, each with its line end and no blanks before it.

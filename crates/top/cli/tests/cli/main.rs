@@ -8,6 +8,7 @@ mod failures;
 mod fit;
 mod held_out;
 mod host;
+mod hostile;
 mod independence;
 mod json;
 mod kernels;

@@ -16,6 +16,9 @@ pub const HEADER: &str = "profile.toml";
 /// The models.
 pub const MODELS: &str = "models.bin.zst";
 
+/// The longest readable file that is read.
+const LONGEST: u64 = 64 << 20;
+
 const MAGIC: [u8; 4] = *b"STPM";
 /// Magic, version, fingerprints of the header and of what follows.
 const PREAMBLE: usize = 4 + 4 + 8 + 8;
@@ -37,7 +40,7 @@ impl DeviceProfile {
             let path = path.to_owned();
             move |source| Error::Read { path, source }
         };
-        let text = fs::read_to_string(&header_path).map_err(unread(&header_path))?;
+        let text = steptime_trace::read_text(&header_path, LONGEST).map_err(unread(&header_path))?;
         let models_path = header_path.with_file_name(MODELS);
         let bytes = match fs::read(&models_path) {
             Ok(bytes) => Some(bytes),

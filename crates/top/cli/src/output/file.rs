@@ -1,0 +1,111 @@
+//! Files that are written: whole or not at all, and never in the place of something else.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use steptime::Error;
+
+/// Links that lead to links are followed so far.
+const MOST_LINKS: usize = 40;
+
+/// Writes a file beside its place and moves it there when it is whole. A link is followed, an existing file keeps its
+/// mode; what is no file, as a pipe, is written to.
+pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    let written = || -> io::Result<()> {
+        let place = target(path)?;
+        match fs::metadata(&place) {
+            Ok(found) if is_special(&place, &found) => write_through(&place, fill),
+            Ok(found) if found.permissions().readonly() => {
+                Err(io::Error::other("it is read-only; give another name, or make it writable (chmod u+w)"))
+            }
+            Ok(found) => replace(&place, Some(&found), fill),
+            Err(_) => replace(&place, None, fill),
+        }
+    };
+    written().map_err(|source| Error::Write { path: path.into(), source })
+}
+
+/// Refuses a path for output that is one of the files read, or one of the files of a recording that is.
+///
+/// # Errors
+/// Where it is.
+pub fn spares<'p>(output: &Path, inputs: impl IntoIterator<Item = &'p Path>) -> Result<(), Error> {
+    let Ok(place) = output.canonicalize() else { return Ok(()) };
+    let of_recording = || {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+        matches!(plain, "kineto.json" | "kineto_et.json" | "et.json" | "meta.json")
+    };
+    let is_read = |input: &Path| {
+        let Ok(input) = input.canonicalize() else { return false };
+        let is_file = fs::metadata(&input).is_ok_and(|found| !is_special(&input, &found));
+        is_file && (input == place || (place.starts_with(&input) && of_recording()))
+    };
+    if !inputs.into_iter().any(is_read) {
+        return Ok(());
+    }
+    let source = io::Error::other("it is read by the same command; give the output another name");
+    Err(Error::Write { path: output.into(), source })
+}
+
+/// Neither a file nor a folder: a pipe, a terminal, or the program's own output under one of its names.
+fn is_special(place: &Path, found: &Metadata) -> bool {
+    let own = ["/dev", "/proc"].iter().any(|root| place.starts_with(root));
+    own || !(found.is_file() || found.is_dir())
+}
+
+/// Where a path leads, also where nothing is there yet.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut place = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        // Names of the program's own output are links to what has no name.
+        let is_link = fs::symlink_metadata(&place).is_ok_and(|found| found.file_type().is_symlink());
+        if !is_link || ["/dev", "/proc"].iter().any(|root| place.starts_with(root)) {
+            return Ok(place);
+        }
+        let next = fs::read_link(&place)?;
+        place = folder_of(&place).join(next);
+    }
+    Err(io::Error::other("its links lead in a circle"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn write_through(place: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out: BufWriter<File> = BufWriter::new(OpenOptions::new().write(true).open(place)?);
+    fill(&mut out)?;
+    out.flush()
+}
+
+fn replace(
+    place: &Path,
+    before: Option<&Metadata>,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let folder = folder_of(place);
+    fs::metadata(folder)?;
+    let file = builder().tempfile_in(folder)?;
+    let mut out = BufWriter::new(file);
+    fill(&mut out)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    if let Some(before) = before.filter(|before| before.is_file()) {
+        file.as_file().set_permissions(before.permissions())?;
+    }
+    file.persist(place).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// As private as any new file, not more.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    #[cfg_attr(not(unix), expect(unused_mut))]
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder
+}
