@@ -78,7 +78,7 @@ impl Cpu {
     pub fn run_with<T: Send>(&self, states: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
         let parts = states.len();
         let states = Shared::new(states);
-        // SAFETY: every part is done once, and no two have a state in common.
+        // SAFETY: `run` does every part once, and part `i` has state `i` alone.
         self.run(parts, |part| work(part, unsafe { &mut states.range(part, 1)[0] }));
     }
 }

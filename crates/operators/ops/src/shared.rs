@@ -10,9 +10,10 @@ pub(crate) struct Shared<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: all access goes through `range`, whose callers promise that ranges in use at one time are disjoint.
+// SAFETY: it stands for a mutable slice, which may go to another thread where its elements may; all access goes through
+// `range`, whose callers promise that ranges in use at one time are disjoint, so that no element has two threads.
 unsafe impl<T: Send> Send for Shared<'_, T> {}
-// SAFETY: as above.
+// SAFETY: as above: a reference to it gives no more than a copy does.
 unsafe impl<T: Send> Sync for Shared<'_, T> {}
 
 impl<'a, T> Shared<'a, T> {

@@ -144,3 +144,22 @@ fn wrong_shapes_are_errors() {
     assert!(linear_backward(&cpu, dy, dy, x, weight, Activation::Relu, gradients).is_err());
     assert!(linear_backward(&cpu, dy, x, x, weight, Activation::Relu, Gradients::default()).is_err());
 }
+
+#[test]
+fn a_layer_without_inputs_has_a_bias_alone() {
+    let cpu = Cpu::with_isa(Isa::Scalar, 2).unwrap();
+    for (batch, outputs) in [(200, 1), (200, 3), (0, 1)] {
+        let (none, dy) = (MatRef::new(&[], batch, 0).unwrap(), vec![1.0_f32; batch * outputs]);
+        let dy = MatRef::new(&dy, batch, outputs).unwrap();
+        let weight = MatRef::new(&[], outputs, 0).unwrap();
+        let (mut dx, mut dw, mut db) = ([], [], vec![9.0; outputs]);
+        let gradients = Gradients {
+            // Rows of nothing may lie anywhere: far behind the end of the slice.
+            x: Some(MatMut::with_strides(&mut dx, batch, 0, 1 << 20, 1).unwrap()),
+            weight: Some(MatMut::new(&mut dw, outputs, 0).unwrap()),
+            bias: Some(&mut db),
+        };
+        linear_backward(&cpu, dy, dy, none, weight, Activation::Identity, gradients).unwrap();
+        assert_eq!(db, vec![batch as f32; outputs]);
+    }
+}

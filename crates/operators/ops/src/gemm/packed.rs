@@ -101,9 +101,10 @@ impl<A: Element, B: Element> Product<'_, A, B> {
             if rows.is_empty() || part_cols.is_empty() {
                 return;
             }
-            // SAFETY: rows and columns of different parts do not meet.
+            // SAFETY: each part is done once, and has rows and columns by its number: `panel_share` deals each row and
+            // each column out once, so that two parts differ in rows or in columns.
             let c = unsafe { c.part(rows.start, cols.start + part_cols.start, rows.len(), part_cols.len()) };
-            // SAFETY: only the parts with the first columns write sums, and their rows do not meet.
+            // SAFETY: of the parts with the same rows only the one with the first columns writes sums.
             let sums =
                 sums.filter(|_| part % across == 0).map(|sums| unsafe { sums.range(rows.start, rows.len()) });
             self.part(cpu, plan, panels, &cols, rows, part_cols, c, sums);
@@ -148,7 +149,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                         let b = panels.strip(plan.n_r, width, &steps, cols.start, col);
                         let tile_rows = (block.end - at).min(plan.m_r);
                         let a = a.panel(at - block.start, plan.m_r, &steps);
-                        // SAFETY: inside of this thread's rectangle, one tile at a time.
+                        // SAFETY: inside of this thread's rectangle, which no other has; the tile before is done with.
                         let c =
                             unsafe { c.part(at - rows.start, col - part_cols.start, tile_rows, tile_cols) };
                         tile(isa, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ..store });
@@ -264,7 +265,8 @@ pub(crate) fn pack_all<T: Element>(
         let steps = block * plan.k_c..((block + 1) * plan.k_c).min(plan.k);
         let count = group.min(across - first);
         let size = plan.n_r * steps.len();
-        // SAFETY: each part has panels of its own.
+        // SAFETY: each part is done once. Blocks of steps lie one behind the other, `width` lanes each, and groups of
+        // panels in a block likewise.
         let out = unsafe { shared.range(width * steps.start + first * size, count * size) };
         let lanes = cols.start + first * plan.n_r..(cols.start + (first + count) * plan.n_r).min(cols.end);
         source.pack(isa, lanes, steps, plan.n_r, out);

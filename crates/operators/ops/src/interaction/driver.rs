@@ -41,7 +41,8 @@ impl Interaction {
             for sample in part_of(part, samples) {
                 vectors.collect(sample, &mut rows);
                 vectors.prefetch(sample + 1);
-                // SAFETY: rows of a mutable view do not overlap, and each sample is done by one part.
+                // SAFETY: no two elements of a mutable view are one place, or it would not have been made; so its rows
+                // do not overlap, and each sample is done by one part.
                 let out = unsafe { to.range(places.at(sample, 0), self.columns()) };
                 kernel.run(&rows, out);
             }
@@ -94,7 +95,8 @@ impl Interaction {
                         0 => (&first, first_places.at(sample, 0)),
                         _ => (&rest, rest_places.at(sample, feature - skip)),
                     };
-                    // SAFETY: vectors of mutable views do not overlap, and each sample is done by one part.
+                    // SAFETY: no two elements of a mutable view are one place, or it would not have been made; so its
+                    // vectors do not overlap, nor do two views; each sample is done by one part, each vector once.
                     grads.push(unsafe { to.range(at, self.dim) });
                 }
                 let start = of_out.at(sample, 0);

@@ -91,7 +91,8 @@ impl<R: Rule> Optimizer<R> {
             let gradient = &gradient[at..gradient.len().min(at + BLOCK)];
             let (parameter, state) = &tensors[tensor];
             let kept = |which: usize| if which < self.rule.states() { gradient.len() } else { 0 };
-            // SAFETY: blocks do not overlap, and each is one part's.
+            // SAFETY: blocks of a parameter begin `BLOCK` apart and are no longer; each is one part's, which is done
+            // once; parameters are slices of their own.
             let parameters = unsafe { parameter.range(at, gradient.len()) };
             let part = |which: usize| {
                 let at = if kept(which) == 0 { 0 } else { at };

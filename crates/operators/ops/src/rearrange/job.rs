@@ -95,7 +95,8 @@ impl<T: Element> Job<'_, T> {
                         let next = plan.start(copy + ahead).0;
                         tile::prefetch(&self.from[next..next + len]);
                     }
-                    // SAFETY: elements of the output do not overlap, and each is written by one part.
+                    // SAFETY: no two elements of a mutable view are one place, or it would not have been made; a plan
+                    // visits each once, and each copy or block of it belongs to one part.
                     let to = unsafe { self.to.range(to, len) };
                     tile::copy_run(isa, &self.from[from..from + len], to, stream);
                 }

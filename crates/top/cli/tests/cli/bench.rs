@@ -52,6 +52,25 @@ fn every_op_is_right_and_has_a_time() {
 }
 
 #[test]
+fn sizes_beyond_all_memory_are_refused_before_any_is_asked_for() {
+    let largest = |shape: &str| {
+        let letters = shape.split(',').filter_map(|size| size.split('=').next());
+        letters.map(|letter| format!("{letter}={}", u32::MAX)).collect::<Vec<_>>().join(",")
+    };
+    let all = SMALL.map(|(op, shape)| (op, largest(shape)));
+    // More tables than a list holds, and lookups whose number begins anew in 64 bits.
+    let alone = [
+        ("bag", format!("T={},E=1,D=1,B=1,L=1", u32::MAX)),
+        ("backward", format!("T={},E=1,D=1,B=1,L=1", u32::MAX)),
+        ("bag", "T=4,E=1,D=1,B=2147483648,L=2147483648".into()),
+    ];
+    for (op, shape) in all.into_iter().chain(alone) {
+        let args = ["bench", "cpu", "--op", op, "--shape", &shape, "--threads", "1"];
+        steptime(&args).assert().code(1).stderr(contains("make it smaller"));
+    }
+}
+
+#[test]
 fn every_path_can_be_forced_and_verified() {
     for isa in ["scalar", "avx2", "avx512"] {
         let known: bool = isa.parse::<steptime::ops::Isa>().expect("a name").is_available();

@@ -35,7 +35,8 @@ impl<'a, T> Rows<'a, T> {
     /// Nothing else holds this row.
     #[inline(always)]
     unsafe fn row(&self, row: usize) -> &'a mut [T] {
-        // SAFETY: rows do not overlap, and nothing else holds this one by the caller's promise.
+        // SAFETY: rows do not overlap, for tables and states have a pitch of at least their width; and nothing else
+        // holds this one by the caller's promise.
         unsafe { self.values.range(row * self.pitch, self.width) }
     }
 
@@ -147,7 +148,9 @@ impl<T: Weight> Kernel for Part<'_, T> {
             let (gradient, factor) = sums.of(s, group, job.partials, &mut sum);
             let (rounding, step) = job.rounding;
             let dice = Dice::new(rounding, step, job.table, row);
-            // SAFETY: a row is that of one distinct group, and a group that of one part, which is done once.
+            // SAFETY: a group is of one row, and no two are of the same: keys are sorted by row, and change together
+            // with where their bits lie. A group is of one part, for parts cut the places at which groups start, and
+            // each part is taken once, by the counter. Tables and states are other memory, borrowed mutably each.
             let (weights, state) = unsafe { (self.rows.row(row), job.state.row(row)) };
             job.numbers.change(s, T::open(weights, &mut wide), state, gradient, factor);
             T::close(weights, &wide, dice);

@@ -59,7 +59,9 @@ pub fn forward(
         let stream = large && aligned && column.is_multiple_of(16) && table.dim().is_multiple_of(16);
         let out = Output { out: shared, stride, column, stream };
         let all = (table, pooling, 0..table.dim());
-        // SAFETY: parts are disjoint in bags or in tables, and tables in columns.
+        // SAFETY: each part is done once. Two of one table have other bags, so other rows of the output, which are at
+        // least `stride` apart, no less than all columns; two of other tables have other columns, for a set lays them
+        // side by side by the shapes that its tables keep.
         let pool = || unsafe { pool_bags(cpu.isa(), Bags::of(lookups, *at), all, bags.clone(), bounds, out) };
         if !(lookups.rising(*at, bags) && pool()) {
             wrong.fetch_min(part, Ordering::Relaxed);

@@ -190,7 +190,8 @@ fn pass(
         let counts = unsafe { shared.range(chunk * buckets, buckets) };
         from.each(chunk, |key| {
             let count = &mut counts[digit.of(key)];
-            // SAFETY: the counts give every key a place of its own.
+            // SAFETY: the counts are of the same keys, chunk by chunk and digit by digit, and `place` made them the
+            // places where those of each chunk and digit begin: so every key has a place of its own.
             unsafe { to.range(*count as usize, 1)[0] = key };
             *count += 1;
         });

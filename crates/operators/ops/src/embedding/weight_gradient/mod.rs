@@ -50,7 +50,8 @@ pub fn weight_gradient(
     cpu.run(parts.len(), |part| {
         let (at, bags) = &parts[part];
         let places = lookups.bag(*at, bags.start).start..lookups.bag(*at, bags.end - 1).end;
-        // SAFETY: parts are disjoint in lookups.
+        // SAFETY: each part is done once, and its lookups are its own: offsets rise from bag to bag and from table to
+        // table, as was checked above.
         let out = unsafe { shared.range(places.start, places.len()) };
         let work = Work {
             table: tables.table(*at),
@@ -62,7 +63,7 @@ pub fn weight_gradient(
             stride,
         };
         match cpu.isa() {
-            // SAFETY: the instructions in use are ones that the machine has.
+            // SAFETY: a `Cpu` with these instructions is made only where the machine has them.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 if report.out_of_range == 0 => unsafe { avx512::products(&work, out) },
             // SAFETY: as above.

@@ -29,7 +29,7 @@ pub(in crate::gemm) fn forward(
         dispatch(cpu.isa(), Dots { x, weight, first, sums });
         sums.iter_mut().for_each(|sum| *sum += bias);
         activation.apply(cpu.isa(), sums);
-        // SAFETY: parts have rows of their own.
+        // SAFETY: part `i` has the rows from `i * PART` to those of the next, and is done once.
         let mut y = unsafe { window.part(first, 0, count, 1) };
         sums.iter().enumerate().for_each(|(row, &sum)| y.set(row, 0, sum));
     });
@@ -102,14 +102,14 @@ pub(super) fn backward(cpu: &Cpu, dz: Slopes<'_>, x: MatRef<'_>, weight: &[f32],
             slopes.iter_mut().take(count).enumerate().for_each(|(row, slope)| *slope = dz.at(first + row));
             let slopes = &slopes[..count];
             if let Some(window) = windows {
-                // SAFETY: parts have rows of their own.
+                // SAFETY: part `i` has the rows from `i * PART` to those of the next, and is done once.
                 let mut dx = unsafe { window.part(first, 0, count, inputs) };
                 for (row, &slope) in slopes.iter().enumerate() {
                     widen(cpu.isa(), Scale { slope, weight, out: dx.row_mut(row) });
                 }
             }
             if wants_weight {
-                // SAFETY: parts have sums of their own.
+                // SAFETY: part `i` has the `i`-th row of the sums, and is done once.
                 let sums = unsafe { shared.range(part * inputs, inputs) };
                 sums.fill(0.0);
                 add_rows(cpu.isa(), slopes, |row| x.row_part(first + row, 0, inputs), sums);

@@ -9,7 +9,7 @@ use super::{Benchmark, Failure};
 
 pub const BENCHMARK: Benchmark = Benchmark {
     keys: &[("T", 8), ("E", 1_000_000), ("D", 64), ("B", BATCH), ("L", 10)],
-    run: |context, name, sizes| case(context, name, &Shape::of(sizes)),
+    run: |context, name, sizes| case(context, name, &Shape::of(sizes)?),
     usual,
 };
 

@@ -24,8 +24,9 @@ fn usual(context: &mut Context) -> Result<(), Failure> {
 
 fn run(context: &mut Context, name: &str, sizes: &Sizes) -> Result<(), Failure> {
     let [rows, dim, bags, lookups] = ["E", "D", "B", "S"].map(|key| sizes.get(key));
+    // A row more for the rate of random ones; indices twice, for those that are distinct; offsets.
+    check_memory(&[&[rows, dim], &[dim], &[bags, lookups, dim], &[bags, lookups, 4], &[bags, 2]])?;
     let shape = Shape { rows: vec![rows], dim, bags, lookups };
-    check_memory(&[&[rows, dim], &[shape.count(), dim + 2]])?;
     let table = table("table", rows, dim)?;
     let mut out = vec![0.0; shape.count() * dim];
     let mut batch = Batch::new(context.init, &shape);

@@ -20,10 +20,12 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// From `T`, `E`, `D`, `B`, `L`.
-    pub fn of(sizes: &Sizes) -> Shape {
+    /// From `T`, `E`, `D`, `B`, `L`. Fails where they do not fit memory, before there is even a list of tables, which
+    /// may be too long by itself.
+    pub fn of(sizes: &Sizes) -> Result<Shape, Failure> {
         let [tables, rows, dim, bags, lookups] = ["T", "E", "D", "B", "L"].map(|key| sizes.get(key));
-        Shape { rows: vec![rows; tables], dim, bags, lookups }
+        check_room_for(&[tables, rows], tables, [dim, bags, lookups], 0)?;
+        Ok(Shape { rows: vec![rows; tables], dim, bags, lookups })
     }
 
     /// As sizes; E is that of the largest table.
@@ -45,12 +47,28 @@ impl Shape {
 
     /// The tables, filled; `state` is how many floats an optimizer keeps for each row.
     pub fn tables(&self, state: usize) -> Result<Vec<Table<'static>>, Failure> {
-        let rows: usize = self.rows.iter().sum();
-        let outputs = [self.bags, self.rows.len(), self.dim];
-        check_memory(&[&[rows, self.dim + state], &outputs, &outputs, &[self.count(), 4]])?;
+        let rows = self.rows.iter().fold(0, |sum: usize, &rows| sum.saturating_add(rows));
+        check_room_for(&[rows], self.rows.len(), [self.dim, self.bags, self.lookups], state)?;
         let one = |(at, &rows): (usize, &usize)| table(&format!("table {at}"), rows, self.dim);
         self.rows.iter().enumerate().map(one).collect()
     }
+}
+
+/// Floats of the page that a table takes at least.
+const PAGE: usize = 1024;
+
+/// Fails unless memory has room for tables, given as factors of their rows, with so many floats of state for each, and
+/// for a batch: offsets, two copies of the indices, and two outputs.
+fn check_room_for(
+    rows: &[usize],
+    tables: usize,
+    [dim, bags, lookups]: [usize; 3],
+    state: usize,
+) -> Result<(), Failure> {
+    let floats = [rows, &[dim.saturating_add(state)]].concat();
+    let (pages, row) = ([tables, PAGE], [dim]);
+    let (offsets, indices) = ([tables, bags, 2], [tables, bags, lookups, 4]);
+    check_memory(&[&floats, &pages, &row, &offsets, &indices, &[tables, bags, dim, 2]])
 }
 
 /// A filled table.
@@ -120,5 +138,30 @@ impl Batch {
     /// Bytes of indices and offsets.
     pub fn bytes(&self) -> u64 {
         8 * (self.indices.len() + self.offsets.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_memory_holds_is_refused_before_it_is_asked_for() {
+        let most = u32::MAX as usize;
+        let of = |sizes: [usize; 5]| {
+            let [tables, rows, dim, bags, lookups] = sizes;
+            Shape::of(&Sizes::new([("T", tables), ("E", rows), ("D", dim), ("B", bags), ("L", lookups)]))
+        };
+        assert_eq!(of([3, 10, 2, 4, 5]).unwrap_or_else(|_| panic!("it fits")).rows, [10; 3]);
+        // Products of these sizes that are counted in 64 bits begin anew.
+        for sizes in [
+            [most, 1, 1, 1, 1],
+            [1, most, most, 1, 1],
+            [2, 1, 1, 1 << 31, 1 << 31],
+            [1 << 31, 1, 1, 1 << 31, 4],
+        ] {
+            let error = of(sizes).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains("make it smaller"), "{sizes:?}: {error}");
+        }
     }
 }
