@@ -19,7 +19,7 @@ fn on_cpu() -> ExecutionGraph {
 }
 
 fn on_gpu() -> ExecutionGraph {
-    read("../../examples/dlrm_default_2048/et.json.gz")
+    read("../../../examples/dlrm_default_2048/et.json.gz")
 }
 
 #[test]

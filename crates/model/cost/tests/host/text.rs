@@ -85,6 +85,13 @@ fn unusable() -> Vec<(&'static str, String)> {
         ("a negative weight", changed("1.0, -1.0")),
         ("a gap without its weight", changed("1.0")),
         ("not-a-number", with("spread = ", "spread = nan")),
+        (
+            "not-a-number as a slowness",
+            TEXT.replace(
+                "[gaps]",
+                "[[recordings]]\nname = \"a\"\nslowness = nan\nexcluded = false\n\n[gaps]",
+            ),
+        ),
         ("a negative spread", with("spread = ", "spread = -0.1")),
         ("an unknown field", with("spread = ", "spread = 0.1\nspraed = 0.1")),
         ("a missing field", with("spread = ", "")),

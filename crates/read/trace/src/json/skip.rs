@@ -8,7 +8,14 @@ const MAX_DEPTH: usize = 1024;
 impl<'a> Cursor<'a> {
     /// Steps over one value; only strings and brackets are looked at, and no stack is used.
     pub(crate) fn skip(&mut self) -> Result<(), Fault> {
-        if !matches!(self.peek()?, b'{' | b'[') {
+        let first = self.peek()?;
+        if first == b'"' {
+            // However long: it is not kept.
+            self.at += 1;
+            self.after_value = true;
+            return self.text().map(|_| ());
+        }
+        if !matches!(first, b'{' | b'[') {
             return self.value().map(|_: Value<'_>| ());
         }
         // One bit a level: whether it is an object.
