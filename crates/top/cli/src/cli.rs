@@ -260,7 +260,7 @@ pub enum Device {
         /// Recordings of training steps on the same GPU: kernels as they are inside a step
         #[arg(long, value_name = "RECORDING", num_args = 1..)]
         steps: Vec<PathBuf>,
-        /// The device's specification: the fields of a profile's [device] [default: what the sweep measured]
+        /// The device's specification: the fields of `[device]` in a profile [default: what the sweep measured]
         #[arg(long, value_name = "FILE")]
         spec: Option<PathBuf>,
         /// A profile to improve, by a shipped one's name or its folder: what it knows is kept, and corrected for
