@@ -6,7 +6,6 @@ import itertools
 import json
 import multiprocessing
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -66,7 +65,8 @@ class Sweep:
         self.progress = Progress({}, Counter(), machine.now())
         self.skipped: Counter = Counter()
         self.peaks: Dict[str, str] = {}
-        self.folder = tempfile.mkdtemp(prefix="steptime-measure-")
+        self._scratch = tempfile.TemporaryDirectory(prefix="steptime-measure-")
+        self.folder = self._scratch.name
         self._resume()
 
     def _resume(self) -> None:
@@ -140,7 +140,7 @@ class Sweep:
             self._take(pending, most=0)
             pool.shutdown()
             self.sheet.write(self.metadata())
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._scratch.cleanup()
             report.end(self.progress, self.sheet, self.skipped, time.monotonic() - start)
 
     def _batches(self) -> Iterator[List[Case]]:
