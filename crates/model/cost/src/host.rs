@@ -14,5 +14,5 @@ pub mod robust;
 pub mod slowness;
 pub mod speed;
 pub mod stalls;
-mod usual;
+pub mod usual;
 pub mod warmth;

@@ -11,7 +11,9 @@
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use steptime::cost::{Coupling, Elasticity, HostCosts, PricedGraph, ProfilerCost, Slowness, Speed};
+use steptime::cost::{
+    Coupling, Elasticity, HostCosts, PricedGraph, ProfilerCost, Slowness, Speed, UsualGaps,
+};
 use steptime::sim::Timeline;
 use steptime::{Choice, Process, Step, default_host};
 
@@ -78,7 +80,11 @@ fn main() {
                 continue;
             }
             if recorded.process == Process::Fresh && !recorded.arguments.is_derived() {
-                let slow = Slowness::while_profiled(&recorded.graph, profile);
+                let slow = Slowness::while_profiled(
+                    &recorded.graph,
+                    profile,
+                    &UsualGaps::of(&recorded.graph, profile),
+                );
                 recordings.push((recorded, truth, slow));
                 last += 1;
             }

@@ -176,11 +176,17 @@ impl<'s> Question<'s> {
     ///
     /// # Errors
     /// Where the input holds too little for what was asked: no times of a GPU and no GPU named; nothing that ran on a
-    /// GPU; no arguments of its ops, though a GPU is named to price them for; no times of a host that are its own.
+    /// GPU; no arguments of its ops, where a GPU is named and that recorded on is not known either; no times of a host that are its own.
     pub fn run(&self) -> Result<Prediction, Error> {
         let step = self.shaped(self.device.is_some())?;
         let profile = self.profile(&step)?;
-        Ok(predict(&step, &self.host_of(profile.as_deref()), &self.kernels()))
+        let prediction = predict(&step, &self.host_of(profile.as_deref()), &self.kernels());
+        // From a GPU that is known, measured times of kernels carry over: then there is an answer.
+        let unknown = prediction.doubts.iter().any(|doubt| doubt.no_estimate);
+        if unknown && self.lacks_arguments(&step) {
+            return Err(Error::NoArguments { path: step.path.clone() });
+        }
+        Ok(prediction)
     }
 
     /// Answers by a simpler way, to compare with.
@@ -206,10 +212,12 @@ impl<'s> Question<'s> {
             return Ok(Held::Given(self.step));
         }
         let whole = self.step.with_arguments()?;
-        if whole.arguments.known() == 0 {
-            return Err(Error::NoArguments { path: self.step.path.clone() });
-        }
-        Ok(Held::Whole(Box::new(whole)))
+        Ok(if whole.arguments.known() > 0 { Held::Whole(Box::new(whole)) } else { Held::Given(self.step) })
+    }
+
+    /// Whether a GPU is named to price a step for of whose ops no arguments were recorded.
+    fn lacks_arguments(&self, step: &Step) -> bool {
+        self.device.is_some() && !step.arguments.is_derived() && step.arguments.known() == 0
     }
 
     fn profile(&self, step: &Step) -> Result<Option<Cow<'s, HostProfile>>, Error> {

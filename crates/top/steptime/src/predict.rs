@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::overheads::Overheads;
-use steptime_cost::{Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost, Slowness, Speed};
+use steptime_cost::{
+    Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost, Slowness, Speed, UsualGaps,
+};
 use steptime_graph::Phase;
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
@@ -146,23 +148,32 @@ const PACE_SHARE: f64 = 0.25;
 
 /// Prices the host side of a graph.
 pub fn host_costs(recorded: &Step, host: &Host<'_>) -> HostCosts {
+    host_side(recorded, host).0
+}
+
+/// The host side of a graph, priced; and its own host gaps relative to those in use, or else to the shipped profile's.
+fn host_side(recorded: &Step, host: &Host<'_>) -> (HostCosts, Option<f64>) {
     let (graph, process) = (&recorded.graph, recorded.process);
-    let (_, coupling) = own_constants(process);
     match host {
         Host::Own => own(recorded),
-        Host::Profiled => HostCosts::profiled(graph, &coupling),
-        Host::Profile(profile) => HostCosts::from_profile(graph, profile, process),
+        Host::Profiled => (HostCosts::profiled(graph, &own_constants(process).1), None),
+        Host::Profile(profile) => {
+            let costs = HostCosts::from_profile(graph, profile, process);
+            let slowness = costs.slowness_of(graph, profile.profiler_of(process));
+            (costs, slowness)
+        }
     }
 }
 
 /// The host side from the recording's own samples: brought to the pace of its un-profiled steps where pulses tell
 /// both, else with the profiler's cost as many times what is known of it as the host was slow.
-fn own(recorded: &Step) -> HostCosts {
+fn own(recorded: &Step) -> (HostCosts, Option<f64>) {
     let (graph, process) = (&recorded.graph, recorded.process);
     let (profiler, coupling) = own_constants(process);
-    let Ok(profile) = default_host() else { return HostCosts::own(graph, &profiler, &coupling) };
+    let Ok(profile) = default_host() else { return (HostCosts::own(graph, &profiler, &coupling), None) };
+    let usual = UsualGaps::of(graph, profile);
     let elasticity = &profile.elasticity;
-    let slowness = Slowness::while_profiled(graph, profile);
+    let slowness = Slowness::while_profiled(graph, profile, &usual);
     let pulses =
         recorded.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, &slowness, elasticity));
     let known = pulses.is_some();
@@ -174,7 +185,8 @@ fn own(recorded: &Step) -> HostCosts {
         Process::Fresh if known => costs.spread.hypot(PACE_SPREAD).hypot(PACE_SHARE * speed.distance()),
         Process::Fresh => costs.spread.hypot(NO_PACE_SPREAD),
     };
-    costs
+    let shipped = HostCosts::from_usual(graph, profile, process, &usual);
+    (costs, shipped.slowness_of(graph, profile.profiler_of(process)))
 }
 
 /// The time of each device activity of a step, with the half-width of their sum and how they were found.
@@ -196,7 +208,8 @@ fn device_times(recorded: &Step, kernels: &Kernels<'_>) -> (Vec<Nanos>, f64, Opt
 pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Prediction {
     let graph = &recorded.graph;
     let (durations, spread, device) = device_times(recorded, kernels);
-    let priced = PricedGraph { graph, host: host_costs(recorded, host), durations };
+    let (host, slowness) = host_side(recorded, host);
+    let priced = PricedGraph { graph, host, durations };
     let timeline = Timeline::simulate(&priced);
     let step = timeline.period;
     let path = critical::path(graph, &timeline);
@@ -214,7 +227,7 @@ pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Predi
         phases: breakdown::by_phase(graph, &timeline),
         annotations: breakdown::by_annotation(graph, &timeline),
         found: priced.host.found,
-        slowness: slowness(&priced, host, recorded.process),
+        slowness,
         path,
         timeline,
         device,
@@ -238,20 +251,6 @@ pub fn baseline(recorded: &Step, kernels: &Kernels<'_>, baseline: Baseline) -> N
         }
         Baseline::PaperPublished => baselines::paper(graph, &durations, &Overheads::published(graph)),
         Baseline::KernelSum => baselines::kernel_sum(&durations),
-    }
-}
-
-/// The recording's own host gaps relative to those in use, or else of the shipped profile.
-fn slowness(priced: &PricedGraph<'_>, host: &Host<'_>, process: Process) -> Option<f64> {
-    let graph = priced.graph;
-    match host {
-        Host::Profile(profile) => priced.host.slowness_of(graph, profile.profiler_of(process)),
-        Host::Own => {
-            let profile = default_host().ok()?;
-            let usual = HostCosts::from_profile(graph, profile, process);
-            usual.slowness_of(graph, profile.profiler_of(process))
-        }
-        Host::Profiled => None,
     }
 }
 

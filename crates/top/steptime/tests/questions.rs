@@ -62,9 +62,16 @@ fn what_the_input_does_not_hold_is_refused() {
 }
 
 #[test]
-fn a_trace_without_arguments_is_not_priced_for_a_gpu() {
-    let step = open(example("dlrm_default_2048/kineto.json.gz")).expect("a trace");
-    let error = step.predict().on("h200").unwrap().run().unwrap_err();
+fn without_arguments_measured_times_carry_over_or_there_is_no_answer() {
+    let mut step = open(example("dlrm_default_2048/kineto.json.gz")).expect("a trace");
+    let coverage = |p: steptime::Prediction| p.device.expect("priced").prices.coverage;
+    let same = coverage(step.predict().on("h200").unwrap().run().unwrap());
+    assert!(same.measured > 0.5, "on the GPU recorded on kernels keep their time: {same:?}");
+    let other = coverage(step.predict().on("a100").unwrap().run().unwrap());
+    assert!(other.scaled > 0.5, "{other:?}");
+    assert!(matches!(step.predict().roofline(), Err(Error::NoArguments { .. })));
+    step.graph.device = Some("a GPU that nobody knows".into());
+    let error = step.predict().on("a100").unwrap().run().unwrap_err();
     assert!(matches!(error, Error::NoArguments { .. }), "{error}");
 }
 

@@ -11,7 +11,7 @@ use super::own;
 use super::profile::HostProfile;
 use super::profiler::{Process, ProfilerCost};
 use super::speed::{Elasticity, Speed, times};
-use super::usual;
+use super::usual::UsualGaps;
 
 /// The host side of a step, priced.
 #[derive(Debug, Clone)]
@@ -115,15 +115,23 @@ impl HostCosts {
 
     /// From a profile: no overhead of the graph's own samples is used.
     pub fn from_profile(graph: &StepGraph, profile: &HostProfile, process: Process) -> HostCosts {
+        HostCosts::from_usual(graph, profile, process, &UsualGaps::of(graph, profile))
+    }
+
+    /// The same, of what the profile says of each gap.
+    pub fn from_usual(
+        graph: &StepGraph,
+        profile: &HostProfile,
+        process: Process,
+        usual: &UsualGaps,
+    ) -> HostCosts {
         // What a profiler that has run leaves behind, where none ever did.
         let left = match process {
             Process::Profiled => vec![Nanos::ZERO; graph.marks.len()],
             Process::Fresh => profile.attached.of_gaps(graph),
         };
         let mut found = Found::default();
-        let gaps = usual::gaps(graph, profile)
-            .into_iter()
-            .enumerate()
+        let gaps = (usual.0.iter().enumerate())
             .map(|(mark, usual)| {
                 if own::waits_for_device(graph, mark as u32) {
                     return Nanos::ZERO;

@@ -152,7 +152,10 @@ impl HostProfile {
         struct Head {
             version: Option<u32>,
         }
-        let head: Head = toml::from_str(text).map_err(|e| e.to_string())?;
+        // The version stands before the first table; the gaps, nearly all of the text, are read once, below.
+        let start = text.find("\n[").map_or(text, |end| &text[..end]);
+        let head: Head =
+            toml::from_str(start).or_else(|_| toml::from_str(text)).map_err(|e| e.to_string())?;
         match head.version {
             Some(VERSION) => {}
             Some(other) => {

@@ -5,7 +5,7 @@ use steptime_graph::{Role, StepGraph};
 use super::own;
 use super::profile::HostProfile;
 use super::profiler::ProfilerCost;
-use super::usual;
+use super::usual::UsualGaps;
 
 /// Gaps that tell a host's slowness are known at this level or a narrower one, ...
 const KNOWN_LEVEL: usize = 2;
@@ -28,13 +28,12 @@ impl Slowness {
     /// the profile's host takes for the same with the profiler on.
     ///
     /// Only short gaps that the profile knows by their neighbours count: what they do is the same in every model.
-    pub fn while_profiled(graph: &StepGraph, profile: &HostProfile) -> Slowness {
-        let usual = usual::gaps(graph, profile);
+    pub fn while_profiled(graph: &StepGraph, profile: &HostProfile, usual: &UsualGaps) -> Slowness {
         let parts = profile.profiler.of_gaps(graph);
         let mut ratios: [Vec<Ratio>; 2] = Default::default();
         for (mark, own) in own::gaps(graph, &ProfilerCost::NONE).into_iter().enumerate() {
             let row = &graph.marks[mark];
-            let (Some(own), Some(usual)) = (own, usual[mark]) else { continue };
+            let (Some(own), Some(usual)) = (own, usual.0[mark]) else { continue };
             let expected = usual.us + parts[mark].as_micros();
             let short = expected > 0.0 && expected <= SHORT_US;
             if !short || usual.level > KNOWN_LEVEL || row.wraps || graph.is_hand_off(mark as u32) {

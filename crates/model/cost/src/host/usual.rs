@@ -7,6 +7,12 @@ use super::edge::{EdgeKey, Edges, LEVELS};
 use super::profile::HostProfile;
 use super::warmth;
 
+/// What each gap of a graph takes on a profile's host, mark by mark; `None` where not even its class is known.
+///
+/// It is asked twice of a recording's own step: how slow its host was while profiled, and how its gaps compare.
+#[derive(Debug, Clone)]
+pub struct UsualGaps(pub(super) Vec<Option<Usual>>);
+
 /// What a gap takes on a profile's host, and how that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Usual {
@@ -16,20 +22,19 @@ pub(super) struct Usual {
     pub level: usize,
 }
 
-/// What each gap of a graph takes on the profile's host, mark by mark; `None` where not even its class is known.
-pub(super) fn gaps(graph: &StepGraph, profile: &HostProfile) -> Vec<Option<Usual>> {
-    let edges = Edges::of_graph(graph);
-    let classes = warmth::classes(graph, &edges);
-    let table = Table::new(profile);
-    let warm: Vec<Option<Usual>> = edges.keys.iter().map(|key| table.find(key)).collect();
-    edges
-        .of_mark
-        .iter()
-        .zip(classes)
-        .map(|(&key, class)| {
+impl UsualGaps {
+    /// Looks every gap up.
+    #[must_use]
+    pub fn of(graph: &StepGraph, profile: &HostProfile) -> UsualGaps {
+        let edges = Edges::of_graph(graph);
+        let classes = warmth::classes(graph, &edges);
+        let table = Table::new(profile);
+        let warm: Vec<Option<Usual>> = edges.keys.iter().map(|key| table.find(key)).collect();
+        let as_warm_as_here = |(&key, class)| {
             warm[key as usize].map(|warm| Usual { us: warm.us * profile.warmth.of(class), ..warm })
-        })
-        .collect()
+        };
+        UsualGaps(edges.of_mark.iter().zip(classes).map(as_warm_as_here).collect())
+    }
 }
 
 /// The profile's gaps by key at every level: sums of time and of weight.

@@ -18,8 +18,9 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
 
 /// Writes `steptime.1` and a page for each command beside it.
 pub fn manual(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder)
-        .map_err(|source| format!("cannot make the folder {}: {source}", folder.display()))?;
+    std::fs::create_dir_all(folder).map_err(|source| {
+        format!("cannot make the folder {}: {source}; name one that can be made", folder.display())
+    })?;
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     page(folder, "steptime", &command)

@@ -42,9 +42,12 @@ impl Question<'_> {
     /// the GPU recorded on.
     ///
     /// # Errors
-    /// As [`Question::run`]; no GPU named, and no profile of the one recorded on.
+    /// As [`Question::run`]; no GPU named, and no profile of the one recorded on; no arguments of its ops.
     pub fn roofline(&self) -> Result<Roofline, Error> {
         let step = self.shaped(true)?;
+        if !step.arguments.is_derived() && step.arguments.known() == 0 {
+            return Err(Error::NoArguments { path: step.path.clone() });
+        }
         let recorded;
         let (Device { name, profile }, predicted) = match &self.device {
             Some(device) => (device, true),
