@@ -11,7 +11,7 @@
     stats.py       medians and quantiles
     describe.py    what meta.json says of the model and the machine
     folder.py      all of the folder, or nothing
-    record.py      the command: python -m steptime.record
+    command.py     the command: python -m steptime record
     measure/       the command: python -m steptime.measure, kernels of this machine's GPU
     operators/     embedding and interaction kernels of ours as PyTorch ops
 """

@@ -32,7 +32,7 @@ class Command:
     made: List[Path] = field(default_factory=list)
 
 
-# Set by `python -m steptime.record` while it runs a script.
+# Set by `python -m steptime record` while it runs a script.
 command = Command()
 
 

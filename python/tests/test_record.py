@@ -18,7 +18,7 @@ from steptime import checks, describe, folder, recording, stats
 from steptime import profiling
 from steptime.loop import Loop, Window, time_window
 from steptime.pulse import Pulses
-from steptime.record import FAILED, OK, USAGE, main, parse
+from steptime.command import FAILED, OK, USAGE, main, parse
 from steptime.settings import Settings, UsageError, choose
 
 needs_torch = pytest.mark.skipif(
@@ -360,10 +360,12 @@ def test_torch_is_needed_and_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_function_outlives_an_import_of_the_module() -> None:
-    code = "import steptime.record, steptime; steptime.record(3, None, 'x')"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(steptime.__file__).parents[1])
-    assert "step must be callable" in ran.stderr
+@pytest.mark.parametrize("words", [["recrd", "step.py"], []])
+def test_the_package_says_which_command_it_has(words: List[str], capsys: pytest.CaptureFixture[str]) -> None:
+    from steptime.__main__ import main as package
+
+    assert package(words) == USAGE
+    assert "usage: python -m steptime record" in capsys.readouterr().err
 
 
 def test_old_pytorch_has_no_sync_events() -> None:
@@ -558,7 +560,7 @@ def test_a_real_recording_by_the_command(tmp_path: Path) -> None:
     out = tmp_path / "rec"
     arguments = [script(tmp_path, TINY), "--out", str(out), "--windows", "2", "--steps", "5", "--profiled", "3"]
     ran = subprocess.run(
-        [sys.executable, "-m", "steptime.record", *arguments],
+        [sys.executable, "-m", "steptime", "record", *arguments],
         capture_output=True, text=True, cwd=Path(steptime.__file__).parents[1],
     )
     assert ran.returncode == OK, ran.stderr

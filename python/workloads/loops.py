@@ -1,7 +1,7 @@
 """One small network, trained by the loops that people write. STEPTIME_LOOP chooses one of LOOPS:
 
-    STEPTIME_LOOP=closure python -m steptime.record workloads/loops.py --out recordings/loop_closure
-    STEPTIME_LOOP=closure STEPTIME_DEVICE=cpu python -m steptime.record workloads/loops.py --only et --out recordings/cpu_closure
+    STEPTIME_LOOP=closure python -m steptime record workloads/loops.py --out recordings/loop_closure
+    STEPTIME_LOOP=closure STEPTIME_DEVICE=cpu python -m steptime record workloads/loops.py --only et --out recordings/cpu_closure
 
 What `steptime predict recordings/cpu_closure --device h200` launches should be what the first shows.
 """

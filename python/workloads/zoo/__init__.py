@@ -1,6 +1,6 @@
 """Models of many fields, each a function from a batch size to what a training step of it needs.
 
-    STEPTIME_MODEL=din STEPTIME_BATCH=4096 python -m steptime.record workloads/zoo_step.py --out recordings/din_4096
+    STEPTIME_MODEL=din STEPTIME_BATCH=4096 python -m steptime record workloads/zoo_step.py --out recordings/din_4096
 
 STEPTIME_VARIANT: words joined by `+`: `amp` (autocast to bf16), `scaler` (autocast to f16 with a GradScaler), `chlast`,
 `compile`, `graph` (the whole step captured), `clip` (gradients clipped), `item` (the loss read on the host each step).

@@ -1,4 +1,4 @@
-"""The command `python -m steptime.record script.py --out DIR -- arguments of the script`.
+"""The command `python -m steptime record script.py --out DIR -- arguments of the script`.
 
 The script says what a step is in one of two ways:
 
@@ -19,7 +19,6 @@ import runpy
 import signal
 import sys
 import traceback
-import types
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -30,6 +29,7 @@ from steptime.settings import Settings, UsageError
 
 OK, FAILED, USAGE = 0, 1, 2
 SETUP = "steptime_setup"
+PROGRAM = "python -m steptime record"
 _DEFAULTS = Settings()
 
 
@@ -64,7 +64,7 @@ def parse(argv: List[str]) -> Tuple[argparse.Namespace, List[str]]:
     """Our options, and the script's arguments: those after `--`, or plain words after the script."""
     ours, _, theirs = _split(argv)
     parser = argparse.ArgumentParser(
-        prog="python -m steptime.record",
+        prog=PROGRAM,
         description="Records the training step of a PyTorch script.",
         epilog=f"The script calls steptime.record(...) itself, or defines {SETUP}() returning (step, data[, arguments of record]).",
     )
@@ -154,16 +154,3 @@ def _checked(setup: Callable[[], Any], script: Path) -> Tuple[Any, Any, Dict[str
     if unknown:
         raise UsageError(f"{SETUP}() returned the unknown argument {unknown[0]!r}; known are {', '.join(sorted(allowed))}")
     return step, data, options
-
-
-class _Callable(types.ModuleType):
-    """`steptime.record` is a function and this command's module: importing the module must not hide the function."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Path:
-        return recording.record(*args, **kwargs)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-else:
-    sys.modules[__name__].__class__ = _Callable
