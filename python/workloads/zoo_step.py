@@ -1,15 +1,17 @@
 """One model of the zoo as a training step: see `zoo/__init__.py` for what the environment chooses."""
+import functools
 import os
 
 import torch
 
 from common import DEVICE
 from zoo import MODELS
+from zoo.variants import Prefetch, checkpointed, optimizer_of, words_of
 
 
 def steptime_setup():
     name = os.environ["STEPTIME_MODEL"]
-    words = set(filter(None, os.environ.get("STEPTIME_VARIANT", "").split("+")))
+    words = words_of(os.environ.get("STEPTIME_VARIANT", ""))
     make = MODELS[name]
     batch = int(os.environ.get("STEPTIME_BATCH", make.batch))
     torch.manual_seed(0)
@@ -17,16 +19,21 @@ def steptime_setup():
     model = task.model.to(DEVICE)
     if "chlast" in words:
         model = model.to(memory_format=torch.channels_last)
-    optimizer = made_for_graphs(task, model) if "graph" in words else task.optimizer(model.parameters())
+    if "checkpoint" in words:
+        checkpointed(model)
+    if "tf32" in words:
+        torch.backends.cuda.matmul.allow_tf32 = True
+    optimizer = optimizer_of(task, model, words)
     scaler = torch.amp.GradScaler(DEVICE, enabled="scaler" in words)
     cast = torch.autocast(DEVICE, torch.float16 if "scaler" in words else torch.bfloat16, enabled=bool(words & {"amp", "scaler"}))
     loss_of = torch.compile(task.loss) if "compile" in words else task.loss
 
     def train(*there):
         optimizer.zero_grad()
-        with cast:
-            loss = loss_of(*there)
-        scaler.scale(loss).backward()
+        for part in halves(there) if "accumulate" in words else [there]:
+            with cast:
+                loss = loss_of(*part)
+            scaler.scale(loss).backward()
         if "clip" in words:
             scaler.unscale_(optimizer)
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -36,6 +43,14 @@ def steptime_setup():
 
     if "graph" in words:
         step = captured(train, task, optimizer)
+    elif "pin" in words:
+        prefetch = Prefetch(task.batches, functools.partial(placed, words=words))
+
+        def step(batch):
+            loss = train(*prefetch.next())
+            if "item" in words:
+                loss.item()
+
     else:
 
         def step(batch):
@@ -47,17 +62,14 @@ def steptime_setup():
     return step, task.batches, about
 
 
-def placed(tensor, words):
-    there = tensor.to(DEVICE)
+def placed(tensor, words, **how):
+    there = tensor.to(DEVICE, **how)
     return there.to(memory_format=torch.channels_last) if "chlast" in words and there.dim() == 4 else there
 
 
-def made_for_graphs(task, model):
-    """The optimizer with its step count on the device, where it has one."""
-    try:
-        return task.optimizer(model.parameters(), capturable=True)
-    except TypeError:
-        return task.optimizer(model.parameters())
+def halves(there):
+    """The batch in two, each tensor along its first dimension."""
+    return list(zip(*(each.chunk(2) for each in there)))
 
 
 def captured(train, task, optimizer):

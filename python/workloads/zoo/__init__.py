@@ -2,8 +2,7 @@
 
     STEPTIME_MODEL=din STEPTIME_BATCH=4096 python -m steptime record workloads/zoo_step.py --out recordings/din_4096
 
-STEPTIME_VARIANT: words joined by `+`: `amp` (autocast to bf16), `scaler` (autocast to f16 with a GradScaler), `chlast`,
-`compile`, `graph` (the whole step captured), `clip` (gradients clipped), `item` (the loss read on the host each step).
+STEPTIME_VARIANT: words of `variants.py` joined by `+`.
 """
 from . import other, recommenders, text, vision
 

@@ -1,0 +1,73 @@
+"""Single changes of a zoo model, each a word of STEPTIME_VARIANT."""
+import functools
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+WORDS = {
+    "accumulate": "two halves of the batch, one update",
+    "amp": "autocast to bf16",
+    "checkpoint": "activations of each child of the model computed again in the backward pass",
+    "chlast": "channels-last weights and images",
+    "clip": "gradients clipped",
+    "compile": "the loss by torch.compile",
+    "foreach0": "the optimizer as a loop over parameters",
+    "fused": "the optimizer as one fused op",
+    "graph": "the whole step captured as a CUDA graph",
+    "item": "the loss read on the host each step",
+    "pin": "batches in pinned memory, the next one copied on a second stream",
+    "scaler": "autocast to f16 with a GradScaler",
+    "tf32": "matrix products in TF32",
+}
+
+
+def words_of(text):
+    """The words of a variant; ends the program where one is not known."""
+    words = set(filter(None, text.split("+")))
+    unknown = words - set(WORDS)
+    if unknown:
+        raise SystemExit(f"unknown variant {sorted(unknown)[0]!r}; known are {', '.join(sorted(WORDS))}")
+    return words
+
+
+def optimizer_of(task, model, words):
+    """The optimizer as the words ask for it; an option that it does not take is left out."""
+    options = {"capturable": True} if "graph" in words else {"fused": True} if "fused" in words else {"foreach": False} if "foreach0" in words else {}
+    try:
+        return task.optimizer(model.parameters(), **options)
+    except TypeError:
+        return task.optimizer(model.parameters())
+
+
+def checkpointed(model):
+    """Every module that its model calls, but containers: what it computes is thrown away and computed again."""
+    for child in model.children():
+        if isinstance(child, (torch.nn.ModuleList, torch.nn.ModuleDict)):
+            checkpointed(child)
+        elif any(p.requires_grad for p in child.parameters()):
+            child.forward = functools.partial(checkpoint, child.forward, use_reentrant=False)
+
+
+class Prefetch:
+    """The next batch of `batches` on its way to the device, by a stream of its own, while this one is trained on."""
+
+    def __init__(self, batches, placed):
+        self.batches = [tuple(each.pin_memory() for each in batch) for batch in batches]
+        self.placed, self.at, self.stream = placed, 0, torch.cuda.Stream()
+        self.ready = self._copied()
+
+    def _copied(self):
+        with torch.cuda.stream(self.stream):
+            batch = self.batches[self.at % len(self.batches)]
+            self.at += 1
+            return tuple(self.placed(each, non_blocking=True) for each in batch)
+
+    def next(self):
+        """A batch on the device."""
+        stream = torch.cuda.current_stream()
+        stream.wait_stream(self.stream)
+        batch = self.ready
+        for each in batch:
+            each.record_stream(stream)
+        self.ready = self._copied()
+        return batch
