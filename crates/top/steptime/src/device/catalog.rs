@@ -14,29 +14,8 @@ struct Shipped {
     models: Option<&'static [u8]>,
 }
 
-macro_rules! specification {
-    ($name:literal) => {
-        Shipped {
-            name: $name,
-            header: include_str!(concat!("../../../../../profiles/", $name, "/profile.toml")),
-            models: None,
-        }
-    };
-}
-
-static SHIPPED: &[Shipped] = &[
-    Shipped {
-        name: "h200",
-        header: include_str!("../../../../../profiles/h200/profile.toml"),
-        models: Some(include_bytes!("../../../../../profiles/h200/models.bin.zst")),
-    },
-    specification!("a100"),
-    specification!("h100"),
-    specification!("l4"),
-    specification!("p100"),
-    specification!("titan-xp"),
-    specification!("v100"),
-];
+/// Every folder of `profiles/` that has a `profile.toml`, the fitted ones first (`build.rs`).
+static SHIPPED: &[Shipped] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// The names of the profiles that ship with steptime, the fitted ones first.
 pub fn devices() -> impl ExactSizeIterator<Item = &'static str> {

@@ -1,0 +1,26 @@
+//! Lists the device profiles that ship, so that a folder under `profiles/` is all that a device needs.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+/// Writes `shipped.rs`: an array of `Shipped`, those with models first, each group by name.
+fn main() -> io::Result<()> {
+    let profiles =
+        Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../../profiles");
+    println!("cargo:rerun-if-changed={}", profiles.display());
+    let mut folders = fs::read_dir(&profiles)?.collect::<io::Result<Vec<_>>>()?;
+    folders.retain(|folder| folder.path().join("profile.toml").is_file());
+    folders.sort_by_key(|folder| (!folder.path().join("models.bin.zst").is_file(), folder.file_name()));
+    let shipped: String = folders.iter().map(|folder| entry(&folder.path())).collect();
+    let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("shipped.rs");
+    fs::write(out, format!("&[{shipped}]"))
+}
+
+/// One profile: its name, its header, its models where it has some.
+fn entry(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default();
+    let (header, models) = (folder.join("profile.toml"), folder.join("models.bin.zst"));
+    let models =
+        if models.is_file() { format!("Some(include_bytes!({models:?}))") } else { "None".to_owned() };
+    format!("Shipped {{ name: {name:?}, header: include_str!({header:?}), models: {models} }},")
+}
