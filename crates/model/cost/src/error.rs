@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::host::error::ProfileError;
+
 /// Why a profile could not be read or fitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -18,14 +20,14 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file is not a profile this version can use.
-    #[error("{} is not a usable host profile: {what}; make one with `steptime host fit`", path.display())]
+    #[error("{} is not a usable host profile: {source}; make one with `steptime host fit`", path.display())]
     Profile {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        what: String,
+        source: ProfileError,
     },
     /// Nothing to fit on.
-    #[error("nothing to fit on: {0}")]
-    NothingToFit(String),
+    #[error("nothing to fit on: no recording has a measured step")]
+    NothingToFit,
 }

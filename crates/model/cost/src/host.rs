@@ -4,6 +4,7 @@ pub mod captured;
 pub mod copies;
 pub mod coupling;
 pub mod edge;
+pub mod error;
 pub mod fit;
 pub mod own;
 pub mod price;

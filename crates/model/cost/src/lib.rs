@@ -13,6 +13,7 @@ mod priced;
 
 pub use error::Error;
 pub use host::coupling::Coupling;
+pub use host::error::{ProbeError, ProfileError};
 pub use host::fit::{Training, fit as fit_host};
 pub use host::price::{Found, Guessed, HostCosts};
 pub use host::probe::{HostPace, Probe};

@@ -119,7 +119,7 @@ pub struct PricedLaunches {
     pub prices: DevicePrices,
 }
 
-static DEFAULT_HOST: LazyLock<Result<HostProfile, String>> =
+static DEFAULT_HOST: LazyLock<Result<HostProfile, steptime_cost::ProfileError>> =
     LazyLock::new(|| HostProfile::parse(include_str!("../../../../profiles/host-default.toml")));
 
 /// The host profile that ships with steptime.
@@ -127,7 +127,7 @@ static DEFAULT_HOST: LazyLock<Result<HostProfile, String>> =
 /// # Errors
 /// Never in a released build: the profile is checked by a test.
 pub fn default_host() -> Result<&'static HostProfile, Error> {
-    DEFAULT_HOST.as_ref().map_err(|what| Error::ShippedHost { what: what.clone() })
+    DEFAULT_HOST.as_ref().map_err(|what| Error::ShippedHost { what: what.to_string() })
 }
 
 /// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.

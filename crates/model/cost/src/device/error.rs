@@ -2,6 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::fit::FitError;
+use super::profile::error::{HeaderError, ModelsError};
+use super::profile::file::HEADER;
+use super::spec::SpecError;
+
 /// Why a device profile could not be fitted, read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -23,30 +28,47 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The header is not one this version can use.
-    #[error("{} is not a usable device profile: {what}", path.display())]
+    #[error("{} is not a usable device profile: {source}", path.display())]
     Header {
         /// The file.
         path: PathBuf,
         /// What is wrong, and the remedy.
-        what: String,
+        source: HeaderError,
+    },
+    /// The place to write to is taken by something else.
+    #[error("{} exists and holds no {HEADER}; choose another name", path.display())]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The profile could not be read again if it were written.
+    #[error(
+        "nothing is written to {}, for it could not be read again ({source}): the rows are too few or out of all \
+         range, measure for longer", path.display()
+    )]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: Box<Error>,
     },
     /// The models are not ones this version can use.
-    #[error("{} does not hold usable models: {what}; fit the profile again with `steptime device fit`", path.display())]
+    #[error("{} does not hold usable models: {source}; fit the profile again with `steptime device fit`", path.display())]
     Models {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        what: String,
+        source: ModelsError,
     },
     /// The specification of the GPU has a value that cannot be.
-    #[error("the specification of {name} is not usable: {what}")]
+    #[error("the specification of {name} is not usable: {source}")]
     Spec {
         /// The GPU.
         name: String,
         /// Which field, and why.
-        what: String,
+        source: SpecError,
     },
     /// Nothing to fit on, or something that cannot be fitted.
     #[error("cannot fit a device profile: {0}")]
-    Fit(String),
+    Fit(#[from] FitError),
 }

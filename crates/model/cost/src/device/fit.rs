@@ -1,6 +1,7 @@
 //! Fitting a profile to measured kernels.
 
 pub mod cache;
+pub mod error;
 mod family;
 mod network;
 mod onto;
@@ -21,6 +22,7 @@ use super::profile::header::{Header, Spread, VERSION};
 use super::profile::{DeviceProfile, FamilyModels};
 use super::spec::DeviceSpec;
 
+pub use error::FitError;
 pub use network::Search;
 pub use onto::fit_onto;
 pub use signature::without;
@@ -67,31 +69,32 @@ pub fn fit(
     spec: &DeviceSpec,
     options: &FitOptions,
 ) -> Result<DeviceProfile, Error> {
-    spec.check().map_err(|what| Error::Spec { name: spec.name.clone(), what })?;
+    spec.check().map_err(|source| Error::Spec { name: spec.name.clone(), source })?;
     let by_family = by_family(observations)?;
     let done = std::sync::atomic::AtomicUsize::new(0);
     let of = by_family.len();
     // Big families first: they decide when the last one is done.
     let mut order: Vec<(&str, Vec<&Observation>)> = by_family.into_iter().collect();
     order.sort_by_key(|(name, rows)| (std::cmp::Reverse(rows.len()), *name));
-    let fitted: Vec<Result<family::Fitted, String>> = order
+    let fitted: Vec<Result<family::Fitted, FitError>> = order
         .par_iter()
         .with_max_len(1)
         .map(|(name, rows)| {
-            let fitted = family::fit(rows, spec, options).map_err(|what| format!("{name}: {what}"));
+            let fitted = family::fit(rows, spec, options)
+                .map_err(|source| FitError::Family { family: (*name).to_owned(), source });
             let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
             (options.progress)(name, count, of);
             fitted
         })
         .collect();
-    let mut fitted = fitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(Error::Fit)?;
+    let mut fitted = fitted.into_iter().collect::<Result<Vec<_>, _>>()?;
     fitted.sort_by(|a, b| a.header.name.cmp(&b.header.name));
     let unfitted = unfitted(&fitted);
     let (families, models): (Vec<_>, Vec<FamilyModels>) =
         fitted.into_iter().map(|fitted| (fitted.header, fitted.models)).unzip();
     let (name, device, sweep) = (options.name.clone(), spec.clone(), options.sweep.clone());
     let header = Header { version: VERSION, name, device, unfitted, sweep, families };
-    DeviceProfile::new(header, models).map_err(Error::Fit)
+    Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
 }
 
 /// The rows to learn from, by family.
@@ -99,13 +102,12 @@ pub fn fit(
 /// # Errors
 ///
 /// None at all, or a time that is not positive.
-fn by_family(observations: &[Observation]) -> Result<BTreeMap<&'static str, Vec<&Observation>>, Error> {
+fn by_family(observations: &[Observation]) -> Result<BTreeMap<&'static str, Vec<&Observation>>, FitError> {
     if observations.is_empty() {
-        return Err(Error::Fit("there are no measured kernels".into()));
+        return Err(FitError::NoRows);
     }
     if let Some(wrong) = observations.iter().find(|row| row.time.0 <= 0) {
-        let Observation { case, op, time, .. } = wrong;
-        return Err(Error::Fit(format!("case {case}, {op}: a time of {time}; times must be positive")));
+        return Err(FitError::Time { case: wrong.case, op: wrong.op.clone(), time: wrong.time });
     }
     let mut by_family: BTreeMap<&'static str, Vec<&Observation>> = BTreeMap::new();
     // What is priced in parts is learnt from rows of one part, and of ops that are not known nothing is learnt.

@@ -112,6 +112,28 @@ pub struct TransferSpec {
     pub source: String,
 }
 
+/// Why a specification is not usable.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// A rate or size is zero, negative or no number.
+    #[error("{field} is {value}, and must be a positive number")]
+    NotPositive {
+        /// The field, with its table.
+        field: &'static str,
+        /// What it holds.
+        value: f64,
+    },
+    /// The rate of a unit that a device may lack is negative or no number.
+    #[error("{field} is {value}, and must be a positive number, or 0 for none")]
+    Negative {
+        /// The field, with its table.
+        field: &'static str,
+        /// What it holds.
+        value: f64,
+    },
+}
+
 impl DeviceSpec {
     /// The time to move bytes between device memory and the processors at the achieved rate, µs.
     #[must_use]
@@ -192,12 +214,12 @@ impl DeviceSpec {
         )
     }
 
-    /// What is wrong with it, if anything: rates and sizes must be positive numbers.
+    /// Checks that rates and sizes are positive numbers.
     ///
     /// # Errors
     ///
-    /// The name of the first field that is not, with its value.
-    pub fn check(&self) -> Result<(), String> {
+    /// The first field that is not, with its value.
+    pub fn check(&self) -> Result<(), SpecError> {
         let positive = [
             ("multiprocessors", f64::from(self.multiprocessors)),
             ("clock_mhz", self.clock_mhz),
@@ -222,14 +244,14 @@ impl DeviceSpec {
             ("peak.f16_tflop_s", self.peak.f16_tflop_s),
             ("peak.i8_tflop_s", self.peak.i8_tflop_s),
         ];
-        for (name, value) in positive {
+        for (field, value) in positive {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(format!("{name} is {value}, and must be a positive number"));
+                return Err(SpecError::NotPositive { field, value });
             }
         }
-        for (name, value) in none_or_positive {
+        for (field, value) in none_or_positive {
             if !(value >= 0.0 && value.is_finite()) {
-                return Err(format!("{name} is {value}, and must be a positive number, or 0 for none"));
+                return Err(SpecError::Negative { field, value });
             }
         }
         Ok(())

@@ -56,10 +56,16 @@ pub struct CapturedDelays {
 const LEAD: f64 = 0.5;
 
 impl Captured {
-    /// All its numbers.
-    pub(crate) fn numbers(&self) -> [f64; 6] {
-        let Captured { call_us, node_us, profiled_call_us, profiled_node_us, between_us, clear_us } = *self;
-        [call_us, node_us, profiled_call_us, profiled_node_us, between_us, clear_us]
+    /// Its fields by name.
+    pub(crate) fn numbers(&self) -> [(&'static str, f64); 6] {
+        [
+            ("call_us", self.call_us),
+            ("node_us", self.node_us),
+            ("profiled_call_us", self.profiled_call_us),
+            ("profiled_node_us", self.profiled_node_us),
+            ("between_us", self.between_us),
+            ("clear_us", self.clear_us),
+        ]
     }
 
     /// Launching a graph of so many nodes.

@@ -42,9 +42,15 @@ const CLEARLY: Nanos = Nanos(10_000);
 const ENOUGH: usize = 5;
 
 impl Coupling {
-    /// All its numbers but the depth.
-    pub(crate) fn numbers(&self) -> [f64; 5] {
-        [self.launch_to_start_us, self.queue_gap_us, self.sync_own_us, self.sync_return_us, self.copy_lead_us]
+    /// Its fields by name, without the depth of the queue.
+    pub(crate) fn numbers(&self) -> [(&'static str, f64); 5] {
+        [
+            ("launch_to_start_us", self.launch_to_start_us),
+            ("queue_gap_us", self.queue_gap_us),
+            ("sync_own_us", self.sync_own_us),
+            ("sync_return_us", self.sync_return_us),
+            ("copy_lead_us", self.copy_lead_us),
+        ]
     }
 
     /// Measures the delays in a graph's samples. What too few samples show keeps its value in `fallback`.

@@ -76,7 +76,7 @@ pub fn fit(
     let mut observed: Vec<Observed> =
         used.iter().map(|r| observe(r, profiler, &mut keys, &mut index)).collect();
     if observed.iter().all(|o| o.gaps.is_empty()) {
-        return Err(Error::NothingToFit("no recording has a measured step".into()));
+        return Err(Error::NothingToFit);
     }
     let mut warmth = Warmth::default();
     let mut base = vec![0.0; keys.len()];
@@ -170,8 +170,11 @@ fn at_home(used: &[&Training<'_>], slowness: &[f64]) -> Vec<f64> {
 
 /// What a probe would measure on the profile's host: each piece as probes found it, over how slow their hosts were.
 fn reference(used: &[&Training<'_>], slowness: &[f64]) -> Probe {
-    let scaled: Vec<[f64; 5]> =
-        used.iter().zip(slowness).filter_map(|(r, &s)| Some(r.probe?.numbers().map(|us| us / s))).collect();
+    let scaled: Vec<[f64; 5]> = used
+        .iter()
+        .zip(slowness)
+        .filter_map(|(r, &s)| Some(r.probe?.numbers().map(|(_, us)| us / s)))
+        .collect();
     if scaled.is_empty() {
         return Probe::default();
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use steptime_graph::{MarkKind, StepGraph};
 use steptime_trace::Numbers;
 
+use super::error::ProbeError;
 use super::speed::Pace;
 
 /// What pieces of host work take in a process that no profiler ever ran in, microseconds.
@@ -36,12 +37,18 @@ const FOLLOWS: f64 = 0.65;
 const COPY_BYTES: f64 = 65536.0;
 
 impl Probe {
-    /// All its numbers.
-    pub(crate) fn numbers(&self) -> [f64; 5] {
-        [self.step_cpu_us, self.step_gpu_us, self.launch_us, self.hand_offs_us, self.copy_us]
+    /// Its fields by name.
+    pub(crate) fn numbers(&self) -> [(&'static str, f64); 5] {
+        [
+            ("step_cpu_us", self.step_cpu_us),
+            ("step_gpu_us", self.step_gpu_us),
+            ("launch_us", self.launch_us),
+            ("hand_offs_us", self.hand_offs_us),
+            ("copy_us", self.copy_us),
+        ]
     }
 
-    /// From all its numbers.
+    /// From its fields, in the order of [`numbers`](Probe::numbers).
     pub(crate) fn of_array([step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us]: [f64; 5]) -> Probe {
         Probe { step_cpu_us, step_gpu_us, launch_us, hand_offs_us, copy_us }
     }
@@ -72,13 +79,13 @@ impl Probe {
     ///
     /// # Errors
     /// What is wrong with the file, and what to do.
-    pub fn parse(text: &str) -> Option<Result<Probe, String>> {
+    pub fn parse(text: &str) -> Option<Result<Probe, ProbeError>> {
         let table: toml::Table = toml::from_str(text).ok()?;
         let version = table.get("probe_version")?;
-        if version.as_integer() != Some(VERSION) {
-            return Some(Err(format!(
-                "probe of version {version}, but this steptime reads version {VERSION}"
-            )));
+        match version.as_integer() {
+            Some(VERSION) => {}
+            Some(other) => return Some(Err(ProbeError::Version(other))),
+            None => return Some(Err(ProbeError::NoVersion)),
         }
         let mut numbers = Numbers::new();
         for (phase, pieces) in &table {
@@ -93,10 +100,7 @@ impl Probe {
             }
         }
         let probe = Probe::of_numbers(&numbers, &Numbers::new());
-        Some(probe.ok_or_else(|| {
-            "the probe has no launches, hand-offs or copies: measure it on the machine with the GPU"
-                .to_owned()
-        }))
+        Some(probe.ok_or(ProbeError::Incomplete))
     }
 
     /// How much longer this host takes than another.
@@ -124,7 +128,7 @@ fn pace_of_steps(probe: &Numbers, pulses: &Numbers) -> f64 {
 }
 
 /// The version of probes that is read.
-const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 1;
 
 /// Factors on the gaps of a profile, by what they are.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -211,8 +215,13 @@ mod tests {
     #[test]
     fn what_is_no_probe_or_lacks_a_gpu_is_told_apart() {
         assert!(Probe::parse("version = 2\n").is_none());
-        assert!(Probe::parse(&FILE.replace("_version = 1", "_version = 9")).unwrap().is_err());
-        let message = Probe::parse(&FILE.replace("launch_us", "lunch_us")).unwrap().unwrap_err();
-        assert!(message.contains("machine with the GPU"), "{message}");
+        assert!(
+            Probe::parse(&FILE.replace("_version = 1", "_version = 9")) == Some(Err(ProbeError::Version(9)))
+        );
+        let text = Probe::parse(&FILE.replace("_version = 1", "_version = \"one\""));
+        assert_eq!(text, Some(Err(ProbeError::NoVersion)));
+        let error = Probe::parse(&FILE.replace("launch_us", "lunch_us")).unwrap().unwrap_err();
+        assert_eq!(error, ProbeError::Incomplete);
+        assert!(error.to_string().contains("machine with the GPU"), "{error}");
     }
 }

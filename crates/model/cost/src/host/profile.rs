@@ -1,6 +1,7 @@
 //! The host profile: what the host side of a step costs, as a file that can be read and compared.
 
-use std::fmt::Write as _;
+mod file;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -87,42 +88,6 @@ pub struct Gap {
     pub weight: f64,
 }
 
-/// The file's head. The gaps follow it, one a line.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    version: u32,
-    #[serde(default)]
-    machine: String,
-    spread: f64,
-    staged_copy_us: CopyCost,
-    warmth: Warmth,
-    profiler: ProfilerCost,
-    profiler_fresh: ProfilerCost,
-    attached: ProfilerCost,
-    speed: Elasticity,
-    reference: Probe,
-    coupling: Coupling,
-    #[serde(default)]
-    captured: Captured,
-    #[serde(default)]
-    recordings: Vec<RecordingSpeed>,
-    #[serde(default, skip_serializing_if = "Gaps::is_empty")]
-    gaps: Gaps,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Gaps {
-    rows: Vec<(String, String, String, String, String, f64, f64)>,
-}
-
-impl Gaps {
-    fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-}
-
 impl HostProfile {
     /// What the profiler costs relative to a process in the given state.
     pub fn profiler_of(&self, process: Process) -> &ProfilerCost {
@@ -140,72 +105,7 @@ impl HostProfile {
     pub fn read(path: &Path) -> Result<HostProfile, Error> {
         let text = steptime_trace::read_text(path, LONGEST)
             .map_err(|source| Error::Read { path: path.into(), source })?;
-        HostProfile::parse(&text).map_err(|what| Error::Profile { path: path.into(), what })
-    }
-
-    /// Parses the text of a profile.
-    ///
-    /// # Errors
-    /// A description of what is wrong with it.
-    pub fn parse(text: &str) -> Result<HostProfile, String> {
-        #[derive(Deserialize)]
-        struct Head {
-            version: Option<u32>,
-        }
-        // The version stands before the first table; the gaps, nearly all of the text, are read once, below.
-        let start = text.find("\n[").map_or(text, |end| &text[..end]);
-        let head: Head =
-            toml::from_str(start).or_else(|_| toml::from_str(text)).map_err(|e| e.to_string())?;
-        match head.version {
-            Some(VERSION) => {}
-            Some(other) => {
-                return Err(format!("version {other}, but this steptime reads version {VERSION}"));
-            }
-            None => return Err("no `version`: not a host profile".into()),
-        }
-        let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
-        let numbers = [file.spread]
-            .into_iter()
-            .chain(file.warmth.by_distance)
-            .chain(file.warmth.by_occurrence)
-            .chain(file.profiler.numbers())
-            .chain(file.profiler_fresh.numbers())
-            .chain(file.attached.numbers())
-            .chain(file.speed.numbers())
-            .chain(file.reference.numbers())
-            .chain(file.coupling.numbers())
-            .chain(file.captured.numbers())
-            .chain(file.recordings.iter().map(|recording| recording.slowness))
-            .chain(file.gaps.rows.iter().flat_map(|row| [row.5, row.6]));
-        if numbers.into_iter().any(|n| !n.is_finite() || n < 0.0) || !file.staged_copy_us.is_valid() {
-            return Err("a number is negative, not finite, or out of order".into());
-        }
-        let gaps = file
-            .gaps
-            .rows
-            .into_iter()
-            .map(|(before_that, before, left, right, within, us, weight)| Gap {
-                key: EdgeKey { before_that, before, left, right, within },
-                us,
-                weight,
-            })
-            .collect();
-        Ok(HostProfile {
-            recordings: file.recordings,
-            profiler: file.profiler,
-            profiler_fresh: file.profiler_fresh,
-            attached: file.attached,
-            elasticity: file.speed,
-            machine: file.machine,
-            reference: file.reference,
-            pace: HostPace::default(),
-            coupling: file.coupling,
-            captured: file.captured,
-            copies: file.staged_copy_us,
-            warmth: file.warmth,
-            gaps,
-            spread: file.spread,
-        })
+        HostProfile::parse(&text).map_err(|source| Error::Profile { path: path.into(), source })
     }
 
     /// The same for the host that a probe was measured on.
@@ -225,44 +125,5 @@ impl HostProfile {
     #[must_use]
     pub fn slowed(&self, times: f64) -> HostProfile {
         HostProfile { pace: self.pace.slowed(times), spread: self.spread.max(PROBED_SPREAD), ..self.clone() }
-    }
-
-    /// The text of the profile's file.
-    pub fn to_text(&self) -> String {
-        let file = File {
-            version: VERSION,
-            spread: self.spread,
-            warmth: self.warmth,
-            staged_copy_us: self.copies.clone(),
-            profiler: self.profiler,
-            profiler_fresh: self.profiler_fresh,
-            attached: self.attached,
-            speed: self.elasticity,
-            machine: self.machine.clone(),
-            reference: self.reference,
-            coupling: self.coupling,
-            captured: self.captured,
-            recordings: self.recordings.clone(),
-            gaps: Gaps::default(),
-        };
-        let mut text = String::from(
-            "# Host profile of steptime: what each gap on the host costs between the beginning or end of one op or\n\
-             # call and the next. Made by `steptime host fit`. Times in microseconds.\n\n",
-        );
-        // The head holds plain numbers and strings: it always serialises.
-        text.push_str(&toml::to_string(&file).unwrap_or_default());
-        text.push_str(
-            "\n# [two marks before, mark before, left, right, within, microseconds when warm, weight]\n\
-             # `{` an op begins, `}` ends; `(` a call; `[` an annotation; `~` on another thread; `^` between steps\n\
-             [gaps]\nrows = [\n",
-        );
-        for gap in &self.gaps {
-            let key = &gap.key;
-            let names = [&key.before_that, &key.before, &key.left, &key.right, &key.within]
-                .map(|name| toml::Value::String(name.clone()).to_string());
-            let _ = writeln!(text, "  [{}, {:.3}, {:.2}],", names.join(", "), gap.us, gap.weight);
-        }
-        text.push_str("]\n");
-        text
     }
 }

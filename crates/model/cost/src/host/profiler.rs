@@ -81,20 +81,20 @@ impl ProfilerCost {
     #[must_use]
     pub fn scaled(&self, factor: f64) -> ProfilerCost {
         let [op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us] =
-            self.numbers().map(|number| number * factor);
+            self.numbers().map(|(_, us)| us * factor);
         ProfilerCost { op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us }
     }
 
-    /// All its numbers.
-    pub(crate) fn numbers(&self) -> [f64; 7] {
+    /// Its fields by name.
+    pub(crate) fn numbers(&self) -> [(&'static str, f64); 7] {
         [
-            self.op_us,
-            self.annotation_us,
-            self.launch_us,
-            self.call_us,
-            self.step_us,
-            self.copy_us,
-            self.compiled_us,
+            ("op_us", self.op_us),
+            ("annotation_us", self.annotation_us),
+            ("launch_us", self.launch_us),
+            ("call_us", self.call_us),
+            ("step_us", self.step_us),
+            ("copy_us", self.copy_us),
+            ("compiled_us", self.compiled_us),
         ]
     }
 

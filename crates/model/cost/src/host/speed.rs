@@ -24,9 +24,15 @@ pub struct Elasticity {
 }
 
 impl Elasticity {
-    /// All its numbers.
-    pub(crate) fn numbers(&self) -> [f64; 5] {
-        [self.loop_us, self.between, self.launch, self.hand_off, self.profiler]
+    /// Its fields by name.
+    pub(crate) fn numbers(&self) -> [(&'static str, f64); 5] {
+        [
+            ("loop_us", self.loop_us),
+            ("between", self.between),
+            ("launch", self.launch),
+            ("hand_off", self.hand_off),
+            ("profiler", self.profiler),
+        ]
     }
 }
 

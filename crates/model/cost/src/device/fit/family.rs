@@ -11,6 +11,7 @@ use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::calibrate::Calibration;
 use crate::device::learn::conformal::{Detail, Interval};
 use crate::device::learn::cross::Folds;
+use crate::device::learn::error::LearnError;
 use crate::device::learn::score::Score;
 use crate::device::learn::sizes::{SIZES, sizes};
 use crate::device::learn::table::Table;
@@ -99,7 +100,7 @@ impl Rows {
         rows: &[usize],
         calibration: &Calibration,
         options: &BoostOptions,
-    ) -> Result<Trees, String> {
+    ) -> Result<Trees, LearnError> {
         let left: Vec<f64> =
             rows.iter().map(|&row| self.measured[row] - self.calibrated(calibration, row)).collect();
         boost(&self.table.select(rows), &left, &vec![1.0; rows.len()], options)
@@ -119,7 +120,7 @@ impl Rows {
     }
 
     /// Held-out predictions of the calibrated formula, and with trees.
-    fn held_out(&self, kind: ModelKind, options: &BoostOptions) -> Result<Vec<f64>, String> {
+    fn held_out(&self, kind: ModelKind, options: &BoostOptions) -> Result<Vec<f64>, LearnError> {
         self.folds.out_of_fold(|learn, held_out| {
             let calibration = self.calibrate(learn);
             let mut predicted: Vec<f64> =
@@ -135,8 +136,12 @@ impl Rows {
 }
 
 /// Fits all models of a family, scores them on held-out rows, and picks the best.
-pub fn fit(observations: &[&Observation], spec: &DeviceSpec, options: &FitOptions) -> Result<Fitted, String> {
-    let first = observations.first().ok_or("no rows")?;
+pub fn fit(
+    observations: &[&Observation],
+    spec: &DeviceSpec,
+    options: &FitOptions,
+) -> Result<Fitted, LearnError> {
+    let first = observations.first().ok_or(LearnError::NoRows)?;
     let family = families::of(&first.call.kernel);
     let rows = Rows::new(observations, spec, options);
     let all: Vec<usize> = (0..rows.len()).collect();

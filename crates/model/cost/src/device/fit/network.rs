@@ -4,6 +4,7 @@
 
 use crate::device::learn::cross::{Folds, mix};
 use crate::device::learn::descent::{Network, Optimizer, Training};
+use crate::device::learn::error::LearnError;
 use crate::device::learn::score::Score;
 use crate::device::learn::sizes::SIZES;
 use crate::device::learn::table::Table;
@@ -38,7 +39,7 @@ pub fn fit(
     folds: &Folds,
     search: Search,
     seed: u64,
-) -> Result<Option<NetworkFit>, String> {
+) -> Result<Option<NetworkFit>, LearnError> {
     let rows: Vec<usize> = (0..sizes.len()).filter(|&row| sizes[row].is_some()).collect();
     if rows.len() < LEAST_ROWS {
         return Ok(None);
@@ -74,7 +75,7 @@ pub fn fit(
     let Some((_, training)) = best else { return Ok(None) };
     let held_out = folds.out_of_fold(|learn, held_out| {
         let network = train(learn, &training);
-        Ok::<_, String>(held_out.iter().map(|&at| network.predict(table.row(at))).collect())
+        Ok::<_, LearnError>(held_out.iter().map(|&at| network.predict(table.row(at))).collect())
     })?;
     let all: Vec<usize> = (0..rows.len()).collect();
     let network = train(&all, &training);

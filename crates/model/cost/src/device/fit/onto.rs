@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use super::error::FitError;
 use super::{FitOptions, by_family, family, stage};
 use crate::device::error::Error;
 use crate::device::observation::Observation;
@@ -28,7 +29,7 @@ pub fn fit_onto(
     let of = by_family.len();
     let mut order: Vec<(&str, Vec<&Observation>)> = by_family.into_iter().collect();
     order.sort_by_key(|(name, rows)| (std::cmp::Reverse(rows.len()), *name));
-    let fitted: Vec<Result<Fitted, String>> = order
+    let fitted: Vec<Result<Fitted, FitError>> = order
         .par_iter()
         .with_max_len(1)
         .map(|(name, rows)| {
@@ -40,10 +41,10 @@ pub fn fit_onto(
             };
             let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
             (options.progress)(name, count, of);
-            fitted.map_err(|what| format!("{name}: {what}"))
+            fitted.map_err(|source| FitError::Family { family: (*name).to_owned(), source })
         })
         .collect();
-    let fitted = fitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(Error::Fit)?;
+    let fitted = fitted.into_iter().collect::<Result<Vec<_>, _>>()?;
 
     let mut sweep = profile.sweep.clone();
     let later: Vec<(String, String)> =
@@ -74,7 +75,7 @@ pub fn fit_onto(
     }
     let (families, models) = families.into_values().unzip();
     let header = Header { version: VERSION, name: options.name.clone(), device, unfitted, sweep, families };
-    DeviceProfile::new(header, models).map_err(Error::Fit)
+    Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
 }
 
 enum Fitted<'a> {

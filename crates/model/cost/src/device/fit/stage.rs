@@ -11,6 +11,7 @@ use crate::device::families;
 use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::conformal::{Detail, Interval};
 use crate::device::learn::cross::Folds;
+use crate::device::learn::error::LearnError;
 use crate::device::learn::score::{Score, quantile};
 use crate::device::learn::table::Table;
 use crate::device::observation::Observation;
@@ -37,7 +38,7 @@ pub fn fit(
     observations: &[&Observation],
     profile: &DeviceProfile,
     options: &FitOptions,
-) -> Result<Option<Fitted>, String> {
+) -> Result<Option<Fitted>, LearnError> {
     let Some(first) = observations.first() else { return Ok(None) };
     let family = families::of(&first.call.kernel);
     let kinds = kinds(observations, |row| stage::kind_of(family, &row.call));
@@ -76,7 +77,7 @@ pub fn fit(
         || {
             folds.out_of_fold(|train, held_out| {
                 let corrections = learn(train)?.predict(&table.select(held_out));
-                Ok::<_, String>(corrections.into_iter().map(f64::from).collect())
+                Ok::<_, LearnError>(corrections.into_iter().map(f64::from).collect())
             })
         },
         || learn(&(0..rows.len()).collect::<Vec<usize>>()),
@@ -105,7 +106,7 @@ pub fn fit(
     let interval = Interval::fit(&table, &residuals, &folds, &names, Detail::Fine)?;
     let Interval { inside, half_width, shared, .. } = interval;
     let in_steps = rows.iter().any(|row| row.ctx.setting == Setting::Step);
-    let score = |residuals: &[f64]| Score::of_residuals(residuals).ok_or("no row could be compared");
+    let score = |residuals: &[f64]| Score::of_residuals(residuals).ok_or(LearnError::NoScore);
     let header = StageHeader {
         rows: rows.len(),
         cases: rows.iter().map(|row| row.case).collect::<BTreeSet<u32>>().len(),

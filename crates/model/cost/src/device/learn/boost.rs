@@ -5,6 +5,7 @@ use forust_ml::gradientbooster::{GradientBooster, GrowPolicy};
 use forust_ml::objective::ObjectiveType;
 use forust_ml::tree::Tree;
 
+use super::error::LearnError;
 use super::table::Table;
 use super::trees::{Grown, Trees};
 
@@ -67,13 +68,13 @@ pub fn boost(
     target: &[f64],
     weights: &[f64],
     options: &BoostOptions,
-) -> Result<Trees, String> {
+) -> Result<Trees, LearnError> {
     let rows = table.rows();
     if target.len() != rows || weights.len() != rows {
-        return Err(format!("{} targets and {} weights for {rows} rows", target.len(), weights.len()));
+        return Err(LearnError::Lengths { targets: target.len(), weights: weights.len(), rows });
     }
     if rows == 0 {
-        return Err("no rows".into());
+        return Err(LearnError::NoRows);
     }
     let values: Vec<f64> = (0..table.columns()).flat_map(|at| table.column(at).map(f64::from)).collect();
     let data = forust_ml::Matrix::new(&values, rows, table.columns());
@@ -85,7 +86,7 @@ pub fn boost(
         booster.iterations = options.trees * (round + 1) / rounds - options.trees * round / rounds;
         let pull = if round == 0 { f64::INFINITY } else { NEAR };
         let cut: Vec<f64> = left.iter().map(|left| left.clamp(-pull, pull)).collect();
-        booster.fit(&data, &cut, weights, None).map_err(|error| error.to_string())?;
+        booster.fit(&data, &cut, weights, None).map_err(Box::new)?;
         base += booster.base_score;
         grown.extend(booster.trees.iter().map(nodes));
         if round + 1 < rounds {
@@ -93,7 +94,7 @@ pub fn boost(
             left.iter_mut().zip(learnt).for_each(|(left, learnt)| *left -= learnt);
         }
     }
-    Trees::new(base as f32, table.columns(), &grown).map_err(String::from)
+    Ok(Trees::new(base as f32, table.columns(), &grown)?)
 }
 
 fn booster(table: &Table, options: &BoostOptions) -> GradientBooster {

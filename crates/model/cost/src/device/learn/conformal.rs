@@ -5,6 +5,7 @@
 
 use super::boost::{BoostOptions, boost};
 use super::cross::Folds;
+use super::error::LearnError;
 use super::score::quantile;
 use super::table::Table;
 use super::trees::Trees;
@@ -60,10 +61,10 @@ impl Interval {
         folds: &Folds,
         groups: &[&str],
         detail: Detail,
-    ) -> Result<Interval, String> {
+    ) -> Result<Interval, LearnError> {
         let rows: Vec<usize> = (0..residuals.len()).filter(|&row| residuals[row].is_finite()).collect();
         let size = |row: usize| residuals[row].abs().max(LEAST);
-        let learn = |rows: &[usize]| -> Result<Trees, String> {
+        let learn = |rows: &[usize]| -> Result<Trees, LearnError> {
             let target: Vec<f64> = rows.iter().map(|&row| size(row).ln()).collect();
             if rows.len() < ROWS_FOR_TREES {
                 let mean = target.iter().sum::<f64>() / target.len().max(1) as f64;
@@ -90,7 +91,7 @@ impl Interval {
         };
         let scales = folds.out_of_fold(|train, held_out| {
             let predicted = learn(&finite(train))?.predict(&table.select(held_out));
-            Ok::<_, String>(predicted.into_iter().map(|scale| f64::from(scale).exp()).collect())
+            Ok::<_, LearnError>(predicted.into_iter().map(|scale| f64::from(scale).exp()).collect())
         })?;
         let multiple_of = |rows: &[usize]| {
             let ratios: Vec<f64> = rows.iter().map(|&row| residuals[row].abs() / scales[row]).collect();

@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod conformal;
 pub mod cross;
 pub mod descent;
+pub mod error;
 pub mod mlp;
 pub mod packed;
 pub mod score;

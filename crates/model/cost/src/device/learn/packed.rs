@@ -1,5 +1,6 @@
 //! Trees as few bytes: thresholds by number, leaves in 16 bits, children where they are expected.
 
+use super::error::TreesError;
 use super::trees::{Node, Root, Trees};
 
 /// What stands for a leaf among features.
@@ -59,10 +60,10 @@ pub fn pack(trees: &Trees) -> Packed {
 /// # Errors
 ///
 /// What does not hold together.
-pub fn unpack(packed: &Packed) -> Result<Trees, &'static str> {
+pub fn unpack(packed: &Packed) -> Result<Trees, TreesError> {
     let columns = packed.thresholds.len();
     if !(packed.base.is_finite() && packed.step.is_finite() && packed.step > 0.0) {
-        return Err("a scale of trees is not a positive number");
+        return Err(TreesError::Scale);
     }
     let mut packed_nodes = packed.features.iter().zip(&packed.values);
     let mut trees = Trees::constant(packed.base, columns);
@@ -78,26 +79,25 @@ pub fn unpack(packed: &Packed) -> Result<Trees, &'static str> {
                 level_end = expected;
                 depth += 1;
             }
-            let (&feature, &value) = packed_nodes.next().ok_or("a tree ends too early")?;
+            let (&feature, &value) = packed_nodes.next().ok_or(TreesError::Short)?;
             if feature == LEAF {
                 trees.nodes.push(Node { threshold: f32::INFINITY, feature: 0, below: here });
                 trees.leaves.push((i32::from(value) - 32_768) as f32 * packed.step);
             } else {
-                let thresholds =
-                    packed.thresholds.get(usize::from(feature)).ok_or("a feature is not there")?;
-                let &threshold = thresholds.get(usize::from(value)).ok_or("a threshold is not there")?;
+                let thresholds = packed.thresholds.get(usize::from(feature)).ok_or(TreesError::NoFeature)?;
+                let &threshold = thresholds.get(usize::from(value)).ok_or(TreesError::NoThreshold)?;
                 if !threshold.is_finite() {
-                    return Err("a threshold is not a number");
+                    return Err(TreesError::Threshold);
                 }
                 trees.nodes.push(Node { threshold, feature: feature.into(), below: expected });
                 trees.leaves.push(0.0);
-                expected = expected.checked_add(2).ok_or("a tree has too many nodes")?;
+                expected = expected.checked_add(2).ok_or(TreesError::Nodes)?;
             }
             here += 1;
         }
         trees.roots.push(Root { start, nodes: here, depth });
     }
-    if packed_nodes.next().is_some() { Err("there are nodes without a tree") } else { Ok(trees) }
+    if packed_nodes.next().is_some() { Err(TreesError::Spare) } else { Ok(trees) }
 }
 
 #[cfg(test)]

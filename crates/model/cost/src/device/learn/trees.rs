@@ -1,5 +1,6 @@
 //! Regression trees: how they lie in memory, and their evaluation.
 
+use super::error::TreesError;
 use super::table::Table;
 
 /// Leaves are not told apart more finely: of hundreds of trees, the roundings add up to a thousandth.
@@ -68,7 +69,7 @@ impl Trees {
     ///
     /// A child that is not there, has two parents or is its own ancestor; a feature that is not there; a tree of
     /// more than 65,535 nodes.
-    pub fn new(base: f32, columns: usize, grown: &[Vec<Grown>]) -> Result<Trees, &'static str> {
+    pub fn new(base: f32, columns: usize, grown: &[Vec<Grown>]) -> Result<Trees, TreesError> {
         let largest = grown.iter().flatten().fold(0f32, |largest, node| match node {
             Grown::Leaf(value) => largest.max(value.abs()),
             Grown::Split { .. } => largest,
@@ -82,13 +83,13 @@ impl Trees {
     }
 
     /// Adds a tree, level by level.
-    fn plant(&mut self, tree: &[Grown]) -> Result<(), &'static str> {
+    fn plant(&mut self, tree: &[Grown]) -> Result<(), TreesError> {
         let start = self.nodes.len() as u32;
         let mut queue = vec![(0usize, 0u16)];
         let mut depth = 0;
         let mut here = 0;
         while let Some(&(at, level)) = queue.get(here) {
-            let below = match *tree.get(at).ok_or("a tree lacks a child")? {
+            let below = match *tree.get(at).ok_or(TreesError::NoChild)? {
                 Grown::Leaf(value) => {
                     self.nodes.push(Node { threshold: f32::INFINITY, feature: 0, below: here as u16 });
                     self.leaves.push((value / self.step).round().clamp(-32_767.0, 32_767.0) * self.step);
@@ -98,7 +99,7 @@ impl Trees {
                 }
                 Grown::Split { feature, threshold, children } => {
                     if usize::from(feature) >= self.columns || !threshold.is_finite() {
-                        return Err("a split is on a feature that is not there");
+                        return Err(TreesError::NoFeature);
                     }
                     let below = queue.len();
                     queue.extend(children.map(|child| (child, level + 1)));
@@ -106,7 +107,7 @@ impl Trees {
                 }
             };
             if queue.len() > tree.len().min(usize::from(u16::MAX)) {
-                return Err("a node of a tree has two parents, or there are too many");
+                return Err(TreesError::Nodes);
             }
             self.nodes.push(below);
             self.leaves.push(0.0);

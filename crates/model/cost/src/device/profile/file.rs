@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::codec::{Reader, Writer};
+use super::error::{ContentsError, HeaderError, ModelsError};
 use super::header::{Header, OLDEST, VERSION};
 use super::{DeviceProfile, FamilyModels, models};
 use crate::device::error::Error;
@@ -64,7 +65,7 @@ impl DeviceProfile {
     /// # Errors
     ///
     /// A header that cannot be written.
-    pub fn to_parts(&self) -> Result<(String, Option<Vec<u8>>), String> {
+    pub fn to_parts(&self) -> Result<(String, Option<Vec<u8>>), ContentsError> {
         let text = self.header().text()?;
         if self.models.is_empty() {
             return Ok((text, None));
@@ -80,15 +81,16 @@ impl DeviceProfile {
     ///
     /// A place that cannot be written, or that holds something else.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
-        let refused = |what| Error::Header { path: folder.to_owned(), what };
-        let (text, bytes) = self.to_parts().map_err(refused)?;
+        let (text, bytes) = self.to_parts().map_err(|error| match error {
+            ContentsError::Header(source) => Error::Header { path: folder.to_owned(), source },
+            ContentsError::Models(source) => Error::Models { path: folder.to_owned(), source },
+        })?;
         if folder.exists() && !folder.join(HEADER).is_file() {
-            return Err(refused(format!("it exists and holds no {HEADER}; choose another name")));
+            return Err(Error::Taken { path: folder.to_owned() });
         }
         // What is written must be read again: nothing is worse than a profile that was replaced by one that is none.
-        assemble(&text, bytes.as_deref(), Path::new(HEADER), Path::new(MODELS)).map_err(|error| {
-            refused(format!("nothing is written, for it could not be read again ({error}): the rows are too few or out of all range, measure for longer"))
-        })?;
+        assemble(&text, bytes.as_deref(), Path::new(HEADER), Path::new(MODELS))
+            .map_err(|source| Error::Unusable { path: folder.to_owned(), source: Box::new(source) })?;
         let fresh = beside(folder, "new");
         let old = beside(folder, "old");
         let written = write_folder(&fresh, &text, bytes.as_deref()).and_then(|()| {
@@ -116,14 +118,14 @@ fn assemble(
     header_path: &Path,
     models_path: &Path,
 ) -> Result<DeviceProfile, Error> {
-    let refused = |what| Error::Header { path: header_path.to_owned(), what };
-    let damaged = |what| Error::Models { path: models_path.to_owned(), what };
+    let refused = |source| Error::Header { path: header_path.to_owned(), source };
+    let damaged = |source| Error::Models { path: models_path.to_owned(), source };
     let header = Header::parse(text).map_err(refused)?;
     let models = match bytes {
         // A specification beside models that are none of its own is a mistake worth telling.
         Some(bytes) => unseal(bytes, fingerprint_of_text(text)).map_err(damaged)?,
         None if header.families.is_empty() => Vec::new(),
-        None => return Err(refused(format!("it has fitted families, and {MODELS} is not beside it"))),
+        None => return Err(refused(HeaderError::NoModels)),
     };
     DeviceProfile::new(header, models).map_err(damaged)
 }
@@ -152,12 +154,12 @@ fn beside(folder: &Path, what: &str) -> PathBuf {
 }
 
 /// Each family is a piece of its own, so that they can be unpacked side by side.
-fn seal(models: &[FamilyModels], header: u64) -> Result<Vec<u8>, String> {
+fn seal(models: &[FamilyModels], header: u64) -> Result<Vec<u8>, ModelsError> {
     let mut body = Writer::default();
     body.u32(models.len() as u32);
     for family in models {
         let raw = models::write(family);
-        let packed = zstd::bulk::compress(&raw, LEVEL).map_err(|error| error.to_string())?;
+        let packed = zstd::bulk::compress(&raw, LEVEL).map_err(ModelsError::Zstd)?;
         body.u32(raw.len() as u32);
         body.u32(packed.len() as u32);
         body.0.extend(packed);
@@ -171,21 +173,21 @@ fn seal(models: &[FamilyModels], header: u64) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-fn unseal(bytes: &[u8], header: u64) -> Result<Vec<FamilyModels>, String> {
-    let (front, body) = bytes.split_at_checked(PREAMBLE).ok_or("it is cut off")?;
+fn unseal(bytes: &[u8], header: u64) -> Result<Vec<FamilyModels>, ModelsError> {
+    let (front, body) = bytes.split_at_checked(PREAMBLE).ok_or(ModelsError::Short)?;
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| front[at + byte]));
     let version = number(4) as u32;
     if front[..4] != MAGIC {
-        return Err("it does not begin as such a file does".into());
+        return Err(ModelsError::Magic);
     }
     if !(OLDEST..=VERSION).contains(&version) {
-        return Err(format!("it is of version {version}, and this steptime reads {VERSION}"));
+        return Err(ModelsError::Version(version));
     }
     if number(8) != header {
-        return Err(format!("it does not belong to the {HEADER} beside it, or that was edited"));
+        return Err(ModelsError::OtherHeader);
     }
     if number(16) != fingerprint(body) {
-        return Err("it is cut off or damaged".into());
+        return Err(ModelsError::Damaged);
     }
     let mut from = Reader(body);
     let mut pieces = Vec::new();
@@ -194,7 +196,7 @@ fn unseal(bytes: &[u8], header: u64) -> Result<Vec<FamilyModels>, String> {
         pieces.push((raw.min(LARGEST), from.bytes(packed)?));
     }
     let unpack = |&(raw, packed): &(usize, &[u8])| {
-        models::read(&zstd::bulk::decompress(packed, raw).map_err(|error| error.to_string())?, version)
+        models::read(&zstd::bulk::decompress(packed, raw).map_err(ModelsError::Zstd)?, version)
     };
     pieces.par_iter().with_max_len(1).map(unpack).collect()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::HeaderError;
 use crate::device::estimate::ModelKind;
 use crate::device::learn::calibrate::Calibration;
 use crate::device::learn::descent::Training;
@@ -143,15 +144,16 @@ impl Header {
     /// # Errors
     ///
     /// What is wrong, and the remedy: another version, a field that is missing, not known or cannot be.
-    pub fn parse(text: &str) -> Result<Header, String> {
-        let header = match toml::from_str::<Header>(text) {
-            Ok(header) if (OLDEST..=VERSION).contains(&header.version) => header,
-            other => return Err(refusal(text, other.err())),
-        };
-        header.device.check().map_err(|what| format!("device.{what}"))?;
-        let spread = [header.unfitted.own, header.unfitted.shared];
-        if spread.iter().any(|half_width| !(half_width.is_finite() && *half_width >= 0.0)) {
-            return Err("unfitted.own and unfitted.shared must be numbers of 0 or more".into());
+    pub fn parse(text: &str) -> Result<Header, HeaderError> {
+        let header = toml::from_str::<Header>(text).map_err(|error| refusal(text, error))?;
+        if !(OLDEST..=VERSION).contains(&header.version) {
+            return Err(HeaderError::Version(header.version.into()));
+        }
+        header.device.check()?;
+        for (field, value) in [("own", header.unfitted.own), ("shared", header.unfitted.shared)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(HeaderError::Spread { field, value });
+            }
         }
         Ok(header)
     }
@@ -161,21 +163,24 @@ impl Header {
     /// # Errors
     ///
     /// What cannot be written as TOML.
-    pub fn text(&self) -> Result<String, String> {
-        toml::to_string(self).map_err(|error| error.to_string())
+    pub fn text(&self) -> Result<String, HeaderError> {
+        toml::to_string(self).map_err(|error| HeaderError::Unwritable(Box::new(error)))
     }
 }
 
 /// Why a text is not a header. The version goes first: a file of another one may well have other fields.
-fn refusal(text: &str, error: Option<toml::de::Error>) -> String {
-    let table = toml::from_str::<toml::Table>(text);
-    match (table.as_ref().map(|table| table.get("version").and_then(toml::Value::as_integer)), error) {
-        (Ok(None), _) => format!("it has no version; write `version = {VERSION}` at its top"),
-        (Ok(Some(version)), _) if !(i64::from(OLDEST)..=i64::from(VERSION)).contains(&version) => {
-            let remedy = "use the steptime it was made with, or fit it again with `steptime device fit`";
-            format!("it is of version {version}, and this steptime reads {VERSION}; {remedy}")
+fn refusal(text: &str, error: toml::de::Error) -> HeaderError {
+    match version(text) {
+        Some(Some(version)) if !(i64::from(OLDEST)..=i64::from(VERSION)).contains(&version) => {
+            HeaderError::Version(version)
         }
-        (_, Some(error)) => error.to_string().trim_end().to_owned(),
-        (_, None) => "it cannot be read".to_owned(),
+        Some(None) => HeaderError::NoVersion,
+        _ => HeaderError::Toml(Box::new(error)),
     }
+}
+
+/// The version that a text names; `None` where it is no TOML.
+fn version(text: &str) -> Option<Option<i64>> {
+    let table = toml::from_str::<toml::Table>(text).ok()?;
+    Some(table.get("version").and_then(toml::Value::as_integer))
 }

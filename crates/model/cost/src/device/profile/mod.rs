@@ -4,6 +4,7 @@
 //! networks. A profile of a specification alone has no second file.
 
 mod codec;
+pub mod error;
 pub mod file;
 pub mod header;
 mod models;
@@ -19,6 +20,7 @@ use super::learn::descent::Network;
 use super::learn::trees::Trees;
 use super::spec::DeviceSpec;
 use super::stage::{self, Stage};
+use error::ModelsError;
 use header::{FamilyHeader, Header, Spread, VERSION};
 
 /// What is known of a GPU's kernels.
@@ -56,21 +58,21 @@ impl DeviceProfile {
     /// # Errors
     ///
     /// What does not fit together.
-    pub fn new(header: Header, models: Vec<FamilyModels>) -> Result<DeviceProfile, String> {
+    pub fn new(header: Header, models: Vec<FamilyModels>) -> Result<DeviceProfile, ModelsError> {
         if header.families.len() != models.len() {
-            return Err(format!("{} families and models of {}", header.families.len(), models.len()));
+            return Err(ModelsError::Families { families: header.families.len(), models: models.len() });
         }
         for (family, models) in header.families.iter().zip(&models) {
-            let known =
-                families::named(&family.name).ok_or_else(|| format!("no family {} is known", family.name))?;
+            let name = || family.name.clone();
+            let known = families::named(&family.name).ok_or_else(|| ModelsError::UnknownFamily(name()))?;
             let names = family.features.iter().map(|(name, ..)| name.as_str());
             if !names.eq(known.feature_names().iter().copied()) {
-                return Err(format!("its features of {} are not those of this steptime", family.name));
+                return Err(ModelsError::Features(name()));
             }
             let columns = family.features.len();
             let trees = models.trees.iter().chain(models.intervals.iter().flatten().map(|i| &i.scale));
             if trees.into_iter().any(|trees| trees.columns() != columns) {
-                return Err(format!("trees of {} take other features than it has", family.name));
+                return Err(ModelsError::TreeColumns(name()));
             }
             check_stages(known, family, &models.stages)?;
         }
@@ -113,23 +115,23 @@ impl DeviceProfile {
 }
 
 /// Whether stages are of the features that this steptime computes.
-fn check_stages(known: &dyn Family, header: &FamilyHeader, stages: &[Stage]) -> Result<(), String> {
-    let name = &header.name;
+fn check_stages(known: &dyn Family, header: &FamilyHeader, stages: &[Stage]) -> Result<(), ModelsError> {
+    let name = || header.name.clone();
     if header.stages.len() != stages.len() {
-        return Err(format!(
-            "{} stages of {name} are told, and {} are there",
-            header.stages.len(),
-            stages.len()
-        ));
+        return Err(ModelsError::Stages {
+            family: name(),
+            header: header.stages.len(),
+            models: stages.len(),
+        });
     }
     for (told, stage) in header.stages.iter().zip(stages) {
         if !told.features.iter().map(String::as_str).eq(stage::names(known)) {
-            return Err(format!("the features of a stage of {name} are not those of this steptime"));
+            return Err(ModelsError::StageFeatures(name()));
         }
         let columns = told.features.len();
         let wrong = stage.trees.columns() != columns || stage.interval.scale.columns() != columns;
         if wrong || stage.kinds.values().any(|kind| kind.ranges.len() != columns) {
-            return Err(format!("a stage of {name} takes other features than it has"));
+            return Err(ModelsError::StageColumns(name()));
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::FamilyModels;
 use super::codec::{Reader, Writer};
+use super::error::ModelsError;
 use crate::device::learn::conformal::Interval;
 use crate::device::learn::descent::Network;
 use crate::device::learn::mlp::{Dense, Mlp};
@@ -31,7 +32,7 @@ pub fn write(family: &FamilyModels) -> Vec<u8> {
 }
 
 /// The models of one family from bytes, in the format of a version.
-pub fn read(bytes: &[u8], version: u32) -> Result<FamilyModels, String> {
+pub fn read(bytes: &[u8], version: u32) -> Result<FamilyModels, ModelsError> {
     let mut from = Reader(bytes);
     let trees = present(&mut from, read_trees)?;
     let network = present(&mut from, read_network)?;
@@ -48,7 +49,7 @@ pub fn read(bytes: &[u8], version: u32) -> Result<FamilyModels, String> {
     if from.0.is_empty() {
         Ok(FamilyModels { trees, network, intervals, stages })
     } else {
-        Err("it has bytes to spare".into())
+        Err(ModelsError::Spare)
     }
 }
 
@@ -59,12 +60,12 @@ fn optional<T>(out: &mut Writer, value: Option<&T>, write: impl Fn(&mut Writer, 
 
 fn present<T>(
     from: &mut Reader,
-    read: impl Fn(&mut Reader) -> Result<T, String>,
-) -> Result<Option<T>, String> {
+    read: impl Fn(&mut Reader) -> Result<T, ModelsError>,
+) -> Result<Option<T>, ModelsError> {
     match from.u8()? {
         0 => Ok(None),
         1 => read(from).map(Some),
-        _ => Err("a mark is neither 0 nor 1".into()),
+        _ => Err(ModelsError::Present),
     }
 }
 
@@ -84,7 +85,7 @@ fn write_trees(out: &mut Writer, trees: &Trees) {
     packed.values.iter().for_each(|&value| out.u8(value.to_le_bytes()[1]));
 }
 
-fn read_trees(from: &mut Reader) -> Result<Trees, String> {
+fn read_trees(from: &mut Reader) -> Result<Trees, ModelsError> {
     let head = from.f32s(2)?;
     let trees = from.u32()?;
     let columns = from.u16()?;
@@ -97,8 +98,7 @@ fn read_trees(from: &mut Reader) -> Result<Trees, String> {
     let features = from.bytes(nodes)?.to_vec();
     let (low, high) = (from.bytes(nodes)?, from.bytes(nodes)?);
     let values = low.iter().zip(high).map(|(&low, &high)| u16::from_le_bytes([low, high])).collect();
-    packed::unpack(&Packed { base: head[0], step: head[1], trees, thresholds, features, values })
-        .map_err(String::from)
+    Ok(packed::unpack(&Packed { base: head[0], step: head[1], trees, thresholds, features, values })?)
 }
 
 fn write_network(out: &mut Writer, network: &Network) {
@@ -114,7 +114,7 @@ fn write_network(out: &mut Writer, network: &Network) {
     }
 }
 
-fn read_network(from: &mut Reader) -> Result<Network, String> {
+fn read_network(from: &mut Reader) -> Result<Network, ModelsError> {
     let count = from.u32()? as usize;
     let inputs: Vec<[f32; 2]> = from.f32s(count.saturating_mul(2))?.as_chunks::<2>().0.to_vec();
     let output = from.f32s(2)?;
@@ -123,7 +123,7 @@ fn read_network(from: &mut Reader) -> Result<Network, String> {
         let (rows, outputs) = (from.u32()? as usize, from.u32()? as usize);
         let expected = layers.last().map_or(count, |below| below.outputs);
         if rows != expected || rows > LARGEST || outputs == 0 || outputs > LARGEST {
-            return Err("layers of a network do not fit together".into());
+            return Err(ModelsError::Layers);
         }
         let weights = from.f32s(rows * outputs)?;
         layers.push(Dense { inputs: rows, outputs, weights, bias: from.f32s(outputs)? });
@@ -137,7 +137,7 @@ fn write_interval(out: &mut Writer, interval: &Interval) {
     write_trees(out, &interval.scale);
 }
 
-fn read_interval(from: &mut Reader) -> Result<Interval, String> {
+fn read_interval(from: &mut Reader) -> Result<Interval, ModelsError> {
     let mut next = || from.f64();
     let (multiple, shared, inside, half_width) = (next()?, next()?, next()?, next()?);
     Ok(Interval { scale: read_trees(from)?, multiple, shared, inside, half_width })
@@ -159,23 +159,22 @@ fn write_stage(out: &mut Writer, stage: &Stage) {
     }
 }
 
-fn read_stage(from: &mut Reader) -> Result<Stage, String> {
+fn read_stage(from: &mut Reader) -> Result<Stage, ModelsError> {
     let trees = read_trees(from)?;
     let interval = read_interval(from)?;
     let in_steps = from.u8()? != 0;
     let by_step = [from.f64()?, from.f64()?];
     if !(by_step[0] <= by_step[1] && by_step.iter().all(|end| end.is_finite())) {
-        return Err("a range of a stage is none".into());
+        return Err(ModelsError::Range);
     }
     let mut kinds = BTreeMap::new();
     for _ in 0..from.u32()? {
         let length = from.u16()?;
-        let name =
-            std::str::from_utf8(from.bytes(usize::from(length))?).map_err(|error| error.to_string())?;
+        let name = String::from_utf8(from.bytes(usize::from(length))?.to_vec())?;
         let share = from.f32s(1)?[0];
         let columns = from.u16()?;
         let ranges = from.f32s(2 * usize::from(columns))?.as_chunks::<2>().0.to_vec();
-        kinds.insert(name.to_owned(), Kind { share, ranges });
+        kinds.insert(name, Kind { share, ranges });
     }
     Ok(Stage { trees, interval, in_steps, by_step, kinds })
 }

@@ -1,0 +1,44 @@
+//! Why the text of a host profile or of a probe is refused.
+
+use super::{probe, profile};
+
+/// Why a text is not a host profile that this version can use.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// It is no TOML, or a field is missing, unknown or of another type. The message names line and field.
+    #[error("{0}")]
+    Toml(#[source] Box<toml::de::Error>),
+    /// It has no version.
+    #[error("no `version`: not a host profile")]
+    NoVersion,
+    /// It is of another version.
+    #[error("version {0}, but this steptime reads version {version}", version = profile::VERSION)]
+    Version(u32),
+    /// A number is negative, infinite or no number.
+    #[error("{field} is {value}, and must be a number of 0 or more")]
+    Number {
+        /// The field, with its table.
+        field: String,
+        /// What it holds.
+        value: f64,
+    },
+    /// The points of copies do not rise in size, or one has a time that cannot be.
+    #[error("`staged_copy_us` must hold rising sizes, each with a time of 0 or more")]
+    Copies,
+}
+
+/// Why the file of a probe is not usable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// It is of another version.
+    #[error("probe of version {0}, but this steptime reads version {version}", version = probe::VERSION)]
+    Version(i64),
+    /// Its version is no whole number.
+    #[error("`probe_version` is no whole number: measure the host again with `python -m steptime.probe`")]
+    NoVersion,
+    /// It lacks what only a machine with a GPU can measure.
+    #[error("the probe has no launches, hand-offs or copies: measure it on the machine with the GPU")]
+    Incomplete,
+}
