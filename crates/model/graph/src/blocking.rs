@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use steptime_trace::{ActivityKind, Nanos, SyncKind, Trace};
 
-use crate::api::ApiKind;
 use crate::graph::{Activity, Blocking, Call, StreamSet};
+use crate::names::ApiKind;
 use crate::samples::{Samples, median};
 
 /// Sets [`Call::blocking`] of every call.

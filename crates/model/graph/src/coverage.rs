@@ -3,8 +3,8 @@
 use rustc_hash::FxHashSet;
 use steptime_trace::Trace;
 
-use crate::api::ApiKind;
 use crate::marks::{Source, ThreadMarks};
+use crate::names::ApiKind;
 
 /// Counts of what was joined, over the whole trace unless said otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -9,9 +9,9 @@
 use rustc_hash::FxHashMap;
 use steptime_trace::{SyncKind, Trace};
 
-use crate::api::ApiKind;
 use crate::graph::{Activity, Call, StreamDependency};
 use crate::late;
+use crate::names::ApiKind;
 use crate::samples::{Samples, median};
 
 /// A wait is taken to refer to one of this many events recorded before it.

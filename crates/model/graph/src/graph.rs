@@ -2,8 +2,8 @@
 
 use steptime_trace::{ActivityKind, Bytes, NameId, Nanos, Stream, Strings};
 
-use crate::api::ApiKind;
 use crate::coverage::Coverage;
+use crate::names::{ApiKind, CopyName, HostMemory};
 use crate::phase::Phase;
 use crate::samples::Samples;
 use crate::steps::{StepSource, StepWindow};
@@ -123,7 +123,7 @@ impl Call {
     pub fn is_pageable_copy(&self, graph: &StepGraph) -> bool {
         matches!(self.kind, ApiKind::Copy | ApiKind::BlockingCopy)
             && self.activities().len() == 1
-            && graph.names.get(graph.activities[self.first_activity as usize].name).contains("Pageable")
+            && graph.copy_name(self.first_activity).host == HostMemory::Pageable
     }
 }
 
@@ -233,6 +233,11 @@ impl StepGraph {
     /// The name of an op.
     pub fn op_name(&self, op: u32) -> &str {
         self.names.get(self.ops[op as usize].name)
+    }
+
+    /// What the name of an activity says, were it a copy.
+    pub fn copy_name(&self, activity: u32) -> CopyName {
+        CopyName::of(self.names.get(self.activities[activity as usize].name))
     }
 
     /// The name of what a mark marks.

@@ -11,7 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod align;
-mod api;
 mod blocking;
 mod clock;
 mod coverage;
@@ -24,6 +23,7 @@ mod late;
 mod links;
 mod marks;
 mod medoid;
+pub mod names;
 mod phase;
 mod queue;
 mod rows;
@@ -31,12 +31,12 @@ mod samples;
 mod steps;
 mod template;
 
-pub use api::ApiKind;
 pub use coverage::Coverage;
 pub use error::Error;
 pub use graph::{
     Activity, Blocking, Call, Mark, MarkKind, Op, Role, StepGraph, StreamDependency, StreamSet, Thread, tops,
 };
+pub use names::ApiKind;
 pub use phase::Phase;
 pub use samples::{Clock, Samples, median, union};
 pub use steps::{StepSource, StepWindow};

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use steptime_trace::{NameId, Nanos, ThreadId, Trace};
 
+use crate::names::EventName;
+
 /// What a [`RawMark`] belongs to: a row of `Trace::ops` or of `Trace::calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
@@ -40,16 +42,10 @@ pub(crate) struct ThreadMarks {
     pub clamped: usize,
 }
 
-/// Whether the op is the profiler's own mark of a step.
-pub(crate) fn is_step_mark(name: &str) -> bool {
-    name.starts_with("ProfilerStep#")
-}
-
 /// Nests the ops and calls of every thread. Step marks are left out: they are windows, not work.
 pub(crate) fn of_trace(trace: &Trace) -> Vec<ThreadMarks> {
     let mut events: Vec<Vec<(Nanos, Nanos, Source, NameId)>> = vec![Vec::new(); trace.threads.len()];
-    let step_names: Vec<bool> =
-        (0..trace.names.len()).map(|id| is_step_mark(trace.names.get(NameId(id as u32)))).collect();
+    let step_names: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
     for op in 0..trace.ops.len() {
         let name = trace.ops.name[op];
         if !step_names[name.0 as usize] {

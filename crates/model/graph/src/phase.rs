@@ -1,6 +1,7 @@
 //! The parts of a training step.
 
 use crate::graph::{Role, StepGraph};
+use crate::names::{CopyDirection, CopyName, EventName};
 use steptime_trace::ActivityKind;
 
 /// The part of the step an op belongs to.
@@ -36,25 +37,6 @@ impl Phase {
     }
 }
 
-/// The annotations PyTorch itself writes around its optimizers and its backward engine.
-const OPTIMIZER: &str = "Optimizer.";
-const ENGINE: &str = "autograd::engine::";
-
-/// Whether an op is of the backward pass by its name: the engine's own, or a node's as traces had them before it
-/// was named (`AddmmBackward`, `torch::autograd::AccumulateGrad`).
-pub(crate) fn is_backward(name: &str) -> bool {
-    let node = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    name.starts_with(ENGINE) || name.starts_with("torch::autograd::") || is_node(node)
-}
-
-fn is_node(name: &str) -> bool {
-    let plain = name.rsplit("::").next().unwrap_or(name);
-    let word = plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    word && plain.len() > "Backward".len()
-        && plain.ends_with("Backward")
-        && plain.starts_with(char::is_uppercase)
-}
-
 impl StepGraph {
     /// Gives every op its part of the step, from names, threads and hand-offs.
     pub fn assign_phases(&mut self) {
@@ -73,17 +55,17 @@ pub(crate) fn assign(graph: &mut StepGraph) {
     let mut steps: Vec<Option<u32>> = Vec::with_capacity(graph.ops.len());
     for (at, op) in (0u32..).zip(&graph.ops) {
         let inherited = op.parent.map_or(Phase::Other, |parent| phases[parent as usize]);
-        let name = graph.names.get(op.name);
+        let name = EventName::of(graph.names.get(op.name));
         let on_main = op.thread == 0;
         let around = op.parent.and_then(|parent| steps[parent as usize]);
-        steps.push(if name.starts_with(OPTIMIZER) { Some(at) } else { around });
+        steps.push(if name.is_optimizer() { Some(at) } else { around });
         let own_part = || around.is_none_or(|step| !closes_over(graph, step, op.begin, backward_ends));
         let phase = if graph.threads[op.thread as usize].role == Role::Autograd
-            || is_backward(name)
+            || name.is_backward()
             || inherited == Phase::Backward
         {
             Phase::Backward
-        } else if name.starts_with(OPTIMIZER) || (inherited == Phase::Optimizer && own_part()) {
+        } else if name.is_optimizer() || (inherited == Phase::Optimizer && own_part()) {
             Phase::Optimizer
         } else if !on_main {
             Phase::Other
@@ -112,8 +94,9 @@ fn end_of_input(graph: &StepGraph) -> Option<u32> {
     let mut end = None;
     for call in graph.calls.iter().filter(|call| call.thread == 0) {
         for activity in &graph.activities[call.activities()] {
+            let copy = || CopyName::of(graph.names.get(activity.name));
             match activity.kind {
-                ActivityKind::Memcpy if is_host_to_device(graph.names.get(activity.name)) => {
+                ActivityKind::Memcpy if copy().direction == CopyDirection::HostToDevice => {
                     end = Some(call.op.map_or(call.end, |op| graph.ops[graph.top_level(op) as usize].end));
                 }
                 ActivityKind::Kernel => return end,
@@ -122,10 +105,6 @@ fn end_of_input(graph: &StepGraph) -> Option<u32> {
         }
     }
     None
-}
-
-fn is_host_to_device(name: &str) -> bool {
-    name.contains("HtoD") || name.contains("HostToDevice")
 }
 
 /// Where the last backward pass of the step ends on the main thread: the mark that the backward thread lets come,
@@ -138,34 +117,6 @@ fn end_of_backward(graph: &StepGraph) -> Option<u32> {
         !row.wraps && graph.threads[from.thread as usize].role == Role::Autograd
     });
     let on_main =
-        graph.ops.iter().filter(|op| op.thread == 0 && graph.names.get(op.name).starts_with(ENGINE));
+        graph.ops.iter().filter(|op| op.thread == 0 && EventName::of(graph.names.get(op.name)).is_engine());
     handed_back.max(on_main.map(|op| op.end).max())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_backward;
-
-    #[test]
-    fn nodes_of_the_backward_pass_are_known_by_their_names() {
-        for name in [
-            "autograd::engine::evaluate_function: MulBackward0",
-            "AddmmBackward",
-            "NllLossBackward0",
-            "torch::autograd::AccumulateGrad",
-            "torch::autograd::CopySlices",
-        ] {
-            assert!(is_backward(name), "{name}");
-        }
-        for name in [
-            "aten::mm",
-            "aten::_log_softmax_backward_data",
-            "aten::native_batch_norm_backward",
-            "Backward",
-            "loss Backward",
-            "AccumulateGrad",
-        ] {
-            assert!(!is_backward(name), "{name}");
-        }
-    }
 }

@@ -2,10 +2,11 @@
 
 use steptime_trace::{HostKind, Trace};
 
-use crate::api::ApiKind;
 use crate::graph::{Blocking, Call, Mark, MarkKind, Op, Role, Thread};
 use crate::marks::{self, RawMark, Source, ThreadMarks};
-use crate::phase::{Phase, is_backward};
+use crate::names::ApiKind;
+use crate::names::EventName;
+use crate::phase::Phase;
 
 /// The template's rows.
 pub(crate) struct Rows {
@@ -38,7 +39,7 @@ impl Rows {
             let id = threads[source].thread;
             let first_mark = rows.marks.len() as u32;
             rows.add_thread(trace, index, marks);
-            let autograd = marks.iter().any(|m| is_backward(trace.names.get(m.name)));
+            let autograd = marks.iter().any(|m| EventName::of(trace.names.get(m.name)).is_backward());
             let role = match (position, autograd) {
                 (0, _) => Role::Main,
                 (_, true) => Role::Autograd,

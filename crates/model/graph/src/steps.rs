@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use steptime_trace::{NameId, Nanos, ThreadId, Trace};
 
-use crate::marks::{Source, ThreadMarks, is_step_mark};
-use crate::phase::is_backward;
+use crate::marks::{Source, ThreadMarks};
+use crate::names::EventName;
 
 /// One step of the trace: host events that begin in `start..end` belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +47,9 @@ pub(crate) fn find(trace: &Trace, threads: &[ThreadMarks]) -> Option<Steps> {
 fn marked(trace: &Trace) -> Option<Steps> {
     let mut found: Vec<(Nanos, Nanos, ThreadId, u32)> = (0..trace.ops.len())
         .filter_map(|op| {
-            let name = trace.names.get(trace.ops.name[op]);
-            if !is_step_mark(name) {
+            let EventName::ProfilerStep(number) = EventName::of(trace.names.get(trace.ops.name[op])) else {
                 return None;
-            }
-            let number = name.trim_start_matches("ProfilerStep#").parse().unwrap_or(0);
+            };
             let start = trace.ops.start[op];
             Some((start, start + trace.ops.dur[op], trace.ops.thread[op], number))
         })
@@ -93,7 +91,8 @@ fn busiest_forward_thread(trace: &Trace, threads: &[ThreadMarks]) -> Option<Thre
         }
         total
     };
-    let autograd = |t: &ThreadMarks| t.marks.iter().any(|m| is_backward(trace.names.get(m.name)));
+    let autograd =
+        |t: &ThreadMarks| t.marks.iter().any(|m| EventName::of(trace.names.get(m.name)).is_backward());
     threads
         .iter()
         .filter(|t| !autograd(t))
@@ -173,7 +172,7 @@ fn repeats(names: &[NameId], period: usize) -> bool {
 /// A loop of steps that was cut anywhere begins and ends in the midst of one, with names that all of them have.
 fn is_sweep(trace: &Trace, names: &[NameId], period: usize, first: usize) -> bool {
     let count = (names.len() - first) / period;
-    let is_optimizer = |&name: &NameId| trace.names.get(name).starts_with("Optimizer.");
+    let is_optimizer = |&name: &NameId| EventName::of(trace.names.get(name)).is_optimizer();
     let optimizers = names.iter().filter(|name| is_optimizer(name)).count();
     if count < 2 || optimizers * 2 >= count {
         return false;
@@ -221,7 +220,7 @@ fn distinct(names: &[NameId]) -> usize {
 /// Where in the period a step begins: after the optimizer where one is named, else at the trace's start.
 fn phase_of(trace: &Trace, names: &[NameId], period: usize) -> usize {
     let last_optimizer =
-        names[..period].iter().rposition(|&name| trace.names.get(name).starts_with("Optimizer.step"));
+        names[..period].iter().rposition(|&name| EventName::of(trace.names.get(name)).is_optimizer_step());
     last_optimizer.map_or(0, |at| (at + 1) % period)
 }
 

@@ -3,6 +3,8 @@
 //! These are the sequences that PyTorch 2.11 was recorded to make with CUDA 13; those of its libraries are in
 //! `library.rs`.
 
+use steptime_graph::names::cuda::{self, CAPTURING, DRIVER_LAUNCH, LAUNCH, PEEK};
+use steptime_graph::names::{ApiKind, CopyDirection, CopyName, HostMemory, MEMSET};
 use steptime_graph::{Blocking, StreamSet};
 use steptime_trace::{ActivityKind, Nanos};
 
@@ -24,16 +26,6 @@ const KERNELS_OF_A_CELL: usize = 2;
 const MOST_STREAMS: u32 = 4;
 /// From the return of a copy in chunks to its end on the device: median of 12 recorded on an H200, 4 to 20 µs.
 const CHUNKED_TAIL: Nanos = Nanos(12_200);
-
-pub(super) const LAUNCH: &str = "cudaLaunchKernel";
-pub(super) const LAUNCH_EX: &str = "cudaLaunchKernelExC";
-pub(super) const DRIVER_LAUNCH: &str = "cuLaunchKernel";
-pub(super) const DRIVER_LAUNCH_EX: &str = "cuLaunchKernelEx";
-pub(super) const PEEK: &str = "cudaPeekAtLastError";
-pub(super) const CAPTURING: &str = "cudaStreamIsCapturing";
-const COPY: &str = "cudaMemcpyAsync";
-const SYNC: &str = "cudaStreamSynchronize";
-pub(super) const SET: &str = "cudaMemsetAsync";
 
 /// What a call puts on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +61,10 @@ pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<Planned> {
     match &kernel.kernel {
         Kernel::Transfer(copy) => transfer(copy, op),
         Kernel::DeviceCopy => {
-            vec![work(COPY, ActivityKind::Memcpy, "Memcpy DtoD (Device -> Device)", bytes(kernel))]
+            let within = CopyName { direction: CopyDirection::DeviceToDevice, host: HostMemory::Unknown };
+            vec![work(cuda::COPY, ActivityKind::Memcpy, within.text(), bytes(kernel))]
         }
-        Kernel::Memset => vec![work(SET, ActivityKind::Memset, "Memset (Device)", bytes(kernel))],
+        Kernel::Memset => vec![work(cuda::MEMSET, ActivityKind::Memset, MEMSET, bytes(kernel))],
         Kernel::Gemm(gemm) => sequence(family, library::product(gemm, children)),
         Kernel::Conv(conv) => {
             let mut planned = sequence(family, library::convolution(conv));
@@ -107,7 +100,7 @@ pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<Planned> {
             sequence(family, vec![LAUNCH; count.max(2)])
         }
         Kernel::Reduce(sum) if count == 2 || (sum.inner > 1 && sum.reduced >= GLOBAL_REDUCTION) => {
-            sequence(family, vec![SET, LAUNCH])
+            sequence(family, vec![cuda::MEMSET, LAUNCH])
         }
         Kernel::Scatter(scatter) if scatter.kind == ScatterKind::IndexPutAccumulate && count > 1 => {
             let mut calls = vec![LAUNCH; count - 1];
@@ -157,9 +150,9 @@ fn beside(planned: &mut [Planned], layers: u64) {
 
 /// Calls after all children; those that launch are told by their names.
 fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<Planned> {
-    let planned = calls.into_iter().map(|api| match api {
-        LAUNCH | LAUNCH_EX | DRIVER_LAUNCH | DRIVER_LAUNCH_EX => work(api, ActivityKind::Kernel, family, 0),
-        SET => work(api, ActivityKind::Memset, "Memset (Device)", 0),
+    let planned = calls.into_iter().map(|api| match ApiKind::of(api) {
+        ApiKind::Launch => work(api, ActivityKind::Kernel, family, 0),
+        ApiKind::Memset => work(api, ActivityKind::Memset, MEMSET, 0),
         _ => call(api),
     });
     planned.collect()
@@ -167,21 +160,21 @@ fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<Planned> {
 
 /// A copy between host and device: PyTorch waits for it unless told not to.
 fn transfer(copy: &Transfer, op: &OpCall) -> Vec<Planned> {
-    let name = match (copy.direction, copy.pinned) {
-        (Direction::ToDevice, false) => "Memcpy HtoD (Pageable -> Device)",
-        (Direction::ToDevice, true) => "Memcpy HtoD (Pinned -> Device)",
-        (Direction::ToHost, false) => "Memcpy DtoH (Device -> Pageable)",
-        (Direction::ToHost, true) => "Memcpy DtoH (Device -> Pinned)",
+    let direction = match copy.direction {
+        Direction::ToDevice => CopyDirection::HostToDevice,
+        Direction::ToHost => CopyDirection::DeviceToHost,
     };
+    let host = if copy.pinned { HostMemory::Pinned } else { HostMemory::Pageable };
+    let name = CopyName { direction, host }.text();
     let chunked = copy.direction == Direction::ToDevice && !copy.pinned && copy.bytes > LARGEST_STAGED;
-    let mut copying = work(COPY, ActivityKind::Memcpy, name, copy.bytes);
+    let mut copying = work(cuda::COPY, ActivityKind::Memcpy, name, copy.bytes);
     if chunked {
         copying.blocking = Blocking::Chunked { lead: None, tail: CHUNKED_TAIL };
     }
     if op.name == "aten::copy_" && op.flag(2) == Some(true) {
         return vec![copying];
     }
-    let sync = Planned { blocking: Blocking::Streams(StreamSet::One(0)), ..call(SYNC) };
+    let sync = Planned { blocking: Blocking::Streams(StreamSet::One(0)), ..call(cuda::SYNC) };
     // Reading one number goes another way than copying a tensor.
     let first = (op.name != "aten::_local_scalar_dense").then(|| call(CAPTURING));
     first.into_iter().chain([copying, sync]).collect()

@@ -1,23 +1,22 @@
 //! Calls that cuBLAS and cuDNN make: which kernel they choose, and so how they launch it, is not known beforehand.
 //! These rules name the sequence recorded most often on an H200 for shapes like the one given.
 
-use super::calls::{CAPTURING, DRIVER_LAUNCH, DRIVER_LAUNCH_EX, LAUNCH, LAUNCH_EX, PEEK, SET};
-use crate::kernel::{Attention, AttentionKind, BatchNorm, Conv, Epilogue, Gemm, Pass, Precision};
+use steptime_graph::names::cuda::{
+    CAPTURING, DEVICE_ATTRIBUTE, DRIVER_LAUNCH, DRIVER_LAUNCH_EX, ERROR, FUNCTION_ATTRIBUTES, LAUNCH,
+    LAUNCH_EX, MEMSET, PEEK, SET_FUNCTION_ATTRIBUTE,
+};
 
-const ATTRIBUTE: &str = "cudaDeviceGetAttribute";
-const FUNCTION: &str = "cudaFuncGetAttributes";
-const SET_FUNCTION: &str = "cudaFuncSetAttribute";
-const ERROR: &str = "cudaGetErrorString";
+use crate::kernel::{Attention, AttentionKind, BatchNorm, Conv, Epilogue, Gemm, Pass, Precision};
 
 /// Rows and columns of the tile of C that a block computes.
 const TILE: u64 = 128;
 
 /// A CUTLASS kernel that cuDNN or cuBLAS launch through the driver.
-const CUTLASS: [&str; 2] = [ATTRIBUTE, DRIVER_LAUNCH];
+const CUTLASS: [&str; 2] = [DEVICE_ATTRIBUTE, DRIVER_LAUNCH];
 /// A change of layout by cuDNN.
 const LAYOUT: [&str; 2] = [LAUNCH, ERROR];
 /// cuDNN's kernel between two changes of layout.
-const BETWEEN: [&str; 5] = [PEEK, FUNCTION, FUNCTION, LAUNCH_EX, PEEK];
+const BETWEEN: [&str; 5] = [PEEK, FUNCTION_ATTRIBUTES, FUNCTION_ATTRIBUTES, LAUNCH_EX, PEEK];
 
 /// A product: a matrix by a vector, or one that splits a long sum when C is small, else one kernel.
 pub(super) fn product(gemm: &Gemm, children: &[&str]) -> Vec<&'static str> {
@@ -77,7 +76,7 @@ pub(super) fn weight_gradient(conv: &Conv) -> Vec<&'static str> {
         return [&CUTLASS[..], &LAYOUT].concat();
     }
     let point = conv.filter.iter().all(|&size| size == 1);
-    let main = [PEEK, LAUNCH_EX, FUNCTION, FUNCTION, LAUNCH_EX, PEEK];
+    let main = [PEEK, LAUNCH_EX, FUNCTION_ATTRIBUTES, FUNCTION_ATTRIBUTES, LAUNCH_EX, PEEK];
     let after: &[&str] = if point { &[] } else { &LAYOUT };
     [&LAYOUT.repeat(2), &main[..], after].concat()
 }
@@ -90,7 +89,7 @@ const ON_CHIP: [u64; 2] = [32_768, 16_384];
 pub(super) fn batch_norm(norm: &BatchNorm) -> Vec<&'static str> {
     let most = ON_CHIP[usize::from(norm.pass == Pass::Backward)];
     if norm.batch.saturating_mul(norm.spatial) <= most {
-        vec![SET_FUNCTION, ERROR, LAUNCH, ERROR, ERROR]
+        vec![SET_FUNCTION_ATTRIBUTE, ERROR, LAUNCH, ERROR, ERROR]
     } else {
         vec![LAUNCH, ERROR]
     }
@@ -101,10 +100,12 @@ pub(super) fn batch_norm(norm: &BatchNorm) -> Vec<&'static str> {
 pub(super) fn attention(of: &Attention) -> (Vec<&'static str>, Vec<&'static str>) {
     match (of.kind, of.pass) {
         (AttentionKind::Efficient, Pass::Forward) => (vec![CAPTURING], vec![LAUNCH]),
-        (AttentionKind::Efficient, Pass::Backward) => (Vec::new(), vec![SET_FUNCTION, FUNCTION, LAUNCH]),
-        (AttentionKind::Cudnn, Pass::Forward) => (Vec::new(), vec![SET, ERROR, DRIVER_LAUNCH_EX, ERROR]),
+        (AttentionKind::Efficient, Pass::Backward) => {
+            (Vec::new(), vec![SET_FUNCTION_ATTRIBUTE, FUNCTION_ATTRIBUTES, LAUNCH])
+        }
+        (AttentionKind::Cudnn, Pass::Forward) => (Vec::new(), vec![MEMSET, ERROR, DRIVER_LAUNCH_EX, ERROR]),
         (AttentionKind::Cudnn, Pass::Backward) => {
-            (Vec::new(), vec![SET, ERROR, DRIVER_LAUNCH_EX, DRIVER_LAUNCH_EX, ERROR, DRIVER_LAUNCH_EX])
+            (Vec::new(), vec![MEMSET, ERROR, DRIVER_LAUNCH_EX, DRIVER_LAUNCH_EX, ERROR, DRIVER_LAUNCH_EX])
         }
         (AttentionKind::Flash, Pass::Forward) => (Vec::new(), vec![LAUNCH]),
         (AttentionKind::Flash, Pass::Backward) => (Vec::new(), vec![LAUNCH; 3]),

@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 
 use steptime_graph::Role;
 use steptime_graph::execution::{ExecutionGraph, NodeId, NodeKind};
+use steptime_graph::names::EventName;
 
 use crate::call::OpCall;
 use crate::from_execution;
-
-/// What the engine calls its mark around a backward function.
-const ENGINE: &str = "autograd::engine::";
-/// The marks of the profiler's own steps.
-const STEP: &str = "ProfilerStep";
 
 /// Where PyTorch hands an op to Python, which has no memory to work on: what is inside only finds shapes.
 const DISPATCH: [&str; 2] = ["PythonDispatchMode", "PythonSubclass"];
@@ -155,7 +151,8 @@ fn within(graph: &ExecutionGraph, is: impl Fn(NodeId) -> bool) -> Vec<bool> {
 
 /// The nodes of the step, in order.
 fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
-    let marks: Vec<NodeId> = graph.ids().filter(|&row| graph.node_name(row).starts_with(STEP)).collect();
+    let is_step = |row| EventName::of(graph.node_name(row)).is_step();
+    let marks: Vec<NodeId> = graph.ids().filter(|&row| is_step(row)).collect();
     let (from, to) = match marks[..] {
         [first, next, ..] => (Some(first), Some(next)),
         _ => (None, None),
@@ -166,7 +163,7 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
             && !found_in_python(row)
-            && !graph.node_name(row).starts_with(STEP)
+            && !is_step(row)
             && from.is_none_or(|from| row > from)
             && to.is_none_or(|to| row < to)
     };
@@ -180,7 +177,7 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
 fn threads(graph: &ExecutionGraph, rows: &[NodeId]) -> Vec<TreeThread> {
     let mut seen: Vec<(i64, [usize; 2])> = Vec::new();
     let mut place: BTreeMap<i64, usize> = BTreeMap::new();
-    let engine = within(graph, |node| graph.node_name(node).starts_with(ENGINE));
+    let engine = within(graph, |node| EventName::of(graph.node_name(node)).is_engine());
     for &row in rows {
         let tid = tid(graph, row);
         let at = *place.entry(tid).or_insert_with(|| {

@@ -2,7 +2,7 @@
 
 use steptime_graph::execution::NodeId;
 
-use super::ENGINE;
+use super::is_engine;
 use crate::call::OpCall;
 use crate::derive::{OpTree, TreeKind, TreeNode};
 
@@ -29,7 +29,7 @@ impl Branch {
 
     /// Whether the backward engine ran inside.
     pub fn has_engine(&self) -> bool {
-        self.children.iter().any(|child| child.name().starts_with(ENGINE) || child.has_engine())
+        self.children.iter().any(|child| is_engine(child.name()) || child.has_engine())
     }
 
     /// Whether a node of this name is inside.
@@ -39,7 +39,7 @@ impl Branch {
 
     /// Adds its nodes to a list; what the backward engine runs goes to the engine's thread.
     pub fn flatten(self, parent: Option<u32>, thread: u32, backward: u32, nodes: &mut Vec<TreeNode>) {
-        let engine = self.call.name.starts_with(ENGINE) && thread != backward;
+        let engine = is_engine(&self.call.name) && thread != backward;
         let (parent, thread) = if engine { (None, backward) } else { (parent, thread) };
         let at = nodes.len() as u32;
         nodes.push(TreeNode { call: self.call, kind: self.kind, parent, thread, origin: self.origin });
@@ -51,7 +51,7 @@ impl Branch {
 
 /// Leaves out allocations that the CPU's parallel loops make between functions of the backward engine.
 pub(super) fn tidy(branches: &mut Vec<Branch>) {
-    let engine = |branch: &Branch| branch.call.name.starts_with(ENGINE);
+    let engine = |branch: &Branch| is_engine(&branch.call.name);
     if let (Some(first), Some(last)) = (branches.iter().position(engine), branches.iter().rposition(engine)) {
         let mut at = 0..branches.len();
         branches.retain(|branch| {

@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use steptime_graph::execution::{ExecutionGraph, NodeId};
+use steptime_graph::names::EventName;
 
 use super::branch::Branch;
 use super::devices::on_gpu;
-use super::{ENGINE, attention, recurrent};
+use super::{attention, recurrent};
 use crate::call::{Arg, OpCall};
 use crate::derive::{OpTree, TreeKind};
 use crate::from_execution;
@@ -72,7 +73,7 @@ impl Merge<'_> {
                 let call = attention::whole_backward(call, gradient.map_or(Arg::None, Arg::Tensor));
                 (attention::FUNCTION, Branch::new(call, Vec::new()))
             });
-            branch.call.name = format!("{ENGINE}evaluate_function: {name}");
+            branch.call.name = EventName::engine(name);
             let mut function = branch.children.swap_remove(at);
             function.call.name = name.into();
             function.children = vec![inside];

@@ -1,14 +1,11 @@
 //! Optimizers: on the GPU PyTorch updates all parameters at once by default, on the CPU one after the other.
 
-use super::ENGINE;
 use super::branch::Branch;
 use super::build::{around, fill, light, op};
+use super::{is_engine, is_optimizer_step};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::registry;
-
-/// Where PyTorch's optimizers say that they run.
-const OPTIMIZER: &str = "Optimizer.step";
 
 /// Ops that a turn of a loop over parameters calls, at most.
 const LONGEST_TURN: usize = 64;
@@ -17,11 +14,11 @@ const CHUNK: u64 = 65_536;
 
 /// Ops inside which a loop over parameters becomes one op over lists. What a closure runs comes before it.
 pub(super) fn fuse(mut branch: Branch) -> Branch {
-    if !branch.name().starts_with(OPTIMIZER) {
+    if !is_optimizer_step(branch.name()) {
         branch.children = branch.children.into_iter().map(fuse).collect();
         return branch;
     }
-    let ran = |child: &Branch| child.name().starts_with(ENGINE) || child.has_engine();
+    let ran = |child: &Branch| is_engine(child.name()) || child.has_engine();
     let closure = branch.children.iter().rposition(ran).map_or(0, |last| last + 1);
     let own = branch.children.split_off(closure);
     branch.children = branch.children.into_iter().map(fuse).collect();

@@ -3,17 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use steptime_graph::execution::{ExecutionGraph, NodeId, TensorId};
+use steptime_graph::names::EventName;
 
 use super::branch::Branch;
-use super::{ENGINE, build};
+use super::{build, is_engine, is_optimizer_step};
 use crate::call::{Arg, Device, Tensor};
 use crate::derive::{OpTree, TreeKind};
 use crate::from_execution;
 
-/// Where PyTorch's optimizers say that they run.
-const OPTIMIZER: &str = "Optimizer.step";
-/// Where its loaders say that they make the next batch.
-const LOADER: &str = "enumerate(DataLoader)";
 /// Where `aten::to` has a device, and whether to wait for it.
 const TO_DEVICE: usize = 3;
 const TO_NON_BLOCKING: usize = 5;
@@ -34,7 +31,7 @@ pub(super) struct Copied {
 
 /// Finds what to copy: what the script moves to its device with `to`; else the tensors that look like a batch.
 pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree) -> Copied {
-    let loading = inside(tree, LOADER);
+    let loading = inside(tree, is_loader);
     let mut search = Search::new(trace, kept(trace, tree));
     let mut copied = Copied::default();
     for (at, node) in tree.nodes.iter().enumerate() {
@@ -154,9 +151,8 @@ fn unmoved(
     loaded: &BTreeSet<TensorId>,
     host: &BTreeSet<NodeId>,
 ) -> Vec<Tensor> {
-    let is_engine = |name: &str| name.starts_with(ENGINE);
     let end = tree.nodes.iter().position(|node| is_engine(&node.call.name)).unwrap_or(tree.nodes.len());
-    if !tree.nodes.iter().any(|node| node.call.name.starts_with(OPTIMIZER)) {
+    if !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
         return Vec::new();
     }
     let mut found: Vec<TensorId> = Vec::new();
@@ -180,11 +176,11 @@ fn unmoved(
 pub(super) fn optimizing(tree: &OpTree) -> Vec<bool> {
     let count = tree.nodes.len();
     let mut step: Vec<Option<usize>> = Vec::with_capacity(count);
-    let engine = inside(tree, ENGINE);
+    let engine = inside(tree, is_engine);
     let mut closure_ends: BTreeMap<usize, usize> = BTreeMap::new();
     for (at, node) in tree.nodes.iter().enumerate() {
         let around = node.parent.and_then(|parent| step[parent as usize]);
-        step.push(if node.call.name.starts_with(OPTIMIZER) { Some(at) } else { around });
+        step.push(if is_optimizer_step(&node.call.name) { Some(at) } else { around });
         if let Some(step) = step[at].filter(|_| engine[at]) {
             closure_ends.insert(step, at);
         }
@@ -193,12 +189,17 @@ pub(super) fn optimizing(tree: &OpTree) -> Vec<bool> {
     (0..count).map(|at| step[at].is_some_and(|step| own(at, step))).collect()
 }
 
-/// For each node, whether it is inside an annotation whose name begins so.
-fn inside(tree: &OpTree, name: &str) -> Vec<bool> {
+/// Whether a data loader makes the next batch within an event of this name.
+fn is_loader(name: &str) -> bool {
+    EventName::of(name) == EventName::DataLoader
+}
+
+/// For each node, whether it is such an event, or inside of one.
+fn inside(tree: &OpTree, is: impl Fn(&str) -> bool) -> Vec<bool> {
     let mut inside: Vec<bool> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
         let around = node.parent.is_some_and(|parent| inside[parent as usize]);
-        inside.push(around || node.call.name.starts_with(name));
+        inside.push(around || is(&node.call.name));
     }
     inside
 }
@@ -217,7 +218,7 @@ pub(super) fn copy(branches: &mut Vec<Branch>, copied: &Copied) -> usize {
         copied.unmoved.iter().map(|tensor| build::to_device(on_host(tensor), false)).collect();
     count += own.len();
     // A batch is there once its loader has made it.
-    let loader = branches.iter().position(|branch| branch.name().starts_with(LOADER)).map_or(0, |at| at + 1);
+    let loader = branches.iter().position(|branch| is_loader(branch.name())).map_or(0, |at| at + 1);
     branches.splice(loader..loader, own);
     count
 }

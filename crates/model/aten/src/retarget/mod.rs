@@ -26,12 +26,20 @@ use std::collections::BTreeSet;
 
 use steptime_graph::Role;
 use steptime_graph::execution::ExecutionGraph;
+use steptime_graph::names::EventName;
 
 use crate::derive::{OpTree, TreeThread};
 use branch::Branch;
 
-/// What the autograd engine calls its mark around a backward function.
-const ENGINE: &str = "autograd::engine::";
+/// Whether the autograd engine gave an event its name.
+fn is_engine(name: &str) -> bool {
+    EventName::of(name).is_engine()
+}
+
+/// Whether an optimizer updates parameters within an event of this name.
+fn is_optimizer_step(name: &str) -> bool {
+    EventName::of(name).is_optimizer_step()
+}
 
 /// A step moved to the GPU.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,6 +2,7 @@
 
 use super::node::{NodeId, NodeKind};
 use super::sequence::{Alignment, Item, align};
+use crate::names::EventName;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,8 +10,6 @@ use steptime_trace::{ExecutionTrace, NameId, Trace};
 
 /// How many nodes without a counterpart to name.
 const SAMPLES: usize = 8;
-/// The marks of the profiler's own steps.
-const PROFILER_STEP: &str = "ProfilerStep";
 
 /// Which recorded host operator each node is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +77,7 @@ impl<'a> Joiner<'a> {
         let find = |&id: &NameId| *known.entry(id).or_insert_with(|| kineto.names.find(et.names.get(id)));
         let names = et.nodes.name.iter().map(find).collect();
         let can = |&row: &usize| {
-            NodeKind::of(et, row).ran() && !et.name(et.nodes.name[row]).starts_with(PROFILER_STEP)
+            NodeKind::of(et, row).ran() && !EventName::of(et.name(et.nodes.name[row])).is_step()
         };
         Joiner {
             et,
@@ -154,7 +153,7 @@ impl<'a> Joiner<'a> {
         let ops = &self.kineto.ops;
         let mut threads: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for op in (0..ops.len()).filter(|&op| !self.taken[op]) {
-            if !self.kineto.name(ops.name[op]).starts_with(PROFILER_STEP) {
+            if !EventName::of(self.kineto.name(ops.name[op])).is_step() {
                 threads.entry(ops.thread[op].0).or_default().push(op);
             }
         }

@@ -1,6 +1,7 @@
 //! What each node is.
 
 use super::tree::Tree;
+use crate::names::{EventName, mentions_backward};
 use steptime_trace::{ExecutionTrace, NameId};
 
 /// A node by its position in id order, which is also its row in [`ExecutionTrace::nodes`].
@@ -43,8 +44,6 @@ pub enum NodeKind {
 const BACKWARD_SCOPE: u8 = 1;
 /// PyTorch's `RecordScope::USER_SCOPE`.
 const USER_SCOPE: u8 = 7;
-/// What the engine calls its mark around a backward function, which repeats that function's name.
-const ENGINE_PREFIX: &str = "autograd::engine::";
 
 impl NodeKind {
     pub(super) fn of(trace: &ExecutionTrace, row: usize) -> NodeKind {
@@ -58,9 +57,9 @@ impl NodeKind {
             NodeKind::ProcessGroups
         } else if trace.is_operator(row) {
             NodeKind::Operator
-        } else if name.starts_with(ENGINE_PREFIX) {
+        } else if EventName::of(name).is_engine() {
             NodeKind::Other
-        } else if scope == BACKWARD_SCOPE || (scope != USER_SCOPE && name.contains("Backward")) {
+        } else if scope == BACKWARD_SCOPE || (scope != USER_SCOPE && mentions_backward(name)) {
             NodeKind::Backward
         } else if scope == USER_SCOPE {
             NodeKind::Annotation

@@ -1,4 +1,4 @@
-//! What a runtime or driver call means for the replay: the one place where API names are read.
+//! What a runtime or driver call does, by its name.
 
 /// What a call of the CUDA or HIP runtime (or driver) does, as far as a replay must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,6 +60,36 @@ impl ApiKind {
     pub fn synchronises(self) -> bool {
         matches!(self, ApiKind::StreamSync | ApiKind::EventSync | ApiKind::DeviceSync)
     }
+}
+
+/// Names of CUDA's calls, as Kineto writes them.
+pub mod cuda {
+    /// Launches a kernel.
+    pub const LAUNCH: &str = "cudaLaunchKernel";
+    /// Launches a kernel with attributes.
+    pub const LAUNCH_EX: &str = "cudaLaunchKernelExC";
+    /// Launches a kernel, by the driver.
+    pub const DRIVER_LAUNCH: &str = "cuLaunchKernel";
+    /// Launches a kernel with attributes, by the driver.
+    pub const DRIVER_LAUNCH_EX: &str = "cuLaunchKernelEx";
+    /// Looks at the last error.
+    pub const PEEK: &str = "cudaPeekAtLastError";
+    /// Asks whether a stream is captured.
+    pub const CAPTURING: &str = "cudaStreamIsCapturing";
+    /// Asks for an attribute of the device.
+    pub const DEVICE_ATTRIBUTE: &str = "cudaDeviceGetAttribute";
+    /// Asks for the attributes of a kernel.
+    pub const FUNCTION_ATTRIBUTES: &str = "cudaFuncGetAttributes";
+    /// Sets an attribute of a kernel.
+    pub const SET_FUNCTION_ATTRIBUTE: &str = "cudaFuncSetAttribute";
+    /// Asks for the text of an error.
+    pub const ERROR: &str = "cudaGetErrorString";
+    /// Copies asynchronously.
+    pub const COPY: &str = "cudaMemcpyAsync";
+    /// Waits for a stream.
+    pub const SYNC: &str = "cudaStreamSynchronize";
+    /// Fills memory asynchronously.
+    pub const MEMSET: &str = "cudaMemsetAsync";
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Numbers and names as people read them.
 
+use steptime::graph::names::EventName;
+
 /// Milliseconds, to the microsecond; coarser from a second on.
 pub fn ms(value: f64) -> String {
     if value.abs() < 1000.0 { format!("{value:.3}") } else { format!("{value:.1}") }
@@ -44,8 +46,11 @@ pub fn shorten(text: &str, width: usize) -> String {
 
 /// An op's name without the words that every backward function has.
 pub fn op(name: &str) -> &str {
-    let function = name.strip_prefix("autograd::engine::evaluate_function: ").unwrap_or(name);
-    function.strip_prefix("torch::autograd::").unwrap_or(function)
+    match EventName::of(name) {
+        EventName::Engine(function) if function != name => op(function),
+        EventName::BackwardFunction(function) => function,
+        _ => name,
+    }
 }
 
 /// A kernel's name without the words that most of PyTorch's kernels have.

@@ -12,6 +12,7 @@ use steptime_aten::{
 use steptime_cost::device::{Context, Indices};
 use steptime_graph::StepGraph;
 use steptime_graph::execution::{ExecutionGraph, join_step};
+use steptime_graph::names::{CopyDirection, HostMemory};
 use steptime_trace::{ActivityKind, Nanos, Trace};
 
 /// Where the operands of a launch lie.
@@ -218,16 +219,18 @@ fn lower(arguments: &OpCall, settings: Settings) -> Option<(KernelCall, Known)> 
 fn of_activity(graph: &StepGraph, activity: u32) -> KernelCall {
     let row = &graph.activities[activity as usize];
     let bytes = row.bytes.0;
-    let name = graph.names.get(row.name);
+    let copy = graph.copy_name(activity);
     let transfer = |direction| {
-        let pinned = name.contains("Pinned");
+        let pinned = copy.host == HostMemory::Pinned;
         (Kernel::Transfer(Transfer { direction, pinned, bytes }), Role::Write)
     };
     let (kernel, role) = match row.kind {
         ActivityKind::Memset => (Kernel::Memset, Role::Write),
-        ActivityKind::Memcpy if name.contains("HtoD") => transfer(Direction::ToDevice),
-        ActivityKind::Memcpy if name.contains("DtoH") => transfer(Direction::ToHost),
-        ActivityKind::Memcpy => (Kernel::DeviceCopy, Role::Update),
+        ActivityKind::Memcpy => match copy.direction {
+            CopyDirection::HostToDevice => transfer(Direction::ToDevice),
+            CopyDirection::DeviceToHost => transfer(Direction::ToHost),
+            CopyDirection::DeviceToDevice => (Kernel::DeviceCopy, Role::Update),
+        },
         _ => (Kernel::Unknown, Role::Update),
     };
     let operands: SmallVec<[Operand; 4]> = smallvec![Operand { slot: Slot::Scratch, role, bytes }];

@@ -1,0 +1,91 @@
+//! What the name of a copy on the device says.
+
+/// Between which memories a copy goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CopyDirection {
+    /// From the host to the device.
+    HostToDevice,
+    /// From the device to the host.
+    DeviceToHost,
+    /// Within a device, or anything that is not known.
+    DeviceToDevice,
+}
+
+/// The host memory that a copy reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HostMemory {
+    /// Ordinary memory: the driver stages the copy through a buffer of its own.
+    Pageable,
+    /// Page-locked memory.
+    Pinned,
+    /// None, or the name does not say.
+    Unknown,
+}
+
+/// A copy by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CopyName {
+    /// Where it goes.
+    pub direction: CopyDirection,
+    /// What it reads or writes on the host.
+    pub host: HostMemory,
+}
+
+/// What Kineto calls a memset.
+pub const MEMSET: &str = "Memset (Device)";
+
+impl CopyName {
+    /// Reads a name of CUDA, `Memcpy HtoD (Pageable -> Device)`, or of HIP, `CopyHostToDevice`.
+    pub fn of(name: &str) -> CopyName {
+        let direction = if name.contains("HtoD") || name.contains("HostToDevice") {
+            CopyDirection::HostToDevice
+        } else if name.contains("DtoH") || name.contains("DeviceToHost") {
+            CopyDirection::DeviceToHost
+        } else {
+            CopyDirection::DeviceToDevice
+        };
+        let host = if name.contains("Pageable") {
+            HostMemory::Pageable
+        } else if name.contains("Pinned") {
+            HostMemory::Pinned
+        } else {
+            HostMemory::Unknown
+        };
+        CopyName { direction, host }
+    }
+
+    /// The name that Kineto gives to such a copy on CUDA.
+    pub fn text(self) -> &'static str {
+        match (self.direction, self.host) {
+            (CopyDirection::HostToDevice, HostMemory::Pinned) => "Memcpy HtoD (Pinned -> Device)",
+            (CopyDirection::HostToDevice, _) => "Memcpy HtoD (Pageable -> Device)",
+            (CopyDirection::DeviceToHost, HostMemory::Pinned) => "Memcpy DtoH (Device -> Pinned)",
+            (CopyDirection::DeviceToHost, _) => "Memcpy DtoH (Device -> Pageable)",
+            (CopyDirection::DeviceToDevice, _) => "Memcpy DtoD (Device -> Device)",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_written_is_read_again() {
+        for direction in [CopyDirection::HostToDevice, CopyDirection::DeviceToHost] {
+            for host in [HostMemory::Pageable, HostMemory::Pinned] {
+                let copy = CopyName { direction, host };
+                assert_eq!(CopyName::of(copy.text()), copy);
+            }
+        }
+        let within = CopyName { direction: CopyDirection::DeviceToDevice, host: HostMemory::Unknown };
+        assert_eq!(CopyName::of(within.text()), within);
+    }
+
+    #[test]
+    fn names_of_hip_say_the_direction() {
+        assert_eq!(CopyName::of("CopyHostToDevice").direction, CopyDirection::HostToDevice);
+        assert_eq!(CopyName::of("CopyDeviceToHost").direction, CopyDirection::DeviceToHost);
+        assert_eq!(CopyName::of("CopyDeviceToDevice").direction, CopyDirection::DeviceToDevice);
+    }
+}

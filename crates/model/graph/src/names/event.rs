@@ -1,0 +1,132 @@
+//! What the name of a host event says, where PyTorch itself gave it.
+
+/// A host event by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventName<'a> {
+    /// One step as the profiler marks it, `ProfilerStep#3`, with its number; 0 where there is none to read.
+    ProfilerStep(u32),
+    /// An optimizer's update of the parameters: `Optimizer.step#Adam.step`.
+    OptimizerStep,
+    /// Anything else an optimizer marks: `Optimizer.zero_grad#Adam.zero_grad`.
+    Optimizer,
+    /// A data loader makes the next batch: `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`.
+    DataLoader,
+    /// The autograd engine around one function, `autograd::engine::evaluate_function: MulBackward0`; the function.
+    Engine(&'a str),
+    /// A function of the backward pass, `AddmmBackward` or `torch::autograd::AccumulateGrad`; without the namespace.
+    BackwardFunction(&'a str),
+    /// Any other op or annotation.
+    Other(&'a str),
+}
+
+const STEP: &str = "ProfilerStep#";
+const OPTIMIZER: &str = "Optimizer.";
+const LOADER: &str = "enumerate(DataLoader)";
+const ENGINE: &str = "autograd::engine::";
+const EVALUATE: &str = "evaluate_function: ";
+const AUTOGRAD: &str = "torch::autograd::";
+const BACKWARD: &str = "Backward";
+
+impl<'a> EventName<'a> {
+    /// Reads a name.
+    pub fn of(name: &'a str) -> EventName<'a> {
+        if let Some(number) = name.strip_prefix(STEP) {
+            EventName::ProfilerStep(number.parse().unwrap_or(0))
+        } else if let Some(method) = name.strip_prefix(OPTIMIZER) {
+            if method.starts_with("step") { EventName::OptimizerStep } else { EventName::Optimizer }
+        } else if name.starts_with(LOADER) {
+            EventName::DataLoader
+        } else if let Some(what) = name.strip_prefix(ENGINE) {
+            EventName::Engine(what.strip_prefix(EVALUATE).unwrap_or(name))
+        } else if let Some(function) = name.strip_prefix(AUTOGRAD) {
+            EventName::BackwardFunction(function)
+        } else if is_function(name) {
+            EventName::BackwardFunction(name)
+        } else {
+            EventName::Other(name)
+        }
+    }
+
+    /// The name that the engine gives to its event around a function of the backward pass.
+    pub fn engine(function: &str) -> String {
+        format!("{ENGINE}{EVALUATE}{function}")
+    }
+
+    /// Whether the profiler marks a step with it.
+    pub fn is_step(self) -> bool {
+        matches!(self, EventName::ProfilerStep(_))
+    }
+
+    /// Whether it is of the autograd engine itself.
+    pub fn is_engine(self) -> bool {
+        matches!(self, EventName::Engine(_))
+    }
+
+    /// Whether it is of the backward pass: of the engine, or a function as traces had them before the engine was named.
+    pub fn is_backward(self) -> bool {
+        matches!(self, EventName::Engine(_) | EventName::BackwardFunction(_))
+    }
+
+    /// Whether an optimizer marks it.
+    pub fn is_optimizer(self) -> bool {
+        matches!(self, EventName::OptimizerStep | EventName::Optimizer)
+    }
+
+    /// Whether an optimizer updates parameters within it.
+    pub fn is_optimizer_step(self) -> bool {
+        self == EventName::OptimizerStep
+    }
+}
+
+/// Whether a name is that of a function of the backward pass, with or without a number at its end.
+fn is_function(name: &str) -> bool {
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let plain = name.rsplit("::").next().unwrap_or(name);
+    let word = plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    word && plain.len() > BACKWARD.len() && plain.ends_with(BACKWARD) && plain.starts_with(char::is_uppercase)
+}
+
+/// Whether a name without a scope speaks of the backward pass.
+pub(crate) fn mentions_backward(name: &str) -> bool {
+    name.contains(BACKWARD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EventName;
+
+    #[test]
+    fn functions_of_the_backward_pass_are_known_by_their_names() {
+        for name in [
+            "autograd::engine::evaluate_function: MulBackward0",
+            "AddmmBackward",
+            "NllLossBackward0",
+            "torch::autograd::AccumulateGrad",
+            "torch::autograd::CopySlices",
+        ] {
+            assert!(EventName::of(name).is_backward(), "{name}");
+        }
+        for name in [
+            "aten::mm",
+            "aten::_log_softmax_backward_data",
+            "aten::native_batch_norm_backward",
+            "Backward",
+            "loss Backward",
+            "AccumulateGrad",
+        ] {
+            assert_eq!(EventName::of(name), EventName::Other(name));
+        }
+    }
+
+    #[test]
+    fn steps_and_optimizers_are_told_apart() {
+        assert_eq!(EventName::of("ProfilerStep#12"), EventName::ProfilerStep(12));
+        assert_eq!(EventName::of("ProfilerStep#"), EventName::ProfilerStep(0));
+        assert_eq!(EventName::of("Optimizer.step#Adam.step"), EventName::OptimizerStep);
+        assert_eq!(EventName::of("Optimizer.zero_grad#Adam.zero_grad"), EventName::Optimizer);
+        let loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+        assert_eq!(EventName::of(loader), EventName::DataLoader);
+        let name = EventName::engine("MulBackward0");
+        assert_eq!(EventName::of(&name), EventName::Engine("MulBackward0"));
+    }
+}

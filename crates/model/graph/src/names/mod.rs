@@ -1,0 +1,12 @@
+//! Names that vendors give: of calls, of copies, and of the events that PyTorch itself marks.
+//!
+//! Each is read here and nowhere else; above, code matches on the enums.
+
+mod api;
+mod copy;
+mod event;
+
+pub use api::{ApiKind, cuda};
+pub use copy::{CopyDirection, CopyName, HostMemory, MEMSET};
+pub use event::EventName;
+pub(crate) use event::mentions_backward;
