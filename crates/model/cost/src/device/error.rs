@@ -36,7 +36,7 @@ pub enum Error {
         source: HeaderError,
     },
     /// The place to write to is taken by something else.
-    #[error("{} exists and holds no {HEADER}; choose another name", path.display())]
+    #[error("cannot write a profile to {}: it exists and holds no {HEADER}; choose another name", path.display())]
     Taken {
         /// The folder.
         path: PathBuf,
