@@ -15,6 +15,7 @@ SUMMARY = BOOK / "src/SUMMARY.md"
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")),
     *(ROOT / folder / "README.md" for folder in ("profiles", "python", "examples")),
+    *sorted(ROOT.glob("crates/*/*/README.md")),
     *sorted((BOOK / "src").glob("**/*.md")),
 ]
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
