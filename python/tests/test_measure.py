@@ -175,8 +175,27 @@ def test_zipf_indices_stay_in_the_table_and_some_rows_are_popular() -> None:
     for high in (1, 2, 10, 12345, 10_000_000):
         index = make.indices((5000,), high, "zipf:1.2")
         assert 0 <= int(index.min()) and int(index.max()) < high
-    counts = torch.bincount(make.indices((20000,), 1000, "zipf:1.2"), minlength=1000).sort(descending=True).values
-    assert counts[0] > 10 * counts[100]
+    assert 0 <= int(make.indices((500,), 10, "zipf:1").max()) < 10
+    scattered = make.indices((20000,), 1000, "zipf:1.2")
+    counts = torch.bincount(scattered, minlength=1000).sort(descending=True).values
+    assert counts[0] > 10 * counts[100] and int(scattered.mode().values) == 12345 % 1000
+
+
+@needs_torch
+def test_zipf_ranks_are_as_frequent_as_the_law_says() -> None:
+    import torch
+
+    from steptime.measure.tensors import Maker
+
+    draws, rows = 1_000_000, 1000
+    for exponent in (0.6, 1.0, 1.05, 1.2):
+        weights = torch.arange(1, rows + 1, dtype=torch.float64) ** -exponent
+        exact = weights / weights.sum()
+        drawn = torch.bincount(Maker(torch, "cpu").zipf_ranks((draws,), rows, exponent), minlength=rows) / draws
+        for first, last in ((0, 1), (1, 2), (2, 8), (8, 9), (9, 20), (20, 200), (200, 1000)):
+            share = float(exact[first:last].sum())
+            within = 5 * (share / draws) ** 0.5 + 2e-3 * share
+            assert abs(float(drawn[first:last].sum()) - share) < within, (exponent, first, last)
 
 
 # Harvest -----------------------------------------------------------------------------------------------------------

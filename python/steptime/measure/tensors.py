@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Sequence
+
+# Ranks of Zipf's law that are counted one by one.
+SINGLE_RANKS = 8
 
 
 class Maker:
@@ -53,18 +57,32 @@ class Maker:
         return self.new((columns, rows), dtype).t() if transposed else self.new((rows, columns), dtype)
 
     def indices(self, shape: Sequence[int], high: int, spread: str = "uniform", dtype: str = "int64") -> Any:
-        """Row numbers below `high`: uniform, or `zipf:<s>` with the popular rows scattered."""
+        """Row numbers below `high`: uniform, or `zipf:<s>` with the popular rows scattered, as `steptime_launch::Sampler` does."""
         torch = self.torch
         kind, _, exponent = spread.partition(":")
         if kind != "zipf":
             return torch.randint(0, high, tuple(shape), device=self.device, dtype=self.type(dtype))
-        s = float(exponent)
-        uniform = torch.rand(tuple(shape), device=self.device, dtype=torch.float64)
-        # The inverse of the continuous distribution with density x^-s on [1, high + 1).
-        rank = (1 - uniform * (1 - float(high + 1) ** (1 - s))) ** (1 / (1 - s))
-        rank = (rank.long() - 1).clamp_(0, high - 1)
+        rank = self.zipf_ranks(shape, high, float(exponent))
         scattered = (rank * 2654435761 + 12345) % high if high % 2654435761 else rank  # a permutation of the rows
         return scattered.to(self.type(dtype))
+
+    def zipf_ranks(self, shape: Sequence[int], high: int, exponent: float) -> Any:
+        """Ranks from 0 below `high`, rank r in proportion to (r + 1)^-exponent.
+
+        The first ranks by their weights, the others by inverting the integral between the midpoints around them: the
+        frequencies that the predictions count with.
+        """
+        torch, singles = self.torch, min(SINGLE_RANKS, high)
+        up_to = (torch.arange(1, singles + 1, device=self.device, dtype=torch.float64) ** -exponent).cumsum(0)
+        counted, start, power = float(up_to[-1]), singles + 0.5, 1 - exponent
+        logarithmic = abs(power) < 1e-9
+        rest = math.log((high + 0.5) / start) if logarithmic else ((high + 0.5) ** power - start**power) / power
+        wanted = torch.rand(tuple(shape), device=self.device, dtype=torch.float64) * (counted + rest)
+        area = (wanted - counted).clamp_(min=0)
+        end = start * area.exp() if logarithmic else (start**power + area * power) ** (1 / power)
+        beyond = (end.round().long() - 1).clamp_(min=singles)
+        first = torch.searchsorted(up_to, wanted, right=True)
+        return torch.where(wanted < counted, first, beyond).clamp_(0, high - 1)
 
     def grad(self, tensor: Any) -> Any:
         """The tensor as one whose gradient is wanted."""
