@@ -1,4 +1,4 @@
-"""What `steptime tiling` predicts that gathers read from device memory, against the counters of `ncu`.
+"""What `steptime gather-plan` predicts that gathers read from device memory, against the counters of `ncu`.
 
 Build first, then run where there is a GPU, with PyTorch, ncu, and the right to read counters:
 
@@ -85,7 +85,7 @@ def counted() -> list:
 
 def predicted(steptime: Path, rows: int, columns: int, lookups: int, exponent: float) -> dict:
     """The cache model's answer for each order, by its name here."""
-    command = [steptime, "tiling", "--rows", rows, "--dim", columns, "--lookups", lookups, "--device", "h200", "--json"]
+    command = [steptime, "gather-plan", "--rows", rows, "--dim", columns, "--lookups", lookups, "--device", "h200", "--json"]
     command += ["--zipf", exponent] if exponent else []
     answer = json.loads(subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout)
     found = {}

@@ -2,7 +2,7 @@
 
 use steptime_aten::from_text::{TextError, Texts, op_call};
 use steptime_aten::{KernelCall, OpCall, Settings};
-use steptime_cost::device::{Context, Indices};
+use steptime_cost::device::Context;
 
 /// One leaf op of a case, in one state of the cache.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Row {
     pub devices: String,
     /// Whether matrix products may use TF32.
     pub tf32: bool,
-    /// How indices are distributed: empty, `uniform`, `zipf:1.05`.
+    /// How indices are distributed: empty, or as [`Indices`](steptime_cost::device::Indices) is written.
     pub indices: String,
     /// The state of the cache.
     pub state: State,
@@ -84,9 +84,7 @@ impl Row {
             State::Warm => Context::warm(call),
             State::After(bytes) => Context::after(call, bytes),
         };
-        let zipf = || self.indices.strip_prefix("zipf:")?.parse().ok().map(Indices::Zipf);
-        let indices = if self.indices == "uniform" { Some(Indices::Uniform) } else { zipf() };
-        context.with_indices(indices.unwrap_or_default())
+        context.with_indices(self.indices.parse().unwrap_or_default())
     }
 }
 

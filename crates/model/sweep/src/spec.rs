@@ -1,5 +1,6 @@
 //! The specification of the GPU that was measured.
 
+use steptime_cost::device::constants::Constants;
 use steptime_cost::device::spec::{CacheSpec, LaunchSpec, MemorySpec, PeakSpec, TransferSpec};
 use steptime_cost::device::{DeviceSpec, fit::cache};
 
@@ -69,6 +70,7 @@ pub fn spec(sweep: &Sweep, observed: &Observed) -> Result<DeviceSpec, Error> {
             floor_us: cache::copy_floor_us(&observed.observations),
             source: source(),
         },
+        constants: Constants::default(),
     };
     Ok(spec)
 }

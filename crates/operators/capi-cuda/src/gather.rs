@@ -2,11 +2,10 @@
 
 use std::ffi::c_int;
 
-use steptime_cost::device::cache::Popularity;
-use steptime_cost::device::tiling::{Launch, Problem};
-use steptime_cost::device::{DeviceSpec, Indices};
 use steptime_cuda::Device;
 use steptime_cuda::embedding::{Gather as Op, GatherOrder, Ints, Tables, Wanted};
+use steptime_launch::gather_plan::{Launch, Problem};
+use steptime_launch::{GatherRates, Gpu, Indices, Popularity};
 use steptime_ops::embedding::{Bounds, Pooling};
 
 use crate::error::{Failure, code, free, handle};
@@ -52,26 +51,43 @@ pub unsafe extern "C" fn steptime_gpu_gather_new(
     })
 }
 
-/// The specification that was measured on one H200.
-const H200: &str = include_str!("../../../../profiles/h200/profile.toml");
+/// The device profile that the plan takes what was measured from, and what profiles take that do not say.
+const MEASURED: &str = include_str!("../../../../profiles/h200/profile.toml");
+const CONSTANTS: &str = include_str!("../../../../profiles/constants.toml");
 
-/// What the planner asks of a GPU: its second-level cache and its multiprocessors, and of an H200 how much of the cache
-/// holds what comes back and how fast memory is.
-fn specification(l2_bytes: usize, multiprocessors: u32) -> Result<DeviceSpec, Failure> {
-    let mut header: toml::Table = H200.parse()?;
-    let device = header.remove("device").ok_or("the H200's profile has no device")?;
-    let mut spec: DeviceSpec = device.try_into()?;
-    let holds = spec.l2.effective_bytes as f64 / spec.l2.bytes as f64;
-    spec.l2.effective_bytes = (holds * l2_bytes as f64) as u64;
-    spec.multiprocessors = multiprocessors;
-    Ok(spec)
+/// What the plan asks of a GPU: its second-level cache and its multiprocessors, as the driver gives them, and of the GPU
+/// that was measured how much of the cache holds what comes back and how fast memory is.
+fn gpu(l2_bytes: usize, multiprocessors: u32) -> Result<Gpu, Failure> {
+    let (profile, constants): (toml::Table, toml::Table) = (MEASURED.parse()?, CONSTANTS.parse()?);
+    let device = profile.get("device").ok_or("the profile has no device")?;
+    let plan = device.get("constants").and_then(|constants| constants.get("gather_plan"));
+    let plan = plan.or(constants.get("gather_plan")).ok_or("there are no constants of gathers")?;
+    let number = |table: &toml::Value, name: &str| {
+        let value = table.get(name);
+        let number =
+            value.and_then(|value| value.as_float().or(value.as_integer().map(|whole| whole as f64)));
+        number.ok_or_else(|| format!("the profile has no number {name}"))
+    };
+    let of = |group: &str, name: &str| device.get(group).map_or(Err(group.to_owned()), |of| number(of, name));
+    Ok(Gpu {
+        multiprocessors,
+        cache_bytes: (of("l2", "effective_bytes")? / of("l2", "bytes")? * l2_bytes as f64).floor(),
+        memory_gb_s: of("memory", "rate_gb_s")?,
+        floor_us: of("launch", "floor_us")?,
+        gather: GatherRates {
+            under_way: number(plan, "under_way")?,
+            output_room: number(plan, "output_room")?,
+            writes_only: number(plan, "writes_only")?,
+            with_reads: number(plan, "with_reads")?,
+        },
+    })
 }
 
 /// The bytes of a slice that are expected to take the least time, 0 for row order: never sorted pairs.
-fn slice(problem: &Problem, spec: &DeviceSpec) -> u64 {
-    let chosen = problem.choose(spec);
+fn slice(problem: &Problem, gpu: &Gpu) -> u64 {
+    let chosen = problem.choose(gpu);
     let unsorted = || {
-        let all = problem.launches(spec).into_iter().filter(|one| one.launch != Launch::Sorted);
+        let all = problem.launches(gpu).into_iter().filter(|one| one.launch != Launch::Sorted);
         all.min_by(|a, b| a.time_us.total_cmp(&b.time_us))
     };
     let sorted = chosen.launch == Launch::Sorted;
@@ -100,17 +116,14 @@ pub unsafe extern "C" fn steptime_gpu_gather_slice(
     code(|| {
         // SAFETY: as the caller promises.
         let (gpu, out) = unsafe { (alive(gpu)?, alive_mut(out)?) };
-        if !zipf.is_finite() || zipf < 0.0 {
-            return Err(format!("an exponent of {zipf}: it must be finite and not negative").into());
-        }
         if rows == 0 || dim == 0 {
             return Err(format!("a table of {rows} rows of {dim} floats: it has at least one of each").into());
         }
-        let indices = if zipf > 0.0 { Indices::Zipf(zipf) } else { Indices::Uniform };
+        let indices = if zipf == 0.0 { Indices::Uniform } else { Indices::zipf(zipf)? };
         let popularity = Popularity::new(rows as f64, &indices);
         let problem = Problem { rows, row_bytes: dim.saturating_mul(4), lookups, popularity };
-        let spec = specification(gpu.l2_bytes(), gpu.multiprocessors())?;
-        *out = i64::try_from(slice(&problem, &spec))?;
+        let gpu = self::gpu(gpu.l2_bytes(), gpu.multiprocessors())?;
+        *out = i64::try_from(slice(&problem, &gpu))?;
         Ok(())
     })
 }
@@ -196,11 +209,11 @@ mod tests {
 
     #[test]
     fn slices_are_narrow_where_rows_come_back_and_do_not_all_fit() {
-        let spec = specification(60 << 20, 132).unwrap();
-        assert!((36e6..40e6).contains(&(spec.l2.effective_bytes as f64)));
+        let gpu = gpu(60 << 20, 132).unwrap();
+        assert!((36e6..40e6).contains(&gpu.cache_bytes));
         let of = |rows, dim: u64, lookups| {
             let popularity = Popularity::new(rows as f64, &Indices::Uniform);
-            slice(&Problem { rows, row_bytes: 4 * dim, lookups, popularity }, &spec)
+            slice(&Problem { rows, row_bytes: 4 * dim, lookups, popularity }, &gpu)
         };
         assert!((128..=2048).contains(&of(8192, 4096, 16384)));
         assert_eq!(of(1000, 128, 100_000), 0);

@@ -2,14 +2,14 @@
 
 mod bench;
 mod bench_cuda;
-mod tiling;
+mod gather_plan;
 
 use std::path::{Path, PathBuf};
 
 pub use bench::{Bench, BenchCpu, Gemm, Init, Op, Product, Shape};
 pub use bench_cuda::{BenchCuda, CudaOp};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use tiling::Tiling;
+pub use gather_plan::GatherPlan;
 
 /// Tells how long a training step takes, why, and what would make it shorter.
 #[derive(Debug, Parser)]
@@ -56,7 +56,8 @@ pub enum Command {
     #[command(subcommand)]
     Gemm(Gemm),
     /// Predict what each launch order of embedding lookups reads from device memory, and why
-    Tiling(Tiling),
+    #[command(alias = "tiling")]
+    GatherPlan(GatherPlan),
     /// Print a script that completes words in a shell
     #[command(after_help = "EXAMPLE
     steptime completions bash > ~/.local/share/bash-completion/completions/steptime")]
@@ -222,9 +223,9 @@ pub struct Pricing {
     /// Which of the profile's models
     #[arg(long, value_enum, default_value_t = Models::Best)]
     pub models: Models,
-    /// How the indices of embedding lookups are distributed: `uniform`, `zipf:A`, or a file of indices (one a
-    /// line) [default: uniform]
-    #[arg(long, value_name = "uniform|zipf:A|FILE")]
+    /// How the indices of embedding lookups are distributed: `uniform`, `zipf:A`, `folded-zipf:A` (numpy's, modulo the rows),
+    /// or a file of indices, one a line (`file:PATH` where its name is one of these) [default: uniform]
+    #[arg(long, value_name = "uniform|zipf:A|folded-zipf:A|FILE")]
     pub indices: Option<String>,
     /// Multiply matrices in TF32, as after torch.backends.cuda.matmul.allow_tf32 = True
     #[arg(long)]

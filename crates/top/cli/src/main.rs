@@ -1,5 +1,5 @@
 //! The command line of steptime: `inspect`, `host`, `device`, `predict`, `kernels`, `roofline`, `validate`,
-//! `bench`, `gemm`, `tiling`.
+//! `bench`, `gemm`, `gather-plan`.
 
 #![forbid(unsafe_code)]
 

@@ -55,6 +55,7 @@ pub use steptime_cost::Process;
 #[cfg(feature = "cuda")]
 pub use steptime_cuda as cuda;
 pub use steptime_graph as graph;
+pub use steptime_launch as launch;
 #[cfg(feature = "ops")]
 pub use steptime_ops as ops;
 pub use steptime_sim as sim;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use steptime_launch::RowSort;
+
 use super::Pass;
 
 /// How rows of a bag are pooled.
@@ -173,17 +175,6 @@ pub struct FusedBags {
     pub index_bytes: u64,
 }
 
-/// How the lookups of [`FusedBags`] are sorted by row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RowSort {
-    /// Whether each table is sorted by one block, in one launch of all digits.
-    pub one_block: bool,
-    /// Digits.
-    pub passes: u64,
-    /// Lookups of a block.
-    pub tile: u64,
-}
-
 impl FusedBags {
     /// Lookups of one table: of each as many, for what they are is in the data.
     #[must_use]
@@ -197,19 +188,11 @@ impl FusedBags {
         self.tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.dim))
     }
 
-    /// How the backward pass sorts its lookups: as `GroupPlan` of `steptime-cuda` has it, with as many lookups in
-    /// each table.
+    /// How the backward pass sorts its lookups, with as many in each table.
     #[must_use]
     pub fn row_sort(&self) -> RowSort {
         let most = self.tables.iter().map(|table| table.rows).max().unwrap_or(0);
-        // The number of rows itself stands for rows that are not there.
-        let bits = u64::from(u64::BITS - most.leading_zeros()).max(1);
-        let (one_block, tile, digit) = match self.lookups_of_table() {
-            0..=4096 => (true, 4096, 10),
-            4097..=8192 => (true, 8192, 8),
-            _ => (false, 8192, 10),
-        };
-        RowSort { one_block, passes: bits.div_ceil(digit), tile }
+        RowSort::new(most, self.lookups_of_table())
     }
 }
 

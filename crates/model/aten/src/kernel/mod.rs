@@ -16,8 +16,8 @@ pub use elements::{
     Reduce, Softmax, Sort, Steps, Transfer, Work,
 };
 pub use lookups::{
-    EmbeddingBag, FusedBags, FusedTable, Gather, GatherKind, Pooling, RowOptimizer, RowSort, Scatter,
-    ScatterKind, TableBatched, TiledGather,
+    EmbeddingBag, FusedBags, FusedTable, Gather, GatherKind, Pooling, RowOptimizer, Scatter, ScatterKind,
+    TableBatched, TiledGather,
 };
 pub use products::{Attention, AttentionKind, Conv, Epilogue, Gemm, Interaction, Precision, Rnn};
 

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use steptime_launch::UpdateLanes;
+
 use crate::call::{OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{FusedBags, FusedTable, Kernel, Operand, Pooling, Role, RowOptimizer, Slot};
@@ -144,7 +146,7 @@ fn backward(call: &OpCall, optimizer: RowOptimizer) -> Option<Lowered> {
 /// optimizer counts steps; and for each kind of table its rows, and those of many lookups.
 fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {
     let sort = bags.row_sort();
-    let sorting = if sort.one_block { 1 } else { 3 * sort.passes as u32 };
+    let sorting = if sort.one_block { 1 } else { 3 * sort.passes };
     let means = u32::from(bags.pooling == Pooling::Mean);
     let counts = matches!(optimizer, RowOptimizer::Adam | RowOptimizer::PartialRowWiseAdam);
     1 + sorting + means + u32::from(counts) + 2 * kinds(bags)
@@ -153,10 +155,10 @@ fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {
 /// Kinds of tables: as many columns, loaded as many at once as lie at multiples of them.
 fn kinds(bags: &FusedBags) -> u32 {
     let (stride, mut column) = (bags.dims(), 0u64);
-    let mut seen: Vec<(u64, u64)> = Vec::new();
+    let mut seen: Vec<(u64, usize)> = Vec::new();
     for table in bags.tables.iter() {
-        let fits = |vector: &u64| [table.dim, stride, column].iter().all(|all| all.is_multiple_of(*vector));
-        let kind = (table.dim, [4, 2].into_iter().find(fits).unwrap_or(1));
+        let fits = |vector| [table.dim, stride, column].iter().all(|all| all.is_multiple_of(vector as u64));
+        let kind = (table.dim, UpdateLanes::vector(fits));
         if !seen.contains(&kind) {
             seen.push(kind);
         }
@@ -169,7 +171,7 @@ fn kinds(bags: &FusedBags) -> u32 {
 mod tests {
     use super::*;
     use crate::call::Arg;
-    use crate::kernel::{KernelCall, RowSort};
+    use crate::kernel::KernelCall;
 
     fn tensor(shape: &[i64], dtype: Dtype) -> Tensor {
         Tensor::contiguous(shape, dtype)
@@ -263,8 +265,8 @@ mod tests {
         let sort = |rows, lookups| {
             let tables: Arc<[FusedTable]> = [FusedTable { rows, dim: 8, row_bytes: 32 }].into();
             let (_, bags) = kernel(&forward_call(0, 32, two(Dtype::F32), Arg::None));
-            let RowSort { one_block, passes, tile } = FusedBags { tables, lookups, ..bags }.row_sort();
-            (one_block, passes, tile)
+            let sort = FusedBags { tables, lookups, ..bags }.row_sort();
+            (sort.one_block, sort.passes, sort.tile())
         };
         assert_eq!(sort(1000, 2560), (true, 1, 4096));
         assert_eq!(sort(1024, 2560), (true, 2, 4096));

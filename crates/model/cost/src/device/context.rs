@@ -1,9 +1,8 @@
 //! What a kernel's time depends on beside its own arguments.
 
-use std::sync::Arc;
-
 use smallvec::{SmallVec, smallvec};
 use steptime_aten::{KernelCall, Role};
+use steptime_launch::Indices;
 
 use super::spec::DeviceSpec;
 
@@ -44,20 +43,6 @@ impl Setting {
             Setting::Repeated => 3.0,
         }
     }
-}
-
-/// How the indices of lookups are distributed over rows.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Indices {
-    /// Not known; taken as uniform.
-    #[default]
-    Unknown,
-    /// Every row equally likely.
-    Uniform,
-    /// The row of rank `r` in proportion to `r^-a`.
-    Zipf(f64),
-    /// Measured: the share of lookups that go to each of equally many rows, from the most to the least wanted.
-    Histogram(Arc<[f32]>),
 }
 
 impl Context {

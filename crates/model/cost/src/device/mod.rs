@@ -6,7 +6,7 @@
 //!                                          DeviceSpec             models of a profile
 //! ```
 
-pub mod cache;
+pub mod constants;
 pub mod context;
 pub mod error;
 pub mod estimate;
@@ -22,10 +22,9 @@ pub mod profile;
 pub mod scale;
 pub mod spec;
 pub mod stage;
-pub mod tiling;
 pub mod variant;
 
-pub use context::{Context, Indices, Setting};
+pub use context::{Context, Setting};
 pub use error::Error;
 pub use estimate::{Estimate, EstimateSum, ModelKind, Source};
 pub use family::Family;
@@ -35,3 +34,4 @@ pub use price::ModelChoice;
 pub use profile::DeviceProfile;
 pub use profile::error::{ContentsError, HeaderError, ModelsError};
 pub use spec::{DeviceSpec, SpecError};
+pub use steptime_launch::Indices;

@@ -5,9 +5,10 @@ use std::hash::{Hash, Hasher};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use steptime_aten::{Kernel, KernelCall};
+use steptime_launch::Indices;
 use steptime_trace::Nanos;
 
-use super::context::{Context, Indices};
+use super::context::Context;
 use super::estimate::{Estimate, ModelKind, Source};
 use super::extrapolation::{TOLERATED, belief, distance, widening};
 use super::families;
@@ -69,6 +70,7 @@ impl Hash for Key<'_> {
             Indices::Unknown => 0u8.hash(state),
             Indices::Uniform => 1u8.hash(state),
             Indices::Zipf(power) => power.to_bits().hash(state),
+            Indices::FoldedZipf(power) => (2u8, power.to_bits()).hash(state),
             Indices::Histogram(shares) => shares.len().hash(state),
         }
     }

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use steptime_aten::Dtype;
 use steptime_aten::kernel::Precision;
+use steptime_launch::Gpu;
+
+use super::constants::Constants;
 
 /// A GPU: its data sheet, and the rates that simple benchmarks reach on it.
 ///
@@ -32,6 +35,13 @@ pub struct DeviceSpec {
     pub peak: PeakSpec,
     /// Copies between host and device.
     pub transfer: TransferSpec,
+    /// Constants of formulas, where they were measured on this GPU; the defaults elsewhere.
+    #[serde(
+        default,
+        deserialize_with = "Constants::over_defaults",
+        skip_serializing_if = "Constants::are_default"
+    )]
+    pub constants: Constants,
 }
 
 /// Device memory.
@@ -113,9 +123,17 @@ pub struct TransferSpec {
 }
 
 /// Why a specification is not usable.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
+    /// A constant of a formula is zero, negative or no number.
+    #[error("constants.{field} is {value}, and must be a positive number")]
+    Constant {
+        /// The constant, with its group.
+        field: String,
+        /// What it holds.
+        value: f64,
+    },
     /// A rate or size is zero, negative or no number.
     #[error("{field} is {value}, and must be a positive number")]
     NotPositive {
@@ -135,6 +153,18 @@ pub enum SpecError {
 }
 
 impl DeviceSpec {
+    /// What the gather plan asks of it.
+    #[must_use]
+    pub fn gpu(&self) -> Gpu {
+        Gpu {
+            multiprocessors: self.multiprocessors,
+            cache_bytes: self.l2.effective_bytes as f64,
+            memory_gb_s: self.memory.rate_gb_s,
+            floor_us: self.launch.floor_us,
+            gather: (&self.constants.gather_plan).into(),
+        }
+    }
+
     /// The time to move bytes between device memory and the processors at the achieved rate, µs.
     #[must_use]
     pub fn dram_us(&self, bytes: f64) -> f64 {
@@ -248,6 +278,9 @@ impl DeviceSpec {
             if !(value > 0.0 && value.is_finite()) {
                 return Err(SpecError::NotPositive { field, value });
             }
+        }
+        if let Some((field, value)) = self.constants.wrong() {
+            return Err(SpecError::Constant { field, value });
         }
         for (field, value) in none_or_positive {
             if !(value >= 0.0 && value.is_finite()) {

@@ -3,6 +3,7 @@
 use smallvec::smallvec;
 use steptime_aten::kernel::{Elementwise, Epilogue, Gemm, Layout, Precision, Work};
 use steptime_aten::{Dtype, Kernel, KernelCall, Operand, Role, Slot};
+use steptime_cost::device::constants::Constants;
 use steptime_cost::device::learn::cross::mix;
 use steptime_cost::device::spec::{CacheSpec, LaunchSpec, MemorySpec, PeakSpec, TransferSpec};
 use steptime_cost::device::{Context, DeviceSpec, Observation, families};
@@ -44,6 +45,7 @@ pub fn spec() -> DeviceSpec {
             floor_us: 1.5,
             source: source(),
         },
+        constants: Constants::default(),
     }
 }
 

@@ -103,7 +103,7 @@ impl RowOptimizer {
         let mean = (0..tables.len()).any(|at| tables.pooling(at) == Pooling::Mean);
         let windows = grouping.windows();
         let widest = tables.iter().map(|table| table.dim()).max().unwrap_or(0);
-        let least = kernels.iter().map(|kernels| kernels.kind.group / 2).min().unwrap_or(1);
+        let least = kernels.iter().map(|kernels| kernels.kind.lanes.lanes / 2).min().unwrap_or(1);
         Ok(RowOptimizer {
             states: shapes.iter().copied().map(state).collect::<Result<_, _>>()?,
             winners: (0..tables.len()).map(winners).collect::<Result<_, _>>()?,
@@ -283,7 +283,7 @@ impl RowOptimizer {
             });
         }
         check_gradient(tables, lookups, gradient, self.sizes.stride)?;
-        let vector = self.kernels.iter().map(|kernels| kernels.kind.vector).max().unwrap_or(1);
+        let vector = self.kernels.iter().map(|kernels| kernels.kind.lanes.vector).max().unwrap_or(1);
         if !gradient.address().is_multiple_of(4 * vector as u64) {
             return Err(Error::Unsupported {
                 what: format!("a gradient at an address that is no multiple of {}", 4 * vector),

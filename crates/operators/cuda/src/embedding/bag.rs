@@ -73,7 +73,7 @@ impl Forward {
     ///
     /// No compiler; poolings that do not go together; more than 1000 tables.
     pub fn new(device: &Device, tables: &Tables<'_>, sizes: Sizes, bounds: Bounds) -> Result<Forward, Error> {
-        let launch = Launch::new(tables, &sizes, bounds)?;
+        let launch = Launch::new(tables, &sizes, bounds, device.multiprocessors())?;
         let kernel = device.load(&launch.source)?.kernel("bag_forward")?;
         kernel.prefer_cache()?;
         Ok(Forward { kernel, launch, sizes, bounds, faults: Faults::new(device)? })

@@ -2,21 +2,16 @@
 
 use std::fmt::Write;
 
+use steptime_launch::{BAG_THREADS, Lanes, Streams, bag_blocks};
 use steptime_ops::embedding::{Bounds, Element, EmbeddingError, Pooling};
 
-use super::lanes::device_name;
-use super::{Ints, Lanes, ROWS, Sizes, Tables};
+use super::row_layout::{device_name, layout};
+use super::{Ints, ROWS, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::{Error, Grid, Source};
 
-/// Threads of a block: few, so that a block's warps work on bags near each other, and the tail is short.
-const THREADS: u32 = 64;
-
 /// Device code for rows whose values begin at odd places.
 const SHIFTED: &str = include_str!("shifted.cuh");
-
-/// Warps that fill a device's multiprocessors well enough; below, bags are spread over more of them.
-const FILL: usize = 132 * 16;
 
 /// Tables that one piece of device code serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,28 +20,16 @@ pub(super) struct Kind {
     pub(super) element: Element,
     pub(super) pooling: Pooling,
     pub(super) lanes: Lanes,
-    bags: usize,
-    unroll: usize,
+    streams: Streams,
 }
 
 impl Kind {
-    fn new(tables: &Tables<'_>, at: usize, sizes: &Sizes) -> Kind {
+    fn new(tables: &Tables<'_>, at: usize, sizes: &Sizes, multiprocessors: u32) -> Kind {
         let table = tables.table(at);
         let (dim, element, pooling) = (table.dim(), table.element(), tables.pooling(at));
-        let lanes = Lanes::shifted(dim, element, table.align())
-            .unwrap_or_else(|| Lanes::new(dim, element, table.align()));
-        let bags_in_all = tables.len() * sizes.bags;
-        let length = sizes.lookups.div_ceil(bags_in_all.max(1)).max(1);
-        // Short bags: several to a group, as one stream of lookups, unless that leaves multiprocessors without work.
-        let warps = bags_in_all.div_ceil(lanes.groups());
-        let wanted = if length >= 4 { 1 } else { 8 };
-        let bags = [wanted, 4, 2, 1]
-            .into_iter()
-            .find(|&bags| bags <= wanted && bags <= lanes.lanes && warps / bags >= FILL)
-            .unwrap_or(1);
-        let most = (128 / (lanes.bytes * lanes.passes)).clamp(1, 8);
-        let unroll = if bags > 1 { most.min(4) } else { most.min(length) };
-        Kind { dim, element, pooling, lanes, bags, unroll }
+        let lanes = Lanes::of_bags(&layout(dim, element, table.align()));
+        let streams = Streams::new(&lanes, tables.len() * sizes.bags, sizes.lookups, multiprocessors);
+        Kind { dim, element, pooling, lanes, streams }
     }
 
     fn code(&self, number: usize) -> String {
@@ -57,22 +40,18 @@ impl Kind {
             Pooling::None => "NONE",
         };
         let Lanes { bytes, lanes, passes, shifted, .. } = self.lanes;
-        let (dim, element, bags, unroll) = (self.dim, device_name(self.element), self.bags, self.unroll);
+        let Streams { together, in_flight } = self.streams;
+        let (dim, element) = (self.dim, device_name(self.element));
         format!(
-            "CLASS({number},{dim},{element},{pooling},{bytes},{lanes},{passes},{bags},{unroll},{shifted})"
+            "CLASS({number},{dim},{element},{pooling},{bytes},{lanes},{passes},{together},{in_flight},{shifted})"
         )
     }
 
     /// Whether its code fits 64 registers.
     fn is_lean(&self) -> bool {
         !self.element.is_quantized()
-            && self.bags == 1
-            && self.lanes.bytes * self.lanes.passes * self.unroll <= 128
-    }
-
-    /// Bags of a block.
-    fn bags_of_block(&self) -> usize {
-        THREADS as usize / 32 * self.lanes.groups() * self.bags
+            && self.streams.together == 1
+            && self.lanes.bytes * self.lanes.passes * self.streams.in_flight <= 128
     }
 }
 
@@ -88,7 +67,13 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    pub(super) fn new(tables: &Tables<'_>, sizes: &Sizes, bounds: Bounds) -> Result<Launch, Error> {
+    /// On a GPU of so many multiprocessors.
+    pub(super) fn new(
+        tables: &Tables<'_>,
+        sizes: &Sizes,
+        bounds: Bounds,
+        multiprocessors: u32,
+    ) -> Result<Launch, Error> {
         let unsupported = |what, remedy| Err(Error::Unsupported { what, remedy });
         if tables.is_empty() || tables.len() > 1000 {
             return unsupported(format!("a launch for {} tables", tables.len()), "give 1 to 1000 tables");
@@ -103,7 +88,7 @@ impl Launch {
         let mut kinds: Vec<Kind> = Vec::new();
         let mut kind_of = Vec::new();
         for at in 0..tables.len() {
-            let kind = Kind::new(tables, at, sizes);
+            let kind = Kind::new(tables, at, sizes, multiprocessors);
             let place = kinds.iter().position(|known| *known == kind).unwrap_or(kinds.len());
             if place == kinds.len() {
                 kinds.push(kind);
@@ -119,7 +104,7 @@ impl Launch {
         let source = Source::new("bag.cu", format!("{ROWS}{SHIFTED}{}", include_str!("bag.cu")))
             .option("--fmad=false")
             .define("TABLES", tables.len())
-            .define("THREADS", THREADS)
+            .define("THREADS", BAG_THREADS)
             .define("MIN_BLOCKS", if lean { 16 } else { 8 })
             .define("INDEX", Ints::device_name(sizes.index_width))
             .define("OFFSET", Ints::device_name(sizes.offset_width))
@@ -128,14 +113,15 @@ impl Launch {
             .define("STORE", store)
             .define("CACHE_ROWS", 1)
             .define("CLASSES", classes);
-        let blocks = kinds.iter().map(|kind| sizes.bags.div_ceil(kind.bags_of_block())).max().unwrap_or(0);
+        let blocks =
+            kinds.iter().map(|kind| bag_blocks(&kind.lanes, kind.streams, sizes.bags)).max().unwrap_or(0);
         let ranges = kinds.iter().map(|kind| kind.lanes.ranges).max().unwrap_or(1);
         if ranges > 65535 {
             return unsupported("rows this wide".into(), "cut the table by columns");
         }
         let grid = Grid {
             blocks: [blocks as u32, tables.len() as u32, ranges as u32],
-            threads: [THREADS, 1, 1],
+            threads: [BAG_THREADS as u32, 1, 1],
             shared: 0,
         };
         Ok(Launch { kinds, kind_of, source, grid, store })
@@ -157,8 +143,8 @@ impl Launch {
                 kind.element,
                 if shifted { " shifted into place" } else { "" },
                 if ranges > 1 { format!(" in {ranges} ranges of columns") } else { String::new() },
-                kind.bags,
-                kind.unroll,
+                kind.streams.together,
+                kind.streams.in_flight,
             );
             busy = busy.min(kind.lanes.busy());
         }
@@ -213,12 +199,13 @@ mod tests {
     #[test]
     fn long_bags_have_a_group_each_and_short_ones_share_one() {
         let tables = || Tables::new((0..16).map(|_| table(128, Element::F32, 512)).collect(), Pooling::Sum);
-        let kind = |lookups: usize| Kind::new(&tables(), 0, &sizes(8192, 16 * 8192 * lookups, 2048));
+        let kind =
+            |lookups: usize| Kind::new(&tables(), 0, &sizes(8192, 16 * 8192 * lookups, 2048), 132).streams;
         let (long, short) = (kind(32), kind(1));
-        assert_eq!((long.bags, long.unroll, short.bags, short.unroll), (1, 8, 8, 4));
+        assert_eq!((long.together, long.in_flight, short.together, short.in_flight), (1, 8, 8, 4));
         let small = Tables::new(vec![table(32, Element::F32, 128)], Pooling::Sum);
-        assert_eq!(Kind::new(&small, 0, &sizes(512, 512 * 5, 32)).bags, 1);
-        let launch = Launch::new(&tables(), &sizes(8192, 16 * 8192 * 32, 2048), Bounds::Error).unwrap();
+        assert_eq!(Kind::new(&small, 0, &sizes(512, 512 * 5, 32), 132).streams.together, 1);
+        let launch = Launch::new(&tables(), &sizes(8192, 16 * 8192 * 32, 2048), Bounds::Error, 132).unwrap();
         assert_eq!(launch.grid.blocks, [4096, 16, 1]);
         assert_eq!((launch.kinds.len(), launch.store), (1, 4));
         assert!((launch.geometry().busy - 1.0).abs() < 1e-9);
@@ -229,7 +216,7 @@ mod tests {
         let two = || vec![table(8, Element::F32, 32), table(4, Element::F32, 16)];
         let launch = |tables: &Tables<'_>, weighted| {
             let sizes = Sizes { weighted, ..sizes(4, 8, 12) };
-            Launch::new(tables, &sizes, Bounds::Error).map(|_| ()).map_err(|error| error.to_string())
+            Launch::new(tables, &sizes, Bounds::Error, 132).map(|_| ()).map_err(|error| error.to_string())
         };
         let mixed = Tables::new(two(), Pooling::Sum).with_pooling(1, Pooling::None).unwrap();
         assert!(launch(&mixed, false).unwrap_err().contains("apart"));
@@ -248,7 +235,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = CubinCache::at(folder.path());
         let build = |tables: &Tables<'_>, sizes: &Sizes, bounds| {
-            let launch = Launch::new(tables, sizes, bounds).unwrap();
+            let launch = Launch::new(tables, sizes, bounds, 132).unwrap();
             let capability = Capability { major: 9, minor: 0 };
             Build::new(&launch.source, capability, major * 1000, &cache).unwrap().cubin.len()
         };

@@ -1,9 +1,10 @@
 //! Rows that stay apart: one row of the output for each lookup.
 
+use steptime_launch::Lanes;
 use steptime_ops::embedding::{BadLookup, Bounds, Element, EmbeddingError, Report};
 
 use super::gather_plan::Launch;
-use super::{Faults, GatherOrder, Ints, Lanes, Table};
+use super::{Faults, GatherOrder, Ints, Table};
 use crate::geometry::Geometry;
 use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
 

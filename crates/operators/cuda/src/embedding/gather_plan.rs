@@ -1,10 +1,10 @@
 //! The order of a gather, what it is compiled for, and its grid.
 
-use steptime_cost::device::DeviceSpec;
-use steptime_cost::device::tiling::{Launch as Launched, Problem};
+use steptime_launch::gather_plan::{Launch as Launched, Problem};
+use steptime_launch::{Gpu, Lanes};
 
-use super::lanes::device_name;
-use super::{Ints, Lanes, ROWS, Table};
+use super::row_layout::{device_name, layout};
+use super::{Ints, ROWS, Table};
 use crate::{Error, Grid, Source};
 
 /// Threads of a block.
@@ -28,8 +28,8 @@ pub enum GatherOrder {
 impl GatherOrder {
     /// The order that is expected to take the least time on this GPU, and why.
     #[must_use]
-    pub fn choose(problem: &Problem, spec: &DeviceSpec) -> (GatherOrder, String) {
-        let choice = problem.choose(spec);
+    pub fn choose(problem: &Problem, gpu: &Gpu) -> (GatherOrder, String) {
+        let choice = problem.choose(gpu);
         let order = match choice.launch {
             Launched::Rows | Launched::ColumnsFirst { .. } => GatherOrder::Rows,
             Launched::LookupsFirst { slice } => GatherOrder::Columns { slice: slice as usize },
@@ -51,16 +51,12 @@ pub(super) struct Launch {
 
 impl Launch {
     pub(super) fn new(table: &Table<'_>, order: GatherOrder, width: usize, stride: usize) -> Launch {
-        let mut lanes = Lanes::new(table.dim(), table.element(), table.align());
         let slice = match order {
             GatherOrder::Columns { slice } => slice,
             GatherOrder::Rows | GatherOrder::Grouped => 1024,
         };
-        if lanes.ranges > 1 {
-            // Slices of 32 lanes, of one, two or four vectors each.
-            lanes.passes = (slice / (32 * lanes.bytes)).clamp(1, 4).next_power_of_two().min(4);
-            lanes.ranges = lanes.vectors.div_ceil(32 * lanes.passes);
-        }
+        let row = layout(table.dim(), table.element(), table.align());
+        let lanes = Lanes::aligned(&row).in_slices(slice);
         let unroll = (64 / (lanes.bytes * lanes.passes)).clamp(1, 4);
         let columns_first = !matches!(order, GatherOrder::Columns { .. });
         let store = 1 << stride.trailing_zeros().min(2);

@@ -65,8 +65,8 @@ impl Grouping {
         let plan = GroupPlan::new(&rows, sizes.bags, sizes.lookups, longest)?;
         let module = device.load(&source(&plan, &sizes, payload))?;
         let kernels = Kernels::load(&module, &plan)?;
-        let many = !plan.small;
-        let more = many && plan.passes > 1;
+        let many = !plan.sort.one_block;
+        let more = many && plan.sort.passes > 1;
         let bags = if payload == Payload::PositionAndBag { sizes.lookups } else { 0 };
         Ok(Grouping {
             kernels,
@@ -118,18 +118,20 @@ impl Grouping {
         match &self.kernels {
             Kernels::Small { sort } => {
                 let args = first(Args::new().value(given).value(pairs(0)).value(bag_of));
-                go(sort, Grid::line(tables, plan.threads).shared(plan.shared()), args)?;
+                go(sort, Grid::line(tables, plan.sort.threads).shared(plan.shared()), args)?;
             }
             Kernels::Passes { count_indices, scan, scatter_indices, count_pairs, scatter_pairs } => {
-                let tiles = Grid::line((lookups.len() / plan.tile() + self.rows.len()) as u32, plan.threads);
+                let tiles =
+                    Grid::line((lookups.len() / plan.tile() + self.rows.len()) as u32, plan.sort.threads);
                 let columns = Grid::plane(plan.radix() as u32 / 32, tables, 1024);
                 let scan_args = || Args::new().value(plans).value(histograms).value(totals);
                 go(count_indices, tiles, first(Args::new().value(given).value(histograms)))?;
                 go(scan, columns, scan_args())?;
                 let args = Args::new().value(given).value(histograms).value(totals);
                 go(scatter_indices, tiles.shared(plan.shared()), args.value(pairs(0)).value(bag_of))?;
-                for pass in 1..plan.passes {
-                    let (from, to, shift) = (pairs((pass + 1) % 2), pairs(pass % 2), pass as u32 * plan.bits);
+                for pass in 1..plan.sort.passes as usize {
+                    let (from, to, shift) =
+                        (pairs((pass + 1) % 2), pairs(pass % 2), pass as u32 * plan.sort.bits);
                     let args = Args::new().value(given).value(from).value(shift).value(histograms);
                     go(count_pairs, tiles, args)?;
                     go(scan, columns, scan_args())?;
@@ -224,7 +226,7 @@ impl Grouping {
     /// The sorted pairs of row (upper half) and payload, the table of each window of 256 places, where each table's
     /// lie, and the report.
     pub(super) fn sorted(&self) -> [u64; 4] {
-        let place = if self.plan.small { 0 } else { (self.plan.passes + 1) % 2 };
+        let place = if self.plan.sort.one_block { 0 } else { (self.plan.sort.passes as usize + 1) % 2 };
         let pairs = self.pairs[place].as_ref().address();
         let of = Slice::<u32>::address;
         [pairs, of(self.windows.as_ref()), self.plans.as_ref().address(), of(self.report.as_ref())]

@@ -1,5 +1,7 @@
 //! The kernels that group lookups, and what they are compiled for.
 
+use steptime_launch::WINDOW;
+
 use super::group_plan::GroupPlan;
 use super::{Ints, Payload, Sizes};
 use crate::{Error, Kernel, Module, Source};
@@ -30,7 +32,7 @@ impl Kernels {
             kernel.allow_shared(shared)?;
             Ok::<_, Error>(kernel)
         };
-        Ok(if plan.small {
+        Ok(if plan.sort.one_block {
             Kernels::Small { sort: kernel("sort_tables", plan.shared())? }
         } else {
             Kernels::Passes {
@@ -62,10 +64,11 @@ const PARTS: [&str; 4] =
 pub(super) fn source(plan: &GroupPlan, sizes: &Sizes, payload: Payload) -> Source {
     Source::new("group.cu", PARTS.concat())
         .option("--fmad=false")
-        .define("THREADS", plan.threads)
-        .define("ITEMS", plan.items)
-        .define("BITS", plan.bits)
-        .define("SCATTER_BLOCKS", if plan.small { 1 } else { 2 })
+        .define("WINDOW", format!("{WINDOW}u"))
+        .define("THREADS", plan.sort.threads)
+        .define("ITEMS", plan.sort.items)
+        .define("BITS", plan.sort.bits)
+        .define("SCATTER_BLOCKS", if plan.sort.one_block { 1 } else { 2 })
         .define("INDEX", Ints::device_name(sizes.index_width))
         .define("OFFSET", Ints::device_name(sizes.offset_width))
         .define("POSITIONS", u8::from(payload != Payload::Bag))

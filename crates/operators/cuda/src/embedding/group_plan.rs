@@ -1,27 +1,14 @@
-//! How lookups are sorted: tiles, digits and room.
+//! How lookups are sorted: tiles and room.
+
+use steptime_launch::{RowSort, WINDOW};
 
 use crate::geometry::Geometry;
 use crate::{Error, Grid};
 
-/// Places of the sorted order that belong to one table.
-pub(super) const WINDOW: usize = 256;
-
-/// Widest digit whose counters, for each of 16 warps, fit a multiprocessor twice.
-const MOST_BITS: u32 = 10;
-
-/// Threads, digits and sizes of a sort.
+/// A sort, and the tables and lookups that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupPlan {
-    /// Whether each table fits one block.
-    pub(super) small: bool,
-    /// Threads of a block.
-    pub(super) threads: u32,
-    /// Lookups of a thread.
-    pub(super) items: u32,
-    /// Bits of a digit.
-    pub(super) bits: u32,
-    /// Digits.
-    pub(super) passes: usize,
+    pub(super) sort: RowSort,
     tables: usize,
     lookups: usize,
 }
@@ -40,23 +27,15 @@ impl GroupPlan {
                 "kernels count in 32 bits: cut the batch into parts",
             );
         }
-        // The number of rows itself stands for rows that are not there.
-        let needed = rows.iter().map(|&rows| u32::BITS - rows.leading_zeros()).max().unwrap_or(1);
-        let longest = longest.min(lookups);
-        let (small, threads, items, most) = match longest {
-            0..=4096 => (true, 512, 8, MOST_BITS),
-            4097..=8192 => (true, 1024, 8, 8),
-            _ => (false, 512, 16, MOST_BITS),
-        };
-        let passes = needed.div_ceil(most);
-        let bits = needed.div_ceil(passes).max(5);
+        let most = rows.iter().copied().max().unwrap_or(0);
+        let sort = RowSort::new(u64::from(most), longest.min(lookups) as u64);
         let tables = rows.len();
-        Ok(GroupPlan { small, threads, items, bits, passes: passes as usize, tables, lookups })
+        Ok(GroupPlan { sort, tables, lookups })
     }
 
     /// Lookups of a block.
     pub(super) fn tile(&self) -> usize {
-        (self.threads * self.items) as usize
+        self.sort.tile() as usize
     }
 
     /// Most tiles of all tables.
@@ -66,12 +45,12 @@ impl GroupPlan {
 
     /// Values of a digit.
     pub(super) fn radix(&self) -> usize {
-        1 << self.bits
+        self.sort.radix() as usize
     }
 
     /// Bytes of shared memory for a tile's pairs, and before for each warp's counts and masks of each digit.
     pub(super) fn shared(&self) -> u32 {
-        let counters = self.threads / 32 * self.radix() as u32 * 6;
+        let counters = self.sort.threads / 32 * self.radix() as u32 * 6;
         counters.max(self.tile() as u32 * 8)
     }
 
@@ -97,13 +76,14 @@ impl GroupPlan {
             bounds: "indices and offsets by the first kernel; rows that are not there sort last",
             divergence,
         };
-        let tiles = Grid::line(self.tiles() as u32, self.threads);
+        let threads = self.sort.threads;
+        let tiles = Grid::line(self.tiles() as u32, threads);
         let scan = Grid::plane(self.radix() as u32 / 32, self.tables as u32, 1024);
-        let (items, bits) = (self.items, self.bits);
+        let (items, bits) = (self.sort.items, self.sort.bits);
         let sorting = format!("{items} lookups a lane, by digits of {bits} bits");
         let none = "none but in the last tile of a table";
-        if self.small {
-            let grid = Grid::line(self.tables as u32, self.threads).shared(self.shared());
+        if self.sort.one_block {
+            let grid = Grid::line(self.tables as u32, threads).shared(self.shared());
             let short = "none but beyond a table's last lookup, where lanes carry padding";
             return vec![one("sort_tables", grid, "x tables", &sorting, short)];
         }
@@ -125,18 +105,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_cover_every_row_and_fit() {
+    fn counters_and_pairs_fit_shared_memory() {
         for rows in [1, 2, 31, 1000, 1024, 80_000, 1_000_000, 10_131_227, u32::MAX - 1] {
             for longest in [1, 4096, 8192, 1 << 20] {
                 let plan = GroupPlan::new(&[rows], 8192, 1 << 22, longest).unwrap();
-                assert!(plan.bits as usize * plan.passes >= (u32::BITS - rows.leading_zeros()) as usize);
-                assert!(plan.bits >= 5 && plan.bits <= MOST_BITS);
                 assert!(plan.shared() <= 227 << 10, "{plan:?}");
-                assert!(!plan.small || plan.tile() >= longest);
+                assert!(!plan.sort.one_block || plan.tile() >= longest);
             }
         }
         let big = GroupPlan::new(&[1_000_000; 16], 8192, 1 << 22, 1 << 18).unwrap();
-        assert_eq!((big.small, big.bits, big.passes, big.tiles()), (false, 10, 2, 528));
+        assert_eq!((big.sort.one_block, big.sort.bits, big.sort.passes, big.tiles()), (false, 10, 2, 528));
     }
 
     #[test]

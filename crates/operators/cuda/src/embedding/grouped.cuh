@@ -3,13 +3,13 @@
 // Sorted order. Each table's lookups fill places base .. base + count of one array of 64-bit pairs, the row (within
 // the table) in the upper half and the payload (bag, or position within the table) in the lower; pairs rise by row,
 // those of a row by position. Lookups of rows that are not there carry the row E and come last. A base is a multiple
-// of WINDOW, so that a window of WINDOW places belongs to one table (`windows`, NOTHING where to none).
+// of WINDOW, so that a window of WINDOW places belongs to one table (`windows`, NOTHING where to none). WINDOW is given by the
+// compilation.
 
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-#define WINDOW 256u
 #define NOTHING 0xffffffffu
 
 // Where a table's lookups are.

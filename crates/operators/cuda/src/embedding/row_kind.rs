@@ -1,10 +1,10 @@
 //! What the backward kernels are compiled for.
 
+use steptime_launch::{UpdateLanes, WINDOW};
 use steptime_ops::embedding::backward::{Rounding, RowRule};
 use steptime_ops::embedding::{Element, Pooling};
 
 use super::group_kernels::GROUPED;
-use super::group_plan::WINDOW;
 use super::{Ints, Payload, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::{Grid, Source};
@@ -25,10 +25,7 @@ pub(super) struct RowKind {
     pub(super) dim: usize,
     pub(super) element: Element,
     pub(super) pooling: Pooling,
-    /// Columns that a lane loads at once.
-    pub(super) vector: usize,
-    /// Lanes of a row.
-    pub(super) group: usize,
+    pub(super) lanes: UpdateLanes,
     /// Whether lookups are so few that the latency of memory counts, and not its rate.
     few: bool,
 }
@@ -46,24 +43,19 @@ impl RowKind {
             [dim, sizes.stride, column].iter().all(|all| all.is_multiple_of(vector))
                 && table.align().is_multiple_of(vector * element.align())
         };
-        let vector = [4, 2].into_iter().find(|&vector| aligned(vector)).unwrap_or(1);
-        let group = dim.div_ceil(vector).next_power_of_two().clamp(4, 32);
-        RowKind { dim, element, pooling, vector, group, few: sizes.lookups < FEW }
-    }
-
-    /// Vectors of a lane.
-    fn vectors(&self) -> usize {
-        self.dim.div_ceil(self.vector * self.group)
+        let lanes = UpdateLanes::new(dim, aligned);
+        RowKind { dim, element, pooling, lanes, few: sizes.lookups < FEW }
     }
 
     /// Share of lanes that load something.
     fn busy(&self) -> f64 {
-        self.dim as f64 / (self.vectors() * self.vector * self.group) as f64
+        let UpdateLanes { vector, lanes, loads } = self.lanes;
+        self.dim as f64 / (loads * vector * lanes) as f64
     }
 
     /// Lookups that are loaded at once, and blocks of 256 threads that a multiprocessor is to hold with them.
     fn batch(&self, rule: RowRule) -> (usize, usize) {
-        match (self.vectors(), rule) {
+        match (self.lanes.loads, rule) {
             (1, RowRule::Sgd { momentum: 0.0 }) => {
                 if self.few {
                     (4, 3)
@@ -108,6 +100,7 @@ impl RowKind {
         };
         Source::new("backward.cu", PARTS.concat())
             .option("--fmad=false")
+            .define("WINDOW", format!("{WINDOW}u"))
             .define("DIM", self.dim)
             .define("ELEMENT", element)
             .define("RULE", rule)
@@ -116,10 +109,10 @@ impl RowKind {
             .define("MEAN", u8::from(self.pooling == Pooling::Mean))
             .define("MAX", u8::from(self.pooling == Pooling::Max))
             .define("STOCHASTIC", u8::from(element != 0 && rounding != Rounding::Nearest))
-            .define("VECTOR", self.vector)
-            .define("GROUP", self.group)
+            .define("VECTOR", self.lanes.vector)
+            .define("GROUP", self.lanes.lanes)
             .define("BATCH", batch)
-            .define("SHORT", self.group / 2)
+            .define("SHORT", self.lanes.lanes / 2)
             .define("CLASS", number)
             .define("UPDATE_BLOCKS", blocks)
             .define("INDEX", Ints::device_name(sizes.index_width))
@@ -129,9 +122,10 @@ impl RowKind {
     /// Blocks that sum chunks, and the grids of `update_rows` and `update_runs`.
     pub(super) fn grids(&self, windows: usize, multiprocessors: u32) -> (u32, Grid, Grid) {
         let windows = windows as u32;
-        let groups = (WINDOW / self.group) as u32;
+        let lanes = self.lanes.lanes as u32;
+        let groups = WINDOW as u32 / lanes;
         let chunk_blocks = windows.div_ceil(groups).min(4 * multiprocessors).max(windows.div_ceil(32));
-        let runs = (windows * WINDOW as u32 / (self.group as u32 / 2)).div_ceil(128 / self.group as u32);
+        let runs = (windows * WINDOW as u32 / (lanes / 2)).div_ceil(128 / lanes);
         let runs = Grid::line(runs.clamp(1, 5 * multiprocessors), 128);
         (chunk_blocks, Grid::line(chunk_blocks + windows, WINDOW as u32), runs)
     }
@@ -145,10 +139,10 @@ impl RowKind {
                 "D = {} {}: {} lanes x {} x {} columns a row, {} rows side by side, {lookups}",
                 self.dim,
                 self.element,
-                self.group,
-                self.vectors(),
-                self.vector,
-                32 / self.group
+                self.lanes.lanes,
+                self.lanes.loads,
+                self.lanes.vector,
+                32 / self.lanes.lanes
             )
         };
         let one = |kernel, grid, axes, lanes, divergence| Geometry {
@@ -203,7 +197,7 @@ mod tests {
     fn lanes_follow_columns_and_alignment() {
         let kind = |dim, element, pitch, stride| {
             let kind = RowKind::new(&tables(dim, element, pitch), 0, &sizes(stride));
-            (kind.vector, kind.group, kind.vectors())
+            (kind.lanes.vector, kind.lanes.lanes, kind.lanes.loads)
         };
         assert_eq!(kind(128, Element::F32, 512, 128), (4, 32, 1));
         assert_eq!(kind(128, Element::F32, 512, 130), (2, 32, 2));

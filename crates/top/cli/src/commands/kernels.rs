@@ -8,7 +8,8 @@ use serde_json::Value;
 use steptime::aten::backward::backward;
 use steptime::aten::from_query::Query;
 use steptime::aten::{KernelCall, Leaf, OpCall, fits, leaves};
-use steptime::cost::device::{Context, Estimate, Indices};
+use steptime::cost::device::{Context, Estimate};
+use steptime::launch::{Indices, IndicesError};
 
 use super::pricing::Priced;
 use super::{Failure, pricing};
@@ -193,7 +194,7 @@ fn asks_tf32(dtype: Option<&Value>) -> bool {
 /// How indices are distributed. A query may come from anywhere: it names files only where the command line lets it.
 fn distribution(value: &Value, files: bool) -> Result<Indices, Failure> {
     if let Some(text) = value.as_str() {
-        if !files && text != "uniform" && !text.starts_with("zipf:") {
+        if !files && matches!(text.parse::<Indices>(), Err(IndicesError::Name { .. })) {
             return Err(format!(
                 "indices {text:?}: give \"uniform\" or {{\"zipf\": 1.05}}; queries may name files with --files only"
             )
@@ -202,7 +203,7 @@ fn distribution(value: &Value, files: bool) -> Result<Indices, Failure> {
         return pricing::indices(text);
     }
     match value.get("zipf").and_then(Value::as_f64) {
-        Some(exponent) => pricing::zipf(exponent),
+        Some(exponent) => Ok(Indices::zipf(exponent)?),
         None => {
             let file = if files { ", or a file's name" } else { "" };
             Err(format!("indices {value}: give \"uniform\" or {{\"zipf\": 1.05}}{file}").into())

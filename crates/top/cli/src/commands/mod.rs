@@ -3,6 +3,7 @@
 mod bench;
 mod bench_cuda;
 mod device;
+mod gather_plan;
 mod gemm;
 mod host;
 mod inspect;
@@ -14,7 +15,6 @@ mod replay;
 mod roofline;
 mod shell;
 mod source;
-mod tiling;
 mod validate;
 
 use std::error::Error as StdError;
@@ -36,7 +36,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Validate(args) => validate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Gemm(args) => gemm::run(&args),
-        Command::Tiling(args) => tiling::run(&args),
+        Command::GatherPlan(args) => gather_plan::run(&args),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::manual(&folder),
     }

@@ -1,11 +1,10 @@
 //! How kernels are priced: what was typed, looked up.
 
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use steptime::aten::Settings;
-use steptime::cost::device::{DeviceProfile, Indices, ModelChoice};
+use steptime::cost::device::{DeviceProfile, ModelChoice};
+use steptime::launch::{Indices, IndicesError};
 use steptime::{Kernels, Question, Step};
 
 use super::Failure;
@@ -66,27 +65,14 @@ pub fn settings(pricing: &Pricing) -> Settings {
     Settings { matmul_tf32: pricing.tf32, ..Settings::default() }
 }
 
-/// Reads `uniform`, `zipf:1.05`, or a file of indices.
+/// Reads what [`Indices`] does, or a file of indices: `file:PATH`, or its path alone where that is no distribution.
 pub fn indices(text: &str) -> Result<Indices, Failure> {
-    if text == "uniform" {
-        return Ok(Indices::Uniform);
+    if let Some(path) = text.strip_prefix("file:") {
+        return counted(Path::new(path), u64::MAX);
     }
-    if let Some(exponent) = text.strip_prefix("zipf:") {
-        let exponent: f64 = exponent
-            .parse()
-            .map_err(|_| format!("{text}: a number must come after zipf:, as in zipf:1.05"))?;
-        return zipf(exponent);
-    }
-    histogram(Path::new(text), u64::MAX)
-}
-
-/// A Zipf distribution, checked.
-pub fn zipf(exponent: f64) -> Result<Indices, Failure> {
-    if exponent.is_finite() && (0.0..=8.0).contains(&exponent) {
-        Ok(Indices::Zipf(exponent))
-    } else {
-        Err(format!("a Zipf exponent of {exponent} makes no sense: it lies between 0 and 8, mostly near 1")
-            .into())
+    match text.parse() {
+        Err(IndicesError::Name { .. }) => counted(Path::new(text), u64::MAX),
+        other => Ok(other?),
     }
 }
 
@@ -94,32 +80,12 @@ pub fn zipf(exponent: f64) -> Result<Indices, Failure> {
 const LONGEST: u64 = 4 << 30;
 
 /// How often each row is looked up, from a file with one index below `rows` a line.
-pub fn histogram(path: &Path, rows: u64) -> Result<Indices, Failure> {
+pub fn counted(path: &Path, rows: u64) -> Result<Indices, Failure> {
+    let place = path.display();
     let text = steptime::trace::read_text(path, LONGEST).map_err(|source| {
-        format!(
-            "{}: {source}; --indices takes uniform, zipf:A, or a file with one index a line",
-            path.display()
-        )
+        format!("{place}: {source}; --indices takes uniform, zipf:A, folded-zipf:A, or a file with one index a line")
     })?;
-    let mut counts: HashMap<u64, u64> = HashMap::new();
-    for (at, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
-        let place = || format!("{}, line {}", path.display(), at + 1);
-        let index: u64 = line
-            .parse()
-            .map_err(|_| format!("{}: {line:?} is not an index (a whole number from 0)", place()))?;
-        if index >= rows {
-            return Err(format!("{}: index {index} is no row of a table of {rows}", place()).into());
-        }
-        *counts.entry(index).or_default() += 1;
-    }
-    let total: u64 = counts.values().sum();
-    if total == 0 {
-        return Err(format!("{}: there is no index in it", path.display()).into());
-    }
-    let mut shares: Vec<f32> =
-        counts.into_values().map(|count| (count as f64 / total as f64) as f32).collect();
-    shares.sort_by(|a, b| b.total_cmp(a));
-    Ok(Indices::Histogram(Arc::from(shares)))
+    Indices::counted(&text, rows).map_err(|error| format!("{place}: {error}").into())
 }
 
 #[cfg(test)]
@@ -133,7 +99,10 @@ mod tests {
         assert!(matches!(indices("zipf:1.05"), Ok(Indices::Zipf(a)) if a == 1.05));
         assert!(indices("zipf:x").is_err());
         assert!(indices("zipf:-1").is_err());
+        assert!(matches!(indices("folded-zipf:1.2"), Ok(Indices::FoldedZipf(a)) if a == 1.2));
         assert!(indices("/no/such/file").is_err());
+        let error = indices("file:uniform").unwrap_err().to_string();
+        assert!(error.starts_with("uniform: "), "{error}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod cpu;
 mod device;
 mod failures;
 mod fit;
+mod gather_plan;
 mod held_out;
 mod host;
 mod hostile;
@@ -22,7 +23,6 @@ mod roofline;
 mod scores;
 mod shell;
 mod terminal;
-mod tiling;
 mod timeline;
 mod unpriced;
 

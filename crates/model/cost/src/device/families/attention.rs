@@ -10,14 +10,11 @@ use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
 use super::memory::{L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{fill, flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, fill, flag, halvings, ln, ln_ratio, overlap, push_shared};
 use super::tiles::on_tensor_cores;
 
 /// The family.
 pub(super) struct Attentions;
-
-/// A kernel's way in and out, beside the launch floor, µs (H200).
-const FIXED_US: f64 = 3.0;
 
 /// Queries of one block.
 const QUERIES: f64 = 64.0;
@@ -61,7 +58,8 @@ fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec
     let compute_us = (turns * flops / rate + exponentials).max(alone);
     let busy = overlap(compute_us, traffic.move_us(spec, 1.0));
     let launches = f64::from(call.launches.max(1));
-    let total_us = launches * (spec.launch.floor_us + FIXED_US) + traffic.latency_us() + busy;
+    let total_us =
+        launches * (spec.launch.floor_us + spec.constants.attention.fixed_us) + traffic.latency_us() + busy;
     Model { traffic, blocks, turns, compute_us, total_us }
 }
 
@@ -84,92 +82,58 @@ impl Family for Attentions {
         "attention"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "kind",
-            "precision",
-            "causal",
-            "bias",
-            "dropout",
-            "ln_batch",
-            "ln_heads",
-            "ln_queries",
-            "ln_keys",
-            "dim",
-            "value_dim",
-            "ln_blocks_by_sm",
-            "wave_use",
-            "compute_by_memory",
-            "ln_flops_by_sm",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Attention(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let processors = f64::from(spec.multiprocessors);
-        out.extend_from_slice(&[
-            flag(kernel.pass == Pass::Backward),
-            match kernel.kind {
-                AttentionKind::Flash => 0.0,
-                AttentionKind::Efficient => 1.0,
-                AttentionKind::Cudnn => 2.0,
-            },
-            precision(kernel.precision),
-            flag(kernel.causal),
-            flag(kernel.bias),
-            flag(kernel.dropout),
-            ln(kernel.batch as f64),
-            ln(kernel.heads as f64),
-            ln(kernel.queries as f64),
-            ln(kernel.keys as f64),
-            kernel.dim as f32,
-            kernel.value_dim as f32,
-            ln_ratio(model.blocks, processors),
-            (model.blocks / processors / model.turns) as f32,
-            ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
-            ln_ratio(call.flops as f64, processors),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Attention(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let processors = f64::from(spec.multiprocessors);
+        }
+        "backward" => flag(kernel.pass == Pass::Backward),
+        "kind" => match kernel.kind {
+            AttentionKind::Flash => 0.0,
+            AttentionKind::Efficient => 1.0,
+            AttentionKind::Cudnn => 2.0,
+        },
+        "precision" => precision(kernel.precision),
+        "causal" => flag(kernel.causal),
+        "bias" => flag(kernel.bias),
+        "dropout" => flag(kernel.dropout),
+        "ln_batch" => ln(kernel.batch as f64),
+        "ln_heads" => ln(kernel.heads as f64),
+        "ln_queries" => ln(kernel.queries as f64),
+        "ln_keys" => ln(kernel.keys as f64),
+        "dim" => kernel.dim as f32,
+        "value_dim" => kernel.value_dim as f32,
+        "ln_blocks_by_sm" => ln_ratio(model.blocks, processors),
+        "wave_use" => (model.blocks / processors / model.turns) as f32,
+        "compute_by_memory" => ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
+        "ln_flops_by_sm" => ln_ratio(call.flops as f64, processors),
     }
 
     fn published(&self) -> Published {
         Published::None
     }
 
-    fn more_names(&self) -> &'static [&'static str] {
-        &[
-            "query_fill",
-            "key_fill",
-            "dim_fill",
-            "ln_other_read",
-            "ln_head_bytes",
-            "align_keys",
-            "ln_shared_blocks",
-            "ln_serial",
-        ]
-    }
-
-    fn more(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Attention(attention) = &call.kernel else { return out.extend([f32::NAN; 8]) };
-        // How full the last tiles are.
-        let (blocks, serial) = shared_out(attention);
-        let head = attention.keys.saturating_mul(attention.dim.saturating_add(attention.value_dim));
-        let pairs = attention.batch as f64 * attention.heads as f64 * attention.keys as f64;
-        let tensors = pairs * (attention.dim + attention.value_dim) as f64 * call.dtype.size() as f64;
-        out.extend_from_slice(&[
-            fill(attention.queries, 64.0),
-            fill(attention.keys, 64.0),
-            fill(attention.dim, 32.0),
-            ln_ratio(call.bytes_read() as f64, tensors),
-            ln(head as f64),
-            halvings(attention.keys, 4),
-            ln_ratio(blocks, f64::from(spec.multiprocessors)),
-            ln(serial),
-        ]);
+    features! {
+        own more_names, more(self, call, _ctx, spec, out) {
+            let Kernel::Attention(attention) = &call.kernel else { return super::blank_more(self, out) };
+            // How full the last tiles are.
+            let (blocks, serial) = shared_out(attention);
+            let head = attention.keys.saturating_mul(attention.dim.saturating_add(attention.value_dim));
+            let pairs = attention.batch as f64 * attention.heads as f64 * attention.keys as f64;
+            let tensors = pairs * (attention.dim + attention.value_dim) as f64 * call.dtype.size() as f64;
+        }
+        "query_fill" => fill(attention.queries, 64.0),
+        "key_fill" => fill(attention.keys, 64.0),
+        "dim_fill" => fill(attention.dim, 32.0),
+        "ln_other_read" => ln_ratio(call.bytes_read() as f64, tensors),
+        "ln_head_bytes" => ln(head as f64),
+        "align_keys" => halvings(attention.keys, 4),
+        "ln_shared_blocks" => ln_ratio(blocks, f64::from(spec.multiprocessors)),
+        "ln_serial" => ln(serial),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

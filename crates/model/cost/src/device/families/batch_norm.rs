@@ -9,16 +9,10 @@ use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{flag, halvings, last_wave, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, halvings, last_wave, ln, ln_ratio, overlap, push_shared};
 
 /// The family.
 pub(super) struct BatchNorms;
-
-/// What one block moves forward, bytes per µs (H200).
-const BLOCK_RATE_FORWARD: f64 = 22e3;
-
-/// What one block moves backward, bytes per µs (H200).
-const BLOCK_RATE_BACKWARD: f64 = 14e3;
 
 struct Model {
     traffic: Traffic,
@@ -45,7 +39,8 @@ fn model(kernel: &BatchNorm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec
     let again =
         Traffic::new(traffic.read, traffic.read * (1.0 - kept), 0.0, traffic.read, spec).move_us(spec, 1.0);
     // A channel's elements lie apart: one block goes through them, twice, at the rate of its few loads in flight.
-    let rate = if backward { BLOCK_RATE_BACKWARD } else { BLOCK_RATE_FORWARD };
+    let rates = &spec.constants.batch_norm;
+    let rate = if backward { rates.backward_rate } else { rates.forward_rate };
     let fed_us = if kernel.channels_last || kernel.spatial <= 1 {
         0.0
     } else {
@@ -63,50 +58,30 @@ impl Family for BatchNorms {
         "batch_norm"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "training",
-            "channels_last",
-            "cudnn",
-            "ln_batch",
-            "ln_channels",
-            "ln_spatial",
-            "ln_a_channel",
-            "ln_channel_bytes",
-            "ln_channels_by_sm",
-            "last_wave",
-            "align_spatial",
-            "align_channels",
-            "ln_bytes_by_l2",
-            "ln_fed",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::BatchNorm(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let processors = f64::from(spec.multiprocessors);
-        out.extend_from_slice(&[
-            flag(kernel.pass == Pass::Backward),
-            flag(kernel.training),
-            flag(kernel.channels_last),
-            flag(kernel.cudnn),
-            ln(kernel.batch as f64),
-            ln(kernel.channels as f64),
-            ln(kernel.spatial as f64),
-            ln(kernel.batch as f64 * kernel.spatial as f64),
-            ln(model.channel_bytes),
-            ln_ratio(kernel.channels as f64, processors),
-            last_wave(kernel.channels as f64, processors) as f32,
-            halvings(kernel.spatial, 4),
-            halvings(kernel.channels, 6),
-            ln_ratio(model.traffic.l2(), spec.l2.effective_bytes as f64),
-            ln(model.fed_us * 1e3),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::BatchNorm(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let processors = f64::from(spec.multiprocessors);
+        }
+        "backward" => flag(kernel.pass == Pass::Backward),
+        "training" => flag(kernel.training),
+        "channels_last" => flag(kernel.channels_last),
+        "cudnn" => flag(kernel.cudnn),
+        "ln_batch" => ln(kernel.batch as f64),
+        "ln_channels" => ln(kernel.channels as f64),
+        "ln_spatial" => ln(kernel.spatial as f64),
+        "ln_a_channel" => ln(kernel.batch as f64 * kernel.spatial as f64),
+        "ln_channel_bytes" => ln(model.channel_bytes),
+        "ln_channels_by_sm" => ln_ratio(kernel.channels as f64, processors),
+        "last_wave" => last_wave(kernel.channels as f64, processors) as f32,
+        "align_spatial" => halvings(kernel.spatial, 4),
+        "align_channels" => halvings(kernel.channels, 6),
+        "ln_bytes_by_l2" => ln_ratio(model.traffic.l2(), spec.l2.effective_bytes as f64),
+        "ln_fed" => ln(model.fed_us * 1e3),
     }
 
     fn published(&self) -> Published {

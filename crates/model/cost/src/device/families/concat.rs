@@ -10,7 +10,7 @@ use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, instructions_us, sector_waste};
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
 
 /// The family.
 pub(super) struct Concats;
@@ -45,67 +45,44 @@ impl Family for Concats {
         "concat"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "inputs",
-            "ln_inputs",
-            "ln_outer",
-            "ln_row",
-            "ln_least",
-            "ln_most",
-            "ln_uneven",
-            "contiguous",
-            "aligned",
-            "align_row",
-            "waste",
-            "work_by_move",
-            "ln_bytes_an_input",
-            "ln_input_bytes_by_sm",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Concat(concat) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(concat, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let each = model.traffic.written / (concat.inputs as f64).max(1.0);
-        out.extend_from_slice(&[
-            concat.inputs as f32,
-            ln(concat.inputs as f64),
-            ln(concat.outer as f64),
-            ln(concat.row_bytes as f64),
-            ln(concat.least_bytes as f64),
-            ln(concat.most_bytes as f64),
-            ln_ratio(concat.most_bytes as f64, concat.least_bytes as f64),
-            flag(concat.contiguous),
-            flag(concat.aligned),
-            halvings(concat.row_bytes, 9),
-            model.waste as f32,
-            ln_ratio(model.work_us, model.traffic.move_us(spec, 1.0)),
-            ln(each),
-            ln_ratio(each, f64::from(spec.multiprocessors)),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Concat(concat) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(concat, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let each = model.traffic.written / (concat.inputs as f64).max(1.0);
+        }
+        "inputs" => concat.inputs as f32,
+        "ln_inputs" => ln(concat.inputs as f64),
+        "ln_outer" => ln(concat.outer as f64),
+        "ln_row" => ln(concat.row_bytes as f64),
+        "ln_least" => ln(concat.least_bytes as f64),
+        "ln_most" => ln(concat.most_bytes as f64),
+        "ln_uneven" => ln_ratio(concat.most_bytes as f64, concat.least_bytes as f64),
+        "contiguous" => flag(concat.contiguous),
+        "aligned" => flag(concat.aligned),
+        "align_row" => halvings(concat.row_bytes, 9),
+        "waste" => model.waste as f32,
+        "work_by_move" => ln_ratio(model.work_us, model.traffic.move_us(spec, 1.0)),
+        "ln_bytes_an_input" => ln(each),
+        "ln_input_bytes_by_sm" => ln_ratio(each, f64::from(spec.multiprocessors)),
     }
 
     fn published(&self) -> Published {
         Published::Formula
     }
 
-    fn more_names(&self) -> &'static [&'static str] {
-        &["last_batch", "ln_mean_row", "fill_of_widest"]
-    }
-
-    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Concat(concat) = &call.kernel else { return out.extend([f32::NAN; 3]) };
-        let (inputs, mean) = (concat.inputs.max(1), concat.row_bytes as f64 / concat.inputs.max(1) as f64);
-        // A launch takes a limited number of inputs, and all of its blocks are as many as the widest needs.
-        out.extend_from_slice(&[
-            (inputs % BATCH as u64) as f32,
-            ln(mean),
-            ln_ratio(mean, concat.most_bytes as f64),
-        ]);
+    features! {
+        own more_names, more(self, call, _ctx, _spec, out) {
+            let Kernel::Concat(concat) = &call.kernel else { return super::blank_more(self, out) };
+            let (inputs, mean) = (concat.inputs.max(1), concat.row_bytes as f64 / concat.inputs.max(1) as f64);
+            // A launch takes a limited number of inputs, and all of its blocks are as many as the widest needs.
+        }
+        "last_batch" => (inputs % BATCH as u64) as f32,
+        "ln_mean_row" => ln(mean),
+        "fill_of_widest" => ln_ratio(mean, concat.most_bytes as f64),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

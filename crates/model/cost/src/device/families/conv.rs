@@ -10,7 +10,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
 use super::memory::{L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{fill, flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, fill, flag, halvings, ln, ln_ratio, overlap, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 
 /// The family.
@@ -114,145 +114,95 @@ impl Family for Convolutions {
         "convolution"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "to_input",
-            "to_weight",
-            "to_bias",
-            "precision",
-            "channels_last",
-            "transposed",
-            "bias",
-            "dims",
-            "ln_batch",
-            "ln_channels_in",
-            "ln_channels_out",
-            "ln_in",
-            "ln_out",
-            "ln_height",
-            "ln_width",
-            "filter_h",
-            "filter_w",
-            "ln_filter",
-            "stride",
-            "stride_w",
-            "padding",
-            "padding_h",
-            "dilation",
-            "ln_groups",
-            "depthwise",
-            "align_in",
-            "align_out",
-            "ln_m",
-            "ln_n",
-            "ln_k",
-            "tile",
-            "ln_splits",
-            "ln_blocks_by_sm",
-            "compute_by_memory",
-            "layout_share",
-            "ln_intensity",
-            "ln_channel_ratio",
-            "ln_group_in",
-            "ln_group_out",
-            "align_plane_in",
-            "align_plane_out",
-            "align_filter",
-            "ln_plane_out",
-            "t256x128",
-            "w256x128",
-            "t128x128",
-            "w128x128",
-            "t128x64",
-            "w128x64",
-            "t64x64",
-            "w64x64",
-            "t32x32",
-            "w32x32",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Conv(conv) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(conv, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let [to_input, to_weight, to_bias] = conv.gradients.unwrap_or([false; 3]);
-        let groups = conv.groups.max(1);
-        out.extend_from_slice(&[
-            flag(to_input),
-            flag(to_weight),
-            flag(to_bias),
-            precision(conv.precision),
-            flag(conv.channels_last),
-            flag(conv.transposed),
-            flag(conv.bias),
-            f32::from(conv.dims),
-            ln(conv.batch as f64),
-            ln(conv.channels_in as f64),
-            ln(conv.channels_out as f64),
-            ln(volume(conv.input)),
-            ln(volume(conv.output)),
-            ln(conv.input[1] as f64),
-            ln(conv.input[2] as f64),
-            conv.filter[1] as f32,
-            conv.filter[2] as f32,
-            ln(volume(conv.filter)),
-            conv.stride[1] as f32,
-            conv.stride[2] as f32,
-            conv.padding[2] as f32,
-            conv.padding[1] as f32,
-            conv.dilation[2] as f32,
-            ln(groups as f64),
-            flag(depthwise(conv)),
-            halvings(conv.channels_in / groups, 6),
-            halvings(conv.channels_out / groups, 6),
-            ln(model.shape.m),
-            ln(model.shape.n),
-            ln(model.shape.k),
-            model.cut.tile as f32,
-            ln(model.cut.splits),
-            ln_ratio(model.cut.blocks, f64::from(spec.multiprocessors)),
-            ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
-            (model.layout_us / model.total_us) as f32,
-            ln_ratio(call.flops as f64, model.traffic.l2()),
-            ln_ratio(conv.channels_in as f64, conv.channels_out as f64),
-            ln(conv.channels_in as f64 / groups as f64),
-            ln(conv.channels_out as f64 / groups as f64),
-            halvings(plane(conv.input), 4),
-            halvings(plane(conv.output), 4),
-            halvings(conv.channels_in / groups * plane(conv.filter), 4),
-            ln(plane(conv.output) as f64),
-        ]);
-        wave_features(&model.shape, spec, out);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Conv(conv) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(conv, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let [to_input, to_weight, to_bias] = conv.gradients.unwrap_or([false; 3]);
+            let groups = conv.groups.max(1);
+            let waves = wave_features(&model.shape, spec);
+        }
+        "to_input" => flag(to_input),
+        "to_weight" => flag(to_weight),
+        "to_bias" => flag(to_bias),
+        "precision" => precision(conv.precision),
+        "channels_last" => flag(conv.channels_last),
+        "transposed" => flag(conv.transposed),
+        "bias" => flag(conv.bias),
+        "dims" => f32::from(conv.dims),
+        "ln_batch" => ln(conv.batch as f64),
+        "ln_channels_in" => ln(conv.channels_in as f64),
+        "ln_channels_out" => ln(conv.channels_out as f64),
+        "ln_in" => ln(volume(conv.input)),
+        "ln_out" => ln(volume(conv.output)),
+        "ln_height" => ln(conv.input[1] as f64),
+        "ln_width" => ln(conv.input[2] as f64),
+        "filter_h" => conv.filter[1] as f32,
+        "filter_w" => conv.filter[2] as f32,
+        "ln_filter" => ln(volume(conv.filter)),
+        // `stride` is that of the height, but `padding` and `dilation` are those of the width: what is fitted knows them by
+        // these names, so that only a new fit can name them alike.
+        "stride" => conv.stride[1] as f32,
+        "stride_w" => conv.stride[2] as f32,
+        "padding" => conv.padding[2] as f32,
+        "padding_h" => conv.padding[1] as f32,
+        "dilation" => conv.dilation[2] as f32,
+        "ln_groups" => ln(groups as f64),
+        "depthwise" => flag(depthwise(conv)),
+        "align_in" => halvings(conv.channels_in / groups, 6),
+        "align_out" => halvings(conv.channels_out / groups, 6),
+        "ln_m" => ln(model.shape.m),
+        "ln_n" => ln(model.shape.n),
+        "ln_k" => ln(model.shape.k),
+        "tile" => model.cut.tile as f32,
+        "ln_splits" => ln(model.cut.splits),
+        "ln_blocks_by_sm" => ln_ratio(model.cut.blocks, f64::from(spec.multiprocessors)),
+        "compute_by_memory" => ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
+        "layout_share" => (model.layout_us / model.total_us) as f32,
+        "ln_intensity" => ln_ratio(call.flops as f64, model.traffic.l2()),
+        "ln_channel_ratio" => ln_ratio(conv.channels_in as f64, conv.channels_out as f64),
+        "ln_group_in" => ln(conv.channels_in as f64 / groups as f64),
+        "ln_group_out" => ln(conv.channels_out as f64 / groups as f64),
+        "align_plane_in" => halvings(plane(conv.input), 4),
+        "align_plane_out" => halvings(plane(conv.output), 4),
+        "align_filter" => halvings(conv.channels_in / groups * plane(conv.filter), 4),
+        "ln_plane_out" => ln(plane(conv.output) as f64),
+        "t256x128" => waves[0],
+        "w256x128" => waves[1],
+        "t128x128" => waves[2],
+        "w128x128" => waves[3],
+        "t128x64" => waves[4],
+        "w128x64" => waves[5],
+        "t64x64" => waves[6],
+        "w64x64" => waves[7],
+        "t32x32" => waves[8],
+        "w32x32" => waves[9],
     }
 
     fn published(&self) -> Published {
         Published::Network
     }
 
-    fn more_names(&self) -> &'static [&'static str] {
-        &["dilation_h", "ln_reach", "fill_in", "fill_out", "ln_depth", "ln_weight_bytes", "ln_layout_bytes"]
-    }
-
-    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Conv(conv) = &call.kernel else { return out.extend([f32::NAN; 7]) };
-        let groups = conv.groups.max(1);
-        let reach = conv.dilation[2].saturating_mul(conv.filter[2].saturating_sub(1));
-        let weight = (conv.channels_in / groups) as f64 * conv.channels_out as f64 * volume(conv.filter);
-        let in_vectors = (padded(conv.channels_in as f64, true) * volume(conv.input)
-            + padded(conv.channels_out as f64, true) * volume(conv.output))
-            * conv.batch as f64;
-        out.extend_from_slice(&[
-            conv.dilation[1] as f32,
-            ln(reach as f64),
-            fill(conv.channels_in / groups, 8.0),
-            fill(conv.channels_out / groups, 8.0),
-            ln((conv.channels_in / groups) as f64 * volume(conv.filter)),
-            ln(weight * call.dtype.size() as f64),
-            ln(in_vectors * call.dtype.size() as f64),
-        ]);
+    features! {
+        own more_names, more(self, call, _ctx, _spec, out) {
+            let Kernel::Conv(conv) = &call.kernel else { return super::blank_more(self, out) };
+            let groups = conv.groups.max(1);
+            let reach = conv.dilation[2].saturating_mul(conv.filter[2].saturating_sub(1));
+            let weight = (conv.channels_in / groups) as f64 * conv.channels_out as f64 * volume(conv.filter);
+            let in_vectors = (padded(conv.channels_in as f64, true) * volume(conv.input)
+                + padded(conv.channels_out as f64, true) * volume(conv.output))
+                * conv.batch as f64;
+        }
+        "dilation_h" => conv.dilation[1] as f32,
+        "ln_reach" => ln(reach as f64),
+        "fill_in" => fill(conv.channels_in / groups, 8.0),
+        "fill_out" => fill(conv.channels_out / groups, 8.0),
+        "ln_depth" => ln((conv.channels_in / groups) as f64 * volume(conv.filter)),
+        "ln_weight_bytes" => ln(weight * call.dtype.size() as f64),
+        "ln_layout_bytes" => ln(in_vectors * call.dtype.size() as f64),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

@@ -10,7 +10,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::{SECTOR, Traffic, instructions_us, sector_waste};
 use super::opcode::opcode;
-use super::shared::{flag, last_wave, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, last_wave, ln, ln_ratio, overlap, push_shared};
 
 /// The family.
 pub(super) struct Pointwise;
@@ -76,80 +76,56 @@ impl Family for Pointwise {
         "elementwise"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "op",
-            "work",
-            "ln_numel",
-            "inputs",
-            "layout",
-            "dims",
-            "ln_run_in",
-            "ln_run_out",
-            "broadcast",
-            "waste_in",
-            "waste_out",
-            "bytes_an_element",
-            "compute_by_move",
-            "ln_blocks_by_sm",
-            "last_wave",
-        ]
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Elementwise(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let (layout, dims, run_in, run_out, broadcast) = match kernel.layout {
+                Layout::Vectorized => (0.0, 1, kernel.numel, kernel.numel, false),
+                Layout::Dense => (1.0, 1, kernel.numel, kernel.numel, false),
+                Layout::Strided { dims, run_in, run_out, broadcast, .. } => {
+                    (2.0, dims, run_in, run_out, broadcast)
+                }
+            };
+            let blocks = kernel.numel as f64 / 1024.0;
+            let slots = 16.0 * f64::from(spec.multiprocessors);
+        }
+        "op" => opcode(kernel.op),
+        "work" => work_code(kernel.work),
+        "ln_numel" => ln(kernel.numel as f64),
+        "inputs" => kernel.inputs as f32,
+        "layout" => layout,
+        "dims" => f32::from(dims),
+        "ln_run_in" => ln(run_in as f64),
+        "ln_run_out" => ln(run_out as f64),
+        "broadcast" => flag(broadcast),
+        "waste_in" => model.waste_in as f32,
+        "waste_out" => model.waste_out as f32,
+        "bytes_an_element" => (model.traffic.l2() / (kernel.numel as f64).max(1.0)) as f32,
+        "compute_by_move" => ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
+        "ln_blocks_by_sm" => ln_ratio(blocks.ceil(), f64::from(spec.multiprocessors)),
+        "last_wave" => last_wave(blocks.ceil(), slots) as f32,
     }
 
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Elementwise(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let (layout, dims, run_in, run_out, broadcast) = match kernel.layout {
-            Layout::Vectorized => (0.0, 1, kernel.numel, kernel.numel, false),
-            Layout::Dense => (1.0, 1, kernel.numel, kernel.numel, false),
-            Layout::Strided { dims, run_in, run_out, broadcast, .. } => {
-                (2.0, dims, run_in, run_out, broadcast)
-            }
-        };
-        let blocks = kernel.numel as f64 / 1024.0;
-        let slots = 16.0 * f64::from(spec.multiprocessors);
-        out.extend_from_slice(&[
-            opcode(kernel.op),
-            work_code(kernel.work),
-            ln(kernel.numel as f64),
-            kernel.inputs as f32,
-            layout,
-            f32::from(dims),
-            ln(run_in as f64),
-            ln(run_out as f64),
-            flag(broadcast),
-            model.waste_in as f32,
-            model.waste_out as f32,
-            (model.traffic.l2() / (kernel.numel as f64).max(1.0)) as f32,
-            ln_ratio(model.compute_us, model.traffic.move_us(spec, 1.0)),
-            ln_ratio(blocks.ceil(), f64::from(spec.multiprocessors)),
-            last_wave(blocks.ceil(), slots) as f32,
-        ]);
-    }
-
-    fn more_names(&self) -> &'static [&'static str] {
-        &["ln_inner", "ln_next", "ln_step", "ln_next_step", "turned", "ln_tile_bytes"]
-    }
-
-    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Elementwise(Elementwise { layout: Layout::Strided { steps, .. }, .. }) = &call.kernel
-        else {
-            return out.extend([f32::NAN; 6]);
-        };
-        let [sizes, strides] = [steps.sizes, steps.steps].map(|pair| pair.map(|value| value as f64));
-        // Where the next dimension is the one that lies together, sectors are read again row by row.
-        let again = sizes[0] * SECTOR.max(call.dtype.size() as f64);
-        out.extend_from_slice(&[
-            ln(sizes[0]),
-            ln(sizes[1]),
-            ln(strides[0]),
-            ln(strides[1]),
-            flag(steps.steps[0] > 1 && steps.steps[1] == 1),
-            ln(again),
-        ]);
+    features! {
+        own more_names, more(self, call, _ctx, _spec, out) {
+            let Kernel::Elementwise(Elementwise { layout: Layout::Strided { steps, .. }, .. }) = &call.kernel
+            else {
+                return super::blank_more(self, out);
+            };
+            let [sizes, strides] = [steps.sizes, steps.steps].map(|pair| pair.map(|value| value as f64));
+            // Where the next dimension is the one that lies together, sectors are read again row by row.
+            let again = sizes[0] * SECTOR.max(call.dtype.size() as f64);
+        }
+        "ln_inner" => ln(sizes[0]),
+        "ln_next" => ln(sizes[1]),
+        "ln_step" => ln(strides[0]),
+        "ln_next_step" => ln(strides[1]),
+        "turned" => flag(steps.steps[0] > 1 && steps.steps[1] == 1),
+        "ln_tile_bytes" => ln(again),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

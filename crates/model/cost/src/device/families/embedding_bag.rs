@@ -2,8 +2,9 @@
 
 use steptime_aten::kernel::{EmbeddingBag, Pass, Pooling};
 use steptime_aten::{Kernel, KernelCall};
+use steptime_launch::Indices;
 
-use crate::device::context::{Context, Indices};
+use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper::Published;
 use crate::device::paper::embedding;
@@ -11,7 +12,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::lookups::{TableTraffic, in_rows, table_operand, table_traffic};
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
 use super::sort::radix_us;
 
 /// The family.
@@ -22,9 +23,6 @@ const WARPS: f64 = 64.0;
 
 /// Lookups up to which few kernels find where each row's begin and end.
 const FEW: u64 = 3072;
-
-/// What the many kernels that find it beyond take, µs (H200).
-const SEGMENTS_US: f64 = 40.0;
 
 struct Model {
     table: TableTraffic,
@@ -75,7 +73,7 @@ fn backward(bag: &EmbeddingBag, call: &KernelCall, ctx: &Context, spec: &DeviceS
     let warps = bag.lookups as f64 * (bag.dim as f64 / 32.0).ceil().max(1.0);
     let launches = f64::from(call.launches.max(1));
     let busy = table.traffic.move_us(spec, 1.5);
-    let segments = if bag.lookups > FEW { SEGMENTS_US } else { 0.0 };
+    let segments = if bag.lookups > FEW { spec.constants.embedding_bag.segments_us } else { 0.0 };
     let total_us = launches * spec.launch.floor_us + table.traffic.latency_us() + sort + segments + busy;
     Model { table, warps, chain_us: sort, total_us }
 }
@@ -85,60 +83,36 @@ impl Family for Bags {
         "embedding_bag"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "pooling",
-            "weighted",
-            "ln_rows",
-            "dim",
-            "ln_dim",
-            "align_dim",
-            "ln_bags",
-            "ln_lookups",
-            "ln_length",
-            "ln_warps_by_sm",
-            "ln_chain",
-            "ln_table_dram",
-            "table_hit",
-            "distinct_share",
-            "ln_distinct_bytes",
-            "largest_share",
-            "index_bytes",
-            "latency_share",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::EmbeddingBag(bag) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(bag, call, ctx, spec);
-        let traffic: &Traffic = &model.table.traffic;
-        push_shared(call, ctx, traffic, model.total_us, out);
-        let lookups = (bag.lookups as f64).max(1.0);
-        let row = bag.dim as f64 * call.dtype.size() as f64;
-        out.extend_from_slice(&[
-            flag(bag.pass == Pass::Backward),
-            pooling(bag.pooling),
-            flag(bag.weighted),
-            ln(bag.rows as f64),
-            bag.dim as f32,
-            ln(bag.dim as f64),
-            halvings(bag.dim, 6),
-            ln(bag.bags as f64),
-            ln(lookups),
-            ln_ratio(lookups, (bag.bags as f64).max(1.0)),
-            ln_ratio(model.warps, f64::from(spec.multiprocessors)),
-            ln(model.chain_us * 1e3),
-            ln(model.table.table_dram),
-            (1.0 - model.table.table_dram / (lookups * row).max(1.0)) as f32,
-            (model.table.distinct / lookups) as f32,
-            ln(model.table.distinct * row),
-            ln_ratio(model.table.largest_share * lookups, 1.0),
-            bag.index_bytes as f32,
-            (traffic.move_us(spec, 1.0) / model.total_us) as f32,
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::EmbeddingBag(bag) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(bag, call, ctx, spec);
+            let traffic: &Traffic = &model.table.traffic;
+            push_shared(call, ctx, traffic, model.total_us, out);
+            let lookups = (bag.lookups as f64).max(1.0);
+            let row = bag.dim as f64 * call.dtype.size() as f64;
+        }
+        "backward" => flag(bag.pass == Pass::Backward),
+        "pooling" => pooling(bag.pooling),
+        "weighted" => flag(bag.weighted),
+        "ln_rows" => ln(bag.rows as f64),
+        "dim" => bag.dim as f32,
+        "ln_dim" => ln(bag.dim as f64),
+        "align_dim" => halvings(bag.dim, 6),
+        "ln_bags" => ln(bag.bags as f64),
+        "ln_lookups" => ln(lookups),
+        "ln_length" => ln_ratio(lookups, (bag.bags as f64).max(1.0)),
+        "ln_warps_by_sm" => ln_ratio(model.warps, f64::from(spec.multiprocessors)),
+        "ln_chain" => ln(model.chain_us * 1e3),
+        "ln_table_dram" => ln(model.table.table_dram),
+        "table_hit" => (1.0 - model.table.table_dram / (lookups * row).max(1.0)) as f32,
+        "distinct_share" => (model.table.distinct / lookups) as f32,
+        "ln_distinct_bytes" => ln(model.table.distinct * row),
+        "largest_share" => ln_ratio(model.table.largest_share * lookups, 1.0),
+        "index_bytes" => bag.index_bytes as f32,
+        "latency_share" => (traffic.move_us(spec, 1.0) / model.total_us) as f32,
     }
 
     fn published(&self) -> Published {

@@ -3,6 +3,7 @@
 use smallvec::smallvec;
 use steptime_aten::{Dtype, Kernel, KernelCall, Operand, Role, Slot};
 
+use crate::device::constants::Constants;
 use crate::device::profile::header::Header;
 use crate::device::spec::{CacheSpec, DeviceSpec, LaunchSpec, MemorySpec, PeakSpec, TransferSpec};
 
@@ -42,6 +43,7 @@ pub fn h200() -> DeviceSpec {
             floor_us: 1.3,
             source,
         },
+        constants: Constants::default(),
     }
 }
 

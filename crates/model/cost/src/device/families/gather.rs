@@ -2,8 +2,8 @@
 
 use steptime_aten::kernel::{Gather, GatherKind};
 use steptime_aten::{Kernel, KernelCall};
+use steptime_launch::cache::Order;
 
-use crate::device::cache::Order;
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper;
@@ -12,8 +12,8 @@ use crate::device::spec::DeviceSpec;
 use super::lookups::{
     TableTraffic, in_rows, local_traffic, moved_row, repeats, table_operand, table_traffic,
 };
-use super::memory::{BLOCK_LIFE_US, L2_LATENCY_US, instructions_us, sector_waste};
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::memory::{L2_LATENCY_US, instructions_us, sector_waste};
+use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
 
 /// The family.
 pub(super) struct Gathers;
@@ -64,7 +64,7 @@ fn model(kernel: &Gather, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -
     let threads = (row / 16.0).clamp(32.0, 256.0);
     let held = (2048.0 / threads).min(BLOCKS);
     let waves = kernel.lookups as f64 * slices / (processors * held);
-    let latency = if rows { waves * BLOCK_LIFE_US } else { 0.0 } + L2_LATENCY_US;
+    let latency = if rows { waves * spec.constants.memory.block_life_us } else { 0.0 } + L2_LATENCY_US;
     let work = instructions_us(if rows { elements * 2.0 } else { elements * 30.0 }, spec);
     let waste = if rows || local { 1.0 } else { sector_waste(row).min(moved_row(row) / row).max(1.0) };
     let busy = overlap(overlap(latency, work), table.traffic.move_us(spec, waste));
@@ -77,54 +77,35 @@ impl Family for Gathers {
         "gather"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "kind",
-            "ln_rows",
-            "ln_lookups",
-            "ln_row_bytes",
-            "align_row",
-            "ln_index_bytes",
-            "by_rows",
-            "ln_waves",
-            "ln_table_dram",
-            "distinct_share",
-            "ln_distinct_bytes",
-            "largest",
-            "ln_elements_by_sm",
-            "ln_repeats",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Gather(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &model.table.traffic, model.total_us, out);
-        let lookups = (kernel.lookups as f64).max(1.0);
-        let row = kernel.row_bytes as f64;
-        out.extend_from_slice(&[
-            match kernel.kind {
-                GatherKind::Gather => 0.0,
-                GatherKind::IndexSelect => 1.0,
-                GatherKind::Index => 2.0,
-                GatherKind::Other => 3.0,
-            },
-            ln(kernel.rows as f64),
-            ln(lookups),
-            ln(row),
-            halvings(kernel.row_bytes, 9),
-            ln(kernel.index_bytes as f64),
-            flag(model.rows),
-            ln_ratio(model.waves, 1.0),
-            ln(model.table.table_dram),
-            (model.table.distinct / lookups) as f32,
-            ln(model.table.distinct * row),
-            ln(model.table.largest_share * lookups),
-            ln_ratio(model.elements, f64::from(spec.multiprocessors)),
-            ln(model.repeats),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Gather(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &model.table.traffic, model.total_us, out);
+            let lookups = (kernel.lookups as f64).max(1.0);
+            let row = kernel.row_bytes as f64;
+        }
+        "kind" => match kernel.kind {
+            GatherKind::Gather => 0.0,
+            GatherKind::IndexSelect => 1.0,
+            GatherKind::Index => 2.0,
+            GatherKind::Other => 3.0,
+        },
+        "ln_rows" => ln(kernel.rows as f64),
+        "ln_lookups" => ln(lookups),
+        "ln_row_bytes" => ln(row),
+        "align_row" => halvings(kernel.row_bytes, 9),
+        "ln_index_bytes" => ln(kernel.index_bytes as f64),
+        "by_rows" => flag(model.rows),
+        "ln_waves" => ln_ratio(model.waves, 1.0),
+        "ln_table_dram" => ln(model.table.table_dram),
+        "distinct_share" => (model.table.distinct / lookups) as f32,
+        "ln_distinct_bytes" => ln(model.table.distinct * row),
+        "largest" => ln(model.table.largest_share * lookups),
+        "ln_elements_by_sm" => ln_ratio(model.elements, f64::from(spec.multiprocessors)),
+        "ln_repeats" => ln(model.repeats),
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

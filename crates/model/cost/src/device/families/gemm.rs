@@ -9,14 +9,11 @@ use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
-use super::shared::{fill, flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, fill, flag, halvings, ln, ln_ratio, overlap, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
 
 /// The family.
 pub(super) struct Products;
-
-/// A matrix-vector kernel's way in and out, beside the launch floor, µs (H200).
-const FIXED_US: f64 = 1.2;
 
 struct Model {
     traffic: Traffic,
@@ -63,7 +60,7 @@ fn model(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
     if vector(gemm) {
         // Every multiprocessor streams its rows; the arithmetic is never what it waits for.
         let instructions = 0.5 * call.flops as f64;
-        cut.fixed_us = FIXED_US;
+        cut.fixed_us = spec.constants.gemm.vector_fixed_us;
         cut.compute_us = super::memory::instructions_us(instructions, spec);
         cut.reduce_us = 0.0;
     }
@@ -78,103 +75,71 @@ impl Family for Products {
         "gemm"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "ln_batch",
-            "ln_m",
-            "ln_n",
-            "ln_k",
-            "ln_m_by_n",
-            "ln_k_by_mn",
-            "ln_intensity",
-            "precision",
-            "a_transposed",
-            "b_transposed",
-            "epilogue",
-            "align_a",
-            "align_b",
-            "align_m",
-            "align_n",
-            "align_k",
-            "vector",
-            "tile",
-            "ln_splits",
-            "ln_depth",
-            "ln_blocks_by_sm",
-            "compute_by_memory",
-            "penalty",
-            "t256x128",
-            "w256x128",
-            "t128x128",
-            "w128x128",
-            "t128x64",
-            "w128x64",
-            "t64x64",
-            "w64x64",
-            "t32x32",
-            "w32x32",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Gemm(gemm) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(gemm, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let shape = &model.shape;
-        out.extend_from_slice(&[
-            ln(shape.batch),
-            ln(shape.m),
-            ln(shape.n),
-            ln(shape.k),
-            ln_ratio(shape.m, shape.n),
-            ln_ratio(shape.k * shape.k, shape.m * shape.n),
-            ln_ratio(call.flops as f64, model.traffic.l2()),
-            precision(gemm.precision),
-            flag(gemm.a_transposed),
-            flag(gemm.b_transposed),
-            match gemm.epilogue {
-                Epilogue::None => 0.0,
-                Epilogue::Bias => 1.0,
-                Epilogue::Matrix => 2.0,
-                Epilogue::BiasActivation => 3.0,
-            },
-            halvings(gemm.lda, 4),
-            halvings(gemm.ldb, 4),
-            halvings(gemm.m, 8),
-            halvings(gemm.n, 8),
-            halvings(gemm.k, 8),
-            flag(gemm.m == 1) + 2.0 * flag(gemm.n == 1),
-            model.cut.tile as f32,
-            ln(model.cut.splits),
-            ln(shape.k / model.cut.splits),
-            ln_ratio(model.cut.blocks, f64::from(spec.multiprocessors)),
-            ln_ratio(model.cut.compute_us, model.memory_us),
-            model.penalty as f32,
-        ]);
-        wave_features(shape, spec, out);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Gemm(gemm) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(gemm, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let shape = &model.shape;
+            let waves = wave_features(shape, spec);
+        }
+        "ln_batch" => ln(shape.batch),
+        "ln_m" => ln(shape.m),
+        "ln_n" => ln(shape.n),
+        "ln_k" => ln(shape.k),
+        "ln_m_by_n" => ln_ratio(shape.m, shape.n),
+        "ln_k_by_mn" => ln_ratio(shape.k * shape.k, shape.m * shape.n),
+        "ln_intensity" => ln_ratio(call.flops as f64, model.traffic.l2()),
+        "precision" => precision(gemm.precision),
+        "a_transposed" => flag(gemm.a_transposed),
+        "b_transposed" => flag(gemm.b_transposed),
+        "epilogue" => match gemm.epilogue {
+            Epilogue::None => 0.0,
+            Epilogue::Bias => 1.0,
+            Epilogue::Matrix => 2.0,
+            Epilogue::BiasActivation => 3.0,
+        },
+        "align_a" => halvings(gemm.lda, 4),
+        "align_b" => halvings(gemm.ldb, 4),
+        "align_m" => halvings(gemm.m, 8),
+        "align_n" => halvings(gemm.n, 8),
+        "align_k" => halvings(gemm.k, 8),
+        "vector" => flag(gemm.m == 1) + 2.0 * flag(gemm.n == 1),
+        "tile" => model.cut.tile as f32,
+        "ln_splits" => ln(model.cut.splits),
+        "ln_depth" => ln(shape.k / model.cut.splits),
+        "ln_blocks_by_sm" => ln_ratio(model.cut.blocks, f64::from(spec.multiprocessors)),
+        "compute_by_memory" => ln_ratio(model.cut.compute_us, model.memory_us),
+        "penalty" => model.penalty as f32,
+        "t256x128" => waves[0],
+        "w256x128" => waves[1],
+        "t128x128" => waves[2],
+        "w128x128" => waves[3],
+        "t128x64" => waves[4],
+        "w128x64" => waves[5],
+        "t64x64" => waves[6],
+        "w64x64" => waves[7],
+        "t32x32" => waves[8],
+        "w32x32" => waves[9],
     }
 
     fn published(&self) -> Published {
         Published::Network
     }
 
-    fn more_names(&self) -> &'static [&'static str] {
-        &["fill_m16", "fill_n16", "fill_k16", "fill_m64", "fill_n64", "ln_smallest"]
-    }
-
-    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Gemm(gemm) = &call.kernel else { return out.extend([f32::NAN; 6]) };
-        let smallest = gemm.m.min(gemm.n).min(gemm.k);
-        out.extend_from_slice(&[
-            fill(gemm.m, 16.0),
-            fill(gemm.n, 16.0),
-            fill(gemm.k, 16.0),
-            fill(gemm.m, 64.0),
-            fill(gemm.n, 64.0),
-            ln(smallest as f64),
-        ]);
+    features! {
+        own more_names, more(self, call, _ctx, _spec, out) {
+            let Kernel::Gemm(gemm) = &call.kernel else { return super::blank_more(self, out) };
+            let smallest = gemm.m.min(gemm.n).min(gemm.k);
+        }
+        "fill_m16" => fill(gemm.m, 16.0),
+        "fill_n16" => fill(gemm.n, 16.0),
+        "fill_k16" => fill(gemm.k, 16.0),
+        "fill_m64" => fill(gemm.m, 64.0),
+        "fill_n64" => fill(gemm.n, 64.0),
+        "ln_smallest" => ln(smallest as f64),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

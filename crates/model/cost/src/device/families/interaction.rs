@@ -4,13 +4,14 @@
 use steptime_aten::kernel::{Interaction, Pass};
 use steptime_aten::{Kernel, KernelCall};
 
+use crate::device::constants;
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
 use super::streams::{streams_us, written_through};
 
 /// The family.
@@ -19,15 +20,8 @@ pub(super) struct Interactions;
 /// Warps of a block.
 const WARPS: f64 = 4.0;
 
-/// Shared memory of a multiprocessor, bytes, and what it reads in a cycle.
-const SHARED: f64 = 227.0 * 1024.0;
-const SHARED_RATE: f64 = 128.0;
-
 /// Blocks of a multiprocessor, at most.
 const MOST_BLOCKS: f64 = 16.0;
-
-/// How much longer work takes where one block is alone: nothing hides its waiting (H200).
-const ALONE: f64 = 1.5;
 
 struct Model {
     traffic: Traffic,
@@ -40,9 +34,8 @@ struct Model {
     total_us: f64,
 }
 
-/// Cycles of a block: instructions, one warp on each of four schedulers, and reads of shared memory. Fitted to three
-/// shapes of DLRM on an H200.
-fn cycles(shape: &Interaction) -> [f64; 2] {
+/// Cycles of a block: instructions, one warp on each of four schedulers, and reads of shared memory.
+fn cycles(shape: &Interaction, of: &constants::Interaction) -> [f64; 2] {
     let (features, quads) = (shape.features as f64, (shape.dim as f64 / 4.0).ceil());
     match shape.pass {
         Pass::Forward => {
@@ -50,16 +43,17 @@ fn cycles(shape: &Interaction) -> [f64; 2] {
             let side = (features / 4.0).ceil();
             let tiles = side * (side + 1.0) / 2.0;
             let (rounds, share) = ((tiles / 32.0).ceil(), (quads / WARPS).ceil());
-            let read = tiles * share * 8.0 * 16.0 / SHARED_RATE;
-            [160.0 + rounds * (share * 88.0 + 470.0), WARPS * read]
+            let read = tiles * share * 8.0 * 16.0 / of.shared_rate;
+            [of.forward_begin + rounds * (share * of.forward_quad + of.forward_round), WARPS * read]
         }
         Pass::Backward => {
             // Each warp takes eight vectors at a time, each lane four columns of them.
             let turns = (features / 8.0).ceil() / WARPS;
             let rounds = (quads / 32.0).ceil();
-            let read = turns * features * (quads * 16.0 + 64.0 * rounds) / SHARED_RATE;
-            let fill = features / WARPS * (32.0 + 18.0 * rounds);
-            [230.0 + fill + turns * rounds * (features * 50.0 + 120.0), WARPS * read]
+            let read = turns * features * (quads * 16.0 + 64.0 * rounds) / of.shared_rate;
+            let fill = features / WARPS * (of.backward_vector + of.backward_vector_round * rounds);
+            let round = features * of.backward_feature + of.backward_round;
+            [of.backward_begin + fill + turns * rounds * round, WARPS * read]
         }
     }
 }
@@ -78,12 +72,14 @@ fn shared_bytes(shape: &Interaction) -> f64 {
 fn model(shape: &Interaction, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
     let mut traffic = Traffic::of(call, ctx, spec);
     traffic.dram_written = written_through(traffic.written, call.footprint() as f64, spec);
-    let held = (SHARED / shared_bytes(shape).max(1.0)).floor().clamp(1.0, MOST_BLOCKS);
-    let [instructions, reads] = cycles(shape);
+    let constants = &spec.constants.interaction;
+    let alone = constants.alone;
+    let held = (constants.shared_bytes / shared_bytes(shape).max(1.0)).floor().clamp(1.0, MOST_BLOCKS);
+    let [instructions, reads] = cycles(shape, constants);
     let blocks = shape.batch as f64 / f64::from(spec.multiprocessors);
     let block_us = (instructions + reads) / spec.clock_mhz;
     // The first block of a multiprocessor is alone for a while.
-    let work_us = block_us * (blocks * (1.0 + ALONE / held)).max(2.0 * ALONE);
+    let work_us = block_us * (blocks * (1.0 + alone / held)).max(2.0 * alone);
     let busy = overlap(work_us, streams_us(&traffic, spec));
     let total_us = spec.launch.floor_us + traffic.latency_us() + busy;
     Model { traffic, held, work_us, shared_share: reads / (instructions + reads), total_us }
@@ -94,39 +90,24 @@ impl Family for Interactions {
         "interaction"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "ln_batch",
-            "features",
-            "dim",
-            "align_dim",
-            "ln_pairs",
-            "ln_batch_by_sm",
-            "blocks_held",
-            "ln_work",
-            "shared_share",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Interaction(shape) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(shape, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        out.extend_from_slice(&[
-            flag(shape.pass == Pass::Backward),
-            ln(shape.batch as f64),
-            shape.features as f32,
-            shape.dim as f32,
-            halvings(shape.dim, 6),
-            ln(shape.pairs() as f64),
-            ln_ratio(shape.batch as f64, f64::from(spec.multiprocessors)),
-            model.held as f32,
-            ln(model.work_us * 1e3),
-            model.shared_share as f32,
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Interaction(shape) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(shape, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+        }
+        "backward" => flag(shape.pass == Pass::Backward),
+        "ln_batch" => ln(shape.batch as f64),
+        "features" => shape.features as f32,
+        "dim" => shape.dim as f32,
+        "align_dim" => halvings(shape.dim, 6),
+        "ln_pairs" => ln(shape.pairs() as f64),
+        "ln_batch_by_sm" => ln_ratio(shape.batch as f64, f64::from(spec.multiprocessors)),
+        "blocks_held" => model.held as f32,
+        "ln_work" => ln(model.work_us * 1e3),
+        "shared_share" => model.shared_share as f32,
     }
 
     fn published(&self) -> Published {

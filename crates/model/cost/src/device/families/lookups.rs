@@ -1,8 +1,9 @@
 //! What the families that look rows up by index share: the table's reads, and the row an operand belongs to.
 
 use steptime_aten::{KernelCall, Role};
+use steptime_launch::Popularity;
+use steptime_launch::cache::{Lookups, Order, dram_reads};
 
-use crate::device::cache::{Lookups, Order, Popularity, dram_reads};
 use crate::device::context::Context;
 use crate::device::spec::DeviceSpec;
 

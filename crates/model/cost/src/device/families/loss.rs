@@ -9,7 +9,7 @@ use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{SECTOR, Traffic};
-use super::shared::{flag, ln, names, push_shared};
+use super::shared::{features, flag, ln, push_shared};
 
 /// The family.
 pub(super) struct Losses;
@@ -25,7 +25,8 @@ fn model(loss: &Loss, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> (T
     // Where there is one position a row, one block goes through all of them, 16 rows a thread or more.
     let threads = (rows / 16.0).max(1.0).log2().round().exp2().clamp(32.0, 1024.0);
     let forward = if loss.pass == Pass::Forward { 2.0 } else { 1.2 };
-    let alone = if loss.spatial <= 1 { (rows / threads).ceil() * traffic.step_us() * forward } else { 0.0 };
+    let alone =
+        if loss.spatial <= 1 { (rows / threads).ceil() * traffic.step_us(spec) * forward } else { 0.0 };
     let launches = spec.launch.floor_us * f64::from(call.launches.max(1));
     let total = launches + traffic.latency_us() + alone + traffic.move_us(spec, 1.0);
     (traffic, total)
@@ -36,22 +37,18 @@ impl Family for Losses {
         "loss"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names!["backward", "ln_rows", "ln_classes", "ln_spatial"]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Loss(loss) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let (traffic, total) = model(loss, call, ctx, spec);
-        push_shared(call, ctx, &traffic, total, out);
-        out.extend_from_slice(&[
-            flag(loss.pass == Pass::Backward),
-            ln(loss.rows as f64),
-            ln(loss.classes as f64),
-            ln(loss.spatial as f64),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Loss(loss) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let (traffic, total) = model(loss, call, ctx, spec);
+            push_shared(call, ctx, &traffic, total, out);
+        }
+        "backward" => flag(loss.pass == Pass::Backward),
+        "ln_rows" => ln(loss.rows as f64),
+        "ln_classes" => ln(loss.classes as f64),
+        "ln_spatial" => ln(loss.spatial as f64),
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

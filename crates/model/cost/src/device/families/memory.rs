@@ -14,16 +14,6 @@ pub(super) const L2_LATENCY_US: f64 = 0.16;
 /// From a processor to device memory and back, µs (same sources: 400 to 800 cycles).
 pub(super) const DRAM_LATENCY_US: f64 = 0.45;
 
-/// The life of a block that reads an index or a statistic, then its data, and stores, µs: measured on an H200 as
-/// the time of very many such blocks over the waves they run in.
-pub(super) const BLOCK_LIFE_US: f64 = 2.5;
-
-/// One step of a loop whose next step waits for what it loads, µs, with its data in the cache (H200).
-pub(super) const STEP_US: f64 = 0.22;
-
-/// What such a step takes longer where its data is in device memory, µs (H200).
-pub(super) const DRAM_STEP_US: f64 = 0.25;
-
 /// What one multiprocessor moves in a cycle, bytes: the width of its path to the second-level cache (same sources).
 pub(super) const SM_BYTES_PER_CYCLE: f64 = 64.0;
 
@@ -88,8 +78,9 @@ impl Traffic {
     }
 
     /// One step of a loop whose next step waits for what it loads, µs.
-    pub fn step_us(&self) -> f64 {
-        STEP_US + DRAM_STEP_US * (1.0 - self.resident)
+    pub fn step_us(&self, spec: &DeviceSpec) -> f64 {
+        let memory = &spec.constants.memory;
+        memory.step_us + memory.dram_step_us * (1.0 - self.resident)
     }
 
     /// The time until the first bytes are there, µs: what small kernels wait for.

@@ -112,6 +112,11 @@ pub fn named(name: &str) -> Option<&'static dyn Family> {
     ALL.into_iter().find(|family| family.name() == name)
 }
 
+/// [Further features](Family::more) of a call that has none of them.
+fn blank_more(family: &dyn Family, out: &mut Vec<f32>) {
+    out.extend(family.more_names().iter().map(|_| f32::NAN));
+}
+
 /// Features of a call of another family: none has a value.
 fn blank(family: &dyn Family, out: &mut Vec<f32>) {
     out.extend(family.feature_names().iter().map(|_| f32::NAN));

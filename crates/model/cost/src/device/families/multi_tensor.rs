@@ -11,7 +11,7 @@ use crate::device::spec::DeviceSpec;
 use super::elementwise::{instructions, work_code};
 use super::memory::{Traffic, instructions_us, sm_rate};
 use super::opcode::opcode;
-use super::shared::{last_wave, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, last_wave, ln, ln_ratio, overlap, push_shared};
 
 /// The family.
 pub(super) struct MultiTensors;
@@ -45,51 +45,31 @@ impl Family for MultiTensors {
         "multi_tensor"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "op",
-            "work",
-            "ln_tensors",
-            "lists",
-            "ln_numel",
-            "ln_largest",
-            "ln_chunks",
-            "ln_chunks_by_sm",
-            "last_wave",
-            "ln_launches",
-            "chunk_share",
-            "ln_numel_a_tensor",
-            "ln_serial",
-            "ln_serial_by_sm",
-            "ln_bytes_an_element",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::MultiTensor(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let processors = f64::from(spec.multiprocessors);
-        let chunks = (kernel.chunks as f64).max(1.0);
-        out.extend_from_slice(&[
-            opcode(kernel.op),
-            work_code(kernel.work),
-            ln(kernel.tensors as f64),
-            kernel.lists as f32,
-            ln(kernel.numel as f64),
-            ln(kernel.largest as f64),
-            ln(chunks),
-            ln_ratio(chunks, processors),
-            last_wave(chunks, processors) as f32,
-            ln(model.launches),
-            (model.alone_us / model.total_us) as f32,
-            ln_ratio(kernel.numel as f64, (kernel.tensors as f64).max(1.0)),
-            ln(kernel.serial as f64),
-            ln_ratio(kernel.serial as f64 * processors, kernel.numel as f64),
-            ln_ratio(model.traffic.l2(), (kernel.numel as f64).max(1.0)),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::MultiTensor(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let processors = f64::from(spec.multiprocessors);
+            let chunks = (kernel.chunks as f64).max(1.0);
+        }
+        "op" => opcode(kernel.op),
+        "work" => work_code(kernel.work),
+        "ln_tensors" => ln(kernel.tensors as f64),
+        "lists" => kernel.lists as f32,
+        "ln_numel" => ln(kernel.numel as f64),
+        "ln_largest" => ln(kernel.largest as f64),
+        "ln_chunks" => ln(chunks),
+        "ln_chunks_by_sm" => ln_ratio(chunks, processors),
+        "last_wave" => last_wave(chunks, processors) as f32,
+        "ln_launches" => ln(model.launches),
+        "chunk_share" => (model.alone_us / model.total_us) as f32,
+        "ln_numel_a_tensor" => ln_ratio(kernel.numel as f64, (kernel.tensors as f64).max(1.0)),
+        "ln_serial" => ln(kernel.serial as f64),
+        "ln_serial_by_sm" => ln_ratio(kernel.serial as f64 * processors, kernel.numel as f64),
+        "ln_bytes_an_element" => ln_ratio(model.traffic.l2(), (kernel.numel as f64).max(1.0)),
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

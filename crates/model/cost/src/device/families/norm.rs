@@ -10,7 +10,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
 use super::rows::{Rows, rows_us};
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
 
 /// The family.
 pub(super) struct Norms;
@@ -34,7 +34,7 @@ fn model(kernel: &Norm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> 
     // Where vector loads do not fit, 512 threads go through a row an element at a time.
     if kernel.kind == NormKind::Group || !kernel.length.is_multiple_of(4) {
         let turns = (kernel.rows as f64 / (4.0 * f64::from(spec.multiprocessors))).max(1.0);
-        total = overlap(total, turns * (kernel.length as f64 / 512.0).ceil() * traffic.step_us())
+        total = overlap(total, turns * (kernel.length as f64 / 512.0).ceil() * traffic.step_us(spec))
             + spec.launch.floor_us
             + L2_LATENCY_US;
     }
@@ -58,61 +58,44 @@ impl Family for Norms {
         "norm"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "kind",
-            "affine",
-            "ln_rows",
-            "ln_length",
-            "ln_rows_by_sm",
-            "ln_length_by_rows",
-            "align"
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Norm(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let (traffic, total) = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &traffic, total, out);
-        out.extend_from_slice(&[
-            flag(kernel.pass == Pass::Backward),
-            match kernel.kind {
-                NormKind::Layer => 0.0,
-                NormKind::Rms => 1.0,
-                NormKind::Group => 2.0,
-            },
-            flag(kernel.affine),
-            ln(kernel.rows as f64),
-            ln(kernel.length as f64),
-            ln_ratio(kernel.rows as f64, f64::from(spec.multiprocessors)),
-            ln_ratio(kernel.length as f64, kernel.rows as f64),
-            halvings(kernel.length, 3),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Norm(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let (traffic, total) = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &traffic, total, out);
+        }
+        "backward" => flag(kernel.pass == Pass::Backward),
+        "kind" => match kernel.kind {
+            NormKind::Layer => 0.0,
+            NormKind::Rms => 1.0,
+            NormKind::Group => 2.0,
+        },
+        "affine" => flag(kernel.affine),
+        "ln_rows" => ln(kernel.rows as f64),
+        "ln_length" => ln(kernel.length as f64),
+        "ln_rows_by_sm" => ln_ratio(kernel.rows as f64, f64::from(spec.multiprocessors)),
+        "ln_length_by_rows" => ln_ratio(kernel.length as f64, kernel.rows as f64),
+        "align" => halvings(kernel.length, 3),
     }
 
     fn published(&self) -> Published {
         Published::None
     }
 
-    fn more_names(&self) -> &'static [&'static str] {
-        &["ln_channels", "ln_area", "ln_planes", "align_area", "in_parts", "ln_samples"]
-    }
-
-    fn more(&self, call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Norm(norm) = &call.kernel else { return out.extend([f32::NAN; 6]) };
-        let area = norm.length / norm.channels.max(1);
-        let parts = norm.pass == Pass::Backward && norm.rows > MANY_ROWS && norm.length < NARROW;
-        out.extend_from_slice(&[
-            ln(norm.channels as f64),
-            ln(area as f64),
-            ln(norm.rows as f64 * norm.channels as f64),
-            halvings(area, 4),
-            flag(parts),
-            ln(norm.rows as f64 * norm.channels as f64 / channels(norm, call)),
-        ]);
+    features! {
+        own more_names, more(self, call, _ctx, _spec, out) {
+            let Kernel::Norm(norm) = &call.kernel else { return super::blank_more(self, out) };
+            let area = norm.length / norm.channels.max(1);
+            let parts = norm.pass == Pass::Backward && norm.rows > MANY_ROWS && norm.length < NARROW;
+        }
+        "ln_channels" => ln(norm.channels as f64),
+        "ln_area" => ln(area as f64),
+        "ln_planes" => ln(norm.rows as f64 * norm.channels as f64),
+        "align_area" => halvings(area, 4),
+        "in_parts" => flag(parts),
+        "ln_samples" => ln(norm.rows as f64 * norm.channels as f64 / channels(norm, call)),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

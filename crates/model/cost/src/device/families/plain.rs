@@ -8,7 +8,7 @@ use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, instructions_us};
-use super::shared::{halvings, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, halvings, ln_ratio, overlap, push_shared};
 
 /// Copies within the device.
 pub(super) const DEVICE_COPY: Plain = Plain("device_copy");
@@ -34,15 +34,13 @@ impl Family for Plain {
         self.0
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names!["align", "ln_bytes_by_l2"]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let traffic = Traffic::of(call, ctx, spec);
-        push_shared(call, ctx, &traffic, us(call, &traffic, spec), out);
-        out.push(halvings(call.operands.first().map_or(0, |operand| operand.bytes), 9));
-        out.push(ln_ratio(call.footprint() as f64, spec.l2.effective_bytes as f64));
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let traffic = Traffic::of(call, ctx, spec);
+            push_shared(call, ctx, &traffic, us(call, &traffic, spec), out);
+        }
+        "align" => halvings(call.operands.first().map_or(0, |operand| operand.bytes), 9),
+        "ln_bytes_by_l2" => ln_ratio(call.footprint() as f64, spec.l2.effective_bytes as f64),
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -8,14 +8,11 @@ use crate::device::family::Family;
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{BLOCK_LIFE_US, L2_LATENCY_US, Traffic, instructions_us, waves_us};
-use super::shared::{flag, ln, ln_ratio, names, overlap, push_shared};
+use super::memory::{L2_LATENCY_US, Traffic, instructions_us, waves_us};
+use super::shared::{features, flag, ln, ln_ratio, overlap, push_shared};
 
 /// The family.
 pub(super) struct Pools;
-
-/// Instructions' worth of time of the four atomic additions of one output that is blended backward (H200).
-const ATOMIC_BLEND: f64 = 250.0;
 
 fn area(sizes: [u64; 2]) -> f64 {
     (sizes[0] as f64 * sizes[1] as f64).max(1.0)
@@ -35,7 +32,9 @@ fn model(pool: &Pool, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
     let seen = if backward { (area(pool.window) / area(pool.stride)).max(1.0) } else { area(pool.window) };
     let blended = pool.kind == PoolKind::Resample && area(pool.window) > 1.0;
     let an_output = match (pool.kind, backward) {
-        (PoolKind::Resample, true) if blended => ATOMIC_BLEND * area(pool.output) / area(pool.input),
+        (PoolKind::Resample, true) if blended => {
+            spec.constants.pool.atomic_blend * area(pool.output) / area(pool.input)
+        }
         (PoolKind::Resample, false) if blended => 60.0,
         (PoolKind::Resample, _) => 30.0,
         (PoolKind::Max, false) => 90.0 + 22.0 * seen,
@@ -47,8 +46,10 @@ fn model(pool: &Pool, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
     };
     // Adaptive, a block makes a plane; blended, a thread makes one place of all planes, one after the other.
     let alone = match (pool.kind, backward) {
-        (PoolKind::Adaptive, false) => waves_us(pool.planes as f64, 8.0, 2.0 * BLOCK_LIFE_US, spec),
-        (PoolKind::Resample, false) if blended => pool.planes as f64 * (traffic.step_us() - 0.1),
+        (PoolKind::Adaptive, false) => {
+            waves_us(pool.planes as f64, 8.0, 2.0 * spec.constants.memory.block_life_us, spec)
+        }
+        (PoolKind::Resample, false) if blended => pool.planes as f64 * (traffic.step_us(spec) - 0.1),
         _ => 0.0,
     };
     let work_us = overlap(instructions_us(made * an_output, spec), alone);
@@ -63,49 +64,32 @@ impl Family for Pools {
         "pool"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "kind",
-            "channels_last",
-            "ln_planes",
-            "ln_input",
-            "ln_output",
-            "ln_window",
-            "stride",
-            "overlapping",
-            "ln_outputs_by_sm",
-            "ln_inputs_by_sm",
-            "work_by_move",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Pool(pool) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(pool, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let (planes, processors) = (pool.planes as f64, f64::from(spec.multiprocessors));
-        out.extend_from_slice(&[
-            flag(pool.pass == Pass::Backward),
-            match pool.kind {
-                PoolKind::Max => 0.0,
-                PoolKind::Average => 1.0,
-                PoolKind::Adaptive => 2.0,
-                PoolKind::Resample => 3.0,
-            },
-            flag(pool.channels_last),
-            ln(planes),
-            ln(area(pool.input)),
-            ln(area(pool.output)),
-            ln(area(pool.window)),
-            pool.stride[1] as f32,
-            ln_ratio(area(pool.window), area(pool.stride)),
-            ln_ratio(planes * area(pool.output), processors),
-            ln_ratio(planes * area(pool.input), processors),
-            ln_ratio(model.work_us, model.traffic.move_us(spec, 1.0)),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Pool(pool) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(pool, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let (planes, processors) = (pool.planes as f64, f64::from(spec.multiprocessors));
+        }
+        "backward" => flag(pool.pass == Pass::Backward),
+        "kind" => match pool.kind {
+            PoolKind::Max => 0.0,
+            PoolKind::Average => 1.0,
+            PoolKind::Adaptive => 2.0,
+            PoolKind::Resample => 3.0,
+        },
+        "channels_last" => flag(pool.channels_last),
+        "ln_planes" => ln(planes),
+        "ln_input" => ln(area(pool.input)),
+        "ln_output" => ln(area(pool.output)),
+        "ln_window" => ln(area(pool.window)),
+        "stride" => pool.stride[1] as f32,
+        "overlapping" => ln_ratio(area(pool.window), area(pool.stride)),
+        "ln_outputs_by_sm" => ln_ratio(planes * area(pool.output), processors),
+        "ln_inputs_by_sm" => ln_ratio(planes * area(pool.input), processors),
+        "work_by_move" => ln_ratio(model.work_us, model.traffic.move_us(spec, 1.0)),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

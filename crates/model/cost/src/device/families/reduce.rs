@@ -9,9 +9,9 @@ use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::elementwise::{instructions, work_code};
-use super::memory::{L2_LATENCY_US, STEP_US, Traffic, instructions_us, sector_waste};
+use super::memory::{L2_LATENCY_US, Traffic, instructions_us, sector_waste};
 use super::opcode::opcode;
-use super::shared::{flag, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, ln, ln_ratio, overlap, push_shared};
 
 /// The family.
 pub(super) struct Reductions;
@@ -110,9 +110,10 @@ fn model(kernel: &Reduce, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -
     let work = instructions_us(elements * instructions(kernel.work, call.dtype), spec);
     let slow = if kernel.work == Work::Light { 1.0 } else { 1.5 };
     let resident = f64::from(spec.multiprocessors) * 4.0;
-    let chain_us = launch.steps * traffic.step_us() * slow * (launch.blocks / resident).max(1.0);
+    let chain_us = launch.steps * traffic.step_us(spec) * slow * (launch.blocks / resident).max(1.0);
     let busy = overlap(overlap(work, chain_us), traffic.move_us(spec, waste));
-    let among = if launch.shares > 1.0 { 1.5 + launch.last_steps * STEP_US * 1.4 } else { 0.0 };
+    let among =
+        if launch.shares > 1.0 { 1.5 + launch.last_steps * spec.constants.memory.step_us * 1.4 } else { 0.0 };
     let launches = spec.launch.floor_us * f64::from(call.launches.max(1));
     let total_us = launches + traffic.latency_us() + busy + 3.0 * L2_LATENCY_US + among;
     Model { traffic, launch, chain_us, total_us }
@@ -123,66 +124,42 @@ impl Family for Reductions {
         "reduce"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "op",
-            "work",
-            "ln_outer",
-            "ln_reduced",
-            "ln_inner",
-            "ln_outputs",
-            "inner_is_one",
-            "contiguous",
-            "ln_shares",
-            "ln_blocks_by_sm",
-            "ln_reduced_by_outputs",
-            "ln_elements_by_sm",
-            "ln_steps",
-            "ln_last_steps",
-            "ln_chain",
-        ]
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Reduce(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let (outer, reduced, inner) = (kernel.outer as f64, kernel.reduced as f64, kernel.inner as f64);
+        }
+        "op" => opcode(kernel.op),
+        "work" => work_code(kernel.work),
+        "ln_outer" => ln(outer),
+        "ln_reduced" => ln(reduced),
+        "ln_inner" => ln(inner),
+        "ln_outputs" => ln(outer * inner),
+        "inner_is_one" => flag(kernel.inner <= 1),
+        "contiguous" => flag(kernel.contiguous),
+        "ln_shares" => ln(model.launch.shares),
+        "ln_blocks_by_sm" => ln_ratio(model.launch.blocks, f64::from(spec.multiprocessors)),
+        "ln_reduced_by_outputs" => ln_ratio(reduced, outer * inner),
+        "ln_elements_by_sm" => ln_ratio(outer * reduced * inner, f64::from(spec.multiprocessors)),
+        "ln_steps" => ln(model.launch.steps),
+        "ln_last_steps" => ln(model.launch.last_steps),
+        "ln_chain" => ln(model.chain_us * 1e3),
     }
 
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Reduce(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let (outer, reduced, inner) = (kernel.outer as f64, kernel.reduced as f64, kernel.inner as f64);
-        out.extend_from_slice(&[
-            opcode(kernel.op),
-            work_code(kernel.work),
-            ln(outer),
-            ln(reduced),
-            ln(inner),
-            ln(outer * inner),
-            flag(kernel.inner <= 1),
-            flag(kernel.contiguous),
-            ln(model.launch.shares),
-            ln_ratio(model.launch.blocks, f64::from(spec.multiprocessors)),
-            ln_ratio(reduced, outer * inner),
-            ln_ratio(outer * reduced * inner, f64::from(spec.multiprocessors)),
-            ln(model.launch.steps),
-            ln(model.launch.last_steps),
-            ln(model.chain_us * 1e3),
-        ]);
-    }
-
-    fn more_names(&self) -> &'static [&'static str] {
-        &["ln_run", "run_share", "ln_steps_apart", "ln_blocks_apart", "ln_shares_apart"]
-    }
-
-    fn more(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Reduce(reduce) = &call.kernel else { return out.extend([f32::NAN; 5]) };
-        let apart = launch_apart(reduce, spec);
-        out.extend_from_slice(&[
-            ln(reduce.run as f64),
-            ln_ratio(reduce.run as f64, reduce.reduced as f64),
-            ln(apart.steps),
-            ln_ratio(apart.blocks, f64::from(spec.multiprocessors)),
-            ln(apart.shares),
-        ]);
+    features! {
+        own more_names, more(self, call, _ctx, spec, out) {
+            let Kernel::Reduce(reduce) = &call.kernel else { return super::blank_more(self, out) };
+            let apart = launch_apart(reduce, spec);
+        }
+        "ln_run" => ln(reduce.run as f64),
+        "run_share" => ln_ratio(reduce.run as f64, reduce.reduced as f64),
+        "ln_steps_apart" => ln(apart.steps),
+        "ln_blocks_apart" => ln_ratio(apart.blocks, f64::from(spec.multiprocessors)),
+        "ln_shares_apart" => ln(apart.shares),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

@@ -10,7 +10,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
 use super::tiles::{Shape, best};
 
 /// The family.
@@ -58,45 +58,27 @@ impl Family for Recurrent {
         "rnn"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "gates",
-            "precision",
-            "ln_steps",
-            "ln_batch",
-            "ln_input",
-            "ln_hidden",
-            "layers",
-            "directions",
-            "align_hidden",
-            "ln_step_us",
-            "inputs_share",
-            "ln_state_by_sm",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Rnn(rnn) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(rnn, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        out.extend_from_slice(&[
-            flag(rnn.pass == Pass::Backward),
-            rnn.gates as f32,
-            precision(rnn.precision),
-            ln(rnn.steps as f64),
-            ln(rnn.batch as f64),
-            ln(rnn.input as f64),
-            ln(rnn.hidden as f64),
-            rnn.layers as f32,
-            rnn.directions as f32,
-            halvings(rnn.hidden, 6),
-            ln(model.step_us * 1e3),
-            (model.inputs_us / model.total_us) as f32,
-            ln_ratio(rnn.batch as f64 * rnn.hidden as f64, f64::from(spec.multiprocessors)),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Rnn(rnn) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(rnn, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+        }
+        "backward" => flag(rnn.pass == Pass::Backward),
+        "gates" => rnn.gates as f32,
+        "precision" => precision(rnn.precision),
+        "ln_steps" => ln(rnn.steps as f64),
+        "ln_batch" => ln(rnn.batch as f64),
+        "ln_input" => ln(rnn.input as f64),
+        "ln_hidden" => ln(rnn.hidden as f64),
+        "layers" => rnn.layers as f32,
+        "directions" => rnn.directions as f32,
+        "align_hidden" => halvings(rnn.hidden, 6),
+        "ln_step_us" => ln(model.step_us * 1e3),
+        "inputs_share" => (model.inputs_us / model.total_us) as f32,
+        "ln_state_by_sm" => ln_ratio(rnn.batch as f64 * rnn.hidden as f64, f64::from(spec.multiprocessors)),
     }
 
     fn published(&self) -> Published {

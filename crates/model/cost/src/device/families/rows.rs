@@ -4,7 +4,7 @@ use steptime_aten::KernelCall;
 
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{BLOCK_LIFE_US, DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us, sm_rate};
+use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us, sm_rate};
 use super::shared::overlap;
 
 /// Rows of work.
@@ -43,7 +43,7 @@ pub(super) fn rows_us(work: &Rows, call: &KernelCall, traffic: &Traffic, spec: &
     let again = 1.0 + 0.3 * work.again;
     // Each block lives for some round trips, however short its rows.
     let held = (2048.0 / threads).clamp(1.0, 16.0);
-    let lives = blocks / (processors * held) * BLOCK_LIFE_US * (1.0 + 0.2 * work.again);
+    let lives = blocks / (processors * held) * spec.constants.memory.block_life_us * (1.0 + 0.2 * work.again);
     let busy = overlap(overlap(overlap(compute, fed), lives), traffic.move_us(spec, work.waste * again));
     // A block's sums: one round trip for each time the row is gone through.
     let sums = (1.0 + work.again) * if work.length > WARP_ROW { DRAM_LATENCY_US } else { L2_LATENCY_US };

@@ -10,32 +10,14 @@ use crate::device::spec::DeviceSpec;
 
 use super::lookups::{TableTraffic, in_rows, local_traffic, repeats, table_operand, table_traffic};
 use super::memory::{L2_LATENCY_US, instructions_us};
-use super::shared::{halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, halvings, ln, ln_ratio, overlap, push_shared};
 use super::sort::radix_us;
 
 /// The family.
 pub(super) struct Scatters;
 
-/// Atomic additions that one multiprocessor issues in a cycle.
-const ATOMICS_PER_CYCLE: f64 = 8.0;
-
-/// Additions to one address that the cache makes in a µs: one after the other, a few cycles each.
-const SAME_ADDRESS_PER_US: f64 = 400.0;
-
 /// Lookups up to which an embedding's gradient is added up without sorting.
 const FEW: u64 = 3072;
-
-/// One lookup of them, µs (H200).
-const FEW_US: f64 = 0.042;
-
-/// Finding where the sorted lookups of each row begin and end, several small kernels, µs (H200).
-const SEGMENTS_US: f64 = 20.0;
-
-/// One of many values that are added to the same row, one after the other, µs (H200).
-const HOT_STEP_US: f64 = 0.58;
-
-/// One value of an `index_put` that repeats its indices, µs (H200).
-const REPEATED_US: f64 = 2.4e-4;
 
 struct Model {
     table: TableTraffic,
@@ -64,26 +46,27 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
     let moved = table.traffic.move_us(spec, 1.0);
     let key_bytes = ((kernel.rows.max(2) as f64).log2() / 8.0).ceil();
     let hottest = (table.largest_share * kernel.lookups as f64).max(1.0);
+    let constants = &spec.constants.scatter;
     let (mut sort_us, mut atomic_us) = (0.0, 0.0);
     let busy = match kernel.kind {
         ScatterKind::EmbeddingDense if kernel.lookups <= FEW => {
-            overlap(kernel.lookups as f64 * FEW_US, moved)
+            overlap(kernel.lookups as f64 * constants.few_us, moved)
         }
         ScatterKind::EmbeddingDense => {
-            sort_us = radix_us(kernel.lookups as f64, key_bytes, 8.0, spec) + SEGMENTS_US;
+            sort_us = radix_us(kernel.lookups as f64, key_bytes, 8.0, spec) + constants.segments_us;
             overlap(moved * 1.5, instructions_us(elements * 10.0, spec)) + sort_us
         }
         ScatterKind::IndexPutAccumulate => {
             sort_us = radix_us(kernel.lookups as f64, 8.0, 8.0, spec);
             // A warp adds all that goes to a row, four of its columns a lane, one after the other.
             let columns = (row / element / 32.0).ceil().min(4.0);
-            let alone = hottest * HOT_STEP_US * columns;
-            let many = elements * if repeats > 1.0 { REPEATED_US } else { 0.0 };
+            let alone = hottest * constants.hot_step_us * columns;
+            let many = elements * if repeats > 1.0 { constants.repeated_us } else { 0.0 };
             overlap(overlap(moved, instructions_us(elements * 30.0, spec)), overlap(alone, many)) + sort_us
         }
         ScatterKind::IndexAdd | ScatterKind::Scatter => {
-            let rate = ATOMICS_PER_CYCLE * spec.clock_mhz * processors;
-            atomic_us = overlap(elements / rate, hottest / SAME_ADDRESS_PER_US);
+            let rate = constants.atomics_per_cycle * spec.clock_mhz * processors;
+            atomic_us = overlap(elements / rate, hottest / constants.same_address_per_us);
             let each = if kernel.kind == ScatterKind::IndexAdd { 185.0 } else { 90.0 };
             overlap(overlap(moved, instructions_us(elements * each, spec)), atomic_us)
         }
@@ -98,59 +81,39 @@ impl Family for Scatters {
         "scatter"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "kind",
-            "ln_rows",
-            "ln_lookups",
-            "ln_row_bytes",
-            "align_row",
-            "index_bytes",
-            "ln_elements",
-            "ln_elements_by_sm",
-            "atomic_share",
-            "sort_share",
-            "ln_table_dram",
-            "distinct_share",
-            "ln_distinct_bytes",
-            "hottest",
-            "ln_repeats",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Scatter(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &model.table.traffic, model.total_us, out);
-        let lookups = (kernel.lookups as f64).max(1.0);
-        let row = kernel.row_bytes as f64;
-        let elements = model.elements;
-        out.extend_from_slice(&[
-            match kernel.kind {
-                ScatterKind::IndexAdd => 0.0,
-                ScatterKind::Scatter => 1.0,
-                ScatterKind::IndexPut => 2.0,
-                ScatterKind::IndexPutAccumulate => 3.0,
-                ScatterKind::EmbeddingDense => 4.0,
-                ScatterKind::Other => 5.0,
-            },
-            ln(kernel.rows as f64),
-            ln(lookups),
-            ln(row),
-            halvings(kernel.row_bytes, 9),
-            kernel.index_bytes as f32,
-            ln(elements),
-            ln_ratio(elements, f64::from(spec.multiprocessors)),
-            (model.atomic_us / model.total_us) as f32,
-            (model.sort_us / model.total_us) as f32,
-            ln(model.table.table_dram),
-            (model.table.distinct / lookups) as f32,
-            ln(model.table.distinct * row),
-            ln(model.table.largest_share * lookups),
-            ln(model.repeats),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Scatter(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &model.table.traffic, model.total_us, out);
+            let lookups = (kernel.lookups as f64).max(1.0);
+            let row = kernel.row_bytes as f64;
+            let elements = model.elements;
+        }
+        "kind" => match kernel.kind {
+            ScatterKind::IndexAdd => 0.0,
+            ScatterKind::Scatter => 1.0,
+            ScatterKind::IndexPut => 2.0,
+            ScatterKind::IndexPutAccumulate => 3.0,
+            ScatterKind::EmbeddingDense => 4.0,
+            ScatterKind::Other => 5.0,
+        },
+        "ln_rows" => ln(kernel.rows as f64),
+        "ln_lookups" => ln(lookups),
+        "ln_row_bytes" => ln(row),
+        "align_row" => halvings(kernel.row_bytes, 9),
+        "index_bytes" => kernel.index_bytes as f32,
+        "ln_elements" => ln(elements),
+        "ln_elements_by_sm" => ln_ratio(elements, f64::from(spec.multiprocessors)),
+        "atomic_share" => (model.atomic_us / model.total_us) as f32,
+        "sort_share" => (model.sort_us / model.total_us) as f32,
+        "ln_table_dram" => ln(model.table.table_dram),
+        "distinct_share" => (model.table.distinct / lookups) as f32,
+        "ln_distinct_bytes" => ln(model.table.distinct * row),
+        "hottest" => ln(model.table.largest_share * lookups),
+        "ln_repeats" => ln(model.repeats),
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -6,7 +6,56 @@ use crate::device::context::Context;
 
 use super::memory::Traffic;
 
-/// The names of a family's features: the shared ones first, as [`push_shared`] writes them, then its own.
+/// The features of a family as one list of names with their values, in the profiles' order.
+///
+/// Makes the two methods of [`Family`](crate::device::family::Family) that are named, after what the values need: with
+/// `shared`, the features that all families have come first, which the block pushes by [`push_shared`]. `free` makes a
+/// list of names and a function, for families that have their list in common.
+macro_rules! features {
+    (
+        shared $names:ident, $values:ident($self:ident, $call:ident, $ctx:ident, $spec:ident, $out:ident)
+        { $($before:tt)* }
+        $($feature:literal => $value:expr),* $(,)?
+    ) => {
+        fn $names(&self) -> &'static [&'static str] {
+            $crate::device::families::shared::names![$($feature),*]
+        }
+
+        fn $values(&$self, $call: &KernelCall, $ctx: &Context, $spec: &DeviceSpec, $out: &mut Vec<f32>) {
+            $($before)*
+            $out.extend_from_slice(&[$($value),*]);
+        }
+    };
+    (
+        own $names:ident, $values:ident($self:ident, $call:ident, $ctx:ident, $spec:ident, $out:ident)
+        { $($before:tt)* }
+        $($feature:literal => $value:expr),* $(,)?
+    ) => {
+        fn $names(&self) -> &'static [&'static str] {
+            &[$($feature),*]
+        }
+
+        fn $values(&$self, $call: &KernelCall, $ctx: &Context, $spec: &DeviceSpec, $out: &mut Vec<f32>) {
+            $($before)*
+            $out.extend_from_slice(&[$($value),*]);
+        }
+    };
+    (
+        free $names:ident, $values:ident($($argument:ident: $type:ty),*; $out:ident)
+        { $($before:tt)* }
+        $($feature:literal => $value:expr),* $(,)?
+    ) => {
+        const $names: &[&str] = $crate::device::families::shared::names![$($feature),*];
+
+        fn $values($($argument: $type,)* $out: &mut Vec<f32>) {
+            $($before)*
+            $out.extend_from_slice(&[$($value),*]);
+        }
+    };
+}
+pub(super) use features;
+
+/// The names of all features: the shared ones first, as [`push_shared`] writes them.
 macro_rules! names {
     ($($own:literal),* $(,)?) => {
         &[

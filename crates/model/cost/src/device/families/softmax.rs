@@ -10,7 +10,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, sector_waste};
 use super::rows::{Rows, WARP_ROW, rows_us};
-use super::shared::{flag, ln, ln_ratio, names, push_shared};
+use super::shared::{features, flag, ln, ln_ratio, push_shared};
 
 /// The family.
 pub(super) struct Softmaxes;
@@ -55,58 +55,41 @@ impl Family for Softmaxes {
         "softmax"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "log",
-            "ln_rows",
-            "ln_length",
-            "ln_stride",
-            "ln_rows_by_sm",
-            "row_in_warp",
-            "ln_row_bytes"
-        ]
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Softmax(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let (traffic, total) = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &traffic, total, out);
+        }
+        "backward" => flag(kernel.pass == Pass::Backward),
+        "log" => flag(kernel.log),
+        "ln_rows" => ln(kernel.rows as f64),
+        "ln_length" => ln(kernel.length as f64),
+        "ln_stride" => ln(kernel.stride as f64),
+        "ln_rows_by_sm" => ln_ratio(kernel.rows as f64, f64::from(spec.multiprocessors)),
+        "row_in_warp" => flag(kernel.length as f64 <= WARP_ROW),
+        "ln_row_bytes" => ln(kernel.length as f64 * call.dtype.size() as f64),
     }
 
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Softmax(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let (traffic, total) = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &traffic, total, out);
-        out.extend_from_slice(&[
-            flag(kernel.pass == Pass::Backward),
-            flag(kernel.log),
-            ln(kernel.rows as f64),
-            ln(kernel.length as f64),
-            ln(kernel.stride as f64),
-            ln_ratio(kernel.rows as f64, f64::from(spec.multiprocessors)),
-            flag(kernel.length as f64 <= WARP_ROW),
-            ln(kernel.length as f64 * call.dtype.size() as f64),
-        ]);
-    }
-
-    fn more_names(&self) -> &'static [&'static str] {
-        &["ln_outer", "align_stride", "ln_blocks_by_sm", "ln_threads_along", "ln_serial"]
-    }
-
-    fn more(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Softmax(softmax) = &call.kernel else { return out.extend([f32::NAN; 5]) };
-        let stride = softmax.stride.max(1);
-        let outer = softmax.rows / stride;
-        // Over a middle dimension, a block takes neighbours of one sample.
-        let (along, across) = threads(softmax);
-        let blocks = (outer as f64) * (stride as f64 / across).ceil();
-        let turns =
-            (blocks / (f64::from(spec.multiprocessors) * (2048.0 / (along * across)).max(1.0))).max(1.0);
-        let align = stride.trailing_zeros().min(6) as f32;
-        out.extend_from_slice(&[
-            ln(outer as f64),
-            align,
-            ln_ratio(blocks, f64::from(spec.multiprocessors)),
-            ln(along),
-            ln((softmax.length as f64 / along).ceil() * turns),
-        ]);
+    features! {
+        own more_names, more(self, call, _ctx, spec, out) {
+            let Kernel::Softmax(softmax) = &call.kernel else { return super::blank_more(self, out) };
+            let stride = softmax.stride.max(1);
+            let outer = softmax.rows / stride;
+            // Over a middle dimension, a block takes neighbours of one sample.
+            let (along, across) = threads(softmax);
+            let blocks = (outer as f64) * (stride as f64 / across).ceil();
+            let turns =
+                (blocks / (f64::from(spec.multiprocessors) * (2048.0 / (along * across)).max(1.0))).max(1.0);
+            let align = stride.trailing_zeros().min(6) as f32;
+        }
+        "ln_outer" => ln(outer as f64),
+        "align_stride" => align,
+        "ln_blocks_by_sm" => ln_ratio(blocks, f64::from(spec.multiprocessors)),
+        "ln_threads_along" => ln(along),
+        "ln_serial" => ln((softmax.length as f64 / along).ceil() * turns),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

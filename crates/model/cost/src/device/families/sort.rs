@@ -10,22 +10,13 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us, sector_waste, sm_rate};
 use super::opcode::opcode;
-use super::shared::{flag, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, ln, ln_ratio, overlap, push_shared};
 
 /// Sorts.
 pub(super) struct Sorts;
 
 /// Running sums.
 pub(super) struct Scans;
-
-/// One element of a running sum down a column, µs (H200).
-const COLUMN_STEP_US: f64 = 0.38;
-
-/// A short row of running sums on one multiprocessor, µs (H200).
-const ROW_US: f64 = 0.8;
-
-/// What a pass of a radix sort takes beside moving its data, µs (H200).
-const PASS_US: f64 = 4.0;
 
 /// Bits of a key that one pass of a radix sort looks at.
 const DIGIT_BITS: f64 = 8.0;
@@ -44,7 +35,7 @@ pub(super) fn radix_us(count: f64, key_bytes: f64, value_bytes: f64, spec: &Devi
     let bytes = count * (key_bytes + value_bytes) * 2.0;
     let near = Traffic::new(bytes / 2.0, 0.0, bytes / 2.0, bytes, spec);
     let moved = overlap(near.move_us(spec, 1.0), instructions_us(count * 40.0, spec));
-    passes * (PASS_US + moved) + 2.0 * spec.launch.floor_us
+    passes * (spec.constants.sort.pass_us + moved) + 2.0 * spec.launch.floor_us
 }
 
 struct Model {
@@ -94,10 +85,10 @@ fn scan(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> M
         DRAM_LATENCY_US + (length / 4096.0 / processors).ceil() * L2_LATENCY_US
     } else if kernel.stride > 1 {
         // A thread a column, one element after the other.
-        length * COLUMN_STEP_US * (rows / (processors * 2048.0)).max(1.0)
+        length * spec.constants.sort.column_step_us * (rows / (processors * 2048.0)).max(1.0)
     } else {
         // A block goes through a few rows together, one round of barriers after the other.
-        rows * ROW_US / processors * (length / 1024.0).ceil().max(1.0)
+        rows * spec.constants.sort.row_us / processors * (length / 1024.0).ceil().max(1.0)
     };
     let busy =
         overlap(overlap(alone, instructions_us(rows * length * 16.0, spec)), traffic.move_us(spec, waste));
@@ -105,44 +96,23 @@ fn scan(kernel: &Sort, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> M
     Model { traffic, passes: 1.0, total_us }
 }
 
-/// The names of both families' features.
-const NAMES: &[&str] = names![
-    "op",
-    "ln_rows",
-    "ln_length",
-    "ln_elements",
-    "key_bytes",
-    "value_bytes",
-    "ln_stride",
-    "one_row",
-    "passes",
-    "ln_rows_by_sm",
-    "ln_length_by_block",
-];
-
-fn push(
-    kernel: &Sort,
-    model: &Model,
-    call: &KernelCall,
-    ctx: &Context,
-    spec: &DeviceSpec,
-    out: &mut Vec<f32>,
-) {
-    push_shared(call, ctx, &model.traffic, model.total_us, out);
-    let (rows, length) = (kernel.rows as f64, kernel.length as f64);
-    out.extend_from_slice(&[
-        opcode(kernel.op),
-        ln(rows),
-        ln(length),
-        ln(rows * length),
-        kernel.key_bytes as f32,
-        kernel.value_bytes as f32,
-        ln(kernel.stride as f64),
-        flag(kernel.rows <= 1),
-        model.passes as f32,
-        ln_ratio(rows, f64::from(spec.multiprocessors)),
-        ln_ratio(length, ONE_BLOCK),
-    ]);
+// Both families have the same features.
+features! {
+    free NAMES, push(kernel: &Sort, model: &Model, call: &KernelCall, ctx: &Context, spec: &DeviceSpec; out) {
+        push_shared(call, ctx, &model.traffic, model.total_us, out);
+        let (rows, length) = (kernel.rows as f64, kernel.length as f64);
+    }
+    "op" => opcode(kernel.op),
+    "ln_rows" => ln(rows),
+    "ln_length" => ln(length),
+    "ln_elements" => ln(rows * length),
+    "key_bytes" => kernel.key_bytes as f32,
+    "value_bytes" => kernel.value_bytes as f32,
+    "ln_stride" => ln(kernel.stride as f64),
+    "one_row" => flag(kernel.rows <= 1),
+    "passes" => model.passes as f32,
+    "ln_rows_by_sm" => ln_ratio(rows, f64::from(spec.multiprocessors)),
+    "ln_length_by_block" => ln_ratio(length, ONE_BLOCK),
 }
 
 impl Family for Sorts {

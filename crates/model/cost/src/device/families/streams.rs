@@ -4,21 +4,13 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
 
-/// What such kernels get from the second-level cache, of the rate that whole kernels reach (H200: 5.7 of 4.6 TB/s).
-const CACHE_GAIN: f64 = 1.25;
-
-/// What device memory loses where as much is written as read, for it turns between the two (H200: 3.9 of 4.2 TB/s).
-const TURNS: f64 = 0.08;
-
-/// A row at random costs device memory as much as so many bytes, if it has fewer (H200: 37 rows a nanosecond).
-pub(super) const LEAST_ACCESS: f64 = 112.0;
-
 /// The time to move what a kernel moves, µs: that of the slower of both memories, for the other hides behind it.
 pub(super) fn streams_us(traffic: &Traffic, spec: &DeviceSpec) -> f64 {
     let (read, written) = (traffic.dram_read, traffic.dram_written);
     let sum = (read + written).max(1.0);
-    let turns = TURNS * 4.0 * (read / sum) * (written / sum);
-    (spec.dram_us(sum) / (1.0 - turns)).max(spec.l2_us(traffic.l2()) / CACHE_GAIN)
+    let streams = &spec.constants.streams;
+    let turns = streams.turns * 4.0 * (read / sum) * (written / sum);
+    (spec.dram_us(sum) / (1.0 - turns)).max(spec.l2_us(traffic.l2()) / streams.cache_gain)
 }
 
 /// Of what is written to be evicted first, the bytes that reach device memory while a kernel of such a footprint runs.

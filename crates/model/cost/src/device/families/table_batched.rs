@@ -12,7 +12,7 @@ use crate::device::spec::DeviceSpec;
 use super::embedding_bag::pooling;
 use super::lookups::{TableTraffic, in_rows, table_operand, table_traffic};
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, SECTOR};
-use super::shared::{flag, halvings, ln, ln_ratio, names, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
 use super::sort::radix_us;
 
 /// The family.
@@ -93,62 +93,37 @@ impl Family for BatchedTables {
         "table_batched_embedding"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "backward",
-            "pooling",
-            "weighted",
-            "optimizer",
-            "ln_tables",
-            "ln_rows",
-            "dim",
-            "align_dim",
-            "ln_batch",
-            "ln_bags",
-            "ln_lookups",
-            "ln_length",
-            "ln_chain",
-            "sort_share",
-            "ln_table_dram",
-            "distinct_share",
-            "ln_distinct",
-            "largest",
-            "index_bytes",
-            "ln_bags_by_sm",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::TableBatched(tables) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(tables, call, ctx, spec);
-        push_shared(call, ctx, &model.table.traffic, model.total_us, out);
-        let count = tables.tables.max(1);
-        let bags = tables.batch as f64 * count as f64;
-        let lookups = (tables.lookups as f64).max(1.0);
-        out.extend_from_slice(&[
-            flag(tables.pass == Pass::Backward),
-            pooling(tables.pooling),
-            flag(tables.weighted),
-            optimizer(tables.optimizer),
-            ln(tables.tables as f64),
-            ln(tables.rows as f64),
-            (tables.dims as f64 / count as f64) as f32,
-            halvings(tables.dims / count, 6),
-            ln(tables.batch as f64),
-            ln(bags),
-            ln(lookups),
-            ln_ratio(lookups, bags.max(1.0)),
-            ln(model.chain_us * 1e3),
-            (model.sort_us / model.total_us) as f32,
-            ln(model.table.table_dram),
-            (model.table.distinct / lookups) as f32,
-            ln(model.table.distinct),
-            ln(model.table.largest_share * lookups),
-            tables.index_bytes as f32,
-            ln_ratio(bags, f64::from(spec.multiprocessors)),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::TableBatched(tables) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(tables, call, ctx, spec);
+            push_shared(call, ctx, &model.table.traffic, model.total_us, out);
+            let count = tables.tables.max(1);
+            let bags = tables.batch as f64 * count as f64;
+            let lookups = (tables.lookups as f64).max(1.0);
+        }
+        "backward" => flag(tables.pass == Pass::Backward),
+        "pooling" => pooling(tables.pooling),
+        "weighted" => flag(tables.weighted),
+        "optimizer" => optimizer(tables.optimizer),
+        "ln_tables" => ln(tables.tables as f64),
+        "ln_rows" => ln(tables.rows as f64),
+        "dim" => (tables.dims as f64 / count as f64) as f32,
+        "align_dim" => halvings(tables.dims / count, 6),
+        "ln_batch" => ln(tables.batch as f64),
+        "ln_bags" => ln(bags),
+        "ln_lookups" => ln(lookups),
+        "ln_length" => ln_ratio(lookups, bags.max(1.0)),
+        "ln_chain" => ln(model.chain_us * 1e3),
+        "sort_share" => (model.sort_us / model.total_us) as f32,
+        "ln_table_dram" => ln(model.table.table_dram),
+        "distinct_share" => (model.table.distinct / lookups) as f32,
+        "ln_distinct" => ln(model.table.distinct),
+        "largest" => ln(model.table.largest_share * lookups),
+        "index_bytes" => tables.index_bytes as f32,
+        "ln_bags_by_sm" => ln_ratio(bags, f64::from(spec.multiprocessors)),
     }
 
     fn published(&self) -> Published {

@@ -8,10 +8,11 @@ use steptime_aten::kernel::{
     TableBatched, TiledGather, Transfer, Work,
 };
 use steptime_aten::{Kernel, KernelCall};
+use steptime_launch::Indices;
 
 use super::fixture::{call, h200, near, shipped};
 use super::{ALL, named, of};
-use crate::device::context::{Context, Indices};
+use crate::device::context::Context;
 use crate::device::learn::sizes::sizes;
 use crate::device::paper::{self, Published};
 

@@ -3,24 +3,28 @@
 
 use steptime_aten::kernel::TiledGather;
 use steptime_aten::{Kernel, KernelCall};
+use steptime_launch::cache::dram_reads;
+use steptime_launch::gather_plan::{Launch, Problem};
+use steptime_launch::{Lanes, Popularity, WARP};
 
-use crate::device::cache::{Popularity, dram_reads};
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
-use crate::device::tiling::{Launch, Problem};
 
 use super::lookups::{moved_row, table_operand};
-use super::memory::{BLOCK_LIFE_US, Traffic};
-use super::shared::{halvings, ln, ln_ratio, names, overlap, push_shared};
-use super::streams::{LEAST_ACCESS, streams_us, written_through};
+use super::memory::Traffic;
+use super::shared::{features, halvings, ln, ln_ratio, overlap, push_shared};
+use super::streams::{streams_us, written_through};
 
 /// The family.
 pub(super) struct TiledGathers;
 
-/// Bytes of a row that a warp holds with one load: slices are one, two or four times as wide.
-const LANES_BYTES: u64 = 512;
+/// Bytes of a load: rows are taken to begin at multiples of them.
+const LOAD: u64 = 16;
+
+/// Bytes of a row that a warp holds with one load of its lanes.
+const LANES_BYTES: u64 = WARP as u64 * LOAD;
 
 /// Blocks of four warps that a multiprocessor holds.
 const BLOCKS: f64 = 12.0;
@@ -33,7 +37,7 @@ fn slice(kernel: &TiledGather) -> u64 {
     if kernel.slice == 0 || kernel.row_bytes <= LANES_BYTES {
         return 0;
     }
-    LANES_BYTES * (kernel.slice / LANES_BYTES).clamp(1, 4).next_power_of_two()
+    LANES_BYTES * Lanes::slice_passes(kernel.slice as usize, LOAD as usize) as u64
 }
 
 struct Model {
@@ -57,10 +61,10 @@ fn model(kernel: &TiledGather, call: &KernelCall, ctx: &Context, spec: &DeviceSp
         popularity: popularity.clone(),
     };
     let launch = if slice == 0 { Launch::Rows } else { Launch::LookupsFirst { slice: slice as f64 } };
-    let whole = problem.table(launch, spec);
+    let whole = problem.table(launch, &spec.gpu());
     let missed = dram_reads(&whole, &popularity, spec.l2.effective_bytes as f64) / row;
     let at = table_operand(call, false);
-    let table_dram = missed * row.max(LEAST_ACCESS) * (1.0 - ctx.residency(at, spec));
+    let table_dram = missed * row.max(spec.constants.streams.least_access) * (1.0 - ctx.residency(at, spec));
     let output = lookups * kernel.row_bytes as f64;
     // Each slice reads the indices again, which stay in the cache.
     let slices = if slice == 0 { 1.0 } else { (kernel.row_bytes as f64 / slice as f64).ceil() };
@@ -76,7 +80,7 @@ fn model(kernel: &TiledGather, call: &KernelCall, ctx: &Context, spec: &DeviceSp
         resident: (1.0 - dram_read / read.max(1.0)).clamp(0.0, 1.0),
     };
     let waves = (output / IN_FLIGHT).max(1.0) / (BLOCKS * f64::from(spec.multiprocessors));
-    let busy = overlap(streams_us(&traffic, spec), waves * BLOCK_LIFE_US);
+    let busy = overlap(streams_us(&traffic, spec), waves * spec.constants.memory.block_life_us);
     Model {
         distinct: popularity.distinct(lookups),
         table_dram,
@@ -92,47 +96,29 @@ impl Family for TiledGathers {
         "tiled_gather"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "ln_rows",
-            "ln_lookups",
-            "ln_row_bytes",
-            "align_row",
-            "ln_slice",
-            "ln_slices",
-            "index_bytes",
-            "ln_waves",
-            "ln_table_dram",
-            "hit_share",
-            "distinct_share",
-            "ln_distinct_bytes",
-            "largest",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::TiledGather(kernel) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(kernel, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let lookups = (kernel.lookups as f64).max(1.0);
-        let (row, slice) = ((kernel.row_bytes as f64).max(1.0), slice(kernel) as f64);
-        out.extend_from_slice(&[
-            ln(kernel.rows as f64),
-            ln(lookups),
-            ln(row),
-            halvings(kernel.row_bytes, 9),
-            ln(slice),
-            if slice > 0.0 { ln(row / slice) } else { 0.0 },
-            kernel.index_bytes as f32,
-            ln_ratio(model.waves, 1.0),
-            ln(model.table_dram),
-            (1.0 - model.table_dram / (lookups * row)) as f32,
-            (model.distinct / lookups) as f32,
-            ln(model.distinct * row),
-            ln(model.largest),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::TiledGather(kernel) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(kernel, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let lookups = (kernel.lookups as f64).max(1.0);
+            let (row, slice) = ((kernel.row_bytes as f64).max(1.0), slice(kernel) as f64);
+        }
+        "ln_rows" => ln(kernel.rows as f64),
+        "ln_lookups" => ln(lookups),
+        "ln_row_bytes" => ln(row),
+        "align_row" => halvings(kernel.row_bytes, 9),
+        "ln_slice" => ln(slice),
+        "ln_slices" => if slice > 0.0 { ln(row / slice) } else { 0.0 },
+        "index_bytes" => kernel.index_bytes as f32,
+        "ln_waves" => ln_ratio(model.waves, 1.0),
+        "ln_table_dram" => ln(model.table_dram),
+        "hit_share" => (1.0 - model.table_dram / (lookups * row)) as f32,
+        "distinct_share" => (model.distinct / lookups) as f32,
+        "ln_distinct_bytes" => ln(model.distinct * row),
+        "largest" => ln(model.largest),
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -41,71 +41,17 @@ pub(super) struct Cut {
     pub reduce_us: f64,
 }
 
-/// How a kind of unit works through tiles; all fitted on an H200.
-struct Kind {
-    tiles: &'static [Tile],
-    /// A kernel's way in and out, beside the launch floor, µs.
-    fixed_us: f64,
-    /// One step of a lone tile's loop, µs, and how deep it is.
-    step_us: f64,
-    step: f64,
-    /// Tiles that hide one another's waiting.
-    together: f64,
-    /// Adding splits up, beside moving them, µs.
-    reduce_us: f64,
-    /// What feeds a multiprocessor, bytes per cycle.
-    feed: f64,
-}
-
-/// A tile: rows, columns, and the share of the peak rate that a multiprocessor full of such tiles reaches.
-type Tile = (f64, f64, f64);
-
-/// For arithmetic outside tensor cores.
-const SIMT: &[Tile] = &[
-    (256.0, 128.0, 1.0),
-    (128.0, 128.0, 0.96),
-    (128.0, 64.0, 0.89),
-    (64.0, 64.0, 0.75),
-    (128.0, 32.0, 0.72),
-    (64.0, 32.0, 0.57),
-    (32.0, 32.0, 0.36),
-    (16.0, 16.0, 0.13),
+/// The tiles that are tried: rows and columns. `Tiles::shares` holds what each reaches.
+const TILES: [(f64, f64); 8] = [
+    (256.0, 128.0),
+    (128.0, 128.0),
+    (128.0, 64.0),
+    (64.0, 64.0),
+    (128.0, 32.0),
+    (64.0, 32.0),
+    (32.0, 32.0),
+    (16.0, 16.0),
 ];
-
-/// For tensor cores.
-const TENSOR: &[Tile] = &[
-    (256.0, 128.0, 1.0),
-    (128.0, 128.0, 0.92),
-    (128.0, 64.0, 0.75),
-    (64.0, 64.0, 0.5),
-    (128.0, 32.0, 0.45),
-    (64.0, 32.0, 0.3),
-    (32.0, 32.0, 0.18),
-    (16.0, 16.0, 0.08),
-];
-
-const ORDINARY: Kind =
-    Kind { tiles: SIMT, fixed_us: 1.8, step_us: 0.01, step: 16.0, together: 0.9, reduce_us: 4.3, feed: 11.4 };
-
-const WIDE_TENSOR: Kind = Kind {
-    tiles: TENSOR,
-    fixed_us: 2.1,
-    step_us: 0.21,
-    step: 64.0,
-    together: 0.9,
-    reduce_us: 3.0,
-    feed: 25.4,
-};
-
-const NARROW_TENSOR: Kind = Kind {
-    tiles: TENSOR,
-    fixed_us: 1.8,
-    step_us: 0.082,
-    step: 64.0,
-    together: 1.7,
-    reduce_us: 3.2,
-    feed: 55.0,
-};
 
 /// Splits that are tried.
 const SPLITS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0];
@@ -127,15 +73,15 @@ pub(super) fn best(shape: &Shape, spec: &DeviceSpec) -> Cut {
     let processors = f64::from(spec.multiprocessors);
     let tensor = on_tensor_cores(shape.precision, spec);
     let kind = match (tensor, shape.precision) {
-        (false, _) => ORDINARY,
-        (true, Precision::Tf32 | Precision::F64) => WIDE_TENSOR,
-        (true, _) => NARROW_TENSOR,
+        (false, _) => &spec.constants.tiles_vector,
+        (true, Precision::Tf32 | Precision::F64) => &spec.constants.tiles_tensor_wide,
+        (true, _) => &spec.constants.tiles_tensor_narrow,
     };
     let feed_rate = kind.feed * spec.clock_mhz;
     let rate = spec.matrix_tflop_s(shape.precision) * 1e6 / processors;
     let (m, n, k) = (shape.m.max(1.0), shape.n.max(1.0), shape.k.max(1.0));
     let mut least: Option<(f64, Cut)> = None;
-    for (tile, &(first, second, share)) in kind.tiles.iter().enumerate() {
+    for (tile, ((first, second), share)) in TILES.into_iter().zip(kind.shares).enumerate() {
         for (rows, columns) in [(first, second), (second, first)] {
             if rows == columns && first != second {
                 continue;
@@ -177,16 +123,23 @@ pub(super) fn best(shape: &Shape, spec: &DeviceSpec) -> Cut {
     )
 }
 
-/// Features of a shape that choose kernels: tiles a multiprocessor and how full the last wave is, for a few tiles.
-pub(super) fn wave_features(shape: &Shape, spec: &DeviceSpec, out: &mut Vec<f32>) {
+/// Features of a shape that choose kernels: for a few tiles, how many of them a multiprocessor has, and how full the last
+/// wave is.
+pub(super) fn wave_features(shape: &Shape, spec: &DeviceSpec) -> [f32; 10] {
     let processors = f64::from(spec.multiprocessors);
-    for (rows, columns) in [(256.0, 128.0), (128.0, 128.0), (128.0, 64.0), (64.0, 64.0), (32.0, 32.0)] {
+    let mut features = [0.0; 10];
+    for (pair, (rows, columns)) in features.chunks_exact_mut(2).zip(WAVE_TILES) {
         let tiles = (shape.m / rows).ceil() * (shape.n / columns).ceil() * shape.batch.max(1.0);
         let waves = tiles / processors;
-        out.push(super::shared::ln_ratio(tiles, processors));
-        out.push((waves.ceil() / waves.max(1e-9)).min(200.0) as f32);
+        pair[0] = super::shared::ln_ratio(tiles, processors);
+        pair[1] = (waves.ceil() / waves.max(1e-9)).min(200.0) as f32;
     }
+    features
 }
+
+/// The tiles of these features.
+const WAVE_TILES: [(f64, f64); 5] =
+    [(256.0, 128.0), (128.0, 128.0), (128.0, 64.0), (64.0, 64.0), (32.0, 32.0)];
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
-use super::shared::{flag, halvings, ln, names, push_shared};
+use super::shared::{features, flag, halvings, ln, push_shared};
 
 /// The family.
 pub(super) struct Transfers;
@@ -34,22 +34,18 @@ impl Family for Transfers {
         "transfer"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names!["to_host", "pinned", "ln_bytes", "inline", "align"]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::Transfer(transfer) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        push_shared(call, ctx, &Traffic::of(call, ctx, spec), us(transfer, spec), out);
-        out.extend_from_slice(&[
-            flag(transfer.direction == Direction::ToHost),
-            flag(transfer.pinned),
-            ln(transfer.bytes as f64),
-            flag(transfer.bytes < INLINE),
-            halvings(transfer.bytes, 6),
-        ]);
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::Transfer(transfer) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            push_shared(call, ctx, &Traffic::of(call, ctx, spec), us(transfer, spec), out);
+        }
+        "to_host" => flag(transfer.direction == Direction::ToHost),
+        "pinned" => flag(transfer.pinned),
+        "ln_bytes" => ln(transfer.bytes as f64),
+        "inline" => flag(transfer.bytes < INLINE),
+        "align" => halvings(transfer.bytes, 6),
     }
 
     fn published(&self) -> Published {

@@ -3,7 +3,8 @@
 //! chunks by blocks of their own, and stepped by a second kernel.
 
 use steptime_aten::KernelCall;
-use steptime_aten::kernel::{FusedBags, Pooling, RowOptimizer, RowSort};
+use steptime_aten::kernel::{FusedBags, Pooling, RowOptimizer};
+use steptime_launch::UpdateLanes;
 
 use crate::device::context::Context;
 use crate::device::families::lookups::moved_row;
@@ -15,41 +16,10 @@ use crate::device::spec::DeviceSpec;
 use super::{Alike, Model, alike, others};
 
 /// Lookups of a window, and of a chunk of a long row.
-const WINDOW: f64 = 256.0;
+const WINDOW: f64 = steptime_launch::WINDOW as f64;
 
 /// What is read from or written to device memory for a few bytes at random: two sectors.
 const LEAST: f64 = 2.0 * SECTOR;
-
-/// The share of the cache that gradients have, beside rows that come and go.
-const GRADIENT_SHARE: f64 = 0.5;
-
-/// Kernels that a block's tile of lookups goes through, µs of a multiprocessor (H200): counting digits of indices,
-/// counting those of pairs, and moving pairs to their places.
-const COUNT_INDICES_US: f64 = 4.0;
-const COUNT_PAIRS_US: f64 = 2.5;
-const MOVE_PAIRS_US: f64 = 9.0;
-
-/// Adding the counts of tiles up, µs (H200): at least, and for each 32 tiles of a table.
-const SCAN_US: f64 = 1.0;
-const SCAN_TILES_US: f64 = 1.2;
-
-/// A table in one block, µs (H200): to begin, and each digit by the block's size.
-const ONE_BLOCK_US: f64 = 2.0;
-const SMALL_DIGIT_US: f64 = 5.5;
-const LARGE_DIGIT_US: f64 = 7.0;
-
-/// One round trip of a group of lanes for rows and gradients, µs (H200); what a float of state for each row adds, and
-/// one for each column.
-const TRIP_US: f64 = 0.8;
-const ROW_STATE_US: f64 = 0.2;
-const COLUMN_STATE_US: f64 = 0.2;
-
-/// The number of the step, and the means of bags, beside the launch, µs (H200).
-const SMALL_US: f64 = 2.0;
-
-/// A round trip of a group of lanes that sums a chunk, or a long row, µs (H200).
-const CHUNK_TRIP_US: f64 = 0.6;
-const RUN_TRIP_US: f64 = 1.0;
 
 /// Floats of state for each column, and whether one more for each row.
 fn state(optimizer: RowOptimizer) -> (f64, f64) {
@@ -63,19 +33,20 @@ fn state(optimizer: RowOptimizer) -> (f64, f64) {
 }
 
 fn sort_us(bags: &FusedBags, spec: &DeviceSpec) -> f64 {
-    let RowSort { one_block, passes, tile } = bags.row_sort();
+    let sort = bags.row_sort();
+    let of = &spec.constants.fused_backward;
     let processors = f64::from(spec.multiprocessors);
-    let (tables, passes) = ((bags.tables.len() as f64).max(1.0), passes as f64);
+    let (tables, passes) = ((bags.tables.len() as f64).max(1.0), f64::from(sort.passes));
     let floor = spec.launch.floor_us;
-    if one_block {
-        let digit = if tile <= 4096 { SMALL_DIGIT_US } else { LARGE_DIGIT_US };
-        return floor + ONE_BLOCK_US + passes * digit * (tables / processors).max(1.0);
+    if sort.one_block {
+        let digit = if sort.tile() <= 4096 { of.small_digit_us } else { of.large_digit_us };
+        return floor + of.one_block_us + passes * digit * (tables / processors).max(1.0);
     }
-    let tiles = (bags.lookups as f64 / tile as f64).floor() + tables;
+    let tiles = (bags.lookups as f64 / f64::from(sort.tile())).floor() + tables;
     let turns = (tiles / processors).max(1.0);
-    let scan = SCAN_US + SCAN_TILES_US * tiles / tables / 32.0;
-    let counts = COUNT_INDICES_US + (passes - 1.0) * COUNT_PAIRS_US;
-    passes * (3.0 * floor + MOVE_PAIRS_US * turns + scan) + counts * turns
+    let scan = of.scan_us + of.scan_tiles_us * tiles / tables / 32.0;
+    let counts = of.count_indices_us + (passes - 1.0) * of.count_pairs_us;
+    passes * (3.0 * floor + of.move_pairs_us * turns + scan) + counts * turns
 }
 
 /// Tables of as many columns: what their kernels wait for.
@@ -89,10 +60,9 @@ struct Kind {
 impl Kind {
     /// Lanes of a row, and loads of a lane for one.
     fn lanes(&self, dims: u64) -> (f64, f64) {
-        let fits = |vector: &u64| self.dim.is_multiple_of(*vector) && dims.is_multiple_of(*vector);
-        let vector = [4, 2].into_iter().find(fits).unwrap_or(1);
-        let group = self.dim.div_ceil(vector).checked_next_power_of_two().unwrap_or(32).clamp(4, 32);
-        (group as f64, (self.dim as f64 / (vector * group) as f64).ceil().max(1.0))
+        let fits = |vector| [self.dim, dims].iter().all(|all| all.is_multiple_of(vector as u64));
+        let UpdateLanes { lanes, loads, .. } = UpdateLanes::new(self.dim as usize, fits);
+        (lanes as f64, loads as f64)
     }
 }
 
@@ -123,6 +93,7 @@ pub(super) fn model(
 ) -> Model {
     let processors = f64::from(spec.multiprocessors);
     let floor = spec.launch.floor_us;
+    let of = &spec.constants.fused_backward;
     let (columns, one_a_row) = state(optimizer);
     let tables = alike(bags, call, ctx, spec);
     let mut found = Model::default();
@@ -142,7 +113,7 @@ pub(super) fn model(
         let gradient = (table.dim * 4) as f64;
         let of_bags = bags.bags as f64;
         let wanted = of_bags * popularity.distinct(*length);
-        let room = GRADIENT_SHARE * spec.l2.effective_bytes as f64 / (of_bags * gradient).max(1.0);
+        let room = of.gradient_share * spec.l2.effective_bytes as f64 / (of_bags * gradient).max(1.0);
         let again = (wanted - of_bags).max(0.0) * gradient * (1.0 - room.min(1.0));
         near += count * (wanted * gradient + distinct * stepped);
         near_written += count * distinct * stepped;
@@ -156,7 +127,7 @@ pub(super) fn model(
     let traffic = Traffic { read: near, written: near_written, dram_read, dram_written, resident };
     found.sort_us = sort_us(bags, spec);
     found.move_us = streams_us(&traffic, spec);
-    let trip = TRIP_US + one_a_row * ROW_STATE_US + columns * COLUMN_STATE_US;
+    let trip = of.trip_us + one_a_row * of.row_state_us + columns * of.column_state_us;
     let mut ends_us = 0.0;
     for kind in kinds(&tables) {
         let (group, loads) = kind.lanes(bags.dims());
@@ -173,10 +144,10 @@ pub(super) fn model(
         found.wait_us += waves.max(1.0) * life;
         let ahead = (8.0 / loads).max(2.0);
         if kind.longest >= WINDOW {
-            found.work_us += WINDOW / ahead * CHUNK_TRIP_US + 2.0;
+            found.work_us += WINDOW / ahead * of.chunk_trip_us + 2.0;
         }
         let run = if kind.longest > group / 2.0 {
-            1.0 + (kind.longest.min(WINDOW) + kind.longest / WINDOW) / (4.0 * ahead) * RUN_TRIP_US
+            1.0 + (kind.longest.min(WINDOW) + kind.longest / WINDOW) / (4.0 * ahead) * of.run_trip_us
         } else {
             1.2
         };
@@ -187,7 +158,7 @@ pub(super) fn model(
     let counts = matches!(optimizer, RowOptimizer::Adam | RowOptimizer::PartialRowWiseAdam);
     let small = f64::from(u8::from(counts)) + f64::from(u8::from(bags.pooling == Pooling::Mean));
     let rows_us = overlap(overlap(found.move_us, found.wait_us), found.work_us);
-    found.total_us = floor + found.sort_us + rows_us + ends_us + small * (floor + SMALL_US);
+    found.total_us = floor + found.sort_us + rows_us + ends_us + small * (floor + of.small_us);
     found.traffic = traffic;
     found
 }

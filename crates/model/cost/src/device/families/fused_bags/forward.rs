@@ -3,20 +3,18 @@
 
 use steptime_aten::KernelCall;
 use steptime_aten::kernel::FusedBags;
+use steptime_launch::Lanes;
+use steptime_launch::cache::{Lookups, dram_reads};
 
-use crate::device::cache::{Lookups, dram_reads};
+use crate::device::constants;
 use crate::device::context::Context;
 use crate::device::families::lookups::{in_rows, moved_row};
-use crate::device::families::memory::{DRAM_STEP_US, STEP_US, Traffic, instructions_us};
+use crate::device::families::memory::{Traffic, instructions_us};
 use crate::device::families::shared::overlap;
-use crate::device::families::streams::{LEAST_ACCESS, streams_us, written_through};
+use crate::device::families::streams::{streams_us, written_through};
 use crate::device::spec::DeviceSpec;
 
-use super::lanes::Lanes;
-use super::{Alike, Model, alike, others};
-
-/// Bytes of a multiprocessor's own cache that hold rows. Of its 256 KB; fitted to Zipf-distributed lookups on an H200.
-const NEAR_CACHE: f64 = 200e3;
+use super::{Alike, Model, alike, lanes, others};
 
 /// Warps that a multiprocessor holds.
 const WARPS: f64 = 32.0;
@@ -24,18 +22,16 @@ const WARPS: f64 = 32.0;
 /// Steps of a stream before its first row and after its last.
 const BEGIN_STEPS: f64 = 3.0;
 
-/// From the launch to the first row: the offsets, and then the indices, µs (H200).
-const BEGIN_US: f64 = 0.4;
-
-/// Instructions of a warp for its rows in one load: to find them, and for each value. Fitted to rows of f32, int8 and
-/// int4 with scales of f16 and f32 on an H200.
-fn instructions(lanes: &Lanes, bits: u64) -> f64 {
-    let (find, value) = if bits <= 8 { (30.0, 6.0) } else { (10.0, 3.0) };
+/// Instructions of a warp for its rows in one load: to find them, and for each value.
+fn instructions(lanes: &Lanes, bits: u64, of: &constants::FusedBags) -> f64 {
+    let (find, value) =
+        if bits <= 8 { (of.quantized_find, of.quantized_value) } else { (of.float_find, of.float_value) };
     find + value * lanes.values as f64
 }
 
 pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Model {
     let processors = f64::from(spec.multiprocessors);
+    let (of, memory) = (&spec.constants.fused_bags, &spec.constants.memory);
     let mut found = Model { kinds: 1.0, ..Model::default() };
     let (mut near, mut work, mut warps, mut chain_us) = (0.0, 0.0, 0.0, 0.0f64);
     for Alike { table, count, lookups, length, popularity, resident } in alike(bags, call, ctx, spec) {
@@ -45,19 +41,19 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
         let missed = dram_reads(&all, &popularity, spec.l2.effective_bytes as f64) / row * (1.0 - resident);
         // What a multiprocessor does not find in its own cache, it asks the second-level cache for.
         let own = Lookups { lookups: lookups / processors, written: 0.0, ..all };
-        near += count * (dram_reads(&own, &popularity, NEAR_CACHE) * processors).min(lookups * row);
-        found.table_dram += count * missed * row.max(LEAST_ACCESS);
+        near += count * (dram_reads(&own, &popularity, of.near_cache) * processors).min(lookups * row);
+        found.table_dram += count * missed * row.max(spec.constants.streams.least_access);
         found.distinct += count * popularity.distinct(lookups);
         found.longest = found.longest.max(popularity.largest_share() * lookups);
-        let lanes = Lanes::new(&table, bags);
-        let [groups, together] = [lanes.groups(), lanes.together].map(|count| count as f64);
+        let (lanes, streams) = lanes(&table, bags, spec);
+        let [groups, together] = [lanes.groups(), streams.together].map(|count| count as f64);
         let [loads, ranges] = [lanes.passes * lanes.ranges, lanes.ranges].map(|count| count as f64);
-        work += count * lookups * loads * instructions(&lanes, bags.element_bits) / groups;
+        work += count * lookups * loads * instructions(&lanes, bags.element_bits, of) / groups;
         warps += count * ranges * (bags.bags as f64 / (groups * together)).ceil();
-        let step = STEP_US + DRAM_STEP_US * (missed / lookups.max(1.0)).min(1.0);
-        let chain = (BEGIN_STEPS + length * together / lanes.in_flight as f64) * step;
+        let step = memory.step_us + memory.dram_step_us * (missed / lookups.max(1.0)).min(1.0);
+        let chain = (BEGIN_STEPS + length * together / streams.in_flight as f64) * step;
         if chain > chain_us {
-            (chain_us, found.lanes) = (chain, Some(lanes));
+            (chain_us, found.lanes) = (chain, Some((lanes, streams)));
         }
     }
     found.warps = warps;
@@ -70,7 +66,7 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
     found.wait_us = (warps / (WARPS * processors)).max(1.0) * chain_us;
     found.work_us = instructions_us(work * 32.0, spec);
     found.total_us =
-        spec.launch.floor_us + BEGIN_US + overlap(overlap(found.move_us, found.wait_us), found.work_us);
+        spec.launch.floor_us + of.begin_us + overlap(overlap(found.move_us, found.wait_us), found.work_us);
     found.traffic = traffic;
     found
 }

@@ -3,24 +3,22 @@
 
 mod backward;
 mod forward;
-mod lanes;
 #[cfg(test)]
 mod tests;
 
 use steptime_aten::kernel::{FusedBags, FusedTable, RowOptimizer};
 use steptime_aten::{Kernel, KernelCall, Role, Slot};
+use steptime_launch::{Lanes, Popularity, RowLayout, Streams};
 
-use crate::device::cache::Popularity;
 use crate::device::context::Context;
 use crate::device::family::Family;
 use crate::device::paper::Published;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
-use self::lanes::Lanes;
 use super::embedding_bag::pooling;
 use super::memory::Traffic;
-use super::shared::{flag, halvings, ln, ln_ratio, names, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 
 /// The family.
 pub(super) struct Fused;
@@ -54,7 +52,7 @@ struct Model {
     /// Warps of the forward pass.
     warps: f64,
     /// How lanes share the table whose streams take longest, in the forward pass.
-    lanes: Option<Lanes>,
+    lanes: Option<(Lanes, Streams)>,
     /// The sort, µs.
     sort_us: f64,
     /// Moving bytes, µs.
@@ -97,6 +95,18 @@ fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
         }
     }
     sizes
+}
+
+/// How lanes share the rows of a table, and its bags: rows of bytes or nibbles have a scale and a bias of two bytes.
+fn lanes(table: &FusedTable, bags: &FusedBags, spec: &DeviceSpec) -> (Lanes, Streams) {
+    let (bits, row) = (bags.element_bits as usize, table.row_bytes as usize);
+    let header = if bits <= 8 { 4 } else { 0 };
+    let payload = row.saturating_sub(header);
+    let align = 1 << row.trailing_zeros().min(4);
+    let lanes = Lanes::of_bags(&RowLayout { dim: table.dim as usize, bits, header, payload, align });
+    let all = (bags.bags as usize).saturating_mul(bags.tables.len());
+    let streams = Streams::new(&lanes, all, bags.lookups as usize, spec.multiprocessors);
+    (lanes, streams)
 }
 
 /// Bytes that others than the tables have: read, those of them from device memory, and written.
@@ -143,97 +153,63 @@ impl Family for Fused {
         "fused_embedding_bag"
     }
 
-    fn feature_names(&self) -> &'static [&'static str] {
-        names![
-            "update",
-            "pooling",
-            "weighted",
-            "element_bits",
-            "index_bytes",
-            "ln_tables",
-            "ln_rows",
-            "ln_most_rows",
-            "dim",
-            "least_dim",
-            "most_dim",
-            "align_row",
-            "kinds",
-            "ln_bags",
-            "ln_all_bags",
-            "ln_lookups",
-            "ln_length",
-            "ln_bags_by_sm",
-            "ln_table_dram",
-            "distinct_share",
-            "ln_distinct",
-            "ln_longest",
-            "sort_passes",
-            "sort_one_block",
-            "sort_share",
-            "ln_move",
-            "ln_wait",
-            "ln_work",
-            "ln_warps_by_sm",
-            "lanes",
-            "load_bytes",
-            "passes",
-            "ranges",
-            "together",
-            "in_flight",
-            "ln_turns",
-        ]
-    }
-
-    fn features(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec, out: &mut Vec<f32>) {
-        let Kernel::FusedBags(bags) = &call.kernel else {
-            return super::blank(self, out);
-        };
-        let model = model(bags, call, ctx, spec);
-        push_shared(call, ctx, &model.traffic, model.total_us, out);
-        let count = (bags.tables.len() as f64).max(1.0);
-        let all_bags = bags.bags as f64 * count;
-        let lookups = (bags.lookups as f64).max(1.0);
-        let tables = || bags.tables.iter();
-        let sort = bags.row_sort();
-        let sorts = bags.update.is_some();
-        out.extend_from_slice(&[
-            update(bags.update),
-            pooling(bags.pooling),
-            flag(bags.weighted),
-            bags.element_bits as f32,
-            bags.index_bytes as f32,
-            ln(count),
-            ln(tables().map(|table| table.rows as f64).sum()),
-            ln(tables().map(|table| table.rows as f64).fold(0.0, f64::max)),
-            (bags.dims() as f64 / count) as f32,
-            tables().map(|table| table.dim).min().unwrap_or(0) as f32,
-            tables().map(|table| table.dim).max().unwrap_or(0) as f32,
-            tables().map(|table| halvings(table.row_bytes, 9)).fold(9.0, f32::min),
-            model.kinds as f32,
-            ln(bags.bags as f64),
-            ln(all_bags),
-            ln(lookups),
-            ln_ratio(lookups, all_bags.max(1.0)),
-            ln_ratio(all_bags, f64::from(spec.multiprocessors)),
-            ln(model.table_dram),
-            (model.distinct / lookups) as f32,
-            ln(model.distinct),
-            ln(model.longest),
-            if sorts { sort.passes as f32 } else { 0.0 },
-            flag(sorts && sort.one_block),
-            (model.sort_us / model.total_us) as f32,
-            ln(model.move_us * 1e3),
-            ln(model.wait_us * 1e3),
-            ln(model.work_us * 1e3),
-            ln_ratio(model.warps, f64::from(spec.multiprocessors)),
-        ]);
-        let lanes = model
-            .lanes
-            .map_or([0; 6], |of| [of.lanes, of.bytes, of.passes, of.ranges, of.together, of.in_flight]);
-        out.extend(lanes.map(|number| number as f32));
-        // Rows of a stream one after the other.
-        let [.., together, in_flight] = lanes;
-        out.push(ln(lookups / all_bags.max(1.0) * together as f64 / (in_flight as f64).max(1.0)));
+    features! {
+        shared feature_names, features(self, call, ctx, spec, out) {
+            let Kernel::FusedBags(bags) = &call.kernel else {
+                return super::blank(self, out);
+            };
+            let model = model(bags, call, ctx, spec);
+            push_shared(call, ctx, &model.traffic, model.total_us, out);
+            let count = (bags.tables.len() as f64).max(1.0);
+            let all_bags = bags.bags as f64 * count;
+            let lookups = (bags.lookups as f64).max(1.0);
+            let tables = || bags.tables.iter();
+            let sort = bags.row_sort();
+            let sorts = bags.update.is_some();
+            let lanes = model.lanes.map_or([0; 6], |(of, each)| {
+                [of.lanes, of.bytes, of.passes, of.ranges, each.together, each.in_flight]
+            });
+            let [held, bytes, passes, ranges, together, in_flight] = lanes.map(|number| number as f32);
+            // Rows of a stream one after the other.
+            let [.., streams, flights] = lanes.map(|number| number as f64);
+            let turns = lookups / all_bags.max(1.0) * streams / flights.max(1.0);
+        }
+        "update" => update(bags.update),
+        "pooling" => pooling(bags.pooling),
+        "weighted" => flag(bags.weighted),
+        "element_bits" => bags.element_bits as f32,
+        "index_bytes" => bags.index_bytes as f32,
+        "ln_tables" => ln(count),
+        "ln_rows" => ln(tables().map(|table| table.rows as f64).sum()),
+        "ln_most_rows" => ln(tables().map(|table| table.rows as f64).fold(0.0, f64::max)),
+        "dim" => (bags.dims() as f64 / count) as f32,
+        "least_dim" => tables().map(|table| table.dim).min().unwrap_or(0) as f32,
+        "most_dim" => tables().map(|table| table.dim).max().unwrap_or(0) as f32,
+        "align_row" => tables().map(|table| halvings(table.row_bytes, 9)).fold(9.0, f32::min),
+        "kinds" => model.kinds as f32,
+        "ln_bags" => ln(bags.bags as f64),
+        "ln_all_bags" => ln(all_bags),
+        "ln_lookups" => ln(lookups),
+        "ln_length" => ln_ratio(lookups, all_bags.max(1.0)),
+        "ln_bags_by_sm" => ln_ratio(all_bags, f64::from(spec.multiprocessors)),
+        "ln_table_dram" => ln(model.table_dram),
+        "distinct_share" => (model.distinct / lookups) as f32,
+        "ln_distinct" => ln(model.distinct),
+        "ln_longest" => ln(model.longest),
+        "sort_passes" => if sorts { sort.passes as f32 } else { 0.0 },
+        "sort_one_block" => flag(sorts && sort.one_block),
+        "sort_share" => (model.sort_us / model.total_us) as f32,
+        "ln_move" => ln(model.move_us * 1e3),
+        "ln_wait" => ln(model.wait_us * 1e3),
+        "ln_work" => ln(model.work_us * 1e3),
+        "ln_warps_by_sm" => ln_ratio(model.warps, f64::from(spec.multiprocessors)),
+        "lanes" => held,
+        "load_bytes" => bytes,
+        "passes" => passes,
+        "ranges" => ranges,
+        "together" => together,
+        "in_flight" => in_flight,
+        "ln_turns" => ln(turns),
     }
 
     fn published(&self) -> Published {

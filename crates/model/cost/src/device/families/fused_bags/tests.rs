@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use steptime_aten::kernel::{FusedBags, FusedTable, Pooling, RowOptimizer};
 use steptime_aten::{Kernel, KernelCall, Operand, Role, Slot};
+use steptime_launch::Indices;
 
 use super::Fused;
-use crate::device::context::{Context, Indices};
+use crate::device::context::Context;
 use crate::device::families::fixture::{call, near, shipped};
 use crate::device::family::Family;
 
@@ -83,20 +84,6 @@ fn bags(Shape(rows, dim, length, batch): &Shape, bits: u64, update: Option<RowOp
     call
 }
 
-/// Shares of equally many of a million rows under `numpy.random.zipf(a) % rows`: what lies beyond the table comes back
-/// into it, evenly.
-fn folded_zipf(power: f64) -> Indices {
-    const ROWS: f64 = 1e6;
-    const GROUPS: u32 = 1 << 18;
-    let beyond = |rank: f64| rank.powf(1.0 - power) / (power - 1.0);
-    let tail = beyond(ROWS + 0.5);
-    let share = |group: u32| {
-        let edge = |group: u32| f64::from(group) * ROWS / f64::from(GROUPS) + 0.5;
-        (beyond(edge(group)) - beyond(edge(group + 1)) + tail / f64::from(GROUPS)) as f32
-    };
-    Indices::Histogram((0..GROUPS).map(share).collect())
-}
-
 fn price(call: &KernelCall, indices: Indices) -> f64 {
     Fused.analytic(call, &Context::cold(call).with_indices(indices), &shipped("h200"))
 }
@@ -121,7 +108,7 @@ fn forward_passes_on_an_h200() {
         near(price(&bags(&shape, bits, None), Indices::Uniform), measured, 0.25);
     }
     for (power, measured) in [(1.05, 312.8), (1.2, 144.3)] {
-        near(price(&bags(&large(), 32, None), folded_zipf(power)), measured, 0.25);
+        near(price(&bags(&large(), 32, None), Indices::FoldedZipf(power)), measured, 0.25);
     }
 }
 
@@ -135,8 +122,8 @@ fn backward_passes_with_every_optimizer_on_an_h200() {
         (ddp(), uniform(), [122.8, 135.2, 195.1, 272.0, 223.8]),
         (kaggle(), uniform(), [100.3, 115.3, 137.0, 172.0, 150.1]),
         (large(), uniform(), [1146.3, 1300.1, 2127.1, 3115.7, 2558.3]),
-        (large(), folded_zipf(1.05), [879.9, 1009.8, 1509.3, 2131.4, 1778.7]),
-        (large(), folded_zipf(1.2), [503.4, 567.8, 699.0, 883.8, 772.1]),
+        (large(), Indices::FoldedZipf(1.05), [879.9, 1009.8, 1509.3, 2131.4, 1778.7]),
+        (large(), Indices::FoldedZipf(1.2), [503.4, 567.8, 699.0, 883.8, 772.1]),
         (small(), uniform(), [21.4, 25.8, 26.5, 30.6, 28.2]),
         (wide(), uniform(), [471.5, 480.7, 801.6, 1148.9, 855.3]),
     ];

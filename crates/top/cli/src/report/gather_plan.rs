@@ -1,8 +1,8 @@
-//! The answer of `tiling`: on the wire, as a table, and as an explanation.
+//! The answer of `gather-plan`: on the wire, as a table, and as an explanation.
 
 use serde::Serialize;
 use steptime::cost::device::DeviceSpec;
-use steptime::cost::device::tiling::{Launch, Predicted, Problem};
+use steptime::launch::gather_plan::{Launch, Predicted, Problem};
 
 use super::format::percent;
 use super::json::SCHEMA;
@@ -85,7 +85,7 @@ impl Answer {
         let row = problem.row_bytes as f64;
         Answer {
             schema: SCHEMA,
-            command: "tiling",
+            command: "gather-plan",
             device: spec.name.clone(),
             rows,
             dim,
@@ -95,8 +95,8 @@ impl Answer {
             least_dram_reads: problem.distinct() * row,
             written: lookups as f64 * row,
             cache_bytes: spec.l2.effective_bytes,
-            orders: problem.launches(spec).into_iter().map(Row::new).collect(),
-            choice: Row::new(problem.choose(spec)),
+            orders: problem.launches(&spec.gpu()).into_iter().map(Row::new).collect(),
+            choice: Row::new(problem.choose(&spec.gpu())),
         }
     }
 
@@ -134,7 +134,8 @@ impl Answer {
     /// In words: why one grid of tiles halves the reads and the other does not.
     pub fn explanation(&self, spec: &DeviceSpec, problem: &Problem) -> String {
         let slice = 512.0_f64.min(problem.row_bytes as f64);
-        let of = |launch| problem.predict(launch, spec);
+        let gpu = spec.gpu();
+        let of = |launch| problem.predict(launch, &gpu);
         let [rows, first, swapped, sorted] =
             [Launch::Rows, Launch::LookupsFirst { slice }, Launch::ColumnsFirst { slice }, Launch::Sorted]
                 .map(of);

@@ -1,28 +1,30 @@
-//! `steptime tiling`.
+//! `steptime gather-plan`.
 
 use std::path::Path;
 
-use steptime::cost::device::Indices;
-use steptime::cost::device::cache::Popularity;
-use steptime::cost::device::tiling::Problem;
+use steptime::launch::gather_plan::Problem;
+use steptime::launch::{Indices, Popularity};
 
 use super::{Failure, pricing};
-use crate::cli::Tiling;
+use crate::cli::GatherPlan;
 use crate::output;
-use crate::report::tiling::Answer;
+use crate::report::gather_plan::Answer;
 
 /// The case of `--explain`: E, D and N.
 const SEED: [u64; 3] = [8192, 4096, 16384];
 
 /// Runs it.
-pub fn run(args: &Tiling) -> Result<(), Failure> {
+pub fn run(args: &GatherPlan) -> Result<(), Failure> {
     let profile = steptime::device(&args.device)?;
     let [rows, dim, lookups] = [args.rows, args.dim, args.lookups];
     let [rows, dim, lookups] = [rows.unwrap_or(SEED[0]), dim.unwrap_or(SEED[1]), lookups.unwrap_or(SEED[2])];
     let (indices, words) = match (args.zipf, &args.indices) {
-        (Some(exponent), _) => (pricing::zipf(exponent)?, format!("zipf:{exponent}")),
-        (None, Some(file)) => (pricing::histogram(Path::new(file), rows)?, file.clone()),
-        (None, None) => (Indices::Uniform, "uniform".to_owned()),
+        (None, Some(file)) => (pricing::counted(Path::new(file), rows)?, file.clone()),
+        (zipf, _) => {
+            let indices = zipf.map_or(Ok(Indices::Uniform), Indices::zipf)?;
+            let words = indices.to_string();
+            (indices, words)
+        }
     };
     let wanted = match &indices {
         // Of the rows that the file names.

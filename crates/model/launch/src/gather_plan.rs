@@ -1,10 +1,10 @@
 //! Which order of launch serves lookups that stay apart: what each reads from device memory, and why.
 //!
 //! The order in which blocks are launched decides which lookups are under way together, and with it how much of the
-//! table lies between two uses of a row. The numbers are those of the closed form in [`super::cache`].
+//! table lies between two uses of a row. The numbers are those of the closed form in [`crate::cache`].
 
-use super::cache::{Lookups, Order, Popularity, dram_reads};
-use super::spec::DeviceSpec;
+use crate::cache::{Lookups, Order, dram_reads};
+use crate::{GatherRates, Gpu, Popularity};
 
 /// How lookups are spread over a launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,21 +57,8 @@ pub struct Problem {
 /// Narrowest slice: a line of the cache.
 const LINE: f64 = 128.0;
 
-/// Lookups under way on one multiprocessor, at most: those of the next slice start while the last ones of a slice are.
-const UNDER_WAY: f64 = 8.0;
-
-/// How much room in the cache the output takes, of its bytes: it is stored to be evicted first. Fitted to the reads
-/// of eleven uniform and Zipf-distributed shapes in row order on an H200.
-const OUTPUT_ROOM: f64 = 0.75;
-
 /// Bytes of an index.
 const INDEX: f64 = 8.0;
-
-/// The share of the copy rate at which memory moves almost nothing but writes of rows in no order, and what reads as
-/// many as writes would add to it: rows scattered over memory make it turn more often than a copy does. Fitted to the
-/// times of the same shapes, all orders.
-const WRITES_ONLY: f64 = 0.87;
-const WITH_READS: f64 = 0.17;
 
 impl Problem {
     /// Different rows that are expected among the lookups.
@@ -83,7 +70,7 @@ impl Problem {
     /// Every launch, in the order in which they are listed here: rows, slices from narrow to wide, each with either
     /// axis first, sorted.
     #[must_use]
-    pub fn launches(&self, spec: &DeviceSpec) -> Vec<Predicted> {
+    pub fn launches(&self, gpu: &Gpu) -> Vec<Predicted> {
         let row = self.row_bytes as f64;
         let mut launches = vec![Launch::Rows];
         let mut slice = LINE;
@@ -96,14 +83,14 @@ impl Problem {
             launches.push(Launch::ColumnsFirst { slice: 4.0 * LINE });
         }
         launches.push(Launch::Sorted);
-        launches.into_iter().map(|launch| self.predict(launch, spec)).collect()
+        launches.into_iter().map(|launch| self.predict(launch, gpu)).collect()
     }
 
     /// The launch to choose: rows as they come unless another one saves at least a twentieth of the time; then the
     /// widest slice that is as good as any, since sorting costs launches of its own.
     #[must_use]
-    pub fn choose(&self, spec: &DeviceSpec) -> Predicted {
-        let all = self.launches(spec);
+    pub fn choose(&self, gpu: &Gpu) -> Predicted {
+        let all = self.launches(gpu);
         let rows = all[0].clone();
         let fastest = all.iter().map(|one| one.time_us).fold(f64::INFINITY, f64::min);
         if rows.time_us <= fastest / 0.95 {
@@ -116,39 +103,49 @@ impl Problem {
 
     /// The lookups as the cache sees them.
     #[must_use]
-    pub fn table(&self, launch: Launch, spec: &DeviceSpec) -> Lookups {
+    pub fn table(&self, launch: Launch, gpu: &Gpu) -> Lookups {
         let (rows, row, lookups) = (self.rows as f64, self.row_bytes as f64, self.lookups as f64);
         let order = match launch {
             Launch::Rows => Order::Rows,
-            Launch::LookupsFirst { slice } => {
-                Order::Columns { slice, in_flight: self.slices_in_flight(spec) }
-            }
+            Launch::LookupsFirst { slice } => Order::Columns { slice, in_flight: self.slices_in_flight(gpu) },
             // All slices of the lookups under way are in flight.
             Launch::ColumnsFirst { slice } => Order::Columns { slice, in_flight: (row / slice).max(1.0) },
             Launch::Sorted => Order::Sorted,
         };
-        Lookups { rows, row_bytes: row, lookups, written: OUTPUT_ROOM * row, order }
+        Lookups { rows, row_bytes: row, lookups, written: gpu.gather.output_room * row, order }
     }
 
     /// Slices that are read at once where all lookups of one come before those of the next.
-    fn slices_in_flight(&self, spec: &DeviceSpec) -> f64 {
-        1.0 + f64::from(spec.multiprocessors) * UNDER_WAY / (self.lookups as f64).max(1.0)
+    fn slices_in_flight(&self, gpu: &Gpu) -> f64 {
+        1.0 + f64::from(gpu.multiprocessors) * gpu.gather.under_way / (self.lookups as f64).max(1.0)
     }
 
     /// What a launch costs.
     #[must_use]
-    pub fn predict(&self, launch: Launch, spec: &DeviceSpec) -> Predicted {
-        let (rows, row, lookups) = (self.rows as f64, self.row_bytes as f64, self.lookups as f64);
-        let cache = spec.l2.effective_bytes as f64;
-        let in_flight = self.slices_in_flight(spec);
-        let table = self.table(launch, spec);
-        let dram = dram_reads(&table, &self.popularity, cache);
+    pub fn predict(&self, launch: Launch, gpu: &Gpu) -> Predicted {
+        let (row, lookups) = (self.row_bytes as f64, self.lookups as f64);
+        let table = self.table(launch, gpu);
+        let dram = dram_reads(&table, &self.popularity, gpu.cache_bytes);
         let (read, written) = (dram + lookups * INDEX, lookups * row);
         let moved = read + written;
-        let rate = spec.memory.rate_gb_s * 1e3 * (WRITES_ONLY + WITH_READS * read / moved.max(1.0)).min(1.0);
+        let GatherRates { writes_only, with_reads, .. } = gpu.gather;
+        let rate = gpu.memory_gb_s * 1e3 * (writes_only + with_reads * read / moved.max(1.0)).min(1.0);
+        Predicted {
+            launch,
+            dram_reads: read,
+            hit_rate: if lookups > 0.0 { 1.0 - dram / (lookups * row) } else { 0.0 },
+            time_us: gpu.floor_us + moved / rate,
+            reason: self.reason(launch, dram, gpu),
+        }
+    }
+
+    /// Why a launch reads so many bytes of the table from device memory.
+    fn reason(&self, launch: Launch, dram: f64, gpu: &Gpu) -> String {
+        let (rows, row, lookups) = (self.rows as f64, self.row_bytes as f64, self.lookups as f64);
+        let cache = gpu.cache_bytes;
         let mb = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
         let distinct = self.distinct();
-        let reason = match launch {
+        match launch {
             _ if distinct > 0.99 * lookups => {
                 "hardly any row is wanted twice, so that no order can read less than every lookup's row".to_owned()
             }
@@ -156,13 +153,13 @@ impl Problem {
                 "between two uses of a row lie whole rows and what is written for them, of which the cache's {} hold \
                  {:.0} lookups",
                 mb(cache),
-                cache / ((1.0 + OUTPUT_ROOM) * row)
+                cache / ((1.0 + gpu.gather.output_room) * row)
             ),
             Launch::LookupsFirst { slice } => {
                 let fits = dram <= 1.02 * distinct * row;
                 format!(
                     "{} of the rows that are wanted are in use at a time, which {} the cache's {} while all lookups pass",
-                    mb(rows.min(distinct) * slice * in_flight),
+                    mb(rows.min(distinct) * slice * self.slices_in_flight(gpu)),
                     if fits { "stay in" } else { "with what is written do not all stay in" },
                     mb(cache)
                 )
@@ -176,13 +173,6 @@ impl Problem {
                  not counted"
                     .to_owned()
             }
-        };
-        Predicted {
-            launch,
-            dram_reads: read,
-            hit_rate: if lookups > 0.0 { 1.0 - dram / (lookups * row) } else { 0.0 },
-            time_us: spec.launch.floor_us + moved / rate,
-            reason,
         }
     }
 }
@@ -190,12 +180,8 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Indices;
-
-    fn h200() -> DeviceSpec {
-        let header: toml::Table = include_str!("../../../../../profiles/h200/profile.toml").parse().unwrap();
-        header["device"].clone().try_into().unwrap()
-    }
+    use crate::Indices;
+    use crate::gpu::tests::h200;
 
     fn problem(rows: u64, row_bytes: u64, lookups: u64, indices: &Indices) -> Problem {
         Problem { rows, row_bytes, lookups, popularity: Popularity::new(rows as f64, indices) }

@@ -9,9 +9,7 @@
 //! The order of launch matters: blocks that run column slice by column slice keep a slice of the whole table in
 //! the cache, and sorted lookups need no cache at all.
 
-use smallvec::SmallVec;
-
-use super::context::Indices;
+use crate::Popularity;
 
 /// A table and the lookups in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,128 +43,6 @@ pub enum Order {
     Sorted,
 }
 
-/// How often rows are wanted: groups of rows that are equally popular.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Popularity {
-    groups: SmallVec<[Group; 64]>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Group {
-    rows: f64,
-    /// `-ln(1 - p)` of the probability of one of its rows: about the probability itself.
-    rate: f64,
-    /// The probability of all its rows together.
-    share: f64,
-}
-
-/// Ranks that are groups of their own in a Zipf distribution.
-const SINGLE_RANKS: u32 = 8;
-
-/// By how much the later groups of ranks grow.
-const GROUP_GROWTH: f64 = 1.4;
-
-impl Popularity {
-    /// Of so many rows under a distribution. One that is not known is taken as uniform.
-    #[must_use]
-    pub fn new(rows: f64, indices: &Indices) -> Popularity {
-        let rows = rows.max(1.0);
-        let mut weighted: SmallVec<[(f64, f64); 64]> = SmallVec::new();
-        match indices {
-            Indices::Unknown | Indices::Uniform => weighted.push((rows, rows)),
-            Indices::Zipf(power) => zipf(rows, *power, &mut weighted),
-            Indices::Histogram(shares) => {
-                let width = rows / (shares.len().max(1) as f64);
-                let usable = shares.iter().map(|&share| f64::from(share)).filter(|&share| share > 0.0);
-                weighted.extend(usable.map(|share| (width, share)));
-            }
-        }
-        let total: f64 = weighted.iter().map(|group| group.1).sum();
-        if !(total > 0.0 && total.is_finite()) {
-            return Popularity { groups: std::iter::once(Group::new(rows, 1.0)).collect() };
-        }
-        Popularity {
-            groups: weighted.iter().map(|&(rows, weight)| Group::new(rows, weight / total)).collect(),
-        }
-    }
-
-    /// How many different rows so many lookups touch.
-    #[must_use]
-    pub fn distinct(&self, lookups: f64) -> f64 {
-        let seen = |group: &Group| group.rows * -(-lookups * group.rate).exp_m1();
-        self.groups.iter().map(seen).sum::<f64>().min(lookups)
-    }
-
-    /// The share of lookups that go to the most popular row.
-    #[must_use]
-    pub fn largest_share(&self) -> f64 {
-        self.groups.iter().map(|group| group.share / group.rows.max(1.0)).fold(0.0, f64::max)
-    }
-
-    /// The probability that a lookup's row is not among those of the last so many lookups.
-    fn missing(&self, window: f64) -> f64 {
-        self.groups.iter().map(|group| group.share * (-window * group.rate).exp()).sum()
-    }
-
-    /// Lookups after which a cache is full, at most `most`.
-    fn window(&self, row_bytes: f64, written: f64, size: f64, most: f64) -> f64 {
-        let used = |k: f64| self.distinct(k) * row_bytes + k * written;
-        if used(most) <= size {
-            return most;
-        }
-        // `used` grows and is concave: the chord from below and the tangent from above close in on its root.
-        let (mut low, mut high) = (0.0, most);
-        let mut at_low = 0.0;
-        let mut at_high = used(most);
-        for _ in 0..24 {
-            let chord = low + (high - low) * (size - at_low) / (at_high - at_low).max(1e-9);
-            let guess = 0.5 * chord + 0.25 * (low + high);
-            for k in [chord, guess] {
-                if k <= low || k >= high {
-                    continue;
-                }
-                let at = used(k);
-                if at < size {
-                    (low, at_low) = (k, at);
-                } else {
-                    (high, at_high) = (k, at);
-                }
-            }
-            if high - low <= 1e-4 * high {
-                break;
-            }
-        }
-        0.5 * (low + high)
-    }
-}
-
-impl Group {
-    fn new(rows: f64, share: f64) -> Group {
-        let each = (share / rows.max(1.0)).min(1.0 - 1e-12);
-        Group { rows, rate: -(-each).ln_1p(), share }
-    }
-}
-
-/// Groups of ranks with the sum of `rank^-power` in each.
-fn zipf(rows: f64, power: f64, groups: &mut SmallVec<[(f64, f64); 64]>) {
-    let single = f64::from(SINGLE_RANKS).min(rows) as u32;
-    groups.extend((1..=single).map(|rank| (1.0, f64::from(rank).powf(-power))));
-    let sum = |from: f64, to: f64| {
-        if (power - 1.0).abs() < 1e-9 {
-            (to / from).ln()
-        } else {
-            (to.powf(1.0 - power) - from.powf(1.0 - power)) / (1.0 - power)
-        }
-    };
-    // Ranks above `first` up to `last`, by the integral between the midpoints around them.
-    let mut first = f64::from(single);
-    while first < rows {
-        let last = (first * GROUP_GROWTH).ceil().min(rows);
-        groups.push((last - first, sum(first + 0.5, last + 0.5)));
-        first = last;
-    }
-}
-
 /// Bytes of the table that are read from device memory, with a cache that holds so many bytes and nothing of the
 /// table at first.
 #[must_use]
@@ -192,16 +68,12 @@ pub fn dram_reads(table: &Lookups, popularity: &Popularity, cache_bytes: f64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The size that the shipped profile has fitted to rows of other kernels in other states of the cache.
-    fn h200_bytes() -> f64 {
-        let header: toml::Table = include_str!("../../../../../profiles/h200/profile.toml").parse().unwrap();
-        header["device"]["l2"]["effective_bytes"].as_integer().unwrap() as f64
-    }
+    use crate::Indices;
+    use crate::gpu::tests::h200;
 
     fn seed(order: Order) -> f64 {
         let table = Lookups { rows: 8192.0, row_bytes: 16384.0, lookups: 16384.0, written: 16384.0, order };
-        dram_reads(&table, &Popularity::new(8192.0, &Indices::Uniform), h200_bytes()) / 1e6
+        dram_reads(&table, &Popularity::new(8192.0, &Indices::Uniform), h200().cache_bytes) / 1e6
     }
 
     /// Reads from device memory measured with Nsight Compute on an H200, MB.

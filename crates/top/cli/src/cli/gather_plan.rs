@@ -1,14 +1,14 @@
-//! What can be typed for `steptime tiling`.
+//! What can be typed for `steptime gather-plan`.
 
 use clap::Args;
 
-/// `steptime tiling`.
+/// `steptime gather-plan`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
-    steptime tiling --rows 8192 --dim 4096 --lookups 16384
-    steptime tiling --rows 1000000 --dim 128 --lookups 262144 --zipf 1.05 --json
-    steptime tiling --explain")]
-pub struct Tiling {
+    steptime gather-plan --rows 8192 --dim 4096 --lookups 16384
+    steptime gather-plan --rows 1000000 --dim 128 --lookups 262144 --zipf 1.05 --json
+    steptime gather-plan --explain")]
+pub struct GatherPlan {
     /// E: rows of the table
     #[arg(long, value_name = "E", required_unless_present = "explain", value_parser = clap::value_parser!(u64).range(1..))]
     pub rows: Option<u64>,

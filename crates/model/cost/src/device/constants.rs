@@ -1,0 +1,184 @@
+//! Constants of formulas that were measured on one GPU: a profile may hold its own, and has the defaults where it does
+//! not.
+//!
+//! `profiles/constants.toml` holds the defaults, what each constant stands for, and where it is from.
+
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use steptime_launch::GatherRates;
+
+/// What profiles that lack a group take.
+const DEFAULTS: &str = include_str!("../../../../../profiles/constants.toml");
+
+/// Declares a group: its source, and constants that are numbers.
+macro_rules! groups {
+    ($($(#[$doc:meta])* $group:ident { $($field:ident),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[expect(missing_docs, reason = "profiles/constants.toml says what each constant stands for")]
+        pub struct $group {
+            pub source: String,
+            $(pub $field: f64,)*
+        }
+    )*};
+}
+
+groups! {
+    /// Blocks and loops that wait for memory.
+    Memory { block_life_us, step_us, dram_step_us }
+    /// Kernels that keep many bytes in flight.
+    Streams { cache_gain, turns, least_access }
+    /// Gathers in different orders.
+    GatherPlan { under_way, output_room, writes_only, with_reads }
+    /// Matrix products.
+    Gemm { vector_fixed_us }
+    /// Fused attention.
+    Attention { fixed_us }
+    /// Batch norm.
+    BatchNorm { forward_rate, backward_rate }
+    /// Pooling.
+    Pool { atomic_blend }
+    /// Sorts and running sums.
+    Sort { column_step_us, row_us, pass_us }
+    /// Rows put by index.
+    Scatter { atomics_per_cycle, same_address_per_us, few_us, segments_us, hot_step_us, repeated_us }
+    /// Torch's embedding bags.
+    EmbeddingBag { segments_us }
+    /// The forward pass of our own bags.
+    FusedBags { near_cache, begin_us, float_find, float_value, quantized_find, quantized_value }
+    /// The backward pass of our own bags.
+    FusedBackward {
+        gradient_share, count_indices_us, count_pairs_us, move_pairs_us, scan_us, scan_tiles_us, one_block_us,
+        small_digit_us, large_digit_us, trip_us, row_state_us, column_state_us, small_us, chunk_trip_us, run_trip_us,
+    }
+    /// Our own interaction.
+    Interaction {
+        shared_bytes, shared_rate, alone, forward_begin, forward_quad, forward_round, backward_begin, backward_vector,
+        backward_vector_round, backward_feature, backward_round,
+    }
+}
+
+/// How a kind of unit works through tiles of matrix products.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "profiles/constants.toml says what each constant stands for")]
+pub struct Tiles {
+    pub source: String,
+    pub shares: [f64; 8],
+    pub fixed_us: f64,
+    pub step_us: f64,
+    pub step: f64,
+    pub together: f64,
+    pub reduce_us: f64,
+    pub feed: f64,
+}
+
+/// The constants of all formulas, in groups.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the groups are documented themselves")]
+pub struct Constants {
+    pub memory: Memory,
+    pub streams: Streams,
+    pub gather_plan: GatherPlan,
+    pub gemm: Gemm,
+    pub tiles_vector: Tiles,
+    pub tiles_tensor_wide: Tiles,
+    pub tiles_tensor_narrow: Tiles,
+    pub attention: Attention,
+    pub batch_norm: BatchNorm,
+    pub pool: Pool,
+    pub sort: Sort,
+    pub scatter: Scatter,
+    pub embedding_bag: EmbeddingBag,
+    pub fused_bags: FusedBags,
+    pub fused_backward: FusedBackward,
+    pub interaction: Interaction,
+}
+
+impl Default for Constants {
+    fn default() -> Constants {
+        static DEFAULT: OnceLock<Constants> = OnceLock::new();
+        let parsed = || toml::from_str(DEFAULTS).expect("the defaults that are compiled in are whole");
+        DEFAULT.get_or_init(parsed).clone()
+    }
+}
+
+impl Constants {
+    /// Whether a profile need not write them.
+    pub(super) fn are_default(&self) -> bool {
+        *self == Constants::default()
+    }
+
+    /// Reads the groups that a profile has, and takes the defaults for the others.
+    pub(super) fn over_defaults<'de, D: Deserializer<'de>>(from: D) -> Result<Constants, D::Error> {
+        use serde::de::Error;
+        let given = toml::Table::deserialize(from)?;
+        let mut all = toml::Table::try_from(Constants::default()).map_err(D::Error::custom)?;
+        all.extend(given);
+        all.try_into().map_err(|error: toml::de::Error| D::Error::custom(error.message()))
+    }
+
+    /// The first constant that is no positive number, with its value.
+    pub(super) fn wrong(&self) -> Option<(String, f64)> {
+        let groups = toml::Table::try_from(self).unwrap_or_default();
+        let numbers = groups.iter().flat_map(|(group, constants)| {
+            let named = constants.as_table().into_iter().flatten();
+            named.flat_map(move |(name, value)| {
+                let one = value.as_float().into_iter();
+                let many = value.as_array().into_iter().flatten().filter_map(toml::Value::as_float);
+                one.chain(many).map(move |number| (format!("{group}.{name}"), number))
+            })
+        });
+        numbers.into_iter().find(|(_, number)| !(*number > 0.0 && number.is_finite()))
+    }
+}
+
+impl From<&GatherPlan> for GatherRates {
+    fn from(plan: &GatherPlan) -> GatherRates {
+        let &GatherPlan { under_way, output_room, writes_only, with_reads, .. } = plan;
+        GatherRates { under_way, output_room, writes_only, with_reads }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize, Serialize)]
+    struct Profile {
+        #[serde(
+            default,
+            deserialize_with = "Constants::over_defaults",
+            skip_serializing_if = "Constants::are_default"
+        )]
+        constants: Constants,
+    }
+
+    #[test]
+    fn a_profile_has_its_own_groups_and_the_defaults_for_the_others() {
+        let none: Profile = toml::from_str("").unwrap();
+        assert!(none.constants.are_default() && none.constants.wrong().is_none());
+        assert_eq!(toml::to_string(&none).unwrap(), "");
+        let own: Profile =
+            toml::from_str("[constants.pool]\nsource = \"measured\"\natomic_blend = 90.5\n").unwrap();
+        assert_eq!(own.constants.pool.atomic_blend, 90.5);
+        assert_eq!(own.constants.sort, Constants::default().sort);
+        let again: Profile = toml::from_str(&toml::to_string(&own).unwrap()).unwrap();
+        assert_eq!(again.constants, own.constants);
+    }
+
+    #[test]
+    fn what_is_no_constant_is_refused() {
+        let error = |text: &str| toml::from_str::<Profile>(text).unwrap_err().to_string();
+        assert!(error("[constants.pools]\n").contains("pools"));
+        assert!(error("[constants.pool]\nsource = \"half\"\n").contains("atomic_blend"));
+        let mut wrong = Constants::default();
+        wrong.tiles_vector.shares[3] = -1.0;
+        assert_eq!(wrong.wrong(), Some(("tiles_vector.shares".to_owned(), -1.0)));
+        wrong.tiles_vector.shares[3] = f64::NAN;
+        assert!(wrong.wrong().is_some());
+    }
+}

@@ -1,0 +1,123 @@
+//! How often rows are wanted, in closed form.
+
+use smallvec::SmallVec;
+
+use crate::{Indices, zipf};
+
+/// How often rows are wanted: groups of rows that are equally popular.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Popularity {
+    groups: SmallVec<[Group; 64]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Group {
+    rows: f64,
+    /// `-ln(1 - p)` of the probability of one of its rows: about the probability itself.
+    rate: f64,
+    /// The probability of all its rows together.
+    share: f64,
+}
+
+/// By how much the later groups of ranks grow.
+const GROUP_GROWTH: f64 = 1.4;
+
+impl Popularity {
+    /// Of so many rows under a distribution. One that is not known is taken as uniform.
+    #[must_use]
+    pub fn new(rows: f64, indices: &Indices) -> Popularity {
+        let rows = rows.max(1.0);
+        let mut weighted: SmallVec<[(f64, f64); 64]> = SmallVec::new();
+        match indices {
+            Indices::Unknown | Indices::Uniform => weighted.push((rows, rows)),
+            Indices::Zipf(power) => zipf(rows, *power, &mut weighted),
+            Indices::FoldedZipf(power) => {
+                zipf(rows, *power, &mut weighted);
+                // What lies beyond the table comes back evenly.
+                let beyond = zipf::integral(rows + 0.5, zipf::ENDLESS, *power);
+                weighted.iter_mut().for_each(|(of_group, weight)| *weight += beyond * *of_group / rows);
+            }
+            Indices::Histogram(shares) => {
+                let width = rows / (shares.len().max(1) as f64);
+                let usable = shares.iter().map(|&share| f64::from(share)).filter(|&share| share > 0.0);
+                weighted.extend(usable.map(|share| (width, share)));
+            }
+        }
+        let total: f64 = weighted.iter().map(|group| group.1).sum();
+        if !(total > 0.0 && total.is_finite()) {
+            return Popularity { groups: std::iter::once(Group::new(rows, 1.0)).collect() };
+        }
+        Popularity {
+            groups: weighted.iter().map(|&(rows, weight)| Group::new(rows, weight / total)).collect(),
+        }
+    }
+
+    /// How many different rows so many lookups touch.
+    #[must_use]
+    pub fn distinct(&self, lookups: f64) -> f64 {
+        let seen = |group: &Group| group.rows * -(-lookups * group.rate).exp_m1();
+        self.groups.iter().map(seen).sum::<f64>().min(lookups)
+    }
+
+    /// The share of lookups that go to the most popular row.
+    #[must_use]
+    pub fn largest_share(&self) -> f64 {
+        self.groups.iter().map(|group| group.share / group.rows.max(1.0)).fold(0.0, f64::max)
+    }
+
+    /// The probability that a lookup's row is not among those of the last so many lookups.
+    pub(crate) fn missing(&self, window: f64) -> f64 {
+        self.groups.iter().map(|group| group.share * (-window * group.rate).exp()).sum()
+    }
+
+    /// Lookups after which a cache is full, at most `most`.
+    pub(crate) fn window(&self, row_bytes: f64, written: f64, size: f64, most: f64) -> f64 {
+        let used = |k: f64| self.distinct(k) * row_bytes + k * written;
+        if used(most) <= size {
+            return most;
+        }
+        // `used` grows and is concave: the chord from below and the tangent from above close in on its root.
+        let (mut low, mut high) = (0.0, most);
+        let mut at_low = 0.0;
+        let mut at_high = used(most);
+        for _ in 0..24 {
+            let chord = low + (high - low) * (size - at_low) / (at_high - at_low).max(1e-9);
+            let guess = 0.5 * chord + 0.25 * (low + high);
+            for k in [chord, guess] {
+                if k <= low || k >= high {
+                    continue;
+                }
+                let at = used(k);
+                if at < size {
+                    (low, at_low) = (k, at);
+                } else {
+                    (high, at_high) = (k, at);
+                }
+            }
+            if high - low <= 1e-4 * high {
+                break;
+            }
+        }
+        0.5 * (low + high)
+    }
+}
+
+impl Group {
+    fn new(rows: f64, share: f64) -> Group {
+        let each = (share / rows.max(1.0)).min(1.0 - 1e-12);
+        Group { rows, rate: -(-each).ln_1p(), share }
+    }
+}
+
+/// Groups of ranks with the sum of `rank^-power` in each.
+fn zipf(rows: f64, power: f64, groups: &mut SmallVec<[(f64, f64); 64]>) {
+    let single = zipf::single_ranks(rows);
+    groups.extend((1..=single).map(|rank| (1.0, zipf::weight(rank, power))));
+    // Ranks above `first` up to `last`, by the integral between the midpoints around them.
+    let mut first = f64::from(single);
+    while first < rows {
+        let last = (first * GROUP_GROWTH).ceil().min(rows);
+        groups.push((last - first, zipf::integral(first + 0.5, last + 0.5, power)));
+        first = last;
+    }
+}

@@ -1,0 +1,50 @@
+//! How lanes share a row that the backward pass steps.
+
+/// Lanes of a row at least: fewer leave too little of a warp's loads together.
+const LEAST_LANES: usize = 4;
+
+/// A row as the backward pass steps it: `loads` vectors of `vector` columns in each of `lanes` lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct UpdateLanes {
+    /// Columns that a lane loads at once.
+    pub vector: usize,
+    /// Lanes of a row: a power of two.
+    pub lanes: usize,
+    /// Vectors of a lane.
+    pub loads: usize,
+}
+
+impl UpdateLanes {
+    /// Columns that a lane loads at once: the most that may be.
+    #[must_use]
+    pub fn vector(fits: impl Fn(usize) -> bool) -> usize {
+        [4, 2].into_iter().find(|&vector| fits(vector)).unwrap_or(1)
+    }
+
+    /// Of rows of `dim` columns; `fits` says whether rows, gradients and state may be read so many columns at once.
+    #[must_use]
+    pub fn new(dim: usize, fits: impl Fn(usize) -> bool) -> UpdateLanes {
+        let vector = UpdateLanes::vector(fits);
+        let vectors = dim.div_ceil(vector);
+        let lanes = vectors.checked_next_power_of_two().unwrap_or(crate::WARP);
+        let lanes = lanes.clamp(LEAST_LANES, crate::WARP);
+        UpdateLanes { vector, lanes, loads: vectors.div_ceil(lanes).max(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_column_has_a_lane_and_lanes_divide_the_warp(dim in 1_usize..100_000, stride in 1_usize..100_000) {
+            let fits = |vector: usize| dim.is_multiple_of(vector) && stride.is_multiple_of(vector);
+            let UpdateLanes { vector, lanes, loads } = UpdateLanes::new(dim, fits);
+            prop_assert!(vector * lanes * loads >= dim && vector * lanes * (loads - 1) < dim);
+            prop_assert!(crate::WARP.is_multiple_of(lanes) && (vector == 1 || fits(vector)));
+        }
+    }
+}
