@@ -46,7 +46,8 @@ def blocks(lines: list) -> list:
 def printed(command: str, program: Path, folder: Path) -> list:
     """What a command prints, as a page shows it."""
     line = re.sub(r"cargo run --release -- |\bsteptime (?=[a-z])", f"{program} ", command)
-    done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True)
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, env=env)
     if done.returncode:
         raise SystemExit(f"{command}: {done.stderr.strip()}")
     lines = [line.rstrip() for line in done.stdout.rstrip().split("\n")]

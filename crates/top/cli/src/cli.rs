@@ -2,14 +2,20 @@
 
 mod bench;
 mod bench_cuda;
+mod device;
 mod gather_plan;
+mod kernels;
+mod predict;
 
 use std::path::{Path, PathBuf};
 
 pub use bench::{Bench, BenchCpu, Gemm, Init, Op, Product, Shape};
 pub use bench_cuda::{BenchCuda, CudaOp};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use device::{Device, Search};
 pub use gather_plan::GatherPlan;
+pub use kernels::{KernelsCommand, Roofline};
+pub use predict::{Predict, Validate};
 
 /// Tells how long a training step takes, why, and what would make it shorter.
 #[derive(Debug, Parser)]
@@ -82,12 +88,23 @@ pub enum Command {
 pub struct Inspect {
     /// A recording, a trace, or a folder of ranks
     pub input: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
     /// Which step and rank.
     #[command(flatten)]
     pub part: Part,
+}
+
+/// How an answer is printed; as text where nothing is said.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Form {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print the answer's tables as CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
 }
 
 /// Which part of an input.
@@ -126,82 +143,6 @@ pub enum Host {
         /// The profile [default: the one that ships with steptime]
         file: Option<PathBuf>,
     },
-}
-
-/// `steptime predict`.
-#[derive(Debug, Args)]
-#[command(after_help = "EXAMPLE
-    steptime predict examples/dlrm_default_2048
-    steptime predict examples/resnet50_32 --host default --timeline step.json   # open in ui.perfetto.dev
-    steptime predict examples/dlrm_default_2048/et.json.gz --device h200        # no GPU, no measured time")]
-pub struct Predict {
-    /// A recording, a trace, or a folder of ranks
-    pub input: PathBuf,
-    /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
-    /// [default: own; default for a lone execution trace, which has no times]
-    #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
-    pub host: Option<HostChoice>,
-    /// How many times as long as the profile's host yours takes for everything
-    #[arg(long, value_name = "TIMES", value_parser = times_as_long)]
-    pub host_speed: Option<f64>,
-    /// Price every kernel for a device: a shipped profile's name, or a profile's folder
-    #[arg(long, value_name = "NAME|FOLDER")]
-    pub device: Option<String>,
-    /// How kernels are priced.
-    #[command(flatten)]
-    pub pricing: Pricing,
-    /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
-    #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
-    pub process: ProcessChoice,
-    /// How the step time is computed
-    #[arg(long, value_enum, default_value_t = Method::Simulate)]
-    pub method: Method,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write the predicted step beside the measured one, as a Chrome trace
-    #[arg(long, value_name = "OUT.json")]
-    pub timeline: Option<PathBuf>,
-    /// Which step and rank.
-    #[command(flatten)]
-    pub part: Part,
-    /// Leave the profiler's own cost in: predict the step as it was while profiled
-    #[arg(long)]
-    pub keep_profiler: bool,
-}
-
-/// `steptime validate`.
-#[derive(Debug, Args)]
-#[command(after_help = "EXAMPLE
-    steptime validate examples
-    steptime validate examples --host leave-one-out --json
-    steptime validate --replay-only *.pt.trace.json.gz")]
-pub struct Validate {
-    /// Recordings, or folders of recordings
-    #[arg(required = true, value_name = "RECORDING")]
-    pub recordings: Vec<PathBuf>,
-    /// Where the host's times come from: `own`, `default` (brought to the host of a recording that holds a probe), a
-    /// profile's file, or for each recording a profile fitted on all other architectures
-    #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
-    pub host: HostChoice,
-    /// Where kernel times come from: the recordings, or a device profile (a shipped one's name, or a folder)
-    #[arg(long, value_name = "measured|NAME|FOLDER", default_value = "measured")]
-    pub kernels: String,
-    /// How kernels are priced.
-    #[command(flatten)]
-    pub pricing: Pricing,
-    /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
-    #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
-    pub process: ProcessChoice,
-    /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
-    #[arg(long)]
-    pub lone: bool,
-    /// Only replay what was recorded, the profiler's cost left in: of any trace, no measured step needed
-    #[arg(long)]
-    pub replay_only: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Where the host's times come from.
@@ -246,117 +187,6 @@ pub enum Models {
     Learnt,
 }
 
-/// `steptime device`.
-#[derive(Debug, Subcommand)]
-pub enum Device {
-    /// Fit a device profile on sweeps made by `python -m steptime.measure`
-    #[command(after_help = "EXAMPLE
-    python -m steptime.measure --out sweep.parquet --minutes 10     # on the GPU
-    steptime device fit sweep.parquet -o profiles/my-gpu
-    steptime device fit later.parquet --onto profiles/my-gpu -o profiles/my-gpu     # the first sweep is gone")]
-    Fit {
-        /// Sweeps of one GPU
-        #[arg(required = true, value_name = "SWEEP")]
-        sweeps: Vec<PathBuf>,
-        /// Recordings of training steps on the same GPU: kernels as they are inside a step
-        #[arg(long, value_name = "RECORDING", num_args = 1..)]
-        steps: Vec<PathBuf>,
-        /// The device's specification: the fields of `[device]` in a profile [default: what the sweep measured]
-        #[arg(long, value_name = "FILE")]
-        spec: Option<PathBuf>,
-        /// A profile to improve, by a shipped one's name or its folder: what it knows is kept, and corrected for
-        /// the kinds of calls that the sweeps hold
-        #[arg(long, value_name = "NAME|FOLDER", conflicts_with = "spec")]
-        onto: Option<String>,
-        /// Recordings that the profile will be scored on: rows that run one of their kernels, at its sizes, are left out
-        #[arg(long, value_name = "RECORDING", num_args = 1..)]
-        without: Vec<PathBuf>,
-        /// The profile's folder to write
-        #[arg(short, long, value_name = "FOLDER")]
-        output: PathBuf,
-        /// How far to search for the multilayer perceptrons of the published method
-        #[arg(long, value_enum, default_value_t = Search::Shipped)]
-        search: Search,
-        /// Seed of everything random
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-    },
-    /// List the profiles that ship with steptime
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show what is in a device profile: specification, families, models, errors, ranges
-    Show {
-        /// A shipped profile's name, or a profile's folder
-        name: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// How far to search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Search {
-    /// The subset that the shipped profile used
-    Shipped,
-    /// All of the published search space: days
-    Full,
-}
-
-/// `steptime kernels`.
-#[derive(Debug, Subcommand)]
-pub enum KernelsCommand {
-    /// Predict the kernels of ops: one JSON query a line on standard input, one answer a line
-    #[command(after_help = r#"EXAMPLE
-    echo '{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,1024]],"dtype":"float"}' |
-        steptime kernels predict --device h200 --json
-
-A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,512],[512,1024]],"strides":[...],
-"dtype":"float","args":[...],"cache":"cold|warm","indices":{"zipf":1.05}}; all but op and shapes may be left out."#)]
-    Predict {
-        /// A shipped profile's name, or a profile's folder
-        #[arg(long, value_name = "NAME|FOLDER")]
-        device: String,
-        /// How kernels are priced.
-        #[command(flatten)]
-        pricing: Pricing,
-        /// Let queries name files of indices, which are read
-        #[arg(long)]
-        files: bool,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// `steptime roofline`.
-#[derive(Debug, Args)]
-#[command(after_help = "EXAMPLE
-    steptime roofline examples/dlrm_default_2048
-    steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]
-pub struct Roofline {
-    /// A recording with its execution trace, or an execution trace
-    pub input: PathBuf,
-    /// The device: kernels are priced for it. Without it, measured times against the device recorded on
-    #[arg(long, value_name = "NAME|FOLDER")]
-    pub device: Option<String>,
-    /// How kernels are priced.
-    #[command(flatten)]
-    pub pricing: Pricing,
-    /// Write a plot
-    #[arg(long, value_name = "OUT.svg")]
-    pub plot: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Which step and rank.
-    #[command(flatten)]
-    pub part: Part,
-}
-
 /// The state of the process to predict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProcessChoice {
@@ -396,18 +226,6 @@ impl HostChoice {
             HostChoice::Default => "default".into(),
             HostChoice::LeaveOneOut => "leave-one-out".into(),
             HostChoice::File(path) => path.display().to_string(),
-        }
-    }
-}
-
-impl Method {
-    /// As it is typed.
-    pub fn label(self) -> &'static str {
-        match self {
-            Method::Simulate => "simulate",
-            Method::Paper => "paper",
-            Method::PaperPublished => "paper-published",
-            Method::KernelSum => "kernel-sum",
         }
     }
 }

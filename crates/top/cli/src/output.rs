@@ -11,6 +11,9 @@ pub use file::{spares, write_file};
 pub use harmless::name;
 use serde::Serialize;
 
+use crate::cli::Form;
+use crate::report::csv::Table;
+
 /// Prints a report.
 pub fn print(text: &str) -> io::Result<()> {
     print_while_open(text).map(|_| ())
@@ -31,6 +34,20 @@ pub fn print_json<T: Serialize>(value: &T) -> io::Result<()> {
 pub fn print_json_line<T: Serialize>(value: &T) -> io::Result<bool> {
     let text = serde_json::to_string(value).map_err(io::Error::from)?;
     write_out(&(harmless::json(&text) + "\n"))
+}
+
+/// Prints an answer as it was asked for: as text, JSON or CSV.
+pub fn print_answer<T: Serialize>(
+    form: Form,
+    answer: &T,
+    text: impl FnOnce(&T) -> String,
+    table: impl FnOnce(&T) -> Table,
+) -> io::Result<()> {
+    match form {
+        Form { json: true, .. } => print_json(answer),
+        Form { csv: true, .. } => print(&table(answer).text()),
+        _ => print(&text(answer)),
+    }
 }
 
 fn write_out(text: &str) -> io::Result<bool> {

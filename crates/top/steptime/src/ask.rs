@@ -1,21 +1,25 @@
 //! Asking how long a step takes: on which GPU, by whose host.
 
+mod host;
 mod roofline;
+mod say;
 
+pub use host::read_host;
 pub use roofline::{KernelRoof, Roofline};
 
-use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::Path;
 
 use steptime_aten::Settings;
+use steptime_cost::Process;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
-use steptime_cost::{HostProfile, Probe};
 use steptime_trace::Nanos;
 
-use crate::device;
+use self::host::{Chosen, Times};
+use crate::answers::Predicted;
+use crate::asked::{Asked, DeviceAsked};
 use crate::error::Error;
-use crate::predict::{Baseline, Host, Kernels, Prediction, baseline, default_host, predict};
+use crate::predict::{Baseline, Host, Kernels, Prediction, baseline_in, predict_in};
 use crate::step::{Choice, Step};
 
 /// Opens an input: a recording, a Kineto trace, an execution trace, a folder with one of these for each rank, or an
@@ -50,6 +54,8 @@ pub struct Question<'s> {
     settings: Settings,
     host: Times<'s>,
     slower: Option<f64>,
+    process: Process,
+    way: Option<Baseline>,
 }
 
 /// A GPU, as it was named.
@@ -76,21 +82,6 @@ impl Deref for Held<'_> {
     }
 }
 
-/// Where the host's times come from.
-#[derive(Debug, Clone, Copy)]
-enum Times<'s> {
-    /// The recording where it has any, else a typical host.
-    Best,
-    /// The recording, the profiler's cost left in.
-    Profiled,
-    /// A profile.
-    Profile(&'s HostProfile),
-    /// The shipped profile, brought to the host of a probe.
-    Probed(Probe),
-    /// A host of typical speed.
-    Typical,
-}
-
 impl Step {
     /// How long does the step take?
     pub fn predict(&self) -> Question<'_> {
@@ -102,113 +93,83 @@ impl Step {
             settings: Settings::default(),
             host: Times::Best,
             slower: None,
+            process: self.process,
+            way: None,
         }
     }
 }
 
 impl<'s> Question<'s> {
-    /// On this GPU: the name of a profile that ships (`h200`, see [`crate::devices`]), or a profile's folder. Every kernel
-    /// is priced by the profile, from the arguments of the ops; none of the recording's times is used for it.
-    ///
-    /// # Errors
-    /// Where there is no such profile.
-    pub fn on(mut self, name: &str) -> Result<Self, Error> {
-        self.device = Some(Device { name: name.to_owned(), profile: device::device(name)? });
-        Ok(self)
-    }
-
-    /// On the GPU of this profile.
-    pub fn with(mut self, profile: DeviceProfile) -> Self {
-        self.device = Some(Device { name: profile.spec.name.clone(), profile });
-        self
-    }
-
-    /// By these models of the profile.
-    pub fn models(mut self, models: ModelChoice) -> Self {
-        self.models = models;
-        self
-    }
-
-    /// With indices of lookups that are distributed so.
-    pub fn indices(mut self, indices: Indices) -> Self {
-        self.indices = indices;
-        self
-    }
-
-    /// With these settings of PyTorch, which execution traces do not record.
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
-    /// On the host of this profile.
-    pub fn host(mut self, profile: &'s HostProfile) -> Self {
-        self.host = Times::Profile(profile);
-        self
-    }
-
-    /// On the host that a probe was measured on: another recording's ([`Step::probe`]), or one read from a file.
-    pub fn on_host_of(mut self, probe: Probe) -> Self {
-        self.host = Times::Probed(probe);
-        self
-    }
-
-    /// On a host of typical speed, whatever the recording's was.
-    pub fn on_a_typical_host(mut self) -> Self {
-        self.host = Times::Typical;
-        self
-    }
-
-    /// As it was profiled: the profiler's cost stays in.
-    pub fn as_profiled(mut self) -> Self {
-        self.host = Times::Profiled;
-        self
-    }
-
-    /// On a host that takes `times` as long for everything as that of the profile: 1.7 is 1.7 times as slow, and 0.05 to 50
-    /// are taken. Where no profile was named that is the shipped one.
-    pub fn slower(mut self, times: f64) -> Self {
-        self.slower = Some(times);
-        self
-    }
-
-    /// Answers.
+    /// Answers by simulating the step.
     ///
     /// # Errors
     /// Where the input holds too little for what was asked: no times of a GPU and no GPU named; nothing that ran on a
-    /// GPU; no arguments of its ops, where a GPU is named and that recorded on is not known either; no times of a host that are its own.
+    /// GPU; no arguments of its ops, where a GPU is named and that recorded on is not known either; no times of a host
+    /// that are its own; no durations.
     pub fn run(&self) -> Result<Prediction, Error> {
-        let step = self.shaped(self.device.is_some())?;
-        let profile = self.profile(&step)?;
-        let prediction = predict(&step, &self.host_of(profile.as_deref()), &self.kernels());
+        let prediction = self.simulate()?;
         // From a GPU that is known, measured times of kernels carry over: then there is an answer.
         let unknown = prediction.doubts.iter().any(|doubt| doubt.no_estimate);
-        if unknown && self.lacks_arguments(&step) {
-            return Err(Error::NoArguments { path: step.path.clone() });
+        if unknown && self.lacks_arguments(&*self.shaped(self.device.is_some())?) {
+            return Err(Error::NoArguments { path: self.step.path.clone() });
         }
+        Ok(prediction)
+    }
+
+    /// As [`Question::run`], but of a step that is too little known for a time too: a doubt says so
+    /// ([`no_estimate`](crate::Doubt::no_estimate)).
+    ///
+    /// # Errors
+    /// As [`Question::run`], but for arguments that are missing.
+    pub fn simulate(&self) -> Result<Prediction, Error> {
+        let step = self.shaped(self.device.is_some())?;
+        let chosen = self.chosen(&step)?;
+        let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &self.kernels());
+        takes_time(&step, prediction.step)?;
+        prediction.asked = self.asked(&chosen);
         Ok(prediction)
     }
 
     /// Answers by a simpler way, to compare with.
     ///
     /// # Errors
-    /// As [`Question::run`].
+    /// As [`Question::simulate`].
     pub fn baseline(&self, way: Baseline) -> Result<Nanos, Error> {
         let step = self.shaped(self.device.is_some())?;
-        Ok(baseline(&step, &self.kernels(), way))
+        self.chosen(&step)?;
+        let time = baseline_in(&step, self.process, &self.kernels(), way);
+        takes_time(&step, time)?;
+        Ok(time)
+    }
+
+    /// Answers in numbers and words, for programs and reports: by simulating, or as [`Question::by`] says.
+    ///
+    /// # Errors
+    /// As [`Question::simulate`].
+    pub fn answer(&self) -> Result<Predicted, Error> {
+        match self.way {
+            None => Ok(self.simulate()?.answer(self.step)),
+            Some(way) => {
+                let time = self.baseline(way)?;
+                let asked = self.asked(&self.chosen(self.step)?);
+                Ok(Predicted::by_baseline(&asked, way, self.step, time))
+            }
+        }
     }
 
     /// The step, read once more with the arguments of its ops where these are needed and were not read.
     fn shaped(&self, needed: bool) -> Result<Held<'s>, Error> {
-        self.step.on_a_device()?;
+        // The step as it was profiled can be replayed of a CPU too; there is none to predict.
+        if !self.host.is_profiled() || !self.step.accelerators.is_empty() {
+            self.step.on_a_device()?;
+        }
         if self.step.arguments.is_derived() {
-            return match (&self.device, &self.host) {
-                (None, _) => Err(Error::NoTiming { path: self.step.path.clone() }),
-                (_, Times::Profiled) => Err(Error::NoHostTimes { path: self.step.path.clone() }),
-                _ => Ok(Held::Given(self.step)),
+            return match self.device {
+                None => Err(Error::NoTiming { path: self.step.path.clone() }),
+                Some(_) => Ok(Held::Given(self.step)),
             };
         }
-        if !needed || self.step.arguments.known() > 0 {
+        if !needed || self.step.arguments.known() > 0 || self.step.all_read {
             return Ok(Held::Given(self.step));
         }
         let whole = self.step.with_arguments()?;
@@ -220,30 +181,31 @@ impl<'s> Question<'s> {
         self.device.is_some() && !step.arguments.is_derived() && step.arguments.known() == 0
     }
 
-    fn profile(&self, step: &Step) -> Result<Option<Cow<'s, HostProfile>>, Error> {
-        if let Some(times) = self.slower.filter(|times| !(0.05..=50.0).contains(times)) {
-            return Err(Error::HostFactor { times });
-        }
-        let chosen = match self.host {
-            Times::Profiled => None,
-            Times::Profile(profile) => Some(Cow::Borrowed(profile)),
-            Times::Probed(probe) => Some(Cow::Owned(default_host()?.on(&probe))),
-            Times::Typical | Times::Best if self.slower.is_some() => Some(Cow::Borrowed(default_host()?)),
-            Times::Typical => Some(Cow::Owned(default_host()?.on_any_host())),
-            Times::Best if step.arguments.is_derived() => Some(Cow::Owned(default_host()?.on_any_host())),
-            Times::Best => None,
-        };
-        Ok(match (chosen, self.slower) {
-            (Some(profile), Some(times)) => Some(Cow::Owned(profile.slowed(times))),
-            (chosen, _) => chosen,
-        })
+    fn chosen(&self, step: &Step) -> Result<Chosen<'_>, Error> {
+        self.host.chosen(self.slower, step)
     }
 
-    fn host_of<'p>(&self, profile: Option<&'p HostProfile>) -> Host<'p> {
-        match (profile, self.host) {
-            (Some(profile), _) => Host::Profile(profile),
-            (None, Times::Profiled) => Host::Profiled,
-            (None, _) => Host::Own,
+    fn host_of<'c>(&self, chosen: &'c Chosen<'_>) -> Host<'c> {
+        match &chosen.profile {
+            Some(profile) => Host::Profile(profile),
+            None if self.host.is_profiled() => Host::Profiled,
+            None => Host::Own,
+        }
+    }
+
+    fn asked(&self, chosen: &Chosen<'_>) -> Asked {
+        let device = self.device.as_ref();
+        let of = |device: &Device| DeviceAsked {
+            name: device.profile.spec.name.clone(),
+            fitted: !device.profile.families().is_empty(),
+        };
+        Asked {
+            host: chosen.name.clone(),
+            host_slower_than: chosen.slower_than.clone(),
+            host_assumed: chosen.assumed,
+            kernels: device.map_or_else(|| "measured".to_owned(), |device| device.name.clone()),
+            device: device.map(of),
+            process: self.process,
         }
     }
 
@@ -258,4 +220,9 @@ impl<'s> Question<'s> {
             },
         }
     }
+}
+
+/// A step without time is none.
+pub(crate) fn takes_time(step: &Step, time: Nanos) -> Result<(), Error> {
+    if time > Nanos::ZERO { Ok(()) } else { Err(Error::NoDuration { path: step.path.clone() }) }
 }

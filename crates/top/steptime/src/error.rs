@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use steptime_cost::{ProbeError, ProfileError};
+
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -80,11 +82,47 @@ pub enum Error {
         /// What was said.
         times: f64,
     },
+    /// A factor on the host's times, and no profile whose times they are.
+    #[error(
+        "a host so many times as slow needs a profile to be slower than: name one, or take a typical host"
+    )]
+    FactorOfNoProfile,
+    /// A recording without a probe of its host.
+    #[error(
+        "{}: the recording holds no probe of its host: record it again, or measure the host with \
+         `python -m steptime.probe -o my-host.toml`", path.display()
+    )]
+    NoProbe {
+        /// The recording.
+        path: PathBuf,
+    },
+    /// A probe's file that cannot be used.
+    #[error("{}: {source}", path.display())]
+    Probe {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ProbeError,
+    },
+    /// A step that would take no time.
+    #[error("{}: the step would take no time: what was recorded has no durations; record it again", path.display())]
+    NoDuration {
+        /// The input.
+        path: PathBuf,
+    },
+    /// What is left of a damaged file is too little.
+    #[error("{repairs}; of what is left: {source}")]
+    Damaged {
+        /// What was repaired while reading.
+        repairs: String,
+        /// What is wrong with the rest.
+        source: Box<Error>,
+    },
     /// The host profile that ships cannot be used.
-    #[error("the host profile that ships with steptime is unusable: {what}")]
+    #[error("the host profile that ships with steptime is unusable: {source}")]
     ShippedHost {
         /// What is wrong with it.
-        what: String,
+        source: &'static ProfileError,
     },
     /// A step that was compiled for a CPU, whose kernels are no ops.
     #[error(
@@ -115,12 +153,17 @@ pub enum Error {
         path: PathBuf,
     },
     /// A device was named that has no profile.
-    #[error("no device profile {name:?}: the shipped ones are {known}; `steptime device fit` makes others")]
+    #[error(
+        "no device profile {name:?}{}: the shipped ones are {known}; `steptime device fit` makes others",
+        meant(nearest)
+    )]
     NoSuchDevice {
         /// What was asked for.
         name: String,
         /// The names there are.
         known: String,
+        /// One of them that is nearly what was asked for.
+        nearest: Option<&'static str>,
     },
     /// Several recordings in one folder that are not the ranks of one job.
     #[error(
@@ -175,6 +218,10 @@ fn few(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let shown = names[..names.len().min(SHOWN)].join(", ");
     if names.len() > SHOWN { format!("{shown}, and {} others", names.len() - SHOWN) } else { shown }
+}
+
+fn meant(nearest: &Option<&'static str>) -> String {
+    nearest.map_or_else(String::new, |name| format!(", did you mean {name}?"))
 }
 
 fn other(accelerators: &[String]) -> String {

@@ -23,8 +23,10 @@
 //! a device profile to price kernels with. The operators are behind the features `ops` and `cuda`.
 #![forbid(unsafe_code)]
 
+pub mod answers;
 mod architecture;
 mod ask;
+mod asked;
 pub mod device;
 mod doubt;
 mod error;
@@ -32,11 +34,13 @@ mod fingerprint;
 mod fit;
 mod predict;
 mod replay;
+mod score;
 mod step;
 mod validate;
 
 pub use architecture::architectures;
-pub use ask::{KernelRoof, Question, Roofline, open};
+pub use ask::{KernelRoof, Question, Roofline, open, read_host};
+pub use asked::{Asked, DeviceAsked, HostSlowerThan};
 pub use device::{device, devices};
 pub use doubt::{Doubt, REPLAY_SAID, of_replay};
 pub use error::Error;
@@ -46,8 +50,9 @@ pub use predict::{
     Baseline, Host, INTERVAL_LEVEL, Kernels, Prediction, PricedLaunches, baseline, default_host, predict,
 };
 pub use replay::SelfCheck;
+pub use score::Score;
 pub use step::{Choice, Step, is_timed, one_job, timing};
-pub use validate::{Basis, HostMode, Row, Score, Validation, validate};
+pub use validate::{Basis, HostMode, Row, Validation, validate};
 
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;

@@ -1,19 +1,23 @@
 //! How long a step takes.
 
+mod host_side;
+
 use std::sync::LazyLock;
 
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::overheads::Overheads;
-use steptime_cost::{
-    Coupling, HostCosts, HostProfile, PricedGraph, Process, ProfilerCost, Slowness, Speed, UsualGaps,
-};
+use steptime_cost::{HostProfile, PricedGraph, Process};
 use steptime_graph::Phase;
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
 use steptime_sim::{Idle, Timeline, baseline as baselines};
 use steptime_trace::Nanos;
 
+pub use self::host_side::host_costs;
+use self::host_side::host_side;
+pub(crate) use self::host_side::own_constants;
+use crate::asked::Asked;
 use crate::device::{self, DevicePrices, Launch};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
@@ -62,6 +66,18 @@ pub enum Baseline {
     KernelSum,
 }
 
+impl Baseline {
+    /// Its name in answers: `paper`, `paper-published`, `kernel-sum`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Baseline::Paper => "paper",
+            Baseline::PaperPublished => "paper-published",
+            Baseline::KernelSum => "kernel-sum",
+        }
+    }
+}
+
 /// The level of [`Prediction::interval`].
 pub const INTERVAL_LEVEL: f64 = 0.9;
 
@@ -108,6 +124,8 @@ pub struct Prediction {
     pub device: Option<PricedLaunches>,
     /// The recording replayed with the profiler's cost left in; `None` where nothing was timed.
     pub replay: Option<SelfCheck>,
+    /// What was asked for.
+    pub asked: Asked,
 }
 
 /// What ops launch, with its price.
@@ -127,66 +145,7 @@ static DEFAULT_HOST: LazyLock<Result<HostProfile, steptime_cost::ProfileError>> 
 /// # Errors
 /// Never in a released build: the profile is checked by a test.
 pub fn default_host() -> Result<&'static HostProfile, Error> {
-    DEFAULT_HOST.as_ref().map_err(|what| Error::ShippedHost { what: what.to_string() })
-}
-
-/// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.
-pub(crate) fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
-    match (default_host(), process) {
-        (Ok(profile), _) => (*profile.profiler_of(process), profile.coupling),
-        (Err(_), Process::Profiled) => (ProfilerCost::PROFILED, Coupling::default()),
-        (Err(_), Process::Fresh) => (ProfilerCost::FRESH, Coupling::default()),
-    }
-}
-
-/// Half-widths (relative, 90 %) of a fresh process's host time, for what is not known of the profiler's cost and of the
-/// host's pace: with pulses, and without.
-const PACE_SPREAD: f64 = 0.13;
-const NO_PACE_SPREAD: f64 = 0.24;
-/// The share of a change of pace (logarithm) by which a host may follow it more or less than others do.
-const PACE_SHARE: f64 = 0.25;
-
-/// Prices the host side of a graph.
-pub fn host_costs(recorded: &Step, host: &Host<'_>) -> HostCosts {
-    host_side(recorded, host).0
-}
-
-/// The host side of a graph, priced; and its own host gaps relative to those in use, or else to the shipped profile's.
-fn host_side(recorded: &Step, host: &Host<'_>) -> (HostCosts, Option<f64>) {
-    let (graph, process) = (&recorded.graph, recorded.process);
-    match host {
-        Host::Own => own(recorded),
-        Host::Profiled => (HostCosts::profiled(graph, &own_constants(process).1), None),
-        Host::Profile(profile) => {
-            let costs = HostCosts::from_profile(graph, profile, process);
-            let slowness = costs.slowness_of(graph, profile.profiler_of(process));
-            (costs, slowness)
-        }
-    }
-}
-
-/// The host side from the recording's own samples: brought to the pace of its un-profiled steps where pulses tell
-/// both, else with the profiler's cost as many times what is known of it as the host was slow.
-fn own(recorded: &Step) -> (HostCosts, Option<f64>) {
-    let (graph, process) = (&recorded.graph, recorded.process);
-    let (profiler, coupling) = own_constants(process);
-    let Ok(profile) = default_host() else { return (HostCosts::own(graph, &profiler, &coupling), None) };
-    let usual = UsualGaps::of(graph, profile);
-    let elasticity = &profile.elasticity;
-    let slowness = Slowness::while_profiled(graph, profile, &usual);
-    let pulses =
-        recorded.meta.as_ref().and_then(|meta| Speed::of_pulses(&meta.pulses, &slowness, elasticity));
-    let known = pulses.is_some();
-    let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
-    let mut costs = HostCosts::own_at(graph, &profiler, &coupling, &speed, elasticity);
-    profile.captured.take_off(graph, &mut costs);
-    costs.spread = match process {
-        Process::Profiled => costs.spread,
-        Process::Fresh if known => costs.spread.hypot(PACE_SPREAD).hypot(PACE_SHARE * speed.distance()),
-        Process::Fresh => costs.spread.hypot(NO_PACE_SPREAD),
-    };
-    let shipped = HostCosts::from_usual(graph, profile, process, &usual);
-    (costs, shipped.slowness_of(graph, profile.profiler_of(process)))
+    DEFAULT_HOST.as_ref().map_err(|source| Error::ShippedHost { source })
 }
 
 /// The time of each device activity of a step, with the half-width of their sum and how they were found.
@@ -206,9 +165,20 @@ fn device_times(recorded: &Step, kernels: &Kernels<'_>) -> (Vec<Nanos>, f64, Opt
 ///
 /// [`Step::predict`] asks the same in words, and cannot be asked what its input does not hold.
 pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Prediction {
+    predict_in(recorded, recorded.process, host, kernels)
+}
+
+/// The same in a process in a state of its own.
+pub(crate) fn predict_in(
+    recorded: &Step,
+    process: Process,
+    host: &Host<'_>,
+    kernels: &Kernels<'_>,
+) -> Prediction {
     let graph = &recorded.graph;
+    let asked = Asked::of(host, kernels, process);
     let (durations, spread, device) = device_times(recorded, kernels);
-    let (host, slowness) = host_side(recorded, host);
+    let (host, slowness) = host_side(recorded, process, host);
     let priced = PricedGraph { graph, host, durations };
     let timeline = Timeline::simulate(&priced);
     let step = timeline.period;
@@ -232,6 +202,7 @@ pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Predi
         timeline,
         device,
         replay: SelfCheck::of(graph),
+        asked,
     };
     prediction.doubts = doubt::all(recorded, kernels, &prediction);
     let sides = prediction.interval.map(Nanos::as_millis);
@@ -242,11 +213,21 @@ pub fn predict(recorded: &Step, host: &Host<'_>, kernels: &Kernels<'_>) -> Predi
 
 /// The step time by a simpler way.
 pub fn baseline(recorded: &Step, kernels: &Kernels<'_>, baseline: Baseline) -> Nanos {
+    baseline_in(recorded, recorded.process, kernels, baseline)
+}
+
+/// The same in a process in a state of its own.
+pub(crate) fn baseline_in(
+    recorded: &Step,
+    process: Process,
+    kernels: &Kernels<'_>,
+    baseline: Baseline,
+) -> Nanos {
     let graph = &recorded.graph;
     let (durations, _, _) = device_times(recorded, kernels);
     match baseline {
         Baseline::Paper => {
-            let (profiler, _) = own_constants(recorded.process);
+            let (profiler, _) = own_constants(process);
             baselines::paper(graph, &durations, &Overheads::measured(graph, &profiler))
         }
         Baseline::PaperPublished => baselines::paper(graph, &durations, &Overheads::published(graph)),

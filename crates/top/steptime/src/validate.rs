@@ -8,10 +8,12 @@ use steptime_sim::{Replay, Timeline, replay_recorded};
 use steptime_trace::Nanos;
 
 use crate::architecture::architectures;
+use crate::ask::takes_time;
 use crate::device::{self, FamilyScore, ModelCoverage, OpError};
 use crate::error::Error;
 use crate::fit::fit_host_profile;
 use crate::predict::{Baseline, Host, Kernels, baseline, host_costs, predict};
+use crate::score::Score;
 use crate::step::Step;
 
 /// Where the host's times come from in a validation.
@@ -74,40 +76,6 @@ impl Row {
     }
 }
 
-/// Error over a set of recordings, from absolute relative errors.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Score {
-    /// Geometric mean.
-    pub gmae: f64,
-    /// Mean.
-    pub mean: f64,
-    /// Ninetieth percentile.
-    pub p90: f64,
-    /// The worst.
-    pub max: f64,
-}
-
-impl Score {
-    /// Scores signed relative errors. An error below a hundredth of a percent counts as that in the geometric
-    /// mean: one lucky hit does not make a method.
-    pub fn of(errors: impl IntoIterator<Item = f64>) -> Score {
-        let mut sizes: Vec<f64> = errors.into_iter().map(f64::abs).collect();
-        if sizes.is_empty() {
-            return Score::default();
-        }
-        sizes.sort_by(f64::total_cmp);
-        let count = sizes.len() as f64;
-        let rank = (sizes.len() - 1) as f64 * 0.9;
-        let (low, high) = (sizes[rank.floor() as usize], sizes[rank.ceil() as usize]);
-        Score {
-            gmae: (sizes.iter().map(|e| e.max(1e-4).ln()).sum::<f64>() / count).exp(),
-            mean: sizes.iter().sum::<f64>() / count,
-            p90: low + (high - low) * rank.fract(),
-            max: sizes[sizes.len() - 1],
-        }
-    }
-}
-
 /// All rows, and the scores of each method.
 #[derive(Debug, Clone)]
 pub struct Validation {
@@ -147,7 +115,7 @@ pub enum Basis<'s> {
 /// Validates predictions on recordings.
 ///
 /// # Errors
-/// Where a recording has no measured step time, or leave-one-out has nothing to learn from.
+/// Where a recording has no measured step time or takes no time, or leave-one-out has nothing to learn from.
 pub fn validate(
     recordings: &[Step],
     from: Basis<'_>,
@@ -161,47 +129,62 @@ pub fn validate(
         _ => BTreeMap::new(),
     };
     let mut ops = Vec::new();
-    let rows = recordings
-        .iter()
-        .zip(&architectures)
-        .enumerate()
-        .map(|(at, (recorded, architecture))| {
-            let probe = recorded.probe();
-            let on = |profile: &HostProfile| probe.map(|probe| Cow::Owned(profile.on(&probe)));
-            let profile: Option<Cow<'_, HostProfile>> = match mode {
-                HostMode::Own => None,
-                HostMode::Profile(profile) => Some(Cow::Borrowed(profile)),
-                HostMode::Probed(profile) => on(profile).or_else(|| Some(Cow::Owned(profile.on_any_host()))),
-                HostMode::LeaveOneOut => {
-                    fitted.get(architecture).map(|profile| on(profile).unwrap_or(Cow::Borrowed(profile)))
-                }
-            };
-            let host = profile.as_deref().map_or(Host::Own, Host::Profile);
-            let predicted = match from {
-                Basis::Recordings => recorded,
-                Basis::ExecutionTraces(lone) => lone.get(at).unwrap_or(recorded),
-            };
-            let mut row = row(at, recorded, predicted, &host, kernels, &mut ops)?;
-            row.architecture.clone_from(architecture);
-            Ok(row)
-        })
-        .collect::<Result<Vec<Row>, Error>>()?;
+    let mut rows = Vec::with_capacity(recordings.len());
+    for (at, (recorded, architecture)) in recordings.iter().zip(&architectures).enumerate() {
+        let profile = mode.profile_for(recorded, fitted.get(architecture));
+        let host = profile.as_deref().map_or(Host::Own, Host::Profile);
+        let predicted = match from {
+            Basis::Recordings => recorded,
+            Basis::ExecutionTraces(lone) => lone.get(at).unwrap_or(recorded),
+        };
+        let mut row = row(at, recorded, predicted, &host, kernels, &mut ops)?;
+        row.architecture.clone_from(architecture);
+        rows.push(row);
+    }
     in_sample(&rows, &mut warnings);
-    let against = |of: fn(&Row) -> f64| Score::of(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
-    let replayed = rows.iter().filter_map(|r| r.replay);
-    Ok(Validation {
-        simulate: against(|r| r.predicted_ms),
-        paper: against(|r| r.paper_ms),
-        paper_published: against(|r| r.paper_published_ms),
-        kernel_sum: against(|r| r.kernel_sum_ms),
-        active: Score::of(rows.iter().map(|r| r.active_predicted_ms / r.active_measured_ms - 1.0)),
-        replay: Score::of(replayed.map(|r| r.simulated.as_millis() / r.measured.as_millis() - 1.0)),
-        inside: rows.iter().filter(|r| r.inside()).count() as f64 / rows.len().max(1) as f64,
-        families: device::families(&ops),
-        ops,
-        rows,
-        warnings,
-    })
+    let repaired =
+        recordings.iter().filter_map(|recorded| Some((&recorded.name, recorded.repairs.as_ref()?)));
+    warnings.extend(repaired.map(|(name, repairs)| format!("{name}: {repairs}")));
+    Ok(Validation::of(rows, ops, warnings))
+}
+
+impl HostMode {
+    /// The profile that a recording is predicted by; `fitted` is the one fitted on all other architectures.
+    fn profile_for<'p>(
+        &'p self,
+        recorded: &Step,
+        fitted: Option<&'p HostProfile>,
+    ) -> Option<Cow<'p, HostProfile>> {
+        let probe = recorded.probe();
+        let on = |profile: &HostProfile| probe.map(|probe| Cow::Owned(profile.on(&probe)));
+        match self {
+            HostMode::Own => None,
+            HostMode::Profile(profile) => Some(Cow::Borrowed(profile)),
+            HostMode::Probed(profile) => on(profile).or_else(|| Some(Cow::Owned(profile.on_any_host()))),
+            HostMode::LeaveOneOut => fitted.map(|profile| on(profile).unwrap_or(Cow::Borrowed(profile))),
+        }
+    }
+}
+
+impl Validation {
+    /// Scores rows.
+    fn of(rows: Vec<Row>, ops: Vec<OpError>, warnings: Vec<String>) -> Validation {
+        let against = |of: fn(&Row) -> f64| Score::of(rows.iter().map(|r| of(r) / r.measured_ms - 1.0));
+        let replayed = rows.iter().filter_map(|r| r.replay);
+        Validation {
+            simulate: against(|r| r.predicted_ms),
+            paper: against(|r| r.paper_ms),
+            paper_published: against(|r| r.paper_published_ms),
+            kernel_sum: against(|r| r.kernel_sum_ms),
+            active: Score::of(rows.iter().map(|r| r.active_predicted_ms / r.active_measured_ms - 1.0)),
+            replay: Score::of(replayed.map(|r| r.simulated.as_millis() / r.measured.as_millis() - 1.0)),
+            inside: rows.iter().filter(|r| r.inside()).count() as f64 / rows.len().max(1) as f64,
+            families: device::families(&ops),
+            ops,
+            rows,
+            warnings,
+        }
+    }
 }
 
 /// Says where a profile is scored on what it was fitted on.
@@ -231,6 +214,7 @@ fn row(
     let measured_ms = recorded.truth_ms("validated")?;
     let graph = &recorded.graph;
     let prediction = predict(predicted, host, kernels);
+    takes_time(predicted, prediction.step)?;
     let device = prediction.device.as_ref();
     if !predicted.arguments.is_derived() {
         ops.extend(device.into_iter().flat_map(|d| OpError::of_step(at, graph, &d.launches, &d.prices)));
@@ -294,19 +278,4 @@ fn leave_one_out(
         profiles.insert(family.clone(), fitted.profile);
     }
     Ok(profiles)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Score;
-
-    #[test]
-    fn scores_of_known_errors() {
-        let score = Score::of([0.01, -0.04, 0.02]);
-        assert!((score.mean - 0.07 / 3.0).abs() < 1e-12);
-        assert!((score.gmae - 0.02).abs() < 1e-12);
-        assert!((score.max - 0.04).abs() < 1e-12);
-        assert!((score.p90 - 0.036).abs() < 1e-12);
-        assert_eq!(Score::of([]), Score::default());
-    }
 }

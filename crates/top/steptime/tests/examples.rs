@@ -25,6 +25,11 @@ fn of_a_recording() {
 }
 
 #[test]
+fn of_an_answer() {
+    prints("json", "\"command\": \"predict\"");
+}
+
+#[test]
 fn of_an_execution_trace() {
     prints("execution_trace", "on a typical host");
 }

@@ -82,3 +82,45 @@ fn a_roofline_is_of_every_kernel() {
     assert!(roofline.kernels.len() > 100);
     assert!(roofline.kernels.iter().all(|kernel| kernel.roof.attainable.as_micros() > 0.0));
 }
+
+#[test]
+fn an_answer_is_what_the_question_said() {
+    let step = lone();
+    let answer = step.predict().on("h200").unwrap().answer().unwrap();
+    assert_eq!(
+        (answer.host.as_str(), answer.kernels.as_str(), answer.method),
+        ("default", "h200", "simulate")
+    );
+    assert!(
+        answer.warnings.iter().any(|said| said.contains("a typical host stands in")),
+        "nothing was said of it"
+    );
+    let said = step.predict().on("h200").unwrap().on_a_typical_host().answer().unwrap();
+    assert_eq!(
+        (said.step_ms, said.host_slower_than.clone()),
+        (answer.step_ms, answer.host_slower_than.clone())
+    );
+    assert!(said.warnings.iter().all(|said| !said.contains("stands in")), "it was asked for");
+    let simple = recorded().predict().by(Baseline::KernelSum).answer().unwrap();
+    assert_eq!((simple.method, simple.interval_ms, simple.ops), ("kernel-sum", None, None));
+}
+
+#[test]
+fn each_gpu_answers_as_if_asked_alone() {
+    let step = lone();
+    let each = step.predict().on_each(["h200", "a100"]).unwrap();
+    let together: Vec<_> = each.iter().map(|question| question.answer().unwrap()).collect();
+    let alone = step.predict().on("a100").unwrap().answer().unwrap();
+    assert_eq!(together[1], alone);
+    assert_ne!(together[0].step_ms, alone.step_ms);
+}
+
+#[test]
+fn the_recordings_own_host_has_no_factor_and_a_lone_trace_has_none() {
+    let step = recorded();
+    assert!(matches!(step.predict().slower(2.0).run(), Err(Error::FactorOfNoProfile)));
+    let slow = step.predict().on_a_typical_host().slower(2.0).run().unwrap();
+    assert!(slow.step > step.predict().on_a_typical_host().slower(1.0).run().unwrap().step);
+    let own = lone().predict().on("h200").unwrap().on_its_own_host().run().map(|p| p.step);
+    assert!(matches!(own, Err(Error::NoHostTimes { .. })), "{own:?}");
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use steptime::Step;
+use steptime::answers::{DeviceListed, DeviceShown};
 use steptime::cost::device::fit::without;
 use steptime::cost::device::{
     DeviceProfile, DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit, fit_onto,
@@ -12,10 +13,10 @@ use steptime::sweep::{self, Sweep};
 use steptime::trace::Want;
 
 use super::{Failure, load};
-use crate::cli::{Device, Search};
+use crate::cli::{Device, Form, Search};
 use crate::output;
 use crate::progress::Progress;
-use crate::report::device::{self, Listed, Shown};
+use crate::report::{csv, device};
 
 /// Runs one of them.
 pub fn run(args: &Device) -> Result<(), Failure> {
@@ -24,7 +25,7 @@ pub fn run(args: &Device) -> Result<(), Failure> {
             let from = From { sweeps, steps, spec: spec.as_deref(), onto: onto.as_deref(), without };
             fit_profile(&from, output, *search, *seed)
         }
-        Device::List { json } => list(*json),
+        Device::List { form } => list(*form),
         Device::Show { name, json } => show(name, *json),
     }
 }
@@ -40,6 +41,12 @@ struct From<'a> {
 
 fn fit_profile(from: &From, place: &Path, search: Search, seed: u64) -> Result<(), Failure> {
     let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
+    let read =
+        from.sweeps.iter().chain(from.steps).chain(from.without).map(PathBuf::as_path).chain(from.spec);
+    let read: Vec<&Path> = read.collect();
+    for file in ["profile.toml", "models.bin.zst"] {
+        output::spares(&place.join(file), read.iter().copied())?;
+    }
     let onto = from.onto.map(steptime::device).transpose()?;
     let sweeps = sweep::read_all(from.sweeps)?;
     let mut observed = sweep::observe(&sweeps);
@@ -82,7 +89,11 @@ fn fit_profile(from: &From, place: &Path, search: Search, seed: u64) -> Result<(
         None => fit(&rows, &spec, &options)?,
     };
     profile.write(place)?;
-    output::print(&format!("{}\nwritten to {}\n", Shown::new(&profile).text(), place.display()))?;
+    output::print(&format!(
+        "{}\nwritten to {}\n",
+        device::shown(&DeviceShown::new(&profile)),
+        place.display()
+    ))?;
     Ok(())
 }
 
@@ -106,8 +117,7 @@ fn leave_out(
         return Ok(rows);
     }
     let want = Want { execution: true, ..Want::TIMING };
-    let recordings: Vec<Step> =
-        load::recordings(recordings, want)?.into_iter().map(|loaded| loaded.step).collect();
+    let recordings: Vec<Step> = load::recordings(recordings, want)?;
     let scored = steptime::device::observations(&recordings, &Indices::Unknown, 0);
     let (before, of) = (rows.len(), recordings.len());
     let kept = without(rows, scored.iter().map(|row| &row.call));
@@ -125,8 +135,7 @@ fn observe_steps(
     swept: &[Observation],
 ) -> Result<Vec<Observation>, Failure> {
     let want = Want { execution: true, ..Want::TIMING };
-    let recordings: Vec<Step> =
-        load::recordings(paths, want)?.into_iter().map(|loaded| loaded.step).collect();
+    let recordings: Vec<Step> = load::recordings(paths, want)?;
     for recorded in &recordings {
         let named = recorded.meta.as_ref().and_then(|meta| meta.device.as_deref());
         let device = named.or(recorded.graph.device.as_deref());
@@ -161,24 +170,19 @@ fn read_spec(path: &Path) -> Result<DeviceSpec, Failure> {
     Ok(spec)
 }
 
-fn list(json: bool) -> Result<(), Failure> {
+fn list(form: Form) -> Result<(), Failure> {
     let listed = steptime::devices()
-        .map(|name| Ok(Listed::new(name, &steptime::device(name)?)))
-        .collect::<Result<Vec<Listed>, Failure>>()?;
-    if json {
-        output::print_json(&listed)?
-    } else {
-        output::print(&device::listed(&listed))?
-    }
-    Ok(())
+        .map(|name| Ok(DeviceListed::new(name, &steptime::device(name)?)))
+        .collect::<Result<Vec<DeviceListed>, Failure>>()?;
+    Ok(output::print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
 }
 
 fn show(name: &str, json: bool) -> Result<(), Failure> {
-    let shown = Shown::new(&steptime::device(name)?);
+    let shown = DeviceShown::new(&steptime::device(name)?);
     if json {
         output::print_json(&shown)?
     } else {
-        output::print(&shown.text())?
+        output::print(&device::shown(&shown))?
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::{Failure, pricing};
 use crate::cli::GatherPlan;
 use crate::output;
 use crate::report::gather_plan::Answer;
+use crate::report::width::{reflowed, width};
 
 /// The case of `--explain`: E, D and N.
 const SEED: [u64; 3] = [8192, 4096, 16384];
@@ -39,9 +40,9 @@ pub fn run(args: &GatherPlan) -> Result<(), Failure> {
     if args.json {
         output::print_json(&answer)?;
     } else if args.explain {
-        output::print(&answer.explanation(&profile.spec, &problem))?;
+        output::print(&reflowed(&answer.explanation(&profile.spec, &problem), width()))?;
     } else {
-        output::print(&answer.text())?;
+        output::print(&reflowed(&answer.text(), width()))?;
     }
     Ok(())
 }

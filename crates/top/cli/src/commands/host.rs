@@ -25,11 +25,11 @@ fn fit(recordings: &[PathBuf], others: &[PathBuf], path: &Path) -> Result<(), Fa
     let loaded = load::recordings(recordings, Want::TIMING)?;
     let elsewhere = if others.is_empty() { Vec::new() } else { load::recordings(others, Want::TIMING)? };
     let all = loaded.iter().chain(&elsewhere);
-    for (name, words) in all.filter_map(|l| Some((&l.step.name, l.repairs.as_ref()?))) {
+    for (name, words) in all.filter_map(|step| Some((&step.name, step.repairs.as_ref()?))) {
         output::warn(&format!("{name}: {words}"));
     }
-    let recordings: Vec<&Step> = loaded.iter().map(|l| &l.step).collect();
-    let elsewhere: Vec<&Step> = elsewhere.iter().map(|l| &l.step).collect();
+    let recordings: Vec<&Step> = loaded.iter().collect();
+    let elsewhere: Vec<&Step> = elsewhere.iter().collect();
     let fitted = progress::spin("fitting", || fit_host_profile(&recordings, &elsewhere))?;
     let text = fitted.profile.to_text();
     output::write_file(path, |out| out.write_all(text.as_bytes()))?;

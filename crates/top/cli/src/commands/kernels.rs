@@ -5,6 +5,8 @@ use std::io::{BufRead, Read, stdin};
 
 use serde::Deserialize;
 use serde_json::Value;
+use steptime::answers::KernelsPredicted;
+use steptime::answers::kernels::Kernel;
 use steptime::aten::backward::backward;
 use steptime::aten::from_query::Query;
 use steptime::aten::{KernelCall, Leaf, OpCall, fits, leaves};
@@ -13,9 +15,9 @@ use steptime::launch::{Indices, IndicesError};
 
 use super::pricing::Priced;
 use super::{Failure, pricing};
-use crate::cli::KernelsCommand;
+use crate::cli::{Form, KernelsCommand};
 use crate::output;
-use crate::report::json_kernels::{Answer, Kernel};
+use crate::report::{self, csv};
 
 /// The longest query that is read.
 const LONGEST: u64 = 16 << 20;
@@ -26,8 +28,11 @@ const MOST_FLOPS: u64 = 1 << 62;
 
 /// Runs it.
 pub fn run(args: &KernelsCommand) -> Result<(), Failure> {
-    let KernelsCommand::Predict { device, pricing, files, json } = args;
+    let KernelsCommand::Predict { device, pricing, files, form } = args;
     let predictor = Priced::find(device, pricing)?;
+    if form.csv && !output::print_while_open(&csv::kernels_names().text())? {
+        return Ok(());
+    }
     let mut failed = 0;
     let mut input = stdin().lock();
     for at in 0.. {
@@ -38,11 +43,12 @@ pub fn run(args: &KernelsCommand) -> Result<(), Failure> {
         }
         let answer = answer(&predictor, &line, *files).unwrap_or_else(|error| {
             failed += 1;
-            Answer::failed(id(&line), format!("line {}: {error}", at + 1))
+            KernelsPredicted::failed(id(&line), format!("line {}: {error}", at + 1))
         });
-        let open = match json {
-            true => output::print_json_line(&answer)?,
-            false => output::print_while_open(&(answer.text() + "\n"))?,
+        let open = match form {
+            Form { json: true, .. } => output::print_json_line(&answer)?,
+            Form { csv: true, .. } => output::print_while_open(&csv::kernels(at + 1, &answer).text())?,
+            _ => output::print_while_open(&(report::kernels::text(&answer) + "\n"))?,
         };
         if !open {
             return Ok(());
@@ -102,7 +108,7 @@ fn id(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text).ok()?.get("id").cloned()
 }
 
-fn answer(priced: &Priced, text: &str, files: bool) -> Result<Answer, Failure> {
+fn answer(priced: &Priced, text: &str, files: bool) -> Result<KernelsPredicted, Failure> {
     if !text.trim_start().starts_with('{') {
         return Err("a query is an object, such as {\"op\":\"aten::relu\",\"shapes\":[[512,512]]}".into());
     }
@@ -124,7 +130,7 @@ fn answer(priced: &Priced, text: &str, files: bool) -> Result<Answer, Failure> {
     let calls: Vec<_> = leaves.iter().map(|leaf| &leaf.kernel).zip(&contexts).collect();
     let estimates = priced.profile.price_all(&calls, priced.models);
     let ignored = line.others.into_keys().collect();
-    Ok(Answer::of(
+    Ok(KernelsPredicted::of(
         line.id,
         ignored,
         leaves.iter().zip(&estimates).map(|(leaf, estimate)| kernel(leaf, estimate)),

@@ -1,101 +1,89 @@
 //! `steptime predict`.
 
-use std::borrow::Cow;
-
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use steptime::cost::TYPICAL_SLOWNESS;
-use steptime::trace::{Nanos, Want};
-use steptime::{Baseline, Choice, Kernels, Step, baseline, predict};
+use rayon::prelude::*;
+use steptime::answers::{Compared, Predicted, chrome};
+use steptime::trace::Want;
+use steptime::{Baseline, Choice, Error, Question, Step};
 
-use super::pricing::Priced;
-use super::{Failure, load, source};
+use super::{Failure, load, pricing, source};
 use crate::cli::{Cli, HostChoice, Method, Predict};
-use crate::output;
-use crate::report::{self, json_predict};
+use crate::report::{self, csv};
+use crate::{output, progress};
 
 /// Runs it.
 pub fn run(args: &Predict) -> Result<(), Failure> {
     check(args);
-    if let Some(path) = &args.timeline {
-        let host = match &args.host {
-            Some(HostChoice::File(file)) => Some(file.as_path()),
-            _ => None,
-        };
-        output::spares(path, [args.input.as_path()].into_iter().chain(host).chain(args.pricing.file()))?;
-    }
-    let priced = args.device.as_deref().map(|name| Priced::find(name, &args.pricing)).transpose()?;
+    spare_inputs(args)?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let want = if priced.is_some() { Want::ALL } else { Want::TIMING };
-    let mut loaded = load::step(&args.input, &choice, want)?;
-    if loaded.step.arguments.is_derived() && priced.is_none() {
-        return Err(steptime::Error::NoTiming { path: loaded.step.path }.into());
+    let want = if args.device.is_empty() { Want::TIMING } else { Want::ALL };
+    let step = load::step(&args.input, &choice, want)?;
+    let question = question(args, &step)?;
+    match args.device.as_slice() {
+        [] => one(args, &step, &question),
+        [name] => one(args, &step, &question.on(name)?),
+        names => several(args, &question.on_each(names.iter().map(String::as_str))?),
     }
-    // The step as it was profiled can be replayed of a CPU too; there is none to predict.
-    if !args.keep_profiler || !loaded.step.accelerators.is_empty() {
-        loaded.step.on_a_device().map_err(|error| loaded.with_repairs(&error))?;
-    }
-    source::set_process(&mut loaded.step, args.process);
-    let choice = host_choice(args, &loaded.step)?;
-    let mut profile = source::profile(&choice)?;
-    let mut slower = args.host_speed;
-    if let Some(times) = args.host_speed {
-        let found = profile.ok_or("--host-speed needs a profile: say --host default, or a file, too")?;
-        profile = Some(Cow::Owned(found.slowed(times)));
-    } else if choice == HostChoice::Default {
-        profile = profile.map(|found| Cow::Owned(found.on_any_host()));
-        slower = Some(TYPICAL_SLOWNESS);
-    }
-    let host = source::host(profile.as_deref(), args.keep_profiler);
-    let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
-    let recorded = &loaded.step;
-    let (time, simulated) = match baseline_of(args.method) {
-        Some(way) => (baseline(recorded, &kernels, way), None),
-        None => {
-            let prediction = predict(recorded, &host, &kernels);
-            (prediction.step, Some(prediction))
-        }
-    };
-    if time <= Nanos::ZERO {
-        let nothing = "the step would take no time: what was recorded has no durations; record it again";
-        return Err(format!("{}: {nothing}", recorded.path.display()).into());
-    }
-    if let (Some(path), Some(simulated)) = (&args.timeline, &simulated) {
-        output::write_file(path, |out| report::timeline::write(out, &recorded.graph, &simulated.timeline))?;
-    }
-    let asked = json_predict::Asked {
-        input: args.input.display().to_string(),
-        method: args.method.label(),
-        host: if args.keep_profiler { "profiled".into() } else { choice.label() },
-        kernels: args.device.clone().unwrap_or_else(|| "measured".into()),
-        profile: priced.as_ref().map(|priced| &priced.profile),
-        host_slower: slower.zip(profile.as_ref()).map(|(times, profile)| (times, profile.machine.clone())),
-        host_assumed: args.host.is_none() && choice == HostChoice::Default,
-        repairs: loaded.repairs,
-    };
-    let answer = json_predict::Answer::new(asked, recorded, time, simulated.as_ref());
-    if args.json {
-        output::print_json(&answer)?;
-    } else {
-        let path = simulated.as_ref().map(|s| report::path::runs(&recorded.graph, &s.path));
-        output::print(&report::predict::text(&answer, path.unwrap_or_default()))?;
-    }
-    Ok(())
 }
 
-/// Where the host's times come from: as asked for, else the recording's own where it has any.
-fn host_choice(args: &Predict, recorded: &Step) -> Result<HostChoice, Failure> {
-    let own = args.keep_profiler || args.host == Some(HostChoice::Own);
-    match (&args.host, recorded.arguments.is_derived()) {
-        (_, true) if own => Err(format!(
-            "{}: an execution trace alone holds no times of the host: {} needs a recording",
-            recorded.path.display(),
-            if args.keep_profiler { "--keep-profiler" } else { "--host own" }
-        )
-        .into()),
-        (Some(choice), _) => Ok(choice.clone()),
-        (None, true) => Ok(HostChoice::Default),
-        (None, false) => Ok(HostChoice::Own),
+/// Answers a question, and writes the timeline where one is wanted.
+fn one(args: &Predict, step: &Step, question: &Question<'_>) -> Result<(), Failure> {
+    let answer = match &args.timeline {
+        None => progress::spin("simulating", || question.answer()).map_err(|error| in_flags(args, error))?,
+        Some(path) => {
+            let prediction = progress::spin("simulating", || question.simulate())
+                .map_err(|error| in_flags(args, error))?;
+            output::write_file(path, |out| chrome::write(out, &step.graph, &prediction.timeline))?;
+            prediction.answer(step)
+        }
+    };
+    Ok(output::print_answer(args.form, &answer, report::predict::text, csv::predicted)?)
+}
+
+/// Answers the same question about several GPUs.
+fn several(args: &Predict, questions: &[Question<'_>]) -> Result<(), Failure> {
+    let all = || questions.par_iter().map(Question::answer).collect();
+    let answers: Result<Vec<Predicted>, Error> = progress::spin("simulating", all);
+    let answer = Compared::of(answers.map_err(|error| in_flags(args, error))?);
+    Ok(output::print_answer(args.form, &answer, report::compare::text, csv::compared)?)
+}
+
+/// What was typed, as a question.
+fn question<'s>(args: &Predict, step: &'s Step) -> Result<Question<'s>, Failure> {
+    let mut question = pricing::ask(step, &args.pricing)?;
+    question = match &args.host {
+        None => question,
+        Some(HostChoice::Own) => question.on_its_own_host(),
+        Some(HostChoice::Default | HostChoice::LeaveOneOut) => question.on_a_typical_host(),
+        Some(HostChoice::File(path)) => question.on_host(path)?,
+    };
+    if args.keep_profiler {
+        question = question.as_profiled();
+    }
+    if let Some(times) = args.host_speed {
+        question = question.slower(times);
+    }
+    if let Some(process) = source::process(args.process) {
+        question = question.in_process(process);
+    }
+    Ok(match baseline_of(args.method) {
+        Some(way) => question.by(way),
+        None => question,
+    })
+}
+
+/// What cannot be answered, in the words of the command line.
+fn in_flags(args: &Predict, error: Error) -> Failure {
+    match error {
+        Error::NoHostTimes { path } => {
+            let flag = if args.keep_profiler { "--keep-profiler" } else { "--host own" };
+            let path = path.display();
+            format!("{path}: an execution trace alone holds no times of the host: {flag} needs a recording")
+                .into()
+        }
+        Error::FactorOfNoProfile => "--host-speed needs a profile: say --host default, or a file, too".into(),
+        error => error.into(),
     }
 }
 
@@ -109,6 +97,16 @@ fn baseline_of(method: Method) -> Option<Baseline> {
     }
 }
 
+/// The timeline must not be written over what is read.
+fn spare_inputs(args: &Predict) -> Result<(), Error> {
+    let Some(path) = &args.timeline else { return Ok(()) };
+    let host = match &args.host {
+        Some(HostChoice::File(file)) => Some(file.as_path()),
+        _ => None,
+    };
+    output::spares(path, [args.input.as_path()].into_iter().chain(host).chain(args.pricing.file()))
+}
+
 /// What clap cannot say of arguments that exclude one another's values.
 fn check(args: &Predict) {
     let conflict = |words: &str| {
@@ -119,6 +117,9 @@ fn check(args: &Predict) {
     };
     if args.timeline.is_some() && args.method != Method::Simulate {
         conflict("--timeline needs --method simulate: the other methods know no timeline");
+    }
+    if args.timeline.is_some() && args.device.len() > 1 {
+        conflict("--timeline is of one device: name one with --device");
     }
     if args.keep_profiler && args.host.as_ref().is_some_and(|host| *host != HostChoice::Own) {
         conflict("--keep-profiler needs --host own: a profile's times have no profiler in them");

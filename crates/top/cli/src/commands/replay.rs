@@ -1,56 +1,45 @@
 //! `steptime validate --replay-only`: what recordings without a measured step say of themselves.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
+use steptime::answers::Replayed;
+use steptime::answers::replay::Row;
 use steptime::trace::Want;
-use steptime::{Choice, SelfCheck, of_replay};
+use steptime::{Choice, Step};
 
 use super::{Failure, load};
-use crate::output;
-use crate::report::json_predict::DoubtJson;
-use crate::report::json_replay::{Answer, ReplayJson, RowJson};
-use crate::report::{self, json::Steps};
+use crate::cli::Form;
+use crate::progress::Progress;
+use crate::{output, report};
 
 /// Replays all recordings; one that cannot be read is a row that says why.
-pub fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
+pub fn run(paths: &[PathBuf], form: Form) -> Result<(), Failure> {
     let paths = load::expand(paths)?;
-    let rows: Vec<RowJson> = paths.par_iter().map(|path| row(path)).collect();
-    let answer = Answer::new(rows);
-    if json {
-        output::print_json(&answer)?
-    } else {
-        output::print(&report::replay::text(&answer))?
-    }
-    Ok(())
+    let progress = Progress::recordings();
+    let done = AtomicU64::new(0);
+    let counted = |path: &PathBuf| {
+        let row = row(path);
+        progress.report(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64);
+        row
+    };
+    let rows: Vec<Row> = paths.par_iter().map(counted).collect();
+    let answer = Replayed::new(rows);
+    Ok(output::print_answer(form, &answer, report::replay::text, report::csv::replayed)?)
 }
 
-fn row(path: &Path) -> RowJson {
+fn row(path: &Path) -> Row {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into());
-    let read = |loaded: load::Loaded| {
+    let read = |step: Step| {
         // Of a CPU there is a replay, of an accelerator that is not read there is none.
-        if !loaded.step.accelerators.is_empty() {
-            loaded.step.on_a_device()?;
+        if !step.accelerators.is_empty() {
+            step.on_a_device()?;
         }
-        Ok(loaded)
+        Ok(step)
     };
-    let loaded = match load::step(path, &Choice::default(), Want::TIMING).and_then(read) {
-        Ok(loaded) => loaded,
-        Err(why) => {
-            let failed = Some(why.to_string());
-            return RowJson { name, steps: 0, step_source: "none", replay: None, doubt: None, failed };
-        }
-    };
-    let graph = &loaded.step.graph;
-    let steps = Steps::of(graph);
-    let check = if loaded.step.arguments.is_derived() { None } else { SelfCheck::of(graph) };
-    let doubt = check.as_ref().and_then(|check| of_replay(graph, check));
-    RowJson {
-        name,
-        steps: steps.count,
-        step_source: steps.source,
-        replay: check.as_ref().map(ReplayJson::new),
-        doubt: doubt.as_ref().map(DoubtJson::new),
-        failed: None,
+    match load::step(path, &Choice::default(), Want::TIMING).and_then(read) {
+        Ok(step) => Row::of(name, &step),
+        Err(why) => Row::failed(name, why.to_string()),
     }
 }

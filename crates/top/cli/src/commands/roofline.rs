@@ -5,8 +5,9 @@ use steptime::trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::Roofline;
-use crate::output;
-use crate::report::roofline::{Answer, plot};
+use crate::report::csv;
+use crate::report::roofline::{plot, text};
+use crate::{output, progress};
 
 /// Runs it.
 pub fn run(args: &Roofline) -> Result<(), Failure> {
@@ -14,21 +15,16 @@ pub fn run(args: &Roofline) -> Result<(), Failure> {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.pricing.file()))?;
     }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let step = load::step(&args.input, &choice, Want::ALL)?.step;
+    let step = load::step(&args.input, &choice, Want::ALL)?;
     let mut question = pricing::ask(&step, &args.pricing)?;
     if let Some(name) = &args.device {
         question = question.on(name)?;
     }
-    let roofline = question.roofline()?;
-    let answer = Answer::new(&step, &roofline);
+    let roofline = progress::spin("pricing", || question.roofline())?;
+    let answer = roofline.answer(&step);
     if let Some(path) = &args.plot {
         let svg = plot(&answer, &roofline.spec);
         output::write_file(path, |out| out.write_all(svg.as_bytes()))?;
     }
-    if args.json {
-        output::print_json(&answer)?;
-    } else {
-        output::print(&answer.text())?;
-    }
-    Ok(())
+    Ok(output::print_answer(args.form, &answer, text, csv::roofed)?)
 }

@@ -2,52 +2,41 @@
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use steptime::answers::validate::Asked;
 use steptime::trace::Want;
-use steptime::{Basis, Kernels, Step, validate};
+use steptime::{Basis, Kernels, validate};
 
 use super::pricing::Priced;
 use super::{Failure, load, replay, source};
 use crate::cli::{Cli, HostChoice, Validate};
-use crate::report::{self, json_validate};
-use crate::{output, progress};
+use crate::{output, progress, report};
 
 /// Runs it.
 pub fn run(args: &Validate) -> Result<(), Failure> {
     if args.replay_only {
-        return replay::run(&args.recordings, args.json);
+        return replay::run(&args.recordings, args.form);
     }
     let mode = source::mode(&args.host)?;
     check(args);
-    let mut repairs = Vec::new();
-    let mut recordings: Vec<Step> = Vec::new();
     let priced = match args.kernels.as_str() {
         "measured" => None,
         name => Some(Priced::find(name, &args.pricing)?),
     };
     let want = Want { execution: priced.is_some(), ..Want::TIMING };
-    for mut loaded in load::recordings(&args.recordings, want)? {
-        source::set_process(&mut loaded.step, args.process);
-        repairs.extend(loaded.repairs.map(|words| format!("{}: {words}", loaded.step.name)));
-        recordings.push(loaded.step);
+    let mut recordings = load::recordings(&args.recordings, want)?;
+    for recorded in &mut recordings {
+        recorded.process = source::process(args.process).unwrap_or(recorded.process);
     }
-    let mut lone: Vec<Step> = Vec::new();
-    if args.lone {
-        for (loaded, recorded) in load::lone(&args.recordings)?.into_iter().zip(&recordings) {
-            lone.push(Step { process: recorded.process, ..loaded.step });
-        }
+    let mut lone = if args.lone { load::lone(&args.recordings)? } else { Vec::new() };
+    for (lone, recorded) in lone.iter_mut().zip(&recordings) {
+        lone.process = recorded.process;
     }
     let basis = if args.lone { Basis::ExecutionTraces(&lone) } else { Basis::Recordings };
     let kernels = priced.as_ref().map_or(Kernels::Measured, Priced::kernels);
     let validation = progress::spin("simulating", || validate(&recordings, basis, &mode, &kernels))?;
-    let asked =
-        json_validate::Asked { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
-    let answer = json_validate::Answer::new(asked, &validation, repairs);
-    if args.json {
-        output::print_json(&answer)?;
-    } else {
-        output::print(&report::validate::text(&answer))?;
-    }
-    Ok(())
+    let asked = Asked { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
+    let answer = validation.answer(asked);
+    Ok(output::print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
 }
 
 /// An execution trace has no times of its own.

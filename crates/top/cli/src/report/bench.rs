@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::format::percent;
-use super::json::SCHEMA;
 use super::table::Columns;
+use steptime::answers::SCHEMA;
 
 /// What was measured.
 #[derive(Debug, Serialize)]

@@ -5,8 +5,8 @@ use steptime::cost::device::DeviceSpec;
 use steptime::launch::gather_plan::{Launch, Predicted, Problem};
 
 use super::format::percent;
-use super::json::SCHEMA;
 use super::table::Columns;
+use steptime::answers::SCHEMA;
 
 /// What each launch order reads.
 #[derive(Debug, Serialize)]
@@ -115,18 +115,16 @@ impl Answer {
             megabytes(self.written),
             megabytes(self.cache_bytes as f64),
         );
-        let mut columns = Columns::new(&["order", ">reads MB", ">hits", ">us", "because"]);
+        let mut columns = Columns::new(&["order", ">reads MB", ">hits", ">us"]);
         for row in &self.orders {
             let time = format!("{:.1}", row.time_us);
-            columns.row([
-                row.name(),
-                megabytes(row.dram_reads),
-                percent(row.hit_rate),
-                time,
-                row.reason.clone(),
-            ]);
+            columns.row([row.name(), megabytes(row.dram_reads), percent(row.hit_rate), time]);
         }
         text.push_str(&columns.text());
+        text.push('\n');
+        for row in &self.orders {
+            text.push_str(&format!("{}: {}\n", row.name(), row.reason));
+        }
         text.push_str(&format!("\nchoose {}: {}\n", self.choice.name(), self.choice.reason));
         text
     }

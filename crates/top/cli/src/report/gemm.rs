@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime::ops::Isa;
 use steptime::ops::gemm::{LevelCost, Plan};
 
-use super::json::SCHEMA;
+use steptime::answers::SCHEMA;
 
 /// How a product is cut, and what each level reads.
 #[derive(Debug, Serialize)]

@@ -8,26 +8,31 @@ use steptime::trace::Bytes;
 
 use super::format::{counted, grouped, percent, us};
 use super::table::Columns;
+use super::width::{prose, wrapped};
 
 /// What was fitted, and on what.
 pub fn fitted(profile: &HostProfile, path: &Path) -> String {
-    format!(
-        "{}\nwrote {}: {}, host speed known to ± {}\n",
-        recordings(&profile.recordings).text(),
+    let wrote = format!(
+        "wrote {}: {}, host speed known to ± {}",
         crate::output::name(&path.display().to_string()),
         counted(profile.gaps.len(), "gap"),
         percent(profile.spread),
-    )
+    );
+    format!("{}\n{}\n", recordings(&profile.recordings).text(), wrapped(&wrote, prose(), 2))
 }
 
 /// What is in a profile.
 pub fn shown(profile: &HostProfile, name: &str) -> String {
-    format!(
-        "{}: {} from {}, host speed known to ± {}\n\n{}\n{}\n{}",
+    let head = format!(
+        "{}: {} from {}, host speed known to ± {}",
         crate::output::name(name),
         counted(profile.gaps.len(), "gap"),
         counted(profile.recordings.len(), "recording"),
         percent(profile.spread),
+    );
+    format!(
+        "{}\n\n{}\n{}\n{}",
+        wrapped(&head, prose(), 2),
         recordings(&profile.recordings).text(),
         constants(profile).text(),
         copies(profile),
@@ -35,7 +40,7 @@ pub fn shown(profile: &HostProfile, name: &str) -> String {
 }
 
 fn recordings(all: &[RecordingSpeed]) -> Columns {
-    let mut columns = Columns::new(&["recording", ">host slowness", "used"]);
+    let mut columns = Columns::new(&["~recording", ">host slowness", "used"]);
     for recording in all {
         let (slowness, used) = match recording.excluded {
             true => ("-".to_owned(), "no: out of line"),
@@ -47,7 +52,7 @@ fn recordings(all: &[RecordingSpeed]) -> Columns {
 }
 
 fn constants(profile: &HostProfile) -> Columns {
-    let mut columns = Columns::new(&["constant", ">µs"]);
+    let mut columns = Columns::new(&["~constant", ">µs"]);
     let (profiler, coupling) = (&profile.profiler, &profile.coupling);
     for (name, value) in [
         ("the profiler's cost of an op", profiler.op_us),
@@ -76,6 +81,6 @@ fn copies(profile: &HostProfile) -> String {
     let costs: Vec<String> = [1 << 10, 1 << 14, 1 << 18, 1 << 22].into_iter().filter_map(cost).collect();
     match costs.is_empty() {
         true => String::new(),
-        false => format!("staging a pageable copy: {}\n", costs.join(", ")),
+        false => wrapped(&format!("staging a pageable copy: {}", costs.join(", ")), prose(), 2) + "\n",
     }
 }

@@ -1,19 +1,20 @@
 //! What is in an input, as tables.
 
-use super::format::{self, counted, grouped, ms, percent, shorten, wrapped};
-use super::json_coverage::CoverageJson;
-use super::json_inspect::{Answer, Rank};
+use steptime::answers::Inspected;
+use steptime::answers::coverage::GraphCoverage;
+use steptime::answers::inspect::Rank;
+
+use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
+use super::width::{apart, prose, width, wrapped};
 use super::{inspect_execution, overheads};
 use crate::output::name;
 
-/// Characters of a line.
-const WIDTH: usize = 100;
 /// Ops and kernels to show.
 const ROWS: usize = 12;
 
 /// The answer as text.
-pub fn text(answer: &Answer) -> String {
+pub fn text(answer: &Inspected) -> String {
     let mut text = String::new();
     let mut section = |part: String| {
         if !part.is_empty() {
@@ -42,19 +43,19 @@ pub fn text(answer: &Answer) -> String {
 fn ranks(ranks: &[Rank]) -> Columns {
     let mut columns = Columns::new(&[
         ">rank",
-        "name",
+        "~name",
         ">steps",
         ">period ms",
         ">active ms",
         ">host ops",
         ">activities",
-        ">ET nodes",
+        "?>ET nodes",
     ]);
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".into());
     for rank in ranks {
         columns.row([
             or_dash(rank.rank.map(|rank| rank.to_string())),
-            shorten(&rank.name, 32),
+            rank.name.clone(),
             or_dash(rank.steps.map(|steps| grouped(steps.count as u64))),
             or_dash(rank.period_ms.map(ms)),
             or_dash(rank.active_ms.map(ms)),
@@ -66,8 +67,8 @@ fn ranks(ranks: &[Rank]) -> Columns {
     columns
 }
 
-fn headline(answer: &Answer) -> String {
-    let mut text = answer.name.clone();
+fn headline(answer: &Inspected) -> String {
+    let mut text = answer.title.clone();
     if let Some(rank) = answer.rank {
         text.push_str(&format!(", rank {rank}"));
     }
@@ -80,20 +81,21 @@ fn headline(answer: &Answer) -> String {
     if let Some(torch) = &answer.torch {
         text.push_str(&format!(", PyTorch {torch}"));
     }
-    text = name(&text) + "\n";
+    text = wrapped(&name(&text), width(), 2) + "\n";
     let Some(steps) = answer.steps else { return text };
-    text.push_str(&counted(steps.count, "step"));
-    text.push_str(match steps.source {
+    let found = match steps.source {
         "marked" => ", marked by the profiler",
         "repeated" => ", found by repetition",
         _ => ": the whole trace",
-    });
-    if let Some(period) = answer.period_ms {
-        text.push_str(&format!("; median period {} ms (the profiler's cost included)", ms(period)));
-    }
-    if let Some(active) = answer.active_ms {
-        text.push_str(&format!(", device active {} ms", ms(active)));
-    }
+    };
+    let period = answer.period_ms.map(|period| format!("median period {} ms (profiled)", ms(period)));
+    let active = answer.active_ms.map(|active| format!("device active {} ms", ms(active)));
+    let phrases = [
+        format!("{}{found}", counted(steps.count, "step")),
+        period.unwrap_or_default(),
+        active.unwrap_or_default(),
+    ];
+    text.push_str(&apart(&phrases, width()));
     text.push('\n');
     if let Some(step) = answer.measured_step_ms {
         text.push_str(&format!("un-profiled step {} ms, from meta.json\n", ms(step)));
@@ -101,7 +103,7 @@ fn headline(answer: &Answer) -> String {
     text
 }
 
-fn tracks(answer: &Answer) -> String {
+fn tracks(answer: &Inspected) -> String {
     let mut threads = Columns::new(&["host thread", "role", ">ops", ">calls", ">busy ms"]);
     for thread in &answer.threads {
         threads.row([
@@ -130,11 +132,11 @@ fn tracks(answer: &Answer) -> String {
     text
 }
 
-fn ops(answer: &Answer) -> String {
-    let mut columns = Columns::new(&["op (top-level, a step)", ">count", ">host ms", ">device ms"]);
+fn ops(answer: &Inspected) -> String {
+    let mut columns = Columns::new(&["~op (top-level, a step)", ">count", ">host ms", ">device ms"]);
     for op in answer.ops.iter().take(ROWS) {
         columns.row([
-            shorten(format::op(&op.name), 64),
+            format::op(&op.name).to_owned(),
             grouped(op.count as u64),
             ms(op.host_ms),
             ms(op.device_ms),
@@ -143,17 +145,13 @@ fn ops(answer: &Answer) -> String {
     columns.text() + &more(answer.ops.len(), "op name")
 }
 
-fn kernels(answer: &Answer) -> String {
+fn kernels(answer: &Inspected) -> String {
     if answer.kernels.is_empty() {
         return String::new();
     }
-    let mut columns = Columns::new(&["kernel (a step)", ">count", ">device ms"]);
+    let mut columns = Columns::new(&["~kernel (a step)", ">count", ">device ms"]);
     for kernel in answer.kernels.iter().take(ROWS) {
-        columns.row([
-            shorten(&format::kernel(&kernel.name), 74),
-            grouped(kernel.count as u64),
-            ms(kernel.device_ms),
-        ]);
+        columns.row([format::kernel(&kernel.name), grouped(kernel.count as u64), ms(kernel.device_ms)]);
     }
     columns.text() + &more(answer.kernels.len(), "kernel")
 }
@@ -165,7 +163,7 @@ fn more(all: usize, what: &str) -> String {
     }
 }
 
-fn coverage(coverage: &CoverageJson) -> String {
+fn coverage(coverage: &GraphCoverage) -> String {
     let mut parts = vec![
         format!(
             "{} of {} launches in an op",
@@ -196,22 +194,23 @@ fn coverage(coverage: &CoverageJson) -> String {
             .filter(|(count, _)| *count > 0)
             .map(|(n, what)| format!("{} {what}", grouped(*n as u64))),
     );
-    wrapped(&format!("coverage: {}", parts.join(", ")), WIDTH, 2) + "\n"
+    wrapped(&format!("coverage: {}", parts.join(", ")), prose(), 2) + "\n"
 }
 
-fn notes(answer: &Answer) -> String {
+fn notes(answer: &Inspected) -> String {
     let mut text = String::new();
     for note in &answer.notes {
         let sign = if note.repaired { "!" } else { "·" };
         let line = format!("{sign} {} trace: {} {}", note.of, grouped(note.count), note.what);
-        text.push_str(&wrapped(&line, WIDTH, 2));
+        text.push_str(&wrapped(&line, prose(), 2));
         text.push('\n');
     }
     for file in &answer.ignored {
-        text.push_str(&format!("· {} is no trace and was left out\n", name(file)));
+        text.push_str(&wrapped(&format!("· {} is no trace and was left out", name(file)), prose(), 2));
+        text.push('\n');
     }
     for warning in &answer.warnings {
-        text.push_str(&wrapped(&format!("! {warning}"), WIDTH, 2));
+        text.push_str(&wrapped(&format!("! {warning}"), prose(), 2));
         text.push('\n');
     }
     text

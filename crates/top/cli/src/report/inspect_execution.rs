@@ -1,15 +1,15 @@
 //! An execution trace, as text.
 
-use super::format::{self, grouped, percent, shorten, wrapped};
-use super::json_execution::ExecutionJson;
+use steptime::answers::execution::ExecutionInspected;
 
-/// Characters of a line.
-const WIDTH: usize = 100;
+use super::format::{self, grouped, percent};
+use super::width::{prose, shorten, wrapped};
+
 /// Operators to name.
 const OPS: usize = 8;
 
 /// Counts, the most frequent operators, and the join.
-pub fn text(execution: &ExecutionJson) -> String {
+pub fn text(execution: &ExecutionInspected) -> String {
     let count = |n: usize| grouped(n as u64);
     let mut text = wrapped(
         &format!(
@@ -26,7 +26,7 @@ pub fn text(execution: &ExecutionJson) -> String {
             count(execution.unpaired),
             count(execution.repairs),
         ),
-        WIDTH,
+        prose(),
         2,
     );
     text.push('\n');
@@ -34,7 +34,7 @@ pub fn text(execution: &ExecutionJson) -> String {
     let ops: Vec<String> =
         ops.map(|op| format!("{} {}", count(op.count), shorten(format::op(&op.name), 40))).collect();
     if !ops.is_empty() {
-        text.push_str(&wrapped(&format!("· most frequent: {}", ops.join(", ")), WIDTH, 2));
+        text.push_str(&wrapped(&format!("· most frequent: {}", ops.join(", ")), prose(), 2));
         text.push('\n');
     }
     if let Some(join) = &execution.join {
@@ -47,7 +47,7 @@ pub fn text(execution: &ExecutionJson) -> String {
         ));
         if !join.unmatched.is_empty() {
             let names: Vec<String> = join.unmatched.iter().map(|name| shorten(name, 40)).collect();
-            text.push_str(&wrapped(&format!("· not found: {}", names.join(", ")), WIDTH, 2));
+            text.push_str(&wrapped(&format!("· not found: {}", names.join(", ")), prose(), 2));
             text.push('\n');
         }
     }

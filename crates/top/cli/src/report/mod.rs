@@ -1,7 +1,9 @@
-//! What comes out: `json_*` hold the answers as they go over the wire, their namesakes print them on a terminal.
+//! Answers of the library as text, one file an answer.
 
 pub mod bench;
 pub mod bench_cuda;
+pub mod compare;
+pub mod csv;
 pub mod device;
 mod format;
 pub mod gather_plan;
@@ -9,26 +11,11 @@ pub mod gemm;
 pub mod host;
 pub mod inspect;
 mod inspect_execution;
-pub mod inspection;
-pub mod json;
-pub mod json_coverage;
-pub mod json_device;
-pub mod json_execution;
-pub mod json_inspect;
-pub mod json_kernels;
-pub mod json_overheads;
-pub mod json_predict;
-pub mod json_replay;
-pub mod json_validate;
-mod measured;
+pub mod kernels;
 mod overheads;
-pub mod path;
-mod place;
 pub mod predict;
 pub mod replay;
 pub mod roofline;
-mod slack;
 mod table;
-pub mod timeline;
 pub mod validate;
-mod warnings;
+pub mod width;

@@ -1,15 +1,16 @@
 //! The overheads of the paper, as a table.
 
-use super::format::{self, grouped, shorten, us};
-use super::json_overheads::{KINDS, OverheadJson};
+use steptime::answers::overheads::{KINDS, OverheadMeasured};
+
+use super::format::{self, grouped, us};
 use super::table::Columns;
 
 /// Ops or calls to show of each kind.
 const ROWS: usize = 4;
 
 /// Each kind as a whole, then its most frequent ops or calls.
-pub fn text(rows: &[OverheadJson]) -> String {
-    let mut columns = Columns::new(&["overhead", "of", ">samples", ">median µs", ">p10 µs", ">p90 µs"]);
+pub fn text(rows: &[OverheadMeasured]) -> String {
+    let mut columns = Columns::new(&["overhead", "~of", ">samples", ">median µs", ">p10 µs", ">p90 µs"]);
     let mut shown = 0;
     for row in rows {
         shown = if row.name.is_some() { shown + 1 } else { 0 };
@@ -19,7 +20,7 @@ pub fn text(rows: &[OverheadJson]) -> String {
         let meaning = KINDS.iter().find(|(_, key, _)| *key == row.kind).map_or("", |(.., meaning)| meaning);
         let (kind, of) = match &row.name {
             None => (row.kind.replace('_', "-"), meaning.to_owned()),
-            Some(name) => (String::new(), format!("· {}", shorten(format::op(name), 46))),
+            Some(name) => (String::new(), format!("· {}", format::op(name))),
         };
         columns.row([kind, of, grouped(row.count as u64), us(row.median_us), us(row.p10_us), us(row.p90_us)]);
     }

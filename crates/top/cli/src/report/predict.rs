@@ -1,26 +1,29 @@
 //! A prediction on one screen.
 
-use super::format::{self, counted, grouped, ms, percent, shorten, wrapped};
-use super::json_coverage::CoverageJson;
-use super::json_device::FamilyTime;
-use super::json_predict::{Answer, LEVEL};
-use super::path::{Run, condensed};
+use steptime::answers::Predicted;
+use steptime::answers::coverage::GraphCoverage;
+use steptime::answers::path::{Run, condensed, runs};
+use steptime::answers::shares::FamilyTime;
+use steptime::sim::IdleCause;
+
+use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
+use super::width::{apart, of, prose, shorten, width, wrapped};
 use crate::output::name;
 
 /// A screen.
 const LINES: usize = 40;
-/// Characters of a line.
-const WIDTH: usize = 100;
 /// Ops to show; fewer where there are kernel families too.
-const OPS: (usize, usize) = (10, 6);
+const OPS: (usize, usize) = (10, 5);
 /// Kernel families to show.
 const FAMILIES: usize = 6;
+/// Columns of the critical path that are left of names.
+const LEFT_OF_NAMES: usize = 48;
 /// Stretches of the critical path to show, at most and at least.
 const STRETCHES: (usize, usize) = (8, 3);
 
-/// The answer as text; `path` is the critical path.
-pub fn text(answer: &Answer, path: Vec<Run>) -> String {
+/// The answer as text.
+pub fn text(answer: &Predicted) -> String {
     let mut text = headline(answer);
     if answer.active_ms.is_some() {
         text.push('\n');
@@ -37,73 +40,84 @@ pub fn text(answer: &Answer, path: Vec<Run>) -> String {
         let used = text.lines().count() + below.lines().count() + 3;
         let room = LINES.saturating_sub(used).clamp(STRETCHES.1, STRETCHES.0);
         text.push('\n');
-        text.push_str(&critical(answer, condensed(path, room)).text());
+        text.push_str(
+            &critical(answer, condensed(runs(answer.critical_path.as_deref().unwrap_or_default()), room))
+                .text(),
+        );
     }
     text.push('\n');
     text.push_str(&below);
     text
 }
 
-fn headline(answer: &Answer) -> String {
+fn headline(answer: &Predicted) -> String {
     let interval = answer.interval_ms.map_or_else(String::new, |[low, high]| {
-        format!("   {:.0} % interval {} to {} ms", 100.0 * LEVEL, ms(low), ms(high))
+        format!("{:.0} % interval {} to {} ms", 100.0 * answer.interval_level, ms(low), ms(high))
     });
     let known = !no_estimate(answer);
     let rate = match (answer.samples_per_s, answer.batch) {
         (Some(rate), Some(batch)) if known => {
-            format!("   {} samples/s at batch {}", grouped(rate.round() as u64), grouped(batch))
+            format!("{} samples/s at batch {}", grouped(rate.round() as u64), grouped(batch))
         }
         _ => String::new(),
     };
     let rank = answer.rank.map_or(String::new(), |rank| format!(", rank {rank}"));
-    let times =
-        answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
+    let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
     let source = answer.kernel_coverage.as_ref();
-    let source = source.map_or_else(String::new, |c| {
-        format!("{}\n", wrapped(&format!("kernel times: {}", c.text()), WIDTH, 2))
-    });
-    let doubts: String =
-        answer.doubts.iter().map(|d| format!("{}\n", wrapped(&format!("! {}", d.text), WIDTH, 2))).collect();
+    let source = source.map_or_else(String::new, |c| said("", &format!("kernel times: {}", c.text())));
+    let doubts: String = answer.doubts.iter().map(|d| said("! ", &d.text)).collect();
     format!(
-        "{}{rank} on {}\n{}{interval}{rate}\n{doubts}method {}, host {}{times}, kernels {}, process {}\n{source}",
-        name(&answer.name),
-        name(answer.device.as_deref().unwrap_or("an unnamed device")),
-        time(answer),
-        answer.method,
-        shorten(&answer.host, 60),
-        shorten(&answer.kernels, 40),
-        answer.process,
+        "{}\n{}\n{doubts}{}{source}",
+        shorten(&format!("{}{rank} on {device}", name(&answer.title)), width()),
+        apart(&[time(answer), interval, rate], width()),
+        how(answer),
     )
 }
 
+/// How the step was predicted.
+fn how(answer: &Predicted) -> String {
+    let times =
+        answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
+    let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
+    let words = format!(
+        "method {}, host {host}{times}, kernels {kernels}, process {}",
+        answer.method, answer.process
+    );
+    said("", &words)
+}
+
+/// Sentences as lines of the report.
+fn said(sign: &str, words: &str) -> String {
+    wrapped(&format!("{sign}{words}"), prose(), 2) + "\n"
+}
+
 /// Whether a single time would be a guess.
-fn no_estimate(answer: &Answer) -> bool {
+fn no_estimate(answer: &Predicted) -> bool {
     answer.doubts.iter().any(|doubt| doubt.no_estimate)
 }
 
 /// The step's time, where it is known well enough to be printed as one number.
-fn time(answer: &Answer) -> String {
+fn time(answer: &Predicted) -> String {
     if no_estimate(answer) { "step: no estimate".into() } else { format!("step {} ms", ms(answer.step_ms)) }
 }
 
-fn share(part: f64, answer: &Answer) -> String {
+fn share(part: f64, answer: &Predicted) -> String {
     if answer.step_ms > 0.0 { percent(part / answer.step_ms) } else { "-".into() }
 }
 
 /// On the left why the device is idle, on the right where the phases are.
-fn split(answer: &Answer) -> Columns {
+fn split(answer: &Predicted) -> Columns {
     let active = answer.active_ms.unwrap_or(0.0);
     let idle: f64 = answer.idle_ms.iter().map(|(_, time)| time).sum();
     let mut left = vec![
         ["active".to_owned(), ms(active), share(active, answer)],
         ["idle".to_owned(), ms(idle), share(idle, answer)],
     ];
-    let causes = answer.idle_ms.iter().zip(&answer.idle_names).filter(|((_, time), _)| *time >= 0.0005);
-    left.extend(causes.map(|((_, time), name)| [format!("· {name}"), ms(*time), share(*time, answer)]));
+    let causes = answer.idle_ms.iter().filter(|(_, time)| *time >= 0.0005);
+    left.extend(causes.map(|(key, time)| [format!("· {}", cause(key)), ms(*time), share(*time, answer)]));
     let phases = answer.phases.as_deref().unwrap_or_default();
     let mut right = phases.iter().map(|part| [part.name.clone(), ms(part.host_ms), ms(part.device_ms)]);
-    let mut columns =
-        Columns::new(&["device", ">ms", ">of step", "     ", "phase", ">host ms", ">device ms"]);
+    let mut columns = Columns::new(&["device", ">ms", ">of step", "  ", "phase", ">host ms", ">device ms"]);
     let rows = left.len().max(phases.len());
     let mut left = left.into_iter();
     for _ in 0..rows {
@@ -114,9 +128,14 @@ fn split(answer: &Answer) -> Columns {
     columns
 }
 
+/// What a cause of idle time is called.
+fn cause(key: &'static str) -> &'static str {
+    IdleCause::ALL.into_iter().find(|cause| cause.key() == key).map_or(key, IdleCause::name)
+}
+
 /// What the kernels of each family take, and where their times came from.
-fn kernels(families: &[FamilyTime], answer: &Answer) -> Columns {
-    let mut columns = Columns::new(&["kernels", ">count", ">device ms", ">of step", ">each ±", "source"]);
+fn kernels(families: &[FamilyTime], answer: &Predicted) -> Columns {
+    let mut columns = Columns::new(&["~kernels", ">count", ">device ms", ">of step", ">each ±", "source"]);
     for family in families.iter().take(FAMILIES) {
         columns.row([
             family.family.to_owned(),
@@ -130,13 +149,13 @@ fn kernels(families: &[FamilyTime], answer: &Answer) -> Columns {
     columns
 }
 
-fn ops(answer: &Answer) -> Columns {
+fn ops(answer: &Predicted) -> Columns {
     let all = answer.ops.as_deref().unwrap_or_default();
     let shown = if answer.families.is_some() { OPS.1 } else { OPS.0 };
-    let mut columns = Columns::new(&["op", ">count", ">host ms", ">device ms", ">critical ms", ">of step"]);
+    let mut columns = Columns::new(&["~op", ">count", ">host ms", ">device ms", ">critical ms", ">of step"]);
     for op in all.iter().take(shown) {
         columns.row([
-            shorten(format::op(&op.name), 50),
+            format::op(&op.name).to_owned(),
             grouped(op.count as u64),
             ms(op.host_ms),
             ms(op.device_ms),
@@ -147,35 +166,47 @@ fn ops(answer: &Answer) -> Columns {
     columns
 }
 
-fn critical(answer: &Answer, runs: Vec<Run>) -> Columns {
+fn critical(answer: &Predicted, runs: Vec<Run>) -> Columns {
     let mut columns = Columns::new(&["critical path", "phase", ">ms", ">of step", "mostly"]);
     for run in runs {
         let Some((place, phase)) = run.key() else { continue };
         let time = run.time.as_millis();
-        let names: Vec<&str> = run.names().into_iter().take(3).collect();
         columns.row([
             place.to_owned(),
             phase.name().to_owned(),
             ms(time),
             share(time, answer),
-            shorten(&names.join(", "), WIDTH - 48),
+            mostly(&run.names()),
         ]);
     }
     columns
 }
 
-/// Coverage and warnings.
-fn below(answer: &Answer) -> String {
-    // Nothing was recorded that could be covered.
-    let mut text = if answer.derived { String::new() } else { coverage(&answer.coverage, answer) };
-    for warning in &answer.warnings {
-        text.push_str(&wrapped(&format!("! {warning}"), WIDTH, 2));
-        text.push('\n');
+/// As many of the first three names as there is room for, at least one.
+fn mostly(names: &[&str]) -> String {
+    let room = width().saturating_sub(LEFT_OF_NAMES);
+    let mut text = names.first().map_or_else(String::new, |first| shorten(first, room));
+    for next in names.iter().take(3).skip(1) {
+        let longer = format!("{text}, {next}");
+        if of(&longer) > room {
+            break;
+        }
+        text = longer;
     }
     text
 }
 
-fn coverage(coverage: &CoverageJson, answer: &Answer) -> String {
+/// Coverage and warnings.
+fn below(answer: &Predicted) -> String {
+    // Nothing was recorded that could be covered.
+    let mut text = if answer.derived { String::new() } else { coverage(&answer.coverage, answer) };
+    for warning in &answer.warnings {
+        text.push_str(&said("! ", warning));
+    }
+    text
+}
+
+fn coverage(coverage: &GraphCoverage, answer: &Predicted) -> String {
     let gaps = coverage.priced.as_ref().map_or(String::new(), |priced| {
         format!(
             "; host gaps: {} own, {} from the profile, {} unpriced",
@@ -184,13 +215,14 @@ fn coverage(coverage: &CoverageJson, answer: &Answer) -> String {
             grouped(priced.unpriced as u64),
         )
     });
-    format!(
-        "coverage: {} of {} in an op, {} of {} linked\n          {} of {} alike{gaps}\n",
+    let words = format!(
+        "coverage: {} of {} in an op, {} of {} linked, {} of {} alike{gaps}",
         percent(coverage.launches_attributed_share),
         counted(coverage.launches, "launch"),
         percent(coverage.activities_linked_share),
         counted(coverage.activities, "device activity"),
         coverage.steps_alike,
         counted(answer.steps.count, "step"),
-    )
+    );
+    said("", &words)
 }

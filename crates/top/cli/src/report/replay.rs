@@ -1,26 +1,36 @@
 //! Recordings replayed with the profiler's cost left in, as a table.
 
-use super::format::{counted, ms, percent, shorten};
-use super::json_replay::Answer;
+use steptime::answers::Replayed;
+
+use super::format::{counted, ms, percent};
 use super::table::Columns;
+use super::width::{prose, wrapped};
 
 /// The answer as text.
-pub fn text(answer: &Answer) -> String {
-    let mut columns =
-        Columns::new(&["recording", ">steps", ">recorded", ">typical", ">error", ">each", ">active", "said"])
-            .tight();
+pub fn text(answer: &Replayed) -> String {
+    let mut columns = Columns::new(&[
+        "~recording",
+        ">steps",
+        ">recorded",
+        ">typical",
+        ">error",
+        ">each",
+        ">active",
+        "~said",
+    ])
+    .tight();
     for row in &answer.rows {
         let said =
             row.doubt.as_ref().map_or("", |doubt| if doubt.no_estimate { "refused" } else { doubt.kind });
         let Some(replay) = &row.replay else {
             let why = row.failed.as_deref().unwrap_or("nothing timed");
-            let mut cells = vec![shorten(&row.name, 44), "-".into(), "-".into(), "-".into(), "-".into()];
-            cells.extend(["-".into(), "-".into(), shorten(why, 60)]);
+            let mut cells = vec![row.name.clone(), "-".into(), "-".into(), "-".into(), "-".into()];
+            cells.extend(["-".into(), "-".into(), why.to_owned()]);
             columns.row(cells);
             continue;
         };
         columns.row([
-            shorten(&row.name, 44),
+            row.name.clone(),
             row.steps.to_string(),
             ms(replay.recorded_ms),
             ms(replay.typical_ms),
@@ -31,18 +41,20 @@ pub fn text(answer: &Answer) -> String {
         ]);
     }
     let summary = &answer.summary;
-    format!(
+    let head = format!(
         "{}, the profiler's cost left in; times in ms; error: of the typical step, each: of every step with its \
-         own times, active: of device active time, in %\n\n{}\n{} of several steps: median error {}, {} within \
-         1 %; {} beyond 5 %, of which {} say nothing\n",
-        counted(summary.recordings, "recording"),
-        columns.text(),
+         own times, active: of device active time, in %",
+        counted(summary.recordings, "recording")
+    );
+    let foot = format!(
+        "{} of several steps: median error {}, {} within 1 %; {} beyond 5 %, of which {} say nothing",
         summary.several_steps,
         percent(summary.median),
         summary.within_1_percent,
         summary.beyond,
         summary.silent,
-    )
+    );
+    format!("{}\n\n{}\n{}\n", wrapped(&head, prose(), 2), columns.text(), wrapped(&foot, prose(), 2))
 }
 
 fn signed(error: f64) -> String {

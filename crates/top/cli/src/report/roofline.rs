@@ -1,6 +1,4 @@
-//! The answer of `roofline`: on the wire, as a table, as a plot.
-
-use std::collections::BTreeMap;
+//! A roofline: as a table, as a plot.
 
 use kuva::backend::svg::SvgBackend;
 use kuva::plot::LinePlot;
@@ -8,13 +6,12 @@ use kuva::plot::scatter::ScatterPlot;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
-use serde::Serialize;
+use steptime::answers::Roofed;
 use steptime::cost::device::DeviceSpec;
-use steptime::{KernelRoof, Roofline, Step};
 
 use super::format::percent;
-use super::json::SCHEMA;
 use super::table::Columns;
+use super::width::{prose, wrapped};
 use crate::output::name;
 
 /// Rows that the table shows.
@@ -25,139 +22,61 @@ const PLOTTED: f64 = 1e-4;
 const COLOURS: [&str; 8] =
     ["#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f"];
 
-/// Every kernel of a step under its roof.
-#[derive(Debug, Serialize)]
-pub struct Answer {
-    pub schema: u32,
-    pub command: &'static str,
-    pub name: String,
-    /// The profile whose rates are the roof.
-    pub device: String,
-    /// `measured` or `predicted`.
-    pub times: &'static str,
-    pub device_ms: f64,
-    /// The shortest time the device could do it all in.
-    pub attainable_ms: f64,
-    /// Kernels of one op and size, the most expensive first.
-    pub kernels: Vec<Row>,
-}
-
-/// The kernels of one op, of the same size.
-#[derive(Debug, Clone, Serialize)]
-pub struct Row {
-    pub op: String,
-    pub family: &'static str,
-    pub count: usize,
-    /// All together, in microseconds.
-    pub time_us: f64,
-    /// Of one.
-    pub bytes: u64,
-    /// Of one.
-    pub flops: u64,
-    /// Operations a byte.
-    pub intensity: f64,
-    /// Achieved, GB/s.
-    pub gb_s: f64,
-    /// Achieved, TFLOP/s.
-    pub tflop_s: f64,
-    /// The shortest possible time over the time taken.
-    pub share: f64,
-    /// `memory`, `cache`, `arithmetic`, `link` or `launch`.
-    pub bound: &'static str,
-    #[serde(skip)]
-    attainable_us: f64,
-}
-
-impl Row {
-    /// One launch.
-    fn new(kernel: &KernelRoof) -> Row {
-        let (time_us, roof) = (kernel.time.as_micros(), &kernel.roof);
-        Row {
-            op: kernel.op.clone(),
-            family: kernel.family,
-            count: 1,
-            time_us,
-            bytes: roof.bytes,
-            flops: roof.flops,
-            intensity: roof.intensity(),
-            gb_s: roof.bytes as f64 / time_us / 1e3,
-            tflop_s: roof.flops as f64 / time_us / 1e6,
-            share: roof.attainable.as_micros() / time_us,
-            bound: roof.bound.name(),
-            attainable_us: roof.attainable.as_micros(),
-        }
-    }
-
-    fn merge(&mut self, other: &Row) {
-        self.count += other.count;
-        self.time_us += other.time_us;
-        self.attainable_us += other.attainable_us;
-        let each = self.time_us / self.count as f64;
-        self.gb_s = self.bytes as f64 / each / 1e3;
-        self.tflop_s = self.flops as f64 / each / 1e6;
-        self.share = self.attainable_us / self.time_us;
-    }
-}
-
-impl Answer {
-    /// Gathers launches.
-    pub fn new(step: &Step, roofline: &Roofline) -> Answer {
-        let mut groups: BTreeMap<(String, &'static str, u64, u64, &'static str), Row> = BTreeMap::new();
-        for row in roofline.kernels.iter().map(Row::new) {
-            let key = (row.op.clone(), row.family, row.bytes, row.flops, row.bound);
-            groups.entry(key).and_modify(|group| group.merge(&row)).or_insert(row);
-        }
-        let mut kernels: Vec<Row> = groups.into_values().collect();
-        kernels.sort_by(|a, b| b.time_us.total_cmp(&a.time_us));
-        Answer {
-            schema: SCHEMA,
-            command: "roofline",
-            name: step.name.clone(),
-            device: roofline.device.clone(),
-            times: if roofline.predicted { "predicted" } else { "measured" },
-            device_ms: kernels.iter().map(|row| row.time_us).sum::<f64>() / 1e3,
-            attainable_ms: kernels.iter().map(|row| row.attainable_us).sum::<f64>() / 1e3,
-            kernels,
-        }
-    }
-
-    /// As a table.
-    pub fn text(&self) -> String {
-        let mut columns = Columns::new(&[
-            "op", "family", ">count", ">us", ">KB each", ">flop/B", ">GB/s", ">TFLOP/s", ">of roof",
-            "bound by",
+/// The answer as a table.
+pub fn text(answer: &Roofed) -> String {
+    let mut columns = Columns::new(&[
+        "~op",
+        "?family",
+        ">count",
+        ">us",
+        "?>KB each",
+        ">flop/B",
+        ">GB/s",
+        ">TFLOP/s",
+        ">of roof",
+        "bound by",
+        "?~shapes",
+    ]);
+    for row in answer.kernels.iter().take(SHOWN) {
+        columns.row([
+            row.op.clone(),
+            row.family.to_owned(),
+            row.count.to_string(),
+            format!("{:.1}", row.time_us),
+            format!("{:.1}", row.bytes as f64 / 1e3),
+            format!("{:.1}", row.intensity),
+            format!("{:.0}", row.gb_s),
+            format!("{:.2}", row.tflop_s),
+            percent(row.share),
+            row.bound.to_owned(),
+            shapes(&row.shapes),
         ]);
-        for row in self.kernels.iter().take(SHOWN) {
-            columns.row([
-                row.op.clone(),
-                row.family.to_owned(),
-                row.count.to_string(),
-                format!("{:.1}", row.time_us),
-                format!("{:.1}", row.bytes as f64 / 1e3),
-                format!("{:.1}", row.intensity),
-                format!("{:.0}", row.gb_s),
-                format!("{:.2}", row.tflop_s),
-                percent(row.share),
-                row.bound.to_owned(),
-            ]);
-        }
-        let more = self.kernels.len().saturating_sub(SHOWN);
-        let rest = if more > 0 { format!("and {more} more: --json shows all\n") } else { String::new() };
-        format!(
-            "{} on {}: {:.3} ms of device time {}, {:.3} ms at the device's own rates ({})\n\n{}{rest}",
-            name(&self.name),
-            name(&self.device),
-            self.device_ms,
-            self.times,
-            self.attainable_ms,
-            percent(self.attainable_ms / self.device_ms.max(f64::MIN_POSITIVE)),
-            columns.text(),
-        )
     }
+    let more = answer.kernels.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!("and {more} more: --json shows all\n") } else { String::new() };
+    let head = format!(
+        "{} on {}: {:.3} ms of device time {}, {:.3} ms at the device's own rates ({})",
+        name(&answer.title),
+        name(&answer.device),
+        answer.device_ms,
+        answer.times,
+        answer.attainable_ms,
+        percent(answer.attainable_ms / answer.device_ms.max(f64::MIN_POSITIVE)),
+    );
+    format!("{}\n\n{}{rest}", wrapped(&head, prose(), 2), columns.text())
+}
+
+/// `2048x512, 512x1024`; a scalar is `1`.
+pub fn shapes(all: &[Vec<i64>]) -> String {
+    let one = |shape: &Vec<i64>| match shape.as_slice() {
+        [] => "1".to_owned(),
+        sides => sides.iter().map(i64::to_string).collect::<Vec<_>>().join("x"),
+    };
+    all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// The roofline as SVG: arithmetic intensity against achieved rate, both on logarithmic axes.
-pub fn plot(answer: &Answer, spec: &DeviceSpec) -> String {
+pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
     // What takes no time would only stretch the axes.
     let least = PLOTTED * answer.device_ms * 1e3;
     let counted = || answer.kernels.iter().filter(|row| row.flops > 0 && row.time_us >= least);
@@ -190,7 +109,7 @@ pub fn plot(answer: &Answer, spec: &DeviceSpec) -> String {
         ));
     }
     let layout = Layout::auto_from_plots(&plots)
-        .with_title(format!("{} on {}, {} times", answer.name, spec.name, answer.times))
+        .with_title(format!("{} on {}, {} times", answer.title, spec.name, answer.times))
         .with_x_label("arithmetic intensity, flop/byte")
         .with_y_label("TFLOP/s")
         .with_log_scale();

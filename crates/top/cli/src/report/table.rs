@@ -1,42 +1,182 @@
-//! Aligned columns without borders.
+//! Aligned columns without borders, as wide as the report may be.
+//!
+//! Numbers are never cut. Where a table is too wide its names lose their middle, then columns that can be missed are left
+//! out and named below, then columns go below the others with the first one again.
 
-use crate::output::name;
 use comfy_table::{CellAlignment, Table, presets};
+
+use super::width::{self, of, shorten, width};
+use crate::output::name;
+
+/// Names are not cut to less than this.
+const LEAST_NAME: usize = 20;
 
 /// A table of text and numbers.
 pub struct Columns {
-    table: Table,
+    heads: Vec<Head>,
+    rows: Vec<Vec<String>>,
+    /// Blanks on the left and on the right of each cell.
+    padding: (u16, u16),
+}
+
+/// A column's name, and what may be done to it.
+#[derive(Clone)]
+struct Head {
+    name: String,
+    /// Holds numbers: set to the right.
+    number: bool,
+    /// Holds names: may lose their middle.
+    cut: bool,
+    /// May be left out.
+    optional: bool,
 }
 
 impl Columns {
-    /// Columns by their names; one that begins with `>` holds numbers and is set to the right.
+    /// Columns by their names. What a name begins with says what it holds: `>` numbers, `~` names that may lose their
+    /// middle, `?` (before these) what may be left out.
     pub fn new(names: &[&str]) -> Columns {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header(names.iter().map(|name| name.trim_start_matches('>')));
-        for (column, name) in table.column_iter_mut().zip(names) {
-            if name.starts_with('>') {
-                column.set_cell_alignment(CellAlignment::Right);
+        let head = |text: &&str| {
+            let name = text.trim_start_matches(['?', '>', '~']);
+            let marks = &text[..text.len() - name.len()];
+            Head {
+                name: name.to_owned(),
+                number: marks.contains('>'),
+                cut: marks.contains('~'),
+                optional: marks.contains('?'),
             }
-        }
-        Columns { table }
+        };
+        Columns { heads: names.iter().map(head).collect(), rows: Vec::new(), padding: (1, 1) }
     }
 
     /// One blank between columns instead of two.
     pub fn tight(mut self) -> Columns {
-        self.table.column_iter_mut().for_each(|column| {
-            column.set_padding((1, 0));
-        });
+        self.padding = (1, 0);
         self
     }
 
     /// Adds a row.
     pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.table.add_row(cells.into_iter().map(|cell| name(&cell.into())).collect::<Vec<String>>());
+        self.rows.push(cells.into_iter().map(|cell| name(&cell.into())).collect());
     }
 
     /// The lines, each with its line end and no blanks before it.
     pub fn text(&self) -> String {
-        self.table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+        self.fitted(width())
+    }
+
+    /// The lines, none of them wider than so many columns.
+    fn fitted(&self, room: usize) -> String {
+        let natural: Vec<usize> = (0..self.heads.len()).map(|column| self.natural(column)).collect();
+        let least = |column: &usize| {
+            let natural = natural[*column];
+            if self.heads[*column].cut { natural.min(LEAST_NAME) } else { natural }
+        };
+        let total =
+            |columns: &[usize]| columns.iter().map(|column| least(column) + self.blanks()).sum::<usize>();
+        let mut columns: Vec<usize> = (0..self.heads.len()).collect();
+        let mut missed = Vec::new();
+        while total(&columns) > room
+            && let Some(at) = columns.iter().rposition(|&column| self.heads[column].optional)
+        {
+            missed.insert(0, self.heads[columns.remove(at)].name.as_str());
+        }
+        let mut text = String::new();
+        let mut rest = columns.as_slice();
+        let first = rest.first().copied();
+        while !rest.is_empty() {
+            let again: Vec<usize> = first.into_iter().filter(|_| !text.is_empty()).collect();
+            let fits = |count: &usize| total(&[again.as_slice(), &rest[..*count]].concat()) <= room;
+            let count = (1..=rest.len()).rev().find(fits).unwrap_or(1);
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&self.block(&[again.as_slice(), &rest[..count]].concat(), &natural, room));
+            rest = &rest[count..];
+        }
+        if !missed.is_empty() {
+            let words = format!("(left out: {}; a wider terminal and --csv have it)", missed.join(", "));
+            text.push_str(&format!(" {}\n", width::wrapped(&words, room - 1, 1)));
+        }
+        text
+    }
+
+    /// How wide a column is as it is.
+    fn natural(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| of(cell));
+        cells.chain([of(&self.heads[column].name)]).max().unwrap_or(0)
+    }
+
+    fn blanks(&self) -> usize {
+        usize::from(self.padding.0 + self.padding.1)
+    }
+
+    /// Some of the columns, the names among them as long as there is room.
+    fn block(&self, columns: &[usize], natural: &[usize], room: usize) -> String {
+        let mut widths: Vec<usize> = columns.iter().map(|&column| natural[column]).collect();
+        let blanks = columns.len() * self.blanks();
+        while widths.iter().sum::<usize>() + blanks > room {
+            let cut = (0..columns.len()).filter(|&at| self.heads[columns[at]].cut && widths[at] > 1);
+            let Some(widest) = cut.max_by_key(|&at| widths[at]) else { break };
+            widths[widest] -= 1;
+        }
+        let cell = |text: &str, at: usize| match self.heads[columns[at]].cut {
+            true => shorten(text, widths[at]),
+            false => text.to_owned(),
+        };
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(columns.iter().enumerate().map(|(at, &column)| cell(&self.heads[column].name, at)));
+        for row in &self.rows {
+            let cells = columns.iter().enumerate();
+            let text = |column: usize| row.get(column).map_or("", String::as_str);
+            table.add_row(cells.map(|(at, &column)| cell(text(column), at)).collect::<Vec<String>>());
+        }
+        for (column, &at) in table.column_iter_mut().zip(columns) {
+            if self.heads[at].number {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            column.set_padding(self.padding);
+        }
+        table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Columns {
+        let mut columns = Columns::new(&["~name", ">first", "?>second", ">third"]);
+        columns.row(["a::name::that::is::longer::than::it::need::be", "123456", "7", "8"]);
+        columns
+    }
+
+    #[test]
+    fn where_there_is_room_nothing_is_done() {
+        let text = table().fitted(100);
+        assert!(
+            text.contains(" a::name::that::is::longer::than::it::need::be  123456       7      8\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn names_lose_their_middle_first() {
+        let text = table().fitted(60);
+        assert!(text.contains("…") && text.contains("second") && text.lines().count() == 2, "{text}");
+    }
+
+    #[test]
+    fn then_columns_are_left_out_and_named() {
+        let text = table().fitted(40);
+        assert!(text.contains("(left out: second;") && !text.contains(" 7"), "{text}");
+    }
+
+    #[test]
+    fn then_they_go_below_and_no_number_is_lost() {
+        let text = table().fitted(30);
+        assert!(text.contains("123456") && text.contains(" 8\n"), "{text}");
+        assert!(text.lines().all(|line| of(line) <= 30), "{text}");
+        assert_eq!(text.matches("name").count(), 4, "the first column stands in both: {text}");
     }
 }

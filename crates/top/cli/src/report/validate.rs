@@ -2,46 +2,48 @@
 
 use std::collections::BTreeMap;
 
-use super::format::{counted, ms, percent, shorten, wrapped};
-use super::json_validate::{Answer, FamilyJson, RowJson, ScoreJson};
-use super::table::Columns;
+use steptime::answers::Validated;
+use steptime::answers::validate::{Errors, FamilyErrors, Recording};
 
-/// Characters of a line.
-const WIDTH: usize = 100;
+use super::format::{counted, ms, percent};
+use super::table::Columns;
+use super::width::{prose, wrapped};
 
 /// The answer as text.
-pub fn text(answer: &Answer) -> String {
+pub fn text(answer: &Validated) -> String {
     let inside = answer.rows.iter().filter(|row| row.inside).count();
-    let mut text = format!(
-        "{}, host {}, kernels {}{}\n{}times in ms; error, paper, kernels, active and replay: how far off, in %; host: its slowness\n\n{}\n{}\nthe {:.0} % interval holds the measured step in {} of {}\n",
+    let from = if answer.lone { ", from execution traces alone" } else { "" };
+    let head = format!(
+        "{}, host {}, kernels {}{from}",
         counted(answer.rows.len(), "recording"),
         answer.host,
-        answer.kernels,
-        if answer.lone { ", from execution traces alone" } else { "" },
+        answer.kernels
+    );
+    let legend =
+        "times in ms; error, paper, kernels, active and replay: how far off, in %; host: its slowness";
+    let mut text = format!(
+        "{}\n{}{}\n\n{}\n{}\nthe {:.0} % interval holds the measured step in {inside} of {}\n",
+        wrapped(&head, prose(), 2),
         left_out(answer),
+        wrapped(legend, prose(), 2),
         rows(&answer.rows).text(),
         summary(answer).text(),
         100.0 * answer.summary.interval.level,
-        inside,
         answer.rows.len(),
     );
     if let (Some(coverage), false) = (&answer.coverage, answer.families.is_empty()) {
-        text.push_str(&format!(
-            "\nper op, kernels of {}: {}\n{}\n",
-            answer.kernels,
-            coverage.text(),
-            families(&answer.families).text()
-        ));
+        let head = format!("per op, kernels of {}: {}", answer.kernels, coverage.text());
+        text.push_str(&format!("\n{}\n{}\n", wrapped(&head, prose(), 2), families(&answer.families).text()));
     }
     for warning in &answer.warnings {
-        text.push_str(&wrapped(&format!("! {warning}"), WIDTH, 2));
+        text.push_str(&wrapped(&format!("! {warning}"), prose(), 2));
         text.push('\n');
     }
     text
 }
 
 /// Which recordings are left out together.
-fn left_out(answer: &Answer) -> String {
+fn left_out(answer: &Validated) -> String {
     if answer.host != "leave-one-out" {
         return String::new();
     }
@@ -50,18 +52,18 @@ fn left_out(answer: &Answer) -> String {
         *counts.entry(&row.architecture).or_default() += 1;
     }
     let each: Vec<String> = counts.iter().map(|(name, count)| format!("{name} ({count})")).collect();
-    wrapped(&format!("left out together: {}", each.join(", ")), WIDTH, 2) + "\n"
+    wrapped(&format!("left out together: {}", each.join(", ")), prose(), 2) + "\n"
 }
 
-fn rows(rows: &[RowJson]) -> Columns {
+fn rows(rows: &[Recording]) -> Columns {
     let mut columns = Columns::new(&[
-        "recording",
+        "~recording",
         ">measured",
         ">predicted",
         ">error",
         ">90 % interval",
-        ">paper",
-        ">kernels",
+        "?>paper",
+        "?>kernels",
         ">active",
         ">replay",
         ">host",
@@ -71,7 +73,7 @@ fn rows(rows: &[RowJson]) -> Columns {
         let [low, high] = row.interval_ms;
         let outside = if row.inside { ' ' } else { '!' };
         columns.row([
-            shorten(&row.name, 24),
+            row.name.clone(),
             ms(row.measured_ms),
             ms(row.predicted_ms),
             signed(row.error),
@@ -87,8 +89,8 @@ fn rows(rows: &[RowJson]) -> Columns {
 }
 
 /// The columns of the paper's Table IV, and a few more.
-fn families(families: &[FamilyJson]) -> Columns {
-    let names = ["family", ">ops", ">time", ">at most", ">GMAE", ">mean", ">std", ">by time", ">inside"];
+fn families(families: &[FamilyErrors]) -> Columns {
+    let names = ["~family", ">ops", ">time", ">at most", ">GMAE", ">mean", ">std", ">by time", ">inside"];
     let mut columns = Columns::new(&names);
     for row in families {
         let shares =
@@ -105,10 +107,10 @@ fn signed(error: f64) -> String {
     if error.is_finite() { format!("{:+.1}", 100.0 * error) } else { "-".into() }
 }
 
-fn summary(answer: &Answer) -> Columns {
+fn summary(answer: &Validated) -> Columns {
     let mut columns = Columns::new(&["absolute error", ">GMAE", ">mean", ">p90", ">max"]);
     let summary = &answer.summary;
-    let scores: [(&str, &ScoreJson); 6] = [
+    let scores: [(&str, &Errors); 6] = [
         ("simulate", &summary.simulate),
         ("paper", &summary.paper),
         ("paper (2 and 4 us)", &summary.paper_published),

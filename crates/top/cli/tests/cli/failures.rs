@@ -71,6 +71,7 @@ fn device_profiles_of_another_kind() {
         fails(&["kernels", "predict", "--device", device], words);
     };
     uses("voodoo2", "the shipped ones are h200, a100");
+    uses("h20", "did you mean h200?");
     let folder = tempfile::tempdir().expect("a folder");
     let place = text(folder.path());
     uses(place, "profile.toml");

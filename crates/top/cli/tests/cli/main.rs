@@ -1,8 +1,10 @@
 //! The command line, from the outside, over `examples/`.
 
 mod bench;
+mod compared;
 mod compiled;
 mod cpu;
+mod csv;
 mod device;
 mod failures;
 mod fit;
@@ -25,6 +27,7 @@ mod shell;
 mod terminal;
 mod timeline;
 mod unpriced;
+mod width;
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +42,7 @@ fn root() -> PathBuf {
 /// The program, run where `examples/` is.
 fn steptime(args: &[&str]) -> Command {
     let mut command = assert_cmd::cargo::cargo_bin_cmd!("steptime");
-    command.current_dir(root()).args(args);
+    command.current_dir(root()).env_remove("COLUMNS").args(args);
     command
 }
 
@@ -47,6 +50,11 @@ fn steptime(args: &[&str]) -> Command {
 fn stdout(args: &[&str]) -> String {
     let output = steptime(args).assert().success().stderr("").get_output().stdout.clone();
     String::from_utf8(output).expect("UTF-8")
+}
+
+/// The words of a report, wherever its lines break.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What it prints with `--json`.

@@ -11,9 +11,6 @@ fn predict_prints_one_screen() {
         for args in [&[example][..], &[example, "--device", "h200"], &[&lone, "--device", "a100"]] {
             let text = stdout(&[&["predict"], args].concat());
             assert!(text.lines().count() <= 40, "{args:?}: {} lines", text.lines().count());
-            for line in text.lines() {
-                assert!(line.chars().count() <= 100, "{line}");
-            }
         }
     }
 }
@@ -50,9 +47,7 @@ fn inspect_execution_trace() {
 
 #[test]
 fn validate() {
-    let text = stdout(&["validate", "examples"]);
-    assert!(text.lines().all(|line| line.chars().count() <= 100));
-    insta::assert_snapshot!(text);
+    insta::assert_snapshot!(stdout(&["validate", "examples"]));
 }
 
 #[test]

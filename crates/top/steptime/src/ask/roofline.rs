@@ -3,7 +3,7 @@
 use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
 
-use super::{Device, Question};
+use super::{Device, Question, takes_time};
 use crate::device::{self, Roof};
 use crate::error::Error;
 use crate::step::Step;
@@ -31,6 +31,8 @@ pub struct KernelRoof {
     pub op: String,
     /// Its family.
     pub family: &'static str,
+    /// The shapes of the tensors that the op was called with, where they were recorded.
+    pub shapes: Vec<Vec<i64>>,
     /// How long it takes.
     pub time: Nanos,
     /// How long it could take, and what bounds it.
@@ -42,7 +44,8 @@ impl Question<'_> {
     /// the GPU recorded on.
     ///
     /// # Errors
-    /// As [`Question::run`]; no GPU named, and no profile of the one recorded on; no arguments of its ops.
+    /// As [`Question::run`]; no GPU named, and no profile of the one recorded on; no arguments of its ops; no kernel takes
+    /// any time.
     pub fn roofline(&self) -> Result<Roofline, Error> {
         let step = self.shaped(true)?;
         if !step.arguments.is_derived() && step.arguments.known() == 0 {
@@ -63,17 +66,15 @@ impl Question<'_> {
             let time = if predicted { estimate.time } else { launch.measured(graph)? };
             (time > Nanos::ZERO).then(|| KernelRoof {
                 op: launch.op.map_or(String::new(), |op| graph.op_name(op).to_owned()),
+                shapes: launch.op.map_or_else(Vec::new, |op| step.arguments.shapes(op)),
                 family: launch.call.kernel.family(),
                 time,
                 roof: Roof::of(&launch.call, &launch.context, &profile.spec),
             })
         });
-        Ok(Roofline {
-            device: name.clone(),
-            spec: profile.spec.clone(),
-            predicted,
-            kernels: kernels.collect(),
-        })
+        let kernels: Vec<KernelRoof> = kernels.collect();
+        takes_time(&step, kernels.iter().map(|kernel| kernel.time).sum())?;
+        Ok(Roofline { device: name.clone(), spec: profile.spec.clone(), predicted, kernels })
     }
 }
 

@@ -32,9 +32,18 @@ pub fn device(name: &str) -> Result<DeviceProfile, Error> {
     }
     if !Path::new(name).exists() {
         let known = devices().collect::<Vec<_>>().join(", ");
-        return Err(Error::NoSuchDevice { name: name.into(), known });
+        return Err(Error::NoSuchDevice { name: name.into(), known, nearest: nearest(name) });
     }
     Ok(DeviceProfile::read(Path::new(name))?)
+}
+
+/// The name of a shipped profile that is nearly this one.
+fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let distance = |known: &&str| strsim::damerau_levenshtein(&name, known);
+    let nearest = devices().min_by_key(distance)?;
+    // Of a short name most letters must be there.
+    (distance(&nearest) <= 1 + nearest.len() / 4).then_some(nearest)
 }
 
 /// Whether a device calls itself so: `NVIDIA A100-SXM4-80GB` is an `NVIDIA A100`, and no `NVIDIA A10`.
@@ -69,6 +78,13 @@ pub fn shipped_spec(recorded: &str) -> Option<DeviceSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_told_from_another_word() {
+        assert_eq!(nearest("h20"), Some("h200"));
+        assert_eq!(nearest("TitanXP"), Some("titan-xp"));
+        assert_eq!(nearest("voodoo2"), None);
+    }
 
     #[test]
     fn devices_are_told_apart_by_whole_words() {

@@ -8,7 +8,7 @@ use steptime_trace::Nanos;
 
 use super::launches::Launch;
 use super::price::DevicePrices;
-use crate::validate::Score;
+use crate::score::Score;
 
 /// One op of one recording: the sum of its kernels, predicted and measured. Times in microseconds.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,14 +1,14 @@
-//! The overheads of the paper, on the wire.
+//! The overheads of the paper.
 
 use serde::Serialize;
-use steptime::cost::ProfilerCost;
-use steptime::cost::overheads::{Overhead, Overheads};
-use steptime::graph::StepGraph;
-use steptime::trace::Nanos;
+use steptime_cost::ProfilerCost;
+use steptime_cost::overheads::{Overhead, Overheads};
+use steptime_graph::StepGraph;
+use steptime_trace::Nanos;
 
 /// One kind of overhead, of one op or call or (`name` is absent) of all.
-#[derive(Debug, Clone, Serialize)]
-pub struct OverheadJson {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OverheadMeasured {
     /// `T1` to `T5`, or `hand_off`.
     pub kind: &'static str,
     /// The op (T2, T3, T5) or the call (T4).
@@ -23,7 +23,7 @@ pub struct OverheadJson {
     pub p90_us: f64,
 }
 
-/// The kinds, with what they are.
+/// The kinds: each with its key in JSON and what it is.
 pub const KINDS: [(Overhead, &str, &str); 6] = [
     (Overhead::T1, "T1", "between ops"),
     (Overhead::T2, "T2", "before an op's first launch"),
@@ -34,7 +34,8 @@ pub const KINDS: [(Overhead, &str, &str); 6] = [
 ];
 
 /// All overheads, the profiler's cost taken off: each kind as a whole, then by name, the most frequent first.
-pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadJson> {
+#[must_use]
+pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadMeasured> {
     let overheads = Overheads::measured(graph, profiler);
     let mut rows = Vec::new();
     for (kind, key, _) in KINDS {
@@ -43,7 +44,7 @@ pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadJson>
             continue;
         }
         let of_kind = overheads.iter().filter(|&(other, ..)| other == kind);
-        let mut named: Vec<OverheadJson> =
+        let mut named: Vec<OverheadMeasured> =
             of_kind.filter_map(|(_, name, times)| row(key, Some(name), times.to_vec())).collect();
         named.sort_by(|a, b| (b.count, &a.name).cmp(&(a.count, &b.name)));
         rows.extend(named);
@@ -51,11 +52,11 @@ pub fn of_graph(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<OverheadJson>
     rows
 }
 
-fn row(kind: &'static str, name: Option<&str>, mut times: Vec<Nanos>) -> Option<OverheadJson> {
+fn row(kind: &'static str, name: Option<&str>, mut times: Vec<Nanos>) -> Option<OverheadMeasured> {
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;
     let at = |share: f64| times[(share * last as f64).round() as usize].as_micros();
-    Some(OverheadJson {
+    Some(OverheadMeasured {
         kind,
         name: name.map(str::to_owned),
         count: times.len(),

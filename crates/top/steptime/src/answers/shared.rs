@@ -1,13 +1,15 @@
-//! What all answers share on the wire.
+//! What several answers hold.
 
 use serde::{Serialize, Serializer};
-use steptime::trace::Nanos;
+use steptime_graph::{StepGraph, StepSource};
+use steptime_sim::breakdown::KernelCost;
+use steptime_trace::Nanos;
 
 /// Version of every answer; raised when a key changes its meaning.
 pub const SCHEMA: u32 = 1;
 
 /// Writes pairs as an object that keeps their order.
-pub fn as_object<K: Serialize, V: Serialize, S: Serializer>(
+pub(super) fn as_object<K: Serialize, V: Serialize, S: Serializer>(
     pairs: &[(K, V)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -15,25 +17,31 @@ pub fn as_object<K: Serialize, V: Serialize, S: Serializer>(
 }
 
 /// Milliseconds.
-pub fn ms(time: Nanos) -> f64 {
+pub(super) fn ms(time: Nanos) -> f64 {
     time.as_millis()
 }
 
 /// What kernels of one name take in a step.
-#[derive(Debug, Clone, Serialize)]
-pub struct Kernel {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KernelTime {
     /// The kernel, copy or memset.
     pub name: String,
     /// How many a step.
     pub count: usize,
-    /// Their time.
+    /// Their time together, milliseconds.
     pub device_ms: f64,
 }
 
+impl KernelTime {
+    pub(super) fn new(cost: &KernelCost) -> KernelTime {
+        KernelTime { name: cost.name.clone(), count: cost.count, device_ms: ms(cost.device) }
+    }
+}
+
 /// The steps of a recording.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Steps {
-    /// How they were found.
+    /// How they were found: `marked`, `repeated`, or `whole` where the whole trace is taken for one.
     pub source: &'static str,
     /// How many there are.
     pub count: usize,
@@ -41,8 +49,8 @@ pub struct Steps {
 
 impl Steps {
     /// Of a graph.
-    pub fn of(graph: &steptime::graph::StepGraph) -> Steps {
-        use steptime::graph::StepSource;
+    #[must_use]
+    pub fn of(graph: &StepGraph) -> Steps {
         let source = match graph.step_source {
             StepSource::Marked => "marked",
             StepSource::Repeated => "repeated",

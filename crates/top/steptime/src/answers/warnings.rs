@@ -1,10 +1,10 @@
 //! What the user should know of a prediction before believing it.
 
-use steptime::cost::device::DeviceProfile;
-use steptime::graph::{StepGraph, StepSource};
+use steptime_graph::{StepGraph, StepSource};
 
-use super::format::{counted, percent};
-use super::json_device::ModelCoverageJson;
+use super::shares::ModelShares;
+use super::words::{counted, percent};
+use crate::asked::DeviceAsked;
 
 /// Relative speeds of the host that nobody needs to hear of.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
@@ -67,12 +67,12 @@ pub fn of_prices(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
 }
 
 /// Of kernel times for a device.
-pub fn of_device(profile: &DeviceProfile, coverage: Option<&ModelCoverageJson>) -> Vec<String> {
+pub fn of_device(device: &DeviceAsked, coverage: Option<&ModelShares>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if profile.families().is_empty() {
+    if !device.fitted {
         warnings.push(format!(
             "{} is known by its specification only: no kernel was measured on it, and times are rough",
-            profile.spec.name
+            device.name
         ));
     }
     let Some(coverage) = coverage else { return warnings };

@@ -1,7 +1,7 @@
 //! What a stretch of the critical path is called, and the part of the step it belongs to.
 
-use steptime::graph::{MarkKind, Phase, StepGraph};
-use steptime::sim::critical::Place;
+use steptime_graph::{MarkKind, Phase, StepGraph};
+use steptime_sim::critical::Place;
 
 /// Where it runs: `host`, `device`, `launch` or `return`.
 pub fn kind(place: Place) -> &'static str {

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use steptime::graph::StepGraph;
-use steptime::sim::critical::Slack;
-use steptime::trace::Nanos;
+use steptime_graph::StepGraph;
+use steptime_sim::critical::Slack;
+use steptime_trace::Nanos;
 
 /// For top-level ops by name: the smallest slack of any of their marks and of what they launched.
 pub fn by_op<'g>(graph: &'g StepGraph, slack: &Slack) -> HashMap<&'g str, Nanos> {

@@ -1,14 +1,14 @@
-//! Device profiles and what comes of them, on the wire.
+//! Where device time comes from.
 
 use std::collections::BTreeMap;
 
+use crate::device::ModelCoverage;
+use crate::{PricedLaunches, Validation};
 use serde::Serialize;
-use steptime::device::ModelCoverage;
-use steptime::{PricedLaunches, Validation};
 
 /// Where predicted device time came from, as shares of it.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct ModelCoverageJson {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ModelShares {
     /// From models fitted on a sweep.
     pub fitted: f64,
     /// From formulas over the device's specification.
@@ -26,15 +26,15 @@ pub struct ModelCoverageJson {
 }
 
 /// What the kernels of one family take in a step.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FamilyTime {
     /// The family.
     pub family: &'static str,
     /// Ops that launch one.
     pub count: usize,
-    /// Their time.
+    /// Their time together, milliseconds.
     pub device_ms: f64,
-    /// Half-width of the 90 % interval of the typical one, relative.
+    /// Half-width of the 90 % interval of the typical one, of the logarithm of its time.
     pub half_width: f64,
     /// Where most of it came from.
     pub source: &'static str,
@@ -49,10 +49,11 @@ struct Sum {
     widths: Vec<f64>,
 }
 
-impl ModelCoverageJson {
+impl ModelShares {
     /// Of one prediction.
-    pub fn new(coverage: &ModelCoverage) -> ModelCoverageJson {
-        ModelCoverageJson {
+    #[must_use]
+    pub fn new(coverage: &ModelCoverage) -> ModelShares {
+        ModelShares {
             fitted: coverage.fitted,
             analytic: coverage.analytic,
             measured: coverage.measured,
@@ -63,8 +64,9 @@ impl ModelCoverageJson {
         }
     }
 
-    /// Over all recordings of a validation, by predicted device time.
-    pub fn over(validation: &Validation) -> Option<ModelCoverageJson> {
+    /// Over all recordings of a validation, by predicted device time; `None` where kernels were not priced.
+    #[must_use]
+    pub fn over(validation: &Validation) -> Option<ModelShares> {
         let mut sum = ModelCoverage::default();
         let mut total = 0.0;
         for row in &validation.rows {
@@ -80,7 +82,7 @@ impl ModelCoverageJson {
             sum.extrapolated += weight * coverage.extrapolated;
         }
         let share = |part: f64| if total > 0.0 { part / total } else { 0.0 };
-        Some(ModelCoverageJson {
+        Some(ModelShares {
             fitted: share(sum.fitted),
             analytic: share(sum.analytic),
             measured: share(sum.measured),
@@ -92,6 +94,7 @@ impl ModelCoverageJson {
     }
 
     /// In words; what is zero is not said.
+    #[must_use]
     pub fn text(&self) -> String {
         let parts = [
             (self.fitted, "of device time from fitted models"),
@@ -109,6 +112,7 @@ impl ModelCoverageJson {
 
 impl FamilyTime {
     /// All families of a step, the most expensive first.
+    #[must_use]
     pub fn all(priced: &PricedLaunches) -> Vec<FamilyTime> {
         let mut families: BTreeMap<&'static str, Sum> = BTreeMap::new();
         for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {

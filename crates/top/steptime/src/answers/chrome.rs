@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use steptime::graph::{Role, StepGraph};
-use steptime::sim::Timeline;
-use steptime::trace::Nanos;
+use steptime_graph::{Role, StepGraph};
+use steptime_sim::Timeline;
+use steptime_trace::Nanos;
 
 /// Streams are drawn below all host threads.
 const FIRST_STREAM: usize = 1000;
@@ -56,7 +56,11 @@ struct Process<'a> {
     activity: Box<dyn Fn(u32) -> Option<(Nanos, Nanos)> + 'a>,
 }
 
-/// Writes the trace: process `predicted`, and process `measured` with a step of the recording.
+/// Writes the trace: process `predicted`, and process `measured` with a step of the recording. Times are microseconds
+/// from the first event of each process on.
+///
+/// # Errors
+/// Where it cannot be written.
 pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io::Result<()> {
     let samples = &graph.samples;
     let predicted = Process {

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use steptime::graph::{Role, StepGraph, median};
-use steptime::sim::breakdown;
-use steptime::trace::{ActivityKind, Nanos};
+use steptime_graph::{self as graph, Role, StepGraph, median};
+use steptime_sim::breakdown;
+use steptime_trace::{ActivityKind, Nanos};
 
-use super::json::{Kernel, ms};
-use super::json_inspect::{Op, Stream, Thread};
+use super::super::shared::{KernelTime, ms};
+use super::{Op, Stream, Thread};
 
 /// Host threads.
 pub fn threads(graph: &StepGraph) -> Vec<Thread> {
-    let thread = |(index, thread): (usize, &steptime::graph::Thread)| {
+    let thread = |(index, thread): (usize, &graph::Thread)| {
         let index = index as u32;
         let ops = graph.ops.iter().filter(|op| op.thread == index && !op.annotation);
         let outermost = graph
@@ -96,10 +96,9 @@ pub fn ops(graph: &StepGraph) -> Vec<Op> {
 }
 
 /// Kernels, copies and memsets by name, the longest first.
-pub fn kernels(graph: &StepGraph) -> Vec<Kernel> {
+pub fn kernels(graph: &StepGraph) -> Vec<KernelTime> {
     let durations: Vec<Nanos> = (0..graph.activities.len()).map(|index| device_time(graph, index)).collect();
-    let kernel = |k: breakdown::KernelCost| Kernel { name: k.name, count: k.count, device_ms: ms(k.device) };
-    breakdown::by_kernel(graph, &durations).into_iter().map(kernel).collect()
+    breakdown::by_kernel(graph, &durations).iter().map(KernelTime::new).collect()
 }
 
 fn device_time(graph: &StepGraph, activity: usize) -> Nanos {

@@ -1,42 +1,63 @@
-//! How much of a recording was joined and priced, on the wire.
+//! How much of a recording was joined and priced.
 
 use serde::Serialize;
-use steptime::cost::Found;
-use steptime::cost::host::edge::LEVEL_NAMES;
-use steptime::graph::Coverage;
+use steptime_cost::Found;
+use steptime_cost::host::edge::LEVEL_NAMES;
+use steptime_graph::Coverage;
 
-use super::json::as_object;
+use super::shared::as_object;
 
 /// All counts of [`Coverage`], and where the host's times came from.
-#[derive(Debug, Clone, Serialize)]
-pub struct CoverageJson {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GraphCoverage {
+    /// Ops on the host.
     pub host_ops: usize,
+    /// Runtime calls.
     pub calls: usize,
+    /// Calls that launch something.
     pub launches: usize,
+    /// Launches inside an op.
     pub launches_in_op: usize,
+    /// Launches outside of any op.
     pub launches_outside: usize,
+    /// Share of launches inside an op.
     pub launches_attributed_share: f64,
+    /// Kernels, copies and memsets.
     pub activities: usize,
+    /// Of these, those whose launch was recorded.
     pub activities_linked: usize,
+    /// Their share.
     pub activities_linked_share: f64,
+    /// Activities launched in a step.
     pub activities_in_steps: usize,
+    /// Activities launched before the first step.
     pub activities_before_steps: usize,
+    /// Steps found.
     pub steps: usize,
+    /// Steps that match the typical one.
     pub steps_alike: usize,
+    /// Host events that match the typical step, a thousandth each.
     pub marks_matched_permille: usize,
+    /// Events cut to fit the one around them.
     pub clamped: usize,
+    /// Events across the bounds of steps, left out.
     pub across_steps: usize,
+    /// Waits of streams for events.
     pub stream_waits: usize,
+    /// Of these, those whose event was inferred.
     pub waits_inferred: usize,
+    /// Waits that the device's times contradict.
     pub waits_refuted: usize,
+    /// Hand-offs between threads.
     pub hand_offs: usize,
+    /// Where the host's gaps got their times, where they were priced.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub priced: Option<Priced>,
+    pub priced: Option<GapsPriced>,
 }
 
 /// How many host gaps were priced from what.
-#[derive(Debug, Clone, Serialize)]
-pub struct Priced {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GapsPriced {
     /// From the recording itself.
     pub own: usize,
     /// From a profile.
@@ -48,10 +69,11 @@ pub struct Priced {
     pub unpriced: usize,
 }
 
-impl CoverageJson {
+impl GraphCoverage {
     /// Of a graph; with prices, where the host was priced.
-    pub fn new(coverage: &Coverage, found: Option<&Found>) -> CoverageJson {
-        CoverageJson {
+    #[must_use]
+    pub fn new(coverage: &Coverage, found: Option<&Found>) -> GraphCoverage {
+        GraphCoverage {
             host_ops: coverage.host_ops,
             calls: coverage.calls,
             launches: coverage.launches,
@@ -72,14 +94,14 @@ impl CoverageJson {
             waits_inferred: coverage.waits_inferred,
             waits_refuted: coverage.waits_refuted,
             hand_offs: coverage.hand_offs,
-            priced: found.map(Priced::new),
+            priced: found.map(GapsPriced::new),
         }
     }
 }
 
-impl Priced {
-    fn new(found: &Found) -> Priced {
-        Priced {
+impl GapsPriced {
+    fn new(found: &Found) -> GapsPriced {
+        GapsPriced {
             own: found.own,
             profile: found.profile.iter().sum(),
             profile_by_level: LEVEL_NAMES.into_iter().zip(found.profile).collect(),

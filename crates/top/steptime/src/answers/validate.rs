@@ -1,101 +1,146 @@
-//! The answer of `validate`, on the wire.
+//! Predictions beside what was measured.
 
 use serde::Serialize;
-use steptime::device::{self, FamilyScore};
-use steptime::{Row, Score, Validation};
 
-use super::json::SCHEMA;
-use super::json_device::ModelCoverageJson;
-use super::json_predict::LEVEL;
+use super::shared::SCHEMA;
+use super::shares::ModelShares;
+use crate::device::{self, FamilyScore};
+use crate::predict::INTERVAL_LEVEL;
+use crate::score::Score;
+use crate::validate::{Row, Validation};
 
 /// Predictions beside what was measured. Times are in milliseconds, errors and shares are fractions.
-#[derive(Debug, Serialize)]
-pub struct Answer {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Validated {
+    /// [`SCHEMA`].
     pub schema: u32,
+    /// `validate`.
     pub command: &'static str,
+    /// Where the host's times come from.
     pub host: String,
+    /// Where the kernels' times come from: `measured`, or the device.
     pub kernels: String,
     /// Whether steps were predicted from their execution traces alone.
     pub lone: bool,
-    pub rows: Vec<RowJson>,
+    /// One row a recording.
+    pub rows: Vec<Recording>,
+    /// Scores over all of them.
     pub summary: Summary,
+    /// Where predicted device time came from, where kernels were priced.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub coverage: Option<ModelCoverageJson>,
+    pub coverage: Option<ModelShares>,
+    /// Kernel times by family, the one with the most device time first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub families: Vec<FamilyJson>,
+    pub families: Vec<FamilyErrors>,
+    /// The same by op.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ops: Vec<FamilyJson>,
+    pub ops: Vec<FamilyErrors>,
+    /// What the user should know of the recordings.
     pub warnings: Vec<String>,
 }
 
 /// What was asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
+    /// Where the host's times come from: `own`, `default`, `leave-one-out`, or a file.
     pub host: String,
+    /// Where the kernels' times come from: `measured`, or the device.
     pub kernels: String,
+    /// Whether steps are predicted from their execution traces alone.
     pub lone: bool,
 }
 
 /// One recording.
-#[derive(Debug, Serialize)]
-pub struct RowJson {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recording {
+    /// Its folder or file.
     pub name: String,
+    /// The un-profiled step.
     pub measured_ms: f64,
+    /// The predicted step.
     pub predicted_ms: f64,
+    /// Signed relative error.
     pub error: f64,
+    /// The 90 % interval.
     pub interval_ms: [f64; 2],
+    /// Whether it holds the measured step.
     pub inside: bool,
     /// The architecture it is of: with leave-one-out nothing of it was fitted on.
     pub architecture: String,
     /// Whether the host profile was fitted on it.
     pub in_sample: bool,
+    /// The published method.
     pub paper_ms: f64,
-    /// With the published cost of the profiler.
+    /// The published method, with the published cost of the profiler.
     pub paper_published_ms: f64,
+    /// The plain sum of kernels.
     pub kernel_sum_ms: f64,
+    /// Device active time, measured.
     pub active_measured_ms: f64,
+    /// Device active time, predicted.
     pub active_predicted_ms: f64,
+    /// The profiled step, as recorded.
     pub profiled_ms: Option<f64>,
+    /// The profiled step, replayed with the profiler's cost left in.
     pub replayed_ms: Option<f64>,
+    /// Relative error of the replay.
     pub replay_error: Option<f64>,
+    /// Share of the profiled step in which the device is idle.
     pub idle_share_profiled: Option<f64>,
+    /// The same of the replay.
     pub idle_share_replayed: Option<f64>,
+    /// The recording's own host gaps relative to those of the profile.
     pub host_slowness: Option<f64>,
 }
 
 /// Scores over all recordings.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    pub simulate: ScoreJson,
-    pub paper: ScoreJson,
-    pub paper_published: ScoreJson,
-    pub kernel_sum: ScoreJson,
-    pub active: ScoreJson,
-    pub replay: ScoreJson,
+    /// The simulation.
+    pub simulate: Errors,
+    /// The published method, the profiler's cost as measured.
+    pub paper: Errors,
+    /// The same, the profiler's cost as published.
+    pub paper_published: Errors,
+    /// The plain sum of kernels.
+    pub kernel_sum: Errors,
+    /// Device active time.
+    pub active: Errors,
+    /// The replay of the profiled step.
+    pub replay: Errors,
+    /// How often intervals hold.
     pub interval: Interval,
 }
 
 /// Absolute relative errors: geometric mean, mean, ninetieth percentile, worst.
-#[derive(Debug, Serialize)]
-pub struct ScoreJson {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Errors {
+    /// Geometric mean.
     pub gmae: f64,
+    /// Mean.
     pub mean: f64,
+    /// Ninetieth percentile.
     pub p90: f64,
+    /// The worst.
     pub max: f64,
 }
 
 /// Kernel times of one family, or of the ops of one name: predicted against measured, op by op.
-#[derive(Debug, Serialize)]
-pub struct FamilyJson {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FamilyErrors {
+    /// The family, or the op.
     pub family: String,
+    /// How many ops.
     pub count: usize,
     /// Share of the device time of all recordings together.
     pub time_share: f64,
     /// The largest share of device time in any one recording.
     pub max_share: f64,
+    /// Geometric mean of absolute errors.
     pub gmae: f64,
+    /// Mean of absolute errors.
     pub mean: f64,
-    /// Of signed errors.
+    /// Standard deviation of signed errors.
     pub std: f64,
     /// Mean of absolute errors, weighted by measured time.
     pub time_weighted: f64,
@@ -104,7 +149,7 @@ pub struct FamilyJson {
 }
 
 /// How often the interval holds what was measured.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Interval {
     /// How often it should.
     pub level: f64,
@@ -112,42 +157,41 @@ pub struct Interval {
     pub inside: f64,
 }
 
-impl Answer {
-    /// Puts a validation into words.
-    pub fn new(asked: Asked, validation: &Validation, repairs: Vec<String>) -> Answer {
+impl Validation {
+    /// The answer: what was asked for, beside what came of it.
+    #[must_use]
+    pub fn answer(&self, asked: Asked) -> Validated {
         let Asked { host, kernels, lone } = asked;
-        let mut warnings = validation.warnings.clone();
-        warnings.extend(repairs);
-        Answer {
+        Validated {
             schema: SCHEMA,
             command: "validate",
             host,
             kernels,
             lone,
-            rows: validation.rows.iter().map(RowJson::new).collect(),
+            rows: self.rows.iter().map(Recording::new).collect(),
             summary: Summary {
-                simulate: ScoreJson::new(&validation.simulate),
-                paper: ScoreJson::new(&validation.paper),
-                paper_published: ScoreJson::new(&validation.paper_published),
-                kernel_sum: ScoreJson::new(&validation.kernel_sum),
-                active: ScoreJson::new(&validation.active),
-                replay: ScoreJson::new(&validation.replay),
-                interval: Interval { level: LEVEL, inside: validation.inside },
+                simulate: Errors::new(&self.simulate),
+                paper: Errors::new(&self.paper),
+                paper_published: Errors::new(&self.paper_published),
+                kernel_sum: Errors::new(&self.kernel_sum),
+                active: Errors::new(&self.active),
+                replay: Errors::new(&self.replay),
+                interval: Interval { level: INTERVAL_LEVEL, inside: self.inside },
             },
-            coverage: ModelCoverageJson::over(validation),
-            families: validation.families.iter().map(FamilyJson::new).collect(),
-            ops: device::by(&validation.ops, |op| &op.op).iter().map(FamilyJson::new).collect(),
-            warnings,
+            coverage: ModelShares::over(self),
+            families: self.families.iter().map(FamilyErrors::new).collect(),
+            ops: device::by(&self.ops, |op| &op.op).iter().map(FamilyErrors::new).collect(),
+            warnings: self.warnings.clone(),
         }
     }
 }
 
-impl RowJson {
-    fn new(row: &Row) -> RowJson {
+impl Recording {
+    fn new(row: &Row) -> Recording {
         let profiled = row.replay.map(|replay| replay.measured.as_millis());
         let replayed = row.replay.map(|replay| replay.simulated.as_millis());
         let idle = |active: f64, step: f64| (1.0 - active / step).max(0.0);
-        RowJson {
+        Recording {
             name: row.name.clone(),
             measured_ms: row.measured_ms,
             predicted_ms: row.predicted_ms,
@@ -171,9 +215,9 @@ impl RowJson {
     }
 }
 
-impl FamilyJson {
-    fn new(score: &FamilyScore) -> FamilyJson {
-        FamilyJson {
+impl FamilyErrors {
+    fn new(score: &FamilyScore) -> FamilyErrors {
+        FamilyErrors {
             family: score.family.clone(),
             count: score.count,
             time_share: score.time_share,
@@ -187,8 +231,8 @@ impl FamilyJson {
     }
 }
 
-impl ScoreJson {
-    fn new(score: &Score) -> ScoreJson {
-        ScoreJson { gmae: score.gmae, mean: score.mean, p90: score.p90, max: score.max }
+impl Errors {
+    fn new(score: &Score) -> Errors {
+        Errors { gmae: score.gmae, mean: score.mean, p90: score.p90, max: score.max }
     }
 }

@@ -1,32 +1,75 @@
-//! Puts what is in an input into words.
+//! Puts what is in an input into numbers.
 
-use steptime::cost::ProfilerCost;
-use steptime::graph::StepGraph;
-use steptime::trace::{DeviceProperties, Input, Recording};
+use rayon::prelude::*;
+use steptime_cost::{Process, ProfilerCost};
+use steptime_graph::{self as graph, Options, StepGraph};
+use steptime_trace::{DeviceProperties, Input, Recording};
 
-use super::json::{SCHEMA, Steps, ms};
-use super::json_coverage::CoverageJson;
-use super::json_execution::ExecutionJson;
-use super::json_inspect::{Answer, Device, NoteJson, Rank, notes};
-use super::{json_overheads, measured};
+use super::super::coverage::GraphCoverage;
+use super::super::execution::ExecutionInspected;
+use super::super::shared::{SCHEMA, Steps, ms};
+use super::super::{overheads, warnings};
+use super::{Device, Inspected, Note, Rank, measured, notes};
+use crate::error::Error;
+use crate::step::{Choice, listed, one_job, timing, title};
 
-/// All of an input: a line for each recording, and one of them in detail.
-pub fn of(
-    input: &str,
-    opened: &Input,
-    graphs: &[Option<StepGraph>],
+impl Inspected {
+    /// Inspects an input: a line for each recording, and in detail the one of the rank asked for, else the first.
+    ///
+    /// # Errors
+    /// Where its recordings are not the ranks of one job, or it lacks the rank or the step asked for.
+    pub fn of(input: &Input, choice: &Choice) -> Result<Inspected, Error> {
+        let chosen = chosen(input, choice)?;
+        let graphs = graphs(&input.recordings, chosen, choice.step)?;
+        Ok(of(input, &graphs, chosen, &crate::predict::own_constants(Process::Profiled).0))
+    }
+}
+
+/// Which recording to show in detail: that of the rank asked for, else the first.
+fn chosen(input: &Input, choice: &Choice) -> Result<usize, Error> {
+    one_job(&input.path, &input.recordings, choice)?;
+    let Some(wanted) = choice.rank else { return Ok(0) };
+    let ranks: Vec<Option<u32>> = input.recordings.iter().map(|r| r.rank).collect();
+    let alone = ranks.len() == 1 && ranks[0].is_none() && wanted == 0;
+    let at = ranks.iter().position(|&rank| rank == Some(wanted)).or(alone.then_some(0));
+    at.ok_or_else(|| Error::NoSuchRank { path: input.path.clone(), wanted, known: listed(&ranks) })
+}
+
+/// The graph of each recording that has timing; what cannot be built only matters where a step was asked for.
+fn graphs(
+    recordings: &[Recording],
     chosen: usize,
-    profiler: &ProfilerCost,
-) -> Answer {
+    step: Option<u32>,
+) -> Result<Vec<Option<StepGraph>>, Error> {
+    let build = |(index, recording): (usize, &Recording)| {
+        let step = step.filter(|_| index == chosen);
+        let Some(trace) = timing(recording) else {
+            return match step {
+                Some(_) => Err(Error::NoTiming { path: recording.path.clone() }),
+                None => Ok(None),
+            };
+        };
+        match StepGraph::build(trace, &Options { step }) {
+            Ok(graph) => Ok(Some(graph)),
+            Err(graph::Error::NoHostEvents) if step.is_none() => Ok(None),
+            Err(source) => Err(Error::Graph { path: recording.path.clone(), source }),
+        }
+    };
+    let built: Vec<_> = recordings.par_iter().enumerate().map(build).collect();
+    built.into_iter().collect()
+}
+
+fn of(opened: &Input, graphs: &[Option<StepGraph>], chosen: usize, profiler: &ProfilerCost) -> Inspected {
     let recording = &opened.recordings[chosen];
     let graph = graphs[chosen].as_ref();
     let meta = recording.meta.as_ref();
     let samples = graph.map(|graph| &graph.samples);
-    Answer {
+    Inspected {
         schema: SCHEMA,
         command: "inspect",
-        input: input.to_owned(),
+        input: opened.path.display().to_string(),
         name: recording.name.clone(),
+        title: title(&recording.name, &recording.path, meta),
         rank: recording.rank,
         ranks: opened.recordings.iter().zip(graphs).map(|(r, graph)| rank(r, graph.as_ref())).collect(),
         device: device(recording),
@@ -42,15 +85,15 @@ pub fn of(
         streams: graph.map(measured::streams).unwrap_or_default(),
         ops: graph.map(measured::ops).unwrap_or_default(),
         kernels: graph.map(measured::kernels).unwrap_or_default(),
-        overheads: graph.map(|graph| json_overheads::of_graph(graph, profiler)).unwrap_or_default(),
-        coverage: graph.map(|graph| CoverageJson::new(&graph.coverage, None)),
+        overheads: graph.map(|graph| overheads::of_graph(graph, profiler)).unwrap_or_default(),
+        coverage: graph.map(|graph| GraphCoverage::new(&graph.coverage, None)),
         execution: recording.execution.as_ref().map(|trace| {
             // The Kineto trace with shapes is of the same step; a pair of loose traces is one, too.
-            ExecutionJson::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()))
+            ExecutionInspected::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()))
         }),
         notes: all_notes(recording),
         ignored: opened.ignored.iter().map(|path| path.display().to_string()).collect(),
-        warnings: warnings(recording, graph),
+        warnings: said(recording, graph),
     }
 }
 
@@ -92,17 +135,17 @@ fn devices(recording: &Recording) -> Vec<Device> {
     described.map(|trace| trace.devices.iter().map(device).collect()).unwrap_or_default()
 }
 
-fn all_notes(recording: &Recording) -> Vec<NoteJson> {
+fn all_notes(recording: &Recording) -> Vec<Note> {
     let timing = recording.timing.as_ref().map(|trace| notes("timing", &trace.notes));
     let shaped = recording.shaped.as_ref().map(|trace| notes("shaped", &trace.notes));
     let execution = recording.execution.as_ref().map(|trace| notes("execution", &trace.notes));
     [timing, shaped, execution].into_iter().flatten().flatten().collect()
 }
 
-fn warnings(recording: &Recording, graph: Option<&StepGraph>) -> Vec<String> {
+fn said(recording: &Recording, graph: Option<&StepGraph>) -> Vec<String> {
     let has_trace = recording.timing.is_some() || recording.shaped.is_some();
     match graph {
-        Some(graph) => super::warnings::of_graph(graph),
+        Some(graph) => warnings::of_graph(graph),
         None if has_trace => vec!["the trace has no host events: record with ProfilerActivity.CPU".into()],
         None => vec!["an execution trace alone holds no times".into()],
     }

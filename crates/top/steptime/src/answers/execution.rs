@@ -1,29 +1,43 @@
-//! An execution trace in numbers, on the wire.
+//! An execution trace in numbers.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
-use steptime::graph::execution::{ExecutionGraph, join};
-use steptime::trace::{ExecutionTrace, Trace};
+use steptime_graph::execution::{ExecutionGraph, join};
+use steptime_trace::{ExecutionTrace, Trace};
 
 /// Counts of what is in an execution trace, and how it joins the Kineto trace of the same step.
-#[derive(Debug, Serialize)]
-pub struct ExecutionJson {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExecutionInspected {
+    /// The version of its format.
     pub schema: String,
+    /// All nodes.
     pub nodes: usize,
+    /// Nodes that are operators.
     pub operators: usize,
+    /// Operators that no other calls.
     pub top_level: usize,
+    /// Tensors, told apart by their ids.
     pub tensors: usize,
+    /// Storages beneath them.
     pub storages: usize,
+    /// Pairs of operators of which one reads what the other wrote.
     pub dependencies: usize,
+    /// Backward functions with their forward op.
     pub paired: usize,
+    /// Backward functions without one.
     pub unpaired: usize,
+    /// Repairs made while building the graph.
     pub repairs: usize,
+    /// Top-level operators by name, the most frequent first.
     pub ops: Vec<OpCount>,
+    /// How it joins a Kineto trace, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub join: Option<JoinJson>,
+    pub join: Option<Joined>,
 }
 
 /// Top-level operators of one name.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpCount {
     /// Their name.
     pub name: String,
@@ -32,8 +46,8 @@ pub struct OpCount {
 }
 
 /// The join with the Kineto trace of the same step.
-#[derive(Debug, Serialize)]
-pub struct JoinJson {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Joined {
     /// Nodes that can have a counterpart.
     pub joinable: usize,
     /// Found by the id that both traces recorded.
@@ -46,14 +60,15 @@ pub struct JoinJson {
     pub unmatched: Vec<String>,
 }
 
-impl ExecutionJson {
-    /// Of an execution trace and, where there is one, the Kineto trace of the same step.
-    pub fn new(trace: &ExecutionTrace, kineto: Option<&Trace>) -> ExecutionJson {
+impl ExecutionInspected {
+    /// Counts an execution trace and, where there is one, the Kineto trace of the same step.
+    #[must_use]
+    pub fn new(trace: &ExecutionTrace, kineto: Option<&Trace>) -> ExecutionInspected {
         let graph = ExecutionGraph::new(trace);
         let summary = graph.summary();
         let join = kineto.map(|kineto| {
             let join = join(trace, kineto);
-            JoinJson {
+            Joined {
                 joinable: join.joinable,
                 by_rf_id: join.by_rf_id,
                 by_order: join.by_order,
@@ -61,7 +76,7 @@ impl ExecutionJson {
                 unmatched: join.unmatched.iter().map(|&node| graph.node_name(node).to_owned()).collect(),
             }
         });
-        ExecutionJson {
+        ExecutionInspected {
             schema: trace.schema.to_string(),
             nodes: summary.nodes,
             operators: summary.operators,
@@ -79,7 +94,7 @@ impl ExecutionJson {
 }
 
 fn ops(graph: &ExecutionGraph) -> Vec<OpCount> {
-    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    let mut counts = BTreeMap::<&str, usize>::new();
     for node in graph.top_level() {
         *counts.entry(graph.node_name(node)).or_default() += 1;
     }

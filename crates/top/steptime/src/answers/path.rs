@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use steptime::graph::{Phase, StepGraph};
-use steptime::sim::critical::{Place, Stretch};
-use steptime::trace::Nanos;
+use steptime_graph::Phase;
+use steptime_trace::Nanos;
 
-use super::{format, place};
+use super::predict::Piece;
+use super::words;
 
 /// Where a run is, and in which part of the step.
 type Key = (&'static str, Phase);
@@ -20,16 +20,16 @@ pub struct Run {
     parts: BTreeMap<Key, BTreeMap<String, Nanos>>,
 }
 
-/// The path, nothing left out: a run a stretch kind and phase.
-pub fn runs(graph: &StepGraph, path: &[Stretch]) -> Vec<Run> {
+/// The path of an answer, nothing left out: a run a place and phase.
+#[must_use]
+pub fn runs(path: &[Piece]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    for stretch in path {
-        let key = (place::kind(stretch.place), place::phase(graph, stretch.place));
-        let time = stretch.to - stretch.from;
-        let what = place::what(graph, stretch.place);
-        let what = match stretch.place {
-            Place::Device(_) | Place::Launch(_) => format::kernel_family(what),
-            Place::Host(_) | Place::Return(_) => format::op(what).to_owned(),
+    for piece in path {
+        let phase = Phase::ALL.into_iter().find(|phase| phase.name() == piece.phase).unwrap_or_default();
+        let (key, time) = ((piece.place, phase), Nanos::from_millis_f64(piece.ms));
+        let what = match piece.place {
+            "device" | "launch" => words::kernel_family(&piece.what),
+            _ => words::op(&piece.what).to_owned(),
         };
         let names = BTreeMap::from([(what, time)]);
         let (times, parts) = (BTreeMap::from([(key, time)]), BTreeMap::from([(key, names)]));
@@ -41,6 +41,7 @@ pub fn runs(graph: &StepGraph, path: &[Stretch]) -> Vec<Run> {
 /// At most `most` runs: the shortest are taken in by their longer neighbour, never less than one in 128 of
 /// the path stays alone. Where kinds take turns too often for that, as where gradients are accumulated, all of a kind
 /// are one run, where the first of them is.
+#[must_use]
 pub fn condensed(mut runs: Vec<Run>, most: usize) -> Vec<Run> {
     let total: Nanos = runs.iter().map(|run| run.time).sum();
     // Thresholds double, so that what is short finds its own kind before it is taken in by another.
@@ -102,12 +103,14 @@ fn joined(runs: Vec<Run>) -> Vec<Run> {
 
 impl Run {
     /// What it mostly is: where it is and in which part of the step.
+    #[must_use]
     pub fn key(&self) -> Option<Key> {
         let longest = self.times.iter().max_by_key(|(key, time)| (**time, std::cmp::Reverse(**key)))?;
         Some(*longest.0)
     }
 
     /// The names that take most of it, longest first.
+    #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let Some(names) = self.key().and_then(|key| self.parts.get(&key)) else { return Vec::new() };
         let mut sorted: Vec<(&str, Nanos)> =

@@ -1,0 +1,58 @@
+//! `steptime kernels` and `steptime roofline`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{Form, Part, Pricing};
+
+/// `steptime kernels`.
+#[derive(Debug, Subcommand)]
+pub enum KernelsCommand {
+    /// Predict the kernels of ops: one JSON query a line on standard input, one answer a line
+    #[command(after_help = r#"EXAMPLE
+    echo '{"op":"aten::addmm","shapes":[[1024],[2048,512],[512,1024]],"dtype":"float"}' |
+        steptime kernels predict --device h200 --json
+
+A query: {"op":"aten::addmm","pass":"forward|backward","shapes":[[1024],[2048,512],[512,1024]],"strides":[...],
+"dtype":"float","args":[...],"cache":"cold|warm","indices":{"zipf":1.05}}; all but op and shapes may be left out."#)]
+    Predict {
+        /// A shipped profile's name, or a profile's folder
+        #[arg(long, value_name = "NAME|FOLDER")]
+        device: String,
+        /// How kernels are priced.
+        #[command(flatten)]
+        pricing: Pricing,
+        /// Let queries name files of indices, which are read
+        #[arg(long)]
+        files: bool,
+        /// How to print it.
+        #[command(flatten)]
+        form: Form,
+    },
+}
+
+/// `steptime roofline`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime roofline examples/dlrm_default_2048
+    steptime roofline examples/resnet50_32 --device a100 --plot roofline.svg")]
+pub struct Roofline {
+    /// A recording with its execution trace, or an execution trace
+    pub input: PathBuf,
+    /// The device: kernels are priced for it. Without it, measured times against the device recorded on
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub device: Option<String>,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// Write a plot
+    #[arg(long, value_name = "OUT.svg")]
+    pub plot: Option<PathBuf>,
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
+    /// Which step and rank.
+    #[command(flatten)]
+    pub part: Part,
+}

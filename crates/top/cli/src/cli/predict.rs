@@ -1,0 +1,86 @@
+//! `steptime predict` and `steptime validate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Form, HostChoice, Method, Part, Pricing, ProcessChoice, any_host, one_host, times_as_long};
+
+/// `steptime predict`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime predict examples/dlrm_default_2048
+    steptime predict examples/resnet50_32 --host default --timeline step.json   # open in ui.perfetto.dev
+    steptime predict examples/dlrm_default_2048/et.json.gz --device h200        # no GPU, no measured time
+    steptime predict examples/dlrm_default_2048 --device h200,a100,l4           # one table
+    steptime predict examples/dlrm_default_2048 --csv > ops.csv")]
+pub struct Predict {
+    /// A recording, a trace, or a folder of ranks
+    pub input: PathBuf,
+    /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    /// [default: own; default for a lone execution trace, which has no times]
+    #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
+    pub host: Option<HostChoice>,
+    /// How many times as long as the profile's host yours takes for everything
+    #[arg(long, value_name = "TIMES", value_parser = times_as_long)]
+    pub host_speed: Option<f64>,
+    /// Price every kernel for a device: a shipped profile's name, or a profile's folder; several, set apart by commas, are
+    /// compared in one table
+    #[arg(long, value_name = "NAME|FOLDER,..", value_delimiter = ',')]
+    pub device: Vec<String>,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
+    #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
+    pub process: ProcessChoice,
+    /// How the step time is computed
+    #[arg(long, value_enum, default_value_t = Method::Simulate)]
+    pub method: Method,
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
+    /// Write the predicted step beside the measured one, as a Chrome trace
+    #[arg(long, value_name = "OUT.json")]
+    pub timeline: Option<PathBuf>,
+    /// Which step and rank.
+    #[command(flatten)]
+    pub part: Part,
+    /// Leave the profiler's own cost in: predict the step as it was while profiled
+    #[arg(long)]
+    pub keep_profiler: bool,
+}
+
+/// `steptime validate`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime validate examples
+    steptime validate examples --host leave-one-out --json
+    steptime validate --replay-only *.pt.trace.json.gz")]
+pub struct Validate {
+    /// Recordings, or folders of recordings
+    #[arg(required = true, value_name = "RECORDING")]
+    pub recordings: Vec<PathBuf>,
+    /// Where the host's times come from: `own`, `default` (brought to the host of a recording that holds a probe), a
+    /// profile's file, or for each recording a profile fitted on all other architectures
+    #[arg(long, value_name = "own|default|FILE|leave-one-out", default_value = "own", value_parser = any_host)]
+    pub host: HostChoice,
+    /// Where kernel times come from: the recordings, or a device profile (a shipped one's name, or a folder)
+    #[arg(long, value_name = "measured|NAME|FOLDER", default_value = "measured")]
+    pub kernels: String,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// The state of the process to predict: once a profiler has run in it, every runtime call takes longer
+    #[arg(long, value_enum, default_value_t = ProcessChoice::Auto)]
+    pub process: ProcessChoice,
+    /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
+    #[arg(long)]
+    pub lone: bool,
+    /// Only replay what was recorded, the profiler's cost left in: of any trace, no measured step needed
+    #[arg(long)]
+    pub replay_only: bool,
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
+}

@@ -1,0 +1,85 @@
+//! One step on several GPUs, as one table.
+
+use std::collections::BTreeMap;
+
+use steptime::answers::{Compared, Predicted};
+
+use super::format::{ms, percent};
+use super::table::Columns;
+use super::width::{prose, shorten, width, wrapped};
+use crate::output::name;
+
+/// The answer as text.
+pub fn text(answer: &Compared) -> String {
+    let Some(first) = answer.predictions.first() else { return String::new() };
+    let times = first.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
+    let head = format!(
+        "{}: method {}, host {}{times}, process {}",
+        name(&first.title),
+        first.method,
+        shorten(&first.host, 60),
+        first.process
+    );
+    let legend =
+        "limited by: where the critical path is most of the time; fitted: kernel times from fitted models";
+    let mut text = format!("{}\n{}\n\n", wrapped(&head, width(), 2), wrapped(legend, prose(), 2));
+    text.push_str(&table(&answer.predictions).text());
+    for (said, of) in said(&answer.predictions) {
+        let whom =
+            if of.len() == answer.predictions.len() { String::new() } else { format!("{}: ", of.join(", ")) };
+        text.push_str(&format!("{}\n", wrapped(&format!("! {whom}{said}"), prose(), 2)));
+    }
+    text
+}
+
+fn table(predictions: &[Predicted]) -> Columns {
+    let names =
+        ["~device", ">step ms", ">90 % interval", ">active", ">idle", "limited by", ">fitted", "doubts"];
+    let mut columns = Columns::new(&names).tight();
+    for row in predictions {
+        let unknown = row.doubts.iter().any(|doubt| doubt.no_estimate);
+        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".into());
+        columns.row([
+            row.kernels.clone(),
+            if unknown { "unknown".into() } else { ms(row.step_ms) },
+            or_dash(row.interval_ms.map(|[low, high]| format!("{low:.2}-{high:.2}"))),
+            or_dash(row.active_ms.map(ms)),
+            or_dash(row.active_ms.map(|active| ms(row.step_ms - active))),
+            or_dash(limit(row).map(|(place, share)| format!("{place} {:.0} %", 100.0 * share))),
+            or_dash(row.kernel_coverage.map(|coverage| percent(coverage.fitted))),
+            doubts(row),
+        ]);
+    }
+    columns
+}
+
+/// Where the critical path is most of the time, and its share of it.
+pub fn limit(answer: &Predicted) -> Option<(&'static str, f64)> {
+    let mut places: BTreeMap<&'static str, f64> = BTreeMap::new();
+    for piece in answer.critical_path.iter().flatten() {
+        *places.entry(piece.place).or_default() += piece.ms;
+    }
+    let total: f64 = places.values().sum();
+    let most = places.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (total > 0.0).then_some((most.0, most.1 / total))
+}
+
+/// The kinds of doubts, `replay, unpriced`.
+pub fn doubts(answer: &Predicted) -> String {
+    answer.doubts.iter().map(|doubt| doubt.kind).collect::<Vec<_>>().join(", ")
+}
+
+/// Doubts and warnings in the order in which they come first, each with the GPUs it is of.
+fn said(predictions: &[Predicted]) -> Vec<(&str, Vec<&str>)> {
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in predictions {
+        let texts = row.doubts.iter().map(|doubt| &doubt.text).chain(&row.warnings);
+        for text in texts {
+            match all.iter_mut().find(|(known, _)| known == text) {
+                Some((_, of)) => of.push(&row.kernels),
+                None => all.push((text, vec![&row.kernels])),
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,240 @@
+//! Answers as tables for other programs: CSV with a line of column names, units in the names. An empty cell is a value
+//! that is not known or has no meaning there.
+
+use serde::Serialize;
+use steptime::answers::inspect::Inspected;
+use steptime::answers::{Compared, DeviceListed, KernelsPredicted, Predicted, Replayed, Roofed, Validated};
+
+use super::compare::{doubts, limit};
+use super::roofline::shapes;
+
+/// Lines of cells below their names.
+pub struct Table(csv::Writer<Vec<u8>>);
+
+impl Table {
+    /// A table without rows; `names` of its columns.
+    fn new(names: &[&str]) -> Table {
+        let mut table = Table::without_names();
+        let written = table.0.write_record(names);
+        debug_assert!(written.is_ok(), "a vector in memory takes all that is written");
+        table
+    }
+
+    fn without_names() -> Table {
+        Table(csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new()))
+    }
+
+    fn row(&mut self, cells: impl Serialize) {
+        let written = self.0.serialize(cells);
+        debug_assert!(written.is_ok(), "as many cells as names: {written:?}");
+    }
+
+    /// All of it.
+    pub fn text(self) -> String {
+        let bytes = self.0.into_inner().unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Ops, kernels and families of kernels of a predicted step.
+pub fn predicted(answer: &Predicted) -> Table {
+    let names = ["table", "name", "count", "host_ms", "device_ms", "critical_ms", "slack_ms"];
+    let mut table = Table::new(&names);
+    let none: Option<f64> = None;
+    for op in answer.ops.iter().flatten() {
+        table.row(("op", &op.name, op.count, op.host_ms, op.device_ms, op.critical_ms, op.slack_ms));
+    }
+    for kernel in answer.kernels_by_name.iter().flatten() {
+        table.row(("kernel", &kernel.name, kernel.count, none, kernel.device_ms, none, none));
+    }
+    for family in answer.families.iter().flatten() {
+        table.row(("family", family.family, family.count, none, family.device_ms, none, none));
+    }
+    table
+}
+
+/// A step on several GPUs.
+pub fn compared(answer: &Compared) -> Table {
+    let names = [
+        "device",
+        "gpu",
+        "step_ms",
+        "low_ms",
+        "high_ms",
+        "active_ms",
+        "idle_ms",
+        "limited_by",
+        "limit_share",
+        "fitted_share",
+        "estimate",
+        "doubts",
+    ];
+    let mut table = Table::new(&names);
+    for row in &answer.predictions {
+        let [low, high] = row.interval_ms.map_or([None; 2], |sides| sides.map(Some));
+        let idle = row.active_ms.map(|active| row.step_ms - active);
+        let fitted = row.kernel_coverage.map(|coverage| coverage.fitted);
+        let (place, share) = limit(row).unzip();
+        let known = row.doubts.iter().all(|doubt| !doubt.no_estimate);
+        let cells = (&row.kernels, &row.device, row.step_ms, low, high, row.active_ms, idle, place, share);
+        table.row((cells, fitted, known, doubts(row)));
+    }
+    table
+}
+
+/// Kernels under their roof.
+pub fn roofed(answer: &Roofed) -> Table {
+    let names = [
+        "op",
+        "family",
+        "count",
+        "time_us",
+        "bytes",
+        "flops",
+        "intensity_flop_per_byte",
+        "gb_s",
+        "tflop_s",
+        "roof_share",
+        "bound",
+        "shapes",
+    ];
+    let mut table = Table::new(&names);
+    for row in &answer.kernels {
+        let size = (row.time_us, row.bytes, row.flops, row.intensity);
+        let rates = (row.gb_s, row.tflop_s, row.share, row.bound);
+        table.row((&row.op, row.family, row.count, size, rates, shapes(&row.shapes)));
+    }
+    table
+}
+
+/// The names of the columns of [`kernels`].
+pub fn kernels_names() -> Table {
+    let names = ["query", "op", "family", "time_us", "low_us", "high_us", "source", "extrapolated", "error"];
+    Table::new(&names)
+}
+
+/// The kernels of one query, which is the one on this line of the input.
+pub fn kernels(line: usize, answer: &KernelsPredicted) -> Table {
+    let mut table = Table::without_names();
+    if let Some(error) = &answer.error {
+        table.row((line, ["", "", "", "", "", "", ""], error));
+    }
+    for row in &answer.kernels {
+        let [low, high] = row.interval_us;
+        table.row((line, &row.op, row.family, row.time_us, low, high, row.source, row.extrapolated, ""));
+    }
+    table
+}
+
+/// Recordings, measured and predicted.
+pub fn validated(answer: &Validated) -> Table {
+    let names = [
+        "recording",
+        "architecture",
+        "measured_ms",
+        "predicted_ms",
+        "error",
+        "low_ms",
+        "high_ms",
+        "inside",
+        "in_sample",
+        "paper_ms",
+        "paper_published_ms",
+        "kernel_sum_ms",
+        "active_measured_ms",
+        "active_predicted_ms",
+        "profiled_ms",
+        "replayed_ms",
+        "replay_error",
+        "host_slowness",
+    ];
+    let mut table = Table::new(&names);
+    for row in &answer.rows {
+        let step = (&row.name, &row.architecture, row.measured_ms, row.predicted_ms, row.error);
+        let interval = (row.interval_ms, row.inside, row.in_sample);
+        let others = (row.paper_ms, row.paper_published_ms, row.kernel_sum_ms);
+        let active = (row.active_measured_ms, row.active_predicted_ms);
+        let replay = (row.profiled_ms, row.replayed_ms, row.replay_error);
+        table.row((step, interval, others, active, replay, row.host_slowness));
+    }
+    table
+}
+
+/// Recordings and their replays.
+pub fn replayed(answer: &Replayed) -> Table {
+    let names = [
+        "recording",
+        "steps",
+        "step_source",
+        "recorded_ms",
+        "typical_ms",
+        "error",
+        "each_error",
+        "active_recorded_ms",
+        "active_typical_ms",
+        "active_error",
+        "single_step",
+        "doubt",
+        "failed",
+    ];
+    let mut table = Table::new(&names);
+    for row in &answer.rows {
+        let replay = row.replay.as_ref();
+        let of = |value: fn(&steptime::answers::replay::ReplayMeasured) -> f64| replay.map(value);
+        let step = (of(|r| r.recorded_ms), of(|r| r.typical_ms), of(|r| r.error), of(|r| r.each_error));
+        let active = (of(|r| r.active_recorded_ms), of(|r| r.active_typical_ms), of(|r| r.active_error));
+        let single = replay.map(|replay| replay.single_step);
+        let doubt = row.doubt.as_ref().map(|doubt| doubt.kind);
+        table.row((&row.name, row.steps, row.step_source, step, active, single, doubt, &row.failed));
+    }
+    table
+}
+
+/// Ops and kernels of a recorded step.
+pub fn inspected(answer: &Inspected) -> Table {
+    let mut table = Table::new(&["table", "name", "count", "host_ms", "device_ms"]);
+    for op in &answer.ops {
+        table.row(("op", &op.name, op.count, op.host_ms, op.device_ms));
+    }
+    for kernel in &answer.kernels {
+        table.row(("kernel", &kernel.name, kernel.count, None::<f64>, kernel.device_ms));
+    }
+    table
+}
+
+/// Device profiles.
+pub fn devices(answer: &[DeviceListed]) -> Table {
+    let names = [
+        "name",
+        "device",
+        "architecture",
+        "memory_gb",
+        "memory_gb_s",
+        "f32_tflop_s",
+        "bf16_tflop_s",
+        "fitted_families",
+    ];
+    let mut table = Table::new(&names);
+    for row in answer {
+        let rates = (row.memory_gb, row.memory_gb_s, row.f32_tflop_s, row.bf16_tflop_s);
+        table.row((&row.name, &row.device, &row.architecture, rates, row.families));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_that_hold_commas_and_quotes_come_back() {
+        let mut table = Table::new(&["name", "count"]);
+        table.row(("a<b, \"c\">", 3));
+        table.row((None::<f64>, "x\ny"));
+        let text = table.text();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
+        assert_eq!(rows[0], vec!["a<b, \"c\">", "3"]);
+        assert_eq!(rows[1], vec!["", "x\ny"]);
+    }
+}

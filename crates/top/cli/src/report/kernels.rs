@@ -1,0 +1,44 @@
+//! The kernels of one query as lines.
+
+use steptime::answers::KernelsPredicted;
+
+use super::format::us;
+use super::width::{of, prose, shorten, width, wrapped};
+use crate::output::name;
+
+/// The answer as text, without its last line end.
+pub fn text(answer: &KernelsPredicted) -> String {
+    // What is left of a line for the op and its family.
+    let room = width() - 47;
+    let family = 14;
+    let mut text = wrapped(&name(answer.error.as_deref().unwrap_or_default()), prose(), 2);
+    for kernel in &answer.kernels {
+        let [low, high] = kernel.interval_us.map(us);
+        text.push_str(&format!(
+            "{}{} {:>10} us   {:<20} {}\n",
+            padded(&kernel.op, room - family),
+            padded(kernel.family, family),
+            us(kernel.time_us),
+            format!("{low} to {high}"),
+            kernel.source,
+        ));
+        if kernel.extrapolated {
+            text.push_str("  out of the range that its model was fitted on\n");
+        }
+    }
+    if !answer.ignored.is_empty() {
+        text.push_str(&wrapped(&format!("ignored: {}", name(&answer.ignored.join(", "))), prose(), 2));
+        text.push('\n');
+    }
+    if let Some(total) = answer.total_us {
+        text.push_str(&format!("{} {:>10} us", padded("total", room), us(total)));
+    }
+    text
+}
+
+/// A name in so many columns.
+fn padded(text: &str, columns: usize) -> String {
+    let text = shorten(text, columns - 1);
+    let blanks = columns - of(&text);
+    text + &" ".repeat(blanks)
+}

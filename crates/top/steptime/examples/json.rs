@@ -1,0 +1,8 @@
+//! The answer about a step as JSON: what `steptime predict --device h200 --json` prints.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let step = steptime::open("examples/dlrm_default_2048")?;
+    let answer = step.predict().on("h200")?.answer()?;
+    println!("{}", serde_json::to_string_pretty(&answer)?);
+    Ok(())
+}

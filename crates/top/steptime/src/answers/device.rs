@@ -1,0 +1,136 @@
+//! Device profiles, listed and shown.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steptime_cost::device::families::named;
+use steptime_cost::device::paper::Published;
+use steptime_cost::device::profile::header::FamilyHeader;
+use steptime_cost::device::{DeviceProfile, DeviceSpec};
+
+/// A profile in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceListed {
+    /// The name to ask for it by.
+    pub name: String,
+    /// What the device calls itself.
+    pub device: String,
+    /// Its architecture.
+    pub architecture: String,
+    /// Its memory, GB of 10⁹ bytes.
+    pub memory_gb: f64,
+    /// What its memory reaches, GB/s.
+    pub memory_gb_s: f64,
+    /// What matrix products in fp32 reach, TFLOP/s.
+    pub f32_tflop_s: f64,
+    /// What they reach in bf16, TFLOP/s.
+    pub bf16_tflop_s: f64,
+    /// Families with fitted models; none where the profile is a specification.
+    pub families: usize,
+}
+
+/// All that a profile says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceShown {
+    /// The name to ask for it by.
+    pub name: String,
+    /// Its specification.
+    pub device: DeviceSpec,
+    /// Where and when it was measured.
+    pub sweep: BTreeMap<String, String>,
+    /// Half-width of the 90 % interval where nothing was fitted, of the logarithm of time.
+    pub unfitted: f64,
+    /// What was fitted, family by family.
+    pub families: Vec<FamilyShown>,
+}
+
+/// What was fitted for a family.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FamilyShown {
+    /// The family.
+    pub family: String,
+    /// Rows of the sweep.
+    pub rows: usize,
+    /// Cases among them, each on one side of every test.
+    pub cases: usize,
+    /// The model in use.
+    pub model: &'static str,
+    /// Geometric mean of absolute relative errors, on held-out rows.
+    pub gmae: f64,
+    /// Their mean.
+    pub mean: f64,
+    /// Their ninetieth percentile.
+    pub p90: f64,
+    /// Share of held-out rows inside the 90 % interval.
+    pub inside: f64,
+    /// Its median half-width.
+    pub half_width: f64,
+    /// What its `paper` model is: the published formula, or what stands in for it.
+    pub paper: &'static str,
+    /// GMAE and mean of every model, on held-out rows.
+    pub scores: BTreeMap<&'static str, [f64; 2]>,
+    /// GMAE and mean of the model in use for each variant: an op or pass, and the type.
+    pub variants: BTreeMap<String, [f64; 2]>,
+    /// The range of each feature that was fitted on.
+    pub range: BTreeMap<String, [f32; 2]>,
+}
+
+impl DeviceListed {
+    /// Of a profile.
+    #[must_use]
+    pub fn new(name: &str, profile: &DeviceProfile) -> DeviceListed {
+        let spec = &profile.spec;
+        DeviceListed {
+            name: name.to_owned(),
+            device: spec.name.clone(),
+            architecture: spec.architecture.clone(),
+            memory_gb: spec.memory.bytes as f64 / 1e9,
+            memory_gb_s: spec.memory.rate_gb_s,
+            f32_tflop_s: spec.peak.f32_tflop_s,
+            bf16_tflop_s: spec.peak.bf16_tflop_s,
+            families: profile.families().len(),
+        }
+    }
+}
+
+impl DeviceShown {
+    /// Of a profile.
+    #[must_use]
+    pub fn new(profile: &DeviceProfile) -> DeviceShown {
+        let family = |family: &FamilyHeader| {
+            let score = family.scores.get(&family.model);
+            let interval = family.intervals.get(&family.model);
+            FamilyShown {
+                family: family.name.clone(),
+                rows: family.rows,
+                cases: family.cases,
+                model: family.model.name(),
+                gmae: score.map_or(f64::NAN, |score| score.gmae),
+                mean: score.map_or(f64::NAN, |score| score.mean),
+                p90: score.map_or(f64::NAN, |score| score.p90),
+                inside: interval.map_or(f64::NAN, |interval| interval.inside),
+                half_width: interval.map_or(f64::NAN, |interval| interval.half_width),
+                paper: published(&family.name).name(),
+                scores: family.scores.iter().map(|(kind, s)| (kind.name(), [s.gmae, s.mean])).collect(),
+                variants: family.variants.iter().map(|(name, s)| (name.clone(), [s.gmae, s.mean])).collect(),
+                range: family
+                    .features
+                    .iter()
+                    .map(|(name, low, high)| (name.clone(), [*low, *high]))
+                    .collect(),
+            }
+        };
+        DeviceShown {
+            name: profile.name.clone(),
+            device: profile.spec.clone(),
+            sweep: profile.sweep.clone(),
+            unfitted: profile.unfitted.own.hypot(profile.unfitted.shared),
+            families: profile.families().iter().map(family).collect(),
+        }
+    }
+}
+
+/// What the `paper` model of a family is.
+fn published(family: &str) -> Published {
+    named(family).map_or(Published::None, |family| family.published())
+}

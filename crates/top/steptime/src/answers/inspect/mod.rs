@@ -1,0 +1,180 @@
+//! What is in an input.
+
+mod build;
+mod measured;
+
+use serde::Serialize;
+use steptime_trace::Notes;
+
+use super::coverage::GraphCoverage;
+use super::execution::ExecutionInspected;
+use super::overheads::OverheadMeasured;
+use super::shared::{KernelTime, Steps};
+
+/// What is in an input. `timing` is absent where there is only an execution trace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inspected {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// `inspect`.
+    pub command: &'static str,
+    /// The input, as it was named.
+    pub input: String,
+    /// The recording shown: its folder or file.
+    pub name: String,
+    /// What to call it, as [`crate::Step::title`]. Not in the JSON.
+    #[serde(skip)]
+    pub title: String,
+    /// Its rank, where known.
+    pub rank: Option<u32>,
+    /// All recordings of the input, one a rank.
+    pub ranks: Vec<Rank>,
+    /// The GPU recorded on.
+    pub device: Option<String>,
+    /// The model, from meta.json.
+    pub model: Option<String>,
+    /// Samples a step, from meta.json.
+    pub batch: Option<u64>,
+    /// PyTorch's version, from meta.json.
+    pub torch: Option<String>,
+    /// The un-profiled step, from meta.json, milliseconds.
+    pub measured_step_ms: Option<f64>,
+    /// The devices that the trace describes.
+    pub devices: Vec<Device>,
+    /// The steps, where there is a graph.
+    pub steps: Option<Steps>,
+    /// Median time from step to step, milliseconds, the profiler included.
+    pub period_ms: Option<f64>,
+    /// Median time a step in which the device works, milliseconds.
+    pub active_ms: Option<f64>,
+    /// Host threads of a step.
+    pub threads: Vec<Thread>,
+    /// Device streams of a step.
+    pub streams: Vec<Stream>,
+    /// Top-level ops by name, the longest on the device first.
+    pub ops: Vec<Op>,
+    /// Kernels by name, the longest first.
+    pub kernels: Vec<KernelTime>,
+    /// T1 to T5 and hand-offs, the profiler's cost taken off.
+    pub overheads: Vec<OverheadMeasured>,
+    /// How much was joined.
+    pub coverage: Option<GraphCoverage>,
+    /// The execution trace, where there is one.
+    pub execution: Option<ExecutionInspected>,
+    /// What the reader repaired or left out.
+    pub notes: Vec<Note>,
+    /// Files that hold no trace.
+    pub ignored: Vec<String>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// One rank of several.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rank {
+    /// Its number, where known.
+    pub rank: Option<u32>,
+    /// Its folder or file.
+    pub name: String,
+    /// The GPU recorded on.
+    pub device: Option<String>,
+    /// Its steps.
+    pub steps: Option<Steps>,
+    /// Median time from step to step, milliseconds.
+    pub period_ms: Option<f64>,
+    /// Median device active time of a step, milliseconds.
+    pub active_ms: Option<f64>,
+    /// Ops on the host, in all steps.
+    pub host_ops: usize,
+    /// Device activities, in all steps.
+    pub activities: usize,
+    /// Nodes of its execution trace.
+    pub nodes: usize,
+}
+
+/// A device of the host, as the trace describes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Device {
+    /// Its number.
+    pub id: u32,
+    /// What it calls itself.
+    pub name: String,
+    /// Its memory.
+    pub memory_bytes: Option<u64>,
+    /// `9.0`.
+    pub compute_capability: Option<String>,
+    /// How many it has.
+    pub multiprocessors: Option<u32>,
+    /// Its second-level cache.
+    pub l2_bytes: Option<u64>,
+}
+
+/// A host thread of a step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Thread {
+    /// The operating system's id.
+    pub tid: i64,
+    /// `main`, `autograd` or `other`.
+    pub role: &'static str,
+    /// Ops of a step, at every level.
+    pub ops: usize,
+    /// Calls of a step.
+    pub calls: usize,
+    /// Time of a step inside any op or call, milliseconds.
+    pub busy_ms: f64,
+}
+
+/// A device stream of a step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stream {
+    /// The device's number.
+    pub device: u32,
+    /// Its own.
+    pub stream: i64,
+    /// Kernels a step.
+    pub kernels: usize,
+    /// Copies a step.
+    pub copies: usize,
+    /// Memsets a step.
+    pub memsets: usize,
+    /// Their time together, milliseconds.
+    pub busy_ms: f64,
+}
+
+/// Top-level ops of one name in a step, as measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Op {
+    /// Their name.
+    pub name: String,
+    /// How many a step.
+    pub count: usize,
+    /// Time on the host together, milliseconds.
+    pub host_ms: f64,
+    /// Time of what they launch, milliseconds.
+    pub device_ms: f64,
+}
+
+/// What the reader repaired or left out of a file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Note {
+    /// `timing`, `shaped` or `execution`.
+    pub of: &'static str,
+    /// In words.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+    /// Whether it mended the file.
+    pub repaired: bool,
+}
+
+/// The notes of one file.
+fn notes(of: &'static str, notes: &Notes) -> Vec<Note> {
+    let mut left = notes.repairs();
+    let note = |(what, count): (String, u64)| {
+        // Repairs come first, and add up to their total.
+        let repaired = left > 0;
+        left = left.saturating_sub(count);
+        Note { of, what, count, repaired }
+    };
+    notes.iter().map(note).collect()
+}

@@ -1,0 +1,45 @@
+//! Answers: all that a report prints or writes, as plain data. One file an answer.
+//!
+//! Each implements [`serde::Serialize`]; what `--json` prints is the answer and nothing else. Times say their unit in the
+//! name of the field (`_ms`, `_us`), shares and errors are fractions, sizes are bytes.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+//! let step = steptime::open(format!("{examples}/dlrm_default_2048"))?;
+//! let answer = step.predict().on("h200")?.answer()?;
+//! let json = serde_json::to_string(&answer)?;
+//! # assert!(json.starts_with(r#"{"schema":1,"command":"predict""#));
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod chrome;
+pub mod compare;
+pub mod coverage;
+pub mod device;
+pub mod execution;
+pub mod inspect;
+pub mod kernels;
+pub mod overheads;
+pub mod path;
+mod place;
+pub mod predict;
+pub mod replay;
+pub mod roofline;
+mod shared;
+pub mod shares;
+mod slack;
+pub mod validate;
+mod warnings;
+pub mod words;
+
+pub use compare::Compared;
+pub use device::{DeviceListed, DeviceShown};
+pub use inspect::Inspected;
+pub use kernels::KernelsPredicted;
+pub use predict::Predicted;
+pub use replay::Replayed;
+pub use roofline::Roofed;
+pub use shared::{KernelTime, SCHEMA, Steps};
+pub use validate::Validated;

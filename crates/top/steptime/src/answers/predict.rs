@@ -1,0 +1,215 @@
+//! A predicted step.
+
+mod rows;
+
+use serde::Serialize;
+use steptime_cost::Process;
+use steptime_trace::Nanos;
+
+pub use self::rows::{DoubtSaid, Op, Part, Piece};
+use self::rows::{ops, pieces};
+use super::coverage::GraphCoverage;
+use super::replay::ReplayMeasured;
+use super::shared::{KernelTime, SCHEMA, Steps, as_object, ms};
+use super::shares::{FamilyTime, ModelShares};
+use super::warnings;
+use crate::asked::{Asked, HostSlowerThan};
+use crate::predict::{Baseline, INTERVAL_LEVEL, Prediction};
+use crate::step::Step;
+
+/// A predicted step. The baselines know its time alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Predicted {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `predict`.
+    pub command: &'static str,
+    /// The input, as it was named.
+    pub input: String,
+    /// The recording: its folder or file.
+    pub name: String,
+    /// Its rank, where known.
+    pub rank: Option<u32>,
+    /// The GPU predicted for.
+    pub device: Option<String>,
+    /// `simulate`, `paper`, `paper-published` or `kernel-sum`.
+    pub method: &'static str,
+    /// Where the host's times come from: `own`, `profiled`, `default`, or a file.
+    pub host: String,
+    /// How slow the host is taken to be, where one factor says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_slower_than: Option<HostSlowerThan>,
+    /// Where the kernels' times come from: `measured`, or the device as it was named.
+    pub kernels: String,
+    /// From one step to the next, milliseconds.
+    pub step_ms: f64,
+    /// The state of the process: `profiled` or `fresh`.
+    pub process: &'static str,
+    /// Holds the step time with the probability below, milliseconds.
+    pub interval_ms: Option<[f64; 2]>,
+    /// That probability.
+    pub interval_level: f64,
+    /// What speaks against the prediction.
+    pub doubts: Vec<DoubtSaid>,
+    /// The recording replayed with the profiler's cost left in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayMeasured>,
+    /// Samples a step, where known.
+    pub batch: Option<u64>,
+    /// Samples a second.
+    pub samples_per_s: Option<f64>,
+    /// How long of the step the device works, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_ms: Option<f64>,
+    /// The same as a share of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<f64>,
+    /// How long it does not, milliseconds by cause.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_object")]
+    pub idle_ms: Vec<(&'static str, f64)>,
+    /// Time by part of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Vec<Part>>,
+    /// Time by annotation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Vec<Part>>,
+    /// Top-level ops by name, the most expensive first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ops: Option<Vec<Op>>,
+    /// Kernels by name, the longest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels_by_name: Option<Vec<KernelTime>>,
+    /// The chain that makes the step as long as it is, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critical_path: Option<Vec<Piece>>,
+    /// The recording's own host gaps relative to those of the profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_slowness: Option<f64>,
+    /// How much of the recording was joined and priced.
+    pub coverage: GraphCoverage,
+    /// Where kernel times came from, as shares of device time, where a device profile priced them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_coverage: Option<ModelShares>,
+    /// The same by family of kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub families: Option<Vec<FamilyTime>>,
+    /// The steps recorded.
+    pub steps: Steps,
+    /// What to call it, as [`Step::title`]. Not in the JSON.
+    #[serde(skip)]
+    pub title: String,
+    /// Whether the step was made from an execution trace alone. Not in the JSON.
+    #[serde(skip)]
+    pub derived: bool,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+impl Prediction {
+    /// The answer. `step` is the step that was predicted.
+    #[must_use]
+    pub fn answer(&self, step: &Step) -> Predicted {
+        Predicted::new(&self.asked, "simulate", step, self.step, Some(self))
+    }
+}
+
+impl Predicted {
+    /// The answer of a simpler way, which knows the step's time alone.
+    #[must_use]
+    pub fn by_baseline(asked: &Asked, way: Baseline, step: &Step, time: Nanos) -> Predicted {
+        Predicted::new(asked, way.name(), step, time, None)
+    }
+
+    /// A time, and what the simulation knows beyond it where there was one.
+    fn new(
+        asked: &Asked,
+        method: &'static str,
+        recorded: &Step,
+        time: Nanos,
+        simulated: Option<&Prediction>,
+    ) -> Predicted {
+        let graph = &recorded.graph;
+        let device = simulated.and_then(|s| s.device.as_ref());
+        let kernel_coverage = device.map(|d| ModelShares::new(&d.prices.coverage));
+        let step_ms = ms(time);
+        let batch = recorded.batch();
+        let active = simulated.map(|s| ms(s.active));
+        let idle = simulated.into_iter().flat_map(|s| s.idle_by_cause.iter());
+        let parts = |s: &Prediction| s.phases.iter().map(|(p, cost)| Part::new(p.name(), cost)).collect();
+        let named = |s: &Prediction| s.annotations.iter().map(|(name, cost)| Part::new(name, cost)).collect();
+        Predicted {
+            schema: SCHEMA,
+            command: "predict",
+            input: recorded.input.display().to_string(),
+            name: recorded.name.clone(),
+            rank: recorded.rank,
+            device: device_of(asked, recorded),
+            method,
+            host: asked.host.clone(),
+            host_slower_than: asked.host_slower_than.clone(),
+            kernels: asked.kernels.clone(),
+            step_ms,
+            process: process(asked.process),
+            interval_ms: simulated.map(|s| s.interval.map(ms)),
+            interval_level: INTERVAL_LEVEL,
+            doubts: simulated.into_iter().flat_map(|s| &s.doubts).map(DoubtSaid::new).collect(),
+            replay: simulated.and_then(|s| s.replay.as_ref()).map(ReplayMeasured::new),
+            batch,
+            samples_per_s: batch.filter(|_| step_ms > 0.0).map(|b| b as f64 * 1000.0 / step_ms),
+            active_ms: active,
+            utilisation: active.filter(|_| step_ms > 0.0).map(|active| active / step_ms),
+            idle_ms: idle.map(|(cause, time)| (cause.key(), ms(time))).collect(),
+            phases: simulated.map(parts),
+            annotations: simulated.map(named),
+            ops: simulated.map(|s| ops(graph, s)),
+            kernels_by_name: simulated.map(|s| s.kernels.iter().map(KernelTime::new).collect()),
+            critical_path: simulated.map(|s| pieces(graph, &s.path)),
+            host_slowness: simulated.and_then(|s| s.slowness),
+            coverage: GraphCoverage::new(&graph.coverage, simulated.map(|s| &s.found)),
+            kernel_coverage,
+            families: device.map(FamilyTime::all),
+            steps: Steps::of(graph),
+            title: recorded.title(),
+            derived: recorded.arguments.is_derived(),
+            warnings: said(asked, recorded, kernel_coverage.as_ref(), simulated),
+        }
+    }
+}
+
+fn process(state: Process) -> &'static str {
+    match state {
+        Process::Profiled => "profiled",
+        Process::Fresh => "fresh",
+    }
+}
+
+/// The GPU predicted for: the one that was named, else the one recorded on.
+fn device_of(asked: &Asked, recorded: &Step) -> Option<String> {
+    let named = asked.device.as_ref().map(|device| device.name.clone());
+    let meta = || recorded.meta.as_ref().and_then(|meta| meta.device.clone());
+    named.or_else(|| recorded.graph.device.clone()).or_else(meta)
+}
+
+/// What the user should know before believing it.
+fn said(
+    asked: &Asked,
+    recorded: &Step,
+    coverage: Option<&ModelShares>,
+    simulated: Option<&Prediction>,
+) -> Vec<String> {
+    let mut said = recorded.assumed.clone();
+    if !recorded.arguments.is_derived() {
+        said.extend(warnings::of_graph(&recorded.graph));
+    }
+    said.extend(recorded.repairs.clone());
+    if let Some(than) = asked.host_slower_than.as_ref().filter(|_| asked.host_assumed) {
+        said.push(warnings::of_assumed_host(than.times, &than.machine));
+    }
+    if let Some(device) = &asked.device {
+        said.extend(warnings::of_device(device, coverage));
+    }
+    if let Some(s) = simulated {
+        said.extend(warnings::of_prices(s.slowness, s.found.unpriced));
+    }
+    said
+}

@@ -1,0 +1,109 @@
+//! The tables of a predicted step.
+
+use serde::Serialize;
+use steptime_graph::StepGraph;
+use steptime_sim::breakdown::{OpCost, PhaseCost};
+use steptime_sim::critical::Stretch;
+use steptime_trace::Nanos;
+
+use super::super::shared::ms;
+use super::super::{place, slack};
+use crate::doubt::Doubt;
+use crate::predict::Prediction;
+
+/// What speaks against a prediction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DoubtSaid {
+    /// What it is.
+    pub kind: &'static str,
+    /// In words.
+    pub text: String,
+    /// Whether no single time can be given.
+    pub no_estimate: bool,
+}
+
+impl DoubtSaid {
+    /// Of a doubt.
+    #[must_use]
+    pub fn new(doubt: &Doubt) -> DoubtSaid {
+        DoubtSaid { kind: doubt.kind, text: doubt.text.clone(), no_estimate: doubt.no_estimate }
+    }
+}
+
+/// A phase or an annotation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// Host time, milliseconds.
+    pub host_ms: f64,
+    /// Device active time of what it launched, milliseconds.
+    pub device_ms: f64,
+}
+
+/// Top-level ops of one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Op {
+    /// Their name.
+    pub name: String,
+    /// How many there are.
+    pub count: usize,
+    /// Host time, milliseconds.
+    pub host_ms: f64,
+    /// Time of the device activities they launched, milliseconds.
+    pub device_ms: f64,
+    /// Their part of the critical path, milliseconds.
+    pub critical_ms: f64,
+    /// How much later any part of them could be without a longer step, milliseconds; `None` where nothing is known.
+    pub slack_ms: Option<f64>,
+}
+
+/// A stretch of the critical path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Piece {
+    /// `host`, `device`, `launch` or `return`.
+    pub place: &'static str,
+    /// The op, kernel or call.
+    pub what: String,
+    /// The part of the step.
+    pub phase: &'static str,
+    /// How long it is, milliseconds.
+    pub ms: f64,
+}
+
+impl Part {
+    pub(super) fn new(name: &str, cost: &PhaseCost) -> Part {
+        Part { name: name.into(), host_ms: ms(cost.host), device_ms: ms(cost.device) }
+    }
+}
+
+pub(super) fn ops(graph: &StepGraph, simulated: &Prediction) -> Vec<Op> {
+    let slack = slack::by_op(graph, &simulated.slack);
+    let op = |cost: &OpCost| Op {
+        name: cost.name.clone(),
+        count: cost.count,
+        host_ms: ms(cost.host),
+        device_ms: ms(cost.device),
+        critical_ms: ms(cost.critical),
+        slack_ms: slack.get(cost.name.as_str()).copied().map(ms),
+    };
+    simulated.ops.iter().map(op).collect()
+}
+
+/// Stretches in order; neighbours that would read the same are one.
+pub(super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece> {
+    let mut pieces: Vec<(&'static str, &str, &'static str, Nanos)> = Vec::new();
+    for stretch in path {
+        let (place, what) = (place::kind(stretch.place), place::what(graph, stretch.place));
+        let phase = place::phase(graph, stretch.place).name();
+        let time = stretch.to - stretch.from;
+        match pieces.last_mut() {
+            Some(last) if (last.0, last.1, last.2) == (place, what, phase) => last.3 += time,
+            _ => pieces.push((place, what, phase, time)),
+        }
+    }
+    pieces
+        .into_iter()
+        .map(|(place, what, phase, time)| Piece { place, what: what.into(), phase, ms: ms(time) })
+        .collect()
+}

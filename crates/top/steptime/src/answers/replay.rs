@@ -1,0 +1,148 @@
+//! Recordings replayed with the profiler's cost left in.
+
+use super::predict::DoubtSaid;
+use super::shared::{SCHEMA, Steps, ms};
+use crate::replay::SelfCheck;
+use crate::{REPLAY_SAID, Step, of_replay};
+use serde::Serialize;
+
+/// A recording's replay beside the recording. Times in milliseconds, errors are fractions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReplayMeasured {
+    /// Median period as recorded, milliseconds; of a single step its span.
+    pub recorded_ms: f64,
+    /// The typical step simulated, milliseconds.
+    pub typical_ms: f64,
+    /// Relative error of the typical step.
+    pub error: f64,
+    /// Relative error of every recorded step simulated with its own times.
+    pub each_error: f64,
+    /// Device active time of a step as recorded, milliseconds.
+    pub active_recorded_ms: f64,
+    /// Device active time of the typical step simulated, milliseconds.
+    pub active_typical_ms: f64,
+    /// Relative error of it.
+    pub active_error: f64,
+    /// Whether a single step was recorded.
+    pub single_step: bool,
+}
+
+impl ReplayMeasured {
+    /// Puts a replay into numbers.
+    #[must_use]
+    pub fn new(check: &SelfCheck) -> ReplayMeasured {
+        ReplayMeasured {
+            recorded_ms: ms(check.recorded),
+            typical_ms: ms(check.typical),
+            error: check.error(),
+            each_error: check.each_error,
+            active_recorded_ms: ms(check.active_recorded),
+            active_typical_ms: ms(check.active_typical),
+            active_error: check.active_error(),
+            single_step: check.single,
+        }
+    }
+}
+
+/// The answer of `validate --replay-only`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Replayed {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `validate`.
+    pub command: &'static str,
+    /// One row a recording.
+    pub rows: Vec<Row>,
+    /// All of them together.
+    pub summary: Summary,
+}
+
+/// One recording: its replay, or why there is none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The recording: its folder or file.
+    pub name: String,
+    /// How many steps it holds.
+    pub steps: usize,
+    /// How they were found, as [`Steps::source`]; `none` where it could not be read.
+    pub step_source: &'static str,
+    /// The replay, where anything was timed.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayMeasured>,
+    /// What the replay says against the recording.
+    pub doubt: Option<DoubtSaid>,
+    /// Why it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+impl Row {
+    /// Of a recording that was read.
+    #[must_use]
+    pub fn of(name: String, step: &Step) -> Row {
+        let graph = &step.graph;
+        let steps = Steps::of(graph);
+        let check = if step.arguments.is_derived() { None } else { SelfCheck::of(graph) };
+        let doubt = check.as_ref().and_then(|check| of_replay(graph, check));
+        Row {
+            name,
+            steps: steps.count,
+            step_source: steps.source,
+            replay: check.as_ref().map(ReplayMeasured::new),
+            doubt: doubt.as_ref().map(DoubtSaid::new),
+            failed: None,
+        }
+    }
+
+    /// Of one that could not be read, and why.
+    #[must_use]
+    pub fn failed(name: String, why: String) -> Row {
+        Row { name, steps: 0, step_source: "none", replay: None, doubt: None, failed: Some(why) }
+    }
+}
+
+/// Over all recordings; `median` and `within_1_percent` over those of several steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// All recordings.
+    pub recordings: usize,
+    /// Those of several steps.
+    pub several_steps: usize,
+    /// Median absolute error of the typical step.
+    pub median: f64,
+    /// How many lie within one per cent.
+    pub within_1_percent: usize,
+    /// How many are off by more than is let pass.
+    pub beyond: usize,
+    /// Of these, those that do not say so.
+    pub silent: usize,
+}
+
+impl Replayed {
+    /// Puts rows together.
+    #[must_use]
+    pub fn new(rows: Vec<Row>) -> Replayed {
+        let several = |row: &&Row| row.replay.as_ref().is_some_and(|r| !r.single_step);
+        let mut errors: Vec<f64> =
+            rows.iter().filter(several).filter_map(|r| Some(r.replay.as_ref()?.error.abs())).collect();
+        errors.sort_by(f64::total_cmp);
+        let beyond = |row: &&Row| row.replay.as_ref().is_some_and(|r| r.error.abs() > REPLAY_SAID);
+        let summary = Summary {
+            recordings: rows.len(),
+            several_steps: errors.len(),
+            median: middle(&errors),
+            within_1_percent: errors.iter().filter(|e| **e <= 0.01).count(),
+            beyond: rows.iter().filter(beyond).count(),
+            silent: rows.iter().filter(beyond).filter(|row| row.doubt.is_none()).count(),
+        };
+        Replayed { schema: SCHEMA, command: "validate", rows, summary }
+    }
+}
+
+fn middle(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    }
+}

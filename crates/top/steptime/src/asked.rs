@@ -1,0 +1,67 @@
+//! What a prediction was asked for: on which GPU, by whose host.
+
+use serde::Serialize;
+use steptime_cost::Process;
+
+use crate::predict::{Host, Kernels};
+
+/// What was asked for, in the words of the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// Where the host's times come from: `own`, `profiled`, `default`, or a file.
+    pub host: String,
+    /// How slow the host is taken to be, where one factor says it.
+    pub host_slower_than: Option<HostSlowerThan>,
+    /// Whether the host is a typical one because nothing is known of it.
+    pub host_assumed: bool,
+    /// Where the kernels' times come from: `measured`, or the GPU as it was named.
+    pub kernels: String,
+    /// The GPU, where one was named.
+    pub device: Option<DeviceAsked>,
+    /// The state of the process to predict.
+    pub process: Process,
+}
+
+/// A host that takes so many times as long as a machine for everything.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HostSlowerThan {
+    /// How many times as long.
+    pub times: f64,
+    /// The machine.
+    pub machine: String,
+}
+
+/// A GPU that kernels are priced for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceAsked {
+    /// What it calls itself.
+    pub name: String,
+    /// Whether its profile was fitted; else it is a specification.
+    pub fitted: bool,
+}
+
+impl Asked {
+    /// In as many words as a host and kernels say by themselves.
+    pub(crate) fn of(host: &Host<'_>, kernels: &Kernels<'_>, process: Process) -> Asked {
+        let (name, device) = match kernels {
+            Kernels::Measured => ("measured".to_owned(), None),
+            Kernels::Device { profile, .. } => {
+                let fitted = !profile.families().is_empty();
+                (profile.name.clone(), Some(DeviceAsked { name: profile.spec.name.clone(), fitted }))
+            }
+        };
+        let host = match host {
+            Host::Own => "own",
+            Host::Profiled => "profiled",
+            Host::Profile(_) => "profile",
+        };
+        Asked {
+            host: host.to_owned(),
+            host_slower_than: None,
+            host_assumed: false,
+            kernels: name,
+            device,
+            process,
+        }
+    }
+}

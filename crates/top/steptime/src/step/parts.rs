@@ -1,0 +1,102 @@
+//! What a step is made of: its graph, the arguments of its ops, and what was repaired or assumed.
+
+use std::path::Path;
+
+use steptime_aten::derive::{self, OpTree};
+use steptime_aten::retarget;
+use steptime_graph::execution::ExecutionGraph;
+use steptime_graph::{Options, StepGraph};
+use steptime_trace::{Notes, Recording, Trace};
+
+use super::choice::{Choice, is_timed, timing};
+use crate::device::Arguments;
+use crate::error::Error;
+
+/// The graph of a step, and what belongs to it.
+pub(super) struct Parts {
+    pub(super) graph: StepGraph,
+    pub(super) arguments: Arguments,
+    /// What the reader repaired or skipped, in words.
+    pub(super) notes: Vec<String>,
+    /// What was assumed, in words.
+    pub(super) assumed: Vec<String>,
+}
+
+impl Parts {
+    /// Of a recording: from its times where a device was timed, else from its execution trace.
+    pub(super) fn of(recording: &Recording, choice: &Choice) -> Result<Parts, Error> {
+        let execution = recording.execution.as_ref().map(ExecutionGraph::new);
+        match (timed(recording), execution) {
+            (Some(trace), execution) => {
+                let mut graph = StepGraph::build(trace, &Options { step: choice.step })
+                    .map_err(|source| Error::Graph { path: recording.path.clone(), source })?;
+                if graph.device.as_deref().is_none_or(str::is_empty) {
+                    graph.device = recording.meta.as_ref().and_then(|meta| meta.device.clone());
+                }
+                let arguments = Arguments::of_step(&graph, execution, trace);
+                let notes = trace.notes.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+                Ok(Parts { graph, arguments, notes, assumed: Vec::new() })
+            }
+            (None, Some(execution)) => match choice.step {
+                Some(step) => Err(Error::OneStep { path: recording.path.clone(), step }),
+                None => derived(&recording.path, &execution),
+            },
+            (None, None) => Err(Error::NoTiming { path: recording.path.clone() }),
+        }
+    }
+}
+
+/// The trace that times are taken from. Times of ops that ran on a CPU say nothing of a device: its execution trace does.
+pub(super) fn timed(recording: &Recording) -> Option<&Trace> {
+    timing(recording).filter(|_| recording.execution.is_none() || is_timed(recording))
+}
+
+/// How many repairs reading took, and the first kind of them: of the times, and of the execution trace.
+pub(super) fn repairs(recording: &Recording) -> Option<String> {
+    let ops = recording.execution.as_ref();
+    // Times of a CPU are not looked at where there is an execution trace.
+    let looked_at = ops.is_none() || is_timed(recording);
+    let times = recording.timing.as_ref().or(timing(recording)).filter(|_| looked_at);
+    let all = [times.map(|trace| &trace.notes), ops.map(|trace| &trace.notes)];
+    let repaired = || all.into_iter().flatten().filter(|notes| notes.repairs() > 0);
+    let count: u64 = repaired().map(Notes::repairs).sum();
+    let (first, _) = repaired().next()?.iter().next()?;
+    Some(format!("{count} repairs while reading: {first}"))
+}
+
+/// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
+fn derived(path: &Path, execution: &ExecutionGraph) -> Result<Parts, Error> {
+    let mut assumed = Vec::new();
+    let tree = if retarget::is_on_cpu(execution) {
+        if let Some(region) = retarget::compiled_region(execution) {
+            return Err(Error::Compiled { path: path.into(), region: region.to_owned() });
+        }
+        let moved = retarget::to_cuda(execution);
+        let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
+        assumed.push(format!(
+            "recorded {place}: the ops of CUDA are taken instead, with {} copies of the batch to the device",
+            moved.input_copies
+        ));
+        if !moved.unknown.is_empty() {
+            let names = moved.unknown.join(", ");
+            assumed.push(format!("what CUDA calls instead is not known of {names}: taken as on the CPU"));
+        }
+        moved.tree
+    } else {
+        OpTree::from_execution(execution)
+    };
+    let derived = derive::of_tree(&tree).map_err(|source| Error::Derive { path: path.into(), source })?;
+    let arguments = Arguments::derived(derived.kernels);
+    Ok(Parts { graph: derived.graph, arguments, notes: Vec::new(), assumed })
+}
+
+/// Categories of events of accelerators that the reader leaves out: `mtia_ccp_events`, `xpu_kernel`.
+pub(super) fn unread_accelerators(trace: &Trace) -> Vec<String> {
+    let known = ["mtia", "xpu", "hpu", "privateuse1", "npu", "neuron", "tpu"];
+    trace
+        .notes
+        .unknown_categories()
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| known.iter().any(|prefix| name.to_ascii_lowercase().starts_with(prefix)))
+        .collect()
+}
