@@ -11,7 +11,7 @@ fn bench(criterion: &mut Criterion) {
     for (rows, columns) in [(500, 500), (1000, 1000), (2048, 2048), (8192, 4000)] {
         let value = |at: usize| at as f32;
         let from = Tensor::from_fn(&[rows, columns], value).unwrap();
-        let turned = from.view().transpose(0, 1).unwrap();
+        let transposed = from.view().transpose(0, 1).unwrap();
         let mut to = Tensor::<f32>::zeros(&[columns, rows]).unwrap();
         let mut joined = Tensor::<f32>::zeros(&[rows, 2 * columns]).unwrap();
         let mut group = criterion.benchmark_group(format!("rearrange {rows}x{columns}"));
@@ -21,7 +21,7 @@ fn bench(criterion: &mut Criterion) {
                 let cpu = Cpu::with_isa(isa, threads).unwrap();
                 group.throughput(Throughput::Bytes(8 * (rows * columns) as u64));
                 group.bench_function(format!("transpose {isa} {threads}"), |bencher| {
-                    bencher.iter(|| copy(&cpu, black_box(&turned), to.make_mut()).unwrap());
+                    bencher.iter(|| copy(&cpu, black_box(&transposed), to.make_mut()).unwrap());
                 });
                 group.throughput(Throughput::Bytes(16 * (rows * columns) as u64));
                 group.bench_function(format!("concat {isa} {threads}"), |bencher| {

@@ -1,20 +1,52 @@
 //! What operators run on: an instruction set and threads.
 
+use std::io;
 use std::ops::Range;
 
 use crate::Isa;
+use crate::arch::Arch;
 use crate::shared::Shared;
 use crate::team::Team;
 
 /// More threads than any machine has use for; far below what a system can start.
 const MOST_THREADS: usize = 1024;
 
+/// Instructions or threads that are not to be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CpuError {
+    /// The processor does not have the instructions.
+    #[error("this processor has no {isa}: the most it has is {best}")]
+    Isa {
+        /// Those asked for.
+        isa: Isa,
+        /// The widest it has.
+        best: Isa,
+    },
+    /// More threads than any machine has use for.
+    #[error("{given} threads are too many: give at most {most}")]
+    TooManyThreads {
+        /// Those asked for.
+        given: usize,
+        /// The most there can be.
+        most: usize,
+    },
+    /// The system starts no more threads.
+    #[error("{threads} threads cannot be started: {source}")]
+    Start {
+        /// Those asked for.
+        threads: usize,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
 /// The processor as operators see it.
 ///
 /// Work is cut into fixed parts, and part `i` always does the same: results do not depend on the number of threads.
 #[derive(Debug)]
 pub struct Cpu {
-    isa: Isa,
+    arch: Arch,
     threads: usize,
     team: Option<Team>,
 }
@@ -25,7 +57,7 @@ impl Cpu {
     /// # Errors
     ///
     /// The threads cannot be started.
-    pub fn new(threads: usize) -> Result<Cpu, String> {
+    pub fn new(threads: usize) -> Result<Cpu, CpuError> {
         Cpu::with_isa(Isa::best(), threads)
     }
 
@@ -34,27 +66,29 @@ impl Cpu {
     /// # Errors
     ///
     /// This machine has not these instructions, or the threads are too many or cannot be started.
-    pub fn with_isa(isa: Isa, threads: usize) -> Result<Cpu, String> {
-        if !isa.is_available() {
-            return Err(format!("this processor has no {isa}: the most it has is {}", Isa::best()));
-        }
+    pub fn with_isa(isa: Isa, threads: usize) -> Result<Cpu, CpuError> {
+        let arch = Arch::new(isa).ok_or_else(|| CpuError::Isa { isa, best: Isa::best() })?;
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             given if given > MOST_THREADS => {
-                return Err(format!("{given} threads are too many: give at most {MOST_THREADS}"));
+                return Err(CpuError::TooManyThreads { given, most: MOST_THREADS });
             }
             given => given,
         };
-        let start =
-            || Team::new(threads).map_err(|error| format!("{threads} threads cannot be started: {error}"));
+        let start = || Team::new(threads).map_err(|source| CpuError::Start { threads, source });
         let team = if threads > 1 { Some(start()?) } else { None };
-        Ok(Cpu { isa, threads, team })
+        Ok(Cpu { arch, threads, team })
     }
 
     /// The instructions in use.
     #[must_use]
     pub fn isa(&self) -> Isa {
-        self.isa
+        self.arch.isa()
+    }
+
+    /// The instructions in use, with the proof that the processor has them.
+    pub(crate) fn arch(&self) -> Arch {
+        self.arch
     }
 
     /// The threads in use.
@@ -114,7 +148,7 @@ mod tests {
 
     #[test]
     fn threads_beyond_reason_are_refused() {
-        let error = Cpu::new(100_000).unwrap_err();
+        let error = Cpu::new(100_000).unwrap_err().to_string();
         assert!(error.contains("at most 1024"), "{error}");
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::arch::Arch;
+
 /// An instruction set that operators have versions for, from the plainest to the widest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
@@ -21,26 +23,7 @@ impl Isa {
     /// Whether this machine has it.
     #[must_use]
     pub fn is_available(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if !cfg!(miri) {
-            let avx2 = || {
-                is_x86_feature_detected!("avx2")
-                    && is_x86_feature_detected!("fma")
-                    && is_x86_feature_detected!("f16c")
-            };
-            return match self {
-                Isa::Scalar => true,
-                Isa::Avx2 => avx2(),
-                Isa::Avx512 => {
-                    avx2()
-                        && is_x86_feature_detected!("avx512f")
-                        && is_x86_feature_detected!("avx512bw")
-                        && is_x86_feature_detected!("avx512dq")
-                        && is_x86_feature_detected!("avx512vl")
-                }
-            };
-        }
-        self == Isa::Scalar
+        Arch::new(self).is_some()
     }
 
     /// The widest that this machine has.
@@ -70,11 +53,16 @@ impl fmt::Display for Isa {
     }
 }
 
-impl FromStr for Isa {
-    type Err = String;
+/// A name that no instruction set has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no instruction set {0:?}: choose scalar, avx2 or avx512")]
+pub struct UnknownIsa(pub String);
 
-    fn from_str(text: &str) -> Result<Isa, String> {
+impl FromStr for Isa {
+    type Err = UnknownIsa;
+
+    fn from_str(text: &str) -> Result<Isa, UnknownIsa> {
         let named = Isa::ALL.into_iter().find(|isa| isa.to_string() == text);
-        named.ok_or_else(|| format!("there is no instruction set {text:?}: choose scalar, avx2 or avx512"))
+        named.ok_or_else(|| UnknownIsa(text.to_owned()))
     }
 }

@@ -4,6 +4,7 @@
 //! threads to share the work among. Results do not depend on the number of threads.
 
 mod apart;
+mod arch;
 mod cpu;
 pub mod elementwise;
 pub mod embedding;
@@ -17,5 +18,5 @@ pub mod rearrange;
 mod shared;
 mod team;
 
-pub use cpu::Cpu;
-pub use isa::Isa;
+pub use cpu::{Cpu, CpuError};
+pub use isa::{Isa, UnknownIsa};

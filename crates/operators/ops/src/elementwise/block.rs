@@ -6,7 +6,9 @@
 use super::expr::{Binary, Unary};
 use super::math::{exp, mul_add, normal_cdf, sigmoid, tanh};
 use super::program::Op;
-use crate::Isa;
+use crate::arch::Arch;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{Avx2, Avx512};
 
 /// An operand of a block: one value for each element, or one for all.
 #[derive(Debug, Clone, Copy)]
@@ -16,27 +18,27 @@ pub(super) enum Arg<'a> {
 }
 
 /// `target = op(a, b, c)`; operands that the operation does not take are not looked at.
-pub(super) fn apply(isa: Isa, op: Op, target: &mut [f32], operands: [Arg<'_>; 3]) {
-    match isa {
+pub(super) fn apply(arch: Arch, op: Op, target: &mut [f32], operands: [Arg<'_>; 3]) {
+    match arch {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `Cpu` has this instruction set only where the processor has it.
-        Isa::Avx512 => unsafe { apply_512(op, target, operands) },
+        // SAFETY: the token proves that the processor has AVX-512.
+        Arch::Avx512(token) => unsafe { apply_512(token, op, target, operands) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx2 => unsafe { apply_256(op, target, operands) },
+        // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
+        Arch::Avx2(token) => unsafe { apply_256(token, op, target, operands) },
         _ => apply_any::<false>(op, target, operands),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-fn apply_512(op: Op, target: &mut [f32], operands: [Arg<'_>; 3]) {
+fn apply_512(_: Avx512, op: Op, target: &mut [f32], operands: [Arg<'_>; 3]) {
     apply_any::<true>(op, target, operands);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn apply_256(op: Op, target: &mut [f32], operands: [Arg<'_>; 3]) {
+fn apply_256(_: Avx2, op: Op, target: &mut [f32], operands: [Arg<'_>; 3]) {
     apply_any::<true>(op, target, operands);
 }
 

@@ -121,13 +121,13 @@ impl Program {
                     // SAFETY: views that write do not overlap, and each block is done by one part; inputs that are this
                     // output in place were copied.
                     let target = unsafe { outputs[output].range(place.start, len) };
-                    apply(cpu.isa(), step.op, target, operands);
+                    apply(cpu.arch(), step.op, target, operands);
                 }
                 Some((output, place)) => {
-                    apply(cpu.isa(), step.op, &mut own[..len], operands);
+                    apply(cpu.arch(), step.op, &mut own[..len], operands);
                     scatter(&outputs[output], place, &own[..len]);
                 }
-                None => apply(cpu.isa(), step.op, &mut own[..len], operands),
+                None => apply(cpu.arch(), step.op, &mut own[..len], operands),
             }
             scratch.registers[register] = own;
         }

@@ -113,7 +113,7 @@ fn rows(
         // SAFETY: each part is done once. Two of them differ in places, which are rows of the output and no closer than
         // their columns, as was checked; or in columns, whose ranges do not meet; or in tables, whose lookups lie one
         // behind the other, for the offsets where tables begin were found to rise.
-        if !unsafe { pool_bags(cpu.isa(), bags, all, places.clone(), bounds, out) } {
+        if !unsafe { pool_bags(cpu.arch(), bags, all, places.clone(), bounds, out) } {
             wrong.fetch_add(1, Ordering::Relaxed);
         }
     });

@@ -1,7 +1,7 @@
 //! Activations that products apply on the way out and differentiate on the way back.
 
 use super::kernel::{Loop, multiply_add, widen};
-use crate::Isa;
+use crate::arch::Arch;
 
 /// An elementwise function after a linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,11 +43,11 @@ impl Activation {
     }
 
     /// Replaces sums by its values.
-    pub(crate) fn apply(self, isa: Isa, values: &mut [f32]) {
+    pub(crate) fn apply(self, arch: Arch, values: &mut [f32]) {
         match self {
             Activation::Identity => {}
             Activation::Relu => values.iter_mut().for_each(|value| *value = self.value(*value)),
-            Activation::Sigmoid => widen(isa, Sigmoids(values)),
+            Activation::Sigmoid => widen(arch, Sigmoids(values)),
         }
     }
 
@@ -107,18 +107,18 @@ mod tests {
     #[test]
     fn sigmoids_are_those_of_f64() {
         let xs: Vec<f32> = (-4000..4000).map(|at| at as f32 / 37.0).collect();
-        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        for arch in Arch::all() {
             let mut values = xs.clone();
-            Activation::Sigmoid.apply(isa, &mut values);
+            Activation::Sigmoid.apply(arch, &mut values);
             for (x, value) in xs.iter().zip(&values) {
                 let exact = 1.0 / (1.0 + (-f64::from(*x)).exp());
                 assert!(
                     (f64::from(*value) - exact).abs() <= 4e-7 * exact + 1e-38,
-                    "{isa}: {x}: {value} {exact}"
+                    "{arch:?}: {x}: {value} {exact}"
                 );
             }
             let mut odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
-            Activation::Sigmoid.apply(isa, &mut odd);
+            Activation::Sigmoid.apply(arch, &mut odd);
             assert!(odd[0].is_nan() && odd[1] == 1.0 && odd[2] < 1e-37);
         }
     }

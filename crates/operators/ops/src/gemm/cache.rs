@@ -31,7 +31,7 @@ pub fn gemm_cache(cpu: &Cpu, a: MatRef<'_>, b: MatRef<'_>, mut c: MatMut<'_>) ->
                         // SAFETY: one thread, one tile at a time.
                         let c = unsafe { window.part(row, col, rows, cols) };
                         let (a, b) = strips(&a, &b, row, col, step);
-                        tile(cpu.isa(), steps, a, b, &c, rows, cols, &store);
+                        tile(cpu.arch(), steps, a, b, &c, rows, cols, &store);
                     }
                 }
             }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::kernel::{Across, Loop, copy_lanes, transpose, widen};
 use super::{Activation, Element, MatRef};
-use crate::Isa;
+use crate::arch::Arch;
 
 /// Steps that are converted at a time before they are transposed.
 const STAGE: usize = 64;
@@ -40,7 +40,7 @@ impl<'a, T: Element> Source<'a, T> {
     /// Packs neighbouring panels, one after the other, each into `out[step * width + lane]`.
     pub(crate) fn pack(
         &self,
-        isa: Isa,
+        arch: Arch,
         lanes: Range<usize>,
         steps: Range<usize>,
         width: usize,
@@ -60,12 +60,12 @@ impl<'a, T: Element> Source<'a, T> {
                 (outputs, gate.outputs.col_stride(), gate.activation)
             });
             let across = Across { data, step_stride: self.view.col_stride(), gate };
-            return copy_lanes(isa, across, lanes.len(), steps.len(), width, out);
+            return copy_lanes(arch, across, lanes.len(), steps.len(), width, out);
         }
         for (from, out) in lanes.clone().step_by(width).zip(out.chunks_exact_mut(size)) {
             let lanes = from..(from + width).min(lanes.end);
             if by_step {
-                self.pack_transposed(isa, lanes, steps.clone(), width, out);
+                self.pack_transposed(arch, lanes, steps.clone(), width, out);
             } else {
                 for (step, out) in steps.clone().zip(out.chunks_exact_mut(width)) {
                     for (at, out) in out.iter_mut().enumerate() {
@@ -79,21 +79,21 @@ impl<'a, T: Element> Source<'a, T> {
     /// One panel of an operand whose steps are next to each other.
     fn pack_transposed(
         &self,
-        isa: Isa,
+        arch: Arch,
         lanes: Range<usize>,
         steps: Range<usize>,
         width: usize,
         out: &mut [f32],
     ) {
         if let (Some(data), None) = (T::as_f32(self.view.tail(lanes.start, steps.start)), self.gate) {
-            return transpose(isa, data, self.view.row_stride(), lanes.len(), steps.len(), width, out);
+            return transpose(arch, data, self.view.row_stride(), lanes.len(), steps.len(), width, out);
         }
         super::buffer::lend(width * STAGE, |stage| {
             for from in steps.clone().step_by(STAGE) {
                 let count = (steps.end - from).min(STAGE);
-                widen(isa, Convert { source: self, lanes: lanes.clone(), from, count, stage });
+                widen(arch, Convert { source: self, lanes: lanes.clone(), from, count, stage });
                 let out = &mut out[(from - steps.start) * width..][..count * width];
-                transpose(isa, stage, STAGE, lanes.len(), count, width, out);
+                transpose(arch, stage, STAGE, lanes.len(), count, width, out);
             }
         });
     }

@@ -124,7 +124,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
         mut c: Window,
         mut sums: Option<&mut [f32]>,
     ) {
-        let isa = cpu.isa();
+        let arch = cpu.arch();
         let width = cols.len().next_multiple_of(plan.n_r);
         let k_blocks = || (0..plan.k.max(1)).step_by(plan.k_c).map(|at| at..(at + plan.k_c).min(plan.k));
         let m_c = plan.m_c.min(rows.len().next_multiple_of(plan.m_r));
@@ -152,7 +152,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                         // SAFETY: inside of this thread's rectangle, which no other has; the tile before is done with.
                         let c =
                             unsafe { c.part(at - rows.start, col - part_cols.start, tile_rows, tile_cols) };
-                        tile(isa, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ..store });
+                        tile(arch, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ..store });
                     };
                     let across = || part_cols.clone().step_by(plan.n_r);
                     let down = || block.clone().step_by(plan.m_r);
@@ -164,7 +164,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                 }
                 if self.activation == Activation::Sigmoid {
                     c.apply(block.start - rows.start..block.end - rows.start, |values| {
-                        self.activation.apply(isa, values)
+                        self.activation.apply(arch, values)
                     });
                 }
             }
@@ -189,7 +189,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
         {
             return Block::Placed { data, lane_stride: view.row_stride(), step_stride: view.col_stride() };
         }
-        self.a.pack(cpu.isa(), rows.clone(), steps.clone(), plan.m_r, packed);
+        self.a.pack(cpu.arch(), rows.clone(), steps.clone(), plan.m_r, packed);
         if let Some(sums) = sums.filter(|_| !steps.is_empty()) {
             let sums = &mut sums[rows.start - first_row..][..rows.len()];
             for (panel, sums) in packed.chunks(plan.m_r * steps.len()).zip(sums.chunks_mut(plan.m_r)) {
@@ -259,7 +259,7 @@ pub(crate) fn pack_all<T: Element>(
     let group = (across * blocks / (2 * cpu.threads())).clamp(1, MOST_PANELS);
     let groups = across.div_ceil(group);
     let shared = Shared::new(panels);
-    let isa = cpu.isa();
+    let arch = cpu.arch();
     cpu.run(blocks * groups, |part| {
         let (block, first) = (part / groups, part % groups * group);
         let steps = block * plan.k_c..((block + 1) * plan.k_c).min(plan.k);
@@ -269,7 +269,7 @@ pub(crate) fn pack_all<T: Element>(
         // panels in a block likewise.
         let out = unsafe { shared.range(width * steps.start + first * size, count * size) };
         let lanes = cols.start + first * plan.n_r..(cols.start + (first + count) * plan.n_r).min(cols.end);
-        source.pack(isa, lanes, steps, plan.n_r, out);
+        source.pack(arch, lanes, steps, plan.n_r, out);
     });
 }
 

@@ -41,7 +41,7 @@ pub(super) fn in_tiles(
             // SAFETY: one thread, one tile at a time.
             let c = unsafe { window.part(row, col, rows, cols) };
             let (a, b) = strips(&a, &b, row, col, 0);
-            tile(cpu.isa(), k, a, b, &c, rows, cols, &FIRST);
+            tile(cpu.arch(), k, a, b, &c, rows, cols, &FIRST);
         }
     }
     Ok(())

@@ -6,6 +6,7 @@
 use std::arch::x86_64::*;
 
 use super::Interaction;
+use crate::arch::Avx2;
 
 const LANES: usize = 8;
 
@@ -17,12 +18,12 @@ fn low(count: usize) -> __m256i {
     _mm256_cmpgt_epi32(count, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 }
 
-/// All pairs' dot products, in order. Called only where the processor has AVX2 and FMA.
-pub(super) fn triangle(of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
+/// All pairs' dot products, in order.
+pub(super) fn triangle(_: Avx2, of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
     assert!(
         rows.len() == of.features && rows.iter().all(|row| row.len() == of.dim) && pairs.len() == of.pairs()
     );
-    // SAFETY: `Cpu` has this instruction set only where the processor has it; lengths are checked above.
+    // SAFETY: the token proves that the processor has AVX2, FMA and F16C; lengths are checked above.
     unsafe { triangle_256(of, rows, pairs) }
 }
 
@@ -96,8 +97,15 @@ fn sum_of_halves([a, b, c, d]: [__m256; 4]) -> __m256 {
     _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d))
 }
 
-/// `out = square x rows`, and `dense` more in the first row. Called only where the processor has AVX2 and FMA.
-pub(super) fn product(square: &[f32], rows: &[&[f32]], dense: &[f32], out: &mut [&mut [f32]], stream: bool) {
+/// `out = square x rows`, and `dense` more in the first row.
+pub(super) fn product(
+    _: Avx2,
+    square: &[f32],
+    rows: &[&[f32]],
+    dense: &[f32],
+    out: &mut [&mut [f32]],
+    stream: bool,
+) {
     let (f, d) = (rows.len(), dense.len());
     assert!(square.len() == f * f && out.len() == f && rows.iter().all(|row| row.len() == d));
     assert!(out.iter().all(|row| row.len() == d));
@@ -110,7 +118,7 @@ pub(super) fn product(square: &[f32], rows: &[&[f32]], dense: &[f32], out: &mut 
         // multiple of 4 KiB away, are being written, and processors take the two for one place.
         for column in (0..d).step_by(2 * LANES) {
             let work = Product { square, rows, dense, first, column, stream };
-            // SAFETY: `Cpu` has this instruction set only where the processor has it; lengths and alignment are checked above; a tile
+            // SAFETY: the token proves that the processor has AVX2, FMA and F16C; lengths and alignment are checked above; a tile
             // has as many outputs as its size says.
             unsafe {
                 match out.len() {

@@ -7,6 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::Interaction;
+use crate::arch::Avx512;
 
 const LANES: usize = 16;
 
@@ -29,12 +30,12 @@ fn low(count: usize) -> __mmask16 {
     if count >= LANES { !0 } else { (1 << count) - 1 }
 }
 
-/// All pairs' dot products, in order. Called only where the processor has AVX-512.
-pub(super) fn triangle(of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
+/// All pairs' dot products, in order.
+pub(super) fn triangle(_: Avx512, of: &Interaction, rows: &[&[f32]], pairs: &mut [f32]) {
     assert!(
         rows.len() == of.features && rows.iter().all(|row| row.len() == of.dim) && pairs.len() == of.pairs()
     );
-    // SAFETY: `Cpu` has this instruction set only where the processor has it; lengths are checked above.
+    // SAFETY: the token proves that the processor has AVX-512; lengths are checked above.
     unsafe { triangle_512(of, rows, pairs) }
 }
 
@@ -123,13 +124,20 @@ fn add_pairs(a: __m512, b: __m512) -> __m512 {
     _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b))
 }
 
-/// `out = square x rows`, and `dense` more in the first row. Called only where the processor has AVX-512.
-pub(super) fn product(square: &[f32], rows: &[&[f32]], dense: &[f32], out: &mut [&mut [f32]], stream: bool) {
+/// `out = square x rows`, and `dense` more in the first row.
+pub(super) fn product(
+    _: Avx512,
+    square: &[f32],
+    rows: &[&[f32]],
+    dense: &[f32],
+    out: &mut [&mut [f32]],
+    stream: bool,
+) {
     let (f, d) = (rows.len(), dense.len());
     assert!(square.len() == f * f && out.len() == f && rows.iter().all(|row| row.len() == d));
     assert!(out.iter().all(|row| row.len() == d));
     let stream = stream && out.iter().all(|row| row.as_ptr().addr().is_multiple_of(64));
-    // SAFETY: `Cpu` has this instruction set only where the processor has it; lengths and alignment are checked above.
+    // SAFETY: the token proves that the processor has AVX-512; lengths and alignment are checked above.
     unsafe { product_512(square, rows, dense, out, stream) }
 }
 

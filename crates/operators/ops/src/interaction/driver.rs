@@ -35,7 +35,7 @@ impl Interaction {
         let vectors = Vectors { dense: &dense, pooled: &pooled };
         let places = Places::rows(&out);
         let to = Shared::new(out.elements_mut());
-        let kernel = Forward::new(self, cpu.isa());
+        let kernel = Forward::new(self, cpu.arch());
         cpu.run(samples.div_ceil(PART), |part| {
             let mut rows = Vec::with_capacity(self.features);
             for sample in part_of(part, samples) {
@@ -81,7 +81,7 @@ impl Interaction {
             }
         };
         let stream = samples * self.features * self.dim * size_of::<f32>() >= STREAM_BYTES;
-        let kernel = Backward::new(self, cpu.isa(), stream);
+        let kernel = Backward::new(self, cpu.arch(), stream);
         cpu.run(samples.div_ceil(PART), |part| {
             let mut rows = Vec::with_capacity(self.features);
             let mut grads = Vec::with_capacity(self.features);

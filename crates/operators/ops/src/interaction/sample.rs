@@ -1,7 +1,7 @@
 //! One sample at a time: the plain loops, and the choice between them and vector code.
 
 use super::Interaction;
-use crate::Isa;
+use crate::arch::Arch;
 
 /// Makes stores that went past the caches visible to other threads.
 pub(super) fn finish_stores() {
@@ -20,23 +20,23 @@ pub(super) fn prefetch(row: &[f32]) {
 /// The forward pass of one sample.
 pub(super) struct Forward<'a> {
     of: &'a Interaction,
-    isa: Isa,
+    arch: Arch,
 }
 
 impl<'a> Forward<'a> {
-    pub(super) fn new(of: &'a Interaction, isa: Isa) -> Forward<'a> {
-        Forward { of, isa }
+    pub(super) fn new(of: &'a Interaction, arch: Arch) -> Forward<'a> {
+        Forward { of, arch }
     }
 
     /// `rows` are the sample's `F` vectors of `D` floats; `out` its `D + P` floats.
     pub(super) fn run(&self, rows: &[&[f32]], out: &mut [f32]) {
         let (dense, pairs) = out.split_at_mut(self.of.dim);
         dense.copy_from_slice(rows[0]);
-        match self.isa {
+        match self.arch {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => super::avx512::triangle(self.of, rows, pairs),
+            Arch::Avx512(token) => super::avx512::triangle(token, self.of, rows, pairs),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => super::avx2::triangle(self.of, rows, pairs),
+            Arch::Avx2(token) => super::avx2::triangle(token, self.of, rows, pairs),
             _ => triangle(self.of, rows, pairs),
         }
     }
@@ -45,14 +45,14 @@ impl<'a> Forward<'a> {
 /// The backward pass of one sample.
 pub(super) struct Backward<'a> {
     of: &'a Interaction,
-    isa: Isa,
+    arch: Arch,
     /// Whether gradients are written past the caches.
     stream: bool,
 }
 
 impl<'a> Backward<'a> {
-    pub(super) fn new(of: &'a Interaction, isa: Isa, stream: bool) -> Backward<'a> {
-        Backward { of, isa, stream }
+    pub(super) fn new(of: &'a Interaction, arch: Arch, stream: bool) -> Backward<'a> {
+        Backward { of, arch, stream }
     }
 
     /// `rows` as in the forward pass, `gradient` of the output, `square` room for `F x F` floats, `out` the
@@ -60,11 +60,11 @@ impl<'a> Backward<'a> {
     pub(super) fn run(&self, rows: &[&[f32]], gradient: &[f32], square: &mut [f32], out: &mut [&mut [f32]]) {
         let (dense, pairs) = gradient.split_at(self.of.dim);
         mirror(self.of, pairs, square);
-        match self.isa {
+        match self.arch {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => super::avx512::product(square, rows, dense, out, self.stream),
+            Arch::Avx512(token) => super::avx512::product(token, square, rows, dense, out, self.stream),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => super::avx2::product(square, rows, dense, out, self.stream),
+            Arch::Avx2(token) => super::avx2::product(token, square, rows, dense, out, self.stream),
             _ => product(square, rows, dense, out),
         }
     }

@@ -4,7 +4,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use super::{Limit, Way};
-use crate::{Cpu, Isa};
+use crate::Cpu;
+use crate::arch::Arch;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{Avx2, Avx512};
 
 /// Chains that do not wait for each other: more than latency times throughput of any processor.
 const CHAINS: usize = 12;
@@ -18,13 +21,13 @@ pub fn fma_peak(cpu: &Cpu, repetitions: usize) -> Limit {
     let mut best = f64::INFINITY;
     for _ in 0..repetitions.max(1) {
         let start = Instant::now();
-        cpu.run(cpu.threads(), |_| match cpu.isa() {
-            // SAFETY: the instructions in use are ones that the machine has.
+        cpu.run(cpu.threads(), |_| match cpu.arch() {
+            // SAFETY: the token proves that the processor has AVX-512.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => unsafe { avx512() },
-            // SAFETY: as above.
+            Arch::Avx512(token) => unsafe { avx512(token) },
+            // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => unsafe { avx2() },
+            Arch::Avx2(token) => unsafe { avx2(token) },
             _ => scalar(),
         });
         best = best.min(start.elapsed().as_secs_f64());
@@ -35,7 +38,7 @@ pub fn fma_peak(cpu: &Cpu, repetitions: usize) -> Limit {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn avx512() {
+fn avx512(_: Avx512) {
     use std::arch::x86_64::*;
     let factor = _mm512_set1_ps(black_box(0.5));
     let mut chains = [_mm512_set1_ps(black_box(1.0)); CHAINS];
@@ -47,7 +50,7 @@ fn avx512() {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn avx2() {
+fn avx2(_: Avx2) {
     use std::arch::x86_64::*;
     let factor = _mm256_set1_ps(black_box(0.5));
     let mut chains = [_mm256_set1_ps(black_box(1.0)); CHAINS];
@@ -71,6 +74,7 @@ fn scalar() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Isa;
 
     #[test]
     fn wider_instructions_do_more() {

@@ -4,7 +4,9 @@
 //! code is the call of such a function.
 
 use super::Loss;
-use crate::Isa;
+use crate::arch::Arch;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{Avx2, Avx512};
 use crate::elementwise::math::{exp, ln_1p};
 
 /// Partial sums kept side by side.
@@ -29,27 +31,27 @@ pub(super) enum Job<'a> {
 }
 
 /// Does the job; the sum of losses, for jobs that make it.
-pub(super) fn run(isa: Isa, loss: Loss, place: Place<'_>, job: &mut Job<'_>) -> f64 {
-    match isa {
+pub(super) fn run(arch: Arch, loss: Loss, place: Place<'_>, job: &mut Job<'_>) -> f64 {
+    match arch {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `Cpu` has this instruction set only where the processor has it.
-        Isa::Avx512 => unsafe { run_512(loss, place, job) },
+        // SAFETY: the token proves that the processor has AVX-512.
+        Arch::Avx512(token) => unsafe { run_512(token, loss, place, job) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx2 => unsafe { run_256(loss, place, job) },
+        // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
+        Arch::Avx2(token) => unsafe { run_256(token, loss, place, job) },
         _ => run_any::<false>(loss, place, job),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-fn run_512(loss: Loss, place: Place<'_>, job: &mut Job<'_>) -> f64 {
+fn run_512(_: Avx512, loss: Loss, place: Place<'_>, job: &mut Job<'_>) -> f64 {
     run_any::<true>(loss, place, job)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn run_256(loss: Loss, place: Place<'_>, job: &mut Job<'_>) -> f64 {
+fn run_256(_: Avx2, loss: Loss, place: Place<'_>, job: &mut Job<'_>) -> f64 {
     run_any::<true>(loss, place, job)
 }
 

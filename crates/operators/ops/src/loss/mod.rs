@@ -138,7 +138,7 @@ impl Loss {
             .zip(jobs)
             .map(|((prediction, target), job)| (Place { prediction, target }, job, 0.0))
             .collect();
-        cpu.run_with(&mut parts, |_, (place, job, sum)| *sum = kernel::run(cpu.isa(), self, *place, job));
+        cpu.run_with(&mut parts, |_, (place, job, sum)| *sum = kernel::run(cpu.arch(), self, *place, job));
         parts.iter().map(|(_, _, sum)| sum).sum()
     }
 }

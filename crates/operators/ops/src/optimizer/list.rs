@@ -100,7 +100,7 @@ impl<R: Rule> Optimizer<R> {
                 unsafe { state[which].range(at, kept(which)) }
             };
             let state = [part(0), part(1)];
-            dispatch(cpu.isa(), Block::<R> { step: &numbers, parameters, gradient, state });
+            dispatch(cpu.arch(), Block::<R> { step: &numbers, parameters, gradient, state });
         });
         Ok(())
     }

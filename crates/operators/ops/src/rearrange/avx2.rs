@@ -5,9 +5,10 @@ use std::arch::x86_64::*;
 use steptime_tensor::Element;
 
 use super::tile::{TILE, Tile};
+use crate::arch::Avx2;
 
-/// Turns a whole tile of elements of 4 bytes around. Called only where the processor has AVX2.
-pub(super) fn turn<T: Element>(tile: Tile<'_, '_, T>) {
+/// Transposes a whole tile of elements of 4 bytes.
+pub(super) fn transpose<T: Element>(_: Avx2, tile: Tile<'_, '_, T>) {
     assert!(size_of::<T>() == 4 && tile.from.len() == TILE && tile.to.len() == TILE);
     assert!(tile.from.iter().all(|row| row.len() == TILE) && tile.to.iter().all(|row| row.len() == TILE));
     let mut from = [std::ptr::null::<f32>(); TILE];
@@ -16,8 +17,8 @@ pub(super) fn turn<T: Element>(tile: Tile<'_, '_, T>) {
     to.iter_mut().zip(tile.to).for_each(|(to, row)| *to = row.as_mut_ptr().cast());
     for row in [0, 8] {
         for column in [0, 8] {
-            // SAFETY: `Cpu` has this instruction set only where the processor has it; each is to 16 elements.
-            unsafe { turn_256(&from, &to, row, column) };
+            // SAFETY: the token proves that the processor has AVX2, FMA and F16C; each is to 16 elements.
+            unsafe { transpose_256(&from, &to, row, column) };
         }
     }
 }
@@ -28,7 +29,7 @@ pub(super) fn turn<T: Element>(tile: Tile<'_, '_, T>) {
 ///
 /// All are to 16 elements.
 #[target_feature(enable = "avx2")]
-unsafe fn turn_256(from: &[*const f32; TILE], to: &[*mut f32; TILE], row: usize, column: usize) {
+unsafe fn transpose_256(from: &[*const f32; TILE], to: &[*mut f32; TILE], row: usize, column: usize) {
     // SAFETY: by the caller's promise; `column` is 0 or 8.
     let load = |at: usize| unsafe { _mm256_loadu_ps(from[row + at].add(column)) };
     let [a, b] = [0, 4].map(|at| fours([load(at), load(at + 1), load(at + 2), load(at + 3)]));

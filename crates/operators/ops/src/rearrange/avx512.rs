@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 use steptime_tensor::Element;
 
 use super::tile::{TILE, Tile};
+use crate::arch::Avx512;
 
 /// Waits for stores that go past the caches.
 pub(super) fn fence() {
@@ -20,8 +21,8 @@ pub(super) fn prefetch<T>(run: &[T]) {
     }
 }
 
-/// Copies neighbours past the caches. Called only where the processor has AVX-512.
-pub(super) fn stream<T: Element>(from: &[T], to: &mut [T]) {
+/// Copies neighbours past the caches.
+pub(super) fn stream<T: Element>(_: Avx512, from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len());
     // Elements before the first whole line; all of them where there is none.
     let head = to.as_ptr().align_offset(64).min(to.len());
@@ -30,7 +31,7 @@ pub(super) fn stream<T: Element>(from: &[T], to: &mut [T]) {
     to_head.copy_from_slice(from_head);
     let line = 64 / size_of::<T>();
     let lines = to.len() / line;
-    // SAFETY: `Cpu` has this instruction set only where the processor has it; both have `lines` lines, and `to` is aligned.
+    // SAFETY: the token proves that the processor has AVX-512; both have `lines` lines, and `to` is aligned.
     unsafe { stream_lines(from.as_ptr().cast(), to.as_mut_ptr().cast(), lines) };
     to[lines * line..].copy_from_slice(&from[lines * line..]);
 }
@@ -46,8 +47,8 @@ unsafe fn stream_lines(from: *const __m512i, to: *mut __m512i, lines: usize) {
     }
 }
 
-/// Turns a tile of elements of 4 bytes around. Called only where the processor has AVX-512.
-pub(super) fn turn<T: Element>(tile: Tile<'_, '_, T>, stream: bool) {
+/// Transposes a tile of elements of 4 bytes.
+pub(super) fn transpose<T: Element>(_: Avx512, tile: Tile<'_, '_, T>, stream: bool) {
     let (inputs, outputs) = (tile.from.len(), tile.to.len());
     assert!(size_of::<T>() == 4 && inputs <= TILE && outputs <= TILE && inputs > 0 && outputs > 0);
     assert!(
@@ -58,8 +59,8 @@ pub(super) fn turn<T: Element>(tile: Tile<'_, '_, T>, stream: bool) {
     let mut to = [std::ptr::null_mut::<f32>(); TILE];
     to.iter_mut().zip(tile.to).for_each(|(to, row)| *to = row.as_mut_ptr().cast());
     let stream = stream && inputs == TILE && to.iter().all(|to| to.addr().is_multiple_of(64));
-    // SAFETY: `Cpu` has this instruction set only where the processor has it; lengths and alignment are checked above.
-    unsafe { turn_512(&from, &to, inputs, outputs, stream) };
+    // SAFETY: the token proves that the processor has AVX-512; lengths and alignment are checked above.
+    unsafe { transpose_512(&from, &to, inputs, outputs, stream) };
 }
 
 /// # Safety
@@ -67,7 +68,7 @@ pub(super) fn turn<T: Element>(tile: Tile<'_, '_, T>, stream: bool) {
 /// The first `inputs` of `from` are to `outputs` elements, the first `outputs` of `to` to `inputs`, aligned to 64 bytes
 /// with `stream`, which takes 16 inputs.
 #[target_feature(enable = "avx512f,avx512dq")]
-unsafe fn turn_512(
+unsafe fn transpose_512(
     from: &[*const f32; TILE],
     to: &[*mut f32; TILE],
     inputs: usize,
@@ -80,7 +81,7 @@ unsafe fn turn_512(
         // SAFETY: lanes in the mask are elements of the input; the others are not read.
         *row = unsafe { _mm512_maskz_loadu_ps(low(outputs), from) };
     }
-    let columns = transpose(rows);
+    let columns = transpose_rows(rows);
     for (&column, &to) in columns.iter().zip(to).take(outputs) {
         if stream {
             // SAFETY: 16 elements, aligned by the caller's promise; `fence` follows.
@@ -98,7 +99,7 @@ unsafe fn turn_512(
 /// Columns of 16 rows, by exchanging ever larger halves: pairs, fours, then 128-bit parts twice.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
-fn transpose(rows: [__m512; TILE]) -> [__m512; TILE] {
+fn transpose_rows(rows: [__m512; TILE]) -> [__m512; TILE] {
     let mut fours = rows;
     for at in (0..TILE).step_by(4) {
         let pair = |a: usize, b: usize| {

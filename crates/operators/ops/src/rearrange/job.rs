@@ -4,13 +4,14 @@ use steptime_tensor::{Element, Layout, View};
 
 use super::plan::{Inner, Plan};
 use super::tile;
+use crate::Cpu;
+use crate::arch::Arch;
 use crate::shared::Shared;
-use crate::{Cpu, Isa};
 
 /// Bytes of a part of the work: enough that starting it costs nothing beside doing it.
 const PART_BYTES: usize = 256 << 10;
 
-/// Rows of a part of a transpose; columns are a few of the blocks of [`tile::turn`].
+/// Rows of a part of a transpose; columns are a few of the blocks of [`tile::transpose`].
 const TURN: (usize, usize) = (64, 1024);
 
 /// Bytes of output from which it is written past the caches, as whole lines: that leaves out reading each line before it
@@ -45,7 +46,7 @@ struct Cut {
 
 impl Cut {
     fn of<T>(plan: &Plan) -> Cut {
-        if let Inner::Turn { rows, columns } = plan.inner
+        if let Inner::Transpose { rows, columns } = plan.inner
             && plan.inner_len() * size_of::<T>() > PART_BYTES
         {
             let blocks = (rows.size.div_ceil(TURN.0), columns.size.div_ceil(TURN.1));
@@ -75,7 +76,7 @@ pub(super) fn run<T: Element>(cpu: &Cpu, jobs: &[Job<'_, T>]) {
     let parts = cut.last().map_or(0, |(first, _, plan, cut)| first + cut.parts(plan));
     cpu.run(parts, |part| {
         let (first, job, plan, cut) = &cut[cut.partition_point(|(first, ..)| *first <= part) - 1];
-        job.part(cpu.isa(), plan, *cut, part - first, stream);
+        job.part(cpu.arch(), plan, *cut, part - first, stream);
         if stream {
             tile::finish_stores();
         }
@@ -83,7 +84,7 @@ pub(super) fn run<T: Element>(cpu: &Cpu, jobs: &[Job<'_, T>]) {
 }
 
 impl<T: Element> Job<'_, T> {
-    fn part(&self, isa: Isa, plan: &Plan, cut: Cut, part: usize, stream: bool) {
+    fn part(&self, arch: Arch, plan: &Plan, cut: Cut, part: usize, stream: bool) {
         let (block_rows, block_columns) = cut.blocks;
         let first = part / (block_rows * block_columns) * cut.copies;
         let ahead = plan.ahead(size_of::<T>());
@@ -98,7 +99,7 @@ impl<T: Element> Job<'_, T> {
                     // SAFETY: no two elements of a mutable view are one place, or it would not have been made; a plan
                     // visits each once, and each copy or block of it belongs to one part.
                     let to = unsafe { self.to.range(to, len) };
-                    tile::copy_run(isa, &self.from[from..from + len], to, stream);
+                    tile::copy_run(arch, &self.from[from..from + len], to, stream);
                 }
                 Inner::Each(dim) => {
                     for at in 0..dim.size {
@@ -106,7 +107,7 @@ impl<T: Element> Job<'_, T> {
                         unsafe { self.to.range(to + at * dim.to, 1)[0] = self.from[from + at * dim.from] };
                     }
                 }
-                Inner::Turn { mut rows, mut columns } => {
+                Inner::Transpose { mut rows, mut columns } => {
                     let mut start = (from, to);
                     if (block_rows, block_columns) != (1, 1) {
                         let row = part / block_columns % block_rows * TURN.0;
@@ -117,7 +118,7 @@ impl<T: Element> Job<'_, T> {
                         columns.size = TURN.1.min(columns.size - column);
                     }
                     // SAFETY: as above.
-                    unsafe { tile::turn(isa, self.from, self.to, start, rows, columns, stream) };
+                    unsafe { tile::transpose(arch, self.from, self.to, start, rows, columns, stream) };
                 }
             }
         }

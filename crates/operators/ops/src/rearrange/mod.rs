@@ -6,7 +6,7 @@
 //!
 //! * rows that are neighbours on both sides: copied whole;
 //! * rows that are neighbours in the output, where another dimension's are in the input: a transpose, in tiles of
-//!   16 x 16 that vector instructions turn around, in blocks whose lines stay in the first-level cache;
+//!   16 x 16 that vector instructions transpose, in blocks whose lines stay in the first-level cache;
 //! * anything else: element by element.
 //!
 //! The plain version of each is [`ViewMut::copy_from`](steptime_tensor::ViewMut::copy_from).

@@ -18,7 +18,7 @@ pub(super) enum Inner {
     /// This many neighbours on both sides.
     Run(usize),
     /// `rows.from` and `columns.to` are 1: a transpose.
-    Turn { rows: Dim, columns: Dim },
+    Transpose { rows: Dim, columns: Dim },
     /// Neither side's neighbours help.
     Each(Dim),
 }
@@ -58,7 +58,7 @@ impl Plan {
             None => Inner::Run(1),
             Some(dim) if dim.from == 1 && dim.to == 1 => Inner::Run(dim.size),
             Some(columns) if columns.to == 1 => match outer.iter().position(|dim| dim.from == 1) {
-                Some(at) => Inner::Turn { rows: outer.remove(at), columns },
+                Some(at) => Inner::Transpose { rows: outer.remove(at), columns },
                 None => Inner::Each(columns),
             },
             Some(dim) => Inner::Each(dim),
@@ -75,7 +75,7 @@ impl Plan {
     pub(super) fn inner_len(&self) -> usize {
         match self.inner {
             Inner::Run(len) => len,
-            Inner::Turn { rows, columns } => rows.size * columns.size,
+            Inner::Transpose { rows, columns } => rows.size * columns.size,
             Inner::Each(dim) => dim.size,
         }
     }
@@ -120,9 +120,9 @@ mod tests {
         let rows = plan(&[2, 3, 4], &[12, 4, 1], &[30, 10, 1]);
         assert_eq!((rows.inner, rows.count()), (Inner::Run(4), 6));
         assert_eq!(rows.start(5), (20, 50));
-        let turn = plan(&[5, 3, 4], &[12, 1, 3], &[12, 4, 1]);
+        let transpose = plan(&[5, 3, 4], &[12, 1, 3], &[12, 4, 1]);
         let (rows, columns) = (Dim { size: 3, from: 1, to: 4 }, Dim { size: 4, from: 3, to: 1 });
-        assert_eq!((turn.inner, turn.count()), (Inner::Turn { rows, columns }, 5));
+        assert_eq!((transpose.inner, transpose.count()), (Inner::Transpose { rows, columns }, 5));
         assert_eq!(plan(&[4], &[0], &[1]).inner, Inner::Each(Dim { size: 4, from: 0, to: 1 }));
         assert_eq!(plan(&[], &[], &[]).inner, Inner::Run(1));
     }

@@ -3,7 +3,7 @@
 use steptime_tensor::Element;
 
 use super::plan::Dim;
-use crate::Isa;
+use crate::arch::Arch;
 use crate::shared::Shared;
 
 /// Rows and columns of a tile.
@@ -35,10 +35,10 @@ pub(super) fn prefetch<T>(run: &[T]) {
 }
 
 /// Copies neighbours, past the caches if `stream`.
-pub(super) fn copy_run<T: Element>(isa: Isa, from: &[T], to: &mut [T], stream: bool) {
-    match isa {
+pub(super) fn copy_run<T: Element>(arch: Arch, from: &[T], to: &mut [T], stream: bool) {
+    match arch {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if stream => super::avx512::stream(from, to),
+        Arch::Avx512(token) if stream => super::avx512::stream(token, from, to),
         _ => to.copy_from_slice(from),
     }
 }
@@ -49,8 +49,8 @@ pub(super) fn copy_run<T: Element>(isa: Isa, from: &[T], to: &mut [T], stream: b
 /// # Safety
 ///
 /// No other thread reads or writes these elements of the output, and no two of them are one.
-pub(super) unsafe fn turn<T: Element>(
-    isa: Isa,
+pub(super) unsafe fn transpose<T: Element>(
+    arch: Arch,
     from: &[T],
     to: Shared<'_, T>,
     start: (usize, usize),
@@ -81,19 +81,19 @@ pub(super) unsafe fn turn<T: Element>(
                     *output = unsafe { to.range(at, column_count) };
                 }
                 let tile = Tile { from: &inputs[..column_count], to: &mut outputs[..row_count] };
-                turn_tile(isa, tile, stream);
+                transpose_tile(arch, tile, stream);
             }
         }
     }
 }
 
-fn turn_tile<T: Element>(isa: Isa, tile: Tile<'_, '_, T>, stream: bool) {
-    match isa {
+fn transpose_tile<T: Element>(arch: Arch, tile: Tile<'_, '_, T>, stream: bool) {
+    match arch {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if size_of::<T>() == 4 => super::avx512::turn(tile, stream),
+        Arch::Avx512(token) if size_of::<T>() == 4 => super::avx512::transpose(token, tile, stream),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if size_of::<T>() == 4 && tile.from.len() == TILE && tile.to.len() == TILE => {
-            super::avx2::turn(tile);
+        Arch::Avx2(token) if size_of::<T>() == 4 && tile.from.len() == TILE && tile.to.len() == TILE => {
+            super::avx2::transpose(token, tile);
         }
         _ => {
             let _ = stream;

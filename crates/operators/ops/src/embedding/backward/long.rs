@@ -63,7 +63,7 @@ pub(super) fn fill(cpu: &Cpu, sums: &[Sums<'_>], partials: &mut [Partials]) {
         let to = partials.sums.chunks_exact_mut(sums.dim);
         runs.extend(places.zip(to).map(|(places, sum)| Run { sums, places, sum }));
     }
-    cpu.run_with(&mut runs, |_, run| dispatch(cpu.isa(), run));
+    cpu.run_with(&mut runs, |_, run| dispatch(cpu.arch(), run));
 }
 
 /// One run to be summed.

@@ -103,9 +103,9 @@ pub(super) fn run(cpu: &Cpu, jobs: &[Job<'_>]) {
             let groups = job.sums.groups;
             let groups = groups.group_from(part * PART)..groups.group_from((part + 1) * PART);
             match &job.weights {
-                Weights::F32(rows) => dispatch(cpu.isa(), Part { job, rows, groups }),
-                Weights::F16(rows) => dispatch(cpu.isa(), Part { job, rows, groups }),
-                Weights::Bf16(rows) => dispatch(cpu.isa(), Part { job, rows, groups }),
+                Weights::F32(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
+                Weights::F16(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
+                Weights::Bf16(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
             }
         }
     });

@@ -56,7 +56,7 @@ pub fn sparse_gradients(
             Part { sums, partials, groups, values }
         }));
     }
-    cpu.run_with(&mut parts, |_, part| dispatch(cpu.isa(), part));
+    cpu.run_with(&mut parts, |_, part| dispatch(cpu.arch(), part));
     Ok(sparse)
 }
 

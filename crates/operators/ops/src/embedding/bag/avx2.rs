@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::chunk::{Chunk, Output, Slice, translate};
+use crate::arch::Avx2;
 use crate::embedding::vector::avx2::scale_and_bias;
 use crate::embedding::vector::avx2::{LANES, Values};
 use crate::embedding::vector::{BF16, F16, F32, INT4, INT8};
@@ -14,7 +15,7 @@ const MAX: u8 = 2;
 
 /// See [`translate`].
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn translate_avx2(indices: Ints<'_>, rows: u64, pitch: u64, out: &mut [u64]) -> bool {
+pub(super) fn translate_avx2(_: Avx2, indices: Ints<'_>, rows: u64, pitch: u64, out: &mut [u64]) -> bool {
     translate(indices, rows, pitch, out)
 }
 
@@ -24,7 +25,7 @@ pub(super) fn translate_avx2(indices: Ints<'_>, rows: u64, pitch: u64, out: &mut
 ///
 /// Nobody else holds the columns of this table in the output rows of these bags.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) unsafe fn pool(chunk: &Chunk<'_>, out: Output<'_>, fetch: bool) {
+pub(super) unsafe fn pool(_: Avx2, chunk: &Chunk<'_>, out: Output<'_>, fetch: bool) {
     for slice in Slice::cut(chunk.table, chunk.columns.clone(), LANES, 8) {
         let work = Work { chunk, slice, out, fetch };
         // SAFETY: by the caller's promise.

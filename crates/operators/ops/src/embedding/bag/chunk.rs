@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::dispatch;
-use crate::Isa;
+use crate::arch::Arch;
 use crate::embedding::{Element, Ints, Lookups, Pooling, Table};
 use crate::shared::Shared;
 
@@ -150,7 +150,7 @@ impl Room {
     /// The chunk that begins with the first of `bags`, whose offsets rise, and whether its indices are in range.
     pub(super) fn fill<'a>(
         &'a mut self,
-        isa: Isa,
+        arch: Arch,
         source: Bags<'a>,
         (table, pooling, columns): (&'a Table<'a>, Pooling, Range<usize>),
         bags: Range<usize>,
@@ -170,9 +170,9 @@ impl Room {
         self.rows.resize(places.len() + PEEK, 0);
         let (own, further) = self.rows.split_at_mut(places.len());
         let (count, pitch) = (table.rows() as u64, table.pitch() as u64);
-        let good = dispatch::translate(isa, source.indices.slice(places.clone()), count, pitch, own);
+        let good = dispatch::translate(arch, source.indices.slice(places.clone()), count, pitch, own);
         dispatch::translate(
-            isa,
+            arch,
             source.indices.slice(peek.clone()),
             count,
             pitch,

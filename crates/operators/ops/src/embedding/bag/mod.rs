@@ -16,8 +16,9 @@ pub use reference::forward_reference;
 use self::chunk::Room;
 pub(super) use self::chunk::{Bags, Output};
 use super::{Bounds, EmbeddingError, Lookups, Pooling, Report, Table, Tables};
+use crate::Cpu;
+use crate::arch::Arch;
 use crate::shared::Shared;
-use crate::{Cpu, Isa};
 
 /// Bytes of rows that a part reads: many times what it costs to begin one.
 const PART: usize = 256 << 10;
@@ -62,7 +63,8 @@ pub fn forward(
         // SAFETY: each part is done once. Two of one table have other bags, so other rows of the output, which are at
         // least `stride` apart, no less than all columns; two of other tables have other columns, for a set lays them
         // side by side by the shapes that its tables keep.
-        let pool = || unsafe { pool_bags(cpu.isa(), Bags::of(lookups, *at), all, bags.clone(), bounds, out) };
+        let pool =
+            || unsafe { pool_bags(cpu.arch(), Bags::of(lookups, *at), all, bags.clone(), bounds, out) };
         if !(lookups.rising(*at, bags) && pool()) {
             wrong.fetch_min(part, Ordering::Relaxed);
         }
@@ -118,7 +120,7 @@ fn parts(tables: &Tables<'_>, lookups: &Lookups<'_>) -> Vec<(usize, Range<usize>
 ///
 /// Nobody else holds these columns of this table in the output rows of these bags.
 pub(super) unsafe fn pool_bags(
-    isa: Isa,
+    arch: Arch,
     source: Bags<'_>,
     (table, pooling, columns): (&Table<'_>, Pooling, Range<usize>),
     bags: Range<usize>,
@@ -129,13 +131,13 @@ pub(super) unsafe fn pool_bags(
     let mut room = Room::default();
     let mut next = bags.start;
     while next < bags.end {
-        let (chunk, good) = room.fill(isa, source, (table, pooling, columns.clone()), next..bags.end);
+        let (chunk, good) = room.fill(arch, source, (table, pooling, columns.clone()), next..bags.end);
         next = chunk.bags.end;
         all_good &= good;
         // SAFETY: by the caller's promise.
         unsafe {
             if good {
-                dispatch::pool(isa, &chunk, out, table.bytes().len() > NEAR);
+                dispatch::pool(arch, &chunk, out, table.bytes().len() > NEAR);
             } else if bounds == Bounds::Error {
                 return false;
             } else {

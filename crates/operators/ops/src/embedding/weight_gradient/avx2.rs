@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::Work;
+use crate::arch::Avx2;
 use crate::embedding::Element;
 use crate::embedding::vector::avx2::scale_and_bias;
 use crate::embedding::vector::avx2::{LANES, Values};
@@ -13,7 +14,7 @@ const BYTES_AHEAD: usize = 4096;
 
 /// The products of some bags of one table, whose lookups are in range.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn products(work: &Work<'_>, out: &mut [f32]) {
+pub(super) fn products(_: Avx2, work: &Work<'_>, out: &mut [f32]) {
     match work.table.element() {
         Element::F32 => of::<F32>(work, out),
         Element::F16 => of::<F16>(work, out),

@@ -12,8 +12,9 @@ pub use reference::weight_gradient_reference;
 
 use super::bag::Bags;
 use super::{Bounds, EmbeddingError, Lookups, Pooling, Report, Table, Tables};
+use crate::Cpu;
+use crate::arch::Arch;
 use crate::shared::Shared;
-use crate::{Cpu, Isa};
 
 /// Lookups of a part.
 const PART: usize = 4096;
@@ -62,13 +63,15 @@ pub fn weight_gradient(
             grad: grad.get(tables.column(*at)..).unwrap_or_default(),
             stride,
         };
-        match cpu.isa() {
-            // SAFETY: a `Cpu` with these instructions is made only where the machine has them.
+        match cpu.arch() {
+            // SAFETY: the token proves that the processor has AVX-512.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if report.out_of_range == 0 => unsafe { avx512::products(&work, out) },
-            // SAFETY: as above.
+            Arch::Avx512(token) if report.out_of_range == 0 => unsafe {
+                avx512::products(token, &work, out);
+            },
+            // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 if report.out_of_range == 0 => unsafe { avx2::products(&work, out) },
+            Arch::Avx2(token) if report.out_of_range == 0 => unsafe { avx2::products(token, &work, out) },
             _ => reference::products(&work, out),
         }
     });

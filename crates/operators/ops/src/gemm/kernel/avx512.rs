@@ -8,6 +8,7 @@
 use std::arch::x86_64::*;
 
 use super::{FEW_STEPS, Store, Strip, Window};
+use crate::arch::Avx512;
 
 const LANES: usize = 16;
 
@@ -18,7 +19,17 @@ const LANES: usize = 16;
 /// `a` holds `rows` and `b` holds `cols` lanes of `k` steps, the lanes of `b` next to each other; the tile lies in the
 /// window.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn tile(k: usize, a: Strip, b: Strip, c: &Window, rows: usize, cols: usize, store: &Store) {
+#[expect(clippy::too_many_arguments, reason = "a product has as many")]
+pub(super) unsafe fn tile(
+    _: Avx512,
+    k: usize,
+    a: Strip,
+    b: Strip,
+    c: &Window,
+    rows: usize,
+    cols: usize,
+    store: &Store,
+) {
     macro_rules! choose {
         ($($count:literal)*) => {
             match (rows, cols > LANES) {

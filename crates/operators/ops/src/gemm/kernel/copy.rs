@@ -1,6 +1,8 @@
 //! Copies rows whose lanes lie next to each other into panels.
 
-use crate::Isa;
+use crate::arch::Arch;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::Avx512;
 use crate::gemm::Activation;
 
 /// Element (lane, step) is at `step * step_stride + lane`; so are the outputs of an activation, with a stride of theirs.
@@ -18,7 +20,7 @@ pub(crate) struct Across<'a> {
 ///
 /// A slice is too short.
 pub(crate) fn copy_lanes(
-    isa: Isa,
+    arch: Arch,
     source: Across,
     lanes: usize,
     steps: usize,
@@ -32,10 +34,10 @@ pub(crate) fn copy_lanes(
     assert!(span(source.step_stride) <= source.data.len(), "a source shorter than its panels");
     assert!(source.gate.is_none_or(|(outputs, stride, _)| span(stride) <= outputs.len()));
     assert!(lanes.div_ceil(width) * width * steps <= out.len(), "no room for the panels");
-    match isa {
+    match arch {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Cpu` has this instruction set only where the processor does; lengths were checked above.
-        Isa::Avx512 => unsafe { avx512(source, lanes, steps, width, out) },
+        // SAFETY: the token proves that the processor has AVX-512; lengths were checked above.
+        Arch::Avx512(token) => unsafe { avx512(token, source, lanes, steps, width, out) },
         _ => plain(source, lanes, steps, width, out),
     }
 }
@@ -60,7 +62,7 @@ fn plain(source: Across, lanes: usize, steps: usize, width: usize, out: &mut [f3
 /// The lengths that [`copy_lanes`] checks hold.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512(source: Across, lanes: usize, steps: usize, width: usize, out: &mut [f32]) {
+unsafe fn avx512(_: Avx512, source: Across, lanes: usize, steps: usize, width: usize, out: &mut [f32]) {
     use std::arch::x86_64::*;
     let first_bits = |count: usize| -> __mmask16 { if count >= 16 { 0xFFFF } else { (1 << count) - 1 } };
     let (zero, one) = (_mm512_setzero_ps(), _mm512_set1_ps(1.0));

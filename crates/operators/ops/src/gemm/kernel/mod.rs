@@ -19,6 +19,7 @@ pub(crate) use widen::{Loop, multiply_add, widen};
 pub(crate) use window::Window;
 
 use crate::Isa;
+use crate::arch::Arch;
 
 /// Steps up to which storing a tile is a good part of the work. Such tiles are done side by side, so that C is written in
 /// the order of memory, and do not ask for it ahead.
@@ -89,7 +90,7 @@ impl Store<'_> {
 /// The tile is larger than the registers, a strip is too short for it, or it leaves the window.
 #[expect(clippy::too_many_arguments, reason = "a product has as many")]
 pub(crate) fn tile(
-    isa: Isa,
+    arch: Arch,
     k: usize,
     a: Strip,
     b: Strip,
@@ -98,19 +99,20 @@ pub(crate) fn tile(
     cols: usize,
     store: &Store,
 ) {
+    let isa = arch.isa();
     assert!((1..=tile_rows(isa)).contains(&rows) && (1..=tile_cols(isa)).contains(&cols), "tile size");
     assert!(rows <= c.rows() && cols <= c.cols(), "a tile outside of its window");
     assert!(b.lane_stride == 1 && store.bias.is_none_or(|bias| bias.len() >= cols));
     a.assert_holds(rows, k);
     b.assert_holds(cols, k);
-    match isa {
-        Isa::Scalar => scalar::tile(k, a, b, c, rows, cols, store),
+    match arch {
+        Arch::Scalar => scalar::tile(k, a, b, c, rows, cols, store),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Cpu` has this instruction set only where the processor does; sizes were checked above.
-        Isa::Avx2 => unsafe { avx2::tile(k, a, b, c, rows, cols, store) },
+        // SAFETY: the token proves that the processor has AVX2, FMA and F16C; sizes were checked above.
+        Arch::Avx2(token) => unsafe { avx2::tile(token, k, a, b, c, rows, cols, store) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx512 => unsafe { avx512::tile(k, a, b, c, rows, cols, store) },
+        // SAFETY: the token proves that the processor has AVX-512; sizes were checked above.
+        Arch::Avx512(token) => unsafe { avx512::tile(token, k, a, b, c, rows, cols, store) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => scalar::tile(k, a, b, c, rows, cols, store),
     }

@@ -1,6 +1,6 @@
 //! Transposes rows that lie in memory one after the other into the interleaved order of a packed panel.
 
-use crate::Isa;
+use crate::arch::Arch;
 
 /// Writes element (lane, step) of `source`, at `lane * lane_stride + step`, to `out[step * width + lane]`, and zeros for
 /// the lanes from `lanes` up to `width`.
@@ -9,7 +9,7 @@ use crate::Isa;
 ///
 /// `source` or `out` is too short, or there are more lanes than `width`.
 pub(crate) fn transpose(
-    isa: Isa,
+    arch: Arch,
     source: &[f32],
     lane_stride: usize,
     lanes: usize,
@@ -24,13 +24,13 @@ pub(crate) fn transpose(
     assert!(
         lanes <= width && (lanes - 1) * lane_stride + steps <= source.len() && steps * width <= out.len()
     );
-    match isa {
+    match arch {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Cpu` has this instruction set only where the processor does; lengths were checked above.
-        Isa::Avx512 => unsafe { x86::avx512(source, lane_stride, lanes, steps, width, out) },
+        // SAFETY: the token proves that the processor has AVX-512; lengths were checked above.
+        Arch::Avx512(token) => unsafe { x86::avx512(token, source, lane_stride, lanes, steps, width, out) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx2 => unsafe { x86::avx2(source, lane_stride, lanes, steps, width, out) },
+        // SAFETY: the token proves that the processor has AVX2, FMA and F16C; lengths as above.
+        Arch::Avx2(token) => unsafe { x86::avx2(token, source, lane_stride, lanes, steps, width, out) },
         _ => {
             for (step, out) in out.chunks_exact_mut(width).take(steps).enumerate() {
                 for (lane, out) in out.iter_mut().enumerate() {
@@ -45,6 +45,8 @@ pub(crate) fn transpose(
 mod x86 {
     use std::arch::x86_64::*;
 
+    use crate::arch::{Avx2, Avx512};
+
     /// Squares of 16 x 16.
     ///
     /// # Safety
@@ -52,6 +54,7 @@ mod x86 {
     /// The conditions of [`transpose`](super::transpose) hold, with at least one lane and one step.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn avx512(
+        _: Avx512,
         source: &[f32],
         lane_stride: usize,
         lanes: usize,
@@ -118,6 +121,7 @@ mod x86 {
     /// As for [`avx512`].
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn avx2(
+        _: Avx2,
         source: &[f32],
         lane_stride: usize,
         lanes: usize,

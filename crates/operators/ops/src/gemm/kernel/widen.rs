@@ -1,6 +1,8 @@
 //! Compiles a plain loop once for each instruction set, so that the compiler may use its vectors.
 
-use crate::Isa;
+use crate::arch::Arch;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{Avx2, Avx512};
 
 /// A loop without intrinsics. Its `run` must be `#[inline(always)]`: only then is it compiled anew for each set.
 pub(crate) trait Loop {
@@ -11,28 +13,28 @@ pub(crate) trait Loop {
     fn run<const FUSED: bool>(self) -> Self::Out;
 }
 
-/// Runs the loop with the vectors of `isa`.
-pub(crate) fn widen<L: Loop>(isa: Isa, body: L) -> L::Out {
-    match isa {
+/// Runs the loop with the vectors of `arch`.
+pub(crate) fn widen<L: Loop>(arch: Arch, body: L) -> L::Out {
+    match arch {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Cpu` has this instruction set only where the processor does.
-        Isa::Avx2 => unsafe { avx2(body) },
+        // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
+        Arch::Avx2(token) => unsafe { avx2(token, body) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx512 => unsafe { avx512(body) },
+        // SAFETY: the token proves that the processor has AVX-512.
+        Arch::Avx512(token) => unsafe { avx512(token, body) },
         _ => body.run::<false>(),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn avx2<L: Loop>(body: L) -> L::Out {
+fn avx2<L: Loop>(_: Avx2, body: L) -> L::Out {
     body.run::<true>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-fn avx512<L: Loop>(body: L) -> L::Out {
+fn avx512<L: Loop>(_: Avx512, body: L) -> L::Out {
     body.run::<true>()
 }
 

@@ -5,9 +5,10 @@ use super::super::buffer::lend;
 use super::super::kernel::{Loop, Window, multiply_add, widen};
 use super::super::{Activation, MatMut, MatRef};
 use super::Gradients;
+use crate::Cpu;
+use crate::arch::Arch;
 use crate::optimizer::simd::{Kernel, LANES, Simd, dispatch};
 use crate::shared::Shared;
-use crate::{Cpu, Isa};
 
 /// Rows of the batch in a part. Sums over the batch are added part by part, so it may not depend on the threads.
 const PART: usize = 64;
@@ -26,9 +27,9 @@ pub(in crate::gemm) fn forward(
         let (first, count) = (part * PART, PART.min(x.rows() - part * PART));
         let mut sums = [0.0_f32; PART];
         let sums = &mut sums[..count];
-        dispatch(cpu.isa(), Dots { x, weight, first, sums });
+        dispatch(cpu.arch(), Dots { x, weight, first, sums });
         sums.iter_mut().for_each(|sum| *sum += bias);
-        activation.apply(cpu.isa(), sums);
+        activation.apply(cpu.arch(), sums);
         // SAFETY: part `i` has the rows from `i * PART` to those of the next, and is done once.
         let mut y = unsafe { window.part(first, 0, count, 1) };
         sums.iter().enumerate().for_each(|(row, &sum)| y.set(row, 0, sum));
@@ -105,21 +106,21 @@ pub(super) fn backward(cpu: &Cpu, dz: Slopes<'_>, x: MatRef<'_>, weight: &[f32],
                 // SAFETY: part `i` has the rows from `i * PART` to those of the next, and is done once.
                 let mut dx = unsafe { window.part(first, 0, count, inputs) };
                 for (row, &slope) in slopes.iter().enumerate() {
-                    widen(cpu.isa(), Scale { slope, weight, out: dx.row_mut(row) });
+                    widen(cpu.arch(), Scale { slope, weight, out: dx.row_mut(row) });
                 }
             }
             if wants_weight {
                 // SAFETY: part `i` has the `i`-th row of the sums, and is done once.
                 let sums = unsafe { shared.range(part * inputs, inputs) };
                 sums.fill(0.0);
-                add_rows(cpu.isa(), slopes, |row| x.row_part(first + row, 0, inputs), sums);
+                add_rows(cpu.arch(), slopes, |row| x.row_part(first + row, 0, inputs), sums);
             }
         });
         if let Some(dw) = dw.as_mut() {
             let mut window = Window::new(dw);
             let out = window.row_mut(0);
             out.fill(0.0);
-            add_rows(cpu.isa(), &vec![1.0; parts], |part| &sums[part * inputs..][..inputs], out);
+            add_rows(cpu.arch(), &vec![1.0; parts], |part| &sums[part * inputs..][..inputs], out);
         }
     });
     if let Some(db) = db {
@@ -144,14 +145,14 @@ impl Loop for Scale<'_> {
 }
 
 /// `out += sum of factors[i] * row(i)`, four rows at a time.
-fn add_rows<'a>(isa: Isa, factors: &[f32], row: impl Fn(usize) -> &'a [f32], out: &mut [f32]) {
+fn add_rows<'a>(arch: Arch, factors: &[f32], row: impl Fn(usize) -> &'a [f32], out: &mut [f32]) {
     let (fours, rest) = factors.as_chunks::<4>();
     for (at, factors) in fours.iter().enumerate() {
         let rows = [0, 1, 2, 3].map(|next| row(at * 4 + next));
-        widen(isa, AddRows { factors: *factors, rows, out });
+        widen(arch, AddRows { factors: *factors, rows, out });
     }
     for (at, &factor) in rest.iter().enumerate() {
-        widen(isa, AddRows { factors: [factor], rows: [row(fours.len() * 4 + at)], out });
+        widen(arch, AddRows { factors: [factor], rows: [row(fours.len() * 4 + at)], out });
     }
 }
 

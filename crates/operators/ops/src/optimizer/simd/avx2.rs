@@ -3,26 +3,17 @@
 use std::arch::x86_64::*;
 
 use super::{Kernel, LANES, Simd};
-use crate::Isa;
-
-/// Made by [`run`] only, which knows that the processor has AVX2.
-#[derive(Clone, Copy)]
-struct Avx2(());
+use crate::arch::Avx2;
 
 /// Runs a kernel with AVX2.
-///
-/// # Panics
-///
-/// The processor has it not.
 #[inline]
-pub(super) fn run<K: Kernel>(kernel: K) {
+pub(super) fn run<K: Kernel>(token: Avx2, kernel: K) {
     #[target_feature(enable = "avx2,fma,f16c")]
-    fn inner<K: Kernel>(kernel: K) {
-        kernel.run(Avx2(()));
+    fn inner<K: Kernel>(token: Avx2, kernel: K) {
+        kernel.run(token);
     }
-    assert!(Isa::Avx2.is_available());
-    // SAFETY: the processor has the features, as was just seen.
-    unsafe { inner(kernel) }
+    // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
+    unsafe { inner(token, kernel) }
 }
 
 /// One instruction on each half.

@@ -3,26 +3,17 @@
 use std::arch::x86_64::*;
 
 use super::{Kernel, LANES, Simd};
-use crate::Isa;
-
-/// Made by [`run`] only, which knows that the processor has AVX-512.
-#[derive(Clone, Copy)]
-struct Avx512(());
+use crate::arch::Avx512;
 
 /// Runs a kernel with AVX-512.
-///
-/// # Panics
-///
-/// The processor has it not.
 #[inline]
-pub(super) fn run<K: Kernel>(kernel: K) {
+pub(super) fn run<K: Kernel>(token: Avx512, kernel: K) {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-    fn inner<K: Kernel>(kernel: K) {
-        kernel.run(Avx512(()));
+    fn inner<K: Kernel>(token: Avx512, kernel: K) {
+        kernel.run(token);
     }
-    assert!(Isa::Avx512.is_available());
-    // SAFETY: the processor has the features, as was just seen.
-    unsafe { inner(kernel) }
+    // SAFETY: the token proves that the processor has AVX-512.
+    unsafe { inner(token, kernel) }
 }
 
 /// One instruction.

@@ -9,7 +9,7 @@ mod avx2;
 mod avx512;
 mod scalar;
 
-use crate::Isa;
+use crate::arch::Arch;
 
 /// Floats in a vector of [`Simd`].
 pub const LANES: usize = 16;
@@ -50,14 +50,14 @@ pub trait Kernel {
     fn run<S: Simd>(self, simd: S);
 }
 
-/// Runs a kernel compiled for an instruction set; for the portable one where this machine has it not.
+/// Runs a kernel compiled for an instruction set.
 #[inline]
-pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
-    match isa {
+pub(crate) fn dispatch<K: Kernel>(arch: Arch, kernel: K) {
+    match arch {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if isa.is_available() => avx512::run(kernel),
+        Arch::Avx512(token) => avx512::run(token, kernel),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.is_available() => avx2::run(kernel),
+        Arch::Avx2(token) => avx2::run(token, kernel),
         _ => kernel.run(scalar::Scalar),
     }
 }
@@ -169,10 +169,10 @@ mod tests {
         for len in [0, 1, 7, 8, 9, 15, 16, 17, 40, 333] {
             let gradient: Vec<f32> = (0..len).map(|at| (at as f32 * 0.7).sin()).collect();
             let mut seen = Vec::new();
-            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            for arch in Arch::all() {
                 let mut row: Vec<f32> = (0..len).map(|at| (at as f32 * 1.3).cos()).collect();
                 let mut total = 0.0;
-                dispatch(isa, Mixed(&mut row, &gradient, &mut total));
+                dispatch(arch, Mixed(&mut row, &gradient, &mut total));
                 seen.push((row.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), total.to_bits()));
             }
             assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "length {len}");

@@ -1,0 +1,93 @@
+//! Instruction sets with the proof that this processor has them.
+//!
+//! Code for an instruction set takes its token. A token is made only by asking the processor, so that whoever holds one
+//! may run that code: all that is left to check where it is called is what the code says of its arguments.
+
+use crate::Isa;
+
+/// The proof that this processor has AVX2, FMA and F16C.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// Asks the processor.
+    pub(crate) fn new() -> Option<Avx2> {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
+        {
+            return Some(Avx2(()));
+        }
+        None
+    }
+}
+
+/// The proof that this processor has AVX-512 F, BW, DQ and VL, and what [`Avx2`] proves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    /// Asks the processor.
+    pub(crate) fn new() -> Option<Avx512> {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if Avx2::new().is_some()
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            return Some(Avx512(()));
+        }
+        None
+    }
+}
+
+/// An instruction set that this processor has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Arch {
+    /// Portable code.
+    Scalar,
+    /// AVX2 with FMA and F16C.
+    Avx2(Avx2),
+    /// AVX-512 F, BW, DQ and VL.
+    Avx512(Avx512),
+}
+
+impl Arch {
+    /// This instruction set, if the processor has it.
+    pub(crate) fn new(isa: Isa) -> Option<Arch> {
+        match isa {
+            Isa::Scalar => Some(Arch::Scalar),
+            Isa::Avx2 => Avx2::new().map(Arch::Avx2),
+            Isa::Avx512 => Avx512::new().map(Arch::Avx512),
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn isa(self) -> Isa {
+        match self {
+            Arch::Scalar => Isa::Scalar,
+            Arch::Avx2(_) => Isa::Avx2,
+            Arch::Avx512(_) => Isa::Avx512,
+        }
+    }
+
+    /// All that this processor has, plainest first.
+    #[cfg(test)]
+    pub(crate) fn all() -> impl Iterator<Item = Arch> {
+        Isa::ALL.into_iter().filter_map(Arch::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wider_instructions_come_with_the_narrower() {
+        let has: Vec<bool> = Isa::ALL.iter().map(|&isa| Arch::new(isa).is_some()).collect();
+        assert!(has[0] && has.is_sorted_by(|narrower, wider| narrower >= wider), "{has:?}");
+        assert!(Arch::all().map(Arch::isa).eq(Isa::ALL.into_iter().filter(|isa| isa.is_available())));
+    }
+}
