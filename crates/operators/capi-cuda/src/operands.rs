@@ -218,7 +218,28 @@ impl GpuTables {
                 }
             });
         }
+        if train {
+            apart(data, rows.iter().zip(pitches).map(|(rows, pitch)| rows * pitch))?;
+        }
         Ok(Tables::new(tables, pooling))
+    }
+}
+
+/// Fails where two tables, each of so many bytes, have a place in common: a step would write one row twice at once.
+fn apart(data: &[u64], bytes: impl Iterator<Item = usize>) -> Result<(), Failure> {
+    let mut spans: Vec<_> = data
+        .iter()
+        .zip(bytes)
+        .enumerate()
+        .map(|(at, (&start, len))| (start, start + len as u64, at))
+        .collect();
+    spans.sort_unstable();
+    match spans.windows(2).find(|pair| pair[1].0 < pair[0].1) {
+        Some(pair) => {
+            let what = format!("table {} and table {} overlap", pair[0].2, pair[1].2);
+            Err(format!("{what}: give each table that is trained memory of its own").into())
+        }
+        None => Ok(()),
     }
 }
 
@@ -232,6 +253,22 @@ fn element_type(number: c_int) -> Result<Element, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_that_are_trained_share_no_rows() {
+        let tables = |data: [u64; 2], train| {
+            let (data, rows, dims, pitches) =
+                (data.as_ptr(), [3, 3].as_ptr(), [2, 2].as_ptr(), [8, 8].as_ptr());
+            let tables = GpuTables { count: 2, data, rows, dims, pitches, element: 0 };
+            // SAFETY: the arrays have two elements each, and nothing is launched.
+            unsafe { tables.tables(Pooling::Sum, train) }.map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(tables([280, 256], true), Ok(()));
+        assert_eq!(tables([256, 256], false), Ok(()));
+        for data in [[256, 256], [272, 256]] {
+            assert!(tables(data, true).unwrap_err().contains("overlap"), "{data:?}");
+        }
+    }
 
     #[test]
     fn what_cannot_be_is_refused() {

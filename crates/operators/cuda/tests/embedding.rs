@@ -337,7 +337,8 @@ fn memory_streams_events_and_the_cache_work() {
     stream.record(&start).unwrap();
     // SAFETY: `pinned` is left alone until the stream is waited for.
     unsafe { buffer.as_mut().write_async(&stream, &pinned) }.unwrap();
-    let args = steptime_cuda::Args::new().slice_mut(&mut buffer.as_mut()).value(0.5_f32).value(1000_i32);
+    let mut to = buffer.as_mut();
+    let args = steptime_cuda::Args::new().slice_mut(&mut to).value(0.5_f32).value(1000_i32);
     // SAFETY: the arguments are those of the kernel.
     unsafe { add.launch(&stream, steptime_cuda::Grid::line(8, 128), args) }.unwrap();
     stream.record(&end).unwrap();

@@ -3,7 +3,7 @@
 mod support;
 
 use half::{bf16, f16};
-use steptime_cuda::gemm::{Blas, Factor, Finish, Gemm, Math, Shape};
+use steptime_cuda::gemm::{Blas, Epilogue, Factor, Gemm, Math, Shape};
 use steptime_cuda::{Buffer, Error, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::gemm::{Activation, MatMut, MatRef, gemm};
@@ -33,12 +33,12 @@ fn values(count: usize, seed: u64) -> Vec<f32> {
 /// Runs a product twice, for the same bits, and returns the largest error relative to the largest value.
 fn error<T: Factor + PartialEq>(
     (stream, blas): &(Stream, Blas),
-    (shape, math, finish): (Shape, Math, Finish),
+    (shape, math, epilogue): (Shape, Math, Epilogue),
     of: impl Fn(f32) -> T,
     to: impl Fn(T) -> f32,
 ) -> f32 {
     let Shape { m, n, k, a_transposed, b_transposed, strides: [sa, sb, sc] } = shape;
-    let (alpha, beta) = (0.5, if finish.bias { 0.0 } else { 2.0 });
+    let (alpha, beta) = (0.5, if epilogue.bias { 0.0 } else { 2.0 });
     let a = values(if a_transposed { k } else { m } * sa, 1);
     let b = values(if b_transposed { n } else { k } * sb, 2);
     let c = values(m * sc, 3);
@@ -55,18 +55,18 @@ fn error<T: Factor + PartialEq>(
     gemm(&cpu, alpha, left, right, beta, result).unwrap();
     for row in expected.chunks_mut(sc) {
         for (value, bias) in row[..n].iter_mut().zip(&bias) {
-            let sum = if finish.bias { *value + bias } else { *value };
-            *value = finish.activation.value(sum);
+            let sum = if epilogue.bias { *value + bias } else { *value };
+            *value = epilogue.activation.value(sum);
         }
     }
     let upload = |values: &[f32]| {
         Buffer::from_host(stream, &values.iter().map(|&value| of(value)).collect::<Vec<_>>()).unwrap()
     };
     let (a, b, bias) = (upload(&a), upload(&b), upload(&bias));
-    let mut product = Gemm::<T>::new(blas, shape, math, finish).unwrap();
+    let mut product = Gemm::<T>::new(blas, shape, math, epilogue).unwrap();
     let mut run = || {
         let mut out = upload(&c);
-        let bias = finish.bias.then(|| bias.as_ref());
+        let bias = epilogue.bias.then(|| bias.as_ref());
         product.run(stream, (alpha, beta), a.as_ref(), b.as_ref(), &mut out.as_mut(), bias).unwrap();
         out.to_host(stream).unwrap()
     };
@@ -92,14 +92,14 @@ fn products_are_those_of_the_cpu() {
             // Padded rows, so that 16-bit elements begin at whole words as cuBLASLt's kernels want them.
             let pad = |stride: usize| stride.next_multiple_of(8) + 8;
             for (shape, bias) in [(shape, true), (shape.with_strides([pad(a), pad(b), pad(c)]), false)] {
-                let finish = Finish { bias, activation };
+                let epilogue = Epilogue { bias, activation };
                 let same = |value: f32| value;
-                let full = error(&gpu, (shape, Math::Full, finish), same, same);
-                let tf32 = error(&gpu, (shape, Math::Tf32, finish), same, same);
-                let b16 = error(&gpu, (shape, Math::Full, finish), bf16::from_f32, bf16::to_f32);
-                let h16 = error(&gpu, (shape, Math::Full, finish), f16::from_f32, f16::to_f32);
+                let full = error(&gpu, (shape, Math::Full, epilogue), same, same);
+                let tf32 = error(&gpu, (shape, Math::Tf32, epilogue), same, same);
+                let b16 = error(&gpu, (shape, Math::Full, epilogue), bf16::from_f32, bf16::to_f32);
+                let h16 = error(&gpu, (shape, Math::Full, epilogue), f16::from_f32, f16::to_f32);
                 println!(
-                    "{m} x {n} x {k} {turn} {finish:?}: f32 {full:.1e} tf32 {tf32:.1e} bf16 {b16:.1e} f16 {h16:.1e}"
+                    "{m} x {n} x {k} {turn} {epilogue:?}: f32 {full:.1e} tf32 {tf32:.1e} bf16 {b16:.1e} f16 {h16:.1e}"
                 );
                 // Values have 8 bits, so that only sums and outputs are rounded.
                 assert!(full < 1e-6 && tf32 < 1e-6 && b16 < 8e-3 && h16 < 1e-3, "{shape:?}");
@@ -112,7 +112,8 @@ fn products_are_those_of_the_cpu() {
 fn what_does_not_fit_is_refused() {
     let Some((stream, blas)) = gpu() else { return };
     let mut product =
-        Gemm::<f32>::new(&blas, Shape::new([4, 8, 16], false, false), Math::Full, Finish::default()).unwrap();
+        Gemm::<f32>::new(&blas, Shape::new([4, 8, 16], false, false), Math::Full, Epilogue::default())
+            .unwrap();
     let a = Buffer::<f32>::zeros(&stream, 64).unwrap();
     let b = Buffer::<f32>::zeros(&stream, 132).unwrap();
     let mut c = Buffer::<f32>::zeros(&stream, 32).unwrap();

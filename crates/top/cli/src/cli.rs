@@ -1,19 +1,19 @@
 //! What can be typed.
 
 mod bench;
-mod bench_cuda;
 mod device;
 mod gather_plan;
+mod gemm;
 mod kernels;
 mod predict;
 
 use std::path::{Path, PathBuf};
 
-pub use bench::{Bench, BenchCpu, Gemm, Init, Op, Product, Shape};
-pub use bench_cuda::{BenchCuda, CudaOp};
+pub use bench::{Bench, BenchCpu, BenchCuda};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use device::{Device, Search};
 pub use gather_plan::GatherPlan;
+pub use gemm::{Gemm, Product};
 pub use kernels::{KernelsCommand, Roofline};
 pub use predict::{Predict, Validate};
 

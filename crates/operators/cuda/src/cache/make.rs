@@ -59,13 +59,13 @@ impl RowCache {
             slots = slots.with_pooling(at, table.pooling)?;
         }
         let (entries, all, words) = lay_out(&sets);
-        let zeros = |len| Buffer::<u32>::zeros(stream, len);
+        let side = device.stream()?;
+        let zeros = |len| Buffer::<u32>::zeros(&side, len);
         let mut rows = zeros(all * WAYS)?;
-        rows.as_mut().fill_bytes(stream, 0xff)?;
+        rows.as_mut().fill_bytes(&side, 0xff)?;
         let translated = || Buffer::uninit(device, sizes.lookups);
         let event = || Event::new(device);
         let cache = RowCache {
-            stream: device.stream()?,
             hosts: tables.into_iter().map(|table| table.table).collect(),
             views,
             slots,
@@ -75,7 +75,7 @@ impl RowCache {
             bounds,
             sets,
             kernels: Kernels::new(device, policy, &sizes)?,
-            device_entries: Buffer::zeros(stream, entries.len())?,
+            device_entries: Buffer::zeros(&side, entries.len())?,
             entries,
             placed: false,
             rows,
@@ -84,9 +84,10 @@ impl RowCache {
             leaving: zeros(all * WAYS)?,
             moved: zeros(all)?,
             wanted: zeros(words)?,
-            counts: Buffer::zeros(stream, 8)?,
+            counts: Buffer::zeros(&side, 8)?,
             seen: Pinned::zeros(device, 8)?,
             translated: [translated()?, translated()?],
+            stream: side.clone(),
             before: event()?,
             planned: event()?,
             ready: event()?,

@@ -27,6 +27,7 @@ mod batch;
 mod host;
 mod kernels;
 mod make;
+mod operands;
 mod policy;
 mod reference;
 mod statistics;
@@ -131,14 +132,18 @@ impl RowCache {
         let protect = self.current.map_or(number, |current| current.number);
         let place = self.current.map_or(0, |current| 1 - current.place);
         let grids = Grids::new(&self.sets, lookups.len(), stream.device().multiprocessors());
+        self.wait_for_others(stream)?;
         let side = &self.stream;
         stream.record(&self.before)?;
         side.wait(&self.before)?;
         let translated = &mut self.translated[place];
+        translated.hand_over(stream, side);
+        lookups.hand_over(stream, side);
         translated.as_mut().fill_bytes(side, 0xff)?;
         self.counts.as_mut().fill_bytes(side, 0)?;
         let given = || {
-            Args::new()
+            lookups
+                .read_by(Args::new())
                 .slice(self.device_entries.as_ref())
                 .value(lookups.indices().address())
                 .value(lookups.offsets().address())
@@ -149,27 +154,25 @@ impl RowCache {
         let dirty = if access == Access::Train { 1_u32 << 31 } else { 0 };
         let plan = Args::new()
             .slice(self.device_entries.as_ref())
-            .slice(wanted)
-            .slice(rows)
-            .slice(self.stamps.as_ref())
-            .slice(self.uses.as_ref())
-            .slice(self.moved.as_ref())
-            .slice(self.leaving.as_ref())
+            .own(wanted)
+            .own(rows)
+            .own(self.stamps.as_ref())
+            .own(self.uses.as_ref())
+            .own(self.moved.as_ref())
+            .own(self.leaving.as_ref())
             .value(number)
             .value(protect)
             .value(dirty)
-            .slice(counts);
+            .own(counts);
         // SAFETY: the arguments are those of the kernels; buffers were made for these tables and as many lookups, which
-        // were checked; all are used in this stream of the cache's own alone; the kernels keep to them whatever indices
-        // and offsets hold. The lookups are slices of buffers, which are freed only once the GPU is done, or of others,
-        // who promised as much.
+        // were checked, and the kernels keep to them whatever indices and offsets hold. All memory is named.
         unsafe {
-            self.kernels.mark.launch(side, grids.lookups, given().slice(wanted).slice(counts))?;
+            self.kernels.mark.launch(side, grids.lookups, given().own(wanted).own(counts))?;
             self.kernels.plan.launch(side, grids.sets, plan)?;
             self.kernels.translate.launch(
                 side,
                 grids.lookups,
-                given().slice(rows).slice(translated.as_ref()),
+                given().slice(rows).own(translated.as_ref()),
             )?;
             // The copy is read after `planned`, and waited for before the memory goes.
             self.counts.as_ref().read_async(side, &mut self.seen)?;
@@ -181,20 +184,6 @@ impl RowCache {
         self.number = number;
         self.pending = Some(Asked::new(lookups, number, place));
         Ok(())
-    }
-
-    /// Moves rows as `moved` and `leaving` say.
-    fn travel(&self, grids: &Grids, fetch: bool) -> Result<(), Error> {
-        let args = Args::new()
-            .slice(self.device_entries.as_ref())
-            .slice(self.rows.as_ref())
-            .slice(self.moved.as_ref())
-            .slice(self.leaving.as_ref())
-            .value(u32::from(fetch))
-            .value(grids.each);
-        // SAFETY: the arguments are those of `travel`; rows and slots are those of tables that are kept here, whose sizes
-        // `place` checked, and what is lent of them is lent once this stream is done.
-        unsafe { self.kernels.travel.launch(&self.stream, grids.travel, args) }
     }
 
     /// Takes the batch that was brought, which must be these lookups: what follows in `stream` waits for its rows. The
@@ -222,6 +211,8 @@ impl RowCache {
         let found = [bad, if bad == 0 { u64::MAX } else { !first }, u64::MAX];
         let report = explain(found, stream, &self.views, lookups, self.bounds)?;
         stream.wait(&self.ready)?;
+        self.translated[batch.place].hand_over(&self.stream, stream);
+        lookups.hand_over(&self.stream, stream);
         self.current = Some(batch);
         self.statistics.add(wanted, hits, evicted, written);
         Ok(report)
@@ -295,84 +286,6 @@ impl RowCache {
         let grids = Grids::new(&self.sets, self.sizes.lookups, self.stream.device().multiprocessors());
         let busy = self.hosts.iter().map(|table| Plane::new(0, 0, table.pitch()).busy());
         self.kernels.geometry(&grids, busy.fold(1.0, f64::min))
-    }
-
-    fn check(&self, lookups: &Lookups<'_>) -> Result<(), Error> {
-        let given = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
-        let made = Sizes { lookups: given.lookups, ..self.sizes };
-        let offsets = steptime_ops::embedding::Lookups::offset_count(self.hosts.len(), self.sizes.bags)?;
-        if given != made || lookups.len() > self.sizes.lookups || lookups.offsets().len() != offsets {
-            let found = lookups.offsets().len();
-            return Err(Error::Unsupported {
-                what: format!(
-                    "a cache for {:?} and {offsets} offsets with {given:?} and {found}",
-                    self.sizes
-                ),
-                remedy: "make another `RowCache` for these",
-            });
-        }
-        if self.pending.is_some() {
-            return Err(Error::Unsupported {
-                what: "bringing a batch while another was brought and not taken".into(),
-                remedy: "call `take` before the next `prefetch`",
-            });
-        }
-        if self.number == u32::MAX - 1 {
-            return Err(Error::Unsupported {
-                what: "more than 2^32 batches through one cache".into(),
-                remedy: "write the rows back with `flush`, and make another",
-            });
-        }
-        Ok(())
-    }
-
-    /// Tells the device where rows and states are, if that changed.
-    fn place(&mut self) -> Result<(), Error> {
-        let mut entries = self.entries.clone();
-        for (at, entry) in entries.iter_mut().enumerate() {
-            let (host, slots) = (&self.hosts[at], self.slots.table(at));
-            // Both are lent to be changed, and could be others by now.
-            let view = self.views.table(at);
-            let rows = [host.rows(), slots.rows()] == [view.rows(), self.sets[at].slots()];
-            let alike =
-                |dim, pitch, element| (dim, pitch, element) == (view.dim(), view.pitch(), view.element());
-            if !rows
-                || !alike(host.dim(), host.pitch(), host.element())
-                || !alike(slots.dim(), slots.pitch(), slots.element())
-            {
-                return Err(Error::Unsupported {
-                    what: format!(
-                        "a cache whose table {:?} was replaced by one of another shape",
-                        view.name()
-                    ),
-                    remedy: "change rows only, or make another `RowCache`",
-                });
-            }
-            // SAFETY: rows of the host are lent by `flush` alone, which waits for all that moves them; they go after the
-            // cache's stream is done.
-            let address = unsafe { host.bytes().on_device() }.address();
-            entry.planes[0] = Plane::new(address, slots.bytes().address(), host.pitch());
-            let Some(optimizer) = &self.optimizer else { continue };
-            let (state, pitch) = optimizer.state(at);
-            let needed = self.sets[at].slots() * pitch;
-            if state.len() != needed {
-                return Err(Error::Size { what: "an optimizer's state", found: state.len(), needed });
-            }
-            if pitch > 0 {
-                let (found, needed) = (self.states[at].len(), self.hosts[at].rows().saturating_mul(pitch));
-                if found != needed {
-                    return Err(Error::Size { what: "the host's state of a table", found, needed });
-                }
-                // SAFETY: as above.
-                let address = unsafe { self.states[at].on_device() }.address();
-                entry.planes[1] = Plane::new(address, state.as_ref().address(), 4 * pitch);
-            }
-        }
-        if entries != self.entries || !self.placed {
-            self.device_entries.as_mut().write(&self.stream, &entries)?;
-            (self.entries, self.placed) = (entries, true);
-        }
-        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Changed rows back to the host.
+//! Rows on their way: changed ones back to the host, wanted ones to the device.
 
 use super::kernels::Grids;
 use super::{HostTable, RowCache};
@@ -23,18 +23,19 @@ impl RowCache {
         self.place()?;
         let outstanding = self.current.or(self.pending);
         let protect = outstanding.map_or(self.number + 1, |batch| batch.number);
+        self.wait_for_others(stream)?;
         stream.record(&self.before)?;
         self.stream.wait(&self.before)?;
         let grids = Grids::new(&self.sets, 0, stream.device().multiprocessors());
         let args = Args::new()
-            .slice(self.rows.as_ref())
-            .slice(self.stamps.as_ref())
-            .slice(self.uses.as_ref())
-            .slice(self.moved.as_ref())
-            .slice(self.leaving.as_ref())
+            .own(self.rows.as_ref())
+            .own(self.stamps.as_ref())
+            .own(self.uses.as_ref())
+            .own(self.moved.as_ref())
+            .own(self.leaving.as_ref())
             .value(self.rows.len() as u64)
             .value(protect);
-        // SAFETY: the arguments are those of `collect`, which keeps to the number of slots.
+        // SAFETY: the arguments are those of `collect`, which keeps to the number of slots. All memory is named.
         unsafe { self.kernels.collect.launch(&self.stream, grids.slots, args)? };
         self.travel(&grids, false)?;
         self.stream.synchronize()?;
@@ -55,5 +56,21 @@ impl RowCache {
         self.uses.as_mut().fill_bytes(&self.stream, 0)?;
         self.stream.synchronize()?;
         Ok(Contents { tables: &mut self.hosts, states: &mut self.states })
+    }
+
+    /// Moves rows as `moved` and `leaving` say.
+    pub(super) fn travel(&self, grids: &Grids, fetch: bool) -> Result<(), Error> {
+        let args = Args::new()
+            .slice(self.device_entries.as_ref())
+            .own(self.rows.as_ref())
+            .own(self.moved.as_ref())
+            .own(self.leaving.as_ref())
+            .value(u32::from(fetch))
+            .value(grids.each);
+        // SAFETY: the arguments are those of `travel`; rows and slots are those of tables that are kept here, whose sizes
+        // `place` checked. Rows of the host are lent once this stream is done. Slots and states are used in another
+        // stream beside this one on purpose: `plan` lets no row of the batch in use leave, this stream came past the
+        // batches before (`wait_for_others`, then `before`), and those after wait for `ready`.
+        unsafe { self.kernels.travel.launch(&self.stream, grids.travel, args) }
     }
 }

@@ -121,8 +121,15 @@ impl Elementwise {
             return Ok(());
         }
         let addresses: Vec<u64> = operands.iter().map(|&(address, _)| address).collect();
-        // SAFETY: the argument is that of the kernel, which keeps to the layouts; operands are as long as those say.
-        unsafe { self.kernel.launch(stream, self.grid(), Args::new().array(&addresses)) }
+        let read = inputs.iter().filter_map(|input| match input {
+            Input::Slice(slice) => Some(*slice),
+            Input::InPlace(_) => None,
+        });
+        let args = read.fold(Args::new().array(&addresses), Args::reads);
+        let args = outputs.iter().fold(args, |args, output| args.writes(output.as_ref()));
+        // SAFETY: the argument is that of the kernel, which keeps to the layouts; operands are as long as those say. All
+        // are named.
+        unsafe { self.kernel.launch(stream, self.grid(), args) }
     }
 
     fn grid(&self) -> Grid {

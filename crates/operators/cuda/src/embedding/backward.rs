@@ -3,17 +3,18 @@
 //! The bits are those of `steptime_ops::embedding::backward` for all rules whose steps are column by column; the
 //! row-wise ones add up squares in another order.
 
-use steptime_ops::embedding::backward::BackwardError;
-use steptime_ops::embedding::{Bounds, EmbeddingError, Pooling};
+mod operands;
 
-use super::row_check::{check_gradient, check_tables};
+use steptime_ops::embedding::{Bounds, Pooling};
+
+use super::row_check::check_tables;
 use super::row_device::{Entry, Sources};
 use super::row_kind::RowKind;
 use super::row_numbers::Numbers;
 use super::row_state::state_pitch;
 use super::{Grouping, Lookups, Payload, RowSettings, Sizes, Tables};
 use crate::geometry::Geometry;
-use crate::runtime::InTurn;
+use crate::runtime::StreamUse;
 use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Stream};
 
 /// The kernels of one kind of tables.
@@ -48,7 +49,8 @@ pub struct RowOptimizer {
     runs: Buffer<u32>,
     windows: usize,
     multiprocessors: u32,
-    turn: InTurn,
+    /// Of all buffers above together.
+    stream_use: StreamUse,
 }
 
 impl RowOptimizer {
@@ -121,14 +123,14 @@ impl RowOptimizer {
             kind_of,
             shapes,
             windows,
-            turn: InTurn::new(stream),
+            stream_use: StreamUse::written(stream),
         })
     }
 
     /// The backward pass: every row that was looked up gets its step. `grouping` is that of `lookups`, and `gradient`
     /// that of the pooled output `[B, D_0 + D_1 + ...]`, or `[N, D]` where tables are not pooled. Where the grouping
     /// found the lookups wrong, with [`Bounds::Error`] also one out of range, no table changes. In another stream than the
-    /// last time, or than the grouping's, it waits for the GPU first.
+    /// last time, or than the grouping's, it waits for that one first.
     ///
     /// # Errors
     ///
@@ -145,7 +147,8 @@ impl RowOptimizer {
     ) -> Result<(), Error> {
         self.check(tables, lookups, grouping, gradient)?;
         grouping.ready(stream)?;
-        self.turn.write(stream)?;
+        self.stream_use.write(stream)?;
+        self.take_turn(stream, tables, lookups, gradient)?;
         self.place(stream, tables)?;
         let [pairs, windows, plans, report] = grouping.sorted();
         if !self.means.is_empty() {
@@ -154,9 +157,10 @@ impl RowOptimizer {
         self.find_winners(stream, lookups, bounds)?;
         let stop = u32::from(bounds == Bounds::Error);
         let numbers = self.numbers.as_ref().address();
-        let common = |args: Args| args.value(numbers).value(report).value(stop);
+        let common = |args: Args<'static>| args.value(numbers).value(report).value(stop);
         if let Some(first) = self.kernels.first().filter(|_| self.settings.counts()) {
-            // SAFETY: the arguments are those of `advance`, which changes the one `Numbers` that is kept here.
+            // SAFETY: the arguments are those of `advance`, which changes the one `Numbers` that is kept here, and which
+            // no other stream uses since `take_turn`.
             unsafe { first.advance.launch(stream, Grid::line(1, 1), common(Args::new()))? };
         }
         let widest = self.shapes.iter().map(|&(_, dim)| dim).max().unwrap_or(0);
@@ -180,9 +184,8 @@ impl RowOptimizer {
             let (chunk_blocks, rows, runs) = kernels.kind.grids(self.windows, self.multiprocessors);
             let args = || common(Args::new().value(sources));
             // SAFETY: the arguments are those of the kernels; tables, gradient and lookups were checked, buffers made
-            // for their sizes, and a row belongs to one group of lanes. No other stream uses the grouping or what is
-            // kept here by now. The slices are of buffers, which are freed only once the GPU is done, or of others,
-            // who promised as much.
+            // for their sizes, and a row belongs to one group of lanes. No other stream writes the grouping since
+            // `ready`, uses what is kept here since `stream_use.write`, or the rest since `take_turn`.
             unsafe {
                 kernels.rows.launch(stream, rows, args().value(chunk_blocks))?;
                 kernels.runs.launch(stream, runs, args())?;
@@ -203,92 +206,11 @@ impl RowOptimizer {
                 .value(*entry)
                 .value(self.sizes.bags as u32)
                 .value(u32::from(bounds == Bounds::Ignore))
-                .slice(winners.as_ref());
+                .own(winners.as_ref());
             // SAFETY: the arguments are those of `find_winners`; there is room for one of each bag and column, an offset
-            // for each bag of each table, as was checked, and the kernel keeps to the lookups whatever offsets hold.
+            // for each bag of each table, as was checked, and the kernel keeps to the lookups whatever offsets hold. No
+            // other stream uses the winners since `stream_use.write`, or the rest since `take_turn`.
             unsafe { kernel.launch(stream, Grid::line(self.sizes.bags as u32, 128), args)? };
-        }
-        Ok(())
-    }
-
-    /// Tells the device where the tables are, if that changed.
-    fn place(&mut self, stream: &Stream, tables: &mut Tables<'_>) -> Result<(), Error> {
-        let mut entries = Vec::with_capacity(tables.len());
-        for at in 0..tables.len() {
-            let (column, apart) = (tables.column(at) as u32, tables.pooling(at) == Pooling::None);
-            let table = tables.table(at);
-            let (name, element) = (table.name().to_owned(), table.element());
-            let (pitch, rows, dim) = (table.pitch() / element.align(), table.rows(), table.dim());
-            let weights = tables.values_mut(at).ok_or(EmbeddingError::NotTrainable {
-                table: name,
-                element,
-                why: "read only",
-            })?;
-            entries.push(Entry {
-                weights: weights.address(),
-                state: self.states[at].as_ref().address(),
-                pitch: pitch as u32,
-                state_pitch: state_pitch(&self.settings, dim) as u32,
-                rows: rows as u32,
-                column: if apart { 0 } else { column },
-                kind: self.kind_of[at] as u32,
-                place: at as u32,
-                winners: self.winners[at].as_ref().address(),
-            });
-        }
-        if entries != self.entries {
-            self.device_entries.as_mut().write(stream, &entries)?;
-            self.entries = entries;
-        }
-        Ok(())
-    }
-
-    fn check(
-        &self,
-        tables: &Tables<'_>,
-        lookups: &Lookups<'_>,
-        grouping: &Grouping,
-        gradient: Slice<'_, f32>,
-    ) -> Result<(), Error> {
-        let (found, count) = (self.shapes.len(), tables.len());
-        if found != count {
-            return Err(BackwardError::Tables { what: "an optimizer", found, tables: count }.into());
-        }
-        for (at, (table, &(rows, dim))) in tables.iter().zip(&self.shapes).enumerate() {
-            let (given_rows, given_dim) = (table.rows(), table.dim());
-            if (given_rows, given_dim) != (rows, dim) {
-                return Err(BackwardError::Shape { table: at, rows, dim, given_rows, given_dim }.into());
-            }
-            if RowKind::new(tables, at, &self.sizes) != self.kernels[self.kind_of[at]].kind {
-                return Err(changed(format!("table {at} of another type, alignment or pooling")));
-            }
-        }
-        let sizes = Sizes { stride: self.sizes.stride, ..Sizes::of(lookups, 0) };
-        if (Sizes { lookups: sizes.lookups, ..self.sizes }) != sizes {
-            return Err(changed(format!("{sizes:?} for {:?}", self.sizes)));
-        }
-        let rows = tables.iter().map(|table| table.rows() as u32);
-        let offsets = steptime_ops::embedding::Lookups::offset_count(count, lookups.bags())?;
-        if lookups.offsets().len() != offsets {
-            let (found, bags) = (lookups.offsets().len(), lookups.bags());
-            return Err(EmbeddingError::OffsetCount { found, tables: count, bags, needed: offsets }.into());
-        }
-        let same = grouping.payload() == self.payload
-            && grouping.windows() == self.windows
-            && grouping.sizes().bags == self.sizes.bags;
-        if !same || grouping.len() != lookups.len() || !rows.eq(grouping.rows().iter().copied()) {
-            return Err(Error::Unsupported {
-                what: "a grouping of other tables or lookups".into(),
-                remedy: "group these lookups, with the grouping that the optimizer was made with",
-            });
-        }
-        check_gradient(tables, lookups, gradient, self.sizes.stride)?;
-        let vector = self.kernels.iter().map(|kernels| kernels.kind.lanes.vector).max().unwrap_or(1);
-        if !gradient.address().is_multiple_of(4 * vector as u64) {
-            return Err(Error::Unsupported {
-                what: format!("a gradient at an address that is no multiple of {}", 4 * vector),
-                remedy: "begin the gradient at a multiple of 16 bytes",
-            });
         }
         Ok(())
     }
@@ -311,6 +233,9 @@ impl RowOptimizer {
     }
 }
 
-fn changed(what: String) -> Error {
-    Error::Unsupported { what, remedy: "make another `RowOptimizer` for these" }
+impl Drop for RowOptimizer {
+    fn drop(&mut self) {
+        // The buffers know the stream that they were made in. After a failed kernel there is nothing to wait for.
+        let _ = self.stream_use.wait(self.numbers.device());
+    }
 }

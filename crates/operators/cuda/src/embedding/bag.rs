@@ -115,10 +115,10 @@ impl Forward {
             .value(self.sizes.stride as u64)
             .value(sizes.bags as i32)
             .value(sizes.lookups as i64)
-            .value(self.faults.address());
+            .slice(self.faults.found());
+        let args = tables.iter().fold(lookups.read_by(args), |args, table| args.reads(table.bytes()));
         // SAFETY: the arguments are those of `bag_forward`; sizes were checked; the kernel reads indices only between
-        // offsets that rise within their number, and rows only where there are some. The slices are of
-        // buffers, which are freed only once the GPU is done, or of others, who promised as much.
+        // offsets that rise within their number, and rows only where there are some. All memory is named.
         unsafe { self.kernel.launch(stream, self.launch.grid, args) }
     }
 

@@ -29,7 +29,7 @@ impl<'a> From<Slice<'a, u64>> for Wanted<'a> {
     }
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
     fn len(self) -> usize {
         match self {
             Wanted::Indices(indices) => indices.len(),
@@ -41,6 +41,17 @@ impl Wanted<'_> {
         match self {
             Wanted::Indices(indices) => indices.address(),
             Wanted::Sorted(pairs) => pairs.address(),
+        }
+    }
+
+    /// Names them as memory that a kernel reads.
+    fn read_by<'k>(self, args: Args<'k>) -> Args<'k>
+    where
+        'a: 'k,
+    {
+        match self {
+            Wanted::Indices(indices) => indices.read_by(args),
+            Wanted::Sorted(pairs) => args.reads(pairs),
         }
     }
 
@@ -128,9 +139,11 @@ impl Gather {
             .value(rows as i64)
             .slice_mut(out)
             .value(stride as i64)
-            .value(self.faults.address());
-        // SAFETY: the arguments are those of `gather`; sizes were checked; rows are read only where there are some. The
-        // slices are of buffers, which are freed only once the GPU is done, or of others, who promised as much.
+            .slice(self.faults.found())
+            .reads(table.bytes());
+        let args = wanted.read_by(args);
+        // SAFETY: the arguments are those of `gather`; sizes were checked; rows are read only where there are some. All
+        // memory is named.
         unsafe { self.kernel.launch(stream, self.launch.grid(rows)?, args) }
     }
 

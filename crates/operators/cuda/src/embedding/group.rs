@@ -7,7 +7,7 @@ use super::group_kernels::{Kernels, source};
 use super::group_plan::GroupPlan;
 use super::{Lookups, Payload, Sizes, Tables, report};
 use crate::geometry::Geometry;
-use crate::runtime::InTurn;
+use crate::runtime::StreamUse;
 use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Stream};
 
 /// The lookups that kernels read.
@@ -43,7 +43,8 @@ pub struct Grouping {
     report: Buffer<u32>,
     bag_of: Buffer<u32>,
     grouped: usize,
-    turn: InTurn,
+    /// Of all buffers above together.
+    stream_use: StreamUse,
 }
 
 impl Grouping {
@@ -83,7 +84,7 @@ impl Grouping {
             report: Buffer::zeros(stream, 4)?,
             bag_of: Buffer::zeros(stream, bags)?,
             grouped: 0,
-            turn: InTurn::new(stream),
+            stream_use: StreamUse::written(stream),
             plan,
             sizes,
             payload,
@@ -92,14 +93,14 @@ impl Grouping {
     }
 
     /// Groups these lookups. What is wrong with them is found by [`Grouping::check`]; until then no backward pass over
-    /// them changes a table. In another stream than the last time it waits for the GPU first.
+    /// them changes a table. In another stream than the last time it waits for that one first.
     ///
     /// # Errors
     ///
     /// Other bags or types than made for, or more lookups; a kernel that failed.
     pub fn run(&mut self, stream: &Stream, lookups: &Lookups<'_>) -> Result<(), Error> {
         self.check_sizes(lookups)?;
-        self.turn.write(stream)?;
+        self.stream_use.write(stream)?;
         self.report.as_mut().fill_bytes(stream, 0)?;
         let (plan, given) = (&self.plan, self.given(lookups));
         let pairs = |at: usize| self.pairs[at].as_ref().address();
@@ -108,12 +109,13 @@ impl Grouping {
         let plans = self.plans.as_ref().address();
         let bag_of = self.bag_of.as_ref().address();
         let tables = self.rows.len() as u32;
-        let first = |args: Args| args.value(plans).slice(self.windows.as_ref()).value(windows).value(report);
-        let go = |kernel: &Kernel, grid: Grid, args: Args| {
-            // SAFETY: the arguments are those of the kernel; buffers were made for these sizes, which were checked, and
-            // no other stream uses them by now; the kernels keep to them whatever indices and offsets hold. The slices
-            // are of buffers, which are freed only once the GPU is done, or of others, who promised as much.
-            unsafe { kernel.launch(stream, grid, args) }
+        let window = self.windows.as_ref().address();
+        let first = |args: Args<'static>| args.value(plans).value(window).value(windows).value(report);
+        let go = |kernel: &Kernel, grid: Grid, args: Args<'_>| {
+            // SAFETY: the arguments are those of the kernel. Buffers were made for these sizes, which were checked, and
+            // the kernels keep to them whatever indices and offsets hold. The lookups are named; the buffers kept here
+            // have no other stream since `stream_use.write`.
+            unsafe { kernel.launch(stream, grid, lookups.read_by(args)) }
         };
         match &self.kernels {
             Kernels::Small { sort } => {
@@ -154,10 +156,12 @@ impl Grouping {
         means: &mut Buffer<f32>,
     ) -> Result<(), Error> {
         let ignore = u32::from(bounds == Bounds::Ignore);
-        let args = Args::new().value(self.given(lookups)).value(ignore).slice_mut(&mut means.as_mut());
+        let mut means = means.as_mut();
+        let args = Args::new().value(self.given(lookups)).value(ignore).slice_mut(&mut means);
         let blocks = (self.rows.len() * self.sizes.bags).div_ceil(128);
-        // SAFETY: the arguments are those of `bag_means`; there is room for a mean of each bag of each table.
-        unsafe { self.means.launch(stream, Grid::line(blocks as u32, 128), args) }
+        // SAFETY: the arguments are those of `bag_means`; there is room for a mean of each bag of each table. The lookups
+        // and the means are named; what is read of the grouping is not written since `ready`.
+        unsafe { self.means.launch(stream, Grid::line(blocks as u32, 128), lookups.read_by(args)) }
     }
 
     fn given(&self, lookups: &Lookups<'_>) -> DeviceLookups {
@@ -220,7 +224,7 @@ impl Grouping {
 
     /// Waits where another stream may still be grouping: kernels take what was grouped at its word.
     pub(super) fn ready(&self, stream: &Stream) -> Result<(), Error> {
-        self.turn.read(stream)
+        self.stream_use.read(stream)
     }
 
     /// The sorted pairs of row (upper half) and payload, the table of each window of 256 places, where each table's
@@ -282,5 +286,12 @@ impl Grouping {
             geometry.registers = Some(kernel.registers()?);
         }
         Ok(all)
+    }
+}
+
+impl Drop for Grouping {
+    fn drop(&mut self) {
+        // The buffers know the stream that they were made in. After a failed kernel there is nothing to wait for.
+        let _ = self.stream_use.wait(self.windows.device());
     }
 }

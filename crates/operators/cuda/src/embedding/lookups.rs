@@ -3,7 +3,8 @@
 use steptime_ops::embedding as ops;
 use steptime_ops::embedding::EmbeddingError;
 
-use crate::{Buffer, Error, Slice, Stream};
+use crate::runtime::StreamUse;
+use crate::{Args, Buffer, Error, Slice, Stream};
 
 /// Whole numbers of 32 or 64 bits.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +15,7 @@ pub enum Ints<'a> {
     I64(Slice<'a, i64>),
 }
 
-impl Ints<'_> {
+impl<'a> Ints<'a> {
     /// How many.
     #[must_use]
     pub fn len(self) -> usize {
@@ -36,6 +37,25 @@ impl Ints<'_> {
         match self {
             Ints::I32(ints) => ints.address(),
             Ints::I64(ints) => ints.address(),
+        }
+    }
+
+    /// Which streams may still use them.
+    fn stream_use(self) -> Option<&'a StreamUse> {
+        match self {
+            Ints::I32(ints) => ints.stream_use(),
+            Ints::I64(ints) => ints.stream_use(),
+        }
+    }
+
+    /// Names them as memory that a kernel reads.
+    pub(super) fn read_by<'k>(self, args: Args<'k>) -> Args<'k>
+    where
+        'a: 'k,
+    {
+        match self {
+            Ints::I32(ints) => args.reads(ints),
+            Ints::I64(ints) => args.reads(ints),
         }
     }
 
@@ -138,6 +158,24 @@ impl<'a> Lookups<'a> {
     #[must_use]
     pub fn offsets(&self) -> Ints<'a> {
         self.offsets
+    }
+
+    /// Names all as memory that a kernel reads.
+    pub(crate) fn read_by<'k>(&self, args: Args<'k>) -> Args<'k>
+    where
+        'a: 'k,
+    {
+        let args = self.offsets.read_by(self.indices.read_by(args));
+        self.weights.into_iter().fold(args, Args::reads)
+    }
+
+    /// After `to` was told to wait for what `from` holds: what `from` read is as if `to` had read it.
+    pub(crate) fn hand_over(&self, from: &Stream, to: &Stream) {
+        let of_weights = self.weights.and_then(Slice::stream_use);
+        for memory in [self.indices.stream_use(), self.offsets.stream_use(), of_weights].into_iter().flatten()
+        {
+            memory.hand_over(from, to);
+        }
     }
 
     /// The weights, `[N]`.

@@ -3,7 +3,7 @@
 use steptime_ops::embedding::{BadLookup, Bounds, EmbeddingError, Report};
 
 use super::{Lookups, Tables};
-use crate::{Buffer, Device, Error, Stream};
+use crate::{Buffer, Device, Error, Slice, Stream};
 
 /// Nothing wrong: no lookup counted; none first, neither lookup nor bag.
 const CLEAN: [u64; 3] = [0, u64::MAX, u64::MAX];
@@ -20,15 +20,17 @@ impl Faults {
         Ok(Faults { found })
     }
 
-    /// Where kernels count.
-    pub(super) fn address(&self) -> u64 {
-        self.found.as_ref().address()
+    /// Where kernels count. They do so with atomics, so that several streams may at once, as they may read.
+    pub(super) fn found(&self) -> Slice<'_, u64> {
+        self.found.as_ref()
     }
 
-    /// What was counted since the last time, which is forgotten. Waits for the stream.
+    /// What was counted since the last time, which is forgotten. Waits for all streams that count.
     pub(super) fn take(&mut self, stream: &Stream) -> Result<[u64; 3], Error> {
         let mut found = CLEAN;
+        self.found.as_mut().before_writing(stream)?;
         self.found.as_ref().read(stream, &mut found)?;
+        self.found.done(stream);
         if found != CLEAN {
             self.found.as_mut().write(stream, &CLEAN)?;
         }

@@ -12,7 +12,7 @@ use std::ptr::from_ref;
 
 use cudarc::cublaslt::result;
 use cudarc::cublaslt::sys::{
-    self, cublasComputeType_t as Compute, cublasLtEpilogue_t as Epilogue,
+    self, cublasComputeType_t as Compute, cublasLtEpilogue_t as OfLibrary,
     cublasLtMatmulDescAttributes_t as OfProduct, cublasLtMatmulPreferenceAttributes_t as Wish,
     cudaDataType_t as Data,
 };
@@ -20,7 +20,6 @@ use steptime_ops::gemm::Activation;
 
 pub use self::library::{Blas, Factor};
 pub use self::shape::Shape;
-use crate::runtime::InTurn;
 use crate::{Buffer, Error, Slice, SliceMut, Stream};
 
 /// Bytes that cuBLASLt may use in between.
@@ -41,20 +40,20 @@ pub enum Math {
 
 /// What is done to each sum on its way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Finish {
+pub struct Epilogue {
     /// Whether one number for each column of C is added.
     pub bias: bool,
     /// What comes after; there is no sigmoid.
     pub activation: Activation,
 }
 
-impl Finish {
-    fn epilogue(self) -> Result<Epilogue, Error> {
+impl Epilogue {
+    fn of_library(self) -> Result<OfLibrary, Error> {
         Ok(match (self.bias, self.activation) {
-            (false, Activation::Identity) => Epilogue::CUBLASLT_EPILOGUE_DEFAULT,
-            (true, Activation::Identity) => Epilogue::CUBLASLT_EPILOGUE_BIAS,
-            (false, Activation::Relu) => Epilogue::CUBLASLT_EPILOGUE_RELU,
-            (true, Activation::Relu) => Epilogue::CUBLASLT_EPILOGUE_RELU_BIAS,
+            (false, Activation::Identity) => OfLibrary::CUBLASLT_EPILOGUE_DEFAULT,
+            (true, Activation::Identity) => OfLibrary::CUBLASLT_EPILOGUE_BIAS,
+            (false, Activation::Relu) => OfLibrary::CUBLASLT_EPILOGUE_RELU,
+            (true, Activation::Relu) => OfLibrary::CUBLASLT_EPILOGUE_RELU_BIAS,
             (_, other) => {
                 return Err(Error::Unsupported {
                     what: format!("a product with {other:?} behind it"),
@@ -88,17 +87,15 @@ impl Drop for Descriptions {
 
 /// A product of one shape, with the algorithm that cuBLASLt chose for it: the same bits in each run.
 ///
-/// It has a workspace of its own, so it runs in one stream at a time: in another it waits for the GPU first.
+/// It has a workspace of its own, so it runs in one stream at a time: in another it waits for that one first.
 #[derive(Debug)]
 pub struct Gemm<T> {
     blas: Blas,
     shape: Shape,
-    finish: Finish,
+    epilogue: Epilogue,
     descriptions: Descriptions,
     algorithm: sys::cublasLtMatmulAlgo_t,
     workspace: Buffer<u8>,
-    /// None before the first launch.
-    turn: Option<InTurn>,
     of: PhantomData<T>,
 }
 
@@ -111,9 +108,9 @@ impl<T: Factor> Gemm<T> {
     /// # Errors
     ///
     /// A shape that cannot be, an activation that is not offered, no memory, or no algorithm.
-    pub fn new(blas: &Blas, shape: Shape, math: Math, finish: Finish) -> Result<Gemm<T>, Error> {
+    pub fn new(blas: &Blas, shape: Shape, math: Math, epilogue: Epilogue) -> Result<Gemm<T>, Error> {
         shape.check()?;
-        let epilogue = finish.epilogue()?;
+        let of_library = epilogue.of_library()?;
         let wrong = || Error::blas(format!("preparing a product of {} as {shape:?}", T::NAME));
         let device = blas.device();
         device.bind()?;
@@ -131,10 +128,10 @@ impl<T: Factor> Gemm<T> {
         let wishes = result::create_matmul_pref().map_err(wrong())?;
         all.wishes = Some(wishes);
         // CUBLAS_OP_N is 0, CUBLAS_OP_T is 1.
-        let turn = i32::from;
-        all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSA, &turn(shape.b_transposed)).map_err(wrong())?;
-        all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSB, &turn(shape.a_transposed)).map_err(wrong())?;
-        all.set(OfProduct::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue).map_err(wrong())?;
+        let flag = i32::from;
+        all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSA, &flag(shape.b_transposed)).map_err(wrong())?;
+        all.set(OfProduct::CUBLASLT_MATMUL_DESC_TRANSB, &flag(shape.a_transposed)).map_err(wrong())?;
+        all.set(OfProduct::CUBLASLT_MATMUL_DESC_EPILOGUE, &of_library).map_err(wrong())?;
         let wish = |which, value: *const c_void, bytes| {
             // SAFETY: the preferences were made above, and the value has so many bytes.
             unsafe { result::set_matmul_pref_attribute(wishes, which, value, bytes) }.map_err(wrong())
@@ -158,17 +155,16 @@ impl<T: Factor> Gemm<T> {
         // SAFETY: all were made above.
         let chosen = unsafe { result::get_matmul_algo_heuristic(blas.handle(), product, b, a, c, c, wishes) };
         let chosen = chosen.map_err(Error::blas(format!(
-            "choosing an algorithm for a product of {} as {shape:?}, {math:?}, {finish:?}",
+            "choosing an algorithm for a product of {} as {shape:?}, {math:?}, {epilogue:?}",
             T::NAME
         )))?;
         Ok(Gemm {
             blas: blas.clone(),
             shape,
-            finish,
+            epilogue,
             descriptions: all,
             algorithm: chosen.algo,
             workspace: Buffer::uninit(device, chosen.workspaceSize)?,
-            turn: None,
             of: PhantomData,
         })
     }
@@ -202,7 +198,7 @@ impl<T: Factor> Gemm<T> {
             }
         }
         let found = bias.map_or(0, Slice::len);
-        let needed = if self.finish.bias { self.shape.n } else { 0 };
+        let needed = if self.epilogue.bias { self.shape.n } else { 0 };
         if found != needed {
             return Err(Error::Size { what: "the bias", found, needed });
         }
@@ -212,13 +208,16 @@ impl<T: Factor> Gemm<T> {
             let at = OfProduct::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
             self.descriptions.set(at, &bias.address()).map_err(wrong())?;
         }
-        self.turn.get_or_insert_with(|| InTurn::new(stream)).write(stream)?;
+        for read in [Some(a), Some(b), bias].into_iter().flatten() {
+            read.before_reading(stream)?;
+        }
+        c.before_writing(stream)?;
+        self.workspace.as_mut().before_writing(stream)?;
         let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let layouts = &self.descriptions.layouts;
         let (to, workspace) = (pointer(c.address()), self.workspace.as_mut());
-        // SAFETY: the descriptions are this product's, and the matrices as long as they say; no other stream uses the
-        // workspace by now. The slices are of buffers, which are freed only once the GPU is done, or of others, who
-        // promised as much.
+        // SAFETY: the descriptions are this product's, and the matrices as long as they say. Since `before_reading` and
+        // `before_writing`, no other stream uses the matrices, the bias or the workspace.
         unsafe {
             result::matmul(
                 self.blas.handle(),
@@ -264,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_cublaslt_does_not_do_is_refused() {
-        let finish = Finish { bias: true, activation: Activation::Sigmoid };
-        assert!(finish.epilogue().unwrap_err().to_string().contains("elementwise"));
+        let epilogue = Epilogue { bias: true, activation: Activation::Sigmoid };
+        assert!(epilogue.of_library().unwrap_err().to_string().contains("elementwise"));
     }
 }

@@ -35,10 +35,11 @@ impl Shape {
 
     /// Rows and columns of A, B and C in memory.
     pub(super) fn stored(&self) -> [[usize; 2]; 3] {
-        let turned = |turn: bool, [rows, cols]: [usize; 2]| if turn { [cols, rows] } else { [rows, cols] };
+        let stored =
+            |transposed: bool, [rows, cols]: [usize; 2]| if transposed { [cols, rows] } else { [rows, cols] };
         [
-            turned(self.a_transposed, [self.m, self.k]),
-            turned(self.b_transposed, [self.k, self.n]),
+            stored(self.a_transposed, [self.m, self.k]),
+            stored(self.b_transposed, [self.k, self.n]),
             [self.m, self.n],
         ]
     }

@@ -2,11 +2,11 @@
 //!
 //! Dimensions are reordered so that the output's neighbours are innermost, and those that lie together are joined.
 //! Where neighbours on both sides are the same, cells of up to 16 bytes are copied; where another dimension's elements
-//! are neighbours in the input, tiles turn around, so that both sides see whole sectors.
+//! are neighbours in the input, tiles are transposed, so that both sides see whole sectors.
 
 mod concat;
 mod rows;
-mod turn;
+mod transpose;
 
 use std::marker::PhantomData;
 
@@ -16,7 +16,7 @@ use steptime_tensor::{Joined, Layout};
 
 pub use self::concat::Concat;
 use self::rows::Rows;
-use self::turn::Turn;
+use self::transpose::Transpose;
 use crate::geometry::Geometry;
 use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
 
@@ -72,18 +72,18 @@ fn device_name(bytes: usize) -> &'static str {
 #[derive(Debug)]
 enum Way {
     Rows(Rows),
-    Turn(Turn),
+    Transpose(Transpose),
 }
 
 impl Way {
     fn new(plan: &Plan) -> Result<Way, Error> {
-        Turn::new(plan).map_or_else(|| Rows::new(plan).map(Way::Rows), |turn| Ok(Way::Turn(turn)))
+        Transpose::new(plan).map_or_else(|| Rows::new(plan).map(Way::Rows), |of| Ok(Way::Transpose(of)))
     }
 
     fn align(&self) -> usize {
         match self {
             Way::Rows(rows) => rows.align(),
-            Way::Turn(turn) => turn.align(),
+            Way::Transpose(of) => of.align(),
         }
     }
 }
@@ -113,7 +113,7 @@ impl<T: Pod> Copy<T> {
             let way = Way::new(&plan)?;
             let kernel = match &way {
                 Way::Rows(rows) => device.load(&rows.source())?.kernel("rows")?,
-                Way::Turn(turn) => device.load(&turn.source())?.kernel("turn")?,
+                Way::Transpose(of) => device.load(&of.source())?.kernel("transpose")?,
             };
             Some((way, kernel))
         };
@@ -144,10 +144,10 @@ impl<T: Pod> Copy<T> {
         }
         let grid = match way {
             Way::Rows(rows) => rows.grid(),
-            Way::Turn(turn) => turn.grid(),
+            Way::Transpose(of) => of.grid(),
         };
         let args = Args::new().slice(from).slice_mut(to);
-        // SAFETY: the arguments are those of the kernel, which keeps to the layouts; buffers are long enough.
+        // SAFETY: the arguments are those of the kernel, which keeps to the layouts; buffers are long enough, and named.
         unsafe { kernel.launch(stream, grid, args) }
     }
 
@@ -162,7 +162,7 @@ impl<T: Pod> Copy<T> {
         };
         let geometry = match way {
             Way::Rows(rows) => rows.geometry(),
-            Way::Turn(turn) => turn.geometry(),
+            Way::Transpose(of) => of.geometry(),
         };
         Ok(Some(Geometry { registers: Some(kernel.registers()?), ..geometry }))
     }

@@ -1,4 +1,4 @@
-//! Copies whose innermost elements need not turn: in cells of up to 16 bytes.
+//! Copies whose innermost elements stay in their order: in cells of up to 16 bytes.
 
 use std::fmt::Write;
 

@@ -10,9 +10,9 @@ fn way(from: &Layout, to: &Layout, size: usize) -> Way {
 }
 
 #[test]
-fn only_transposes_are_turned() {
+fn only_transposes_are_transposed() {
     let blocks = |from: &Layout, to: &Layout| match way(from, to, 4) {
-        Way::Turn(turn) => Some(turn.grid().blocks[0]),
+        Way::Transpose(of) => Some(of.grid().blocks[0]),
         Way::Rows(_) => None,
     };
     let swapped = layout(&[100, 70]).transpose(0, 1).unwrap();
@@ -82,7 +82,7 @@ fn kernels_compile_for_every_size() {
             let from = layout(&shape).permute(&order).unwrap();
             match way(&from, &layout(from.shape()), size) {
                 Way::Rows(rows) => build(&rows.source()),
-                Way::Turn(turn) => build(&turn.source()),
+                Way::Transpose(of) => build(&of.source()),
             }
         }
     }

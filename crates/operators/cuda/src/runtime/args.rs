@@ -4,47 +4,75 @@ use std::ffi::c_void;
 
 use bytemuck::Pod;
 
-use super::{Slice, SliceMut};
+use super::{Error, Slice, SliceMut, Stream, StreamUse};
 
-/// Arguments in the order of the kernel's parameters.
+/// Arguments in the order of the kernel's parameters, and the memory that the kernel uses.
 #[derive(Debug, Default)]
-pub struct Args {
+pub struct Args<'a> {
     /// 16-byte cells, so that structures are aligned.
     cells: Vec<u128>,
     starts: Vec<usize>,
+    read: Vec<&'a StreamUse>,
+    written: Vec<&'a StreamUse>,
 }
 
-impl Args {
+impl<'a> Args<'a> {
     /// None yet.
     #[must_use]
-    pub fn new() -> Args {
+    pub fn new() -> Args<'a> {
         Args::default()
     }
 
     /// With a number or a structure, passed by value; its type must be that of the kernel's parameter.
     #[must_use]
-    pub fn value<T: Pod>(mut self, value: T) -> Args {
+    pub fn value<T: Pod>(mut self, value: T) -> Args<'a> {
         self.add(bytemuck::bytes_of(&value));
         self
     }
 
     /// With an array inside a structure, passed by value.
     #[must_use]
-    pub fn array<T: Pod>(mut self, values: &[T]) -> Args {
+    pub fn array<T: Pod>(mut self, values: &[T]) -> Args<'a> {
         self.add(bytemuck::cast_slice(values));
         self
     }
 
     /// With the address of elements that the kernel reads.
     #[must_use]
-    pub fn slice<T: Pod>(self, slice: Slice<'_, T>) -> Args {
-        self.value(slice.address())
+    pub fn slice<T: Pod>(self, slice: Slice<'a, T>) -> Args<'a> {
+        self.value(slice.address()).reads(slice)
     }
 
     /// With the address of elements that the kernel writes.
     #[must_use]
-    pub fn slice_mut<T: Pod>(self, slice: &mut SliceMut<'_, T>) -> Args {
-        self.value(slice.address())
+    pub fn slice_mut<T: Pod>(self, slice: &'a mut SliceMut<'_, T>) -> Args<'a> {
+        self.value(slice.address()).writes(slice.as_ref())
+    }
+
+    /// With the address of elements that the kernel writes, in memory that an operator keeps for itself.
+    #[must_use]
+    pub(crate) fn own<T: Pod>(self, slice: Slice<'a, T>) -> Args<'a> {
+        self.value(slice.address()).writes(slice)
+    }
+
+    /// With elements that the kernel reads, and whose address it is given elsewhere, as in a structure.
+    #[must_use]
+    pub fn reads<T: Pod>(mut self, slice: Slice<'a, T>) -> Args<'a> {
+        self.read.extend(slice.stream_use());
+        self
+    }
+
+    /// With elements that the kernel writes, and whose address it is given elsewhere, as in a structure.
+    #[must_use]
+    pub fn writes<T: Pod>(mut self, slice: Slice<'a, T>) -> Args<'a> {
+        self.written.extend(slice.stream_use());
+        self
+    }
+
+    /// Waits where another stream may still use the memory, and notes that this one does from now on.
+    pub(crate) fn take_turn(&self, stream: &Stream) -> Result<(), Error> {
+        self.read.iter().try_for_each(|memory| memory.read(stream))?;
+        self.written.iter().try_for_each(|memory| memory.write(stream))
     }
 
     fn add(&mut self, bytes: &[u8]) {

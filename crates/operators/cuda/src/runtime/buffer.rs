@@ -5,14 +5,18 @@ use std::marker::PhantomData;
 use bytemuck::Pod;
 use cudarc::driver::result;
 
-use super::{Device, Error, Slice, SliceMut, Stream};
+use super::{Device, Error, Slice, SliceMut, Stream, StreamUse};
 
 /// Elements in a device's memory.
+///
+/// A buffer knows the stream that used it last. A launch or a copy in another stream first waits for that one, unless
+/// both only read; so does the buffer before its memory is freed. Within one stream nothing waits.
 #[derive(Debug)]
 pub struct Buffer<T> {
     device: Device,
     address: u64,
     len: usize,
+    stream_use: StreamUse,
     of: PhantomData<T>,
 }
 
@@ -34,7 +38,7 @@ impl<T: Pod> Buffer<T> {
                 free: result::mem_get_info().map_or(0, |(free, _)| free),
             })?;
         }
-        Ok(Buffer { device: device.clone(), address, len, of: PhantomData })
+        Ok(Buffer { device: device.clone(), address, len, stream_use: StreamUse::new(), of: PhantomData })
     }
 
     /// So many zeros, set in this stream.
@@ -80,13 +84,23 @@ impl<T: Pod> Buffer<T> {
     /// All elements, to be read.
     #[must_use]
     pub fn as_ref(&self) -> Slice<'_, T> {
-        Slice::at(self.address, self.len)
+        Slice::at(self.address, self.len, &self.stream_use)
     }
 
     /// All elements, to be written.
     #[must_use]
     pub fn as_mut(&mut self) -> SliceMut<'_, T> {
-        SliceMut::at(self.address, self.len)
+        SliceMut::at(self.address, self.len, &self.stream_use)
+    }
+
+    /// Notes that this stream was waited for.
+    pub(crate) fn done(&mut self, stream: &Stream) {
+        self.stream_use.done(stream);
+    }
+
+    /// After `to` was told to wait for what `from` holds: what `from` did is as if `to` had done it.
+    pub(crate) fn hand_over(&self, from: &Stream, to: &Stream) {
+        self.stream_use.hand_over(from, to);
     }
 
     /// All elements on the host, once the stream has come this far.
@@ -103,8 +117,9 @@ impl<T: Pod> Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        if self.address != 0 && self.device.bind().is_ok() {
-            // SAFETY: allocated once. The driver waits for kernels that use it.
+        // Kernels may still use it. Where they cannot be waited for, the memory stays.
+        if self.address != 0 && self.stream_use.wait(&self.device).is_ok() && self.device.bind().is_ok() {
+            // SAFETY: allocated once in `uninit`, and no stream uses it any more.
             let _ = unsafe { result::free_sync(self.address) };
         }
     }

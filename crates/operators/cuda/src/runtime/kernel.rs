@@ -174,20 +174,26 @@ impl Kernel {
             .map_err(Error::driver(format!("preparing {}", self.name)))
     }
 
-    /// Launches it. A grid without blocks is nothing to do.
+    /// Launches it, once no other stream uses the memory that the arguments name. A grid without blocks is nothing to
+    /// do.
     ///
     /// # Safety
     ///
-    /// The arguments are those of the kernel in number and type; what they point to is as long as the kernel assumes,
-    /// lives until the stream has come past the launch, and is not used otherwise before that.
+    /// - The arguments are those of the kernel in number and type.
+    /// - All memory that the kernel uses is named by `args`, as read or as written, or lies in memory of others. It is as
+    ///   long as the kernel assumes.
+    /// - Memory of others, and memory whose name was withheld, lives until the stream has come past the launch, and no
+    ///   other stream uses it before. For a [`Buffer`](crate::Buffer) that is named, nothing is left to promise: it
+    ///   knows the streams that use it, and waits for them before it is used in another one or freed.
     ///
     /// # Errors
     ///
     /// The driver refuses, or an earlier kernel failed.
-    pub unsafe fn launch(&self, stream: &Stream, grid: Grid, mut args: Args) -> Result<(), Error> {
+    pub unsafe fn launch(&self, stream: &Stream, grid: Grid, mut args: Args<'_>) -> Result<(), Error> {
         if grid.blocks.contains(&0) {
             return Ok(());
         }
+        args.take_turn(stream)?;
         stream.device().bind()?;
         let [x, y, z] = grid.blocks;
         let [tx, ty, tz] = grid.threads;

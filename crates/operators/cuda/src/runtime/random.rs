@@ -24,7 +24,7 @@ pub fn randomize(stream: &Stream, out: &mut SliceMut<'_, f32>, seed: u64) -> Res
     let blocks = stream.device().multiprocessors() * 8;
     let count = out.len() as u64;
     let args = Args::new().slice_mut(out).value(count).value(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
-    // SAFETY: the arguments are those of the kernel, which writes `count` floats, and `out` has as many.
+    // SAFETY: the arguments are those of the kernel, which writes `count` floats; `out` has as many, and is named.
     unsafe { kernel.launch(stream, Grid::line(blocks, 256), args) }?;
     // The code is unloaded with the kernel, which waits for all streams: so for this one alone.
     stream.synchronize()

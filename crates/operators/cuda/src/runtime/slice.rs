@@ -6,13 +6,15 @@ use std::ops::Range;
 use bytemuck::Pod;
 use cudarc::driver::result;
 
-use super::{Error, Pinned, Stream};
+use super::{Error, Pinned, Stream, StreamUse};
 
 /// Elements on a device that are read: part of a [`Buffer`](crate::Buffer), or memory of others.
 #[derive(Debug, Clone, Copy)]
 pub struct Slice<'a, T> {
     address: u64,
     len: usize,
+    /// That of the buffer; none for memory of others.
+    stream_use: Option<&'a StreamUse>,
     of: PhantomData<&'a [T]>,
 }
 
@@ -21,24 +23,26 @@ pub struct Slice<'a, T> {
 pub struct SliceMut<'a, T> {
     address: u64,
     len: usize,
+    /// That of the buffer; none for memory of others.
+    stream_use: Option<&'a StreamUse>,
     of: PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T: Pod> Slice<'a, T> {
     /// As many elements of a buffer.
-    pub(super) fn at(address: u64, len: usize) -> Slice<'a, T> {
-        Slice { address, len, of: PhantomData }
+    pub(super) fn at(address: u64, len: usize, stream_use: &'a StreamUse) -> Slice<'a, T> {
+        Slice { address, len, stream_use: Some(stream_use), of: PhantomData }
     }
 
     /// Elements in memory of others, such as a tensor of another library.
     ///
     /// # Safety
     ///
-    /// There are `len` elements at this address of the device, aligned, which live for `'a` and which nobody writes
-    /// while kernels read them.
+    /// There are `len` elements at this address of the device, aligned. They live, and nobody writes them, for `'a` and
+    /// until the streams have come past all launches that read them: for memory of others nothing waits by itself.
     #[must_use]
     pub unsafe fn from_raw(address: u64, len: usize) -> Slice<'a, T> {
-        Slice { address, len, of: PhantomData }
+        Slice { address, len, stream_use: None, of: PhantomData }
     }
 
     /// The address of the first.
@@ -59,6 +63,17 @@ impl<'a, T: Pod> Slice<'a, T> {
         self.len == 0
     }
 
+    /// Which streams may still use the buffer that they are of; none for memory of others.
+    pub(crate) fn stream_use(self) -> Option<&'a StreamUse> {
+        self.stream_use
+    }
+
+    /// Waits where another stream may still write them, before this one reads them.
+    pub(crate) fn before_reading(self, stream: &Stream) -> Result<(), Error> {
+        self.stream_use.map_or(Ok(()), |memory| memory.read(stream))?;
+        stream.device().bind()
+    }
+
     /// Some of them.
     ///
     /// # Panics
@@ -68,13 +83,14 @@ impl<'a, T: Pod> Slice<'a, T> {
     pub fn slice(self, range: Range<usize>) -> Slice<'a, T> {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         let address = self.address + (range.start * size_of::<T>()) as u64;
-        Slice { address, len: range.len(), of: PhantomData }
+        Slice { address, len: range.len(), stream_use: self.stream_use, of: PhantomData }
     }
 
     /// The same memory as elements of another type; those that do not fill one are left out.
     #[must_use]
     pub fn cast<U: Pod>(self) -> Slice<'a, U> {
-        Slice { address: self.address, len: self.len * size_of::<T>() / size_of::<U>(), of: PhantomData }
+        let len = self.len * size_of::<T>() / size_of::<U>();
+        Slice { address: self.address, len, stream_use: self.stream_use, of: PhantomData }
     }
 
     /// Copies them to the host, once the stream has come this far, and waits.
@@ -84,7 +100,7 @@ impl<'a, T: Pod> Slice<'a, T> {
     /// A destination of another length; a kernel failed.
     pub fn read(self, stream: &Stream, to: &mut [T]) -> Result<(), Error> {
         same("a copy to the host", to.len(), self.len)?;
-        stream.device().bind()?;
+        self.before_reading(stream)?;
         if !to.is_empty() {
             // SAFETY: both are as long, and the stream is waited for before `to` is used again.
             unsafe { result::memcpy_dtoh_async(to, self.address, stream.raw()) }
@@ -104,7 +120,7 @@ impl<'a, T: Pod> Slice<'a, T> {
     /// A destination of another length; the driver refuses.
     pub unsafe fn read_async(self, stream: &Stream, to: &mut Pinned<T>) -> Result<(), Error> {
         same("a copy to the host", to.len(), self.len)?;
-        stream.device().bind()?;
+        self.before_reading(stream)?;
         // SAFETY: by the caller's promise.
         unsafe { result::memcpy_dtoh_async(&mut to[..], self.address, stream.raw()) }
             .map_err(Error::driver("copying to pinned memory"))
@@ -113,19 +129,19 @@ impl<'a, T: Pod> Slice<'a, T> {
 
 impl<'a, T: Pod> SliceMut<'a, T> {
     /// As many elements of a buffer.
-    pub(super) fn at(address: u64, len: usize) -> SliceMut<'a, T> {
-        SliceMut { address, len, of: PhantomData }
+    pub(super) fn at(address: u64, len: usize, stream_use: &'a StreamUse) -> SliceMut<'a, T> {
+        SliceMut { address, len, stream_use: Some(stream_use), of: PhantomData }
     }
 
     /// Elements in memory of others, such as a tensor of another library.
     ///
     /// # Safety
     ///
-    /// There are `len` elements at this address of the device, aligned, which live for `'a` and which nobody else uses
-    /// while kernels write them.
+    /// There are `len` elements at this address of the device, aligned. They live, and nobody else uses them, for `'a`
+    /// and until the streams have come past all launches that write them: for memory of others nothing waits by itself.
     #[must_use]
     pub unsafe fn from_raw(address: u64, len: usize) -> SliceMut<'a, T> {
-        SliceMut { address, len, of: PhantomData }
+        SliceMut { address, len, stream_use: None, of: PhantomData }
     }
 
     /// The address of the first.
@@ -149,7 +165,13 @@ impl<'a, T: Pod> SliceMut<'a, T> {
     /// The same elements, to be read.
     #[must_use]
     pub fn as_ref(&self) -> Slice<'_, T> {
-        Slice { address: self.address, len: self.len, of: PhantomData }
+        Slice { address: self.address, len: self.len, stream_use: self.stream_use, of: PhantomData }
+    }
+
+    /// Waits where another stream may still use them, before this one writes them.
+    pub(crate) fn before_writing(&mut self, stream: &Stream) -> Result<(), Error> {
+        self.stream_use.map_or(Ok(()), |memory| memory.write(stream))?;
+        stream.device().bind()
     }
 
     /// Some of them.
@@ -159,15 +181,15 @@ impl<'a, T: Pod> SliceMut<'a, T> {
     /// The range is not inside.
     #[must_use]
     pub fn slice(&mut self, range: Range<usize>) -> SliceMut<'_, T> {
-        let part = self.as_ref().slice(range);
-        SliceMut { address: part.address, len: part.len, of: PhantomData }
+        let Slice { address, len, .. } = self.as_ref().slice(range);
+        SliceMut { address, len, stream_use: self.stream_use, of: PhantomData }
     }
 
     /// The same memory as elements of another type; those that do not fill one are left out.
     #[must_use]
     pub fn cast<U: Pod>(self) -> SliceMut<'a, U> {
-        let part = self.as_ref().cast::<U>();
-        SliceMut { address: part.address, len: part.len, of: PhantomData }
+        let Slice { address, len, .. } = self.as_ref().cast::<U>();
+        SliceMut { address, len, stream_use: self.stream_use, of: PhantomData }
     }
 
     /// Copies elements from the host and waits.
@@ -177,13 +199,17 @@ impl<'a, T: Pod> SliceMut<'a, T> {
     /// A source of another length; a kernel failed.
     pub fn write(&mut self, stream: &Stream, from: &[T]) -> Result<(), Error> {
         same("a copy from the host", from.len(), self.len)?;
-        stream.device().bind()?;
+        self.before_writing(stream)?;
         if !from.is_empty() {
             // SAFETY: both are as long, and the stream is waited for before `from` may change.
             unsafe { result::memcpy_htod_async(self.address, from, stream.raw()) }
                 .map_err(Error::driver("copying from the host"))?;
         }
-        stream.synchronize()
+        stream.synchronize()?;
+        if let Some(memory) = self.stream_use {
+            memory.done(stream);
+        }
+        Ok(())
     }
 
     /// Begins to copy elements from pinned memory.
@@ -197,7 +223,7 @@ impl<'a, T: Pod> SliceMut<'a, T> {
     /// A source of another length; the driver refuses.
     pub unsafe fn write_async(&mut self, stream: &Stream, from: &Pinned<T>) -> Result<(), Error> {
         same("a copy from the host", from.len(), self.len)?;
-        stream.device().bind()?;
+        self.before_writing(stream)?;
         // SAFETY: by the caller's promise.
         unsafe { result::memcpy_htod_async(self.address, &from[..], stream.raw()) }
             .map_err(Error::driver("copying from pinned memory"))
@@ -210,11 +236,12 @@ impl<'a, T: Pod> SliceMut<'a, T> {
     /// A source of another length; the driver refuses.
     pub fn copy(&mut self, stream: &Stream, from: Slice<'_, T>) -> Result<(), Error> {
         same("a copy on the GPU", from.len(), self.len)?;
-        stream.device().bind()?;
+        from.before_reading(stream)?;
+        self.before_writing(stream)?;
         if self.len == 0 {
             return Ok(());
         }
-        // SAFETY: both are as long, and borrowed.
+        // SAFETY: both are as long. Other streams that used either were waited for.
         unsafe {
             result::memcpy_dtod_async(self.address, from.address, self.len * size_of::<T>(), stream.raw())
         }
@@ -227,11 +254,11 @@ impl<'a, T: Pod> SliceMut<'a, T> {
     ///
     /// The driver refuses.
     pub fn fill_bytes(&mut self, stream: &Stream, byte: u8) -> Result<(), Error> {
-        stream.device().bind()?;
+        self.before_writing(stream)?;
         if self.len == 0 {
             return Ok(());
         }
-        // SAFETY: as long as the slice.
+        // SAFETY: as long as the slice. Other streams that used it were waited for.
         unsafe { result::memset_d8_async(self.address, byte, self.len * size_of::<T>(), stream.raw()) }
             .map_err(Error::driver("setting memory"))
     }

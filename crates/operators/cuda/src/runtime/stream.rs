@@ -1,7 +1,7 @@
 //! Queues of work, and points in them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cudarc::driver::result;
@@ -45,9 +45,9 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// It is a stream of this device's primary context and outlives every clone. Where an operator that keeps memory from
-    /// launch to launch (a grouping, an optimizer, a product) is used in several streams of others, these are ordered by
-    /// whom they belong to: it does not wait between them, so that they can be captured.
+    /// It is a stream of this device's primary context and outlives every clone. Where a buffer, or an operator that
+    /// keeps memory from launch to launch (a grouping, an optimizer, a product), is used in several streams of others,
+    /// these are ordered by whom they belong to: nothing waits between them, so that they can be captured.
     #[must_use]
     pub unsafe fn from_raw(device: &Device, stream: u64) -> Stream {
         let stream = std::ptr::with_exposed_provenance_mut(stream as usize);
@@ -60,9 +60,11 @@ impl Stream {
         &self.0.device
     }
 
-    /// Another for each stream made here, one for all those of others.
-    pub(super) fn number(&self) -> u64 {
-        self.0.number
+    /// What memory keeps of it.
+    pub(super) fn user(&self) -> User {
+        let number = self.0.number;
+        // Streams of others may end before the memory does.
+        User { number, queue: if self.0.own { Arc::downgrade(&self.0) } else { Weak::new() } }
     }
 
     pub(crate) fn raw(&self) -> sys::CUstream {
@@ -102,6 +104,37 @@ impl Stream {
         // SAFETY: both live.
         unsafe { result::stream::wait_event(self.raw(), event.event, flags) }
             .map_err(Error::driver("waiting for an event"))
+    }
+}
+
+/// A stream that uses memory, which does not keep it.
+#[derive(Debug)]
+pub(super) struct User {
+    /// Another for each stream made here, one for all those of others.
+    number: u64,
+    /// Nothing for those of others.
+    queue: Weak<Queue>,
+}
+
+impl User {
+    /// Whether both are one stream; those of others count as one.
+    pub(super) fn is(&self, other: &User) -> bool {
+        self.number == other.number
+    }
+
+    /// Waits for what is in the stream; for the device where that is not to be had any more.
+    pub(super) fn wait(&self, device: &Device) -> Result<(), Error> {
+        match self.queue.upgrade() {
+            Some(queue) => Stream(queue).synchronize(),
+            // What was in a stream that is gone may not be done.
+            None => device.synchronize(),
+        }
+    }
+
+    /// Of a stream that is gone.
+    #[cfg(test)]
+    pub(super) fn gone(number: u64) -> User {
+        User { number, queue: Weak::new() }
     }
 }
 

@@ -1,7 +1,6 @@
 //! One file a command: reads the input, asks the library, hands the answer to a report.
 
 mod bench;
-mod bench_cuda;
 mod device;
 mod gather_plan;
 mod gemm;

@@ -1,6 +1,7 @@
 //! The answer of `bench cuda`: on the wire, and as a table.
 
 use serde::Serialize;
+use steptime_bench::cuda::{Report, Row};
 
 use super::format::percent;
 use super::table::Columns;
@@ -8,98 +9,122 @@ use steptime::answers::SCHEMA;
 
 /// What was measured.
 #[derive(Debug, Serialize)]
-pub struct Answer {
-    pub schema: u32,
-    pub command: &'static str,
-    pub device: String,
-    /// The version of NVRTC.
-    pub compiler: String,
-    /// What a copy of a GiB reached in this run, bytes read and written, TB/s.
-    pub copy_tb_s: f64,
-    pub cases: Vec<Row>,
+pub struct Answer<'a> {
+    schema: u32,
+    command: &'static str,
+    #[serde(flatten)]
+    report: &'a Report,
 }
 
-/// One op at one size.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    pub op: &'static str,
-    pub name: String,
-    pub shape: String,
-    /// How they were drawn.
-    pub indices: String,
-    /// Different rows over lookups; 1 where there are none.
-    pub distinct: f64,
-    /// Bytes that must move: each distinct row once, or twice where it changes, all else once.
-    pub bytes: u64,
-    /// The median of single calls, launch included.
-    pub call_us: f64,
-    /// The median within a replayed graph.
-    pub replay_us: f64,
-    /// Bytes that must move over the time of a call.
-    pub tb_s: f64,
-    /// Of the copy rate.
-    pub copy_share: f64,
-    /// Arithmetic, where that is what takes time.
-    pub tflop_s: Option<f64>,
-    /// The share of lanes that load something.
-    pub busy_lanes: f64,
-    pub geometry: String,
+/// The name, where it has one, and the shape.
+fn size(row: &Row) -> String {
+    if row.name.is_empty() { row.shape.clone() } else { format!("{}: {}", row.name, row.shape) }
 }
 
-impl Row {
-    /// The name, where it has one, and the shape.
-    fn size(&self) -> String {
-        if self.name.is_empty() { self.shape.clone() } else { format!("{}: {}", self.name, self.shape) }
-    }
-}
-
-impl Answer {
-    /// Of some rows.
-    pub fn new(device: String, compiler: String, copy_tb_s: f64, cases: Vec<Row>) -> Answer {
-        Answer { schema: SCHEMA, command: "bench cuda", device, compiler, copy_tb_s, cases }
+impl<'a> Answer<'a> {
+    /// Of this report.
+    pub fn new(report: &'a Report) -> Answer<'a> {
+        Answer { schema: SCHEMA, command: "bench cuda", report }
     }
 
     /// As a table, and how each kernel was launched.
     pub fn text(&self) -> String {
-        let mut text = format!(
-            "{}, NVRTC {}; a copy of 1 GiB: {:.2} TB/s read and written\n\n",
-            self.device, self.compiler, self.copy_tb_s
-        );
-        let names = [
-            "op",
-            "size",
-            "indices",
-            ">distinct",
-            ">MB",
-            ">us",
-            ">in graph",
-            ">TB/s",
-            ">of copy",
-            ">TFLOP/s",
-        ];
+        let report = self.report;
+        let mut text = format!("{}, NVRTC {}", report.device, report.compiler);
+        if let Some(rate) = report.copy_tb_s {
+            text.push_str(&format!("; a copy of 1 GiB: {rate:.2} TB/s read and written"));
+        }
+        text.push_str("\n\n");
+        let timed = report.cases.iter().any(|row| row.measured.is_some());
+        let verified = report.cases.iter().any(|row| row.largest_error.is_some());
+        let mut names = vec!["op", "size", "indices", ">distinct", ">MB"];
+        if timed {
+            names.extend([">us", ">in graph", ">TB/s", ">of copy", ">TFLOP/s"]);
+        }
+        if verified {
+            names.extend([">error", ">tolerated"]);
+        }
         let mut columns = Columns::new(&names).tight();
-        for row in &self.cases {
-            columns.row([
+        for row in &report.cases {
+            let mut cells = vec![
                 row.op.to_owned(),
-                row.size(),
+                size(row),
                 row.indices.clone(),
                 format!("{:.3}", row.distinct),
                 format!("{:.1}", row.bytes as f64 / 1e6),
-                format!("{:.1}", row.call_us),
-                format!("{:.1}", row.replay_us),
-                format!("{:.2}", row.tb_s),
-                percent(row.copy_share),
-                row.tflop_s.map_or(String::new(), |rate| format!("{rate:.1}")),
-            ]);
+            ];
+            if let Some(measured) = &row.measured {
+                cells.extend([
+                    format!("{:.1}", measured.call_us),
+                    format!("{:.1}", measured.replay_us),
+                    format!("{:.2}", measured.tb_s),
+                    percent(measured.copy_share),
+                    measured.tflop_s.map_or(String::new(), |rate| format!("{rate:.1}")),
+                ]);
+            }
+            if let (Some(error), Some(tolerance)) = (row.largest_error, row.tolerance) {
+                cells.extend([format!("{error:.1e}"), format!("{tolerance:.0e}")]);
+            }
+            columns.row(cells);
         }
         text.push_str(&columns.text());
         let mut shown: Vec<&str> = Vec::new();
-        for row in &self.cases {
+        for row in &report.cases {
             if !row.geometry.is_empty() && !shown.contains(&row.geometry.as_str()) {
                 shown.push(&row.geometry);
-                text.push_str(&format!("\n{}\n{}\n", row.size(), row.geometry));
+                text.push_str(&format!("\n{}\n{}\n", size(row), row.geometry));
             }
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steptime_bench::cuda::Measured;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_those_that_were_asked_for() {
+        let text = |timed: bool, verified: bool| {
+            let row = Row {
+                op: "bag",
+                name: "small".into(),
+                shape: "T=4".into(),
+                indices: "uniform".into(),
+                distinct: 0.5,
+                bytes: 2_000_000,
+                measured: timed.then_some(Measured {
+                    call_us: 12.34,
+                    replay_us: 11.5,
+                    tb_s: 1.25,
+                    copy_share: 0.5,
+                    tflop_s: None,
+                }),
+                busy_lanes: 1.0,
+                geometry: "bag_forward: grid 1 x 1 x 1".into(),
+                largest_error: verified.then_some(3e-7),
+                tolerance: verified.then_some(1e-4),
+            };
+            let (device, compiler) = ("H200".into(), "13.0".into());
+            let report = Report { device, compiler, copy_tb_s: timed.then_some(4.2), cases: vec![row] };
+            Answer::new(&report).text()
+        };
+        let both = text(true, true);
+        assert!(
+            both.starts_with("H200, NVRTC 13.0; a copy of 1 GiB: 4.20 TB/s read and written\n\n"),
+            "{both}"
+        );
+        for words in
+            ["TFLOP/s error tolerated", "bag small: T=4", "12.3", "50.0 %", "3.0e-7", "1e-4", "bag_forward"]
+        {
+            assert!(both.contains(words), "{words}: {both}");
+        }
+        let timed = text(true, false);
+        assert!(!timed.contains("tolerated") && timed.contains("12.3"), "{timed}");
+        let verified = text(false, true);
+        assert!(verified.starts_with("H200, NVRTC 13.0\n\n") && !verified.contains("TB/s"), "{verified}");
+        assert!(verified.contains("3.0e-7"), "{verified}");
     }
 }

@@ -1,0 +1,167 @@
+//! Tables and fresh lookups, for gather, bags and their gradients.
+
+use steptime_ops::embedding::{Element, EmbeddingError, Lookups, Table, WeightsMut};
+
+use crate::Error;
+use crate::Init;
+use crate::random::{Random, fill};
+use crate::sizes::{Sizes, check_memory};
+
+/// Tables of one D with bags of one length.
+pub struct Shape {
+    /// E of each table.
+    pub rows: Vec<usize>,
+    /// D.
+    pub dim: usize,
+    /// B.
+    pub bags: usize,
+    /// L.
+    pub lookups: usize,
+}
+
+impl Shape {
+    /// From `T`, `E`, `D`, `B`, `L`. Fails where they do not fit memory, before there is even a list of tables, which
+    /// may be too long by itself.
+    pub fn of(sizes: &Sizes) -> Result<Shape, Error> {
+        let [tables, rows, dim, bags, lookups] = ["T", "E", "D", "B", "L"].map(|key| sizes.get(key));
+        check_room_for(&[tables, rows], tables, [dim, bags, lookups], 0)?;
+        Ok(Shape { rows: vec![rows; tables], dim, bags, lookups })
+    }
+
+    /// As sizes; E is that of the largest table.
+    pub fn sizes(&self) -> Sizes {
+        let rows = self.rows.iter().copied().max().unwrap_or(0);
+        let (tables, Shape { dim, bags, lookups, .. }) = (self.rows.len(), self);
+        Sizes::new([("T", tables), ("E", rows), ("D", *dim), ("B", *bags), ("L", *lookups)])
+    }
+
+    /// N: lookups of all tables.
+    pub fn count(&self) -> usize {
+        self.rows.len() * self.bags * self.lookups
+    }
+
+    /// Bytes of all tables.
+    pub fn table_bytes(&self) -> usize {
+        self.rows.iter().sum::<usize>() * Element::F32.pitch(self.dim)
+    }
+
+    /// The tables, filled; `state` is how many floats an optimizer keeps for each row.
+    pub fn tables(&self, state: usize) -> Result<Vec<Table<'static>>, Error> {
+        let rows = self.rows.iter().fold(0, |sum: usize, &rows| sum.saturating_add(rows));
+        check_room_for(&[rows], self.rows.len(), [self.dim, self.bags, self.lookups], state)?;
+        let one = |(at, &rows): (usize, &usize)| table(&format!("table {at}"), rows, self.dim);
+        self.rows.iter().enumerate().map(one).collect()
+    }
+}
+
+/// Floats of the page that a table takes at least.
+const PAGE: usize = 1024;
+
+/// Fails unless memory has room for tables, given as factors of their rows, with so many floats of state for each, and
+/// for a batch: offsets, two copies of the indices, and two outputs.
+fn check_room_for(
+    rows: &[usize],
+    tables: usize,
+    [dim, bags, lookups]: [usize; 3],
+    state: usize,
+) -> Result<(), Error> {
+    let floats = [rows, &[dim.saturating_add(state)]].concat();
+    let (pages, row) = ([tables, PAGE], [dim]);
+    let (offsets, indices) = ([tables, bags, 2], [tables, bags, lookups, 4]);
+    check_memory(&[&floats, &pages, &row, &offsets, &indices, &[tables, bags, dim, 2]])
+}
+
+/// A filled table.
+pub fn table(name: &str, rows: usize, dim: usize) -> Result<Table<'static>, Error> {
+    let mut table = Table::zeros(name, [rows, dim], Element::F32)?;
+    if let (WeightsMut::F32(values), _) = table.weights_mut()? {
+        fill(values, rows as u64 ^ ((name.len() as u64) << 40));
+    }
+    Ok(table)
+}
+
+/// Lookups of all tables, drawn anew when asked.
+pub struct Batch {
+    init: Init,
+    random: Random,
+    bags: usize,
+    indices: Vec<i64>,
+    offsets: Vec<i64>,
+}
+
+impl Batch {
+    /// The first.
+    pub fn new(init: Init, shape: &Shape) -> Batch {
+        let step = shape.lookups as i64;
+        let offsets = (0..=(shape.rows.len() * shape.bags) as i64).map(|bag| bag * step).collect();
+        let mut batch = Batch {
+            init,
+            random: Random::new(42),
+            bags: shape.bags,
+            indices: vec![0; shape.count()],
+            offsets,
+        };
+        batch.draw(shape);
+        batch
+    }
+
+    /// The next.
+    pub fn draw(&mut self, shape: &Shape) {
+        let each = (shape.bags * shape.lookups).max(1);
+        for (indices, &rows) in self.indices.chunks_mut(each).zip(&shape.rows) {
+            indices.fill_with(|| self.random.index(self.init, rows) as i64);
+        }
+    }
+
+    /// The indices.
+    pub fn indices(&self) -> &[i64] {
+        &self.indices
+    }
+
+    /// As the ops take them.
+    pub fn lookups(&self) -> Result<Lookups<'_>, EmbeddingError> {
+        Lookups::new(self.bags, &self.indices[..], &self.offsets[..])
+    }
+
+    /// U: distinct rows of all tables.
+    pub fn distinct(&self, shape: &Shape) -> u64 {
+        let each = (shape.bags * shape.lookups).max(1);
+        let count = |indices: &[i64]| {
+            let mut indices = indices.to_vec();
+            indices.sort_unstable();
+            indices.dedup();
+            indices.len() as u64
+        };
+        self.indices.chunks(each).map(count).sum()
+    }
+
+    /// Bytes of indices and offsets.
+    pub fn bytes(&self) -> u64 {
+        8 * (self.indices.len() + self.offsets.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_memory_holds_is_refused_before_it_is_asked_for() {
+        let most = u32::MAX as usize;
+        let of = |sizes: [usize; 5]| {
+            let [tables, rows, dim, bags, lookups] = sizes;
+            Shape::of(&Sizes::new([("T", tables), ("E", rows), ("D", dim), ("B", bags), ("L", lookups)]))
+        };
+        assert_eq!(of([3, 10, 2, 4, 5]).unwrap_or_else(|_| panic!("it fits")).rows, [10; 3]);
+        // Products of these sizes that are counted in 64 bits begin anew.
+        for sizes in [
+            [most, 1, 1, 1, 1],
+            [1, most, most, 1, 1],
+            [2, 1, 1, 1 << 31, 1 << 31],
+            [1 << 31, 1, 1, 1 << 31, 4],
+        ] {
+            let error = of(sizes).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains("make it smaller"), "{sizes:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Benchmarks of the CPU operators: one file an op, each with its sizes, its work, and how its result is verified.
+
+mod backward;
+mod bag;
+mod context;
+mod elementwise;
+mod gather;
+mod gemm;
+mod interaction;
+mod limits;
+mod linear;
+mod lookups;
+mod report;
+mod transpose;
+
+use std::fmt;
+
+use steptime_ops::Cpu;
+
+pub use self::report::{Limits, Measured, RandomRows, Report, Row, Sequential};
+
+use self::context::Context;
+use crate::sizes::Sizes;
+use crate::{Error, Init, TypedSizes};
+
+/// All benchmarks, in the order in which they run.
+pub static ALL: [&Benchmark; 8] = [
+    &gather::BENCHMARK,
+    &bag::BENCHMARK,
+    &backward::BENCHMARK,
+    &gemm::BENCHMARK,
+    &linear::BENCHMARK,
+    &interaction::BENCHMARK,
+    &elementwise::BENCHMARK,
+    &transpose::BENCHMARK,
+];
+
+/// The benchmark of one op.
+pub struct Benchmark {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it measures.
+    pub about: &'static str,
+    /// What its sizes are.
+    pub sizes: &'static str,
+    /// Its sizes by their letters, with what they are where they are left out.
+    keys: &'static [(&'static str, usize)],
+    /// Runs one size, by the name it has.
+    run: fn(&mut Context, &str, &Sizes) -> Result<(), Error>,
+    /// Runs the sizes of DLRM, and those of a sweep.
+    usual: fn(&mut Context) -> Result<(), Error>,
+}
+
+impl fmt::Debug for Benchmark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// What a run is asked for.
+#[derive(Debug)]
+pub struct Settings {
+    /// Instructions and threads.
+    pub cpu: Cpu,
+    /// How indices are drawn, anew for each call.
+    pub init: Init,
+    /// Whether results are compared with their references.
+    pub verify: bool,
+    /// Whether times are measured.
+    pub time: bool,
+}
+
+/// Runs benchmarks, at these sizes or else at those of three DLRMs and of a sweep. `progress` is told before each how
+/// many are done, and of how many.
+///
+/// # Errors
+///
+/// Sizes that a benchmark does not have or that memory has no room for. Not that a result is wrong: see
+/// [`Report::wrong`].
+pub fn run(
+    settings: Settings,
+    chosen: &[&Benchmark],
+    typed: Option<&TypedSizes>,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Report, Error> {
+    let mut context = Context::new(settings);
+    for (at, benchmark) in chosen.iter().enumerate() {
+        progress(at, chosen.len());
+        match typed {
+            Some(typed) => (benchmark.run)(&mut context, "", &Sizes::typed(benchmark.keys, typed)?)?,
+            None => (benchmark.usual)(&mut context)?,
+        }
+    }
+    Ok(context.finish())
+}

@@ -1,0 +1,18 @@
+//! Benchmarks of the operators on the CPU and on a GPU: times, bytes that must move, and whether results are right.
+//!
+//! A run takes [`cpu::Settings`] or [`cuda::Settings`] and a list of benchmarks, and gives a report that serializes.
+//! A benchmark is one file with its sizes, its work, and how its result is verified, and one line in [`cpu::ALL`] or
+//! [`cuda::ALL`].
+
+pub mod cpu;
+pub mod cuda;
+mod difference;
+mod dlrm;
+mod error;
+mod init;
+mod random;
+mod sizes;
+
+pub use error::{Error, Wrong};
+pub use init::{Init, InitError};
+pub use sizes::{SizeError, TypedSizes, size};

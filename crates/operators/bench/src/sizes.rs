@@ -1,0 +1,125 @@
+//! The sizes of a case by their letters.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// Memory that operands may not exceed where the system does not say how much there is.
+const UNKNOWN_MEMORY: u64 = 4 << 30;
+
+/// Sizes by their letters, as typed: `E=65536,D=768`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypedSizes(pub Vec<(String, usize)>);
+
+/// A text that holds no sizes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SizeError {
+    /// A part without a letter.
+    #[error("{0:?} is no size: write E=65536")]
+    Part(String),
+    /// A number that is none, or too large.
+    #[error("{0:?} is no size: it is 1 to {max}", max = u32::MAX)]
+    Number(String),
+}
+
+impl FromStr for TypedSizes {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<TypedSizes, SizeError> {
+        let one = |part: &str| {
+            let (key, number) = part.split_once('=').ok_or_else(|| SizeError::Part(part.to_owned()))?;
+            Ok((key.trim().to_owned(), size(number)?))
+        };
+        text.split(',').map(one).collect::<Result<_, _>>().map(TypedSizes)
+    }
+}
+
+/// A size, 1 to `u32::MAX`, so that products of two do not overflow.
+///
+/// # Errors
+///
+/// No such number.
+pub fn size(text: &str) -> Result<usize, SizeError> {
+    let number = text.trim().parse::<u32>().ok().filter(|&number| number > 0);
+    number.map(|number| number as usize).ok_or_else(|| SizeError::Number(text.to_owned()))
+}
+
+/// Sizes in the order of their letters.
+#[derive(Debug, Clone)]
+pub struct Sizes(Vec<(&'static str, usize)>);
+
+impl Sizes {
+    /// Of these letters and numbers.
+    pub fn new<const N: usize>(sizes: [(&'static str, usize); N]) -> Sizes {
+        Sizes(sizes.to_vec())
+    }
+
+    /// As typed, the usual ones where they are left out.
+    pub fn typed(keys: &[(&'static str, usize)], typed: &TypedSizes) -> Result<Sizes, Error> {
+        let mut sizes = keys.to_vec();
+        for (key, size) in &typed.0 {
+            let Some(place) = sizes.iter_mut().find(|(known, _)| known == key) else {
+                let known = keys.iter().map(|(key, _)| *key).collect();
+                return Err(Error::UnknownSize { letter: key.clone(), known });
+            };
+            place.1 = *size;
+        }
+        Ok(Sizes(sizes))
+    }
+
+    /// The size of a letter; 0 for one there is not.
+    pub fn get(&self, key: &str) -> usize {
+        self.0.iter().find(|(known, _)| *known == key).map_or(0, |(_, size)| *size)
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<_> = self.0.iter().map(|(key, size)| format!("{key}={size}")).collect();
+        f.write_str(&words.join(","))
+    }
+}
+
+/// Fails unless this many floats, given as factors of several products, are to be had.
+pub fn check_memory(operands: &[&[usize]]) -> Result<(), Error> {
+    check_room(operands, available().unwrap_or(UNKNOWN_MEMORY))
+}
+
+/// Fails unless this many floats, given as factors of several products, fit into so many free bytes.
+pub fn check_room(operands: &[&[usize]], free: u64) -> Result<(), Error> {
+    let product = |factors: &&[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
+    let needed = 4.0 * operands.iter().map(product).sum::<f64>();
+    let free = free as f64;
+    if needed > 0.9 * free { Err(Error::Memory { needed, free }) } else { Ok(()) }
+}
+
+/// Bytes of memory that are free, as Linux tells.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_replaces_what_is_usual() {
+        let typed: TypedSizes = "N=7,M=3".parse().unwrap();
+        let sizes = Sizes::typed(&[("M", 1), ("N", 2), ("K", 4)], &typed).unwrap();
+        assert_eq!(sizes.to_string(), "M=3,N=7,K=4");
+        let error = Sizes::typed(&[("M", 1)], &typed).err().unwrap().to_string();
+        assert!(error.contains("no size N here"), "{error}");
+        for bad in ["M", "M=0", "M=-1", "M=x", "M=99999999999", ""] {
+            assert!(bad.parse::<TypedSizes>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn no_machine_has_so_much_memory() {
+        assert!(check_memory(&[&[1 << 30, 1 << 30]]).is_err());
+        assert!(check_memory(&[&[16, 16], &[4]]).is_ok());
+    }
+}
