@@ -3,6 +3,7 @@
 use steptime::answers::Predicted;
 use steptime::answers::coverage::GraphCoverage;
 use steptime::answers::path::{Run, condensed, runs};
+use steptime::answers::predict::Piece;
 use steptime::answers::shares::FamilyTime;
 use steptime::sim::IdleCause;
 
@@ -14,7 +15,9 @@ use crate::output::name;
 /// A screen.
 const LINES: usize = 40;
 /// Ops to show; fewer where there are kernel families too.
-const OPS: (usize, usize) = (10, 5);
+const OPS: (usize, usize) = (10, 6);
+/// ... and never fewer than these.
+const FEWEST_OPS: usize = 3;
 /// Kernel families to show.
 const FAMILIES: usize = 6;
 /// Columns of the critical path that are left of names.
@@ -25,6 +28,7 @@ const STRETCHES: (usize, usize) = (8, 3);
 /// The answer as text.
 pub fn text(answer: &Predicted) -> String {
     let mut text = headline(answer);
+    let below = below(answer);
     if answer.active_ms.is_some() {
         text.push('\n');
         text.push_str(&split(answer).text());
@@ -33,21 +37,26 @@ pub fn text(answer: &Predicted) -> String {
             text.push_str(&kernels(families, answer).text());
             text.push('\n');
         }
-        text.push_str(&ops(answer).text());
-    }
-    let below = below(answer);
-    if answer.active_ms.is_some() {
-        let used = text.lines().count() + below.lines().count() + 3;
-        let room = LINES.saturating_sub(used).clamp(STRETCHES.1, STRETCHES.0);
+        // Around them are the names of columns of two tables, and two empty lines.
+        let others = below.lines().count() + STRETCHES.1 + 4;
+        text.push_str(&ops(answer, room(&text, others)).text());
+        let others = below.lines().count() + 3;
+        let stretches = room(&text, others).clamp(STRETCHES.1, STRETCHES.0);
         text.push('\n');
-        text.push_str(
-            &critical(answer, condensed(runs(answer.critical_path.as_deref().unwrap_or_default()), room))
-                .text(),
-        );
+        text.push_str(&critical(answer, condensed(runs(path(answer)), stretches)).text());
     }
     text.push('\n');
     text.push_str(&below);
     text
+}
+
+/// Lines that are left of a screen after a text, where so many others come.
+fn room(text: &str, others: usize) -> usize {
+    LINES.saturating_sub(text.lines().count() + others)
+}
+
+fn path(answer: &Predicted) -> &[Piece] {
+    answer.critical_path.as_deref().unwrap_or_default()
 }
 
 fn headline(answer: &Predicted) -> String {
@@ -149,9 +158,10 @@ fn kernels(families: &[FamilyTime], answer: &Predicted) -> Columns {
     columns
 }
 
-fn ops(answer: &Predicted) -> Columns {
+fn ops(answer: &Predicted, room: usize) -> Columns {
     let all = answer.ops.as_deref().unwrap_or_default();
-    let shown = if answer.families.is_some() { OPS.1 } else { OPS.0 };
+    let most = if answer.families.is_some() { OPS.1 } else { OPS.0 };
+    let shown = room.clamp(FEWEST_OPS, most);
     let mut columns = Columns::new(&["~op", ">count", ">host ms", ">device ms", ">critical ms", ">of step"]);
     for op in all.iter().take(shown) {
         columns.row([
