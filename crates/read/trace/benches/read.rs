@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write;
-use steptime_trace::{read, read_from};
+use steptime_trace::{read, read_file, read_from};
 
 fn bench(criterion: &mut Criterion) {
     let bytes = match std::env::var_os("STEPTIME_BENCH_TRACE") {
@@ -13,6 +13,9 @@ fn bench(criterion: &mut Criterion) {
     group.sample_size(20).throughput(Throughput::Bytes(bytes.len() as u64));
     group.bench_function("slice", |bencher| bencher.iter(|| read(&bytes)));
     group.bench_function("stream", |bencher| bencher.iter(|| read_from(&bytes[..])));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), &bytes).expect("written");
+    group.bench_function("file", |bencher| bencher.iter(|| read_file(file.path())));
     group.finish();
 }
 

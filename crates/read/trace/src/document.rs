@@ -22,7 +22,7 @@ pub enum Document {
 
 /// Which kinds of trace are worth reading.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct Kinds {
     pub(crate) kineto: bool,
     pub(crate) execution: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Plan<'p> {
     /// For messages.
     pub(crate) path: &'p Path,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: Kinds,
     /// How many threads may share the work.
     pub(crate) threads: usize,
 }

@@ -1,6 +1,6 @@
 //! However the bytes come in, the result is the same.
 
-use crate::document::{self, Document, Plan, Wanted};
+use crate::document::{self, Document, Kinds, Plan};
 use crate::feed::{Slice, Stream};
 use crate::kineto::{Builder, Trace, read_pieces, split};
 use crate::list::{End, read_list};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::path::Path;
 
 fn plan() -> Plan<'static> {
-    Plan { path: Path::new("test"), wanted: Wanted { kineto: true, execution: true }, threads: 1 }
+    Plan { path: Path::new("test"), wanted: Kinds { kineto: true, execution: true }, threads: 1 }
 }
 
 /// Debug output holds every column, and shows NaN alike.

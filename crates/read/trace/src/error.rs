@@ -58,6 +58,16 @@ pub enum Error {
         /// What is wrong there.
         problem: String,
     },
+    /// A field of `meta.json` that should hold a count.
+    #[error("{}: `{field}` is {found}, not a whole number from 0; correct it, or leave it out", .path.display())]
+    NoCount {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        field: String,
+        /// What it holds.
+        found: f64,
+    },
     /// Valid JSON that is no trace.
     #[error(
         "{} has neither `traceEvents` nor `nodes` (read to byte {offset}); pass a Kineto trace or an execution trace",

@@ -17,7 +17,7 @@
 //! assert_eq!((op.start, op.dur.to_string()), (steptime_trace::Nanos(3_141), "2.00 µs".into()));
 //! # Ok::<(), steptime_trace::Error>(())
 //! ```
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod collective;
 mod columns;
@@ -32,7 +32,6 @@ mod input;
 mod json;
 mod kineto;
 mod list;
-mod mmap;
 mod notes;
 mod number;
 mod progress;

@@ -1,6 +1,6 @@
 //! Reads single traces, from bytes, files and streams.
 
-use crate::document::{self, Document, Plan, Wanted};
+use crate::document::{self, Document, Kinds, Plan};
 use crate::error::Error;
 use crate::execution::ExecutionTrace;
 use crate::feed::{Slice, Stream};
@@ -10,7 +10,7 @@ use crate::source;
 use std::io::Read;
 use std::path::Path;
 
-const ANY: Wanted = Wanted { kineto: true, execution: true };
+const ANY: Kinds = Kinds { kineto: true, execution: true };
 
 /// Reads either kind of trace from decompressed bytes.
 ///

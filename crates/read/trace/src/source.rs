@@ -3,22 +3,24 @@
 use crate::document::{self, Document, Plan};
 use crate::error::Error;
 use crate::feed::{Slice, Stream};
-use crate::mmap;
 use crate::progress::Progress;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// How much is read from the disk at a time.
+/// How much is read from the disk at a time, in bytes.
 const BUFFER: usize = 256 << 10;
+/// Uncompressed files up to this length, in bytes, are held in memory whole, so that several threads can read them.
+/// Longer ones go through a window, on one thread.
+const LONGEST_WHOLE: u64 = 4 << 30;
 
 /// A file that says how far it has been read.
-struct Watched<'p> {
+struct ProgressReader<'p> {
     file: File,
     progress: &'p Progress<'p>,
 }
 
-impl Read for Watched<'_> {
+impl Read for ProgressReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         self.progress.advance(count as u64);
@@ -34,17 +36,35 @@ pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Doc
         return Err(Error::LfsPointer { path: plan.path.to_owned() });
     }
     if !is_packed(&file)
-        && let Ok(map) = mmap::map(&file)
+        && let Some(bytes) = whole(&file).map_err(&failed)?
     {
-        return document::read(&mut Slice::new(&map, progress), plan);
+        return document::read(&mut Slice::new(&bytes, progress), plan);
     }
-    let reader = unpack(Watched { file, progress }).map_err(&failed)?;
+    let reader = unpack(ProgressReader { file, progress }).map_err(&failed)?;
     document::read(&mut Stream::new(reader), plan)
+}
+
+/// All bytes of a file, as it is now; `None` where it is too long for that, or no regular file.
+///
+/// The bytes are copied and not mapped: should another process cut a mapped file short, the system ends this one with a
+/// signal. A copy is merely shorter, which reading has to expect of any file.
+fn whole(file: &File) -> io::Result<Option<Vec<u8>>> {
+    let metadata = file.metadata()?;
+    let length = metadata.len();
+    let mut bytes = Vec::new();
+    let mut fits =
+        |length: u64| usize::try_from(length).is_ok_and(|length| bytes.try_reserve_exact(length).is_ok());
+    if !metadata.is_file() || length == 0 || length > LONGEST_WHOLE || !fits(length) {
+        return Ok(None);
+    }
+    // What is written behind the end meanwhile is left out.
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// The decompressed bytes of a file.
 pub(crate) fn bytes<'p>(path: &Path, progress: &'p Progress<'p>) -> io::Result<Box<dyn Read + 'p>> {
-    unpack(Watched { file: File::open(path)?, progress })
+    unpack(ProgressReader { file: File::open(path)?, progress })
 }
 
 /// The decompressed bytes of a stream.

@@ -1,7 +1,7 @@
 //! Tar archives of traces.
 
 use super::layout::looks_like_trace;
-use super::pairing::Found;
+use super::pairing::LooseTraces;
 use crate::document::{self, Plan};
 use crate::error::Error;
 use crate::feed::Stream;
@@ -10,14 +10,14 @@ use crate::source;
 use std::path::{Path, PathBuf};
 
 /// Reads every trace of an archive, one after the other, through a window.
-pub(super) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Found, Error> {
+pub(super) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<LooseTraces, Error> {
     let path = plan.path;
     if std::fs::File::open(path).is_ok_and(|file| source::is_lfs_pointer(&file)) {
         return Err(Error::LfsPointer { path: path.to_owned() });
     }
     let bytes = source::bytes(path, progress).map_err(Error::io(path))?;
     let mut archive = tar::Archive::new(bytes);
-    let mut found = Found::default();
+    let mut found = LooseTraces::default();
     for entry in archive.entries().map_err(Error::io(path))? {
         let entry = entry.map_err(Error::io(path))?;
         let name = entry.path().map_err(Error::io(path))?.into_owned();

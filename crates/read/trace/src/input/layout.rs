@@ -30,7 +30,7 @@ pub(super) enum Layout {
 
 /// What a folder holds by name.
 #[derive(Debug, Default)]
-struct Listed {
+struct FolderEntries {
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
     /// Neither: pipes, devices, links that lead nowhere. Reading one may never end.
@@ -41,7 +41,7 @@ impl Layout {
     /// Looks into a folder, and one level of folders within. What looks like a trace by name and is no file goes into
     /// `ignored`.
     pub(super) fn of(folder: &Path, ignored: &mut Vec<PathBuf>) -> Result<Layout, Error> {
-        let Listed { mut files, folders, others } = list(folder)?;
+        let FolderEntries { mut files, folders, others } = list(folder)?;
         let mut leave_out = |others: Vec<PathBuf>| {
             ignored.extend(others.into_iter().filter(|other| looks_like_trace(other)));
         };
@@ -53,7 +53,7 @@ impl Layout {
         let mut recordings = Vec::new();
         let mut nested = Vec::new();
         for inner in folders {
-            let Listed { files: inner_files, others, .. } = list(&inner)?;
+            let FolderEntries { files: inner_files, others, .. } = list(&inner)?;
             leave_out(others);
             let roles = self::roles(&inner_files)?;
             if roles.is_empty() {
@@ -127,8 +127,8 @@ fn roles(files: &[PathBuf]) -> Result<Vec<(Role, PathBuf)>, Error> {
 }
 
 /// What lies in a folder, each by name; hidden ones are left out.
-fn list(folder: &Path) -> Result<Listed, Error> {
-    let mut listed = Listed::default();
+fn list(folder: &Path) -> Result<FolderEntries, Error> {
+    let mut listed = FolderEntries::default();
     for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
         let path = entry.map_err(Error::io(folder))?.path();
         let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));

@@ -47,7 +47,7 @@ impl Meta {
     /// Reads the `meta.json` of a recording's folder.
     ///
     /// # Errors
-    /// Where there is none, or it is no JSON object.
+    /// Where there is none, it is no JSON object, or a count in it is none.
     pub fn read_of(folder: &Path) -> Result<Meta, Error> {
         Meta::open(&folder.join("meta.json"))
     }
@@ -56,22 +56,36 @@ impl Meta {
     pub(super) fn open(path: &Path) -> Result<Meta, Error> {
         let bytes = read_bytes(path, LONGEST).map_err(Error::io(path))?;
         let mut cursor = Cursor::new(&bytes);
-        Meta::read(&mut cursor).map_err(|fault| Error::Malformed {
+        let (meta, no_count) = Meta::read(&mut cursor).map_err(|fault| Error::Malformed {
             path: path.to_owned(),
             offset: cursor.at as u64,
             problem: match fault {
                 Fault::End => "the file ends too early".to_owned(),
                 Fault::Unexpected => "this is not a JSON object".to_owned(),
             },
-        })
+        })?;
+        match no_count {
+            Some((field, found)) => Err(Error::NoCount { path: path.to_owned(), field, found }),
+            None => Ok(meta),
+        }
     }
 
-    fn read(cursor: &mut Cursor<'_>) -> Result<Meta, Fault> {
+    /// Reads the object, and gives the first field that should hold a count and holds another number.
+    fn read(cursor: &mut Cursor<'_>) -> Result<(Meta, Option<(String, f64)>), Fault> {
         let mut meta = Meta::default();
+        let mut no_count = None;
         if !cursor.enter_object()? {
             return Err(Fault::Unexpected);
         }
         while let Some(key) = cursor.key()? {
+            let mut whole = |cursor: &mut Cursor<'_>| -> Result<Option<u64>, Fault> {
+                let number = cursor.float()?;
+                let count = number.and_then(count);
+                if let (Some(number), None, None) = (number, count, &no_count) {
+                    no_count = Some((key.decoded(), number));
+                }
+                Ok(count)
+            };
             match key.raw {
                 b"model" => meta.model = string(cursor)?,
                 b"batch" | b"batch_size" => meta.batch = whole(cursor)?,
@@ -92,7 +106,7 @@ impl Meta {
                 _ => cursor.skip()?,
             }
         }
-        Ok(meta)
+        Ok((meta, no_count))
     }
 }
 
@@ -136,10 +150,9 @@ fn is_time(number: &f64) -> bool {
     number.is_finite() && *number > 0.0
 }
 
-/// A count. A number with a fraction is none, and is not rounded to one.
-fn whole(cursor: &mut Cursor<'_>) -> Result<Option<u64>, Fault> {
-    let number = cursor.float()?;
-    Ok(number.filter(|n| n.fract() == 0.0 && (0.0..=MOST).contains(n)).map(|n| n as u64))
+/// A number as a count. One with a fraction is none, and is not rounded to one.
+fn count(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..=MOST).contains(&number)).then_some(number as u64)
 }
 
 /// The finite numbers of a list.
@@ -192,10 +205,20 @@ mod tests {
             .into(),
             ..Meta::default()
         };
-        assert_eq!(meta, Ok(expect));
+        assert_eq!(meta, Ok((expect, None)));
         assert_eq!(Meta::read(&mut Cursor::new(b"7")), Err(Fault::Unexpected));
-        let odd = br#"{"batch": 1.5, "step_ms": 0, "params": -1, "peak_memory": 8e9}"#;
+        let whole = br#"{"batch": null, "step_ms": 0, "peak_memory": 8e9}"#;
         let expect = Meta { peak_memory: Some(8_000_000_000), ..Meta::default() };
-        assert_eq!(Meta::read(&mut Cursor::new(odd)), Ok(expect));
+        assert_eq!(Meta::read(&mut Cursor::new(whole)), Ok((expect, None)));
+    }
+
+    #[test]
+    fn a_count_that_is_none_is_refused_by_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (json, field) in [("{\"params\": 3, \"batch\": 1.5}", "batch"), ("{\"params\": -1}", "params")] {
+            std::fs::write(folder.path().join("meta.json"), json).expect("written");
+            let error = Meta::read_of(folder.path()).expect_err("no count").to_string();
+            assert!(error.contains(&format!("`{field}`")) && error.contains("whole number"), "{error}");
+        }
     }
 }

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// Loose traces, as they were found.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct LooseTraces {
     pub(super) kinetos: Vec<(PathBuf, Trace)>,
     pub(super) executions: Vec<(PathBuf, ExecutionTrace)>,
     /// Files that are no traces.
     pub(super) others: Vec<PathBuf>,
 }
 
-impl Found {
+impl LooseTraces {
     /// Takes what reading a file gave; a file that is simply no trace does not matter here.
     pub(super) fn take(&mut self, path: &Path, read: Result<Option<Document>, Error>) -> Result<(), Error> {
         match read {
@@ -30,7 +30,7 @@ impl Found {
         Ok(())
     }
 
-    pub(super) fn extend(&mut self, other: Found) {
+    pub(super) fn extend(&mut self, other: LooseTraces) {
         self.kinetos.extend(other.kinetos);
         self.executions.extend(other.executions);
         self.others.extend(other.others);

@@ -1,9 +1,9 @@
 //! Opens a path, whatever it is.
 
 use super::layout::{self, Layout, Role};
-use super::pairing::Found;
+use super::pairing::LooseTraces;
 use super::{Meta, archive, rank};
-use crate::document::{Document, Plan, Wanted};
+use crate::document::{Document, Kinds, Plan};
 use crate::error::Error;
 use crate::execution::ExecutionTrace;
 use crate::kineto::Trace;
@@ -162,7 +162,7 @@ impl Input {
             }
             self.recordings.push(recording);
         }
-        let any = Wanted { kineto: true, execution: true };
+        let any = Kinds { kineto: true, execution: true };
         let documents = read_all(&work, |(.., path)| path, any, options, source::read);
         for ((index, role, path), document) in work.into_iter().zip(documents) {
             if let Some(document) = document? {
@@ -178,7 +178,7 @@ impl Input {
 
     /// Loose files and archives, paired by rank.
     fn loose(&mut self, files: &[PathBuf], options: &Options<'_>) -> Result<(), Error> {
-        let wanted = Wanted { kineto: options.want.timing, execution: options.want.execution };
+        let wanted = Kinds { kineto: options.want.timing, execution: options.want.execution };
         let results = read_all(
             files,
             |path| path,
@@ -188,12 +188,12 @@ impl Input {
                 if layout::is_archive(plan.path) {
                     return archive::read(plan, progress);
                 }
-                let mut found = Found::default();
+                let mut found = LooseTraces::default();
                 found.take(plan.path, source::read(plan, progress))?;
                 Ok(found)
             },
         );
-        let mut found = Found::default();
+        let mut found = LooseTraces::default();
         for result in results {
             found.extend(result?);
         }
@@ -209,7 +209,7 @@ impl Input {
 
 /// A single trace file; beside a `meta.json` it is part of a recording, and shares that.
 fn single(path: &Path, options: &Options<'_>) -> Result<Recording, Error> {
-    let wanted = Wanted { kineto: options.want.timing, execution: options.want.execution };
+    let wanted = Kinds { kineto: options.want.timing, execution: options.want.execution };
     let files = [path];
     let results = read_all(&files, |path| path, wanted, options, source::read);
     let mut recording = Recording::new(path.to_owned());
@@ -232,7 +232,7 @@ fn single(path: &Path, options: &Options<'_>) -> Result<Recording, Error> {
 fn read_all<T: Sync, R: Send>(
     files: &[T],
     path: impl Fn(&T) -> &Path + Sync,
-    wanted: Wanted,
+    wanted: Kinds,
     options: &Options<'_>,
     read: impl Fn(Plan<'_>, &Progress<'_>) -> R + Sync,
 ) -> Vec<R> {

@@ -26,7 +26,7 @@ pub(crate) struct Builder {
 }
 
 /// A complete event that has all it needs.
-struct Seen<'e, 'a> {
+struct CompleteEvent<'e, 'a> {
     event: &'e Event<'a>,
     at: u64,
     name: NameId,
@@ -118,7 +118,7 @@ impl Builder {
         };
         let dur = self.duration(event.dur, at);
         let name = intern(name, &mut self.trace.names, &mut self.trace.notes, at);
-        let seen = Seen { event, at, name, start, dur, pid, tid };
+        let seen = CompleteEvent { event, at, name, start, dur, pid, tid };
         match category {
             Category::Op => self.keep_op(&seen, HostKind::Op),
             Category::Annotation => self.keep_op(&seen, HostKind::Annotation),
@@ -134,7 +134,7 @@ impl Builder {
         }
     }
 
-    fn keep_op(&mut self, seen: &Seen<'_, '_>, kind: HostKind) {
+    fn keep_op(&mut self, seen: &CompleteEvent<'_, '_>, kind: HostKind) {
         let args = &seen.event.args;
         let index = self.trace.ops.len() as u32;
         let thread = self.thread(seen.pid, seen.tid);
@@ -158,7 +158,7 @@ impl Builder {
         }
     }
 
-    fn keep_call(&mut self, seen: &Seen<'_, '_>, api: Api) {
+    fn keep_call(&mut self, seen: &CompleteEvent<'_, '_>, api: Api) {
         let thread = self.thread(seen.pid, seen.tid);
         self.trace.calls.push(Call {
             api,
@@ -171,7 +171,7 @@ impl Builder {
         });
     }
 
-    fn keep_activity(&mut self, seen: &Seen<'_, '_>, kind: ActivityKind) {
+    fn keep_activity(&mut self, seen: &CompleteEvent<'_, '_>, kind: ActivityKind) {
         let args = &seen.event.args;
         let index = self.trace.activities.len() as u32;
         let (stream, launch) = (self.stream(seen), self.shape(args.shape));
@@ -192,13 +192,13 @@ impl Builder {
         }
     }
 
-    fn keep_gpu_annotation(&mut self, seen: &Seen<'_, '_>) {
-        let &Seen { name, start, dur, .. } = seen;
+    fn keep_gpu_annotation(&mut self, seen: &CompleteEvent<'_, '_>) {
+        let &CompleteEvent { name, start, dur, .. } = seen;
         let (stream, external_id) = (self.stream(seen), seen.event.args.external_id);
         self.trace.gpu_annotations.push(GpuAnnotation { name, stream, start, dur, external_id });
     }
 
-    fn keep_sync(&mut self, seen: &Seen<'_, '_>) {
+    fn keep_sync(&mut self, seen: &CompleteEvent<'_, '_>) {
         let args = &seen.event.args;
         let unsigned = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
         let kind = args.sync_kind.or(seen.event.name).unwrap_or_default();
@@ -216,8 +216,8 @@ impl Builder {
         });
     }
 
-    fn keep_overhead(&mut self, seen: &Seen<'_, '_>) {
-        let &Seen { name, start, dur, .. } = seen;
+    fn keep_overhead(&mut self, seen: &CompleteEvent<'_, '_>) {
+        let &CompleteEvent { name, start, dur, .. } = seen;
         let thread = self.thread(seen.pid, seen.tid);
         self.trace.overheads.push(HostInterval { name, thread, start, dur });
     }
@@ -270,7 +270,7 @@ impl Builder {
     }
 
     /// The stream's number: by the arguments, else by the track.
-    fn stream(&mut self, seen: &Seen<'_, '_>) -> StreamId {
+    fn stream(&mut self, seen: &CompleteEvent<'_, '_>) -> StreamId {
         let device = seen.event.args.device.unwrap_or_else(|| seen.pid.value());
         let stream = seen.event.args.stream.unwrap_or_else(|| seen.tid.value());
         self.stream_id(Stream { device: u32::try_from(device).unwrap_or(0), stream })
