@@ -1,5 +1,6 @@
 //! Calls from the ops of a Kineto trace recorded with shapes.
 
+use steptime_graph::TraceOp;
 use steptime_trace::{OpInput, Trace};
 
 use crate::argument;
@@ -22,13 +23,13 @@ impl<'a> Calls<'a> {
         Calls { trace, strided: trace.inputs.iter().any(|(_, inputs)| strided(inputs)) }
     }
 
-    /// The call of row `op` of the trace's host ops; `None` where no inputs were recorded. Devices, results,
+    /// The call of an op; `None` where no inputs were recorded. Devices, results,
     /// texts and some lists of tensors are not among what Kineto writes.
     #[must_use]
-    pub fn call(&self, op: u32) -> Option<OpCall> {
+    pub fn call(&self, op: TraceOp) -> Option<OpCall> {
         let Calls { trace, strided } = *self;
-        let name = trace.ops.name.get(op as usize).map(|&id| trace.name(id))?;
-        let inputs = trace.inputs.of(op)?;
+        let name = trace.ops.name.get(op.index()).map(|&id| trace.name(id))?;
+        let inputs = trace.inputs.of(op.0)?;
         let sibling = (0..inputs.len()).find_map(|arg| Dtype::parse(trace.name(inputs.dtype(arg))));
         let read = Reader { trace, inputs, strided, sibling: sibling.unwrap_or(Dtype::F32) };
         Some(OpCall::new(name, (0..inputs.len()).map(|arg| read.arg(arg)).collect()))
@@ -37,7 +38,7 @@ impl<'a> Calls<'a> {
 
 /// One call, see [`Calls::call`]; for many of a trace, make [`Calls`] once.
 #[must_use]
-pub fn op_call(trace: &Trace, op: u32) -> Option<OpCall> {
+pub fn op_call(trace: &Trace, op: TraceOp) -> Option<OpCall> {
     Calls::new(trace).call(op)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use steptime_aten::derive::{self, OpTree, TreeKind, TreeNode, TreeThread};
 use steptime_aten::{Arg, Dtype, OpCall, Tensor};
 use steptime_graph::execution::ExecutionGraph;
-use steptime_graph::{MarkKind, Options, Phase, Role, StepGraph};
+use steptime_graph::{MarkId, MarkKind, OpId, Options, Phase, Role, StepGraph, TiVec};
 use steptime_trace::Recording;
 
 fn recordings() -> impl Iterator<Item = Recording> {
@@ -25,11 +25,11 @@ fn both(recording: &Recording) -> (StepGraph, StepGraph) {
 
 /// Where a mark hangs on another thread or step: both marks in words.
 fn hand_offs(graph: &StepGraph) -> Vec<String> {
-    let word = |mark: u32| {
-        let begins = matches!(graph.marks[mark as usize].kind, MarkKind::OpBegin(_) | MarkKind::CallBegin(_));
+    let word = |mark: MarkId| {
+        let begins = matches!(graph.marks[mark].kind, MarkKind::OpBegin(_) | MarkKind::CallBegin(_));
         format!("{} {}", if begins { "begin" } else { "end" }, graph.names.get(graph.mark_name(mark)))
     };
-    let marks = (0..graph.marks.len() as u32).map(|mark| (mark, &graph.marks[mark as usize]));
+    let marks = graph.marks.iter_enumerated();
     marks
         .filter(|&(mark, row)| row.wraps || graph.is_hand_off(mark))
         .map(|(mark, row)| format!("{} after {} {}", word(mark), word(row.after), row.wraps))
@@ -37,19 +37,19 @@ fn hand_offs(graph: &StepGraph) -> Vec<String> {
 }
 
 /// The calls that each op makes itself, and where its child ops stand between them.
-fn calls(graph: &StepGraph) -> Vec<Vec<&str>> {
-    let mut calls = vec![Vec::new(); graph.ops.len()];
+fn calls(graph: &StepGraph) -> TiVec<OpId, Vec<&str>> {
+    let mut calls: TiVec<OpId, Vec<&str>> = vec![Vec::new(); graph.ops.len()].into();
     for mark in &graph.marks {
         let (op, name) = match mark.kind {
-            MarkKind::OpBegin(op) => (graph.ops[op as usize].parent, "an op"),
+            MarkKind::OpBegin(op) => (graph.ops[op].parent, "an op"),
             MarkKind::CallBegin(call) => {
-                let call = &graph.calls[call as usize];
+                let call = &graph.calls[call];
                 (call.op, graph.names.get(call.api))
             }
             _ => continue,
         };
         if let Some(op) = op {
-            calls[op as usize].push(name);
+            calls[op].push(name);
         }
     }
     calls
@@ -158,8 +158,8 @@ fn kernels_come_in_the_order_of_their_launch() {
     assert_eq!(names, ["aten::clamp_min", "aten::sigmoid", "aten::neg"]);
     for kernel in &derived.kernels {
         assert_eq!(kernel.activities.len(), 1);
-        let activity = &derived.graph.activities[kernel.activities[0] as usize];
-        assert_eq!(derived.graph.calls[activity.call as usize].op, Some(kernel.op));
+        let activity = &derived.graph.activities[kernel.activities[0]];
+        assert_eq!(derived.graph.calls[activity.call].op, Some(kernel.op));
     }
     assert_eq!((derived.counts.known, derived.counts.unknown, derived.counts.nothing), (3, 0, 2));
 }

@@ -43,8 +43,8 @@ fn derived_children_launch_what_recorded_ones_did() {
         let joined = join(et, kineto);
         let mut recorded: Vec<Vec<String>> = vec![Vec::new(); graph.nodes.len()];
         for node in graph.ids() {
-            let Some(op) = joined.node_to_op[node.index()] else { continue };
-            if !launched.contains(&kineto.ops.external_id[op as usize]) {
+            let Some(op) = joined.node_to_op[node] else { continue };
+            if !launched.contains(&kineto.ops.external_id[op.index()]) {
                 continue;
             }
             let mut at = Some(node);

@@ -42,7 +42,7 @@ fn calls_of_both_recorders_agree() {
         let calls = from_kineto::Calls::new(kineto);
         let mut compared = 0;
         for node in graph.ids().filter(|node| graph.nodes.kind[node.index()] == NodeKind::Operator) {
-            let Some(op) = joined.node_to_op[node.index()] else { continue };
+            let Some(op) = joined.node_to_op[node] else { continue };
             let Some(found) = calls.call(op) else { continue };
             let expected = from_execution::op_call(&graph, node);
             // Kineto does not say that a tensor is copied onto itself.
@@ -72,8 +72,8 @@ fn what_launched_is_lowered_to_work_and_nothing_else() {
         let graph = ExecutionGraph::new(et);
         let joined = join(et, kineto);
         for node in graph.ids().filter(|node| graph.nodes.kind[node.index()] == NodeKind::Operator) {
-            let Some(op) = joined.node_to_op[node.index()] else { continue };
-            let launches = launched.get(&kineto.ops.external_id[op as usize]).copied().unwrap_or(0);
+            let Some(op) = joined.node_to_op[node] else { continue };
+            let launches = launched.get(&kineto.ops.external_id[op.index()]).copied().unwrap_or(0);
             let call = from_execution::op_call(&graph, node);
             let lowered = registry::lower(&call);
             match (&lowered, launches) {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use steptime_graph::{MarkKind, Role, StepGraph};
+use steptime_graph::{MarkId, MarkKind, OpId, Role, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use crate::host::profiler::ProfilerCost;
@@ -53,7 +53,7 @@ const PUBLISHED_DEVICE_EVENT: Nanos = Nanos(4_000);
 
 /// How the profiler's cost is taken off.
 enum Correction {
-    Measured(Vec<Nanos>),
+    Measured(TiVec<MarkId, Nanos>),
     Published,
 }
 
@@ -62,8 +62,8 @@ struct Span {
     kind: Overhead,
     name: String,
     /// Marks from which to which, and the mark before in the previous step where it wraps.
-    from: u32,
-    to: u32,
+    from: MarkId,
+    to: MarkId,
 }
 
 impl Overheads {
@@ -81,8 +81,10 @@ impl Overheads {
         let mut overheads = Overheads::default();
         let up_to = correction.up_to(graph);
         for span in spans(graph) {
-            let off = up_to[span.to as usize] - up_to[span.from as usize];
-            let times: Vec<Nanos> = (0..graph.samples.steps())
+            let off = up_to[span.to] - up_to[span.from];
+            let times: Vec<Nanos> = graph
+                .samples
+                .steps()
                 .filter_map(|step| {
                     let gap = graph.samples.mark(step, span.to)? - graph.samples.mark(step, span.from)?;
                     Some((gap - off).max(Nanos::ZERO))
@@ -96,11 +98,11 @@ impl Overheads {
 
     /// Adds the gaps in which one thread lets another go on, by where it goes.
     fn hand_offs(&mut self, graph: &StepGraph, correction: &Correction) {
-        for (index, mark) in graph.marks.iter().enumerate() {
-            if !graph.is_hand_off(index as u32) {
+        for (index, mark) in graph.marks.iter_enumerated() {
+            if !graph.is_hand_off(index) {
                 continue;
             }
-            let to = match graph.threads[mark.thread as usize].role {
+            let to = match graph.threads[mark.thread].role {
                 Role::Main => "to the main thread",
                 Role::Autograd => "to the autograd thread",
                 Role::Other => "to another thread",
@@ -109,7 +111,7 @@ impl Overheads {
                 Correction::Measured(parts) => parts[index],
                 Correction::Published => PUBLISHED_HOST_EVENT,
             };
-            let gaps = (0..graph.samples.steps()).filter_map(|s| graph.samples.gap(s, index as u32, mark));
+            let gaps = graph.samples.steps().filter_map(|s| graph.samples.gap(s, index, mark));
             let times = gaps.map(|gap| (gap - off).max(Nanos::ZERO));
             self.samples.entry((Overhead::HandOff, to.to_owned())).or_default().extend(times);
         }
@@ -146,14 +148,14 @@ impl Overheads {
 impl Correction {
     /// What is taken off at the marks up to each, it included: calls may lie in one another, so that no span is summed
     /// by itself.
-    fn up_to(&self, graph: &StepGraph) -> Vec<Nanos> {
+    fn up_to(&self, graph: &StepGraph) -> TiVec<MarkId, Nanos> {
         let published = |kind| match kind {
-            MarkKind::CallBegin(call) if graph.calls[call as usize].kind.launches() => PUBLISHED_DEVICE_EVENT,
+            MarkKind::CallBegin(call) if graph.calls[call].kind.launches() => PUBLISHED_DEVICE_EVENT,
             MarkKind::OpBegin(_) | MarkKind::CallBegin(_) => PUBLISHED_HOST_EVENT,
             _ => Nanos::ZERO,
         };
         let mut sum = Nanos::ZERO;
-        let parts = graph.marks.iter().enumerate().map(|(mark, row)| match self {
+        let parts = graph.marks.iter_enumerated().map(|(mark, row)| match self {
             Correction::Measured(parts) => parts[mark],
             Correction::Published => published(row.kind),
         });
@@ -167,24 +169,24 @@ impl Correction {
 
 fn spans(graph: &StepGraph) -> Vec<Span> {
     let mut spans = Vec::new();
-    let mut last_end: Option<u32> = None;
-    let mut thread = u32::MAX;
-    for (index, op) in graph.ops.iter().enumerate() {
-        if !graph.is_top_level(index as u32) {
+    let mut last_end: Option<MarkId> = None;
+    let mut thread = None;
+    for (index, op) in graph.ops.iter_enumerated() {
+        if !graph.is_top_level(index) {
             continue;
         }
-        if op.thread != thread {
-            thread = op.thread;
+        if thread != Some(op.thread) {
+            thread = Some(op.thread);
             last_end = None;
         }
         if let Some(from) = last_end {
-            let foreign = (from + 1..=op.begin).any(|mark| graph.is_hand_off(mark));
+            let foreign = from.next().until(op.begin.next()).any(|mark| graph.is_hand_off(mark));
             if !foreign {
                 spans.push(Span { kind: Overhead::T1, name: "between ops".into(), from, to: op.begin });
             }
         }
         last_end = Some(op.end);
-        inside(graph, index as u32, &mut spans);
+        inside(graph, index, &mut spans);
     }
     for call in &graph.calls {
         let waits = call.kind.synchronises() || call.blocking != steptime_graph::Blocking::Never;
@@ -197,13 +199,15 @@ fn spans(graph: &StepGraph) -> Vec<Span> {
 }
 
 /// T2, T5, T3 of one top-level op.
-fn inside(graph: &StepGraph, index: u32, spans: &mut Vec<Span>) {
-    let op = &graph.ops[index as usize];
+fn inside(graph: &StepGraph, index: OpId, spans: &mut Vec<Span>) {
+    let op = &graph.ops[index];
     let name = graph.op_name(index);
-    let launches: Vec<(u32, u32)> = (op.begin..op.end)
-        .filter_map(|mark| match graph.marks[mark as usize].kind {
+    let launches: Vec<(MarkId, MarkId)> = op
+        .begin
+        .until(op.end)
+        .filter_map(|mark| match graph.marks[mark].kind {
             MarkKind::CallBegin(call) => {
-                let call = &graph.calls[call as usize];
+                let call = &graph.calls[call];
                 call.kind.launches().then_some((call.begin, call.end))
             }
             _ => None,

@@ -1,6 +1,6 @@
 //! A graph with a price on every part: what the simulator takes.
 
-use steptime_graph::StepGraph;
+use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use crate::host::price::HostCosts;
@@ -13,7 +13,7 @@ pub struct PricedGraph<'g> {
     /// The host side.
     pub host: HostCosts,
     /// The duration of each device activity.
-    pub durations: Vec<Nanos>,
+    pub durations: TiVec<ActivityId, Nanos>,
 }
 
 impl<'g> PricedGraph<'g> {
@@ -23,8 +23,8 @@ impl<'g> PricedGraph<'g> {
     }
 
     /// The median of each activity's samples; zero where there are none.
-    pub fn measured_durations(graph: &StepGraph) -> Vec<Nanos> {
-        let activities = 0..graph.activities.len() as u32;
+    pub fn measured_durations(graph: &StepGraph) -> TiVec<ActivityId, Nanos> {
+        let activities = graph.activities.keys();
         activities.map(|a| graph.samples.median_duration(a).unwrap_or(Nanos::ZERO)).collect()
     }
 }

@@ -1,30 +1,32 @@
 //! Which calls wait for the device, and for what: decided from the measured times.
 
 use rustc_hash::FxHashMap;
-use steptime_trace::{ActivityKind, Nanos, SyncKind, Trace};
+use steptime_trace::{ActivityKind, Nanos, StreamId, SyncKind, Trace};
+use typed_index_collections::{TiSlice, TiVec};
 
 use crate::graph::{Activity, Blocking, Call, StreamSet};
+use crate::ids::{ActivityId, CallId, HostThreadId, StepId};
 use crate::names::ApiKind;
 use crate::samples::{Samples, median};
 
 /// Sets [`Call::blocking`] of every call.
 pub(crate) fn classify(
     trace: &Trace,
-    calls: &mut [Call],
-    activities: &[Activity],
+    calls: &mut TiSlice<CallId, Call>,
+    activities: &TiSlice<ActivityId, Activity>,
     samples: &Samples,
-    correlation: &[u64],
+    correlation: &TiSlice<CallId, u64>,
 ) {
     let recorded = synchronised_streams(trace);
     // Per thread: the stream launched into last, and the last activity before the last event record.
-    let mut last_stream: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut last_activity: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut recorded_activity: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut last_stream: FxHashMap<HostThreadId, StreamId> = FxHashMap::default();
+    let mut last_activity: FxHashMap<HostThreadId, ActivityId> = FxHashMap::default();
+    let mut recorded_activity: FxHashMap<HostThreadId, ActivityId> = FxHashMap::default();
     let busy = Busy::of(activities, samples);
-    for (index, row) in calls.iter_mut().enumerate() {
+    for (index, row) in calls.iter_mut_enumerated() {
         let call = *row;
         // Odd numbers in a trace can tie an activity to a call that only waits: it is a launch then.
-        let launches = !call.activities().is_empty();
+        let launches = call.has_activities();
         row.blocking = match call.kind {
             ApiKind::DeviceSync | ApiKind::StreamSync | ApiKind::EventSync if launches => Blocking::Never,
             ApiKind::Copy | ApiKind::BlockingCopy => copy(&call, activities, samples, &busy),
@@ -33,7 +35,7 @@ pub(crate) fn classify(
                 let explicit = recorded
                     .get(&correlation[index])
                     .and_then(|&id| trace.streams.iter().position(|s| s.stream == id))
-                    .map(|at| at as u32);
+                    .map(StreamId::from);
                 let stream = explicit.or_else(|| last_stream.get(&call.thread).copied());
                 Blocking::Streams(stream.map_or(StreamSet::All, StreamSet::One))
             }
@@ -44,7 +46,7 @@ pub(crate) fn classify(
         };
         if let Some(last) = call.activities().last() {
             last_stream.insert(call.thread, activities[last].stream);
-            last_activity.insert(call.thread, last as u32);
+            last_activity.insert(call.thread, last);
         }
         if call.kind == ApiKind::EventRecord
             && let Some(&activity) = last_activity.get(&call.thread)
@@ -64,14 +66,13 @@ fn synchronised_streams(trace: &Trace) -> FxHashMap<u64, i64> {
 }
 
 /// A copy of pageable memory blocks if, as measured, the device began before the call returned.
-fn copy(call: &Call, activities: &[Activity], samples: &Samples, busy: &Busy) -> Blocking {
-    let Some(index) = call.activities().next() else { return Blocking::Never };
-    if activities[index].kind != ActivityKind::Memcpy {
+fn copy(call: &Call, activities: &TiSlice<ActivityId, Activity>, samples: &Samples, busy: &Busy) -> Blocking {
+    let Some(activity) = call.activities().next() else { return Blocking::Never };
+    if activities[activity].kind != ActivityKind::Memcpy {
         return Blocking::Never;
     }
-    let activity = index as u32;
     let (mut early, mut leads, mut tails) = (Vec::new(), Vec::new(), Vec::new());
-    for step in 0..samples.steps() {
+    for step in samples.steps() {
         let (Some(begin), Some(end), Some(start), Some(done)) = (
             samples.mark(step, call.begin),
             samples.mark(step, call.end),
@@ -83,8 +84,11 @@ fn copy(call: &Call, activities: &[Activity], samples: &Samples, busy: &Busy) ->
         early.push(start - end);
         tails.push(done - end);
         // What was launched before the first step is not known.
-        let stream = activities[index].stream;
-        if step > 0 && !busy.at(step, stream, start, begin) && !busy.at(step - 1, stream, start, begin) {
+        let stream = activities[activity].stream;
+        if step.0 > 0
+            && !busy.at(step, stream, start, begin)
+            && !busy.at(step.previous(), stream, start, begin)
+        {
             leads.push(start - begin);
         }
     }
@@ -99,14 +103,14 @@ fn copy(call: &Call, activities: &[Activity], samples: &Samples, busy: &Busy) ->
 /// When each stream was busy, step by step.
 struct Busy {
     /// For each step and stream: beginnings of its activities in order, each with the latest end up to it.
-    streams: Vec<FxHashMap<u32, Vec<(Nanos, Nanos)>>>,
+    streams: TiVec<StepId, FxHashMap<StreamId, Vec<(Nanos, Nanos)>>>,
 }
 
 impl Busy {
-    fn of(activities: &[Activity], samples: &Samples) -> Busy {
-        let of_step = |step: usize| {
-            let mut streams: FxHashMap<u32, Vec<(Nanos, Nanos)>> = FxHashMap::default();
-            for (at, activity) in (0u32..).zip(activities) {
+    fn of(activities: &TiSlice<ActivityId, Activity>, samples: &Samples) -> Busy {
+        let of_step = |step: StepId| {
+            let mut streams: FxHashMap<StreamId, Vec<(Nanos, Nanos)>> = FxHashMap::default();
+            for (at, activity) in activities.iter_enumerated() {
                 let span = (samples.activity_start(step, at), samples.activity_end(step, at));
                 if let (Some(start), Some(end)) = span {
                     streams.entry(activity.stream).or_default().push((start, end));
@@ -122,11 +126,11 @@ impl Busy {
             }
             streams
         };
-        Busy { streams: (0..samples.steps()).map(of_step).collect() }
+        Busy { streams: samples.steps().map(of_step).collect() }
     }
 
     /// Whether a stream still had something to do at `time` that had begun before `start`.
-    fn at(&self, step: usize, stream: u32, start: Nanos, time: Nanos) -> bool {
+    fn at(&self, step: StepId, stream: StreamId, start: Nanos, time: Nanos) -> bool {
         let Some(spans) = self.streams[step].get(&stream) else { return false };
         let before = spans.partition_point(|span| span.0 < start);
         before.checked_sub(1).is_some_and(|last| spans[last].1 > time)

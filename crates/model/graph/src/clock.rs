@@ -4,7 +4,9 @@
 //! then say how fast it can launch, until its queue is full; what a step takes, the ends on the device say.
 
 use steptime_trace::Nanos;
+use typed_index_collections::TiVec;
 
+use crate::ids::StepId;
 use crate::samples::{Samples, median};
 
 /// The device lags if it takes longer than the host, over all steps, by this share.
@@ -15,21 +17,21 @@ const STEADIER: f64 = 0.25;
 const STEADY: f64 = 0.02;
 
 /// The period of each step by the device, if that is the better clock; `None` where it is not.
-pub(crate) fn by_device(samples: &Samples) -> Option<Vec<Option<Nanos>>> {
+pub(crate) fn by_device(samples: &Samples) -> Option<TiVec<StepId, Option<Nanos>>> {
     let steps = samples.steps();
-    if steps < 3 {
+    if steps.len() < 3 {
         return None;
     }
-    let host: Vec<Nanos> = (0..steps - 1).filter_map(|step| samples.host_period(step)).collect();
-    let ends: Vec<Option<Nanos>> = (0..steps).map(|step| samples.device_end(step)).collect();
-    let periods: Vec<Option<Nanos>> =
-        (0..steps).map(|step| Some((*ends.get(step + 1)?)? - ends[step]?)).collect();
+    let host: Vec<Nanos> = steps.clone().filter_map(|step| samples.host_period(step)).collect();
+    let ends: TiVec<StepId, Option<Nanos>> = steps.clone().map(|step| samples.device_end(step)).collect();
+    let periods: TiVec<StepId, Option<Nanos>> =
+        steps.clone().map(|step| Some((*ends.get(step.next())?)? - ends[step]?)).collect();
     let device: Vec<Nanos> = periods.iter().copied().flatten().collect();
     if device.len() != host.len() || device.iter().any(|period| period.0 <= 0) {
         return None;
     }
     // Only a device that is busy nearly all of the time is a clock.
-    let mut active: Vec<Nanos> = (0..steps).map(|step| samples.active(step)).collect();
+    let mut active: Vec<Nanos> = steps.map(|step| samples.active(step)).collect();
     let busy = median(&mut active)?.0 as f64 / median(&mut device.clone())?.0 as f64;
     let (all_host, all_device) = (host.iter().copied().sum::<Nanos>(), device.iter().copied().sum::<Nanos>());
     let lags = all_device.0 as f64 > (1.0 + LAGS) * all_host.0 as f64;

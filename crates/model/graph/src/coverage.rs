@@ -3,6 +3,7 @@
 use rustc_hash::FxHashSet;
 use steptime_trace::Trace;
 
+use crate::ids::TraceCall;
 use crate::marks::{Source, ThreadMarks};
 use crate::names::ApiKind;
 
@@ -58,7 +59,7 @@ impl Coverage {
             ..Coverage::default()
         };
         let kinds: Vec<ApiKind> = trace.names.iter().map(|(_, name)| ApiKind::of(name)).collect();
-        let kind_of = |call: u32| kinds[trace.calls.name[call as usize].0 as usize];
+        let kind_of = |call: TraceCall| kinds[trace.calls.name[call.index()].0 as usize];
         let mut launched = FxHashSet::default();
         for call in 0..trace.calls.len() {
             let correlation = trace.calls.correlation[call];

@@ -7,9 +7,11 @@
 //! explains is dropped and counted.
 
 use rustc_hash::FxHashMap;
-use steptime_trace::{SyncKind, Trace};
+use steptime_trace::{StreamId, SyncKind, Trace};
+use typed_index_collections::TiSlice;
 
 use crate::graph::{Activity, Call, StreamDependency};
+use crate::ids::{ActivityId, CallId};
 use crate::late;
 use crate::names::ApiKind;
 use crate::samples::{Samples, median};
@@ -31,18 +33,18 @@ pub(crate) struct Found {
 /// What the trace itself says of a stream wait.
 #[derive(Debug, Clone, Copy)]
 struct Explicit {
-    /// The stream that waits, an index of `Trace::streams`.
-    waiting: u32,
+    /// The stream that waits.
+    waiting: StreamId,
     /// The stream whose event it waits for, and the correlation of the call that recorded it.
-    event: Option<(u32, u64)>,
+    event: Option<(StreamId, u64)>,
 }
 
 /// The graph as far as it is built.
 #[derive(Clone, Copy)]
 struct Context<'c> {
-    calls: &'c [Call],
-    correlation: &'c [u64],
-    activities: &'c [Activity],
+    calls: &'c TiSlice<CallId, Call>,
+    correlation: &'c TiSlice<CallId, u64>,
+    activities: &'c TiSlice<ActivityId, Activity>,
     samples: &'c Samples,
     explicit: &'c FxHashMap<u64, Explicit>,
     /// Whether the step waits for events that nothing in it records: the trace leaves the records out.
@@ -51,31 +53,31 @@ struct Context<'c> {
 
 /// A stretch of event calls of one thread with no launch between, and the streams launched into around it.
 struct Run {
-    records: Vec<usize>,
-    waits: Vec<usize>,
-    before: Option<u32>,
-    after: Option<u32>,
+    records: Vec<CallId>,
+    waits: Vec<CallId>,
+    before: Option<StreamId>,
+    after: Option<StreamId>,
     /// The first activity that each stream gets next.
-    next: Vec<(u32, u32)>,
+    next: Vec<(StreamId, ActivityId)>,
 }
 
 /// What one thread has done so far.
 #[derive(Default)]
 struct Progress {
-    last_stream: Option<u32>,
+    last_stream: Option<StreamId>,
     /// Last activity of each stream.
-    tail: FxHashMap<u32, u32>,
+    tail: FxHashMap<StreamId, ActivityId>,
     /// The activities that the events recorded so far stand for.
-    recent: Vec<u32>,
+    recent: Vec<ActivityId>,
     /// For explicit waits: the tails when an event was recorded.
-    recorded: FxHashMap<u64, FxHashMap<u32, u32>>,
+    recorded: FxHashMap<u64, FxHashMap<StreamId, ActivityId>>,
 }
 
 pub(crate) fn find(
     trace: &Trace,
-    calls: &[Call],
-    correlation: &[u64],
-    activities: &[Activity],
+    calls: &TiSlice<CallId, Call>,
+    correlation: &TiSlice<CallId, u64>,
+    activities: &TiSlice<ActivityId, Activity>,
     samples: &Samples,
 ) -> Found {
     let mut found = Found::default();
@@ -83,7 +85,7 @@ pub(crate) fn find(
     let any = |kind| calls.iter().any(|call| call.kind == kind);
     let unrecorded = any(ApiKind::StreamWait) && !any(ApiKind::EventRecord);
     let context = Context { calls, correlation, activities, samples, explicit: &explicit, unrecorded };
-    let all: Vec<usize> = (0..calls.len()).collect();
+    let all: Vec<CallId> = calls.keys().collect();
     for own in all.chunk_by(|&a, &b| calls[a].thread == calls[b].thread) {
         context.thread(own, &mut found);
     }
@@ -98,7 +100,7 @@ fn explicit_waits(trace: &Trace) -> FxHashMap<u64, Explicit> {
     let syncs = &trace.syncs;
     let index = |number: Option<i64>| {
         let number = number?;
-        trace.streams.iter().position(|s| s.stream == number).map(|at| at as u32)
+        trace.streams.iter().position(|s| s.stream == number).map(StreamId::from)
     };
     (0..syncs.len())
         .filter(|&i| syncs.kind[i] == SyncKind::StreamWaitEvent)
@@ -110,17 +112,15 @@ fn explicit_waits(trace: &Trace) -> FxHashMap<u64, Explicit> {
 }
 
 impl Context<'_> {
-    fn thread(&self, own: &[usize], found: &mut Found) {
+    fn thread(&self, own: &[CallId], found: &mut Found) {
         let mut progress = Progress::default();
         let mut at = 0;
         while at < own.len() {
             let call = &self.calls[own[at]];
             let of_events = matches!(call.kind, ApiKind::EventRecord | ApiKind::StreamWait);
             // Odd numbers in a trace can tie an activity to such a call: it is a launch then.
-            if of_events && call.activities().is_empty() {
-                let end = (at..own.len())
-                    .find(|&i| !self.calls[own[i]].activities().is_empty())
-                    .unwrap_or(own.len());
+            if of_events && !call.has_activities() {
+                let end = (at..own.len()).find(|&i| self.calls[own[i]].has_activities()).unwrap_or(own.len());
                 let run = self.run(&own[at..end], &own[end..], &progress);
                 found.waits += run.waits.len();
                 progress.record(&run, self);
@@ -129,7 +129,7 @@ impl Context<'_> {
             } else {
                 for activity in call.activities() {
                     let stream = self.activities[activity].stream;
-                    progress.tail.insert(stream, activity as u32);
+                    progress.tail.insert(stream, activity);
                     progress.last_stream = Some(stream);
                 }
                 at += 1;
@@ -137,15 +137,15 @@ impl Context<'_> {
         }
     }
 
-    fn run(&self, run: &[usize], ahead: &[usize], progress: &Progress) -> Run {
+    fn run(&self, run: &[CallId], ahead: &[CallId], progress: &Progress) -> Run {
         let of = |kind| run.iter().copied().filter(|&c| self.calls[c].kind == kind).collect();
-        let mut next: Vec<(u32, u32)> = Vec::new();
-        let waits: Vec<usize> = of(ApiKind::StreamWait);
+        let mut next: Vec<(StreamId, ActivityId)> = Vec::new();
+        let waits: Vec<CallId> = of(ApiKind::StreamWait);
         let ahead = if waits.is_empty() { &[] } else { &ahead[..ahead.len().min(AHEAD)] };
         for activity in ahead.iter().flat_map(|&c| self.calls[c].activities()) {
             let stream = self.activities[activity].stream;
             if !next.iter().any(|&(s, _)| s == stream) {
-                next.push((stream, activity as u32));
+                next.push((stream, activity));
             }
         }
         let after = next.first().map(|&(stream, _)| stream);
@@ -153,8 +153,8 @@ impl Context<'_> {
     }
 
     fn connect(&self, run: &Run, progress: &Progress, found: &mut Found) {
-        let next_of = |stream: u32| run.next.iter().find(|&&(s, _)| s == stream).map(|&(_, a)| a);
-        let mut targets: Vec<u32> = Vec::new();
+        let next_of = |stream: StreamId| run.next.iter().find(|&&(s, _)| s == stream).map(|&(_, a)| a);
+        let mut targets: Vec<ActivityId> = Vec::new();
         for &wait in &run.waits {
             let Some(explicit) = self.explicit.get(&self.correlation[wait]) else { continue };
             let Some(to) = next_of(explicit.waiting) else { continue };
@@ -195,15 +195,15 @@ impl Context<'_> {
 
     /// The activities that `to` waits for. Several records in a row collect all other streams; else it is the
     /// recent event that was done last.
-    fn sources(&self, run: &Run, progress: &Progress, to: u32) -> Vec<u32> {
+    fn sources(&self, run: &Run, progress: &Progress, to: ActivityId) -> Vec<ActivityId> {
         let fans_in = run.records.len() > 1;
         let reach = if fans_in { run.records.len() } else { RECENT };
         let from = progress.recent.len().saturating_sub(reach);
-        let stream = self.activities[to as usize].stream;
-        let mut sources: Vec<u32> = progress.recent[from..]
+        let stream = self.activities[to].stream;
+        let mut sources: Vec<ActivityId> = progress.recent[from..]
             .iter()
             .copied()
-            .filter(|&a| a < to && self.activities[a as usize].stream != stream && self.holds(a, to))
+            .filter(|&a| a < to && self.activities[a].stream != stream && self.holds(a, to))
             .collect();
         sources.sort_unstable();
         sources.dedup();
@@ -215,9 +215,9 @@ impl Context<'_> {
     }
 
     /// Whether `to` began after `from` had ended in at least nine of ten steps.
-    fn holds(&self, from: u32, to: u32) -> bool {
+    fn holds(&self, from: ActivityId, to: ActivityId) -> bool {
         let (mut yes, mut all) = (0, 0);
-        for step in 0..self.samples.steps() {
+        for step in self.samples.steps() {
             let times = self.samples.activity_end(step, from).zip(self.samples.activity_start(step, to));
             if let Some((end, start)) = times {
                 all += 1;
@@ -227,8 +227,10 @@ impl Context<'_> {
         all > 0 && yes * 10 >= all * 9
     }
 
-    fn typical_end(&self, activity: u32) -> Option<steptime_trace::Nanos> {
-        let mut ends: Vec<_> = (0..self.samples.steps())
+    fn typical_end(&self, activity: ActivityId) -> Option<steptime_trace::Nanos> {
+        let mut ends: Vec<_> = self
+            .samples
+            .steps()
             .filter_map(|s| Some(self.samples.activity_end(s, activity)? - self.samples.start(s)))
             .collect();
         median(&mut ends)
@@ -242,14 +244,14 @@ impl Progress {
         match run.records.len() {
             // Without records the event of a wait is one after what each stream was given last.
             0 if context.unrecorded && !run.waits.is_empty() => {
-                let mut tails: Vec<u32> = self.tail.values().copied().collect();
+                let mut tails: Vec<ActivityId> = self.tail.values().copied().collect();
                 tails.sort_unstable();
                 self.recent.extend(tails);
             }
             0 => {}
             1 => self.recent.extend(run.before.and_then(|s| self.tail.get(&s).copied())),
             _ => {
-                let mut others: Vec<u32> =
+                let mut others: Vec<ActivityId> =
                     self.tail.iter().filter(|&(&s, _)| Some(s) != run.after).map(|(_, &a)| a).collect();
                 others.sort_unstable();
                 self.recent.extend(others);

@@ -1,8 +1,11 @@
 //! The execution graph: one template step as rows, and the samples measured for it as columns.
 
-use steptime_trace::{ActivityKind, Bytes, NameId, Nanos, Stream, Strings};
+use steptime_trace::{ActivityKind, Bytes, NameId, Nanos, Stream, StreamId, Strings};
+use typed_index_collections::{TiSlice, TiVec};
 
 use crate::coverage::Coverage;
+use crate::execution::NodeId;
+use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId, TraceActivity, TraceOp};
 use crate::names::{ApiKind, CopyName, HostMemory};
 use crate::phase::Phase;
 use crate::samples::Samples;
@@ -14,27 +17,27 @@ pub struct StepGraph {
     /// Interned names of ops, calls and kernels.
     pub names: Strings,
     /// Host threads; each has a range of [`StepGraph::marks`].
-    pub threads: Vec<Thread>,
+    pub threads: TiVec<HostThreadId, Thread>,
     /// Device streams.
-    pub streams: Vec<Stream>,
+    pub streams: TiVec<StreamId, Stream>,
     /// Ops and annotations of the template step, in order of their beginning, thread by thread.
-    pub ops: Vec<Op>,
+    pub ops: TiVec<OpId, Op>,
     /// For each op, the outermost op around it: see [`StepGraph::top_level`].
-    pub tops: Vec<u32>,
+    pub tops: TiVec<OpId, OpId>,
     /// Runtime and driver calls of the template step, in order, thread by thread.
-    pub calls: Vec<Call>,
+    pub calls: TiVec<CallId, Call>,
     /// Kernels, copies and memsets of the template step, grouped by the call that launched them.
-    pub activities: Vec<Activity>,
+    pub activities: TiVec<ActivityId, Activity>,
     /// Beginnings and ends of ops and calls, thread by thread.
-    pub marks: Vec<Mark>,
+    pub marks: TiVec<MarkId, Mark>,
     /// Dependencies between streams, from events, sorted by the activity that waits.
     pub waits: Vec<StreamDependency>,
     /// For each activity: how long after the device could take it up it begins, where it was seen queued.
-    pub queue_delays: Vec<Option<Nanos>>,
+    pub queue_delays: TiVec<ActivityId, Option<Nanos>>,
     /// What was measured, step by step.
     pub samples: Samples,
     /// The steps of the recording, all of them.
-    pub steps: Vec<StepWindow>,
+    pub steps: TiVec<StepId, StepWindow>,
     /// How the steps were found.
     pub step_source: StepSource,
     /// How much of the recording the graph holds.
@@ -62,9 +65,9 @@ pub struct Thread {
     /// What it is for.
     pub role: Role,
     /// First mark, in [`StepGraph::marks`].
-    pub first_mark: u32,
+    pub first_mark: MarkId,
     /// One past the last mark.
-    pub end_mark: u32,
+    pub end_mark: MarkId,
 }
 
 /// An op or an annotation of the template step.
@@ -74,20 +77,31 @@ pub struct Op {
     pub name: NameId,
     /// Whether it is a user's annotation, which does no work of its own.
     pub annotation: bool,
-    /// Index of its thread.
-    pub thread: u32,
+    /// Its thread.
+    pub thread: HostThreadId,
     /// The innermost op around it.
-    pub parent: Option<u32>,
+    pub parent: Option<OpId>,
     /// Mark where it begins.
-    pub begin: u32,
+    pub begin: MarkId,
     /// Mark where it ends.
-    pub end: u32,
+    pub end: MarkId,
     /// Sequence number that ties forward to backward; -1 where absent.
     pub sequence: i64,
-    /// The op's row in the timing trace, in the template step.
-    pub trace_op: u32,
+    /// Where it was recorded.
+    pub origin: OpOrigin,
     /// The part of the step it belongs to.
     pub phase: Phase,
+}
+
+/// Where an op of the template step was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpOrigin {
+    /// In the timing trace.
+    Timing(TraceOp),
+    /// In the execution trace from which the step was derived.
+    Execution(NodeId),
+    /// Nowhere: it stands for another that was recorded, as where a step was moved to another device.
+    Derived,
 }
 
 /// A runtime or driver call of the template step.
@@ -97,26 +111,33 @@ pub struct Call {
     pub api: NameId,
     /// What it does.
     pub kind: ApiKind,
-    /// Index of its thread.
-    pub thread: u32,
+    /// Its thread.
+    pub thread: HostThreadId,
     /// The innermost op that contains it; `None` outside any op.
-    pub op: Option<u32>,
+    pub op: Option<OpId>,
     /// Mark where it begins.
-    pub begin: u32,
+    pub begin: MarkId,
     /// Mark where it ends.
-    pub end: u32,
+    pub end: MarkId,
     /// First device activity it launched.
-    pub first_activity: u32,
+    pub first_activity: ActivityId,
     /// One past the last.
-    pub end_activity: u32,
+    pub end_activity: ActivityId,
     /// How the call and the device wait for one another.
     pub blocking: Blocking,
 }
 
 impl Call {
     /// The device activities it launched.
-    pub fn activities(&self) -> std::ops::Range<usize> {
-        self.first_activity as usize..self.end_activity as usize
+    pub fn activities(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = ActivityId> + ExactSizeIterator + Clone + use<> {
+        self.first_activity.until(self.end_activity)
+    }
+
+    /// Whether it launched a device activity.
+    pub fn has_activities(&self) -> bool {
+        self.first_activity < self.end_activity
     }
 
     /// Whether it copies from or to pageable memory.
@@ -144,7 +165,7 @@ pub enum Blocking {
     /// Returns once the streams named are idle.
     Streams(StreamSet),
     /// Returns once one activity is done.
-    Activity(u32),
+    Activity(ActivityId),
 }
 
 /// Streams to wait for.
@@ -152,8 +173,8 @@ pub enum Blocking {
 pub enum StreamSet {
     /// All streams of the device.
     All,
-    /// One, an index of [`StepGraph::streams`].
-    One(u32),
+    /// One of [`StepGraph::streams`].
+    One(StreamId),
 }
 
 /// A device activity of the template step.
@@ -163,27 +184,27 @@ pub struct Activity {
     pub kind: ActivityKind,
     /// Name of the kernel or copy.
     pub name: NameId,
-    /// Index of its stream.
-    pub stream: u32,
+    /// Its stream.
+    pub stream: StreamId,
     /// The call that launched it.
-    pub call: u32,
+    pub call: CallId,
     /// Bytes copied or set; zero for kernels.
     pub bytes: Bytes,
-    /// The activity's row in the timing trace, in the template step.
-    pub trace_activity: u32,
+    /// Its row in the timing trace, in the template step; `None` where it was derived.
+    pub recorded: Option<TraceActivity>,
 }
 
 /// What a mark marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MarkKind {
     /// An op begins.
-    OpBegin(u32),
+    OpBegin(OpId),
     /// An op ends.
-    OpEnd(u32),
+    OpEnd(OpId),
     /// A call begins.
-    CallBegin(u32),
+    CallBegin(CallId),
     /// A call ends.
-    CallEnd(u32),
+    CallEnd(CallId),
 }
 
 /// A beginning or an end on a host thread.
@@ -193,11 +214,11 @@ pub enum MarkKind {
 pub struct Mark {
     /// What begins or ends.
     pub kind: MarkKind,
-    /// Index of its thread.
-    pub thread: u32,
+    /// Its thread.
+    pub thread: HostThreadId,
     /// The mark whose passing lets this one come: the one before on the same thread or, at a hand-off,
     /// a mark of another thread.
-    pub after: u32,
+    pub after: MarkId,
     /// Whether `after` lies in the previous step.
     pub wraps: bool,
 }
@@ -206,9 +227,9 @@ pub struct Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamDependency {
     /// The activity that must end.
-    pub from: u32,
+    pub from: ActivityId,
     /// The activity that waits for it.
-    pub to: u32,
+    pub to: ActivityId,
     /// Whether the pair was inferred from the order of calls or from times, for want of synchronisation records.
     pub inferred: bool,
     /// Whether `from` is of the step before.
@@ -217,12 +238,12 @@ pub struct StreamDependency {
 
 /// For each op, the outermost one around it that is not an annotation: itself where there is none. Every op comes after
 /// the one around it.
-pub fn tops(ops: &[Op]) -> Vec<u32> {
+pub fn tops(ops: &TiSlice<OpId, Op>) -> TiVec<OpId, OpId> {
     // An annotation hands on what is around it; where that is nothing, what is inside is outermost.
-    let mut around: Vec<Option<u32>> = Vec::with_capacity(ops.len());
-    let mut tops = Vec::with_capacity(ops.len());
-    for (at, op) in (0u32..).zip(ops) {
-        let outer = op.parent.and_then(|parent| around[parent as usize]);
+    let mut around: TiVec<OpId, Option<OpId>> = TiVec::with_capacity(ops.len());
+    let mut tops = TiVec::with_capacity(ops.len());
+    for (at, op) in ops.iter_enumerated() {
+        let outer = op.parent.and_then(|parent| around[parent]);
         tops.push(outer.unwrap_or(at));
         around.push(outer.or((!op.annotation).then_some(at)));
     }
@@ -231,80 +252,81 @@ pub fn tops(ops: &[Op]) -> Vec<u32> {
 
 impl StepGraph {
     /// The name of an op.
-    pub fn op_name(&self, op: u32) -> &str {
-        self.names.get(self.ops[op as usize].name)
+    pub fn op_name(&self, op: OpId) -> &str {
+        self.names.get(self.ops[op].name)
     }
 
     /// What the name of an activity says, were it a copy.
-    pub fn copy_name(&self, activity: u32) -> CopyName {
-        CopyName::of(self.names.get(self.activities[activity as usize].name))
+    pub fn copy_name(&self, activity: ActivityId) -> CopyName {
+        CopyName::of(self.names.get(self.activities[activity].name))
     }
 
     /// The name of what a mark marks.
-    pub fn mark_name(&self, mark: u32) -> NameId {
-        match self.marks[mark as usize].kind {
-            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => self.ops[op as usize].name,
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call as usize].api,
+    pub fn mark_name(&self, mark: MarkId) -> NameId {
+        match self.marks[mark].kind {
+            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => self.ops[op].name,
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call].api,
         }
     }
 
     /// The innermost op open just before a mark: for the mark of an op, the op around it.
-    pub fn enclosing_op(&self, mark: u32) -> Option<u32> {
-        match self.marks[mark as usize].kind {
-            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => self.ops[op as usize].parent,
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call as usize].op,
+    pub fn enclosing_op(&self, mark: MarkId) -> Option<OpId> {
+        match self.marks[mark].kind {
+            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => self.ops[op].parent,
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call].op,
         }
     }
 
     /// The outermost op around an op that is not an annotation: the op itself where there is none.
-    pub fn top_level(&self, op: u32) -> u32 {
-        self.tops[op as usize]
+    pub fn top_level(&self, op: OpId) -> OpId {
+        self.tops[op]
     }
 
     /// Whether no op but annotations is around an op.
-    pub fn is_top_level(&self, op: u32) -> bool {
-        !self.ops[op as usize].annotation && self.top_level(op) == op
+    pub fn is_top_level(&self, op: OpId) -> bool {
+        !self.ops[op].annotation && self.top_level(op) == op
     }
 
     /// What one activity waits for on other streams.
-    pub fn waits_of(&self, activity: u32) -> impl Iterator<Item = &StreamDependency> {
+    pub fn waits_of(&self, activity: ActivityId) -> impl Iterator<Item = &StreamDependency> {
         let from = self.waits.partition_point(|w| w.to < activity);
         self.waits[from..].iter().take_while(move |w| w.to == activity)
     }
 
     /// Whether a mark of another thread lets this one come.
-    pub fn is_hand_off(&self, mark: u32) -> bool {
-        let row = &self.marks[mark as usize];
-        self.marks[row.after as usize].thread != row.thread
+    pub fn is_hand_off(&self, mark: MarkId) -> bool {
+        let row = &self.marks[mark];
+        self.marks[row.after].thread != row.thread
     }
 
     /// The part of the step that the gap before a mark belongs to: that of the op it leads to, and on the way
     /// back from the backward thread the backward pass.
-    pub fn phase_of_mark(&self, mark: u32) -> Phase {
-        let row = &self.marks[mark as usize];
-        let from = self.marks[row.after as usize].thread;
-        if self.is_hand_off(mark) && !row.wraps && self.threads[from as usize].role == Role::Autograd {
+    pub fn phase_of_mark(&self, mark: MarkId) -> Phase {
+        let row = &self.marks[mark];
+        let from = self.marks[row.after].thread;
+        if self.is_hand_off(mark) && !row.wraps && self.threads[from].role == Role::Autograd {
             return Phase::Backward;
         }
         let op = match row.kind {
             MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call as usize].op,
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call].op,
         };
-        op.map_or(Phase::Other, |op| self.ops[op as usize].phase)
+        op.map_or(Phase::Other, |op| self.ops[op].phase)
     }
 
     /// Calls in the order of time, all threads together, as in the first step that was measured in full.
-    pub fn calls_by_time(&self) -> Vec<u32> {
-        let mut calls: Vec<u32> = (0..self.calls.len() as u32).collect();
+    pub fn calls_by_time(&self) -> Vec<CallId> {
+        let mut calls: Vec<CallId> = self.calls.keys().collect();
         if let Some(step) = self.complete_step() {
-            calls.sort_by_key(|&c| self.samples.mark(step, self.calls[c as usize].begin));
+            calls.sort_by_key(|&c| self.samples.mark(step, self.calls[c].begin));
         }
         calls
     }
 
     /// The first step in which every mark was measured.
-    pub fn complete_step(&self) -> Option<usize> {
-        let marks = self.marks.len() as u32;
-        (0..self.samples.steps()).find(|&s| (0..marks).all(|m| self.samples.mark(s, m).is_some()))
+    pub fn complete_step(&self) -> Option<StepId> {
+        self.samples
+            .steps()
+            .find(|&step| self.marks.keys().all(|mark| self.samples.mark(step, mark).is_some()))
     }
 }

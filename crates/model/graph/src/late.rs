@@ -6,9 +6,11 @@
 //! whose events were not recorded get their edges.
 
 use rustc_hash::FxHashMap;
-use steptime_trace::Nanos;
+use steptime_trace::{Nanos, StreamId};
+use typed_index_collections::{TiSlice, TiVec};
 
 use crate::graph::{Activity, Call, StreamDependency};
+use crate::ids::{ActivityId, CallId};
 use crate::samples::Samples;
 
 /// An activity is late if it begins this long after all that is known to hold it back.
@@ -22,55 +24,55 @@ const NEAREST: usize = 8;
 
 /// Adds the dependencies that the times show. They are of activities that `known` does not explain.
 pub(crate) fn infer(
-    calls: &[Call],
-    activities: &[Activity],
+    calls: &TiSlice<CallId, Call>,
+    activities: &TiSlice<ActivityId, Activity>,
     samples: &Samples,
     known: &mut Vec<StreamDependency>,
 ) {
-    let mut streams: Vec<u32> = activities.iter().map(|a| a.stream).collect();
+    let mut streams: Vec<StreamId> = activities.iter().map(|a| a.stream).collect();
     streams.sort_unstable();
     streams.dedup();
     if streams.len() < 2 {
         return;
     }
-    let mut waits: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    let mut waits: FxHashMap<ActivityId, Vec<ActivityId>> = FxHashMap::default();
     for wait in known.iter().filter(|wait| !wait.wraps) {
         waits.entry(wait.to).or_default().push(wait.from);
     }
-    let mut seen: FxHashMap<(u32, u32, bool), u32> = FxHashMap::default();
-    let mut late = vec![0u32; activities.len()];
-    let mut before: Vec<(Nanos, u32)> = Vec::new();
-    let mut last_end: FxHashMap<u32, Nanos> = FxHashMap::default();
-    for step in 0..samples.steps() {
-        let all = 0..activities.len() as u32;
-        let mut ends: Vec<(Nanos, u32)> =
+    let mut seen: FxHashMap<(ActivityId, ActivityId, bool), u32> = FxHashMap::default();
+    let mut late: TiVec<ActivityId, u32> = vec![0; activities.len()].into();
+    let mut before: Vec<(Nanos, ActivityId)> = Vec::new();
+    let mut last_end: FxHashMap<StreamId, Nanos> = FxHashMap::default();
+    for step in samples.steps() {
+        let all = activities.keys();
+        let mut ends: Vec<(Nanos, ActivityId)> =
             all.clone().filter_map(|a| Some((samples.activity_end(step, a)?, a))).collect();
         ends.sort_unstable();
-        let mut order: Vec<(Nanos, u32)> =
+        let mut order: Vec<(Nanos, ActivityId)> =
             all.filter_map(|a| Some((samples.activity_start(step, a)?, a))).collect();
         order.sort_unstable();
         for &(start, to) in &order {
-            let row = &activities[to as usize];
+            let row = &activities[to];
             let free = last_end.get(&row.stream).copied();
             if let Some(end) = samples.activity_end(step, to) {
                 let slot = last_end.entry(row.stream).or_insert(end);
                 *slot = (*slot).max(end);
             }
-            let Some(launched) = samples.mark(step, calls[row.call as usize].end) else { continue };
+            let Some(launched) = samples.mark(step, calls[row.call].end) else { continue };
             let awaited =
                 waits.get(&to).into_iter().flatten().filter_map(|&from| samples.activity_end(step, from));
             let ready =
                 awaited.filter(|&end| end <= start).fold(free.unwrap_or(launched).max(launched), Nanos::max);
             // The first of a recording follows what was not recorded.
-            if start - ready < LATE || (step == 0 && free.is_none()) {
+            if start - ready < LATE || (step.0 == 0 && free.is_none()) {
                 continue;
             }
-            late[to as usize] += 1;
-            let mut note = |ends: &[(Nanos, u32)], wraps: bool| {
+            late[to] += 1;
+            let mut note = |ends: &[(Nanos, ActivityId)], wraps: bool| {
                 let upto = ends.partition_point(|&(end, _)| end <= start + BEFORE);
                 let nearest = ends[..upto].iter().rev().take(NEAREST);
                 for &(_, from) in nearest.take_while(|&&(end, _)| end + RIGHT_AFTER >= start) {
-                    if activities[from as usize].stream != row.stream {
+                    if activities[from].stream != row.stream {
                         *seen.entry((to, from, wraps)).or_default() += 1;
                     }
                 }
@@ -80,10 +82,10 @@ pub(crate) fn infer(
         }
         before = ends;
     }
-    let mut best: FxHashMap<u32, (u32, std::cmp::Reverse<u32>, bool)> = FxHashMap::default();
+    let mut best: FxHashMap<ActivityId, (u32, std::cmp::Reverse<ActivityId>, bool)> = FxHashMap::default();
     for (&(to, from, wraps), &times) in &seen {
         // In three of four steps in which it was late, and of several steps more than once.
-        let often = times * 4 >= late[to as usize] * 3 && (times > 1 || samples.steps() == 1);
+        let often = times * 4 >= late[to] * 3 && (times > 1 || samples.steps().len() == 1);
         // Within a step only what is launched before it, and of the step before only what is launched after it.
         let order = launched(samples, calls, activities, from).cmp(&launched(samples, calls, activities, to));
         if often && order.is_lt() != wraps {
@@ -101,8 +103,13 @@ pub(crate) fn infer(
 }
 
 /// When an activity was launched in the first step that says so, since the beginning of the step.
-fn launched(samples: &Samples, calls: &[Call], activities: &[Activity], activity: u32) -> (Nanos, u32) {
-    let end = calls[activities[activity as usize].call as usize].end;
-    let time = (0..samples.steps()).find_map(|step| Some(samples.mark(step, end)? - samples.start(step)));
+fn launched(
+    samples: &Samples,
+    calls: &TiSlice<CallId, Call>,
+    activities: &TiSlice<ActivityId, Activity>,
+    activity: ActivityId,
+) -> (Nanos, ActivityId) {
+    let end = calls[activities[activity].call].end;
+    let time = samples.steps().find_map(|step| Some(samples.mark(step, end)? - samples.start(step)));
     (time.unwrap_or(Nanos::ZERO), activity)
 }

@@ -19,6 +19,7 @@ mod events;
 pub mod execution;
 mod graph;
 mod handoff;
+mod ids;
 mod late;
 mod links;
 mod marks;
@@ -34,10 +35,14 @@ mod template;
 pub use coverage::Coverage;
 pub use error::Error;
 pub use graph::{
-    Activity, Blocking, Call, Mark, MarkKind, Op, Role, StepGraph, StreamDependency, StreamSet, Thread, tops,
+    Activity, Blocking, Call, Mark, MarkKind, Op, OpOrigin, Role, StepGraph, StreamDependency, StreamSet,
+    Thread, tops,
 };
+pub use ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId, TraceActivity, TraceCall, TraceOp};
 pub use names::ApiKind;
 pub use phase::Phase;
 pub use samples::{Clock, Samples, median, union};
 pub use steps::{StepSource, StepWindow};
+pub use steptime_trace::StreamId;
 pub use template::Options;
+pub use typed_index_collections::{TiSlice, TiVec};

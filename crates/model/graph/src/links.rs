@@ -3,12 +3,14 @@
 use rustc_hash::FxHashMap;
 use steptime_trace::Trace;
 
+use crate::ids::{TraceActivity, TraceCall};
+
 /// Correlation -> device activities, in order of their beginning.
 pub(crate) struct Links {
-    sorted: Vec<u32>,
+    sorted: Vec<TraceActivity>,
     ranges: FxHashMap<u64, (u32, u32)>,
     /// Of the correlations that many calls and many activities have: the first call, which gets them all.
-    crowded: FxHashMap<u64, u32>,
+    crowded: FxHashMap<u64, TraceCall>,
 }
 
 /// A runtime call and the driver calls below it may have one correlation, and a graph's launch many activities. Where
@@ -18,15 +20,15 @@ const MANY: u32 = 8;
 impl Links {
     pub(crate) fn of(trace: &Trace) -> Links {
         let activities = &trace.activities;
-        let mut sorted: Vec<u32> = (0..activities.len() as u32).collect();
-        sorted.sort_by_key(|&a| (activities.correlation[a as usize], activities.start[a as usize]));
+        let mut sorted: Vec<TraceActivity> = (0..activities.len()).map(TraceActivity::from).collect();
+        sorted.sort_by_key(|&a| (activities.correlation[a.index()], activities.start[a.index()]));
         let mut ranges = FxHashMap::default();
         let mut from = 0;
         while from < sorted.len() {
-            let correlation = activities.correlation[sorted[from] as usize];
+            let correlation = activities.correlation[sorted[from].index()];
             let len = sorted[from..]
                 .iter()
-                .take_while(|&&a| activities.correlation[a as usize] == correlation)
+                .take_while(|&&a| activities.correlation[a.index()] == correlation)
                 .count();
             if correlation != 0 {
                 ranges.insert(correlation, (from as u32, (from + len) as u32));
@@ -36,8 +38,8 @@ impl Links {
         Links { crowded: crowded(trace, &ranges), sorted, ranges }
     }
 
-    pub(crate) fn of_call(&self, trace: &Trace, call: u32) -> &[u32] {
-        let correlation = trace.calls.correlation[call as usize];
+    pub(crate) fn of_call(&self, trace: &Trace, call: TraceCall) -> &[TraceActivity] {
+        let correlation = trace.calls.correlation[call.index()];
         if self.crowded.get(&correlation).is_some_and(|&first| first != call) {
             return &[];
         }
@@ -45,11 +47,11 @@ impl Links {
     }
 }
 
-fn crowded(trace: &Trace, ranges: &FxHashMap<u64, (u32, u32)>) -> FxHashMap<u64, u32> {
-    let mut calls: FxHashMap<u64, (u32, u32)> = FxHashMap::default();
-    for (call, correlation) in (0u32..).zip(&trace.calls.correlation) {
+fn crowded(trace: &Trace, ranges: &FxHashMap<u64, (u32, u32)>) -> FxHashMap<u64, TraceCall> {
+    let mut calls: FxHashMap<u64, (TraceCall, u32)> = FxHashMap::default();
+    for (call, correlation) in trace.calls.correlation.iter().enumerate() {
         if ranges.get(correlation).is_some_and(|&(from, to)| to - from > MANY) {
-            calls.entry(*correlation).or_insert((call, 0)).1 += 1;
+            calls.entry(*correlation).or_insert((TraceCall::from(call), 0)).1 += 1;
         }
     }
     let crowded = calls.into_iter().filter(|(_, (_, count))| *count > MANY);

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 
 use steptime_trace::{NameId, Nanos, ThreadId, Trace};
 
+use crate::ids::{TraceCall, TraceOp};
 use crate::names::EventName;
 
 /// What a [`RawMark`] belongs to: a row of `Trace::ops` or of `Trace::calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
-    Op(u32),
-    Call(u32),
+    Op(TraceOp),
+    Call(TraceCall),
 }
 
 /// The beginning or the end of one host event.
@@ -53,7 +54,7 @@ pub(crate) fn of_trace(trace: &Trace) -> Vec<ThreadMarks> {
             events[trace.ops.thread[op].0 as usize].push((
                 start,
                 start + trace.ops.dur[op],
-                Source::Op(op as u32),
+                Source::Op(TraceOp::from(op)),
                 name,
             ));
         }
@@ -63,7 +64,7 @@ pub(crate) fn of_trace(trace: &Trace) -> Vec<ThreadMarks> {
         events[trace.calls.thread[call].0 as usize].push((
             start,
             start + trace.calls.dur[call],
-            Source::Call(call as u32),
+            Source::Call(TraceCall::from(call)),
             trace.calls.name[call],
         ));
     }

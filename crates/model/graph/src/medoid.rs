@@ -1,7 +1,9 @@
 //! The most typical of steps that all differ: the one with the least distance to all others.
 
 use rustc_hash::FxHashMap;
+use typed_index_collections::TiSlice;
 
+use crate::ids::StepId;
 use crate::steps::StepWindow;
 
 /// More steps than this are compared with a sample of so many.
@@ -11,7 +13,7 @@ const LONGEST: i64 = 3;
 
 /// The step that has most marks in common with the others, of those that did not take much longer than the median
 /// one; `labels` holds each step's marks, thread by thread. Steps without marks are no candidates.
-pub(crate) fn of(labels: &[&[Vec<u64>]], windows: &[StepWindow]) -> usize {
+pub(crate) fn of(labels: &[&[Vec<u64>]], windows: &TiSlice<StepId, StepWindow>) -> StepId {
     let bags: Vec<FxHashMap<u64, u32>> = labels
         .iter()
         .map(|threads| {
@@ -40,12 +42,13 @@ pub(crate) fn of(labels: &[&[Vec<u64>]], windows: &[StepWindow]) -> usize {
             let length = own.get(step).copied().unwrap_or(0);
             (length > LONGEST * usual, far, (length - usual).abs(), step)
         })
-        .unwrap_or(0)
+        .map_or(StepId(0), StepId::from)
 }
 
 #[cfg(test)]
 mod tests {
     use steptime_trace::Nanos;
+    use typed_index_collections::TiVec;
 
     use super::*;
 
@@ -59,7 +62,7 @@ mod tests {
             .collect();
         let labels: Vec<&[Vec<u64>]> = steps.iter().map(Vec::as_slice).collect();
         let mut at = 0;
-        let windows: Vec<StepWindow> = (0..6)
+        let windows: TiVec<StepId, StepWindow> = (0..6)
             .map(|step| {
                 let start = at;
                 at += [500, 2, 3, 2, 2, 2][step];
@@ -67,7 +70,7 @@ mod tests {
             })
             .collect();
         // All but the first are as far from one another: the first of usual length.
-        assert_eq!(of(&labels, &windows), 1);
-        assert_eq!(of(&[], &[]), 0);
+        assert_eq!(of(&labels, &windows), StepId(1));
+        assert_eq!(of(&[], TiSlice::from_ref(&[])), StepId(0));
     }
 }

@@ -1,8 +1,10 @@
 //! The parts of a training step.
 
 use crate::graph::{Role, StepGraph};
+use crate::ids::{HostThreadId, MarkId, OpId};
 use crate::names::{CopyDirection, CopyName, EventName};
 use steptime_trace::ActivityKind;
+use typed_index_collections::TiVec;
 
 /// The part of the step an op belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -49,18 +51,18 @@ impl StepGraph {
 pub(crate) fn assign(graph: &mut StepGraph) {
     let input_ends = end_of_input(graph);
     let backward_ends = end_of_backward(graph);
-    let before_backward = |mark: u32| backward_ends.is_none_or(|end| mark < end);
-    let mut phases = Vec::with_capacity(graph.ops.len());
+    let before_backward = |mark: MarkId| backward_ends.is_none_or(|end| mark < end);
+    let mut phases: TiVec<OpId, Phase> = TiVec::with_capacity(graph.ops.len());
     // For each op, the innermost optimizer's step that it is in, or is.
-    let mut steps: Vec<Option<u32>> = Vec::with_capacity(graph.ops.len());
-    for (at, op) in (0u32..).zip(&graph.ops) {
-        let inherited = op.parent.map_or(Phase::Other, |parent| phases[parent as usize]);
+    let mut steps: TiVec<OpId, Option<OpId>> = TiVec::with_capacity(graph.ops.len());
+    for (at, op) in graph.ops.iter_enumerated() {
+        let inherited = op.parent.map_or(Phase::Other, |parent| phases[parent]);
         let name = EventName::of(graph.names.get(op.name));
-        let on_main = op.thread == 0;
-        let around = op.parent.and_then(|parent| steps[parent as usize]);
+        let on_main = op.thread == HostThreadId::MAIN;
+        let around = op.parent.and_then(|parent| steps[parent]);
         steps.push(if name.is_optimizer() { Some(at) } else { around });
         let own_part = || around.is_none_or(|step| !closes_over(graph, step, op.begin, backward_ends));
-        let phase = if graph.threads[op.thread as usize].role == Role::Autograd
+        let phase = if graph.threads[op.thread].role == Role::Autograd
             || name.is_backward()
             || inherited == Phase::Backward
         {
@@ -85,19 +87,19 @@ pub(crate) fn assign(graph: &mut StepGraph) {
 
 /// Whether an op that begins at `mark` is of a closure that an optimizer's step around it runs: the backward pass ends
 /// after it and within that step.
-fn closes_over(graph: &StepGraph, step: u32, mark: u32, backward_ends: Option<u32>) -> bool {
-    backward_ends.is_some_and(|end| mark < end && end <= graph.ops[step as usize].end)
+fn closes_over(graph: &StepGraph, step: OpId, mark: MarkId, backward_ends: Option<MarkId>) -> bool {
+    backward_ends.is_some_and(|end| mark < end && end <= graph.ops[step].end)
 }
 
 /// The mark that ends the last copy to the device before the first kernel of the main thread.
-fn end_of_input(graph: &StepGraph) -> Option<u32> {
+fn end_of_input(graph: &StepGraph) -> Option<MarkId> {
     let mut end = None;
-    for call in graph.calls.iter().filter(|call| call.thread == 0) {
-        for activity in &graph.activities[call.activities()] {
+    for call in graph.calls.iter().filter(|call| call.thread == HostThreadId::MAIN) {
+        for activity in call.activities().map(|activity| &graph.activities[activity]) {
             let copy = || CopyName::of(graph.names.get(activity.name));
             match activity.kind {
                 ActivityKind::Memcpy if copy().direction == CopyDirection::HostToDevice => {
-                    end = Some(call.op.map_or(call.end, |op| graph.ops[graph.top_level(op) as usize].end));
+                    end = Some(call.op.map_or(call.end, |op| graph.ops[graph.top_level(op)].end));
                 }
                 ActivityKind::Kernel => return end,
                 _ => {}
@@ -109,14 +111,16 @@ fn end_of_input(graph: &StepGraph) -> Option<u32> {
 
 /// Where the last backward pass of the step ends on the main thread: the mark that the backward thread lets come,
 /// or the end of the last function that the engine ran on the main thread itself.
-fn end_of_backward(graph: &StepGraph) -> Option<u32> {
+fn end_of_backward(graph: &StepGraph) -> Option<MarkId> {
     let main = graph.threads.first()?;
-    let handed_back = (main.first_mark..main.end_mark).rev().find(|&mark| {
-        let row = &graph.marks[mark as usize];
-        let from = &graph.marks[row.after as usize];
-        !row.wraps && graph.threads[from.thread as usize].role == Role::Autograd
+    let handed_back = main.first_mark.until(main.end_mark).rev().find(|&mark| {
+        let row = &graph.marks[mark];
+        let from = &graph.marks[row.after];
+        !row.wraps && graph.threads[from.thread].role == Role::Autograd
     });
-    let on_main =
-        graph.ops.iter().filter(|op| op.thread == 0 && EventName::of(graph.names.get(op.name)).is_engine());
+    let on_main = graph
+        .ops
+        .iter()
+        .filter(|op| op.thread == HostThreadId::MAIN && EventName::of(graph.names.get(op.name)).is_engine());
     handed_back.max(on_main.map(|op| op.end).max())
 }

@@ -1,9 +1,11 @@
 //! What was measured: one column of times a step, for marks and for device activities.
 
 use steptime_trace::Nanos;
+use typed_index_collections::TiVec;
 
 use crate::clock;
 use crate::graph::Mark;
+use crate::ids::{ActivityId, MarkId, StepId};
 
 /// In a column of samples: not measured in this step.
 const MISSING: Nanos = Nanos(i64::MIN);
@@ -20,11 +22,11 @@ pub struct Samples {
     activity_start: Vec<Nanos>,
     activity_duration: Vec<Nanos>,
     /// Whether the step before in time is the column before.
-    follows_previous: Vec<bool>,
+    follows_previous: TiVec<StepId, bool>,
     /// From the beginning of a step to that of the next; missing for the last.
-    period: Vec<Nanos>,
+    period: TiVec<StepId, Nanos>,
     clock: Clock,
-    start: Vec<Nanos>,
+    start: TiVec<StepId, Nanos>,
 }
 
 /// What tells how long steps take.
@@ -48,27 +50,27 @@ impl Samples {
             mark_adjacent: vec![false; steps * marks],
             activity_start: vec![MISSING; steps * activities],
             activity_duration: vec![MISSING; steps * activities],
-            follows_previous: vec![false; steps],
-            period: vec![MISSING; steps],
+            follows_previous: vec![false; steps].into(),
+            period: vec![MISSING; steps].into(),
             clock: Clock::Host,
-            start: vec![MISSING; steps],
+            start: vec![MISSING; steps].into(),
         }
     }
 
-    pub(crate) fn set_step(&mut self, step: usize, start: Nanos, period: Option<Nanos>, follows: bool) {
+    pub(crate) fn set_step(&mut self, step: StepId, start: Nanos, period: Option<Nanos>, follows: bool) {
         self.start[step] = start;
         self.period[step] = period.unwrap_or(MISSING);
         self.follows_previous[step] = follows;
     }
 
-    pub(crate) fn set_mark(&mut self, step: usize, mark: usize, time: Nanos, adjacent: bool) {
-        self.mark_time[step * self.marks + mark] = time;
-        self.mark_adjacent[step * self.marks + mark] = adjacent;
+    pub(crate) fn set_mark(&mut self, step: StepId, mark: MarkId, time: Nanos, adjacent: bool) {
+        self.mark_time[step.index() * self.marks + mark.index()] = time;
+        self.mark_adjacent[step.index() * self.marks + mark.index()] = adjacent;
     }
 
-    pub(crate) fn set_activity(&mut self, step: usize, activity: usize, start: Nanos, duration: Nanos) {
-        self.activity_start[step * self.activities + activity] = start;
-        self.activity_duration[step * self.activities + activity] = duration;
+    pub(crate) fn set_activity(&mut self, step: StepId, activity: ActivityId, start: Nanos, duration: Nanos) {
+        self.activity_start[step.index() * self.activities + activity.index()] = start;
+        self.activity_duration[step.index() * self.activities + activity.index()] = duration;
     }
 
     /// Decides by which clock steps are timed, once all is known.
@@ -87,35 +89,44 @@ impl Samples {
     }
 
     /// From the beginning of a step on the host to that of the next, whatever the clock.
-    pub fn host_period(&self, step: usize) -> Option<Nanos> {
-        (step + 1 < self.steps).then(|| self.start[step + 1] - self.start[step])
+    pub fn host_period(&self, step: StepId) -> Option<Nanos> {
+        Some(*self.start.get(step.next())? - self.start[step])
     }
 
-    /// Number of measured steps.
-    pub fn steps(&self) -> usize {
-        self.steps
+    /// The measured steps.
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = StepId> + ExactSizeIterator + Clone + use<> {
+        StepId(0).until(StepId::from(self.steps))
+    }
+
+    /// Whether no step was measured.
+    pub fn is_empty(&self) -> bool {
+        self.steps == 0
+    }
+
+    fn activities(&self) -> impl Iterator<Item = ActivityId> + use<> {
+        ActivityId(0).until(ActivityId::from(self.activities))
     }
 
     /// When a step began.
-    pub fn start(&self, step: usize) -> Nanos {
+    pub fn start(&self, step: StepId) -> Nanos {
         self.start[step]
     }
 
     /// How long a step took, to the beginning of the next where that was recorded, by [`Samples::clock`].
-    pub fn period(&self, step: usize) -> Option<Nanos> {
+    pub fn period(&self, step: StepId) -> Option<Nanos> {
         known(self.period[step])
     }
 
     /// When a mark was passed.
-    pub fn mark(&self, step: usize, mark: u32) -> Option<Nanos> {
-        known(self.mark_time[step * self.marks + mark as usize])
+    pub fn mark(&self, step: StepId, mark: MarkId) -> Option<Nanos> {
+        known(self.mark_time[step.index() * self.marks + mark.index()])
     }
 
     /// The host time that ended at `mark`: since the mark it comes after.
     ///
     /// `None` where either was not measured, or where something unknown lay between them.
-    pub fn gap(&self, step: usize, mark: u32, row: &Mark) -> Option<Nanos> {
-        let at = step * self.marks + mark as usize;
+    pub fn gap(&self, step: StepId, mark: MarkId, row: &Mark) -> Option<Nanos> {
+        let at = step.index() * self.marks + mark.index();
         if !self.mark_adjacent[at] {
             return None;
         }
@@ -123,7 +134,7 @@ impl Samples {
             if !self.follows_previous[step] {
                 return None;
             }
-            self.mark(step - 1, row.after)?
+            self.mark(step.previous(), row.after)?
         } else {
             self.mark(step, row.after)?
         };
@@ -131,35 +142,36 @@ impl Samples {
     }
 
     /// When a device activity began.
-    pub fn activity_start(&self, step: usize, activity: u32) -> Option<Nanos> {
-        known(self.activity_start[step * self.activities + activity as usize])
+    pub fn activity_start(&self, step: StepId, activity: ActivityId) -> Option<Nanos> {
+        known(self.activity_start[step.index() * self.activities + activity.index()])
     }
 
     /// How long a device activity took.
-    pub fn activity_duration(&self, step: usize, activity: u32) -> Option<Nanos> {
-        known(self.activity_duration[step * self.activities + activity as usize])
+    pub fn activity_duration(&self, step: StepId, activity: ActivityId) -> Option<Nanos> {
+        known(self.activity_duration[step.index() * self.activities + activity.index()])
     }
 
     /// When a device activity ended.
-    pub fn activity_end(&self, step: usize, activity: u32) -> Option<Nanos> {
+    pub fn activity_end(&self, step: StepId, activity: ActivityId) -> Option<Nanos> {
         Some(self.activity_start(step, activity)? + self.activity_duration(step, activity)?)
     }
 
     /// When the device was done with what a step launched.
-    pub fn device_end(&self, step: usize) -> Option<Nanos> {
-        (0..self.activities as u32).filter_map(|activity| self.activity_end(step, activity)).max()
+    pub fn device_end(&self, step: StepId) -> Option<Nanos> {
+        self.activities().filter_map(|activity| self.activity_end(step, activity)).max()
     }
 
     /// The median of a device activity's duration over the steps.
-    pub fn median_duration(&self, activity: u32) -> Option<Nanos> {
+    pub fn median_duration(&self, activity: ActivityId) -> Option<Nanos> {
         let mut all: Vec<Nanos> =
-            (0..self.steps).filter_map(|step| self.activity_duration(step, activity)).collect();
+            self.steps().filter_map(|step| self.activity_duration(step, activity)).collect();
         median(&mut all)
     }
 
     /// Device active time of a step: the union of the intervals in which any activity ran.
-    pub fn active(&self, step: usize) -> Nanos {
-        let mut spans: Vec<(Nanos, Nanos)> = (0..self.activities as u32)
+    pub fn active(&self, step: StepId) -> Nanos {
+        let mut spans: Vec<(Nanos, Nanos)> = self
+            .activities()
             .filter_map(|a| Some((self.activity_start(step, a)?, self.activity_end(step, a)?)))
             .collect();
         spans.sort_unstable();
@@ -168,13 +180,13 @@ impl Samples {
 
     /// Median over the steps of the time from one beginning to the next.
     pub fn median_period(&self) -> Option<Nanos> {
-        let mut all: Vec<Nanos> = (0..self.steps).filter_map(|step| self.period(step)).collect();
+        let mut all: Vec<Nanos> = self.steps().filter_map(|step| self.period(step)).collect();
         median(&mut all)
     }
 
     /// Median over the steps of the device active time.
     pub fn median_active(&self) -> Option<Nanos> {
-        let mut all: Vec<Nanos> = (0..self.steps).map(|step| self.active(step)).collect();
+        let mut all: Vec<Nanos> = self.steps().map(|step| self.active(step)).collect();
         median(&mut all)
     }
 }

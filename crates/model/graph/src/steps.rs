@@ -2,7 +2,9 @@
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{NameId, Nanos, ThreadId, Trace};
+use typed_index_collections::TiVec;
 
+use crate::ids::StepId;
 use crate::marks::{Source, ThreadMarks};
 use crate::names::EventName;
 
@@ -31,7 +33,7 @@ pub enum StepSource {
 /// The steps of a trace.
 #[derive(Debug, Clone)]
 pub(crate) struct Steps {
-    pub windows: Vec<StepWindow>,
+    pub windows: TiVec<StepId, StepWindow>,
     pub source: StepSource,
     pub main: ThreadId,
 }
@@ -126,7 +128,7 @@ fn repeated(trace: &Trace, main: &ThreadMarks, threads: &[ThreadMarks]) -> Optio
         };
         (repeats(&names, period) && !sweep()).then_some((period, first))
     })?;
-    let mut windows = Vec::new();
+    let mut windows = TiVec::new();
     let mut at = first;
     while at + period <= names.len() {
         let end = tops.get(at + period).map_or(tops[at + period - 1].2, |next| next.1);
@@ -228,5 +230,5 @@ fn whole(threads: &[ThreadMarks], main: ThreadId) -> Steps {
     let times = threads.iter().flat_map(|t| t.marks.iter().map(|m| m.time));
     let start = times.clone().min().unwrap_or(Nanos::ZERO);
     let end = times.max().unwrap_or(start) + Nanos(1);
-    Steps { windows: vec![StepWindow { number: 0, start, end }], source: StepSource::Whole, main }
+    Steps { windows: vec![StepWindow { number: 0, start, end }].into(), source: StepSource::Whole, main }
 }

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{Bytes, Nanos, Trace};
+use typed_index_collections::{TiSlice, TiVec};
 
 use crate::align::align;
 use crate::blocking;
@@ -10,6 +11,7 @@ use crate::error::Error;
 use crate::events;
 use crate::graph::{self, Activity, StepGraph};
 use crate::handoff;
+use crate::ids::{ActivityId, CallId, HostThreadId, StepId, TraceCall};
 use crate::links::Links;
 use crate::marks::{self, RawMark, Source, ThreadMarks};
 use crate::medoid;
@@ -48,7 +50,7 @@ impl StepGraph {
         if let Some(wanted) = options.step {
             let known: Vec<u32> = steps.windows.iter().map(|w| w.number).collect();
             let at = known.iter().position(|&n| n == wanted).ok_or(Error::NoSuchStep { wanted, known })?;
-            steps.windows = vec![steps.windows[at]];
+            steps.windows = vec![steps.windows[StepId::from(at)]].into();
         }
         let parts = partition(&threads, &steps, &mut coverage);
         let order = thread_order(&threads, &steps);
@@ -60,21 +62,21 @@ impl StepGraph {
 }
 
 /// Deals the marks of every thread out to the steps. An event that lies across steps is left out.
-fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) -> Vec<StepMarks> {
-    let mut parts: Vec<StepMarks> = steps
+fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) -> TiVec<StepId, StepMarks> {
+    let mut parts: TiVec<StepId, StepMarks> = steps
         .windows
         .iter()
         .map(|_| StepMarks { threads: vec![Vec::new(); threads.len()], labels: Vec::new() })
         .collect();
     let window_of = |time: Nanos| {
         let after = steps.windows.partition_point(|w| w.start <= time);
-        let at = after.checked_sub(1)?;
+        let at = StepId::from(after.index().checked_sub(1)?);
         (time <= steps.windows[at].end).then_some(at)
     };
     for (index, thread) in threads.iter().enumerate() {
-        let mut open: Vec<Option<usize>> = Vec::new();
+        let mut open: Vec<Option<StepId>> = Vec::new();
         let mut begins: Vec<usize> = Vec::new();
-        let mut keep: Vec<Option<usize>> = vec![None; thread.marks.len()];
+        let mut keep: Vec<Option<StepId>> = vec![None; thread.marks.len()];
         for (at, mark) in thread.marks.iter().enumerate() {
             if mark.begins {
                 begins.push(at);
@@ -110,17 +112,17 @@ fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
 
 /// The most frequent sequence of marks is the template; among like steps the middle one. Where hardly two steps are
 /// alike it is the one that has most in common with all others: never a warm-up, which has little.
-fn choose_template(parts: &[StepMarks], steps: &Steps, coverage: &mut Coverage) -> usize {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
+fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: &mut Coverage) -> StepId {
+    let mut groups: Vec<Vec<StepId>> = Vec::new();
     let mut index: FxHashMap<&Vec<Vec<u64>>, usize> = FxHashMap::default();
-    for (step, part) in parts.iter().enumerate() {
+    for (step, part) in parts.iter_enumerated() {
         let group = *index.entry(&part.labels).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1
         });
         groups[group].push(step);
     }
-    let size = |g: &Vec<usize>| parts[g[0]].labels.iter().map(Vec::len).sum::<usize>();
+    let size = |g: &Vec<StepId>| parts[g[0]].labels.iter().map(Vec::len).sum::<usize>();
     let best =
         groups.iter().max_by_key(|g| (g.len(), size(g), std::cmp::Reverse(g[0]))).map_or(&[][..], |g| &g[..]);
     coverage.steps_alike = best.len();
@@ -128,13 +130,13 @@ fn choose_template(parts: &[StepMarks], steps: &Steps, coverage: &mut Coverage) 
         let labels: Vec<&[Vec<u64>]> = parts.iter().map(|part| &part.labels[..]).collect();
         return medoid::of(&labels, &steps.windows);
     }
-    best.get(best.len() / 2).copied().unwrap_or(0)
+    best.get(best.len() / 2).copied().unwrap_or_default()
 }
 
 fn assemble(
     trace: &Trace,
     steps: &Steps,
-    parts: &[StepMarks],
+    parts: &TiSlice<StepId, StepMarks>,
     mut rows: Rows,
     links: &Links,
     mut coverage: Coverage,
@@ -144,8 +146,8 @@ fn assemble(
     samples.choose_clock();
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
     handoff::anchor(&mut rows.marks, &rows.threads, &samples);
-    let correlation: Vec<u64> =
-        rows.trace_calls.iter().map(|&c| trace.calls.correlation[c as usize]).collect();
+    let correlation: TiVec<CallId, u64> =
+        rows.trace_calls.iter().map(|&call| trace.calls.correlation[call.index()]).collect();
     let found = events::find(trace, &rows.calls, &correlation, &activities, &samples);
     coverage.stream_waits = found.waits;
     coverage.waits_inferred = found.inferred;
@@ -155,14 +157,14 @@ fn assemble(
     let mut graph = StepGraph {
         names: trace.names.clone(),
         threads: rows.threads,
-        streams: trace.streams.clone(),
+        streams: trace.streams.clone().into(),
         tops: graph::tops(&rows.ops),
         ops: rows.ops,
         calls: rows.calls,
         activities,
         marks: rows.marks,
         waits: found.dependencies,
-        queue_delays: Vec::new(),
+        queue_delays: TiVec::new(),
         samples,
         steps: steps.windows.clone(),
         step_source: steps.source,
@@ -175,22 +177,22 @@ fn assemble(
 }
 
 /// The device activities that the template's calls launched, call by call.
-fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> Vec<Activity> {
-    let mut activities = Vec::new();
-    for (index, call) in rows.calls.iter_mut().enumerate() {
-        call.first_activity = activities.len() as u32;
+fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<ActivityId, Activity> {
+    let mut activities: TiVec<ActivityId, Activity> = TiVec::new();
+    for (index, call) in rows.calls.iter_mut_enumerated() {
+        call.first_activity = activities.next_key();
         for &row in links.of_call(trace, rows.trace_calls[index]) {
-            let at = row as usize;
+            let at = row.index();
             activities.push(Activity {
                 kind: trace.activities.kind[at],
                 name: trace.activities.name[at],
-                stream: trace.activities.stream[at].0,
-                call: index as u32,
+                stream: trace.activities.stream[at],
+                call: index,
                 bytes: Bytes(trace.activities.bytes[at]),
-                trace_activity: row,
+                recorded: Some(row),
             });
         }
-        call.end_activity = activities.len() as u32;
+        call.end_activity = activities.next_key();
     }
     activities
 }
@@ -199,7 +201,7 @@ fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> Vec<Act
 fn measure(
     trace: &Trace,
     steps: &Steps,
-    parts: &[StepMarks],
+    parts: &TiSlice<StepId, StepMarks>,
     rows: &Rows,
     links: &Links,
     activities: usize,
@@ -207,29 +209,29 @@ fn measure(
 ) -> Samples {
     let mut samples = Samples::new(parts.len(), rows.marks.len(), activities);
     let (mut matched, mut all) = (0usize, 0usize);
-    let template_labels: Vec<Vec<u64>> =
-        rows.threads.iter().map(|t| rows.labels(t.first_mark..t.end_mark)).collect();
-    for (step, part) in parts.iter().enumerate() {
+    let template_labels: TiVec<HostThreadId, Vec<u64>> =
+        rows.threads.iter().map(|t| rows.labels(t.first_mark.until(t.end_mark))).collect();
+    for (step, part) in parts.iter_enumerated() {
         let window = steps.windows[step];
-        let next = steps.windows.get(step + 1).map(|w| w.start - window.start);
-        samples.set_step(step, window.start, next, step > 0);
-        for (thread, &source) in rows.sources.iter().enumerate() {
-            let first = rows.threads[thread].first_mark as usize;
+        let next = steps.windows.get(step.next()).map(|w| w.start - window.start);
+        samples.set_step(step, window.start, next, step.0 > 0);
+        for (thread, &source) in rows.sources.iter_enumerated() {
+            let thread_marks = rows.threads[thread].first_mark.until(rows.threads[thread].end_mark);
             let marks = &part.threads[source];
             let at = align(&template_labels[thread], &part.labels[source]);
             all += marks.len().max(at.len());
-            for (i, place) in at.iter().enumerate() {
+            for ((i, place), row) in at.iter().enumerate().zip(thread_marks) {
                 let Some(place) = *place else { continue };
                 matched += 1;
                 let expected = if i == 0 { Some(0) } else { at[i - 1].map(|before| before + 1) };
                 let mark = &marks[place as usize];
-                samples.set_mark(step, first + i, mark.time, expected == Some(place));
-                if let (Source::Call(row), true) = (mark.source, mark.begins)
-                    && let Some(call) = rows.call_at(first + i)
+                samples.set_mark(step, row, mark.time, expected == Some(place));
+                if let (Source::Call(recorded), true) = (mark.source, mark.begins)
+                    && let Some(call) = rows.call_at(row)
                 {
                     let own = rows.calls[call].activities();
-                    for (slot, &activity) in own.zip(links.of_call(trace, row)) {
-                        let a = activity as usize;
+                    for (slot, &activity) in own.zip(links.of_call(trace, recorded)) {
+                        let a = activity.index();
                         samples.set_activity(step, slot, trace.activities.start[a], trace.activities.dur[a]);
                     }
                 }
@@ -241,7 +243,13 @@ fn measure(
 }
 
 /// Counts the device activities launched within the steps, and before the first.
-fn count_windows(trace: &Trace, steps: &Steps, parts: &[StepMarks], links: &Links, coverage: &mut Coverage) {
+fn count_windows(
+    trace: &Trace,
+    steps: &Steps,
+    parts: &TiSlice<StepId, StepMarks>,
+    links: &Links,
+    coverage: &mut Coverage,
+) {
     for part in parts {
         for mark in part.threads.iter().flatten() {
             if let (Source::Call(call), true) = (mark.source, mark.begins) {
@@ -250,9 +258,9 @@ fn count_windows(trace: &Trace, steps: &Steps, parts: &[StepMarks], links: &Link
         }
     }
     let Some(first) = steps.windows.first() else { return };
-    for call in 0..trace.calls.len() as u32 {
-        if trace.calls.start[call as usize] < first.start {
-            coverage.activities_before_steps += links.of_call(trace, call).len();
+    for call in 0..trace.calls.len() {
+        if trace.calls.start[call] < first.start {
+            coverage.activities_before_steps += links.of_call(trace, TraceCall::from(call)).len();
         }
     }
 }

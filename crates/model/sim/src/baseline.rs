@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use steptime_cost::overheads::{Overhead, Overheads};
-use steptime_graph::StepGraph;
+use steptime_graph::{ActivityId, OpId, StepGraph, TiSlice, TiVec};
 use steptime_trace::Nanos;
 
 /// An op as the published method sees it: its name and the times of its kernels, in order.
@@ -65,33 +65,31 @@ pub fn algorithm_1(ops: &[PaperOp], overheads: &Overheads) -> Nanos {
 }
 
 /// The published method on a graph: its top-level ops in order of time, with the given kernel times.
-pub fn paper(graph: &StepGraph, durations: &[Nanos], overheads: &Overheads) -> Nanos {
+pub fn paper(graph: &StepGraph, durations: &TiSlice<ActivityId, Nanos>, overheads: &Overheads) -> Nanos {
     algorithm_1(&paper_ops(graph, durations), overheads)
 }
 
-fn paper_ops(graph: &StepGraph, durations: &[Nanos]) -> Vec<PaperOp> {
-    let mut kernels: Vec<Vec<Nanos>> = vec![Vec::new(); graph.ops.len()];
+fn paper_ops(graph: &StepGraph, durations: &TiSlice<ActivityId, Nanos>) -> Vec<PaperOp> {
+    let mut kernels: TiVec<OpId, Vec<Nanos>> = vec![Vec::new(); graph.ops.len()].into();
     for (activity, &duration) in graph.activities.iter().zip(durations) {
-        if let Some(op) = graph.calls[activity.call as usize].op {
-            kernels[graph.top_level(op) as usize].push(duration);
+        if let Some(op) = graph.calls[activity.call].op {
+            kernels[graph.top_level(op)].push(duration);
         }
     }
-    let mut tops: Vec<u32> = (0..graph.ops.len() as u32).filter(|&op| graph.is_top_level(op)).collect();
-    let began = |op: u32| {
-        (0..graph.samples.steps()).find_map(|step| {
-            Some(graph.samples.mark(step, graph.ops[op as usize].begin)? - graph.samples.start(step))
-        })
+    let mut tops: Vec<OpId> = graph.ops.keys().filter(|&op| graph.is_top_level(op)).collect();
+    let began = |op: OpId| {
+        graph
+            .samples
+            .steps()
+            .find_map(|step| Some(graph.samples.mark(step, graph.ops[op].begin)? - graph.samples.start(step)))
     };
     tops.sort_by_key(|&op| began(op));
     tops.into_iter()
-        .map(|op| PaperOp {
-            name: graph.op_name(op).into(),
-            kernels: std::mem::take(&mut kernels[op as usize]),
-        })
+        .map(|op| PaperOp { name: graph.op_name(op).into(), kernels: std::mem::take(&mut kernels[op]) })
         .collect()
 }
 
 /// The plain sum of kernels, copies and memsets.
-pub fn kernel_sum(durations: &[Nanos]) -> Nanos {
+pub fn kernel_sum(durations: &TiSlice<ActivityId, Nanos>) -> Nanos {
     durations.iter().copied().sum()
 }

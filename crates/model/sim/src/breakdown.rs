@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use steptime_graph::{Op, Phase, Role, StepGraph, union};
+use steptime_graph::{ActivityId, MarkId, Op, OpId, Phase, Role, StepGraph, TiSlice, TiVec, union};
 use steptime_trace::Nanos;
 
 use crate::critical::{Stretch, op_of};
@@ -47,7 +47,7 @@ pub struct KernelCost {
 /// Top-level ops by name, the most expensive first: by their part of the critical path, then by device time.
 pub fn by_op(graph: &StepGraph, timeline: &Timeline, path: &[Stretch]) -> Vec<OpCost> {
     let mut costs: FxHashMap<&str, OpCost> = FxHashMap::default();
-    let mut entry = |op: u32, add: &mut dyn FnMut(&mut OpCost)| {
+    let mut entry = |op: OpId, add: &mut dyn FnMut(&mut OpCost)| {
         let name = graph.op_name(op);
         add(costs.entry(name).or_insert_with(|| OpCost {
             name: name.into(),
@@ -57,18 +57,18 @@ pub fn by_op(graph: &StepGraph, timeline: &Timeline, path: &[Stretch]) -> Vec<Op
             critical: Nanos::ZERO,
         }));
     };
-    for op in 0..graph.ops.len() as u32 {
+    for op in graph.ops.keys() {
         if graph.is_top_level(op) {
-            let row = &graph.ops[op as usize];
-            let host = timeline.marks[row.end as usize] - timeline.marks[row.begin as usize];
+            let row = &graph.ops[op];
+            let host = timeline.marks[row.end] - timeline.marks[row.begin];
             entry(op, &mut |cost| {
                 cost.count += 1;
                 cost.host += host;
             });
         }
     }
-    for (index, activity) in graph.activities.iter().enumerate() {
-        if let Some(op) = graph.calls[activity.call as usize].op {
+    for (index, activity) in graph.activities.iter_enumerated() {
+        if let Some(op) = graph.calls[activity.call].op {
             let time = timeline.ends[index] - timeline.starts[index];
             entry(graph.top_level(op), &mut |cost| cost.device += time);
         }
@@ -76,7 +76,7 @@ pub fn by_op(graph: &StepGraph, timeline: &Timeline, path: &[Stretch]) -> Vec<Op
     for stretch in path {
         if let Some(op) = op_of(graph, stretch.place) {
             let top = graph.top_level(op);
-            if !graph.ops[top as usize].annotation {
+            if !graph.ops[top].annotation {
                 entry(top, &mut |cost| cost.critical += stretch.to - stretch.from);
             }
         }
@@ -89,7 +89,7 @@ pub fn by_op(graph: &StepGraph, timeline: &Timeline, path: &[Stretch]) -> Vec<Op
 }
 
 /// Kernels, copies and memsets by name, the most expensive first.
-pub fn by_kernel(graph: &StepGraph, durations: &[Nanos]) -> Vec<KernelCost> {
+pub fn by_kernel(graph: &StepGraph, durations: &TiSlice<ActivityId, Nanos>) -> Vec<KernelCost> {
     let mut costs: FxHashMap<&str, (usize, Nanos)> = FxHashMap::default();
     for (activity, &duration) in graph.activities.iter().zip(durations) {
         let cost = costs.entry(graph.names.get(activity.name)).or_default();
@@ -111,19 +111,17 @@ pub fn by_kernel(graph: &StepGraph, durations: &[Nanos]) -> Vec<KernelCost> {
 pub fn by_phase(graph: &StepGraph, timeline: &Timeline) -> Vec<(Phase, PhaseCost)> {
     let mut costs: BTreeMap<Phase, PhaseCost> =
         Phase::ALL.iter().map(|&p| (p, PhaseCost::default())).collect();
-    let mut order: Vec<u32> = (0..graph.marks.len() as u32)
-        .filter(|&m| graph.threads[graph.marks[m as usize].thread as usize].role != Role::Other)
-        .collect();
-    order.sort_by_key(|&m| (timeline.marks[m as usize], m));
+    let mut order: Vec<MarkId> =
+        graph.marks.keys().filter(|&m| graph.threads[graph.marks[m].thread].role != Role::Other).collect();
+    order.sort_by_key(|&m| (timeline.marks[m], m));
     for pair in order.windows(2) {
         let phase = graph.phase_of_mark(pair[1]);
         if let Some(cost) = costs.get_mut(&phase) {
-            cost.host += timeline.marks[pair[1] as usize] - timeline.marks[pair[0] as usize];
+            cost.host += timeline.marks[pair[1]] - timeline.marks[pair[0]];
         }
     }
     for (phase, cost) in &mut costs {
-        cost.device =
-            device_union(graph, timeline, |op| op.is_some_and(|op| graph.ops[op as usize].phase == *phase));
+        cost.device = device_union(graph, timeline, |op| op.is_some_and(|op| graph.ops[op].phase == *phase));
     }
     if let Some(other) = costs.get_mut(&Phase::Other) {
         other.device += device_union(graph, timeline, |op| op.is_none());
@@ -138,15 +136,15 @@ const DEEPEST: u32 = 64;
 pub fn by_annotation(graph: &StepGraph, timeline: &Timeline) -> Vec<(String, PhaseCost)> {
     let mut rows: Vec<(String, PhaseCost)> = Vec::new();
     let mut place: FxHashMap<&str, usize> = FxHashMap::default();
-    let mut depths: Vec<u32> = Vec::with_capacity(graph.ops.len());
+    let mut depths: TiVec<OpId, u32> = TiVec::with_capacity(graph.ops.len());
     for op in &graph.ops {
-        let around = op.parent.map_or(0, |parent| depths[parent as usize]);
+        let around = op.parent.map_or(0, |parent| depths[parent]);
         depths.push(around + u32::from(op.annotation));
         if !op.annotation || around >= DEEPEST {
             continue;
         }
         let name = graph.names.get(op.name);
-        let host = timeline.marks[op.end as usize] - timeline.marks[op.begin as usize];
+        let host = timeline.marks[op.end] - timeline.marks[op.begin];
         let at = *place.entry(name).or_insert_with(|| {
             rows.push((name.into(), PhaseCost::default()));
             rows.len() - 1
@@ -161,20 +159,19 @@ pub fn by_annotation(graph: &StepGraph, timeline: &Timeline) -> Vec<(String, Pha
 fn device_within(graph: &StepGraph, timeline: &Timeline, op: &Op) -> Nanos {
     let from = graph.calls.partition_point(|call| call.begin < op.begin);
     let to = graph.calls.partition_point(|call| call.begin < op.end);
-    let first = graph.activities.partition_point(|activity| (activity.call as usize) < from);
-    let end = graph.activities.partition_point(|activity| (activity.call as usize) < to);
+    let first = graph.activities.partition_point(|activity| activity.call < from);
+    let end = graph.activities.partition_point(|activity| activity.call < to);
     let mut spans: Vec<(Nanos, Nanos)> =
-        (first..end).map(|index| (timeline.starts[index], timeline.ends[index])).collect();
+        first.until(end).map(|index| (timeline.starts[index], timeline.ends[index])).collect();
     spans.sort_unstable();
     union(&spans)
 }
 
-fn device_union(graph: &StepGraph, timeline: &Timeline, wanted: impl Fn(Option<u32>) -> bool) -> Nanos {
+fn device_union(graph: &StepGraph, timeline: &Timeline, wanted: impl Fn(Option<OpId>) -> bool) -> Nanos {
     let mut spans: Vec<(Nanos, Nanos)> = graph
         .activities
-        .iter()
-        .enumerate()
-        .filter(|(_, activity)| wanted(graph.calls[activity.call as usize].op))
+        .iter_enumerated()
+        .filter(|(_, activity)| wanted(graph.calls[activity.call].op))
         .map(|(index, _)| (timeline.starts[index], timeline.ends[index]))
         .collect();
     spans.sort_unstable();

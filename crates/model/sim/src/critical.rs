@@ -1,7 +1,7 @@
 //! The critical path: the chain of things that, each waiting for the one before, make the step as long as it
 //! is; and slack: how much longer a thing could take before the step does.
 
-use steptime_graph::{Blocking, MarkKind, StepGraph};
+use steptime_graph::{ActivityId, Blocking, MarkId, MarkKind, OpId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use crate::engine::{ActivityCause, MarkCause};
@@ -11,13 +11,13 @@ use crate::timeline::Timeline;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Host time that ends at a mark.
-    Host(u32),
+    Host(MarkId),
     /// A device activity.
-    Device(u32),
+    Device(ActivityId),
     /// The way from a launch to the beginning of an activity.
-    Launch(u32),
+    Launch(ActivityId),
     /// The way from the end of an activity to the return of the call that waits for it.
-    Return(u32),
+    Return(MarkId),
 }
 
 /// One stretch of the critical path.
@@ -31,10 +31,10 @@ pub struct Stretch {
     pub to: Nanos,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
-    Mark(u32),
-    Activity(u32),
+    Mark(MarkId),
+    Activity(ActivityId),
 }
 
 /// The critical path of a steady step, in order of time. Its stretches join without gaps and last one period.
@@ -51,7 +51,7 @@ pub fn path(graph: &StepGraph, timeline: &Timeline) -> Vec<Stretch> {
         let (place, before, from) = match node {
             Node::Mark(mark) => before_mark(graph, timeline, mark, &mut shift),
             Node::Activity(activity) => {
-                let start = timeline.starts[activity as usize] - shift;
+                let start = timeline.starts[activity] - shift;
                 if to > start {
                     path.push(Stretch { place: Place::Device(activity), from: start.max(stop), to });
                     to = start;
@@ -74,41 +74,42 @@ pub fn path(graph: &StepGraph, timeline: &Timeline) -> Vec<Stretch> {
 
 /// What ends last.
 fn last(timeline: &Timeline) -> Option<(Node, Nanos)> {
-    let host = (0..timeline.marks.len() as u32)
-        .map(|m| (timeline.marks[m as usize], m))
-        .max()
-        .map(|(time, m)| (Node::Mark(m), time));
-    let device = (0..timeline.ends.len() as u32)
-        .map(|a| (timeline.ends[a as usize], a))
-        .max()
-        .map(|(time, a)| (Node::Activity(a), time));
+    let host = timeline.marks.iter_enumerated().map(|(mark, &time)| (time, mark)).max();
+    let device = timeline.ends.iter_enumerated().map(|(activity, &time)| (time, activity)).max();
+    let host = host.map(|(time, mark)| (Node::Mark(mark), time));
+    let device = device.map(|(time, activity)| (Node::Activity(activity), time));
     match (host, device) {
         (Some(h), Some(d)) => Some(if d.1 > h.1 { d } else { h }),
         (h, d) => h.or(d),
     }
 }
 
-fn before_mark(graph: &StepGraph, timeline: &Timeline, mark: u32, shift: &mut Nanos) -> (Place, Node, Nanos) {
-    match timeline.mark_causes[mark as usize] {
+fn before_mark(
+    graph: &StepGraph,
+    timeline: &Timeline,
+    mark: MarkId,
+    shift: &mut Nanos,
+) -> (Place, Node, Nanos) {
+    match timeline.mark_causes[mark] {
         MarkCause::Device(activity) => {
-            (Place::Return(mark), Node::Activity(activity), timeline.ends[activity as usize] - *shift)
+            (Place::Return(mark), Node::Activity(activity), timeline.ends[activity] - *shift)
         }
         MarkCause::DeviceBefore(activity) => {
             *shift += timeline.period;
-            (Place::Return(mark), Node::Activity(activity), timeline.ends[activity as usize] - *shift)
+            (Place::Return(mark), Node::Activity(activity), timeline.ends[activity] - *shift)
         }
         cause => {
-            let row = &graph.marks[mark as usize];
-            let thread = &graph.threads[row.thread as usize];
+            let row = &graph.marks[mark];
+            let thread = &graph.threads[row.thread];
             let (before, wraps) = match cause {
-                MarkCause::Busy if mark > thread.first_mark => (mark - 1, false),
-                MarkCause::Busy => (thread.end_mark - 1, true),
+                MarkCause::Busy if mark > thread.first_mark => (mark.previous(), false),
+                MarkCause::Busy => (thread.end_mark.previous(), true),
                 _ => (row.after, row.wraps),
             };
             if wraps {
                 *shift += timeline.period;
             }
-            (Place::Host(mark), Node::Mark(before), timeline.marks[before as usize] - *shift)
+            (Place::Host(mark), Node::Mark(before), timeline.marks[before] - *shift)
         }
     }
 }
@@ -116,29 +117,29 @@ fn before_mark(graph: &StepGraph, timeline: &Timeline, mark: u32, shift: &mut Na
 fn before_activity(
     graph: &StepGraph,
     timeline: &Timeline,
-    activity: u32,
+    activity: ActivityId,
     shift: &mut Nanos,
 ) -> (Place, Node, Nanos) {
     let place = Place::Launch(activity);
-    match timeline.activity_causes[activity as usize] {
+    match timeline.activity_causes[activity] {
         ActivityCause::Stream(before) | ActivityCause::Event(before) => {
-            (place, Node::Activity(before), timeline.ends[before as usize] - *shift)
+            (place, Node::Activity(before), timeline.ends[before] - *shift)
         }
         ActivityCause::StreamBefore(before) | ActivityCause::EventBefore(before) => {
             *shift += timeline.period;
-            (place, Node::Activity(before), timeline.ends[before as usize] - *shift)
+            (place, Node::Activity(before), timeline.ends[before] - *shift)
         }
         ActivityCause::Launch => {
             let mark = launching_mark(graph, timeline, activity);
-            (place, Node::Mark(mark), timeline.marks[mark as usize] - *shift)
+            (place, Node::Mark(mark), timeline.marks[mark] - *shift)
         }
     }
 }
 
 /// The mark at which an activity is handed to the device.
-fn launching_mark(graph: &StepGraph, timeline: &Timeline, activity: u32) -> u32 {
-    let call = &graph.calls[graph.activities[activity as usize].call as usize];
-    let after = timeline.starts[activity as usize] >= timeline.marks[call.end as usize];
+fn launching_mark(graph: &StepGraph, timeline: &Timeline, activity: ActivityId) -> MarkId {
+    let call = &graph.calls[graph.activities[activity].call];
+    let after = timeline.starts[activity] >= timeline.marks[call.end];
     if call.blocking == Blocking::Never && after { call.end } else { call.begin }
 }
 
@@ -146,84 +147,101 @@ fn launching_mark(graph: &StepGraph, timeline: &Timeline, activity: u32) -> u32 
 #[derive(Debug, Clone)]
 pub struct Slack {
     /// By mark.
-    pub marks: Vec<Nanos>,
+    pub marks: TiVec<MarkId, Nanos>,
     /// By activity.
-    pub activities: Vec<Nanos>,
+    pub activities: TiVec<ActivityId, Nanos>,
 }
 
 impl Slack {
     /// Computes slack within one step: everything may last until the step's last thing is done.
     pub fn of(graph: &StepGraph, timeline: &Timeline) -> Slack {
         let end = last(timeline).map_or(Nanos::ZERO, |(_, time)| time);
-        let mut latest_mark = vec![end; graph.marks.len()];
-        let mut latest_end = vec![end; graph.activities.len()];
-        let mut nodes: Vec<(Nanos, bool, u32)> = (0..graph.marks.len() as u32)
-            .map(|m| (timeline.marks[m as usize], false, m))
-            .chain((0..graph.activities.len() as u32).map(|a| (timeline.ends[a as usize], true, a)))
-            .collect();
+        let mut latest = Latest {
+            graph,
+            timeline,
+            marks: vec![end; graph.marks.len()].into(),
+            ends: vec![end; graph.activities.len()].into(),
+        };
+        let marks = timeline.marks.iter_enumerated().map(|(mark, &time)| (time, Node::Mark(mark)));
+        let ends = timeline.ends.iter_enumerated().map(|(activity, &time)| (time, Node::Activity(activity)));
+        let mut nodes: Vec<(Nanos, Node)> = marks.chain(ends).collect();
         nodes.sort_unstable();
-        for &(time, is_activity, id) in nodes.iter().rev() {
-            if is_activity {
-                let latest_start =
-                    latest_end[id as usize] - (timeline.ends[id as usize] - timeline.starts[id as usize]);
-                let lag = |from: Nanos| timeline.starts[id as usize] - from;
-                let mark = launching_mark(graph, timeline, id) as usize;
-                // The cause binds; the launch, if it is not the cause, must still come before.
-                match timeline.activity_causes[id as usize] {
-                    ActivityCause::Stream(before) | ActivityCause::Event(before) => {
-                        let b = before as usize;
-                        latest_end[b] = latest_end[b].min(latest_start - lag(timeline.ends[b]));
-                        latest_mark[mark] = latest_mark[mark].min(latest_start);
-                    }
-                    ActivityCause::Launch => {
-                        latest_mark[mark] = latest_mark[mark].min(latest_start - lag(timeline.marks[mark]));
-                    }
-                    ActivityCause::StreamBefore(_) | ActivityCause::EventBefore(_) => {
-                        latest_mark[mark] = latest_mark[mark].min(latest_start);
-                    }
-                }
-            } else {
-                let row = &graph.marks[id as usize];
-                let latest = latest_mark[id as usize];
-                if let MarkCause::Device(activity) = timeline.mark_causes[id as usize] {
-                    let a = activity as usize;
-                    latest_end[a] = latest_end[a].min(latest - (time - timeline.ends[a]));
-                }
-                if !row.wraps {
-                    let before = row.after as usize;
-                    let gap = match timeline.mark_causes[id as usize] {
-                        MarkCause::Host => time - timeline.marks[before],
-                        _ => Nanos::ZERO,
-                    };
-                    latest_mark[before] = latest_mark[before].min(latest - gap);
-                }
-                if id > graph.threads[row.thread as usize].first_mark && row.after + 1 != id {
-                    let own = id as usize - 1;
-                    latest_mark[own] = latest_mark[own].min(latest);
-                }
+        for &(_, node) in nodes.iter().rev() {
+            match node {
+                Node::Mark(mark) => latest.before_mark(mark),
+                Node::Activity(activity) => latest.before_activity(activity),
             }
         }
+        let slack = |(latest, time): (&Nanos, &Nanos)| (*latest - *time).max(Nanos::ZERO);
         Slack {
-            marks: latest_mark.iter().zip(&timeline.marks).map(|(l, t)| (*l - *t).max(Nanos::ZERO)).collect(),
-            activities: latest_end
-                .iter()
-                .zip(&timeline.ends)
-                .map(|(l, t)| (*l - *t).max(Nanos::ZERO))
-                .collect(),
+            marks: latest.marks.iter().zip(&timeline.marks).map(slack).collect(),
+            activities: latest.ends.iter().zip(&timeline.ends).map(slack).collect(),
+        }
+    }
+}
+
+/// The latest times that do not make the step longer, as far as they are known: from the end of the step backwards.
+struct Latest<'t> {
+    graph: &'t StepGraph,
+    timeline: &'t Timeline,
+    marks: TiVec<MarkId, Nanos>,
+    ends: TiVec<ActivityId, Nanos>,
+}
+
+impl Latest<'_> {
+    fn limit_mark(&mut self, mark: MarkId, time: Nanos) {
+        self.marks[mark] = self.marks[mark].min(time);
+    }
+
+    fn limit_end(&mut self, activity: ActivityId, time: Nanos) {
+        self.ends[activity] = self.ends[activity].min(time);
+    }
+
+    /// Limits what an activity waits for.
+    fn before_activity(&mut self, activity: ActivityId) {
+        let timeline = self.timeline;
+        let start = timeline.starts[activity];
+        let latest_start = self.ends[activity] - (timeline.ends[activity] - start);
+        let mark = launching_mark(self.graph, timeline, activity);
+        // The cause binds; the launch, if it is not the cause, must still come before.
+        match timeline.activity_causes[activity] {
+            ActivityCause::Stream(before) | ActivityCause::Event(before) => {
+                self.limit_end(before, latest_start - (start - timeline.ends[before]));
+                self.limit_mark(mark, latest_start);
+            }
+            ActivityCause::Launch => self.limit_mark(mark, latest_start - (start - timeline.marks[mark])),
+            ActivityCause::StreamBefore(_) | ActivityCause::EventBefore(_) => {
+                self.limit_mark(mark, latest_start);
+            }
+        }
+    }
+
+    /// Limits what a mark waits for.
+    fn before_mark(&mut self, mark: MarkId) {
+        let timeline = self.timeline;
+        let row = &self.graph.marks[mark];
+        let (time, latest, cause) = (timeline.marks[mark], self.marks[mark], timeline.mark_causes[mark]);
+        if let MarkCause::Device(activity) = cause {
+            self.limit_end(activity, latest - (time - timeline.ends[activity]));
+        }
+        if !row.wraps {
+            let gap = if cause == MarkCause::Host { time - timeline.marks[row.after] } else { Nanos::ZERO };
+            self.limit_mark(row.after, latest - gap);
+        }
+        if mark > self.graph.threads[row.thread].first_mark && row.after.next() != mark {
+            self.limit_mark(mark.previous(), latest);
         }
     }
 }
 
 /// The op in which a stretch of host time lies, if any.
-pub fn op_of(graph: &StepGraph, place: Place) -> Option<u32> {
+pub fn op_of(graph: &StepGraph, place: Place) -> Option<OpId> {
     match place {
-        Place::Device(activity) | Place::Launch(activity) => {
-            graph.calls[graph.activities[activity as usize].call as usize].op
-        }
-        Place::Host(mark) | Place::Return(mark) => match graph.marks[mark as usize].kind {
+        Place::Device(activity) | Place::Launch(activity) => graph.calls[graph.activities[activity].call].op,
+        Place::Host(mark) | Place::Return(mark) => match graph.marks[mark].kind {
             MarkKind::OpEnd(op) => Some(op),
-            MarkKind::OpBegin(op) => graph.ops[op as usize].parent,
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => graph.calls[call as usize].op,
+            MarkKind::OpBegin(op) => graph.ops[op].parent,
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => graph.calls[call].op,
         },
     }
 }

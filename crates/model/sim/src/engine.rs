@@ -5,7 +5,10 @@
 //! for last. Causes form the critical path.
 
 use steptime_cost::HostCosts;
-use steptime_graph::{Blocking, MarkKind, StepGraph, StreamSet};
+use steptime_graph::{
+    ActivityId, Blocking, CallId, HostThreadId, MarkId, MarkKind, StepGraph, StreamId, StreamSet, TiSlice,
+    TiVec,
+};
 use steptime_trace::Nanos;
 
 /// What decided when a mark was passed.
@@ -16,9 +19,9 @@ pub enum MarkCause {
     /// The same thread was not yet free, though another thread had let it go on.
     Busy,
     /// The end of a device activity (of this step) that the call waits for.
-    Device(u32),
+    Device(ActivityId),
     /// The end of a device activity of the step before.
-    DeviceBefore(u32),
+    DeviceBefore(ActivityId),
 }
 
 /// What decided when a device activity began.
@@ -27,13 +30,13 @@ pub enum ActivityCause {
     /// Its launch.
     Launch,
     /// The activity before it on its stream.
-    Stream(u32),
+    Stream(ActivityId),
     /// The last activity on its stream of the step before.
-    StreamBefore(u32),
+    StreamBefore(ActivityId),
     /// An activity of another stream, through an event.
-    Event(u32),
+    Event(ActivityId),
     /// The same of the step before.
-    EventBefore(u32),
+    EventBefore(ActivityId),
 }
 
 /// A time not yet known.
@@ -50,20 +53,20 @@ const LONGEST_OVERHEAD: Nanos = Nanos(5_000);
 pub struct Engine<'g> {
     graph: &'g StepGraph,
     delays: Delays,
-    streams: Vec<Stream>,
+    streams: TiVec<StreamId, Stream>,
     /// Times of this step and of the step before.
-    pub(crate) marks: Vec<Nanos>,
-    before: Vec<Nanos>,
-    pub(crate) starts: Vec<Nanos>,
-    pub(crate) ends: Vec<Nanos>,
-    pub(crate) mark_causes: Vec<MarkCause>,
-    pub(crate) activity_causes: Vec<ActivityCause>,
+    pub(crate) marks: TiVec<MarkId, Nanos>,
+    before: TiVec<MarkId, Nanos>,
+    pub(crate) starts: TiVec<ActivityId, Nanos>,
+    pub(crate) ends: TiVec<ActivityId, Nanos>,
+    pub(crate) mark_causes: TiVec<MarkId, MarkCause>,
+    pub(crate) activity_causes: TiVec<ActivityId, ActivityCause>,
     /// Where each call that waits may return.
-    returns: Vec<(Nanos, MarkCause)>,
+    returns: TiVec<CallId, (Nanos, MarkCause)>,
     /// How long after a call's beginning its activities may begin, where that is before its end.
-    leads: Vec<Option<Nanos>>,
+    leads: TiVec<CallId, Option<Nanos>>,
     /// How long after its stream is free an activity of a captured graph begins.
-    between: Vec<Option<Nanos>>,
+    between: TiVec<ActivityId, Option<Nanos>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +86,7 @@ struct Delays {
 struct Stream {
     free: Nanos,
     /// The last activity, and whether it is of this step.
-    last: Option<(u32, bool)>,
+    last: Option<(ActivityId, bool)>,
     /// Ends of all activities so far, as a ring of the queue's depth.
     ring: Vec<Nanos>,
     head: usize,
@@ -107,10 +110,13 @@ impl Delays {
 }
 
 /// Values by their places.
-fn dense(sparse: &[(u32, Nanos)], len: usize) -> Vec<Option<Nanos>> {
-    let mut all = vec![None; len];
+fn dense<Id: Copy + From<usize>>(sparse: &[(Id, Nanos)], len: usize) -> TiVec<Id, Option<Nanos>>
+where
+    usize: From<Id>,
+{
+    let mut all: TiVec<Id, Option<Nanos>> = vec![None; len].into();
     for &(at, value) in sparse {
-        if let Some(place) = all.get_mut(at as usize) {
+        if let Some(place) = all.get_mut(at) {
             *place = Some(value);
         }
     }
@@ -127,40 +133,41 @@ impl<'g> Engine<'g> {
             streams: vec![
                 Stream { free: NEVER, last: None, ring: vec![NEVER; delays.depth], head: 0 };
                 graph.streams.len()
-            ],
+            ]
+            .into(),
             // The step before the first is over at time zero.
-            marks: vec![Nanos::ZERO; graph.marks.len()],
-            before: vec![NEVER; graph.marks.len()],
-            starts: vec![NEVER; graph.activities.len()],
-            ends: vec![NEVER; graph.activities.len()],
-            mark_causes: vec![MarkCause::Host; graph.marks.len()],
-            activity_causes: vec![ActivityCause::Launch; graph.activities.len()],
-            returns: vec![(NEVER, MarkCause::Host); graph.calls.len()],
+            marks: vec![Nanos::ZERO; graph.marks.len()].into(),
+            before: vec![NEVER; graph.marks.len()].into(),
+            starts: vec![NEVER; graph.activities.len()].into(),
+            ends: vec![NEVER; graph.activities.len()].into(),
+            mark_causes: vec![MarkCause::Host; graph.marks.len()].into(),
+            activity_causes: vec![ActivityCause::Launch; graph.activities.len()].into(),
+            returns: vec![(NEVER, MarkCause::Host); graph.calls.len()].into(),
             leads: dense(&host.captured.leads, graph.calls.len()),
             between: dense(&host.captured.between, graph.activities.len()),
         }
     }
 
     /// Runs one step. `gaps` has the host time before each mark, `durations` each activity's time.
-    pub fn step(&mut self, gaps: &[Nanos], durations: &[Nanos]) {
+    pub fn step(&mut self, gaps: &TiSlice<MarkId, Nanos>, durations: &TiSlice<ActivityId, Nanos>) {
         std::mem::swap(&mut self.marks, &mut self.before);
-        self.marks.fill(NEVER);
+        self.marks.raw.fill(NEVER);
         for stream in &mut self.streams {
             if let Some((_, this_step)) = &mut stream.last {
                 *this_step = false;
             }
         }
         let graph = self.graph;
-        let mut next: Vec<u32> = graph.threads.iter().map(|t| t.first_mark).collect();
+        let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|t| t.first_mark).collect();
         while let Some(thread) = self.earliest(&next, gaps) {
             let end = graph.threads[thread].end_mark;
             // One thread runs on until it does something that others can see, or waits for another.
             loop {
                 let mark = next[thread];
-                next[thread] += 1;
+                next[thread] = mark.next();
                 let visible = self.pass(mark, gaps, durations);
                 let ahead = next[thread];
-                if visible || ahead == end || graph.marks[ahead as usize].after != mark {
+                if visible || ahead == end || graph.marks[ahead].after != mark {
                     break;
                 }
             }
@@ -168,9 +175,13 @@ impl<'g> Engine<'g> {
     }
 
     /// The thread whose next mark can be passed first.
-    fn earliest(&self, next: &[u32], gaps: &[Nanos]) -> Option<usize> {
+    fn earliest(
+        &self,
+        next: &TiSlice<HostThreadId, MarkId>,
+        gaps: &TiSlice<MarkId, Nanos>,
+    ) -> Option<HostThreadId> {
         let graph = self.graph;
-        (0..next.len())
+        next.keys()
             .filter(|&t| next[t] < graph.threads[t].end_mark)
             .filter_map(|t| Some((self.candidate(next[t], gaps)?.0, t)))
             .min()
@@ -178,49 +189,54 @@ impl<'g> Engine<'g> {
     }
 
     /// When a mark could be passed, were there no device, and why; `None` while what it comes after is not.
-    fn candidate(&self, mark: u32, gaps: &[Nanos]) -> Option<(Nanos, MarkCause)> {
-        let row = &self.graph.marks[mark as usize];
-        let from = if row.wraps { self.before[row.after as usize] } else { self.marks[row.after as usize] };
+    fn candidate(&self, mark: MarkId, gaps: &TiSlice<MarkId, Nanos>) -> Option<(Nanos, MarkCause)> {
+        let row = &self.graph.marks[mark];
+        let from = if row.wraps { self.before[row.after] } else { self.marks[row.after] };
         if from == NEVER {
             return None;
         }
-        let let_go = from + gaps[mark as usize];
+        let let_go = from + gaps[mark];
         let own = self.previous_on_thread(mark);
         Some(if own > let_go { (own, MarkCause::Busy) } else { (let_go, MarkCause::Host) })
     }
 
-    fn previous_on_thread(&self, mark: u32) -> Nanos {
-        let thread = &self.graph.threads[self.graph.marks[mark as usize].thread as usize];
+    fn previous_on_thread(&self, mark: MarkId) -> Nanos {
+        let thread = &self.graph.threads[self.graph.marks[mark].thread];
         if mark == thread.first_mark {
-            self.before[thread.end_mark as usize - 1]
+            self.before[thread.end_mark.previous()]
         } else {
-            self.marks[mark as usize - 1]
+            self.marks[mark.previous()]
         }
     }
 
     /// Passes a mark. Returns whether other threads can see what happened.
-    fn pass(&mut self, mark: u32, gaps: &[Nanos], durations: &[Nanos]) -> bool {
+    fn pass(
+        &mut self,
+        mark: MarkId,
+        gaps: &TiSlice<MarkId, Nanos>,
+        durations: &TiSlice<ActivityId, Nanos>,
+    ) -> bool {
         let (mut time, mut cause) = self.candidate(mark, gaps).unwrap_or((Nanos::ZERO, MarkCause::Host));
         let mut visible = false;
-        match self.graph.marks[mark as usize].kind {
+        match self.graph.marks[mark].kind {
             MarkKind::CallBegin(call) => {
                 visible = self.begin_call(call, time, durations);
             }
             MarkKind::CallEnd(call) => {
-                let (back, why) = self.returns[call as usize];
+                let (back, why) = self.returns[call];
                 if back > time {
                     (time, cause) = (back, why);
                 }
-                self.returns[call as usize] = (NEVER, MarkCause::Host);
-                let row = &self.graph.calls[call as usize];
-                let launches = row.blocking == Blocking::Never && self.leads[call as usize].is_none();
-                if launches && row.first_activity < row.end_activity {
+                self.returns[call] = (NEVER, MarkCause::Host);
+                let row = &self.graph.calls[call];
+                let launches = row.blocking == Blocking::Never && self.leads[call].is_none();
+                if launches && row.has_activities() {
                     let full = self.queue_full_until(row.first_activity);
                     if full > time {
-                        let activity = self.graph.activities[row.first_activity as usize].stream;
+                        let activity = self.graph.activities[row.first_activity].stream;
                         (time, cause) = (full, self.last_on(activity));
                     }
-                    for activity in row.first_activity..row.end_activity {
+                    for activity in row.activities() {
                         self.launch(activity, time + self.delays.launch, durations);
                     }
                     visible = true;
@@ -228,18 +244,18 @@ impl<'g> Engine<'g> {
             }
             MarkKind::OpBegin(_) | MarkKind::OpEnd(_) => {}
         }
-        self.marks[mark as usize] = time;
-        self.mark_causes[mark as usize] = cause;
+        self.marks[mark] = time;
+        self.mark_causes[mark] = cause;
         visible
     }
 
     /// A call that waits: notes when it may return. A chunked copy starts on the device.
-    fn begin_call(&mut self, call: u32, time: Nanos, durations: &[Nanos]) -> bool {
-        let row = self.graph.calls[call as usize];
+    fn begin_call(&mut self, call: CallId, time: Nanos, durations: &TiSlice<ActivityId, Nanos>) -> bool {
+        let row = self.graph.calls[call];
         let back = match row.blocking {
             Blocking::Never => {
-                let Some(lead) = self.leads[call as usize] else { return false };
-                for activity in row.first_activity..row.end_activity {
+                let Some(lead) = self.leads[call] else { return false };
+                for activity in row.activities() {
                     self.launch(activity, time + lead, durations);
                 }
                 return true;
@@ -250,36 +266,36 @@ impl<'g> Engine<'g> {
                     None => self.delays.copy_lead,
                 };
                 let first = row.first_activity;
-                for activity in first..row.end_activity {
+                for activity in row.activities() {
                     self.launch(activity, time + lead, durations);
                 }
                 // Until the device takes the copy up, and then to its end but for the tail.
-                let done = self.ends[first as usize] - tail;
+                let done = self.ends[first] - tail;
                 (done, MarkCause::Device(first))
             }
             Blocking::Streams(set) => {
                 let idle = match set {
-                    StreamSet::All => (0..self.streams.len()).max_by_key(|&s| self.streams[s].free),
-                    StreamSet::One(stream) => Some(stream as usize),
+                    StreamSet::All => self.streams.keys().max_by_key(|&s| self.streams[s].free),
+                    StreamSet::One(stream) => Some(stream),
                 };
                 let own = time + self.delays.sync_own;
                 match idle.map(|s| (self.streams[s].free + self.delays.sync_return, s)) {
-                    Some((done, stream)) if done > own => (done, self.last_on(stream as u32)),
+                    Some((done, stream)) if done > own => (done, self.last_on(stream)),
                     _ => (own, MarkCause::Host),
                 }
             }
             Blocking::Activity(activity) => {
                 let own = time + self.delays.sync_own;
-                let done = self.ends[activity as usize] + self.delays.sync_return;
+                let done = self.ends[activity] + self.delays.sync_return;
                 if done > own { (done, MarkCause::Device(activity)) } else { (own, MarkCause::Host) }
             }
         };
-        self.returns[call as usize] = back;
+        self.returns[call] = back;
         true
     }
 
-    fn last_on(&self, stream: u32) -> MarkCause {
-        match self.streams[stream as usize].last {
+    fn last_on(&self, stream: StreamId) -> MarkCause {
+        match self.streams[stream].last {
             Some((activity, true)) => MarkCause::Device(activity),
             Some((activity, false)) => MarkCause::DeviceBefore(activity),
             None => MarkCause::Host,
@@ -287,13 +303,13 @@ impl<'g> Engine<'g> {
     }
 
     /// When a stream has room for one more launch.
-    fn queue_full_until(&self, activity: u32) -> Nanos {
-        let stream = &self.streams[self.graph.activities[activity as usize].stream as usize];
+    fn queue_full_until(&self, activity: ActivityId) -> Nanos {
+        let stream = &self.streams[self.graph.activities[activity].stream];
         stream.ring[stream.head]
     }
 
     /// How long after its stream could take it up a queued activity begins.
-    fn queue_delay(&self, activity: usize) -> Nanos {
+    fn queue_delay(&self, activity: ActivityId) -> Nanos {
         if let Some(delay) = self.between[activity] {
             return delay;
         }
@@ -304,11 +320,10 @@ impl<'g> Engine<'g> {
     }
 
     /// Puts an activity into its stream; it may begin at `ready` at the earliest.
-    fn launch(&mut self, activity: u32, ready: Nanos, durations: &[Nanos]) {
-        let at = activity as usize;
-        let row = &self.graph.activities[at];
-        let delay = self.queue_delay(at);
-        let stream = &mut self.streams[row.stream as usize];
+    fn launch(&mut self, activity: ActivityId, ready: Nanos, durations: &TiSlice<ActivityId, Nanos>) {
+        let row = &self.graph.activities[activity];
+        let delay = self.queue_delay(activity);
+        let stream = &mut self.streams[row.stream];
         let (mut start, mut cause) = (ready, ActivityCause::Launch);
         if let Some((last, this_step)) = stream.last {
             let free = stream.free + delay;
@@ -320,31 +335,26 @@ impl<'g> Engine<'g> {
         }
         for wait in self.graph.waits_of(activity) {
             // What is of the step before is launched later in this one: its end is still that of the step before.
-            let after = self.ends[wait.from as usize] + delay;
+            let after = self.ends[wait.from] + delay;
             if after > start {
                 let why = if wait.wraps { ActivityCause::EventBefore } else { ActivityCause::Event };
                 (start, cause) = (after, why(wait.from));
             }
         }
-        let end = start + durations[at];
+        let end = start + durations[activity];
         stream.free = stream.free.max(end);
         stream.last = Some((activity, true));
         stream.ring[stream.head] = end;
         stream.head = (stream.head + 1) % stream.ring.len();
-        self.starts[at] = start;
-        self.ends[at] = end;
-        self.activity_causes[at] = cause;
-    }
-
-    /// Times of the last step: of its marks, of its activities' beginnings and of their ends.
-    pub fn times(&self) -> (&[Nanos], &[Nanos], &[Nanos]) {
-        (&self.marks, &self.starts, &self.ends)
+        self.starts[activity] = start;
+        self.ends[activity] = end;
+        self.activity_causes[activity] = cause;
     }
 
     /// How far every thread and every stream has got: what a step adds to each shows which is the slowest.
     pub(crate) fn progress(&self) -> Vec<Nanos> {
         let threads = self.graph.threads.iter().filter(|t| t.first_mark < t.end_mark);
-        let hosts = threads.map(|t| self.marks[t.end_mark as usize - 1]);
+        let hosts = threads.map(|t| self.marks[t.end_mark.previous()]);
         hosts.chain(self.streams.iter().map(|stream| stream.free)).collect()
     }
 

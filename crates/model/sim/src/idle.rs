@@ -1,6 +1,6 @@
 //! Why the device idles.
 
-use steptime_graph::{ApiKind, Blocking, MarkKind, Phase, StepGraph};
+use steptime_graph::{ActivityId, ApiKind, Blocking, MarkId, MarkKind, Phase, StepGraph};
 use steptime_trace::Nanos;
 
 use crate::engine::{ActivityCause, MarkCause};
@@ -99,11 +99,18 @@ impl Idle {
     }
 
     /// Splits one gap, from `since` to the beginning of `activity`.
-    fn split(&mut self, graph: &StepGraph, timeline: &Timeline, activity: u32, since: Nanos, first: bool) {
-        let start = timeline.starts[activity as usize];
-        let call = &graph.calls[graph.activities[activity as usize].call as usize];
-        let is_input = call.op.is_some_and(|op| graph.ops[op as usize].phase == Phase::Input);
-        match timeline.activity_causes[activity as usize] {
+    fn split(
+        &mut self,
+        graph: &StepGraph,
+        timeline: &Timeline,
+        activity: ActivityId,
+        since: Nanos,
+        first: bool,
+    ) {
+        let start = timeline.starts[activity];
+        let call = &graph.calls[graph.activities[activity].call];
+        let is_input = call.op.is_some_and(|op| graph.ops[op].phase == Phase::Input);
+        match timeline.activity_causes[activity] {
             ActivityCause::Stream(_) | ActivityCause::StreamBefore(_) => {
                 self.add(IdleCause::Queue, start - since);
                 return;
@@ -121,7 +128,7 @@ impl Idle {
         let chunked = matches!(call.blocking, Blocking::Chunked { .. });
         let mut mark = if chunked { call.begin } else { call.end };
         let mut shift = Nanos::ZERO;
-        let mut now = timeline.marks[mark as usize];
+        let mut now = timeline.marks[mark];
         let mut parts = [Nanos::ZERO; IdleCause::ALL.len()];
         let launch = if chunked { IdleCause::Copy } else { IdleCause::Host };
         parts[launch as usize] += start - now.max(since);
@@ -131,14 +138,14 @@ impl Idle {
             if now <= since {
                 break;
             }
-            let row = &graph.marks[mark as usize];
-            let cause = timeline.mark_causes[mark as usize];
-            let busy = cause == MarkCause::Busy && mark > graph.threads[row.thread as usize].first_mark;
-            let before = if busy { mark - 1 } else { row.after };
+            let row = &graph.marks[mark];
+            let cause = timeline.mark_causes[mark];
+            let busy = cause == MarkCause::Busy && mark > graph.threads[row.thread].first_mark;
+            let before = if busy { mark.previous() } else { row.after };
             if row.wraps && !busy {
                 shift += timeline.period;
             }
-            let then = timeline.marks[before as usize] - shift;
+            let then = timeline.marks[before] - shift;
             let what = segment_cause(graph, mark, before, cause);
             if what == IdleCause::Synchronisation {
                 waited += now - then;
@@ -159,15 +166,15 @@ impl Idle {
 }
 
 /// What the host does between two marks.
-fn segment_cause(graph: &StepGraph, mark: u32, before: u32, cause: MarkCause) -> IdleCause {
+fn segment_cause(graph: &StepGraph, mark: MarkId, before: MarkId, cause: MarkCause) -> IdleCause {
     let waits = matches!(cause, MarkCause::Device(_) | MarkCause::DeviceBefore(_));
-    match graph.marks[mark as usize].kind {
-        MarkKind::CallEnd(call) => match graph.calls[call as usize].kind {
+    match graph.marks[mark].kind {
+        MarkKind::CallEnd(call) => match graph.calls[call].kind {
             ApiKind::Copy | ApiKind::BlockingCopy => IdleCause::Copy,
             _ if waits => IdleCause::Synchronisation,
             _ => IdleCause::Host,
         },
-        _ if graph.marks[mark as usize].thread != graph.marks[before as usize].thread => IdleCause::HandOff,
+        _ if graph.marks[mark].thread != graph.marks[before].thread => IdleCause::HandOff,
         _ => IdleCause::Host,
     }
 }

@@ -2,7 +2,7 @@
 
 use steptime_cost::PricedGraph;
 use steptime_cost::host::own::waits_for_device;
-use steptime_graph::{Clock, StepGraph, median, union};
+use steptime_graph::{Clock, MarkId, StepGraph, StepId, TiVec, median, union};
 use steptime_trace::Nanos;
 
 use crate::engine::Engine;
@@ -44,22 +44,22 @@ fn ratio(simulated: Nanos, measured: Nanos) -> f64 {
 /// `None` where nothing was recorded. What a step did not measure is taken from `typical`.
 pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<Replay> {
     let samples = &graph.samples;
-    let steps = samples.steps();
+    let steps = samples.steps().len();
     let mut engine = Engine::new(graph, &typical.host);
     let mut gaps = typical.host.gaps.clone();
     let mut durations = typical.durations.clone();
-    let waits: Vec<bool> = (0..graph.marks.len() as u32).map(|mark| waits_for_device(graph, mark)).collect();
+    let waits: TiVec<MarkId, bool> = graph.marks.keys().map(|mark| waits_for_device(graph, mark)).collect();
     let (mut begins, mut ends, mut actives, mut spans) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for step in 0..steps {
-        for (at, mark) in graph.marks.iter().enumerate() {
+    for step in samples.steps() {
+        for (at, mark) in graph.marks.iter_enumerated() {
             gaps[at] = if waits[at] {
                 Nanos::ZERO
             } else {
-                samples.gap(step, at as u32, mark).unwrap_or(typical.host.gaps[at])
+                samples.gap(step, at, mark).unwrap_or(typical.host.gaps[at])
             };
         }
-        for (a, duration) in durations.iter_mut().enumerate() {
-            *duration = samples.activity_duration(step, a as u32).unwrap_or(typical.durations[a]);
+        for (a, duration) in durations.iter_mut_enumerated() {
+            *duration = samples.activity_duration(step, a).unwrap_or(typical.durations[a]);
         }
         engine.step(&gaps, &durations);
         let begin = engine.marks.first().copied()?;
@@ -76,16 +76,17 @@ pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<R
     }
     // A step lasts from its first mark to the first of the next. The first finds nothing before it.
     let from = usize::from(steps > 2);
-    let pairs = (from..steps - 1).filter_map(|step| {
+    let pairs = (from..steps - 1).filter_map(|at| {
+        let step = StepId::from(at);
         if samples.clock() == Clock::Device {
-            return Some((ends[step + 1] - ends[step], samples.period(step)?));
+            return Some((ends[at + 1] - ends[at], samples.period(step)?));
         }
         // By the first mark where both steps have it: it is what the simulated beginning stands for.
-        let recorded = match (samples.mark(step, 0), samples.mark(step + 1, 0)) {
+        let recorded = match (samples.mark(step, MarkId(0)), samples.mark(step.next(), MarkId(0))) {
             (Some(from), Some(to)) => to - from,
             _ => samples.period(step)?,
         };
-        Some((begins[step + 1] - begins[step], recorded))
+        Some((begins[at + 1] - begins[at], recorded))
     });
     let (mut simulated, mut measured): (Vec<Nanos>, Vec<Nanos>) = pairs.unzip();
     let (simulated, measured) = (median(&mut simulated)?, median(&mut measured)?);
@@ -103,8 +104,8 @@ fn active(engine: &Engine<'_>) -> Nanos {
 /// From the first mark of a single step to the end of all it launched, as recorded.
 fn span(graph: &StepGraph) -> Option<Nanos> {
     let samples = &graph.samples;
-    let begin = samples.mark(0, 0)?;
-    let marks = (0..graph.marks.len() as u32).filter_map(|mark| samples.mark(0, mark)).max();
-    let ends = (0..graph.activities.len() as u32).filter_map(|a| samples.activity_end(0, a)).max();
+    let begin = samples.mark(StepId(0), MarkId(0))?;
+    let marks = graph.marks.keys().filter_map(|mark| samples.mark(StepId(0), mark)).max();
+    let ends = graph.activities.keys().filter_map(|a| samples.activity_end(StepId(0), a)).max();
     Some(marks.max(ends)? - begin)
 }

@@ -1,6 +1,7 @@
 //! Runs a priced graph to its steady state and keeps the last step.
 
 use steptime_cost::PricedGraph;
+use steptime_graph::{ActivityId, MarkId, TiVec};
 use steptime_trace::Nanos;
 
 use crate::engine::{ActivityCause, Engine, MarkCause};
@@ -20,7 +21,7 @@ pub(crate) struct IdleGap {
     /// When it begins.
     pub since: Nanos,
     /// The activity whose beginning ends it.
-    pub activity: u32,
+    pub activity: ActivityId,
 }
 
 /// A step in its steady state: when everything happens, and why then.
@@ -29,15 +30,15 @@ pub struct Timeline {
     /// From one step to the next.
     pub period: Nanos,
     /// When each mark is passed; the first of the main thread at zero.
-    pub marks: Vec<Nanos>,
+    pub marks: TiVec<MarkId, Nanos>,
     /// What decided it.
-    pub mark_causes: Vec<MarkCause>,
+    pub mark_causes: TiVec<MarkId, MarkCause>,
     /// When each device activity begins.
-    pub starts: Vec<Nanos>,
+    pub starts: TiVec<ActivityId, Nanos>,
     /// When it ends.
-    pub ends: Vec<Nanos>,
+    pub ends: TiVec<ActivityId, Nanos>,
     /// What decided its beginning.
-    pub activity_causes: Vec<ActivityCause>,
+    pub activity_causes: TiVec<ActivityId, ActivityCause>,
     /// Steps it took to settle.
     pub steps: usize,
 }
@@ -68,22 +69,21 @@ impl Timeline {
 
     fn of_engine(engine: Engine<'_>, period: Nanos, steps: usize) -> Timeline {
         let zero = engine.marks.first().copied().unwrap_or(Nanos::ZERO);
-        let shift = |times: Vec<Nanos>| times.into_iter().map(|t| t - zero).collect();
         Timeline {
             period,
-            marks: shift(engine.marks),
+            marks: engine.marks.into_iter().map(|time| time - zero).collect(),
             mark_causes: engine.mark_causes,
-            starts: shift(engine.starts),
-            ends: shift(engine.ends),
+            starts: engine.starts.into_iter().map(|time| time - zero).collect(),
+            ends: engine.ends.into_iter().map(|time| time - zero).collect(),
             activity_causes: engine.activity_causes,
             steps,
         }
     }
 
     /// Device activities, by their beginning.
-    pub fn by_start(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.starts.len() as u32).collect();
-        order.sort_by_key(|&a| (self.starts[a as usize], self.ends[a as usize], a));
+    pub fn by_start(&self) -> Vec<ActivityId> {
+        let mut order: Vec<ActivityId> = self.starts.keys().collect();
+        order.sort_by_key(|&a| (self.starts[a], self.ends[a], a));
         order
     }
 
@@ -93,14 +93,12 @@ impl Timeline {
     pub(crate) fn idle_gaps(&self) -> Vec<IdleGap> {
         let order = self.by_start();
         let Some(&first) = order.first() else { return Vec::new() };
-        let begin = self.starts[first as usize];
+        let begin = self.starts[first];
         let end = begin + self.period;
-        let mut running: Vec<(Nanos, Nanos, u32, Nanos)> = (-OVERLAP..=OVERLAP)
+        let mut running: Vec<(Nanos, Nanos, ActivityId, Nanos)> = (-OVERLAP..=OVERLAP)
             .flat_map(|step| {
                 let shift = self.period * step;
-                order
-                    .iter()
-                    .map(move |&a| (self.starts[a as usize] + shift, self.ends[a as usize] + shift, a, shift))
+                order.iter().map(move |&a| (self.starts[a] + shift, self.ends[a] + shift, a, shift))
             })
             .filter(|&(start, stop, ..)| stop >= begin && start <= end)
             .collect();
@@ -124,7 +122,7 @@ impl Timeline {
         if self.starts.is_empty() {
             return Nanos::ZERO;
         }
-        let idle = self.idle_gaps().into_iter().map(|gap| self.starts[gap.activity as usize] - gap.since);
+        let idle = self.idle_gaps().into_iter().map(|gap| self.starts[gap.activity] - gap.since);
         self.period - idle.sum()
     }
 

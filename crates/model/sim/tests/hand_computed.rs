@@ -4,7 +4,7 @@ mod support;
 
 use steptime_cost::host::captured::Captured;
 use steptime_cost::overheads::{Overhead, Overheads};
-use steptime_graph::{Blocking, StepGraph};
+use steptime_graph::{ActivityId, Blocking, CallId, StepGraph};
 use steptime_sim::baseline::{PaperOp, algorithm_1};
 use steptime_sim::critical::{Place, Slack, path};
 use steptime_sim::{Idle, IdleCause, Timeline};
@@ -26,7 +26,7 @@ fn a_host_bound_step_lasts_as_long_as_the_host() {
     let timeline = simulate(&graph);
     assert_eq!(timeline.period, us(100.0));
     // The first mark, the op's beginning, is at zero; the launch ends 15 later; the kernel needs 2 to start.
-    assert_eq!((timeline.starts[0], timeline.ends[0]), (us(17.0), us(22.0)));
+    assert_eq!((timeline.starts.raw[0], timeline.ends.raw[0]), (us(17.0), us(22.0)));
     assert_eq!((timeline.active(), timeline.idle()), (us(5.0), us(95.0)));
     let idle = Idle::of(&graph, &timeline);
     assert_eq!(idle.get(IdleCause::Host), us(95.0));
@@ -38,13 +38,13 @@ fn a_device_bound_step_lasts_as_long_as_the_device() {
         Step::default().op("aten::mm", 10.0, 40.0).kernel([20.0, 25.0], 7, [27.0, 177.0]).recorded(151.0);
     let mut priced = priced(&graph);
     // The host alone would need 60.
-    priced.host.gaps[0] = us(30.0);
+    priced.host.gaps.raw[0] = us(30.0);
     let timeline = Timeline::simulate(&priced);
     assert_eq!(timeline.period, us(151.0), "150 of the kernel and 1 between queued kernels");
     let idle = Idle::of(&graph, &timeline);
     assert_eq!((idle.get(IdleCause::Queue), idle.get(IdleCause::Host)), (us(1.0), us(0.0)));
     let path = path(&graph, &timeline);
-    assert!(path.iter().any(|s| s.place == Place::Device(0)));
+    assert!(path.iter().any(|s| s.place == Place::Device(ActivityId(0))));
     assert_eq!(path.iter().map(|s| s.to - s.from).sum::<Nanos>(), us(151.0));
 }
 
@@ -61,9 +61,9 @@ fn an_event_makes_one_stream_wait_for_the_other() {
     assert_eq!(graph.waits.len(), 1);
     assert!(graph.waits[0].inferred);
     let timeline = simulate(&graph);
-    assert_eq!(timeline.starts[0], us(17.0));
-    assert_eq!(timeline.starts[1], us(68.0), "the event holds it until 67, and 1 more");
-    assert_eq!(timeline.ends[1], us(78.0));
+    assert_eq!(timeline.starts.raw[0], us(17.0));
+    assert_eq!(timeline.starts.raw[1], us(68.0), "the event holds it until 67, and 1 more");
+    assert_eq!(timeline.ends.raw[1], us(78.0));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_wait_that_the_device_contradicts_is_dropped() {
         .kernel([20.0, 25.0], 20, [27.0, 37.0])
         .recorded(200.0);
     assert_eq!((graph.waits.len(), graph.coverage.waits_refuted), (0, 1));
-    assert_eq!(simulate(&graph).starts[1], us(27.0));
+    assert_eq!(simulate(&graph).starts.raw[1], us(27.0));
 }
 
 fn with_a_blocking_copy() -> Step {
@@ -93,11 +93,13 @@ fn with_a_blocking_copy() -> Step {
 #[test]
 fn a_blocking_copy_holds_the_host_until_it_is_done() {
     let graph = with_a_blocking_copy().recorded(300.0);
-    let Blocking::Chunked { lead, tail } = graph.calls[0].blocking else { panic!("{:?}", graph.calls[0]) };
+    let Blocking::Chunked { lead, tail } = graph.calls.raw[0].blocking else {
+        panic!("{:?}", graph.calls.raw[0])
+    };
     assert_eq!((lead, tail), (Some(us(40.0)), us(-5.0)));
     let timeline = simulate(&graph);
-    assert_eq!((timeline.starts[0], timeline.ends[0]), (us(60.0), us(115.0)));
-    assert_eq!(timeline.marks[graph.calls[0].end as usize], us(120.0));
+    assert_eq!((timeline.starts.raw[0], timeline.ends.raw[0]), (us(60.0), us(115.0)));
+    assert_eq!(timeline.marks[graph.calls.raw[0].end], us(120.0));
     assert_eq!(timeline.period, us(300.0));
 }
 
@@ -107,15 +109,15 @@ fn with_a_profile_the_lead_of_a_copy_is_the_profiles() {
     let mut priced = priced(&graph);
     priced.host.recorded_delays = false;
     let timeline = Timeline::simulate(&priced);
-    assert_eq!(timeline.starts[0], us(20.0 + 85.0));
-    assert_eq!(timeline.marks[graph.calls[0].end as usize], us(20.0 + 85.0 + 55.0 + 5.0));
+    assert_eq!(timeline.starts.raw[0], us(20.0 + 85.0));
+    assert_eq!(timeline.marks[graph.calls.raw[0].end], us(20.0 + 85.0 + 55.0 + 5.0));
 }
 
 #[test]
 fn a_busy_device_delays_the_copy_and_with_it_the_host() {
     let graph = with_a_blocking_copy().kernel([130.0, 135.0], 7, [137.0, 138.0]).recorded(300.0);
     let mut priced = priced(&graph);
-    priced.durations[1] = us(400.0);
+    priced.durations.raw[1] = us(400.0);
     let timeline = Timeline::simulate(&priced);
     // Copy 55, host back 5 later, launch 15 later, 2 to start, kernel 400, 1 to the next copy.
     assert_eq!(timeline.period, us(55.0 + 5.0 + 15.0 + 2.0 + 400.0 + 1.0));
@@ -129,13 +131,13 @@ fn a_synchronisation_waits_for_its_stream() {
         .call("cudaStreamSynchronize", 20.0, 81.0)
         .recorded(200.0);
     let timeline = simulate(&graph);
-    let sync = &graph.calls[1];
-    assert_eq!(timeline.marks[sync.end as usize], us(81.0), "the kernel ends at 77, and 4 to return");
+    let sync = &graph.calls.raw[1];
+    assert_eq!(timeline.marks[sync.end], us(81.0), "the kernel ends at 77, and 4 to return");
     assert_eq!(timeline.period, us(200.0));
     let path = path(&graph, &timeline);
     assert!(path.iter().any(|s| s.place == Place::Return(sync.end)));
     let slack = Slack::of(&graph, &timeline);
-    assert_eq!(slack.activities[0], us(0.0));
+    assert_eq!(slack.activities.raw[0], us(0.0));
 }
 
 #[test]
@@ -147,11 +149,11 @@ fn a_full_queue_holds_the_launching_host() {
     }
     let graph = step.recorded(300.0);
     let mut priced = priced(&graph);
-    priced.host.gaps[0] = us(0.0);
+    priced.host.gaps.raw[0] = us(0.0);
     priced.host.coupling.queue_depth = 2;
     let full = Timeline::simulate(&priced);
-    let ends: Vec<Nanos> = graph.calls.iter().map(|c| full.marks[c.end as usize]).collect();
-    assert!(ends[3] >= full.ends[1], "the fourth launch finds two in the queue until the second is done");
+    let ends: Vec<Nanos> = graph.calls.iter().map(|c| full.marks[c.end]).collect();
+    assert!(ends[3] >= full.ends.raw[1], "the fourth launch finds two in the queue until the second is done");
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn what_a_launch_waits_for_a_full_queue_is_no_cost_of_the_host() {
     }
     let graph = step.recorded(70_000.0);
     let gaps = priced(&graph).host.gaps;
-    let own = |call: usize| gaps[graph.calls[call].end as usize];
+    let own = |call: u32| gaps[graph.calls[CallId(call)].end];
     assert_eq!((own(0), own(1240)), (us(2.0), us(2.0)));
 }
 
@@ -227,7 +229,7 @@ fn captured() -> StepGraph {
 fn a_graph_begins_while_its_launch_still_runs() {
     let graph = captured();
     let timeline = simulate(&graph);
-    let launched = timeline.starts[0] - timeline.marks[graph.calls[0].begin as usize];
+    let launched = timeline.starts.raw[0] - timeline.marks[graph.calls.raw[0].begin];
     assert_eq!(launched, us(20.0));
     assert_eq!(timeline.period, us(200.0));
     let path = path(&graph, &timeline);
@@ -248,10 +250,10 @@ fn what_the_profiler_adds_to_a_graph_is_taken_off() {
     };
     added.take_off(&graph, &mut priced.host);
     let timeline = Timeline::simulate(&priced);
-    let call = graph.calls[0];
+    let call = graph.calls.raw[0];
     // A quarter of the launch is left, and of the time after which the first node begins.
-    assert_eq!(timeline.marks[call.end as usize] - timeline.marks[call.begin as usize], us(10.0));
-    assert_eq!(timeline.starts[0] - timeline.marks[call.begin as usize], us(5.0));
-    let between: Vec<Nanos> = (1..4).map(|at| timeline.starts[at] - timeline.ends[at - 1]).collect();
+    assert_eq!(timeline.marks[call.end] - timeline.marks[call.begin], us(10.0));
+    assert_eq!(timeline.starts.raw[0] - timeline.marks[call.begin], us(5.0));
+    let between: Vec<Nanos> = (1..4).map(|at| timeline.starts.raw[at] - timeline.ends.raw[at - 1]).collect();
     assert_eq!(between, [us(0.2), us(0.5), us(0.5)]);
 }

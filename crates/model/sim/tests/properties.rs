@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use steptime_cost::PricedGraph;
-use steptime_graph::StepGraph;
+use steptime_graph::{MarkId, StepGraph, StreamId, TiVec};
 use steptime_sim::critical::{self, Slack};
 use steptime_sim::{Idle, IdleCause, Timeline, breakdown};
 use steptime_trace::Nanos;
@@ -124,16 +124,16 @@ fn check(graph: &StepGraph, timeline: &Timeline) -> Result<(), TestCaseError> {
     let host = timeline.marks.iter().max().copied();
     let end = host.max(timeline.ends.iter().max().copied()).unwrap_or(Nanos::ZERO);
     for thread in &graph.threads {
-        let marks = &timeline.marks[thread.first_mark as usize..thread.end_mark as usize];
-        prop_assert!(marks.is_sorted(), "time goes forward on a thread");
+        let marks = &timeline.marks[thread.first_mark..thread.end_mark];
+        prop_assert!(marks.raw.is_sorted(), "time goes forward on a thread");
     }
-    for (a, activity) in graph.activities.iter().enumerate() {
-        let call = &graph.calls[activity.call as usize];
+    for (a, activity) in graph.activities.iter_enumerated() {
+        let call = &graph.calls[activity.call];
         prop_assert!(timeline.starts[a] <= timeline.ends[a]);
-        prop_assert!(timeline.starts[a] >= timeline.marks[call.begin as usize], "not before it is launched");
+        prop_assert!(timeline.starts[a] >= timeline.marks[call.begin], "not before it is launched");
     }
     for wait in &graph.waits {
-        prop_assert!(timeline.starts[wait.to as usize] >= timeline.ends[wait.from as usize]);
+        prop_assert!(timeline.starts[wait.to] >= timeline.ends[wait.from]);
     }
 
     prop_assert!(timeline.period > Nanos::ZERO);
@@ -168,11 +168,11 @@ fn check(graph: &StepGraph, timeline: &Timeline) -> Result<(), TestCaseError> {
 
 /// Whether no stream falls further behind from step to step: the period is then the true one.
 fn steady(priced: &PricedGraph<'_>, timeline: &Timeline) -> bool {
-    let mut work = vec![Nanos::ZERO; priced.graph.streams.len()];
+    let mut work: TiVec<StreamId, Nanos> = vec![Nanos::ZERO; priced.graph.streams.len()].into();
     let usual = Nanos::from_micros_f64(support::DELAYS.queue_gap_us);
     let delays = priced.graph.queue_delays.iter().map(|delay| delay.unwrap_or(usual));
     for ((activity, &duration), delay) in priced.graph.activities.iter().zip(&priced.durations).zip(delays) {
-        work[activity.stream as usize] += duration + delay;
+        work[activity.stream] += duration + delay;
     }
     work.into_iter().all(|work| work <= timeline.period)
 }
@@ -201,7 +201,7 @@ proptest! {
         let first = Timeline::simulate(&priced);
         let (before, was_steady) = (first.period, steady(&priced, &first));
         let at = at.index(priced.host.gaps.len());
-        priced.host.gaps[at] += Nanos(more);
+        priced.host.gaps.raw[at] += Nanos(more);
         let after = Timeline::simulate(&priced);
         check(&graph, &after)?;
         prop_assume!(was_steady && steady(&priced, &after));
@@ -218,7 +218,7 @@ proptest! {
         let first = Timeline::simulate(&priced);
         let (before, was_steady) = (first.period, steady(&priced, &first));
         let at = at.index(priced.durations.len());
-        priced.durations[at] += Nanos(more);
+        priced.durations.raw[at] += Nanos(more);
         let after = Timeline::simulate(&priced);
         prop_assume!(was_steady && steady(&priced, &after));
         prop_assert!(after.period + before / 1000 + Nanos(2) >= before, "{before} became {}", after.period);
@@ -226,7 +226,7 @@ proptest! {
 }
 
 /// A host that needs 121 and a stream that needs 135, hidden at first behind the other stream's late end.
-fn a_stream_that_falls_behind() -> (StepGraph, Vec<Nanos>) {
+fn a_stream_that_falls_behind() -> (StepGraph, TiVec<MarkId, Nanos>) {
     let kernel = |second, runs| Act::Kernel { second, runs };
     let acts = vec![
         (2, kernel(true, 1)),
@@ -238,7 +238,7 @@ fn a_stream_that_falls_behind() -> (StepGraph, Vec<Nanos>) {
     ];
     let graph = Program { acts, between: 32 }.graph();
     let mut gaps = priced(&graph).host.gaps;
-    gaps[7] += Nanos(48_235);
+    gaps.raw[7] += Nanos(48_235);
     (graph, gaps)
 }
 

@@ -28,6 +28,7 @@ mod equivalence;
 mod error;
 mod execution;
 mod feed;
+mod ids;
 mod input;
 mod json;
 mod kineto;

@@ -4,16 +4,9 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// A string of one [`Strings`] table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NameId(pub u32);
-
-impl NameId {
-    /// The position in the table.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
+crate::ids! {
+    /// A string of one [`Strings`] table.
+    NameId;
 }
 
 /// Distinct strings in order of first appearance.

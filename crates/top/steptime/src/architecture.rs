@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use steptime_graph::{Phase, StepGraph};
+use steptime_graph::{OpId, Phase, StepGraph};
 
 use crate::step::Step;
 
@@ -19,8 +19,8 @@ struct Signature(BTreeSet<(String, String)>);
 
 impl Signature {
     fn of(graph: &StepGraph) -> Signature {
-        let forward = (0..graph.ops.len() as u32)
-            .filter(|&op| graph.is_top_level(op) && graph.ops[op as usize].phase == Phase::Forward);
+        let is_forward = |&op: &OpId| graph.is_top_level(op) && graph.ops[op].phase == Phase::Forward;
+        let forward = graph.ops.keys().filter(is_forward);
         Signature::of_names(&forward.map(|op| graph.op_name(op)).collect::<Vec<&str>>())
     }
 

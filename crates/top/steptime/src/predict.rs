@@ -8,7 +8,7 @@ use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::overheads::Overheads;
 use steptime_cost::{HostProfile, PricedGraph, Process};
-use steptime_graph::Phase;
+use steptime_graph::{ActivityId, Phase, TiVec};
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
 use steptime_sim::{Idle, Timeline, baseline as baselines};
@@ -149,7 +149,10 @@ pub fn default_host() -> Result<&'static HostProfile, Error> {
 }
 
 /// The time of each device activity of a step, with the half-width of their sum and how they were found.
-fn device_times(recorded: &Step, kernels: &Kernels<'_>) -> (Vec<Nanos>, f64, Option<PricedLaunches>) {
+fn device_times(
+    recorded: &Step,
+    kernels: &Kernels<'_>,
+) -> (TiVec<ActivityId, Nanos>, f64, Option<PricedLaunches>) {
     let graph = &recorded.graph;
     match kernels {
         Kernels::Measured => (PricedGraph::measured_durations(graph), KERNEL_SPREAD, None),

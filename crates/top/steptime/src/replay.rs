@@ -29,7 +29,7 @@ pub struct SelfCheck {
 impl SelfCheck {
     /// Replays a recording; `None` where nothing was measured.
     pub fn of(graph: &StepGraph) -> Option<SelfCheck> {
-        if graph.samples.steps() == 0 || graph.marks.is_empty() {
+        if graph.samples.is_empty() || graph.marks.is_empty() {
             return None;
         }
         let (_, coupling) = crate::predict::own_constants(steptime_cost::Process::Profiled);
@@ -72,13 +72,13 @@ fn error(simulated: Nanos, recorded: Nanos) -> f64 {
 
 fn by_host(graph: &StepGraph) -> Option<Nanos> {
     let samples = &graph.samples;
-    let mut periods: Vec<Nanos> = (0..samples.steps()).filter_map(|step| samples.host_period(step)).collect();
+    let mut periods: Vec<Nanos> = samples.steps().filter_map(|step| samples.host_period(step)).collect();
     if samples.clock() == Clock::Host { None } else { median(&mut periods) }
 }
 
 fn unrest(graph: &StepGraph) -> f64 {
     let samples = &graph.samples;
-    let mut periods: Vec<Nanos> = (0..samples.steps()).filter_map(|step| samples.period(step)).collect();
+    let mut periods: Vec<Nanos> = samples.steps().filter_map(|step| samples.period(step)).collect();
     periods.sort_unstable();
     let at = |share: f64| periods[((periods.len() - 1) as f64 * share).round() as usize].0 as f64;
     if periods.len() < 2 || at(0.5) <= 0.0 { 0.0 } else { (at(0.75) - at(0.25)) / at(0.5) / 2.0 }

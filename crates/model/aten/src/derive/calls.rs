@@ -5,7 +5,7 @@
 
 use steptime_graph::names::cuda::{self, CAPTURING, DRIVER_LAUNCH, LAUNCH, PEEK};
 use steptime_graph::names::{ApiKind, CopyDirection, CopyName, HostMemory, MEMSET};
-use steptime_graph::{Blocking, StreamSet};
+use steptime_graph::{Blocking, StreamId, StreamSet};
 use steptime_trace::{ActivityKind, Nanos};
 
 use super::library;
@@ -174,7 +174,7 @@ fn transfer(copy: &Transfer, op: &OpCall) -> Vec<Planned> {
     if op.name == "aten::copy_" && op.flag(2) == Some(true) {
         return vec![copying];
     }
-    let sync = Planned { blocking: Blocking::Streams(StreamSet::One(0)), ..call(cuda::SYNC) };
+    let sync = Planned { blocking: Blocking::Streams(StreamSet::One(StreamId(0))), ..call(cuda::SYNC) };
     // Reading one number goes another way than copying a tensor.
     let first = (op.name != "aten::_local_scalar_dense").then(|| call(CAPTURING));
     first.into_iter().chain([copying, sync]).collect()

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use steptime_graph::{
-    Activity, ApiKind, Call, Coverage, Mark, MarkKind, Op, Phase, Samples, StepGraph, StepSource, Thread,
+    Activity, ActivityId, ApiKind, Call, Coverage, HostThreadId, Mark, MarkId, MarkKind, Op, OpId, OpOrigin,
+    Phase, Samples, StepGraph, StepSource, StreamId, Thread, TiVec,
 };
 use steptime_trace::{Bytes, NameId, Stream, Strings};
 
@@ -20,7 +21,7 @@ const DEFAULT_STREAM: Stream = Stream { device: 0, stream: 7 };
 /// An op that has begun and not ended.
 struct Open {
     node: u32,
-    op: u32,
+    op: OpId,
     children: usize,
     planned: Vec<Planned>,
     done: usize,
@@ -32,9 +33,9 @@ struct Builder<'t> {
     children: &'t [Vec<u32>],
     graph: StepGraph,
     /// For each node, the op it became, its activities, and how many children come before its first call.
-    ops: Vec<u32>,
+    ops: Vec<OpId>,
     waits_for: Vec<usize>,
-    activities: Vec<Vec<u32>>,
+    activities: Vec<Vec<ActivityId>>,
     open: Vec<Open>,
 }
 
@@ -50,13 +51,13 @@ pub(super) fn build(
         work,
         children,
         graph: empty(),
-        ops: vec![0; tree.nodes.len()],
+        ops: vec![OpId::default(); tree.nodes.len()],
         waits_for: vec![0; tree.nodes.len()],
         activities: vec![Vec::new(); tree.nodes.len()],
         open: Vec::new(),
     };
     // For each turn, the last mark passed by the thread that stops.
-    let mut pauses = vec![0u32; turns.len()];
+    let mut pauses = vec![MarkId::default(); turns.len()];
     let turn_after: BTreeMap<u32, usize> =
         turns.iter().enumerate().map(|(at, turn)| (turn.last, at)).rev().collect();
     let mut own: Vec<Vec<u32>> = vec![Vec::new(); tree.threads.len()];
@@ -69,7 +70,7 @@ pub(super) fn build(
     builder.link(turns, &pauses);
     let kernels = builder.launched();
     let mut graph = builder.graph;
-    graph.queue_delays = vec![None; graph.activities.len()];
+    graph.queue_delays = vec![None; graph.activities.len()].into();
     graph.tops = steptime_graph::tops(&graph.ops);
     graph.assign_phases();
     (graph, kernels)
@@ -78,17 +79,17 @@ pub(super) fn build(
 fn empty() -> StepGraph {
     StepGraph {
         names: Strings::default(),
-        threads: Vec::new(),
-        streams: vec![DEFAULT_STREAM],
-        ops: Vec::new(),
-        tops: Vec::new(),
-        calls: Vec::new(),
-        activities: Vec::new(),
-        marks: Vec::new(),
+        threads: TiVec::new(),
+        streams: vec![DEFAULT_STREAM].into(),
+        ops: TiVec::new(),
+        tops: TiVec::new(),
+        calls: TiVec::new(),
+        activities: TiVec::new(),
+        marks: TiVec::new(),
         waits: Vec::new(),
-        queue_delays: Vec::new(),
+        queue_delays: TiVec::new(),
         samples: Samples::default(),
-        steps: Vec::new(),
+        steps: TiVec::new(),
         step_source: StepSource::Whole,
         coverage: Coverage::default(),
         device: None,
@@ -97,7 +98,13 @@ fn empty() -> StepGraph {
 
 impl Builder<'_> {
     /// Adds a thread with its nodes; `turn_after` has the turn that comes after a node.
-    fn thread(&mut self, thread: usize, own: &[u32], turn_after: &BTreeMap<u32, usize>, pauses: &mut [u32]) {
+    fn thread(
+        &mut self,
+        thread: usize,
+        own: &[u32],
+        turn_after: &BTreeMap<u32, usize>,
+        pauses: &mut [MarkId],
+    ) {
         let first = self.here();
         for (place, &at) in own.iter().enumerate() {
             self.begin(at);
@@ -110,19 +117,19 @@ impl Builder<'_> {
                     && !paused
                     && stays_open(self.tree, inner, at)
                 {
-                    pauses[turn] = self.here() - 1;
+                    pauses[turn] = self.here().previous();
                     paused = true;
                 }
                 self.end();
             }
             if let Some(turn) = turn.filter(|_| !paused) {
-                pauses[turn] = self.here() - 1;
+                pauses[turn] = self.here().previous();
             }
         }
         let end = self.here();
         if end > first {
-            self.graph.marks[first as usize].after = end - 1;
-            self.graph.marks[first as usize].wraps = true;
+            self.graph.marks[first].after = end.previous();
+            self.graph.marks[first].wraps = true;
         }
         let source = self.tree.threads[thread];
         let row = Thread { tid: source.tid, role: source.role, first_mark: first, end_mark: end };
@@ -137,17 +144,17 @@ impl Builder<'_> {
         }
         let source = &self.tree.nodes[at];
         let name = self.graph.names.intern(&source.call.name);
-        let op = self.graph.ops.len() as u32;
-        let mark = self.mark(MarkKind::OpBegin(op), source.thread);
+        let op = self.graph.ops.next_key();
+        let mark = self.mark(MarkKind::OpBegin(op), HostThreadId(source.thread));
         self.graph.ops.push(Op {
             name,
             annotation: source.kind == TreeKind::Annotation,
-            thread: source.thread,
+            thread: HostThreadId(source.thread),
             parent: self.open.last().map(|open| open.op),
             begin: mark,
             end: mark,
             sequence: -1,
-            trace_op: source.origin.map_or(u32::MAX, |origin| origin.0),
+            origin: source.origin.map_or(OpOrigin::Derived, OpOrigin::Execution),
             phase: Phase::Other,
         });
         self.ops[at] = op;
@@ -166,8 +173,8 @@ impl Builder<'_> {
         self.calls_before_child();
         if let Some(open) = self.open.pop() {
             let thread = self.tree.nodes[open.node as usize].thread;
-            let mark = self.mark(MarkKind::OpEnd(open.op), thread);
-            self.graph.ops[open.op as usize].end = mark;
+            let mark = self.mark(MarkKind::OpEnd(open.op), HostThreadId(thread));
+            self.graph.ops[open.op].end = mark;
         }
     }
 
@@ -182,12 +189,12 @@ impl Builder<'_> {
         }
     }
 
-    fn call(&mut self, planned: &Planned, op: u32, node: u32) {
-        let thread = self.graph.ops[op as usize].thread;
-        let call = self.graph.calls.len() as u32;
+    fn call(&mut self, planned: &Planned, op: OpId, node: u32) {
+        let thread = self.graph.ops[op].thread;
+        let call = self.graph.calls.next_key();
         let begin = self.mark(MarkKind::CallBegin(call), thread);
         let end = self.mark(MarkKind::CallEnd(call), thread);
-        let first_activity = self.graph.activities.len() as u32;
+        let first_activity = self.graph.activities.next_key();
         if let Some(work) = &planned.work {
             while self.graph.streams.len() <= work.stream as usize {
                 let stream = DEFAULT_STREAM.stream + self.graph.streams.len() as i64;
@@ -197,10 +204,10 @@ impl Builder<'_> {
             self.graph.activities.push(Activity {
                 kind: work.kind,
                 name,
-                stream: work.stream,
+                stream: StreamId(work.stream),
                 call,
                 bytes: Bytes(work.bytes),
-                trace_activity: u32::MAX,
+                recorded: None,
             });
             self.activities[node as usize].push(first_activity);
         }
@@ -212,7 +219,7 @@ impl Builder<'_> {
             begin,
             end,
             first_activity,
-            end_activity: self.graph.activities.len() as u32,
+            end_activity: self.graph.activities.next_key(),
             blocking: planned.blocking,
         });
     }
@@ -241,27 +248,28 @@ impl Builder<'_> {
         launched.collect()
     }
 
-    fn mark(&mut self, kind: MarkKind, thread: u32) -> u32 {
+    fn mark(&mut self, kind: MarkKind, thread: HostThreadId) -> MarkId {
         let at = self.here();
-        self.graph.marks.push(Mark { kind, thread, after: at.saturating_sub(1), wraps: false });
+        let after = MarkId(at.0.saturating_sub(1));
+        self.graph.marks.push(Mark { kind, thread, after, wraps: false });
         at
     }
 
-    fn here(&self) -> u32 {
-        self.graph.marks.len() as u32
+    fn here(&self) -> MarkId {
+        self.graph.marks.next_key()
     }
 
     /// Lets the mark that a thread goes on with come after the last one of the thread that stopped.
-    fn link(&mut self, turns: &[Turn], pauses: &[u32]) {
-        let mut paused: Vec<Option<u32>> = vec![None; self.tree.threads.len()];
+    fn link(&mut self, turns: &[Turn], pauses: &[MarkId]) {
+        let mut paused: Vec<Option<MarkId>> = vec![None; self.tree.threads.len()];
         for (turn, &pause) in turns.iter().zip(pauses) {
             let thread = self.tree.nodes[turn.next as usize].thread as usize;
             paused[self.tree.nodes[turn.last as usize].thread as usize] = Some(pause);
-            let row = &self.graph.threads[thread];
-            let next = paused[thread].map_or(row.first_mark, |pause| pause + 1);
+            let row = &self.graph.threads[HostThreadId::from(thread)];
+            let next = paused[thread].map_or(row.first_mark, MarkId::next);
             let (mark, wraps) = if next < row.end_mark { (next, false) } else { (row.first_mark, true) };
-            self.graph.marks[mark as usize].after = pause;
-            self.graph.marks[mark as usize].wraps = wraps;
+            self.graph.marks[mark].after = pause;
+            self.graph.marks[mark].wraps = wraps;
         }
     }
 }

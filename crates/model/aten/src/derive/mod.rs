@@ -17,8 +17,8 @@ pub(crate) use tree::is_dispatched;
 pub use tree::{OpTree, TreeKind, TreeNode, TreeThread};
 
 use smallvec::SmallVec;
-use steptime_graph::StepGraph;
 use steptime_graph::execution::ExecutionGraph;
+use steptime_graph::{ActivityId, OpId, StepGraph};
 
 use crate::kernel::KernelCall;
 use crate::ops::Lowered;
@@ -28,14 +28,14 @@ use crate::registry;
 /// What an op launches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launched {
-    /// The op, an index of [`StepGraph::ops`].
-    pub op: u32,
+    /// The op.
+    pub op: OpId,
     /// Where its operands lie.
     pub places: SmallVec<[Place; 4]>,
     /// The kernels it launches, all together.
     pub call: KernelCall,
-    /// Its rows of [`StepGraph::activities`]; at least one.
-    pub activities: Vec<u32>,
+    /// What it puts on the device; at least one activity.
+    pub activities: Vec<ActivityId>,
     /// Whether the op is known; else its bytes are all that is.
     pub known: bool,
 }

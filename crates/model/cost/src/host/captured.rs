@@ -5,7 +5,7 @@
 //! without the profiler.
 
 use serde::{Deserialize, Serialize};
-use steptime_graph::{ApiKind, Blocking, Call, StepGraph, median};
+use steptime_graph::{ActivityId, ApiKind, Blocking, Call, CallId, StepGraph, StepId, median};
 use steptime_trace::{ActivityKind, Nanos};
 
 use super::own;
@@ -47,9 +47,9 @@ impl Default for Captured {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CapturedDelays {
     /// Calls whose first activity begins so long after the call's beginning, while the call still runs.
-    pub leads: Vec<(u32, Nanos)>,
+    pub leads: Vec<(CallId, Nanos)>,
     /// Activities that begin so long after the one before them on their stream.
-    pub between: Vec<(u32, Nanos)>,
+    pub between: Vec<(ActivityId, Nanos)>,
 }
 
 /// The share of a launch after which a graph's first node begins, where no recording says.
@@ -87,7 +87,7 @@ impl Captured {
             let ratio = self.ratio(call.activities().len());
             own::collect(graph, call.end, &mut column);
             if let (Blocking::Never, Some(raw)) = (call.blocking, quiet_mean(&mut column)) {
-                costs.gaps[call.end as usize] = scale(raw, ratio).max(Nanos::ZERO);
+                costs.gaps[call.end] = scale(raw, ratio).max(Nanos::ZERO);
             }
             for lead in costs.captured.leads.iter_mut().filter(|(of, _)| *of == at) {
                 lead.1 = scale(lead.1, ratio);
@@ -100,46 +100,45 @@ impl Captured {
     pub fn apply(&self, graph: &StepGraph, costs: &mut HostCosts) {
         for (at, call) in graphs(graph).filter(|(_, call)| call.blocking == Blocking::Never) {
             let launch = Nanos::from_micros_f64(self.launch_us(call.activities().len()));
-            costs.gaps[call.end as usize] = launch;
+            costs.gaps[call.end] = launch;
             costs.captured.leads.push((at, scale(launch, LEAD)));
             self.between(graph, call, &mut costs.captured.between);
         }
     }
 
     /// The most time between the nodes of a graph.
-    fn between(&self, graph: &StepGraph, call: &Call, found: &mut Vec<(u32, Nanos)>) {
-        let rows = call.activities();
-        for at in rows.start + 1..rows.end {
-            let (one, two) = (&graph.activities[at - 1], &graph.activities[at]);
+    fn between(&self, graph: &StepGraph, call: &Call, found: &mut Vec<(ActivityId, Nanos)>) {
+        for at in call.activities().skip(1) {
+            let (one, two) = (&graph.activities[at.previous()], &graph.activities[at]);
             if one.stream != two.stream {
                 continue;
             }
             let clears = one.kind == ActivityKind::Memset || two.kind == ActivityKind::Memset;
             let most = Nanos::from_micros_f64(if clears { self.clear_us } else { self.between_us });
             let seen = graph.queue_delays.get(at).copied().flatten().unwrap_or(most);
-            found.push((at as u32, seen.min(most)));
+            found.push((at, seen.min(most)));
         }
     }
 }
 
 /// Launches of graphs of several nodes.
-fn graphs(graph: &StepGraph) -> impl Iterator<Item = (u32, &Call)> {
-    let calls = (0u32..).zip(&graph.calls);
+fn graphs(graph: &StepGraph) -> impl Iterator<Item = (CallId, &Call)> {
+    let calls = graph.calls.iter_enumerated();
     calls.filter(|(_, call)| call.kind == ApiKind::GraphLaunch && call.activities().len() > 1)
 }
 
 /// How long after a launch's beginning the first node of its graph began, where it did before the launch was over:
 /// the median over the steps.
-pub(super) fn recorded_leads(graph: &StepGraph) -> Vec<(u32, Nanos)> {
+pub(super) fn recorded_leads(graph: &StepGraph) -> Vec<(CallId, Nanos)> {
     let samples = &graph.samples;
-    let lead = |(at, call): (u32, &Call)| {
-        let in_step = |step: usize| {
+    let lead = |(at, call): (CallId, &Call)| {
+        let in_step = |step: StepId| {
             let (begin, end) = (samples.mark(step, call.begin)?, samples.mark(step, call.end)?);
             let start = samples.activity_start(step, call.first_activity)?;
             (begin <= start && start < end).then_some(start - begin)
         };
-        let mut seen: Vec<Nanos> = (0..samples.steps()).filter_map(in_step).collect();
-        let often = 2 * seen.len() > samples.steps();
+        let mut seen: Vec<Nanos> = samples.steps().filter_map(in_step).collect();
+        let often = 2 * seen.len() > samples.steps().len();
         Some((at, median(&mut seen).filter(|_| often && call.blocking == Blocking::Never)?))
     };
     graphs(graph).filter_map(lead).collect()

@@ -1,7 +1,7 @@
 //! How host and device wait for one another: constants of the driver and the bus.
 
 use serde::{Deserialize, Serialize};
-use steptime_graph::{ApiKind, Blocking, StepGraph, StreamSet, median};
+use steptime_graph::{ApiKind, Blocking, StepGraph, StreamId, StreamSet, TiVec, median};
 use steptime_trace::Nanos;
 
 /// Delays between host and device.
@@ -59,9 +59,9 @@ impl Coupling {
         let (mut own, mut back) = (Vec::new(), Vec::new());
         let samples = &graph.samples;
         let calls = graph.calls_by_time();
-        for step in 0..samples.steps() {
-            let mut stream_end: Vec<Option<Nanos>> = vec![None; graph.streams.len()];
-            for call in calls.iter().map(|&c| &graph.calls[c as usize]) {
+        for step in samples.steps() {
+            let mut stream_end: TiVec<StreamId, Option<Nanos>> = vec![None; graph.streams.len()].into();
+            for call in calls.iter().map(|&c| &graph.calls[c]) {
                 let (Some(begin), Some(end)) = (samples.mark(step, call.begin), samples.mark(step, call.end))
                 else {
                     continue;
@@ -69,7 +69,7 @@ impl Coupling {
                 if let Blocking::Streams(set) = call.blocking {
                     let latest = match set {
                         StreamSet::All => stream_end.iter().flatten().max().copied(),
-                        StreamSet::One(stream) => stream_end[stream as usize],
+                        StreamSet::One(stream) => stream_end[stream],
                     };
                     match latest {
                         Some(done) if done > begin + CLEARLY => back.push(end - done),
@@ -77,9 +77,8 @@ impl Coupling {
                         _ => {}
                     }
                 }
-                for index in call.activities() {
-                    let stream = graph.activities[index].stream as usize;
-                    let activity = index as u32;
+                for activity in call.activities() {
+                    let stream = graph.activities[activity].stream;
                     let (Some(start), Some(stop)) =
                         (samples.activity_start(step, activity), samples.activity_end(step, activity))
                     else {

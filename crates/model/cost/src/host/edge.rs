@@ -5,7 +5,7 @@
 //! around narrow it down; where the narrow key was never seen a wider one serves.
 
 use rustc_hash::FxHashMap;
-use steptime_graph::{ApiKind, MarkKind, StepGraph};
+use steptime_graph::{ApiKind, MarkId, MarkKind, StepGraph, TiVec};
 
 /// How much of its context a key holds: the levels of the table, narrowest first.
 pub const LEVELS: usize = 6;
@@ -38,20 +38,20 @@ pub struct Edges {
     /// Distinct keys, in order of appearance.
     pub keys: Vec<EdgeKey>,
     /// For each mark: the key of the gap that ends there.
-    pub of_mark: Vec<u32>,
+    pub of_mark: TiVec<MarkId, u32>,
 }
 
 impl Edges {
     /// Names every gap of a graph.
     pub fn of_graph(graph: &StepGraph) -> Edges {
-        let labels: Vec<String> = (0..graph.marks.len() as u32).map(|m| label(graph, m)).collect();
+        let labels: TiVec<MarkId, String> = graph.marks.keys().map(|m| label(graph, m)).collect();
         let mut index: FxHashMap<EdgeKey, u32> = FxHashMap::default();
-        let mut edges = Edges { keys: Vec::new(), of_mark: Vec::with_capacity(labels.len()) };
-        for (at, mark) in graph.marks.iter().enumerate() {
-            let left = mark.after as usize;
-            let before = graph.marks[left].after as usize;
-            let before_that = graph.marks[before].after as usize;
-            let around = graph.enclosing_op(at as u32).map_or("-", |op| graph.op_name(op));
+        let mut edges = Edges { keys: Vec::new(), of_mark: TiVec::with_capacity(labels.len()) };
+        for (at, mark) in graph.marks.iter_enumerated() {
+            let left = mark.after;
+            let before = graph.marks[left].after;
+            let before_that = graph.marks[before].after;
+            let around = graph.enclosing_op(at).map_or("-", |op| graph.op_name(op));
             let other_thread = graph.marks[left].thread != mark.thread;
             let sign = if mark.wraps {
                 "^"
@@ -98,11 +98,11 @@ impl EdgeKey {
     }
 }
 
-fn label(graph: &StepGraph, mark: u32) -> String {
+fn label(graph: &StepGraph, mark: MarkId) -> String {
     let name = graph.names.get(graph.mark_name(mark));
-    let bracket = match graph.marks[mark as usize].kind {
-        MarkKind::OpBegin(op) if graph.ops[op as usize].annotation => '[',
-        MarkKind::OpEnd(op) if graph.ops[op as usize].annotation => ']',
+    let bracket = match graph.marks[mark].kind {
+        MarkKind::OpBegin(op) if graph.ops[op].annotation => '[',
+        MarkKind::OpEnd(op) if graph.ops[op].annotation => ']',
         MarkKind::OpBegin(_) => '{',
         MarkKind::OpEnd(_) => '}',
         MarkKind::CallBegin(_) => '(',

@@ -205,12 +205,11 @@ fn observe(
         })
         .collect();
     let gaps = own::gaps(graph, profiler)
-        .into_iter()
-        .enumerate()
-        .filter(|&(mark, _)| !own::is_staged_copy(graph, mark as u32))
+        .into_iter_enumerated()
+        .filter(|&(mark, _)| !own::is_staged_copy(graph, mark))
         .filter_map(|(mark, gap)| {
             let key = common[edges.of_mark[mark] as usize];
-            let gap = own::take_off_pulse(graph, mark as u32, gap?, recording.between);
+            let gap = own::take_off_pulse(graph, mark, gap?, recording.between);
             Some((key, classes[mark], gap.as_micros().max(0.0)))
         });
     let gaps: Vec<Observation> = gaps.collect();
@@ -297,11 +296,11 @@ fn copies(recordings: &[&Training<'_>], profiler: &ProfilerCost) -> CopyCost {
     let mut observations: Vec<(Bytes, Nanos)> = Vec::new();
     for recording in recordings {
         let graph = recording.graph;
-        for (mark, gap) in own::gaps(graph, profiler).into_iter().enumerate() {
-            if let (Some(gap), true) = (gap, own::is_staged_copy(graph, mark as u32))
+        for (mark, gap) in own::gaps(graph, profiler).into_iter_enumerated() {
+            if let (Some(gap), true) = (gap, own::is_staged_copy(graph, mark))
                 && let steptime_graph::MarkKind::CallEnd(call) = graph.marks[mark].kind
             {
-                let activity = graph.calls[call as usize].first_activity as usize;
+                let activity = graph.calls[call].first_activity;
                 observations.push((graph.activities[activity].bytes, gap));
             }
         }

@@ -1,6 +1,6 @@
 //! The host gaps of a recording's own samples.
 
-use steptime_graph::{Blocking, Clock, MarkKind, Role, StepGraph};
+use steptime_graph::{Blocking, CallId, Clock, MarkId, MarkKind, Role, StepGraph, StepId, TiVec};
 use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
@@ -13,7 +13,7 @@ use super::stalls::Stalls;
 ///
 /// The time a call waits for the device is no cost of the host: the end of a blocking call has a gap of `None`,
 /// and a launch that always found its queue full takes what its like take when it is not.
-pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> Vec<Option<Nanos>> {
+pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> TiVec<MarkId, Option<Nanos>> {
     corrected(graph, profiler, |_| [1.0, 1.0])
 }
 
@@ -23,19 +23,19 @@ pub fn gaps_at(
     profiler: &ProfilerCost,
     speed: &Speed,
     elasticity: &Elasticity,
-) -> Vec<Option<Nanos>> {
+) -> TiVec<MarkId, Option<Nanos>> {
     let factors = |mark| [speed.of_profiler(graph, mark, elasticity), speed.of_gap(graph, mark, elasticity)];
     let mut gaps = corrected(graph, profiler, factors);
-    for (mark, gap) in gaps.iter_mut().enumerate() {
-        *gap = gap.map(|gap| take_off_pulse(graph, mark as u32, gap, speed.between));
+    for (mark, gap) in gaps.iter_mut_enumerated() {
+        *gap = gap.map(|gap| take_off_pulse(graph, mark, gap, speed.between));
     }
     gaps
 }
 
 /// A gap without the pulse between two profiled steps: that lies on the main thread, from one step to the next.
-pub(super) fn take_off_pulse(graph: &StepGraph, mark: u32, gap: Nanos, pulse: Nanos) -> Nanos {
-    let row = &graph.marks[mark as usize];
-    let between_steps = row.wraps && graph.threads[row.thread as usize].role == Role::Main;
+pub(super) fn take_off_pulse(graph: &StepGraph, mark: MarkId, gap: Nanos, pulse: Nanos) -> Nanos {
+    let row = &graph.marks[mark];
+    let between_steps = row.wraps && graph.threads[row.thread].role == Role::Main;
     if between_steps { ProfilerCost::take_off(gap, pulse) } else { gap }
 }
 
@@ -43,15 +43,14 @@ pub(super) fn take_off_pulse(graph: &StepGraph, mark: u32, gap: Nanos, pulse: Na
 fn corrected(
     graph: &StepGraph,
     profiler: &ProfilerCost,
-    factors: impl Fn(u32) -> [f64; 2],
-) -> Vec<Option<Nanos>> {
-    let all: Vec<usize> = (0..graph.samples.steps()).collect();
+    factors: impl Fn(MarkId) -> [f64; 2],
+) -> TiVec<MarkId, Option<Nanos>> {
+    let all: Vec<StepId> = graph.samples.steps().collect();
     let raw = located(graph, &all, quiet_mean);
-    raw.into_iter()
+    raw.into_iter_enumerated()
         .zip(profiler.of_gaps(graph))
-        .enumerate()
-        .map(|(mark, (gap, event))| {
-            let [cost, pace] = factors(mark as u32);
+        .map(|((mark, gap), event)| {
+            let [cost, pace] = factors(mark);
             gap.map(|gap| times(ProfilerCost::take_off(gap, times(event, cost)), pace))
         })
         .collect()
@@ -60,32 +59,34 @@ fn corrected(
 /// The time of each gap of a typical step, the profiler's cost left in: the mean over the steps whose periods are
 /// the middle ones, so that the gaps add up to what such a step took. Where the host ran ahead of the device they are
 /// the short ones: the long ones hold waits for the device. `None` as in [`gaps`].
-pub fn typical_gaps(graph: &StepGraph) -> Vec<Option<Nanos>> {
+pub fn typical_gaps(graph: &StepGraph) -> TiVec<MarkId, Option<Nanos>> {
     let ranks = if graph.samples.clock() == Clock::Device { (0.0, 0.4) } else { (0.4, 0.6) };
     let middle = steps_of_ranks(graph, ranks.0, ranks.1);
-    let all: Vec<usize> = (0..graph.samples.steps()).collect();
+    let all: Vec<StepId> = graph.samples.steps().collect();
     let typical = located(graph, &middle, |column| mean_of_ranks(column, 0.0, 1.0));
     // What none of these measured is taken from the others.
     let missing = typical.iter().any(Option::is_none);
     let others =
-        if missing { located(graph, &all, |column| mean_of_ranks(column, 0.3, 0.7)) } else { Vec::new() };
-    typical.into_iter().enumerate().map(|(mark, gap)| gap.or_else(|| *others.get(mark)?)).collect()
+        if missing { located(graph, &all, |column| mean_of_ranks(column, 0.3, 0.7)) } else { TiVec::new() };
+    typical.into_iter_enumerated().map(|(mark, gap)| gap.or_else(|| *others.get(mark)?)).collect()
 }
 
 /// The location of each gap's samples in some of the steps.
 fn located(
     graph: &StepGraph,
-    steps: &[usize],
+    steps: &[StepId],
     location: impl Fn(&mut [Nanos]) -> Option<Nanos>,
-) -> Vec<Option<Nanos>> {
+) -> TiVec<MarkId, Option<Nanos>> {
     let stalls = Stalls::find(graph, &Coupling::default());
     let mut column = Vec::new();
-    (0..graph.marks.len() as u32)
+    graph
+        .marks
+        .keys()
         .map(|mark| {
             if waits_for_device(graph, mark) {
                 return None;
             }
-            match (&stalls, graph.marks[mark as usize].kind) {
+            match (&stalls, graph.marks[mark].kind) {
                 (Some(stalls), MarkKind::CallEnd(call)) => unstalled(graph, stalls, call, steps, &mut column),
                 _ => collect_of(graph, mark, steps, &mut column),
             }
@@ -96,43 +97,43 @@ fn located(
 
 /// The samples of a call's own time from the steps in which its queue had room; where it never had, those of
 /// all calls of the same name.
-fn unstalled(graph: &StepGraph, stalls: &Stalls, call: u32, steps: &[usize], column: &mut Vec<Nanos>) {
-    let end = graph.calls[call as usize].end;
-    let own = |call: u32, end: u32, column: &mut Vec<Nanos>| {
-        let row = &graph.marks[end as usize];
+fn unstalled(graph: &StepGraph, stalls: &Stalls, call: CallId, steps: &[StepId], column: &mut Vec<Nanos>) {
+    let end = graph.calls[call].end;
+    let own = |call: CallId, end: MarkId, column: &mut Vec<Nanos>| {
+        let row = &graph.marks[end];
         let free = steps.iter().copied().filter(|&step| !stalls.at(step, call));
         column.extend(free.filter_map(|step| graph.samples.gap(step, end, row)));
     };
     column.clear();
     own(call, end, column);
     if column.is_empty() {
-        let api = graph.calls[call as usize].api;
-        let like = graph.calls.iter().enumerate().filter(|(_, other)| other.api == api);
+        let api = graph.calls[call].api;
+        let like = graph.calls.iter_enumerated().filter(|(_, other)| other.api == api);
         for (index, other) in like {
-            own(index as u32, other.end, column);
+            own(index, other.end, column);
         }
     }
 }
 
 /// All samples of a gap.
-pub fn collect(graph: &StepGraph, mark: u32, column: &mut Vec<Nanos>) {
-    let row = &graph.marks[mark as usize];
+pub fn collect(graph: &StepGraph, mark: MarkId, column: &mut Vec<Nanos>) {
+    let row = &graph.marks[mark];
     column.clear();
-    column.extend((0..graph.samples.steps()).filter_map(|step| graph.samples.gap(step, mark, row)));
+    column.extend(graph.samples.steps().filter_map(|step| graph.samples.gap(step, mark, row)));
 }
 
 /// The samples of a gap in some of the steps.
-fn collect_of(graph: &StepGraph, mark: u32, steps: &[usize], column: &mut Vec<Nanos>) {
-    let row = &graph.marks[mark as usize];
+fn collect_of(graph: &StepGraph, mark: MarkId, steps: &[StepId], column: &mut Vec<Nanos>) {
+    let row = &graph.marks[mark];
     column.clear();
     column.extend(steps.iter().filter_map(|&step| graph.samples.gap(step, mark, row)));
 }
 
 /// Whether the gap before a mark is the inside of a call that waits for the device.
-pub fn waits_for_device(graph: &StepGraph, mark: u32) -> bool {
-    match graph.marks[mark as usize].kind {
+pub fn waits_for_device(graph: &StepGraph, mark: MarkId) -> bool {
+    match graph.marks[mark].kind {
         MarkKind::CallEnd(call) => {
-            let call = &graph.calls[call as usize];
+            let call = &graph.calls[call];
             call.blocking != Blocking::Never || call.kind.synchronises()
         }
         _ => false,
@@ -140,10 +141,10 @@ pub fn waits_for_device(graph: &StepGraph, mark: u32) -> bool {
 }
 
 /// Whether the gap before a mark is the inside of a pageable copy that only stages: its cost goes by bytes.
-pub fn is_staged_copy(graph: &StepGraph, mark: u32) -> bool {
-    match graph.marks[mark as usize].kind {
+pub fn is_staged_copy(graph: &StepGraph, mark: MarkId) -> bool {
+    match graph.marks[mark].kind {
         MarkKind::CallEnd(call) => {
-            let call = &graph.calls[call as usize];
+            let call = &graph.calls[call];
             call.blocking == Blocking::Never && call.is_pageable_copy(graph)
         }
         _ => false,

@@ -1,6 +1,6 @@
 //! Gives every gap of a graph its time: from its own samples, or from a profile.
 
-use steptime_graph::{Blocking, MarkKind, StepGraph};
+use steptime_graph::{Blocking, MarkId, MarkKind, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use super::captured::{self, CapturedDelays};
@@ -17,7 +17,7 @@ use super::usual::UsualGaps;
 #[derive(Debug, Clone)]
 pub struct HostCosts {
     /// The time of each gap, mark by mark; zero inside calls that wait for the device.
-    pub gaps: Vec<Nanos>,
+    pub gaps: TiVec<MarkId, Nanos>,
     /// Delays between host and device.
     pub coupling: Coupling,
     /// Whether the delays of single copies and queued activities are the recording's own; else they are those of
@@ -86,23 +86,22 @@ impl HostCosts {
 
     fn of_gaps(
         graph: &StepGraph,
-        gaps: Vec<Option<Nanos>>,
+        gaps: TiVec<MarkId, Option<Nanos>>,
         lead_excess: Nanos,
         fallback: &Coupling,
     ) -> HostCosts {
         let coupling = Coupling::measure(graph, fallback);
         let mut found = Found::default();
         let gaps = gaps
-            .into_iter()
-            .enumerate()
+            .into_iter_enumerated()
             .map(|(mark, gap)| match gap {
                 Some(gap) => {
                     found.own += 1;
                     gap.max(Nanos::ZERO)
                 }
-                None if own::waits_for_device(graph, mark as u32) => Nanos::ZERO,
+                None if own::waits_for_device(graph, mark) => Nanos::ZERO,
                 // Of a single step nothing is known of the gap to the next.
-                None if graph.marks[mark].wraps && graph.samples.steps() == 1 => Nanos::ZERO,
+                None if graph.marks[mark].wraps && graph.samples.steps().len() == 1 => Nanos::ZERO,
                 None => {
                     found.unpriced += 1;
                     Nanos::ZERO
@@ -127,16 +126,16 @@ impl HostCosts {
     ) -> HostCosts {
         // What a profiler that has run leaves behind, where none ever did.
         let left = match process {
-            Process::Profiled => vec![Nanos::ZERO; graph.marks.len()],
+            Process::Profiled => vec![Nanos::ZERO; graph.marks.len()].into(),
             Process::Fresh => profile.attached.of_gaps(graph),
         };
         let mut found = Found::default();
-        let gaps = (usual.0.iter().enumerate())
+        let gaps = (usual.0.iter_enumerated())
             .map(|(mark, usual)| {
-                if own::waits_for_device(graph, mark as u32) {
+                if own::waits_for_device(graph, mark) {
                     return Nanos::ZERO;
                 }
-                if let Some(cost) = staged_copy(graph, mark as u32, profile) {
+                if let Some(cost) = staged_copy(graph, mark, profile) {
                     found.profile[0] += 1;
                     if cost.guessed {
                         found.guessed.copies += 1;
@@ -148,7 +147,7 @@ impl HostCosts {
                     Some(usual) => {
                         found.profile[usual.level] += 1;
                         let gap = Nanos::from_micros_f64(usual.us);
-                        let pace = profile.pace.of_gap(graph, mark as u32);
+                        let pace = profile.pace.of_gap(graph, mark);
                         times(ProfilerCost::take_off(gap, left[mark]), pace)
                     }
                     None => {
@@ -187,15 +186,15 @@ impl HostCosts {
     }
 }
 
-fn staged_copy(graph: &StepGraph, mark: u32, profile: &HostProfile) -> Option<Staging> {
+fn staged_copy(graph: &StepGraph, mark: MarkId, profile: &HostProfile) -> Option<Staging> {
     if !own::is_staged_copy(graph, mark) {
         return None;
     }
-    match graph.marks[mark as usize].kind {
+    match graph.marks[mark].kind {
         MarkKind::CallEnd(call) => {
-            let call = &graph.calls[call as usize];
+            let call = &graph.calls[call];
             debug_assert_eq!(call.blocking, Blocking::Never);
-            profile.copies.of(graph.activities[call.first_activity as usize].bytes)
+            profile.copies.of(graph.activities[call.first_activity].bytes)
         }
         _ => None,
     }

@@ -1,7 +1,7 @@
 //! A host's speed by the pieces that steps are made of, as the recorder's probe measures them.
 
 use serde::{Deserialize, Serialize};
-use steptime_graph::{MarkKind, StepGraph};
+use steptime_graph::{MarkId, MarkKind, StepGraph};
 use steptime_trace::Numbers;
 
 use super::error::ProbeError;
@@ -162,11 +162,11 @@ impl HostPace {
     }
 
     /// The factor of a gap.
-    pub fn of_gap(&self, graph: &StepGraph, mark: u32) -> f64 {
-        match graph.marks[mark as usize].kind {
+    pub fn of_gap(&self, graph: &StepGraph, mark: MarkId) -> f64 {
+        match graph.marks[mark].kind {
             _ if graph.is_hand_off(mark) => self.hand_off,
-            MarkKind::CallEnd(call) if graph.calls[call as usize].is_pageable_copy(graph) => self.copy,
-            MarkKind::CallEnd(call) if graph.calls[call as usize].kind.launches() => self.launch,
+            MarkKind::CallEnd(call) if graph.calls[call].is_pageable_copy(graph) => self.copy,
+            MarkKind::CallEnd(call) if graph.calls[call].kind.launches() => self.launch,
             _ => self.between,
         }
     }

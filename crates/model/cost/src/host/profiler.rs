@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use steptime_aten::is_compiled;
-use steptime_graph::{MarkKind, StepGraph};
+use steptime_graph::{CallId, HostThreadId, MarkId, MarkKind, OpId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 /// The state of the process whose step is predicted.
@@ -105,15 +105,15 @@ impl ProfilerCost {
     const MOST: f64 = 0.8;
 
     /// The profiler's part of each gap, mark by mark.
-    pub fn of_gaps(&self, graph: &StepGraph) -> Vec<Nanos> {
-        let sides: Vec<[f64; 2]> = graph.marks.iter().map(|mark| self.sides(graph, mark.kind)).collect();
+    pub fn of_gaps(&self, graph: &StepGraph) -> TiVec<MarkId, Nanos> {
+        let sides: TiVec<MarkId, [f64; 2]> =
+            graph.marks.iter().map(|mark| self.sides(graph, mark.kind)).collect();
         graph
             .marks
-            .iter()
-            .enumerate()
+            .iter_enumerated()
             .map(|(at, mark)| {
-                let step = if mark.wraps && mark.thread == 0 { self.step_us } else { 0.0 };
-                Nanos::from_micros_f64(sides[mark.after as usize][1] + sides[at][0] + step)
+                let step = if mark.wraps && mark.thread == HostThreadId::MAIN { self.step_us } else { 0.0 };
+                Nanos::from_micros_f64(sides[mark.after][1] + sides[at][0] + step)
             })
             .collect()
     }
@@ -144,13 +144,13 @@ impl ProfilerCost {
         }
     }
 
-    fn of_op(&self, graph: &StepGraph, op: u32) -> f64 {
-        if graph.ops[op as usize].annotation { self.annotation_us } else { self.op_us }
+    fn of_op(&self, graph: &StepGraph, op: OpId) -> f64 {
+        if graph.ops[op].annotation { self.annotation_us } else { self.op_us }
     }
 
-    fn of_call(&self, graph: &StepGraph, call: u32) -> f64 {
+    fn of_call(&self, graph: &StepGraph, call: CallId) -> f64 {
         use steptime_graph::ApiKind::{EventRecord, StreamWait};
-        let row = &graph.calls[call as usize];
+        let row = &graph.calls[call];
         if row.is_pageable_copy(graph) {
             return self.launch_us + self.copy_us;
         }

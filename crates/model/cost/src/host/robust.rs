@@ -1,6 +1,6 @@
 //! Location of a sample with a long tail.
 
-use steptime_graph::StepGraph;
+use steptime_graph::{StepGraph, StepId};
 use steptime_trace::Nanos;
 
 /// The mean of the ranks from 10 % to 50 %: what a gap takes while the host is undisturbed.
@@ -16,18 +16,18 @@ pub fn quiet_mean(samples: &mut [Nanos]) -> Option<Nanos> {
 ///
 /// The mean of each gap over *steps* adds up to what those steps took. The quiet mean of each gap does not: where
 /// gaps have long tails every step has some of them, and the sum undercuts them all.
-pub fn steps_of_ranks(graph: &StepGraph, low: f64, high: f64) -> Vec<usize> {
+pub fn steps_of_ranks(graph: &StepGraph, low: f64, high: f64) -> Vec<StepId> {
     let samples = &graph.samples;
-    let mut known: Vec<(Nanos, usize)> =
-        (0..samples.steps()).filter_map(|step| Some((samples.host_period(step)?, step))).collect();
+    let mut known: Vec<(Nanos, StepId)> =
+        samples.steps().filter_map(|step| Some((samples.host_period(step)?, step))).collect();
     if known.is_empty() {
-        return (0..samples.steps()).collect();
+        return samples.steps().collect();
     }
     known.sort_unstable();
     let count = known.len() as f64;
     let from = ((low * count).floor() as usize).min(known.len() - 1);
     let to = ((high * count).ceil() as usize).clamp(from + 1, known.len());
-    let mut steps: Vec<usize> = known[from..to].iter().map(|&(_, step)| step).collect();
+    let mut steps: Vec<StepId> = known[from..to].iter().map(|&(_, step)| step).collect();
     steps.sort_unstable();
     steps
 }

@@ -31,15 +31,15 @@ impl Slowness {
     pub fn while_profiled(graph: &StepGraph, profile: &HostProfile, usual: &UsualGaps) -> Slowness {
         let parts = profile.profiler.of_gaps(graph);
         let mut ratios: [Vec<Ratio>; 2] = Default::default();
-        for (mark, own) in own::gaps(graph, &ProfilerCost::NONE).into_iter().enumerate() {
+        for (mark, own) in own::gaps(graph, &ProfilerCost::NONE).into_iter_enumerated() {
             let row = &graph.marks[mark];
             let (Some(own), Some(usual)) = (own, usual.0[mark]) else { continue };
             let expected = usual.us + parts[mark].as_micros();
             let short = expected > 0.0 && expected <= SHORT_US;
-            if !short || usual.level > KNOWN_LEVEL || row.wraps || graph.is_hand_off(mark as u32) {
+            if !short || usual.level > KNOWN_LEVEL || row.wraps || graph.is_hand_off(mark) {
                 continue;
             }
-            let backward = graph.threads[row.thread as usize].role == Role::Autograd;
+            let backward = graph.threads[row.thread].role == Role::Autograd;
             ratios[usize::from(backward)]
                 .push(Ratio { slower: own.as_micros() / expected, weight: expected });
         }

@@ -1,7 +1,7 @@
 //! How fast the host was while it was profiled, and how fast it is in the steps that are predicted.
 
 use serde::{Deserialize, Serialize};
-use steptime_graph::{MarkKind, Role, StepGraph};
+use steptime_graph::{MarkId, MarkKind, Role, StepGraph};
 use steptime_trace::{Nanos, Numbers};
 
 use super::slowness::Slowness;
@@ -123,22 +123,22 @@ impl Speed {
     }
 
     /// How many times as dear the profiler's events were on the thread of a gap.
-    pub fn of_profiler(&self, graph: &StepGraph, mark: u32, elasticity: &Elasticity) -> f64 {
+    pub fn of_profiler(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
         (self.pick(graph, mark, self.profiled) / elasticity.loop_us).powf(elasticity.profiler)
     }
 
     /// What to multiply a gap by, once the profiler's cost is off.
-    pub fn of_gap(&self, graph: &StepGraph, mark: u32, elasticity: &Elasticity) -> f64 {
-        let exponent = match graph.marks[mark as usize].kind {
+    pub fn of_gap(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
+        let exponent = match graph.marks[mark].kind {
             _ if graph.is_hand_off(mark) => elasticity.hand_off,
-            MarkKind::CallEnd(call) if graph.calls[call as usize].kind.launches() => elasticity.launch,
+            MarkKind::CallEnd(call) if graph.calls[call].kind.launches() => elasticity.launch,
             _ => elasticity.between,
         };
         (self.pick(graph, mark, self.wanted) / self.pick(graph, mark, self.profiled)).powf(exponent)
     }
 
-    fn pick(&self, graph: &StepGraph, mark: u32, pace: Pace) -> f64 {
-        match graph.threads[graph.marks[mark as usize].thread as usize].role {
+    fn pick(&self, graph: &StepGraph, mark: MarkId, pace: Pace) -> f64 {
+        match graph.threads[graph.marks[mark].thread].role {
             Role::Autograd => pace.backward,
             Role::Main | Role::Other => pace.main,
         }

@@ -1,6 +1,6 @@
 //! Launches that found their stream's queue full: what they waited is no cost of the host.
 
-use steptime_graph::StepGraph;
+use steptime_graph::{CallId, StepGraph, StepId, StreamId, TiVec};
 use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
@@ -21,25 +21,25 @@ impl Stalls {
     pub fn find(graph: &StepGraph, coupling: &Coupling) -> Option<Stalls> {
         let depth = (coupling.queue_depth as usize).saturating_sub(RESERVE).max(1);
         let samples = &graph.samples;
-        if samples.steps() * graph.activities.len() < depth {
+        if samples.steps().len() * graph.activities.len() < depth {
             return None;
         }
         let order = graph.calls_by_time();
-        let mut full = vec![false; samples.steps() * graph.calls.len()];
+        let mut full = vec![false; samples.steps().len() * graph.calls.len()];
         // Ends of all activities launched so far, stream by stream; they rise, for a stream is a queue.
-        let mut ends: Vec<Vec<Nanos>> = vec![Vec::new(); graph.streams.len()];
-        for step in 0..samples.steps() {
+        let mut ends: TiVec<StreamId, Vec<Nanos>> = vec![Vec::new(); graph.streams.len()].into();
+        for step in samples.steps() {
             for &call in &order {
-                let row = &graph.calls[call as usize];
+                let row = &graph.calls[call];
                 let Some(begin) = samples.mark(step, row.begin) else { continue };
                 if let Some(first) = row.activities().next() {
-                    let queue = &ends[graph.activities[first].stream as usize];
+                    let queue = &ends[graph.activities[first].stream];
                     let waiting = queue.len() - queue.partition_point(|&end| end <= begin);
-                    full[step * graph.calls.len() + call as usize] = waiting >= depth;
+                    full[step.index() * graph.calls.len() + call.index()] = waiting >= depth;
                 }
                 for activity in row.activities() {
-                    let queue = &mut ends[graph.activities[activity].stream as usize];
-                    if let Some(end) = samples.activity_end(step, activity as u32) {
+                    let queue = &mut ends[graph.activities[activity].stream];
+                    if let Some(end) = samples.activity_end(step, activity) {
                         queue.push(queue.last().map_or(end, |&last| end.max(last)));
                     }
                 }
@@ -49,7 +49,7 @@ impl Stalls {
     }
 
     /// Whether a call of a step was launched into a full queue.
-    pub fn at(&self, step: usize, call: u32) -> bool {
-        self.full[step * self.calls + call as usize]
+    pub fn at(&self, step: StepId, call: CallId) -> bool {
+        self.full[step.index() * self.calls + call.index()]
     }
 }

@@ -1,7 +1,7 @@
 //! What a profile knows of the gaps of a graph.
 
 use rustc_hash::FxHashMap;
-use steptime_graph::StepGraph;
+use steptime_graph::{MarkId, StepGraph, TiVec};
 
 use super::edge::{EdgeKey, Edges, LEVELS};
 use super::profile::HostProfile;
@@ -11,7 +11,7 @@ use super::warmth;
 ///
 /// It is asked twice of a recording's own step: how slow its host was while profiled, and how its gaps compare.
 #[derive(Debug, Clone)]
-pub struct UsualGaps(pub(super) Vec<Option<Usual>>);
+pub struct UsualGaps(pub(super) TiVec<MarkId, Option<Usual>>);
 
 /// What a gap takes on a profile's host, and how that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use steptime_graph::StepGraph;
+use steptime_graph::{MarkId, StepGraph, TiSlice, TiVec};
 
 use super::edge::Edges;
 
@@ -47,7 +47,7 @@ pub struct Class {
 }
 
 /// The class of warmth of every gap, steps running one after the other.
-pub fn classes(graph: &StepGraph, edges: &Edges) -> Vec<Class> {
+pub fn classes(graph: &StepGraph, edges: &Edges) -> TiVec<MarkId, Class> {
     // The same gap, for this purpose, is one between the same two marks, whatever the context.
     let mut kinds: FxHashMap<[&str; 5], u32> = FxHashMap::default();
     let kind_of_key: Vec<u32> = edges
@@ -61,15 +61,15 @@ pub fn classes(graph: &StepGraph, edges: &Edges) -> Vec<Class> {
     let order = by_time(graph);
     let mut last: Vec<Option<usize>> = vec![None; kinds.len()];
     let mut count = vec![0usize; kinds.len()];
-    let mut classes = vec![Class::default(); order.len()];
+    let mut classes: TiVec<MarkId, Class> = vec![Class::default(); order.len()].into();
     for round in 0..2 {
         for (position, &mark) in order.iter().enumerate() {
-            let kind = kind_of_key[edges.of_mark[mark as usize] as usize] as usize;
+            let kind = kind_of_key[edges.of_mark[mark] as usize] as usize;
             let now = round * order.len() + position;
             if round == 1 {
                 count[kind] += 1;
                 let distance = last[kind].map_or(usize::MAX, |then| now - then);
-                classes[mark as usize] = class(distance, count[kind]);
+                classes[mark] = class(distance, count[kind]);
             }
             last[kind] = Some(now);
         }
@@ -79,29 +79,29 @@ pub fn classes(graph: &StepGraph, edges: &Edges) -> Vec<Class> {
 
 /// Marks in the order of the template step: each thread's own order, merged as measured; at the hand-offs, where
 /// nothing was measured.
-fn by_time(graph: &StepGraph) -> Vec<u32> {
+fn by_time(graph: &StepGraph) -> Vec<MarkId> {
     let Some(step) = graph.complete_step() else { return by_hand_offs(graph) };
-    let mut order: Vec<u32> = (0..graph.marks.len() as u32).collect();
+    let mut order: Vec<MarkId> = graph.marks.keys().collect();
     order.sort_by_key(|&m| graph.samples.mark(step, m));
     order
 }
 
 /// Each thread runs until it waits for a mark of another that has not come.
-fn by_hand_offs(graph: &StepGraph) -> Vec<u32> {
+fn by_hand_offs(graph: &StepGraph) -> Vec<MarkId> {
     let mut order = Vec::with_capacity(graph.marks.len());
-    let mut passed = vec![false; graph.marks.len()];
-    let mut next: Vec<u32> = graph.threads.iter().map(|thread| thread.first_mark).collect();
+    let mut passed: TiVec<MarkId, bool> = vec![false; graph.marks.len()].into();
+    let mut next: Vec<MarkId> = graph.threads.iter().map(|thread| thread.first_mark).collect();
     loop {
         let before = order.len();
         for (thread, next) in graph.threads.iter().zip(&mut next) {
-            let ready = |mark: u32, passed: &[bool]| {
-                let row = &graph.marks[mark as usize];
-                row.wraps || passed[row.after as usize]
+            let ready = |mark: MarkId, passed: &TiSlice<MarkId, bool>| {
+                let row = &graph.marks[mark];
+                row.wraps || passed[row.after]
             };
             while *next < thread.end_mark && ready(*next, &passed) {
-                passed[*next as usize] = true;
+                passed[*next] = true;
                 order.push(*next);
-                *next += 1;
+                *next = next.next();
             }
         }
         if order.len() == before {
@@ -109,7 +109,7 @@ fn by_hand_offs(graph: &StepGraph) -> Vec<u32> {
         }
     }
     // What waits for itself has no place of its own.
-    order.extend((0..graph.marks.len() as u32).filter(|&mark| !passed[mark as usize]));
+    order.extend(graph.marks.keys().filter(|&mark| !passed[mark]));
     order
 }
 

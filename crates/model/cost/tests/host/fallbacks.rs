@@ -3,13 +3,13 @@
 use steptime_cost::host::edge::{EdgeKey, Edges, LEVELS};
 use steptime_cost::host::profile::Gap;
 use steptime_cost::{HostCosts, HostProfile, Process};
-use steptime_graph::StepGraph;
+use steptime_graph::{MarkId, StepGraph};
 use steptime_trace::Nanos;
 
 use crate::recordings::{fit, small};
 
 /// The mark whose gap is looked up: from the end of `aten::add` to the beginning of `aten::mul`.
-const MARK: usize = 2;
+const MARK: MarkId = MarkId(2);
 
 fn key(graph: &StepGraph) -> EdgeKey {
     let edges = Edges::of_graph(graph);

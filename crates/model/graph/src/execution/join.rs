@@ -2,11 +2,13 @@
 
 use super::node::{NodeId, NodeKind};
 use super::sequence::{Alignment, Item, align};
+use crate::ids::TraceOp;
 use crate::names::EventName;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use steptime_trace::{ExecutionTrace, NameId, Trace};
+use typed_index_collections::TiVec;
 
 /// How many nodes without a counterpart to name.
 const SAMPLES: usize = 8;
@@ -14,8 +16,8 @@ const SAMPLES: usize = 8;
 /// Which recorded host operator each node is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Join {
-    /// For each node, its position in [`Trace::ops`].
-    pub node_to_op: Vec<Option<u32>>,
+    /// For each node, the op recorded for it.
+    pub node_to_op: TiVec<NodeId, Option<TraceOp>>,
     /// Nodes found by the id of the call that both traces recorded.
     pub by_rf_id: usize,
     /// Nodes found by their place among the names on their thread.
@@ -64,7 +66,7 @@ struct Joiner<'a> {
     joinable: Vec<usize>,
     /// The name of each node among those of the other trace; `None` when it is not there.
     names: Vec<Option<NameId>>,
-    node_to_op: Vec<Option<u32>>,
+    node_to_op: TiVec<NodeId, Option<TraceOp>>,
     taken: Vec<bool>,
     by_rf_id: usize,
     by_order: usize,
@@ -84,7 +86,7 @@ impl<'a> Joiner<'a> {
             kineto,
             joinable: (0..et.nodes.len()).filter(can).collect(),
             names,
-            node_to_op: vec![None; et.nodes.len()],
+            node_to_op: vec![None; et.nodes.len()].into(),
             taken: vec![false; kineto.ops.len()],
             by_rf_id: 0,
             by_order: 0,
@@ -141,7 +143,7 @@ impl<'a> Joiner<'a> {
     /// Nodes without a counterpart, thread by thread, as they began.
     fn nodes_left(&self) -> Vec<Vec<usize>> {
         let mut threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        for &row in self.joinable.iter().filter(|&&row| self.node_to_op[row].is_none()) {
+        for &row in self.joinable.iter().filter(|&&row| self.node_to_op[NodeId::at(row)].is_none()) {
             threads.entry(self.et.nodes.tid[row]).or_default().push(row);
         }
         threads.into_values().collect()
@@ -169,13 +171,13 @@ impl<'a> Joiner<'a> {
     fn pair(&mut self, row: usize, op: usize) -> bool {
         let free = !std::mem::replace(&mut self.taken[op], true);
         if free {
-            self.node_to_op[row] = u32::try_from(op).ok();
+            self.node_to_op[NodeId::at(row)] = Some(TraceOp::from(op));
         }
         free
     }
 
     fn finish(self) -> Join {
-        let missing = self.joinable.iter().filter(|&&row| self.node_to_op[row].is_none());
+        let missing = self.joinable.iter().filter(|&&row| self.node_to_op[NodeId::at(row)].is_none());
         Join {
             unmatched: missing.take(SAMPLES).map(|&row| NodeId::at(row)).collect(),
             joinable: self.joinable.len(),
@@ -247,7 +249,7 @@ mod tests {
         let et = trace(&[op(3, "a").rf_id(30), op(4, "b").rf_id(40), op(5, "c").rf_id(50)]);
         let recorded = kineto(&[("c", 9, 7, 1, 50), ("a", 9, 1, 1, 30), ("x", 9, 4, 1, 40)]);
         let join = join(&et, &recorded);
-        assert_eq!(join.node_to_op, [None, None, Some(1), None, Some(0)]);
+        assert_eq!(join.node_to_op.raw, [None, None, Some(TraceOp(1)), None, Some(TraceOp(0))]);
         assert_eq!((join.by_rf_id, join.by_order, join.joinable), (2, 0, 3));
         assert_eq!(join.unmatched, [NodeId(3)]);
     }
@@ -272,7 +274,7 @@ mod tests {
             ("c", 9, 8, 1, 0),
         ]);
         let join = join(&et, &recorded);
-        assert_eq!(join.node_to_op[2..], [Some(5), Some(4), Some(0), Some(3), Some(1), Some(6)]);
+        assert_eq!(join.node_to_op.raw[2..], [5, 4, 0, 3, 1, 6].map(|op| Some(TraceOp(op))));
         assert_eq!((join.by_order, join.joinable), (6, 6));
         assert!((join.coverage() - 1.0).abs() < 1e-12);
     }

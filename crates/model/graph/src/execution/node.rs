@@ -4,17 +4,12 @@ use super::tree::Tree;
 use crate::names::{EventName, mentions_backward};
 use steptime_trace::{ExecutionTrace, NameId};
 
-/// A node by its position in id order, which is also its row in [`ExecutionTrace::nodes`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
+steptime_trace::ids! {
+    /// A node by its position in id order, which is also its row in [`ExecutionTrace::nodes`].
+    NodeId;
+}
 
 impl NodeId {
-    /// The position as an index.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-
     /// The node at an index; the reader counts in `u32` too.
     pub(super) fn at(index: usize) -> NodeId {
         NodeId(u32::try_from(index).unwrap_or(u32::MAX))

@@ -40,7 +40,7 @@ fn check_join(recording: &Recording) -> usize {
     assert_eq!((joined.joined(), joined.ambiguous), (joined.joinable, 0), "{}", recording.name);
     for (row, op) in joined.node_to_op.iter().enumerate() {
         let Some(op) = op else { continue };
-        assert_eq!(kineto.name(kineto.ops.name[*op as usize]), trace.name(trace.nodes.name[row]));
+        assert_eq!(kineto.name(kineto.ops.name[op.index()]), trace.name(trace.nodes.name[row]));
     }
     joined.joined()
 }
@@ -95,8 +95,12 @@ fn one_step_is_found_among_forty() {
     let joined = join(&et, &kineto);
     println!("{} + {} of {}", joined.by_rf_id, joined.by_order, joined.joinable);
     assert_eq!((joined.by_order, joined.joinable, joined.ambiguous), (928, 928, 0));
-    let sequences =
-        |row: usize| Some((et.nodes.seq_id[row], kineto.ops.sequence[joined.node_to_op[row]? as usize]));
+    let sequences = |row: usize| {
+        Some((
+            et.nodes.seq_id[row],
+            kineto.ops.sequence[joined.node_to_op[super::NodeId::from(row)]?.index()],
+        ))
+    };
     let numbered = (0..et.nodes.len()).filter_map(sequences).filter(|&(noted, _)| noted >= 0);
     assert!(numbered.clone().count() > 20);
     assert!(numbered.into_iter().all(|(noted, recorded)| noted == recorded));
@@ -115,9 +119,9 @@ fn every_op_of_a_step_has_its_node() {
         let step = StepGraph::build(recording.timing.as_ref().unwrap(), &Options::default()).unwrap();
         let joined = join_step(&graph, &step);
         assert_eq!(joined.missing, 0, "{}", recording.name);
-        for (op, node) in joined.op_to_node.iter().enumerate() {
+        for (op, node) in joined.op_to_node.iter_enumerated() {
             let Some(node) = node else { continue };
-            assert_eq!(step.op_name(op as u32), graph.node_name(*node));
+            assert_eq!(step.op_name(op), graph.node_name(*node));
         }
     }
 }

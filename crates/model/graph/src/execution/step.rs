@@ -4,15 +4,17 @@ use super::graph::ExecutionGraph;
 use super::node::NodeId;
 use super::sequence::{Alignment, Item, align};
 use crate::graph::{MarkKind, StepGraph};
+use crate::ids::{HostThreadId, OpId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use typed_index_collections::{TiSlice, TiVec};
 
 /// Which node each op of a step is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepJoin {
     /// For each op of the step graph, its node.
-    pub op_to_node: Vec<Option<NodeId>>,
+    pub op_to_node: TiVec<OpId, Option<NodeId>>,
     /// Ops that are no annotation and have no node.
     pub missing: usize,
 }
@@ -23,7 +25,7 @@ pub struct StepJoin {
 pub fn join_step(graph: &ExecutionGraph, step: &StepGraph) -> StepJoin {
     let nodes = nodes_by_thread(graph);
     let ops = ops_by_thread(step);
-    let mut op_to_node = vec![None; step.ops.len()];
+    let mut op_to_node: TiVec<OpId, Option<NodeId>> = vec![None; step.ops.len()].into();
     for (of_nodes, of_ops) in pair_threads(&nodes, &ops, graph, step) {
         let (nodes, ops) = (&nodes[of_nodes], &ops[of_ops]);
         let wanted: Vec<Item<&str>> = ops.iter().map(|&op| (step.op_name(op), None)).collect();
@@ -36,7 +38,7 @@ pub fn join_step(graph: &ExecutionGraph, step: &StepGraph) -> StepJoin {
             pairs.into_iter().map(|(node, op)| (op, node)).collect()
         };
         for (op, node) in pairs {
-            op_to_node[ops[op] as usize] = Some(nodes[node]);
+            op_to_node[ops[op]] = Some(nodes[node]);
         }
     }
     let rows = step.ops.iter().zip(&op_to_node);
@@ -53,11 +55,11 @@ fn nodes_by_thread(graph: &ExecutionGraph) -> Vec<Vec<NodeId>> {
 }
 
 /// Ops in the order in which they begin, thread by thread.
-fn ops_by_thread(step: &StepGraph) -> Vec<Vec<u32>> {
-    let mut threads = vec![Vec::new(); step.threads.len()];
+fn ops_by_thread(step: &StepGraph) -> TiVec<HostThreadId, Vec<OpId>> {
+    let mut threads: TiVec<HostThreadId, Vec<OpId>> = vec![Vec::new(); step.threads.len()].into();
     for mark in &step.marks {
         if let MarkKind::OpBegin(op) = mark.kind {
-            threads[mark.thread as usize].push(op);
+            threads[mark.thread].push(op);
         }
     }
     threads
@@ -66,14 +68,14 @@ fn ops_by_thread(step: &StepGraph) -> Vec<Vec<u32>> {
 /// Pairs threads by how many names they share, most first; each thread at most once.
 fn pair_threads(
     nodes: &[Vec<NodeId>],
-    ops: &[Vec<u32>],
+    ops: &TiSlice<HostThreadId, Vec<OpId>>,
     graph: &ExecutionGraph,
     step: &StepGraph,
-) -> Vec<(usize, usize)> {
+) -> Vec<(usize, HostThreadId)> {
     let mut shared = Vec::new();
     let of_nodes: Vec<_> =
         nodes.iter().map(|thread| counts(thread.iter().map(|&node| graph.node_name(node)))).collect();
-    for (to, thread) in ops.iter().enumerate() {
+    for (to, thread) in ops.iter_enumerated() {
         let of_ops = counts(thread.iter().map(|&op| step.op_name(op)));
         for (from, of_nodes) in of_nodes.iter().enumerate() {
             let both = of_nodes.iter().map(|(name, &n)| n.min(of_ops.get(name).copied().unwrap_or(0)));
@@ -81,7 +83,8 @@ fn pair_threads(
         }
     }
     shared.sort_unstable();
-    let (mut nodes_done, mut ops_done) = (vec![false; nodes.len()], vec![false; ops.len()]);
+    let mut nodes_done = vec![false; nodes.len()];
+    let mut ops_done: TiVec<HostThreadId, bool> = vec![false; ops.len()].into();
     shared.retain(|&(Reverse(count), from, to)| {
         let take = count > 0 && !nodes_done[from] && !ops_done[to];
         if take {

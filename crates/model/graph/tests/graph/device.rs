@@ -1,6 +1,6 @@
 //! Launches, copies and waits.
 
-use steptime_graph::{ApiKind, Blocking, StepGraph, StreamSet};
+use steptime_graph::{ActivityId, ApiKind, Blocking, CallId, StepGraph, StepId, StreamId, StreamSet};
 use steptime_trace::ActivityKind;
 
 use crate::recording::{MAIN, Recording, us};
@@ -14,12 +14,12 @@ fn wait(step: impl Fn(&mut Recording, f64)) -> (StepGraph, Blocking) {
         step(recording, at);
     })
     .graph();
-    let last = graph.calls[graph.calls.len() - 1].blocking;
+    let last = graph.calls.last().expect("a call").blocking;
     (graph, last)
 }
 
-fn stream(graph: &StepGraph, number: i64) -> u32 {
-    graph.streams.iter().position(|s| s.stream == number).expect("a stream of the trace") as u32
+fn stream(graph: &StepGraph, number: i64) -> StreamId {
+    graph.streams.iter().position(|s| s.stream == number).expect("a stream of the trace").into()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_device_synchronisation_waits_for_all_streams() {
     for api in ["cudaDeviceSynchronize", "hipDeviceSynchronize", "cudaFree"] {
         let (graph, last) = wait(|recording, at| recording.call(api, at + 20.0, at + 65.0));
         assert_eq!(last, Blocking::Streams(StreamSet::All), "{api}");
-        assert!(graph.calls[2].kind.synchronises());
+        assert!(graph.calls.raw[2].kind.synchronises());
     }
 }
 
@@ -51,8 +51,8 @@ fn a_synchronisation_before_any_launch_waits_for_all() {
     let graph =
         Recording::of_steps(|recording, at| recording.call("cudaStreamSynchronize", at + 20.0, at + 65.0))
             .graph();
-    assert_eq!(graph.calls[0].blocking, Blocking::Streams(StreamSet::All));
-    assert_eq!(graph.calls[0].op, None);
+    assert_eq!(graph.calls.raw[0].blocking, Blocking::Streams(StreamSet::All));
+    assert_eq!(graph.calls.raw[0].op, None);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn an_event_synchronisation_waits_for_what_the_event_marks() {
         recording.kernel([at + 20.0, at + 22.0], 7, [at + 62.0, at + 90.0]);
         recording.call("cudaEventSynchronize", at + 25.0, at + 65.0);
     });
-    assert_eq!(last, Blocking::Activity(1), "the kernel before the event, not the one after");
+    assert_eq!(last, Blocking::Activity(ActivityId(1)), "the kernel before the event, not the one after");
     let (_, last) = wait(|recording, at| recording.call("cudaEventSynchronize", at + 25.0, at + 26.0));
     assert_eq!(last, Blocking::Never, "no event was recorded");
 }
@@ -70,7 +70,7 @@ fn an_event_synchronisation_waits_for_what_the_event_marks() {
 #[test]
 fn a_copy_that_returns_before_the_device_begins_is_staged() {
     let (graph, last) = wait(|recording, at| recording.copy([at + 62.0, at + 66.0], [at + 68.0, at + 70.0]));
-    assert_eq!((graph.calls[2].kind, last), (ApiKind::Copy, Blocking::Never));
+    assert_eq!((graph.calls.raw[2].kind, last), (ApiKind::Copy, Blocking::Never));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_launch_whose_kernel_begins_early_is_no_blocking_call() {
     let graph =
         Recording::of_steps(|recording, at| recording.kernel([at, at + 20.0], 7, [at + 5.0, at + 6.0]))
             .graph();
-    assert_eq!(graph.calls[0].blocking, Blocking::Never);
+    assert_eq!(graph.calls.raw[0].blocking, Blocking::Never);
 }
 
 #[test]
@@ -101,14 +101,17 @@ fn a_graph_launch_has_many_activities_under_one_correlation() {
         recording.ran("gpu_memset", "Memset (Device)", 13, at + 32.0, at + 33.0);
     })
     .graph();
-    let call = &graph.calls[0];
-    assert_eq!((call.kind, call.activities(), call.blocking), (ApiKind::GraphLaunch, 0..3, Blocking::Never));
+    let call = &graph.calls.raw[0];
+    assert_eq!(
+        (call.kind, call.activities().len(), call.blocking),
+        (ApiKind::GraphLaunch, 3, Blocking::Never)
+    );
     let names: Vec<&str> = graph.activities.iter().map(|a| graph.names.get(a.name)).collect();
     assert_eq!(names, ["first", "second", "Memset (Device)"]);
-    assert!(graph.activities.iter().all(|a| a.call == 0));
-    assert_eq!(graph.activities[2].stream, stream(&graph, 13));
-    for step in 0..3 {
-        assert_eq!(graph.samples.activity_duration(step, 1), Some(us(10.0)));
+    assert!(graph.activities.iter().all(|a| a.call == CallId(0)));
+    assert_eq!(graph.activities.raw[2].stream, stream(&graph, 13));
+    for step in graph.samples.steps() {
+        assert_eq!(graph.samples.activity_duration(step, ActivityId(1)), Some(us(10.0)));
         assert_eq!(graph.samples.active(step), us(19.0));
     }
     assert_eq!((graph.coverage.activities, graph.coverage.activities_linked), (9, 9));
@@ -124,7 +127,10 @@ fn an_activity_tied_to_an_event_call_is_its_launch() {
     });
     // It begins right after the kernel of stream 7, long after its own launch: that it waited for.
     assert_eq!((graph.activities.len(), graph.waits.len()), (3, 1));
-    assert_eq!((graph.waits[0].from, graph.waits[0].to, graph.waits[0].wraps), (1, 2, false));
+    assert_eq!(
+        (graph.waits[0].from, graph.waits[0].to, graph.waits[0].wraps),
+        (ActivityId(1), ActivityId(2), false)
+    );
 }
 
 #[test]
@@ -141,10 +147,10 @@ fn amd_names_mean_the_same() {
     .graph();
     let kinds: Vec<ApiKind> = graph.calls.iter().map(|call| call.kind).collect();
     assert_eq!(kinds, [ApiKind::BlockingCopy, ApiKind::Launch, ApiKind::StreamSync]);
-    assert_eq!(graph.calls[0].blocking, Blocking::Chunked { lead: Some(us(8.0)), tail: us(-1.0) });
-    assert_eq!(graph.calls[2].blocking, Blocking::Streams(StreamSet::One(0)));
-    assert_eq!(graph.ops[0].phase, steptime_graph::Phase::Input);
-    assert_eq!(graph.activities[0].kind, ActivityKind::Memcpy);
+    assert_eq!(graph.calls.raw[0].blocking, Blocking::Chunked { lead: Some(us(8.0)), tail: us(-1.0) });
+    assert_eq!(graph.calls.raw[2].blocking, Blocking::Streams(StreamSet::One(StreamId(0))));
+    assert_eq!(graph.ops.raw[0].phase, steptime_graph::Phase::Input);
+    assert_eq!(graph.activities.raw[0].kind, ActivityKind::Memcpy);
 }
 
 #[test]
@@ -159,7 +165,7 @@ fn what_was_launched_before_the_window_is_counted_apart() {
     assert_eq!((coverage.activities, coverage.activities_linked), (4, 4));
     assert_eq!((coverage.activities_in_steps, coverage.activities_before_steps), (3, 1));
     assert_eq!(graph.activities.len(), 1);
-    assert_eq!(graph.samples.active(0), us(10.0));
+    assert_eq!(graph.samples.active(StepId(0)), us(10.0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use steptime_graph::{Options, Role, StepGraph, StepSource};
+use steptime_graph::{Options, Role, StepGraph, StepId, StepSource};
 use steptime_trace::Trace;
 
 fn example(name: &str) -> (Trace, StepGraph) {
@@ -37,7 +37,7 @@ fn check(name: &str, steps: usize) {
     assert_eq!(coverage.hand_offs, 2);
     let roles: Vec<Role> = graph.threads.iter().map(|t| t.role).collect();
     assert_eq!(roles, [Role::Main, Role::Autograd]);
-    assert_eq!(graph.complete_step(), Some(0));
+    assert_eq!(graph.complete_step(), Some(StepId(0)));
 }
 
 #[test]

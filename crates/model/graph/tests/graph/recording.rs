@@ -107,5 +107,5 @@ impl Recording {
 
 /// Names of the template's ops, in order.
 pub fn ops(graph: &StepGraph) -> Vec<&str> {
-    (0..graph.ops.len() as u32).map(|op| graph.op_name(op)).collect()
+    graph.ops.keys().map(|op| graph.op_name(op)).collect()
 }

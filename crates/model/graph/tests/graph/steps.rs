@@ -1,6 +1,6 @@
 //! Where steps begin and end, and how steps that differ are matched.
 
-use steptime_graph::{Error, Options, StepSource};
+use steptime_graph::{ActivityId, Error, MarkId, OpId, Options, StepId, StepSource};
 
 use crate::recording::{MAIN, Recording, ops, us};
 
@@ -18,14 +18,14 @@ fn marks_make_steps() {
     assert_eq!(windows, expected.map(|(n, start, end)| (n, us(start), us(end))));
     assert_eq!((graph.coverage.steps, graph.coverage.steps_alike), (3, 3));
     assert_eq!(ops(&graph), ["aten::mm"], "the mark itself is a window, not work");
-    let periods: Vec<_> = (0..3).map(|step| graph.samples.period(step)).collect();
+    let periods: Vec<_> = graph.samples.steps().map(|step| graph.samples.period(step)).collect();
     assert_eq!(periods, [Some(us(100.0)), Some(us(100.0)), None]);
     assert_eq!(
-        graph.samples.gap(1, 0, &graph.marks[0]),
+        graph.samples.gap(StepId(1), MarkId(0), &graph.marks.raw[0]),
         Some(us(60.0)),
         "from the last mark of the step before"
     );
-    assert_eq!(graph.samples.gap(0, 0, &graph.marks[0]), None);
+    assert_eq!(graph.samples.gap(StepId(0), MarkId(0), &graph.marks.raw[0]), None);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn without_marks_a_loop_is_seen_to_repeat_itself() {
     }
     let graph = recording.graph();
     assert_eq!(graph.step_source, StepSource::Repeated);
-    assert_eq!(graph.steps[0].start, us(1020.0), "a step begins after the optimizer");
+    assert_eq!(graph.steps.raw[0].start, us(1020.0), "a step begins after the optimizer");
     assert_eq!(graph.steps.iter().map(|w| w.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert_eq!(ops(&graph), ["aten::to", "aten::mm", "aten::loss", "Optimizer.step#SGD.step"]);
     assert_eq!(graph.coverage.steps_alike, 5);
@@ -93,13 +93,13 @@ fn a_step_with_one_call_more_keeps_its_other_samples() {
     // Of 4, 6 and 4 marks, 12 find their like.
     assert_eq!(graph.coverage.marks_matched_permille, 857);
     for mark in 0..4 {
-        assert!(graph.samples.mark(1, mark).is_some(), "mark {mark}");
+        assert!(graph.samples.mark(StepId(1), MarkId(mark)).is_some(), "mark {mark}");
     }
-    let gap = |mark: u32| graph.samples.gap(1, mark, &graph.marks[mark as usize]);
+    let gap = |mark: u32| graph.samples.gap(StepId(1), MarkId(mark), &graph.marks[MarkId(mark)]);
     assert_eq!([gap(1), gap(2)], [Some(us(10.0)), Some(us(5.0))]);
     assert_eq!(gap(3), None, "the other call lies in it");
-    assert_eq!(graph.samples.activity_duration(1, 0), Some(us(30.0)));
-    assert!((0..3).all(|step| graph.samples.mark(step, 3).is_some()));
+    assert_eq!(graph.samples.activity_duration(StepId(1), ActivityId(0)), Some(us(30.0)));
+    assert!(graph.samples.steps().all(|step| graph.samples.mark(step, MarkId(3)).is_some()));
 }
 
 #[test]
@@ -114,10 +114,13 @@ fn a_step_that_lacks_a_call_lacks_only_its_samples() {
     })
     .graph();
     assert_eq!((graph.calls.len(), graph.activities.len()), (2, 2));
-    let second = &graph.calls[1];
-    assert_eq!((graph.samples.mark(2, second.begin), graph.samples.activity_start(2, 1)), (None, None));
-    assert_eq!(graph.samples.activity_duration(2, 0), Some(us(10.0)));
-    assert_eq!(graph.samples.mark(2, graph.ops[0].end), Some(us(1290.0)));
+    let second = &graph.calls.raw[1];
+    assert_eq!(
+        (graph.samples.mark(StepId(2), second.begin), graph.samples.activity_start(StepId(2), ActivityId(1))),
+        (None, None)
+    );
+    assert_eq!(graph.samples.activity_duration(StepId(2), ActivityId(0)), Some(us(10.0)));
+    assert_eq!(graph.samples.mark(StepId(2), graph.ops.raw[0].end), Some(us(1290.0)));
 }
 
 #[test]
@@ -140,8 +143,8 @@ fn an_event_longer_than_the_one_around_it_is_cut_to_fit() {
     })
     .graph();
     assert_eq!(graph.coverage.clamped, 3);
-    assert_eq!(graph.ops[1].parent, Some(0));
-    assert_eq!(graph.samples.mark(0, graph.ops[1].end), Some(us(1050.0)));
+    assert_eq!(graph.ops.raw[1].parent, Some(OpId(0)));
+    assert_eq!(graph.samples.mark(StepId(0), graph.ops.raw[1].end), Some(us(1050.0)));
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn launches_outside_any_op_are_counted_and_kept() {
     assert_eq!((coverage.launches, coverage.launches_in_op, coverage.launches_outside), (6, 3, 3));
     assert!((coverage.attributed_share() - 0.5).abs() < 1e-9);
     assert!((coverage.linked_share() - 1.0).abs() < 1e-9);
-    assert_eq!(graph.calls.iter().map(|call| call.op).collect::<Vec<_>>(), [Some(0), None]);
+    assert_eq!(graph.calls.iter().map(|call| call.op).collect::<Vec<_>>(), [Some(OpId(0)), None]);
     assert_eq!(graph.activities.len(), 2);
 }
 
@@ -168,7 +171,7 @@ fn one_step_can_be_chosen() {
         }
     });
     let graph = recording.build(&Options { step: Some(6) }).expect("step 6 is there");
-    assert_eq!((graph.samples.steps(), graph.steps.len(), graph.steps[0].number), (1, 1, 6));
+    assert_eq!((graph.samples.steps().len(), graph.steps.len(), graph.steps.raw[0].number), (1, 1, 6));
     assert_eq!(ops(&graph), ["aten::mm", "aten::add"], "it is the template, though the others differ");
     assert_eq!(graph.coverage.steps, 3);
 

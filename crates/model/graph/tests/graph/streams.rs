@@ -1,11 +1,11 @@
 //! Which stream waits for which, where the trace does not say.
 
 use crate::recording::{MAIN, Recording, us};
-use steptime_graph::Clock;
+use steptime_graph::{Clock, StepId};
 
 /// (from, to, wraps) of every dependency.
 fn edges(graph: &steptime_graph::StepGraph) -> Vec<(u32, u32, bool)> {
-    graph.waits.iter().map(|w| (w.from, w.to, w.wraps)).collect()
+    graph.waits.iter().map(|w| (w.from.0, w.to.0, w.wraps)).collect()
 }
 
 /// A on stream 7, B on 20 after it, C on 7 after that: thirty each, queued behind the step before.
@@ -45,7 +45,7 @@ fn kernels_of_a_captured_graph_are_ordered_with_the_stream_it_was_launched_into(
     })
     .graph();
     assert_eq!(edges(&graph), [(1, 0, true), (0, 1, false)]);
-    assert_eq!(graph.samples.active(2), us(100.0));
+    assert_eq!(graph.samples.active(StepId(2)), us(100.0));
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn a_device_that_lags_is_the_clock() {
     .graph();
     assert_eq!(graph.samples.clock(), Clock::Device);
     assert_eq!(graph.samples.median_period(), Some(us(130.0)));
-    assert_eq!(graph.samples.host_period(0), Some(us(100.0)));
-    assert_eq!((graph.samples.period(5), graph.samples.host_period(5)), (None, None));
+    assert_eq!(graph.samples.host_period(StepId(0)), Some(us(100.0)));
+    assert_eq!((graph.samples.period(StepId(5)), graph.samples.host_period(StepId(5))), (None, None));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Hand-offs between threads, and the parts of a step.
 
-use steptime_graph::{Phase, Role};
+use steptime_graph::{HostThreadId, MarkId, OpId, Phase, Role};
 
 use crate::recording::{MAIN, Recording, ops};
 
@@ -19,8 +19,8 @@ fn the_backward_pass_is_handed_over_and_back() {
     let graph = Recording::of_steps(forward_and_backward).graph();
     assert_eq!(graph.threads.iter().map(|t| t.role).collect::<Vec<_>>(), [Role::Main, Role::Autograd]);
     assert_eq!(graph.coverage.hand_offs, 2);
-    let [mm, add, backward] = [0, 1, 2].map(|op| graph.ops[op]);
-    let mark = |mark: u32| (graph.marks[mark as usize].after, graph.marks[mark as usize].wraps);
+    let [mm, add, backward] = [0, 1, 2].map(|op| graph.ops[OpId(op)]);
+    let mark = |mark: MarkId| (graph.marks[mark].after, graph.marks[mark].wraps);
     assert_eq!(mark(backward.begin), (mm.end, false));
     assert_eq!(mark(add.begin), (backward.end, false));
     assert_eq!(mark(mm.begin), (add.end, true));
@@ -34,8 +34,8 @@ fn a_step_that_ends_on_the_other_thread_is_handed_over_to_the_next() {
     })
     .graph();
     assert_eq!(graph.coverage.hand_offs, 2);
-    let (mm, backward) = (graph.ops[0], graph.ops[1]);
-    let first = graph.marks[mm.begin as usize];
+    let (mm, backward) = (graph.ops.raw[0], graph.ops.raw[1]);
+    let first = graph.marks[mm.begin];
     assert_eq!((first.after, first.wraps), (backward.end, true));
 }
 
@@ -56,12 +56,12 @@ fn threads_that_run_side_by_side_hand_nothing_over() {
     assert_eq!(graph.coverage.hand_offs, 0);
     // But for its first mark: it works once a step, so the main thread paces it. Left to itself it would wait for
     // as long as a step was, and so set the pace.
-    let first = graph.threads[1].first_mark;
-    for (at, mark) in graph.marks.iter().enumerate() {
-        let thread = if at as u32 == first { 0 } else { mark.thread };
-        assert_eq!(graph.marks[mark.after as usize].thread, thread, "mark {at}");
+    let first = graph.threads.raw[1].first_mark;
+    for (at, mark) in graph.marks.iter_enumerated() {
+        let thread = if at == first { HostThreadId::MAIN } else { mark.thread };
+        assert_eq!(graph.marks[mark.after].thread, thread, "{at:?}");
     }
-    assert!(!graph.marks[first as usize].wraps);
+    assert!(!graph.marks[first].wraps);
 }
 
 #[test]
@@ -131,8 +131,11 @@ fn every_op_belongs_to_a_part_of_the_step() {
             ("aten::collate", Phase::Other),
         ]
     );
-    assert!(graph.ops[2].annotation && graph.is_top_level(6), "an annotation is not an op around another");
-    assert_eq!(graph.top_level(1), 0);
+    assert!(
+        graph.ops.raw[2].annotation && graph.is_top_level(OpId(6)),
+        "an annotation is not an op around another"
+    );
+    assert_eq!(graph.top_level(OpId(1)), OpId(0));
 }
 
 #[test]

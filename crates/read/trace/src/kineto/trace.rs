@@ -7,13 +7,12 @@ use crate::notes::Notes;
 use crate::strings::{NameId, Strings};
 use crate::units::Nanos;
 
-/// A position in [`Trace::threads`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ThreadId(pub u32);
-
-/// A position in [`Trace::streams`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(pub u32);
+crate::ids! {
+    /// A position in [`Trace::threads`].
+    ThreadId;
+    /// A position in [`Trace::streams`].
+    StreamId;
+}
 
 /// A host thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use steptime_graph::{Role, StepGraph};
+use steptime_graph::{ActivityId, MarkId, Role, StepGraph, StepId};
 use steptime_sim::Timeline;
 use steptime_trace::Nanos;
 
@@ -52,8 +52,8 @@ struct Label<'a> {
 struct Process<'a> {
     pid: u32,
     name: &'static str,
-    mark: Box<dyn Fn(u32) -> Option<Nanos> + 'a>,
-    activity: Box<dyn Fn(u32) -> Option<(Nanos, Nanos)> + 'a>,
+    mark: Box<dyn Fn(MarkId) -> Option<Nanos> + 'a>,
+    activity: Box<dyn Fn(ActivityId) -> Option<(Nanos, Nanos)> + 'a>,
 }
 
 /// Writes the trace: process `predicted`, and process `measured` with a step of the recording. Times are microseconds
@@ -66,8 +66,8 @@ pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io:
     let predicted = Process {
         pid: 1,
         name: "predicted",
-        mark: Box::new(|mark| timeline.marks.get(mark as usize).copied()),
-        activity: Box::new(|a| Some((*timeline.starts.get(a as usize)?, *timeline.ends.get(a as usize)?))),
+        mark: Box::new(|mark| timeline.marks.get(mark).copied()),
+        activity: Box::new(|a| Some((*timeline.starts.get(a)?, *timeline.ends.get(a)?))),
     };
     let mut writer = Events { out, any: false };
     writer.out.write_all(b"{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n")?;
@@ -87,44 +87,43 @@ pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io:
 }
 
 /// The first step with all samples, else the one with most.
-fn complete_step(graph: &StepGraph) -> Option<usize> {
+fn complete_step(graph: &StepGraph) -> Option<StepId> {
     let samples = &graph.samples;
-    let missing = |step: usize| {
-        let marks = (0..graph.marks.len() as u32).filter(|&mark| samples.mark(step, mark).is_none());
-        let activities =
-            (0..graph.activities.len() as u32).filter(|&a| samples.activity_start(step, a).is_none());
+    let missing = |step: StepId| {
+        let marks = graph.marks.keys().filter(|&mark| samples.mark(step, mark).is_none());
+        let activities = graph.activities.keys().filter(|&a| samples.activity_start(step, a).is_none());
         marks.count() + activities.count()
     };
-    (0..samples.steps()).min_by_key(|&step| (missing(step), step))
+    samples.steps().min_by_key(|&step| (missing(step), step))
 }
 
 fn process(writer: &mut Events<'_>, graph: &StepGraph, process: &Process<'_>) -> io::Result<()> {
     tracks(writer, graph, process)?;
-    let marks = (0..graph.marks.len() as u32).filter_map(&process.mark);
-    let starts = (0..graph.activities.len() as u32).filter_map(|a| Some((process.activity)(a)?.0));
+    let marks = graph.marks.keys().filter_map(&process.mark);
+    let starts = graph.activities.keys().filter_map(|a| Some((process.activity)(a)?.0));
     let zero = marks.chain(starts).min().unwrap_or(Nanos::ZERO);
     let mut event = |cat, name: &str, tid, from: Nanos, to: Nanos, args| {
         let (ts, dur) = (micros(from - zero), micros((to - from).max(Nanos::ZERO)));
         writer.put(&Event { ph: "X", cat, name, pid: process.pid, tid, ts, dur, args })
     };
-    for (index, op) in graph.ops.iter().enumerate() {
+    for (index, op) in graph.ops.iter_enumerated() {
         if let (Some(from), Some(to)) = ((process.mark)(op.begin), (process.mark)(op.end)) {
             let category = if op.annotation { "annotation" } else { "op" };
-            event(category, graph.op_name(index as u32), op.thread as usize + 1, from, to, None)?;
+            event(category, graph.op_name(index), op.thread.index() + 1, from, to, None)?;
         }
     }
     for call in &graph.calls {
         if let (Some(from), Some(to)) = ((process.mark)(call.begin), (process.mark)(call.end)) {
-            event("call", graph.names.get(call.api), call.thread as usize + 1, from, to, None)?;
+            event("call", graph.names.get(call.api), call.thread.index() + 1, from, to, None)?;
         }
     }
-    for (index, activity) in graph.activities.iter().enumerate() {
-        if let Some((from, to)) = (process.activity)(index as u32) {
-            let within = graph.calls[activity.call as usize].op.map(|op| Within {
+    for (index, activity) in graph.activities.iter_enumerated() {
+        if let Some((from, to)) = (process.activity)(index) {
+            let within = graph.calls[activity.call].op.map(|op| Within {
                 op: graph.op_name(graph.top_level(op)),
-                phase: graph.ops[op as usize].phase.name(),
+                phase: graph.ops[op].phase.name(),
             });
-            let track = FIRST_STREAM + activity.stream as usize;
+            let track = FIRST_STREAM + activity.stream.index();
             event("device", graph.names.get(activity.name), track, from, to, within)?;
         }
     }
@@ -149,7 +148,7 @@ fn tracks(writer: &mut Events<'_>, graph: &StepGraph, process: &Process<'_>) -> 
         label("thread_sort_index", index + 1, None, Some(index + 1))?;
     }
     for (index, stream) in graph.streams.iter().enumerate() {
-        if graph.activities.iter().any(|activity| activity.stream as usize == index) {
+        if graph.activities.iter().any(|activity| activity.stream.index() == index) {
             let tid = FIRST_STREAM + index;
             label(
                 "thread_name",

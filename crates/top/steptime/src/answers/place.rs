@@ -16,18 +16,16 @@ pub fn kind(place: Place) -> &'static str {
 /// What runs: the top-level op on the host, the kernel on the device, the call that waits.
 pub fn what(graph: &StepGraph, place: Place) -> &str {
     match place {
-        Place::Device(activity) | Place::Launch(activity) => {
-            graph.names.get(graph.activities[activity as usize].name)
-        }
+        Place::Device(activity) | Place::Launch(activity) => graph.names.get(graph.activities[activity].name),
         Place::Return(mark) => graph.names.get(graph.mark_name(mark)),
         Place::Host(mark) if graph.is_hand_off(mark) => "thread hand-off",
         Place::Host(mark) => {
-            let around = match graph.marks[mark as usize].kind {
+            let around = match graph.marks[mark].kind {
                 MarkKind::OpEnd(op) => Some(op),
                 _ => graph.enclosing_op(mark),
             };
             match around.map(|op| graph.top_level(op)) {
-                Some(top) if !graph.ops[top as usize].annotation => graph.op_name(top),
+                Some(top) if !graph.ops[top].annotation => graph.op_name(top),
                 _ => "between ops",
             }
         }
@@ -38,8 +36,8 @@ pub fn what(graph: &StepGraph, place: Place) -> &str {
 pub fn phase(graph: &StepGraph, place: Place) -> Phase {
     match place {
         Place::Device(activity) | Place::Launch(activity) => {
-            let op = graph.calls[graph.activities[activity as usize].call as usize].op;
-            op.map_or(Phase::Other, |op| graph.ops[op as usize].phase)
+            let op = graph.calls[graph.activities[activity].call].op;
+            op.map_or(Phase::Other, |op| graph.ops[op].phase)
         }
         Place::Host(mark) | Place::Return(mark) => graph.phase_of_mark(mark),
     }

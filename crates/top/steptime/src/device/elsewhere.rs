@@ -49,7 +49,7 @@ impl<'a> Elsewhere<'a> {
         let mut each = Vec::with_capacity(launch.activities.len());
         for &activity in &launch.activities {
             let measured = self.graph.samples.median_duration(activity).filter(|time| time.0 > 0)?;
-            let name = self.graph.names.get(self.graph.activities[activity as usize].name);
+            let name = self.graph.names.get(self.graph.activities[activity].name);
             let estimate = self.one(measured, name);
             each.push(estimate.time);
             first.get_or_insert(estimate);

@@ -10,9 +10,9 @@ use steptime_aten::{
     from_kineto, registry, reuse_distances,
 };
 use steptime_cost::device::{Context, Indices};
-use steptime_graph::StepGraph;
 use steptime_graph::execution::{ExecutionGraph, join_step};
 use steptime_graph::names::{CopyDirection, HostMemory};
+use steptime_graph::{ActivityId, OpId, OpOrigin, StepGraph, TiVec};
 use steptime_trace::{ActivityKind, Nanos, Trace};
 
 /// Where the operands of a launch lie.
@@ -32,16 +32,16 @@ pub enum Known {
 /// What one op launches by itself.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The op, a row of [`StepGraph::ops`]; `None` for what is launched outside of ops.
-    pub op: Option<u32>,
+    /// The op; `None` for what is launched outside of ops.
+    pub op: Option<OpId>,
     /// The kernel call it lowers to.
     pub call: KernelCall,
     /// What the call alone does not say.
     pub context: Context,
     /// How well it is known.
     pub known: Known,
-    /// The device activities it launches, rows of [`StepGraph::activities`].
-    pub activities: Vec<u32>,
+    /// The device activities it launches.
+    pub activities: Vec<ActivityId>,
 }
 
 impl Launch {
@@ -57,7 +57,7 @@ impl Launch {
 #[derive(Debug, Default)]
 pub struct Arguments {
     /// For each op of the graph its call.
-    calls: Vec<Option<OpCall>>,
+    calls: TiVec<OpId, Option<OpCall>>,
     /// What ops launch, where nothing was timed: the step graph was derived from the execution trace alone.
     derived: Option<Vec<Launched>>,
 }
@@ -69,22 +69,25 @@ impl Arguments {
     pub fn of_step(graph: &StepGraph, execution: Option<ExecutionGraph>, timing: &Trace) -> Arguments {
         let recorded = from_kineto::Calls::new(timing);
         let joined = execution.as_ref().map(|execution| (execution, join_step(execution, graph)));
-        let of_op = |at: usize| {
+        let of_op = |op: OpId| {
             if let Some((execution, joined)) = &joined
-                && let Some(node) = joined.op_to_node[at]
+                && let Some(node) = joined.op_to_node[op]
             {
                 return Some(from_execution::op_call(execution, node));
             }
-            recorded.call(graph.ops[at].trace_op)
+            match graph.ops[op].origin {
+                OpOrigin::Timing(row) => recorded.call(row),
+                OpOrigin::Execution(_) | OpOrigin::Derived => None,
+            }
         };
-        let calls = (0..graph.ops.len()).map(of_op).collect();
+        let calls = graph.ops.keys().map(of_op).collect();
         Arguments { calls, derived: None }
     }
 
     /// Those of a step graph that was derived from an execution trace.
     #[must_use]
     pub fn derived(launched: Vec<Launched>) -> Arguments {
-        Arguments { calls: Vec::new(), derived: Some(launched) }
+        Arguments { calls: TiVec::new(), derived: Some(launched) }
     }
 
     /// Whether nothing of the step was timed.
@@ -128,17 +131,16 @@ impl Arguments {
     fn of_recorded(&self, graph: &StepGraph, settings: Settings) -> (Vec<Launch>, Vec<Places>) {
         let mut launches: Vec<Launch> = Vec::new();
         let mut places: Vec<Places> = Vec::new();
-        let mut of_op: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut of_op: BTreeMap<OpId, usize> = BTreeMap::new();
         let in_tf32 = ops_in_tf32(graph);
         for call in graph.calls_by_time() {
-            let call = &graph.calls[call as usize];
+            let call = &graph.calls[call];
             for row in call.activities() {
-                let row = row as u32;
                 if let Some(&at) = call.op.and_then(|op| of_op.get(&op)) {
                     launches[at].activities.push(row);
                     continue;
                 }
-                let arguments = call.op.and_then(|op| self.calls.get(op as usize)?.as_ref());
+                let arguments = call.op.and_then(|op| self.calls.get(op)?.as_ref());
                 let matmul_tf32 = settings.matmul_tf32 || call.op.is_some_and(|op| in_tf32.contains(&op));
                 let lowered =
                     arguments.and_then(|arguments| lower(arguments, Settings { matmul_tf32, ..settings }));
@@ -169,8 +171,8 @@ fn is_transfer(call: &KernelCall) -> bool {
 
 /// Ops that a library multiplied for in TF32: the names of kernels are all that a recording says of this setting. An
 /// op's first kernel may be another, which spreads a bias or clears.
-fn ops_in_tf32(graph: &StepGraph) -> BTreeSet<u32> {
-    let in_tf32 = |activity: usize| {
+fn ops_in_tf32(graph: &StepGraph) -> BTreeSet<OpId> {
+    let in_tf32 = |activity: ActivityId| {
         let name = graph.names.get(graph.activities[activity].name);
         ["tf32", "s1688gemm"].iter().any(|mark| name.contains(mark))
     };
@@ -224,8 +226,8 @@ fn lower(arguments: &OpCall, settings: Settings) -> Option<(KernelCall, Known)> 
 }
 
 /// An activity whose op is not known: a copy or memset says what it is, a kernel does not.
-fn of_activity(graph: &StepGraph, activity: u32) -> KernelCall {
-    let row = &graph.activities[activity as usize];
+fn of_activity(graph: &StepGraph, activity: ActivityId) -> KernelCall {
+    let row = &graph.activities[activity];
     let bytes = row.bytes.0;
     let copy = graph.copy_name(activity);
     let transfer = |direction| {

@@ -1,7 +1,7 @@
 //! A time for every device activity of a step, from a device profile.
 
 use steptime_cost::device::{DeviceProfile, Estimate, EstimateSum, ModelChoice, Source};
-use steptime_graph::StepGraph;
+use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use super::elsewhere::Elsewhere;
@@ -11,7 +11,7 @@ use super::launches::{Known, Launch};
 #[derive(Debug, Clone)]
 pub struct DevicePrices {
     /// The time of each activity, rows of [`StepGraph::activities`].
-    pub durations: Vec<Nanos>,
+    pub durations: TiVec<ActivityId, Nanos>,
     /// The estimate of each launch.
     pub estimates: Vec<Estimate>,
     /// Half-width of the 90 % interval of all device time together, relative.
@@ -65,7 +65,7 @@ pub fn price(
 ) -> DevicePrices {
     let calls: Vec<_> = launches.iter().map(|launch| (&launch.call, &launch.context)).collect();
     let mut estimates = profile.price_all(&calls, models);
-    let mut durations = vec![Nanos::ZERO; graph.activities.len()];
+    let mut durations: TiVec<ActivityId, Nanos> = vec![Nanos::ZERO; graph.activities.len()].into();
     let mut total = EstimateSum::default();
     let elsewhere = Elsewhere::new(graph, profile);
     let mut unpriced = Unpriced::default();
@@ -78,13 +78,13 @@ pub fn price(
             Some((stand_in, each)) => {
                 *estimate = stand_in;
                 for (&activity, time) in launch.activities.iter().zip(each) {
-                    durations[activity as usize] = time;
+                    durations[activity] = time;
                 }
             }
             None => {
                 let share = estimate.time.0 / launch.activities.len().max(1) as i64;
                 for &activity in &launch.activities {
-                    durations[activity as usize] = Nanos(share);
+                    durations[activity] = Nanos(share);
                 }
             }
         }

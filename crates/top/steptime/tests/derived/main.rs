@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use steptime::cost::{HostCosts, PricedGraph};
 use steptime::graph::execution::ExecutionGraph;
-use steptime::graph::{Options, StepGraph};
+use steptime::graph::{ActivityId, OpId, Options, StepGraph, TiVec};
 use steptime::sim::Timeline;
 use steptime::trace::{Nanos, Recording};
 use steptime::{Process, default_host};
@@ -31,18 +31,18 @@ fn recordings() -> Vec<Recording> {
 
 /// The time recorded for what each op launches, dealt out to the activities derived for it. Ops are the same in
 /// both, in the same order.
-fn durations(recorded: &StepGraph, derived: &Derived) -> Vec<Nanos> {
-    let mut of_op = vec![Nanos::ZERO; recorded.ops.len()];
-    for (at, activity) in recorded.activities.iter().enumerate() {
-        if let Some(op) = recorded.calls[activity.call as usize].op {
-            of_op[op as usize] += recorded.samples.median_duration(at as u32).unwrap_or(Nanos::ZERO);
+fn durations(recorded: &StepGraph, derived: &Derived) -> TiVec<ActivityId, Nanos> {
+    let mut of_op: TiVec<OpId, Nanos> = vec![Nanos::ZERO; recorded.ops.len()].into();
+    for (at, activity) in recorded.activities.iter_enumerated() {
+        if let Some(op) = recorded.calls[activity.call].op {
+            of_op[op] += recorded.samples.median_duration(at).unwrap_or(Nanos::ZERO);
         }
     }
-    let mut durations = vec![Nanos::ZERO; derived.graph.activities.len()];
+    let mut durations: TiVec<ActivityId, Nanos> = vec![Nanos::ZERO; derived.graph.activities.len()].into();
     for kernel in &derived.kernels {
-        let time = std::mem::take(&mut of_op[kernel.op as usize]);
+        let time = std::mem::take(&mut of_op[kernel.op]);
         for &activity in &kernel.activities {
-            durations[activity as usize] = time / kernel.activities.len() as i64;
+            durations[activity] = time / kernel.activities.len() as i64;
         }
     }
     assert!(of_op.iter().all(|&left| left == Nanos::ZERO), "an op launches what was not derived");

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use steptime_graph::{self as graph, Role, StepGraph, median};
+use steptime_graph::{
+    self as graph, ActivityId, HostThreadId, MarkId, Role, StepGraph, StepId, StreamId, TiVec, median,
+};
 use steptime_sim::breakdown;
 use steptime_trace::{ActivityKind, Nanos};
 
@@ -11,16 +13,12 @@ use super::{Op, Stream, Thread};
 
 /// Host threads.
 pub fn threads(graph: &StepGraph) -> Vec<Thread> {
-    let thread = |(index, thread): (usize, &graph::Thread)| {
-        let index = index as u32;
+    let thread = |(index, thread): (HostThreadId, &graph::Thread)| {
         let ops = graph.ops.iter().filter(|op| op.thread == index && !op.annotation);
-        let outermost = graph
-            .ops
-            .iter()
-            .enumerate()
-            .filter(|(at, op)| op.thread == index && graph.is_top_level(*at as u32));
+        let outermost =
+            graph.ops.iter_enumerated().filter(|&(at, op)| op.thread == index && graph.is_top_level(at));
         let outside = graph.calls.iter().filter(|call| call.thread == index && call.op.is_none());
-        let spans: Vec<(u32, u32)> = outermost
+        let spans: Vec<(MarkId, MarkId)> = outermost
             .map(|(_, op)| (op.begin, op.end))
             .chain(outside.map(|call| (call.begin, call.end)))
             .collect();
@@ -32,7 +30,7 @@ pub fn threads(graph: &StepGraph) -> Vec<Thread> {
             busy_ms: ms(spans.iter().map(|&(from, to)| host_time(graph, from, to)).sum()),
         }
     };
-    graph.threads.iter().enumerate().map(thread).collect()
+    graph.threads.iter_enumerated().map(thread).collect()
 }
 
 fn role(role: Role) -> &'static str {
@@ -45,9 +43,9 @@ fn role(role: Role) -> &'static str {
 
 /// Streams on which anything ran.
 pub fn streams(graph: &StepGraph) -> Vec<Stream> {
-    let mut rows: BTreeMap<u32, Stream> = BTreeMap::new();
-    for (index, activity) in graph.activities.iter().enumerate() {
-        let id = graph.streams[activity.stream as usize];
+    let mut rows: BTreeMap<StreamId, Stream> = BTreeMap::new();
+    for (index, activity) in graph.activities.iter_enumerated() {
+        let id = graph.streams[activity.stream];
         let row = rows.entry(activity.stream).or_insert(Stream {
             device: id.device,
             stream: id.stream,
@@ -71,14 +69,14 @@ pub fn streams(graph: &StepGraph) -> Vec<Stream> {
 /// Top-level ops by name, the longest on the device first.
 pub fn ops(graph: &StepGraph) -> Vec<Op> {
     let mut sums: BTreeMap<&str, (usize, Nanos, Nanos)> = BTreeMap::new();
-    for op in (0..graph.ops.len() as u32).filter(|&op| graph.is_top_level(op)) {
-        let row = &graph.ops[op as usize];
+    for op in graph.ops.keys().filter(|&op| graph.is_top_level(op)) {
+        let row = &graph.ops[op];
         let sum = sums.entry(graph.op_name(op)).or_default();
         sum.0 += 1;
         sum.1 += host_time(graph, row.begin, row.end);
     }
-    for (index, activity) in graph.activities.iter().enumerate() {
-        if let Some(op) = graph.calls[activity.call as usize].op
+    for (index, activity) in graph.activities.iter_enumerated() {
+        if let Some(op) = graph.calls[activity.call].op
             && let Some(sum) = sums.get_mut(graph.op_name(graph.top_level(op)))
         {
             sum.2 += device_time(graph, index);
@@ -97,16 +95,17 @@ pub fn ops(graph: &StepGraph) -> Vec<Op> {
 
 /// Kernels, copies and memsets by name, the longest first.
 pub fn kernels(graph: &StepGraph) -> Vec<KernelTime> {
-    let durations: Vec<Nanos> = (0..graph.activities.len()).map(|index| device_time(graph, index)).collect();
+    let durations: TiVec<ActivityId, Nanos> =
+        graph.activities.keys().map(|index| device_time(graph, index)).collect();
     breakdown::by_kernel(graph, &durations).iter().map(KernelTime::new).collect()
 }
 
-fn device_time(graph: &StepGraph, activity: usize) -> Nanos {
-    graph.samples.median_duration(activity as u32).unwrap_or_default()
+fn device_time(graph: &StepGraph, activity: ActivityId) -> Nanos {
+    graph.samples.median_duration(activity).unwrap_or_default()
 }
 
-fn host_time(graph: &StepGraph, from: u32, to: u32) -> Nanos {
+fn host_time(graph: &StepGraph, from: MarkId, to: MarkId) -> Nanos {
     let samples = &graph.samples;
-    let span = |step: usize| Some(samples.mark(step, to)? - samples.mark(step, from)?);
-    median(&mut (0..samples.steps()).filter_map(span).collect::<Vec<Nanos>>()).unwrap_or_default()
+    let span = |step: StepId| Some(samples.mark(step, to)? - samples.mark(step, from)?);
+    median(&mut samples.steps().filter_map(span).collect::<Vec<Nanos>>()).unwrap_or_default()
 }
