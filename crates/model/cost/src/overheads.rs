@@ -96,7 +96,7 @@ impl Overheads {
         overheads
     }
 
-    /// Adds the gaps in which one thread lets another go on, by where it goes.
+    /// Adds the hand-offs between threads, by the thread that goes on.
     fn hand_offs(&mut self, graph: &StepGraph, correction: &Correction) {
         for (index, mark) in graph.marks.iter_enumerated() {
             if !graph.is_hand_off(index) {

@@ -4,10 +4,10 @@ use rustc_hash::FxHashMap;
 use steptime_trace::{ActivityKind, Nanos, StreamId, SyncKind, Trace};
 use typed_index_collections::{TiSlice, TiVec};
 
-use crate::graph::{Activity, Blocking, Call, StreamSet};
 use crate::ids::{ActivityId, CallId, HostThreadId, StepId};
 use crate::names::ApiKind;
 use crate::samples::{Samples, median};
+use crate::tables::{Activity, Blocking, Call, StreamSet};
 
 /// Sets [`Call::blocking`] of every call.
 pub(crate) fn classify(

@@ -1,7 +1,7 @@
 //! How long steps take where the host runs ahead of the device.
 //!
-//! A device that does not keep up ends each step later after its launch than the one before. The marks of the host
-//! then say how fast it can launch, until its queue is full; what a step takes, the ends on the device say.
+//! If the device is slower than the host, each step ends later after its launch than the step before. Then the host's
+//! marks show how fast it launches, and the ends on the device show how long a step takes.
 
 use steptime_trace::Nanos;
 use typed_index_collections::TiVec;
@@ -16,7 +16,7 @@ const STEADIER: f64 = 0.25;
 /// Host periods that differ by less than this, relative, are steady enough.
 const STEADY: f64 = 0.02;
 
-/// The period of each step by the device, if that is the better clock; `None` where it is not.
+/// The period of each step by the device's clock; `None` where the host's clock is better.
 pub(crate) fn by_device(samples: &Samples) -> Option<TiVec<StepId, Option<Nanos>>> {
     let steps = samples.steps();
     if steps.len() < 3 {

@@ -10,20 +10,20 @@ use rustc_hash::FxHashMap;
 use steptime_trace::{StreamId, SyncKind, Trace};
 use typed_index_collections::TiSlice;
 
-use crate::graph::{Activity, Call, StreamDependency};
 use crate::ids::{ActivityId, CallId};
 use crate::late;
 use crate::names::ApiKind;
 use crate::samples::{Samples, median};
+use crate::tables::{Activity, Call, StreamDependency};
 
-/// A wait is taken to refer to one of this many events recorded before it.
+/// A wait refers to one of this many events recorded before it.
 const RECENT: usize = 64;
 /// How far ahead the next activity of a stream is looked for, in calls.
 const AHEAD: usize = 4096;
 
-/// What was found: the dependencies, and how many waits were inferred and refuted.
+/// The dependencies between streams, and how many waits were inferred and refuted.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct StreamWaits {
     pub dependencies: Vec<StreamDependency>,
     pub waits: usize,
     pub inferred: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Found {
 
 /// What the trace itself says of a stream wait.
 #[derive(Debug, Clone, Copy)]
-struct Explicit {
+struct RecordedWait {
     /// The stream that waits.
     waiting: StreamId,
     /// The stream whose event it waits for, and the correlation of the call that recorded it.
@@ -46,12 +46,12 @@ struct Context<'c> {
     correlation: &'c TiSlice<CallId, u64>,
     activities: &'c TiSlice<ActivityId, Activity>,
     samples: &'c Samples,
-    explicit: &'c FxHashMap<u64, Explicit>,
+    explicit: &'c FxHashMap<u64, RecordedWait>,
     /// Whether the step waits for events that nothing in it records: the trace leaves the records out.
     unrecorded: bool,
 }
 
-/// A stretch of event calls of one thread with no launch between, and the streams launched into around it.
+/// Consecutive event calls of one thread with no launch between, and the streams launched into before and after.
 struct Run {
     records: Vec<CallId>,
     waits: Vec<CallId>,
@@ -79,8 +79,8 @@ pub(crate) fn find(
     correlation: &TiSlice<CallId, u64>,
     activities: &TiSlice<ActivityId, Activity>,
     samples: &Samples,
-) -> Found {
-    let mut found = Found::default();
+) -> StreamWaits {
+    let mut found = StreamWaits::default();
     let explicit = explicit_waits(trace);
     let any = |kind| calls.iter().any(|call| call.kind == kind);
     let unrecorded = any(ApiKind::StreamWait) && !any(ApiKind::EventRecord);
@@ -95,8 +95,8 @@ pub(crate) fn find(
     found
 }
 
-/// Explicit waits by the correlation of their call.
-fn explicit_waits(trace: &Trace) -> FxHashMap<u64, Explicit> {
+/// RecordedWait waits by the correlation of their call.
+fn explicit_waits(trace: &Trace) -> FxHashMap<u64, RecordedWait> {
     let syncs = &trace.syncs;
     let index = |number: Option<i64>| {
         let number = number?;
@@ -106,13 +106,13 @@ fn explicit_waits(trace: &Trace) -> FxHashMap<u64, Explicit> {
         .filter(|&i| syncs.kind[i] == SyncKind::StreamWaitEvent)
         .filter_map(|i| {
             let event = index(syncs.wait_on_stream[i]).zip(syncs.wait_on_event_record_correlation[i]);
-            Some((syncs.correlation[i], Explicit { waiting: index(syncs.stream[i])?, event }))
+            Some((syncs.correlation[i], RecordedWait { waiting: index(syncs.stream[i])?, event }))
         })
         .collect()
 }
 
 impl Context<'_> {
-    fn thread(&self, own: &[CallId], found: &mut Found) {
+    fn thread(&self, own: &[CallId], found: &mut StreamWaits) {
         let mut progress = Progress::default();
         let mut at = 0;
         while at < own.len() {
@@ -152,7 +152,7 @@ impl Context<'_> {
         Run { records: of(ApiKind::EventRecord), waits, before: progress.last_stream, after, next }
     }
 
-    fn connect(&self, run: &Run, progress: &Progress, found: &mut Found) {
+    fn connect(&self, run: &Run, progress: &Progress, found: &mut StreamWaits) {
         let next_of = |stream: StreamId| run.next.iter().find(|&&(s, _)| s == stream).map(|&(_, a)| a);
         let mut targets: Vec<ActivityId> = Vec::new();
         for &wait in &run.waits {

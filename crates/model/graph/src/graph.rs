@@ -1,15 +1,15 @@
 //! The execution graph: one template step as rows, and the samples measured for it as columns.
 
-use steptime_trace::{ActivityKind, Bytes, NameId, Nanos, Stream, StreamId, Strings};
+use steptime_trace::{NameId, Nanos, Stream, StreamId, Strings};
 use typed_index_collections::{TiSlice, TiVec};
 
 use crate::coverage::Coverage;
-use crate::execution::NodeId;
-use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId, TraceActivity, TraceOp};
-use crate::names::{ApiKind, CopyName, HostMemory};
+use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId};
+use crate::names::CopyName;
 use crate::phase::Phase;
 use crate::samples::Samples;
 use crate::steps::{StepSource, StepWindow};
+use crate::tables::{Activity, Call, Mark, MarkKind, Op, Role, StreamDependency, Thread};
 
 /// The execution graph of one rank: what a step does, and what was measured for each part of it.
 #[derive(Debug, Clone)]
@@ -32,7 +32,8 @@ pub struct StepGraph {
     pub marks: TiVec<MarkId, Mark>,
     /// Dependencies between streams, from events, sorted by the activity that waits.
     pub waits: Vec<StreamDependency>,
-    /// For each activity: how long after the device could take it up it begins, where it was seen queued.
+    /// For each activity: the delay between the time when its stream was free and its start. `None` where it was
+    /// rarely seen queued.
     pub queue_delays: TiVec<ActivityId, Option<Nanos>>,
     /// What was measured, step by step.
     pub samples: Samples,
@@ -46,200 +47,10 @@ pub struct StepGraph {
     pub device: Option<String>,
 }
 
-/// What a host thread is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Runs the script: input, forward, optimizer.
-    Main,
-    /// Runs the backward pass.
-    Autograd,
-    /// Any other.
-    Other,
-}
-
-/// A host thread of the template step.
-#[derive(Debug, Clone)]
-pub struct Thread {
-    /// The operating system's id.
-    pub tid: i64,
-    /// What it is for.
-    pub role: Role,
-    /// First mark, in [`StepGraph::marks`].
-    pub first_mark: MarkId,
-    /// One past the last mark.
-    pub end_mark: MarkId,
-}
-
-/// An op or an annotation of the template step.
-#[derive(Debug, Clone, Copy)]
-pub struct Op {
-    /// Its name.
-    pub name: NameId,
-    /// Whether it is a user's annotation, which does no work of its own.
-    pub annotation: bool,
-    /// Its thread.
-    pub thread: HostThreadId,
-    /// The innermost op around it.
-    pub parent: Option<OpId>,
-    /// Mark where it begins.
-    pub begin: MarkId,
-    /// Mark where it ends.
-    pub end: MarkId,
-    /// Sequence number that ties forward to backward; -1 where absent.
-    pub sequence: i64,
-    /// Where it was recorded.
-    pub origin: OpOrigin,
-    /// The part of the step it belongs to.
-    pub phase: Phase,
-}
-
-/// Where an op of the template step was recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpOrigin {
-    /// In the timing trace.
-    Timing(TraceOp),
-    /// In the execution trace from which the step was derived.
-    Execution(NodeId),
-    /// Nowhere: it stands for another that was recorded, as where a step was moved to another device.
-    Derived,
-}
-
-/// A runtime or driver call of the template step.
-#[derive(Debug, Clone, Copy)]
-pub struct Call {
-    /// Its name.
-    pub api: NameId,
-    /// What it does.
-    pub kind: ApiKind,
-    /// Its thread.
-    pub thread: HostThreadId,
-    /// The innermost op that contains it; `None` outside any op.
-    pub op: Option<OpId>,
-    /// Mark where it begins.
-    pub begin: MarkId,
-    /// Mark where it ends.
-    pub end: MarkId,
-    /// First device activity it launched.
-    pub first_activity: ActivityId,
-    /// One past the last.
-    pub end_activity: ActivityId,
-    /// How the call and the device wait for one another.
-    pub blocking: Blocking,
-}
-
-impl Call {
-    /// The device activities it launched.
-    pub fn activities(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = ActivityId> + ExactSizeIterator + Clone + use<> {
-        self.first_activity.until(self.end_activity)
-    }
-
-    /// Whether it launched a device activity.
-    pub fn has_activities(&self) -> bool {
-        self.first_activity < self.end_activity
-    }
-
-    /// Whether it copies from or to pageable memory.
-    pub fn is_pageable_copy(&self, graph: &StepGraph) -> bool {
-        matches!(self.kind, ApiKind::Copy | ApiKind::BlockingCopy)
-            && self.activities().len() == 1
-            && graph.copy_name(self.first_activity).host == HostMemory::Pageable
-    }
-}
-
-/// How a call waits for the device, decided from what was measured, not from the call's name alone.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Blocking {
-    /// It does not: the time it takes is the host's own.
-    Never,
-    /// A pageable copy in chunks: the device begins while the host still stages, and the host returns
-    /// `tail` before the device ends (after it, where negative).
-    Chunked {
-        /// From the beginning of the call to the beginning of the copy, on an idle device; `None` where the
-        /// device was always busy.
-        lead: Option<Nanos>,
-        /// From the return of the call to the end of the copy.
-        tail: Nanos,
-    },
-    /// Returns once the streams named are idle.
-    Streams(StreamSet),
-    /// Returns once one activity is done.
-    Activity(ActivityId),
-}
-
-/// Streams to wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamSet {
-    /// All streams of the device.
-    All,
-    /// One of [`StepGraph::streams`].
-    One(StreamId),
-}
-
-/// A device activity of the template step.
-#[derive(Debug, Clone, Copy)]
-pub struct Activity {
-    /// Kernel, copy or memset.
-    pub kind: ActivityKind,
-    /// Name of the kernel or copy.
-    pub name: NameId,
-    /// Its stream.
-    pub stream: StreamId,
-    /// The call that launched it.
-    pub call: CallId,
-    /// Bytes copied or set; zero for kernels.
-    pub bytes: Bytes,
-    /// Its row in the timing trace, in the template step; `None` where it was derived.
-    pub recorded: Option<TraceActivity>,
-}
-
-/// What a mark marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MarkKind {
-    /// An op begins.
-    OpBegin(OpId),
-    /// An op ends.
-    OpEnd(OpId),
-    /// A call begins.
-    CallBegin(CallId),
-    /// A call ends.
-    CallEnd(CallId),
-}
-
-/// A beginning or an end on a host thread.
-///
-/// The host time that ends at a mark is its *gap*: from the mark it comes [`after`](Mark::after) to the mark.
-#[derive(Debug, Clone, Copy)]
-pub struct Mark {
-    /// What begins or ends.
-    pub kind: MarkKind,
-    /// Its thread.
-    pub thread: HostThreadId,
-    /// The mark whose passing lets this one come: the one before on the same thread or, at a hand-off,
-    /// a mark of another thread.
-    pub after: MarkId,
-    /// Whether `after` lies in the previous step.
-    pub wraps: bool,
-}
-
-/// A wait of one stream for another, through an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamDependency {
-    /// The activity that must end.
-    pub from: ActivityId,
-    /// The activity that waits for it.
-    pub to: ActivityId,
-    /// Whether the pair was inferred from the order of calls or from times, for want of synchronisation records.
-    pub inferred: bool,
-    /// Whether `from` is of the step before.
-    pub wraps: bool,
-}
-
-/// For each op, the outermost one around it that is not an annotation: itself where there is none. Every op comes after
-/// the one around it.
+/// For each op, the outermost op around it that is not an annotation; the op itself where there is none. A parent must
+/// come before its children.
 pub fn tops(ops: &TiSlice<OpId, Op>) -> TiVec<OpId, OpId> {
-    // An annotation hands on what is around it; where that is nothing, what is inside is outermost.
+    // Annotations are skipped: an op inside nothing but annotations is outermost.
     let mut around: TiVec<OpId, Option<OpId>> = TiVec::with_capacity(ops.len());
     let mut tops = TiVec::with_capacity(ops.len());
     for (at, op) in ops.iter_enumerated() {
@@ -293,14 +104,14 @@ impl StepGraph {
         self.waits[from..].iter().take_while(move |w| w.to == activity)
     }
 
-    /// Whether a mark of another thread lets this one come.
+    /// Whether a mark waits for one of another thread.
     pub fn is_hand_off(&self, mark: MarkId) -> bool {
         let row = &self.marks[mark];
         self.marks[row.after].thread != row.thread
     }
 
-    /// The part of the step that the gap before a mark belongs to: that of the op it leads to, and on the way
-    /// back from the backward thread the backward pass.
+    /// The phase of the gap before a mark: the phase of the op that the mark belongs to. The way back from the backward
+    /// thread counts as the backward pass.
     pub fn phase_of_mark(&self, mark: MarkId) -> Phase {
         let row = &self.marks[mark];
         let from = self.marks[row.after].thread;
@@ -312,6 +123,11 @@ impl StepGraph {
             MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call].op,
         };
         op.map_or(Phase::Other, |op| self.ops[op].phase)
+    }
+
+    /// Whether any step was measured. A graph derived from an execution trace alone has no times.
+    pub fn is_measured(&self) -> bool {
+        !self.samples.is_empty()
     }
 
     /// Calls in the order of time, all threads together, as in the first step that was measured in full.

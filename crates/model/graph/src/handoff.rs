@@ -1,17 +1,17 @@
-//! Hand-offs between host threads, found by order: where in (nearly) every step the same mark of another
-//! thread comes right before, one thread lets the other go on.
+//! Hand-offs between host threads. If the same mark of another thread comes right before a mark in nearly every step,
+//! the one waits for the other.
 
 use steptime_trace::Nanos;
 use typed_index_collections::{TiSlice, TiVec};
 
-use crate::graph::{Mark, Thread};
 use crate::ids::{HostThreadId, MarkId};
 use crate::samples::Samples;
+use crate::tables::{Mark, Thread};
 
-/// With a single step to look at, a wait this long on the thread's own side speaks for a hand-off.
+/// In a single recorded step, a gap on the thread itself must be this long to count as a wait for another thread.
 const LONG_WAIT: Nanos = Nanos(20_000);
 
-/// Replaces [`Mark::after`] where another thread's mark lets a mark come. Returns how many.
+/// Sets [`Mark::after`] of the marks that wait for another thread. Returns how many there are.
 pub(crate) fn link(marks: &mut TiSlice<MarkId, Mark>, samples: &Samples) -> usize {
     if marks.iter().all(|mark| mark.thread == HostThreadId::MAIN) {
         return 0;
@@ -55,10 +55,10 @@ pub(crate) fn link(marks: &mut TiSlice<MarkId, Mark>, samples: &Samples) -> usiz
     found
 }
 
-/// Ties the threads that nothing lets go to the main one. A thread that works once a step and waits in between is
-/// paced by the main thread somehow: left to itself, its wait would be as long as a step was, and set the pace.
+/// Ties threads without any hand-off to the main thread. Such a thread works once a step and waits in between. Without
+/// a tie its recorded wait would be replayed as work, and would set the period.
 ///
-/// It follows the mark of the main thread that comes before it, the last one that does so in nearly every step.
+/// Its first mark then waits for the last mark of the main thread that comes before it in nearly every step.
 pub(crate) fn anchor(
     marks: &mut TiSlice<MarkId, Mark>,
     threads: &TiSlice<HostThreadId, Thread>,

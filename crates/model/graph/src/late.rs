@@ -1,4 +1,4 @@
-//! What an activity waited for, where nothing in the trace says: told from the device's times.
+//! What an activity waited for where the trace does not say: inferred from the device's times.
 //!
 //! An activity that begins long after its launch, and long after what came before it on its stream, waited for
 //! something else. If in nearly every step it begins right after the same activity of another stream ends, it waits
@@ -9,20 +9,20 @@ use rustc_hash::FxHashMap;
 use steptime_trace::{Nanos, StreamId};
 use typed_index_collections::{TiSlice, TiVec};
 
-use crate::graph::{Activity, Call, StreamDependency};
 use crate::ids::{ActivityId, CallId};
 use crate::samples::Samples;
+use crate::tables::{Activity, Call, StreamDependency};
 
-/// An activity is late if it begins this long after all that is known to hold it back.
+/// An activity is late if it begins this long after the last thing that it is known to wait for.
 const LATE: Nanos = Nanos(6_000);
 /// It begins right after another if it does so within this time.
 const RIGHT_AFTER: Nanos = Nanos(10_000);
-/// Ends and beginnings on different streams are known to each other this well.
+/// Times on different streams are comparable to within this.
 const BEFORE: Nanos = Nanos(500);
 /// Candidates looked at for one activity in one step.
 const NEAREST: usize = 8;
 
-/// Adds the dependencies that the times show. They are of activities that `known` does not explain.
+/// Adds the dependencies that the times show, for activities whose delay `known` does not explain.
 pub(crate) fn infer(
     calls: &TiSlice<CallId, Call>,
     activities: &TiSlice<ActivityId, Activity>,

@@ -9,12 +9,12 @@ use crate::ids::{TraceActivity, TraceCall};
 pub(crate) struct Links {
     sorted: Vec<TraceActivity>,
     ranges: FxHashMap<u64, (u32, u32)>,
-    /// Of the correlations that many calls and many activities have: the first call, which gets them all.
+    /// For correlations shared by many calls and many activities: the first call. All activities count as its own.
     crowded: FxHashMap<u64, TraceCall>,
 }
 
-/// A runtime call and the driver calls below it may have one correlation, and a graph's launch many activities. Where
-/// more than this many of both have one, it says nothing of who launched what.
+/// More calls and activities than this must not share one correlation. A runtime call may share it with the driver calls
+/// below it, and the launch of a CUDA graph has many activities; with many of both, it does not say who launched what.
 const MANY: u32 = 8;
 
 impl Links {

@@ -1,4 +1,4 @@
-//! The most typical of steps that all differ: the one with the least distance to all others.
+//! The medoid of steps that all differ: the step with the least total distance to the others.
 
 use rustc_hash::FxHashMap;
 use typed_index_collections::TiSlice;
@@ -6,9 +6,9 @@ use typed_index_collections::TiSlice;
 use crate::ids::StepId;
 use crate::steps::StepWindow;
 
-/// More steps than this are compared with a sample of so many.
+/// With more steps than this, each is compared with a sample of this many.
 const COMPARED: usize = 48;
-/// A step longer than this many median ones is no template: warm-up, or a pause.
+/// A step longer than this many median steps is not the template: it is warm-up, or has a pause.
 const LONGEST: i64 = 3;
 
 /// The step that has most marks in common with the others, of those that did not take much longer than the median

@@ -1,8 +1,9 @@
 //! The parts of a training step.
 
-use crate::graph::{Role, StepGraph};
+use crate::graph::StepGraph;
 use crate::ids::{HostThreadId, MarkId, OpId};
 use crate::names::{CopyDirection, CopyName, EventName};
+use crate::tables::Role;
 use steptime_trace::ActivityKind;
 use typed_index_collections::TiVec;
 
@@ -46,8 +47,8 @@ impl StepGraph {
     }
 }
 
-/// Gives every op its part of the step. Where gradients are accumulated, a forward pass follows a backward pass;
-/// where an optimizer is handed the forward and backward pass to run, these are not its own.
+/// Gives every op its phase. With gradient accumulation, a forward pass may follow a backward pass. An optimizer may run
+/// the forward and backward pass as a closure; these keep their own phase.
 pub(crate) fn assign(graph: &mut StepGraph) {
     let input_ends = end_of_input(graph);
     let backward_ends = end_of_backward(graph);
@@ -85,8 +86,8 @@ pub(crate) fn assign(graph: &mut StepGraph) {
     }
 }
 
-/// Whether an op that begins at `mark` is of a closure that an optimizer's step around it runs: the backward pass ends
-/// after it and within that step.
+/// Whether an op that begins at `mark` belongs to a closure that the optimizer's step runs: the backward pass ends after
+/// the op and within that step.
 fn closes_over(graph: &StepGraph, step: OpId, mark: MarkId, backward_ends: Option<MarkId>) -> bool {
     backward_ends.is_some_and(|end| mark < end && end <= graph.ops[step].end)
 }
@@ -109,8 +110,8 @@ fn end_of_input(graph: &StepGraph) -> Option<MarkId> {
     None
 }
 
-/// Where the last backward pass of the step ends on the main thread: the mark that the backward thread lets come,
-/// or the end of the last function that the engine ran on the main thread itself.
+/// Where the last backward pass of the step ends on the main thread: the mark that waits for the backward thread, or the
+/// end of the last function that the engine ran on the main thread itself.
 fn end_of_backward(graph: &StepGraph) -> Option<MarkId> {
     let main = graph.threads.first()?;
     let handed_back = main.first_mark.until(main.end_mark).rev().find(|&mark| {

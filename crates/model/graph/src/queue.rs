@@ -1,8 +1,8 @@
 //! The delay with which a queued activity begins: after the one before it on its stream, and after those it
 //! waits for through events.
 //!
-//! It is about a microsecond, more after a memset or beside other streams. What an event that was not seen
-//! adds to it is kept as part of the delay: the replay stays true to what was measured.
+//! It is about a microsecond, and more after a memset or beside other streams. A wait for an event that was not recorded
+//! is part of the measured delay.
 
 use steptime_trace::{Nanos, StreamId};
 use typed_index_collections::TiVec;
@@ -11,12 +11,12 @@ use crate::graph::StepGraph;
 use crate::ids::ActivityId;
 use crate::samples::median;
 
-/// An activity was queued if its launch was over this long before the device could take it up.
+/// An activity was queued if its launch ended this long before its stream was free.
 const CLEARLY: Nanos = Nanos(5_000);
-/// Fewer queued samples than this say nothing.
+/// At least this many queued samples are needed.
 const ENOUGH: usize = 3;
 
-/// The median delay of each activity over the steps in which it was queued; `None` where it seldom was.
+/// The median delay of each activity over the steps in which it was queued; `None` with too few of them.
 pub(crate) fn delays(graph: &StepGraph) -> TiVec<ActivityId, Option<Nanos>> {
     let samples = &graph.samples;
     let mut delays: TiVec<ActivityId, Vec<Nanos>> = vec![Vec::new(); graph.activities.len()].into();

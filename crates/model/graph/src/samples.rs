@@ -4,8 +4,8 @@ use steptime_trace::Nanos;
 use typed_index_collections::TiVec;
 
 use crate::clock;
-use crate::graph::Mark;
 use crate::ids::{ActivityId, MarkId, StepId};
+use crate::tables::Mark;
 
 /// In a column of samples: not measured in this step.
 const MISSING: Nanos = Nanos(i64::MIN);

@@ -168,10 +168,10 @@ fn repeats(names: &[NameId], period: usize) -> bool {
     equal * 10 >= pairs * 9 && distinct(&names[..period]) > 1
 }
 
-/// Whether what repeats are the layers of one pass, not steps: something comes before or after that none of them
-/// has (an embedding, a head), and none of them ends with an optimizer.
+/// Whether the repetitions are the layers of one pass and not steps. Then ops come before or after them that none of
+/// them has (an embedding, a head), and none of them ends with an optimizer.
 ///
-/// A loop of steps that was cut anywhere begins and ends in the midst of one, with names that all of them have.
+/// A recorded loop of steps may begin and end inside a step, but only with names that all steps have.
 fn is_sweep(trace: &Trace, names: &[NameId], period: usize, first: usize) -> bool {
     let count = (names.len() - first) / period;
     let is_optimizer = |&name: &NameId| EventName::of(trace.names.get(name)).is_optimizer();
@@ -192,8 +192,8 @@ fn is_sweep(trace: &Trace, names: &[NameId], period: usize, first: usize) -> boo
     names.iter().any(|name| seen.get(name).is_none_or(|&windows| windows * 2 < count))
 }
 
-/// Whether another thread works in at least half of the repetitions: a backward pass belongs to a step, while that
-/// of a sweep of layers comes after all of them.
+/// Whether another thread works in at least half of the repetitions. Each step has a backward pass; the backward pass of
+/// a loop over layers comes after the last of them.
 fn others_take_part(
     tops: &[(NameId, Nanos, Nanos)],
     period: usize,

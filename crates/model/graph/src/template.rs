@@ -9,7 +9,7 @@ use crate::blocking;
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::events;
-use crate::graph::{self, Activity, StepGraph};
+use crate::graph::{self, StepGraph};
 use crate::handoff;
 use crate::ids::{ActivityId, CallId, HostThreadId, StepId, TraceCall};
 use crate::links::Links;
@@ -20,6 +20,7 @@ use crate::queue;
 use crate::rows::Rows;
 use crate::samples::Samples;
 use crate::steps::{self, Steps};
+use crate::tables::Activity;
 
 /// How to build the graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub struct Options {
     pub step: Option<u32>,
 }
 
-/// The most frequent sequence is the template if one step in so many has it.
+/// The most frequent sequence is the template if at least one step in this many has it.
 const FREQUENT: usize = 3;
 
 /// The marks of one step, thread by thread.
@@ -61,7 +62,7 @@ impl StepGraph {
     }
 }
 
-/// Deals the marks of every thread out to the steps. An event that lies across steps is left out.
+/// Assigns the marks of every thread to steps. An event that crosses a step's end is left out.
 fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) -> TiVec<StepId, StepMarks> {
     let mut parts: TiVec<StepId, StepMarks> = steps
         .windows
@@ -110,8 +111,8 @@ fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
     order
 }
 
-/// The most frequent sequence of marks is the template; among like steps the middle one. Where hardly two steps are
-/// alike it is the one that has most in common with all others: never a warm-up, which has little.
+/// Chooses the template: the middle one of the steps with the most frequent sequence of marks. If nearly all steps
+/// differ, the medoid is the template, which is never a warm-up step.
 fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: &mut Coverage) -> StepId {
     let mut groups: Vec<Vec<StepId>> = Vec::new();
     let mut index: FxHashMap<&Vec<Vec<u64>>, usize> = FxHashMap::default();

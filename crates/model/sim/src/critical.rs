@@ -1,10 +1,10 @@
-//! The critical path: the chain of things that, each waiting for the one before, make the step as long as it
-//! is; and slack: how much longer a thing could take before the step does.
+//! The critical path: the chain of host time and device activities, each waiting for the one before, that decides how
+//! long the step takes. And slack: how much later something could end without making the step longer.
 
 use steptime_graph::{ActivityId, Blocking, MarkId, MarkKind, OpId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
-use crate::engine::{ActivityCause, MarkCause};
+use crate::cause::{ActivityCause, MarkCause};
 use crate::timeline::Timeline;
 
 /// Where a stretch of the critical path runs.

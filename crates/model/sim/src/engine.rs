@@ -1,8 +1,8 @@
 //! The discrete-event engine: host threads and device streams, one step after the other.
 //!
-//! Every mark of a host thread is passed one gap after the mark it comes after. What happens at a mark - a
-//! launch, a wait - couples threads to streams. Each time computed keeps its *cause*: the one thing it waited
-//! for last. Causes form the critical path.
+//! A mark of a host thread is passed one gap after the mark that it waits for. Launches and waits happen at marks and
+//! couple threads to streams. Each computed time keeps its *cause*, the last thing it waited for. The causes form the
+//! critical path.
 
 use steptime_cost::HostCosts;
 use steptime_graph::{
@@ -11,41 +11,13 @@ use steptime_graph::{
 };
 use steptime_trace::Nanos;
 
-/// What decided when a mark was passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MarkCause {
-    /// Host time since the mark it comes after.
-    Host,
-    /// The same thread was not yet free, though another thread had let it go on.
-    Busy,
-    /// The end of a device activity (of this step) that the call waits for.
-    Device(ActivityId),
-    /// The end of a device activity of the step before.
-    DeviceBefore(ActivityId),
-}
-
-/// What decided when a device activity began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ActivityCause {
-    /// Its launch.
-    Launch,
-    /// The activity before it on its stream.
-    Stream(ActivityId),
-    /// The last activity on its stream of the step before.
-    StreamBefore(ActivityId),
-    /// An activity of another stream, through an event.
-    Event(ActivityId),
-    /// The same of the step before.
-    EventBefore(ActivityId),
-}
+use crate::cause::{ActivityCause, MarkCause};
+use crate::delays::Delays;
 
 /// A time not yet known.
 const NEVER: Nanos = Nanos(i64::MIN / 4);
 
-/// Deeper queues than any driver has are taken for this deep: each stream keeps a ring of it.
-const DEEPEST_QUEUE: u32 = 1 << 16;
-
-/// A longer delay between queued activities is no overhead, but a wait for something that was not seen.
+/// A longer delay between queued activities is a wait for something that was not recorded, not overhead.
 const LONGEST_OVERHEAD: Nanos = Nanos(5_000);
 
 /// The engine's state between two steps.
@@ -63,23 +35,10 @@ pub struct Engine<'g> {
     pub(crate) activity_causes: TiVec<ActivityId, ActivityCause>,
     /// Where each call that waits may return.
     returns: TiVec<CallId, (Nanos, MarkCause)>,
-    /// How long after a call's beginning its activities may begin, where that is before its end.
+    /// For calls whose activities start before the call ends: the earliest start, from the beginning of the call.
     leads: TiVec<CallId, Option<Nanos>>,
     /// How long after its stream is free an activity of a captured graph begins.
     between: TiVec<ActivityId, Option<Nanos>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Delays {
-    launch: Nanos,
-    queue: Nanos,
-    sync_own: Nanos,
-    sync_return: Nanos,
-    copy_lead: Nanos,
-    lead_excess: Nanos,
-    /// Whether what was recorded of a single copy or activity goes before these.
-    recorded: bool,
-    depth: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -90,23 +49,6 @@ struct Stream {
     /// Ends of all activities so far, as a ring of the queue's depth.
     ring: Vec<Nanos>,
     head: usize,
-}
-
-impl Delays {
-    fn of(host: &HostCosts) -> Delays {
-        let coupling = &host.coupling;
-        let us = Nanos::from_micros_f64;
-        Delays {
-            launch: us(coupling.launch_to_start_us),
-            queue: us(coupling.queue_gap_us),
-            sync_own: us(coupling.sync_own_us),
-            sync_return: us(coupling.sync_return_us),
-            copy_lead: us(coupling.copy_lead_us),
-            lead_excess: host.lead_excess,
-            recorded: host.recorded_delays,
-            depth: coupling.queue_depth.clamp(1, DEEPEST_QUEUE) as usize,
-        }
-    }
 }
 
 /// Values by their places.
@@ -161,7 +103,7 @@ impl<'g> Engine<'g> {
         let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|t| t.first_mark).collect();
         while let Some(thread) = self.earliest(&next, gaps) {
             let end = graph.threads[thread].end_mark;
-            // One thread runs on until it does something that others can see, or waits for another.
+            // A thread runs on until it launches or waits, or until its next mark waits for another thread.
             loop {
                 let mark = next[thread];
                 next[thread] = mark.next();
@@ -188,7 +130,7 @@ impl<'g> Engine<'g> {
             .map(|(_, t)| t)
     }
 
-    /// When a mark could be passed, were there no device, and why; `None` while what it comes after is not.
+    /// When a mark could be passed if there were no device, and why; `None` until the mark that it waits for has passed.
     fn candidate(&self, mark: MarkId, gaps: &TiSlice<MarkId, Nanos>) -> Option<(Nanos, MarkCause)> {
         let row = &self.graph.marks[mark];
         let from = if row.wraps { self.before[row.after] } else { self.marks[row.after] };
@@ -249,7 +191,7 @@ impl<'g> Engine<'g> {
         visible
     }
 
-    /// A call that waits: notes when it may return. A chunked copy starts on the device.
+    /// Begins a call. If it waits, notes when it may return; a chunked copy starts on the device.
     fn begin_call(&mut self, call: CallId, time: Nanos, durations: &TiSlice<ActivityId, Nanos>) -> bool {
         let row = self.graph.calls[call];
         let back = match row.blocking {
@@ -269,7 +211,7 @@ impl<'g> Engine<'g> {
                 for activity in row.activities() {
                     self.launch(activity, time + lead, durations);
                 }
-                // Until the device takes the copy up, and then to its end but for the tail.
+                // The call returns the tail before the copy ends on the device.
                 let done = self.ends[first] - tail;
                 (done, MarkCause::Device(first))
             }
@@ -308,7 +250,7 @@ impl<'g> Engine<'g> {
         stream.ring[stream.head]
     }
 
-    /// How long after its stream could take it up a queued activity begins.
+    /// How long after its stream is free a queued activity begins.
     fn queue_delay(&self, activity: ActivityId) -> Nanos {
         if let Some(delay) = self.between[activity] {
             return delay;
@@ -351,7 +293,7 @@ impl<'g> Engine<'g> {
         self.activity_causes[activity] = cause;
     }
 
-    /// How far every thread and every stream has got: what a step adds to each shows which is the slowest.
+    /// How far every thread and stream has got. What one step adds to each shows which is the slowest.
     pub(crate) fn progress(&self) -> Vec<Nanos> {
         let threads = self.graph.threads.iter().filter(|t| t.first_mark < t.end_mark);
         let hosts = threads.map(|t| self.marks[t.end_mark.previous()]);

@@ -3,7 +3,7 @@
 use steptime_graph::{ActivityId, ApiKind, Blocking, MarkId, MarkKind, Phase, StepGraph};
 use steptime_trace::Nanos;
 
-use crate::engine::{ActivityCause, MarkCause};
+use crate::cause::{ActivityCause, MarkCause};
 use crate::timeline::Timeline;
 
 /// A cause of device idle time.
@@ -153,7 +153,7 @@ impl Idle {
             parts[what as usize] += now - then.max(since);
             (mark, now) = (before, then);
         }
-        // Had it not waited, the host would have been that much earlier.
+        // Without the wait, the host would have been earlier by that time.
         let sync = IdleCause::Synchronisation as usize;
         let host = IdleCause::Host as usize;
         let owed = (waited - parts[sync]).max(Nanos::ZERO).min(parts[host]);

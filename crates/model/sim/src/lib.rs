@@ -11,13 +11,16 @@
 
 pub mod baseline;
 pub mod breakdown;
+mod cause;
 pub mod critical;
+mod delays;
 mod engine;
 mod idle;
 mod replay;
 mod timeline;
 
-pub use engine::{ActivityCause, Engine, MarkCause};
+pub use cause::{ActivityCause, MarkCause};
+pub use engine::Engine;
 pub use idle::{Idle, IdleCause};
 pub use replay::{Replay, replay_recorded};
 pub use timeline::Timeline;

@@ -1,4 +1,4 @@
-//! The recorded steps replayed as they were: what the simulator makes of times that it was given.
+//! Replays the recorded steps with their recorded times: the difference is the simulator's own error.
 
 use steptime_cost::PricedGraph;
 use steptime_cost::host::own::waits_for_device;
@@ -38,8 +38,8 @@ fn ratio(simulated: Nanos, measured: Nanos) -> f64 {
     if measured.0 > 0 { simulated.0 as f64 / measured.0 as f64 - 1.0 } else { 0.0 }
 }
 
-/// Replays the recorded steps as they were, each with its own gaps and durations, and the profiler's cost left
-/// in. What it lacks of the measured period is the simulator's own error.
+/// Replays the recorded steps, each with its own gaps and durations and with the profiler's cost left in. The difference
+/// to the measured period is the simulator's own error.
 ///
 /// `None` where nothing was recorded. What a step did not measure is taken from `typical`.
 pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<Replay> {

@@ -4,12 +4,13 @@ use steptime_cost::PricedGraph;
 use steptime_graph::{ActivityId, MarkId, TiVec};
 use steptime_trace::Nanos;
 
-use crate::engine::{ActivityCause, Engine, MarkCause};
+use crate::cause::{ActivityCause, MarkCause};
+use crate::engine::Engine;
 
-/// Fewest and most steps run before the period is believed.
+/// Fewest and most steps that are simulated.
 const FEWEST: usize = 4;
 const MOST: usize = 16;
-/// The period has settled when it changes by less than this part.
+/// The period has settled when it changes by less than one part in this many.
 const SETTLED: i64 = 2000;
 
 /// Steps before and after whose activities may run within a step's period.
@@ -53,7 +54,7 @@ impl Timeline {
         while steps < MOST {
             engine.step(&priced.host.gaps, &priced.durations);
             steps += 1;
-            // Whatever gets on slowest sets the pace, though others may end later for the time being.
+            // The slowest thread or stream decides the period, even if another still ends later.
             let now = engine.progress();
             let latest = now.iter().zip(&reached).map(|(now, before)| *now - *before);
             let latest = latest.filter(|_| steps > 1).max().unwrap_or(engine.completion());

@@ -15,7 +15,7 @@ mod spec;
 
 pub use error::Error;
 pub use meta::{SweepMeta, VERSION};
-pub use observe::{Observed, observe};
+pub use observe::{Observations, observe};
 pub use read::{Sweep, read, read_all};
 pub use row::{Row, State};
 pub use spec::spec;

@@ -12,7 +12,7 @@ use crate::read::Sweep;
 
 /// What can be fitted on, and what not.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Observed {
+pub struct Observations {
     /// One for each row whose op launches work.
     pub observations: Vec<Observation>,
     /// The row of each observation: the sweep and the row in it.
@@ -30,8 +30,8 @@ pub struct Observed {
 /// A case's later ops find the cache as the earlier ones leave it, and not in the state that the row names: they
 /// count only where an op is never measured by itself.
 #[must_use]
-pub fn observe(sweeps: &[Sweep]) -> Observed {
-    let mut observed = Observed::default();
+pub fn observe(sweeps: &[Sweep]) -> Observations {
+    let mut observed = Observations::default();
     let mut cases: FxHashMap<(usize, &str, i32), u32> = FxHashMap::default();
     let all = sweeps
         .iter()

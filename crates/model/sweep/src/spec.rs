@@ -5,7 +5,7 @@ use steptime_cost::device::spec::{CacheSpec, LaunchSpec, MemorySpec, PeakSpec, T
 use steptime_cost::device::{DeviceSpec, fit::cache};
 
 use crate::error::Error;
-use crate::observe::Observed;
+use crate::observe::Observations;
 use crate::read::Sweep;
 
 /// From a sweep's metadata and rows: sizes as the driver gives them, rates as measured beside the sweep, the
@@ -14,7 +14,7 @@ use crate::read::Sweep;
 /// # Errors
 ///
 /// Metadata that lack a size or rate.
-pub fn spec(sweep: &Sweep, observed: &Observed) -> Result<DeviceSpec, Error> {
+pub fn spec(sweep: &Sweep, observed: &Observations) -> Result<DeviceSpec, Error> {
     let meta = &sweep.meta;
     let number = |name: &str| meta.number(name).ok_or_else(|| Error::Spec(name.into()));
     let text = |name: &str| meta.get(name).ok_or_else(|| Error::Spec(name.into()));

@@ -76,7 +76,7 @@ pub fn fit(
     // Big families first: they decide when the last one is done.
     let mut order: Vec<(&str, Vec<&Observation>)> = by_family.into_iter().collect();
     order.sort_by_key(|(name, rows)| (std::cmp::Reverse(rows.len()), *name));
-    let fitted: Vec<Result<family::Fitted, FitError>> = order
+    let fitted: Vec<Result<family::FamilyFit, FitError>> = order
         .par_iter()
         .with_max_len(1)
         .map(|(name, rows)| {
@@ -126,7 +126,7 @@ fn by_family(observations: &[Observation]) -> Result<BTreeMap<&'static str, Vec<
 }
 
 /// How far the formulas are off with nothing fitted.
-fn unfitted(fitted: &[family::Fitted]) -> Spread {
+fn unfitted(fitted: &[family::FamilyFit]) -> Spread {
     let medians: Vec<f64> = fitted.iter().map(|fitted| quantile(&fitted.formula, 0.5)).collect();
     let own = fitted
         .iter()

@@ -79,8 +79,8 @@ impl Captured {
         if profiled > 0.0 { (self.launch_us(nodes) / profiled).min(1.0) } else { 1.0 }
     }
 
-    /// Takes what the profiler adds to graphs off costs that are a recording's own. What it adds to the launch of
-    /// many nodes has little in common with what it adds to other calls: such a launch is begun with as recorded.
+    /// Takes the profiler's cost of CUDA graphs off costs that come from a recording. The cost of a launch of many nodes
+    /// is unlike that of other calls, so it starts from the recorded time of the launch.
     pub fn take_off(&self, graph: &StepGraph, costs: &mut HostCosts) {
         let mut column = Vec::new();
         for (at, call) in graphs(graph) {

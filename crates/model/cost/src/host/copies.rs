@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use steptime_trace::{Bytes, Nanos};
 
-/// A copy of fewer bytes shows what a call costs, not how fast the host copies.
+/// The time of a smaller copy is mostly that of the call, and does not show how fast the host copies.
 const SHOWS_RATE: u64 = 128 << 10;
-/// Gigabytes a second at which a host copies into its staging buffer: the usual host, and the bounds of what any
-/// processor's single thread does.
+/// Gigabytes a second at which a host copies into its staging buffer: a usual rate, and bounds for one thread of any
+/// processor.
 const USUAL_GB_S: f64 = 8.0;
 const SLOWEST_GB_S: f64 = 3.0;
 const FASTEST_GB_S: f64 = 25.0;

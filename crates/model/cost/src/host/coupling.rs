@@ -1,4 +1,4 @@
-//! How host and device wait for one another: constants of the driver and the bus.
+//! Delays between host and device: constants of the driver and the bus.
 
 use serde::{Deserialize, Serialize};
 use steptime_graph::{ApiKind, Blocking, StepGraph, StreamId, StreamSet, TiVec, median};
@@ -12,7 +12,7 @@ pub struct Coupling {
     pub launch_to_start_us: f64,
     /// Between two queued activities of a stream, microseconds.
     pub queue_gap_us: f64,
-    /// What a synchronising call takes when there is nothing to wait for, microseconds.
+    /// The time of a synchronising call that has nothing to wait for, microseconds.
     pub sync_own_us: f64,
     /// From the end of the device's work to the return of the call that waits for it, microseconds.
     pub sync_return_us: f64,
@@ -36,9 +36,9 @@ impl Default for Coupling {
     }
 }
 
-/// A stream counts as idle, or as queued, only when it is so by this much.
+/// A stream counts as idle, or as queued, only by at least this margin.
 const CLEARLY: Nanos = Nanos(10_000);
-/// Fewer observations than this say nothing.
+/// At least this many observations are needed.
 const ENOUGH: usize = 5;
 
 impl Coupling {

@@ -1,8 +1,8 @@
-//! What a host gap is called: the marks on both sides, and the context they stand in.
+//! The key of a host gap: the marks on both sides, and their context.
 //!
-//! A gap lies between two marks (an op or a call begins or ends). The same pair of marks costs about the same
-//! in every model, so a table of pairs prices models it was not measured on. The two marks before and the op
-//! around narrow it down; where the narrow key was never seen a wider one serves.
+//! A gap lies between two marks (an op or a call begins or ends). The same pair of marks costs about the same in every
+//! model, so a table of pairs prices models that it was not measured on. The two marks before and the op around make the
+//! key narrower. If a narrow key is unknown, a wider one is used.
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{ApiKind, MarkId, MarkKind, StepGraph, TiVec};

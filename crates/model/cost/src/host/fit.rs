@@ -1,12 +1,12 @@
 //! Fits a host profile on the recordings of several models.
 
+mod delays;
+
 use rustc_hash::FxHashMap;
-use steptime_graph::{StepGraph, median};
-use steptime_trace::{Bytes, Nanos};
+use steptime_graph::StepGraph;
+use steptime_trace::Nanos;
 
 use super::captured::Captured;
-use super::copies::CopyCost;
-use super::coupling::Coupling;
 use super::edge::{EdgeKey, Edges};
 use super::own;
 use super::probe::{HostPace, Probe};
@@ -15,6 +15,7 @@ use super::profiler::ProfilerCost;
 use super::speed::Elasticity;
 use super::warmth::{self, Class, Warmth};
 use crate::error::Error;
+use delays::{copies, coupling};
 
 /// A recording to fit on.
 #[derive(Debug, Clone)]
@@ -50,7 +51,7 @@ const LEAST_SPREAD: f64 = 0.06;
 type Observation = (u32, Class, f64);
 
 /// One recording's measured gaps.
-struct Observed {
+struct RecordingGaps {
     gaps: Vec<Observation>,
     slowness: f64,
     /// Makes a short step count as much as a long one.
@@ -73,7 +74,7 @@ pub fn fit(
     let used: Vec<&Training<'_>> = recordings.iter().filter(|r| !r.excluded).collect();
     let mut keys: Vec<EdgeKey> = Vec::new();
     let mut index: FxHashMap<EdgeKey, u32> = FxHashMap::default();
-    let mut observed: Vec<Observed> =
+    let mut observed: Vec<RecordingGaps> =
         used.iter().map(|r| observe(r, profiler, &mut keys, &mut index)).collect();
     if observed.iter().all(|o| o.gaps.is_empty()) {
         return Err(Error::NothingToFit);
@@ -95,7 +96,7 @@ pub fn fit(
         .iter()
         .map(|&(us, weight)| if weight > 0.0 { us / weight } else { 0.0 })
         .collect();
-        let expected = |o: &Observed, key: u32| base[key as usize] * o.slowness;
+        let expected = |o: &RecordingGaps, key: u32| base[key as usize] * o.slowness;
         let sums = ratios(warmth.by_distance.len(), &observed, |o, &(key, class, us)| {
             let factor = warmth.by_occurrence[class.occurrence as usize];
             (class.distance as usize, us, expected(o, key) * factor)
@@ -190,7 +191,7 @@ fn observe(
     profiler: &ProfilerCost,
     keys: &mut Vec<EdgeKey>,
     index: &mut FxHashMap<EdgeKey, u32>,
-) -> Observed {
+) -> RecordingGaps {
     let graph = recording.graph;
     let edges = Edges::of_graph(graph);
     let classes = warmth::classes(graph, &edges);
@@ -214,14 +215,14 @@ fn observe(
         });
     let gaps: Vec<Observation> = gaps.collect();
     let weight = TYPICAL_GAPS / gaps.len().max(1) as f64;
-    Observed { gaps, slowness: 1.0, weight }
+    RecordingGaps { gaps, slowness: 1.0, weight }
 }
 
 /// For each slot the sums of measured and of expected time.
 fn ratios(
     slots: usize,
-    observed: &[Observed],
-    term: impl Fn(&Observed, &Observation) -> (usize, f64, f64),
+    observed: &[RecordingGaps],
+    term: impl Fn(&RecordingGaps, &Observation) -> (usize, f64, f64),
 ) -> Vec<(f64, f64)> {
     let mut sums = vec![(0.0, 0.0); slots];
     for recording in observed {
@@ -263,47 +264,4 @@ fn spread(slowness: &[f64]) -> f64 {
     let at = ((away.len() as f64 * 0.9).ceil() as usize).clamp(1, away.len()) - 1;
     let widest = away[at].max(LEAST_SPREAD);
     (widest * 1000.0).round() / 1000.0
-}
-
-fn coupling(recordings: &[&Training<'_>]) -> Coupling {
-    let fallback = Coupling::default();
-    let each: Vec<Coupling> = recordings.iter().map(|r| Coupling::measure(r.graph, &fallback)).collect();
-    let typical = |of: fn(&Coupling) -> f64| median_of(&each.iter().map(of).collect::<Vec<f64>>());
-    Coupling {
-        launch_to_start_us: typical(|c| c.launch_to_start_us),
-        queue_gap_us: typical(|c| c.queue_gap_us),
-        sync_own_us: typical(|c| c.sync_own_us),
-        sync_return_us: typical(|c| c.sync_return_us),
-        copy_lead_us: copy_lead(recordings).unwrap_or(fallback.copy_lead_us),
-        queue_depth: fallback.queue_depth,
-    }
-}
-
-fn copy_lead(recordings: &[&Training<'_>]) -> Option<f64> {
-    use steptime_graph::Blocking;
-    let mut leads: Vec<Nanos> = recordings
-        .iter()
-        .flat_map(|r| r.graph.calls.iter())
-        .filter_map(|call| match call.blocking {
-            Blocking::Chunked { lead, .. } => lead,
-            _ => None,
-        })
-        .collect();
-    median(&mut leads).map(Nanos::as_micros)
-}
-
-fn copies(recordings: &[&Training<'_>], profiler: &ProfilerCost) -> CopyCost {
-    let mut observations: Vec<(Bytes, Nanos)> = Vec::new();
-    for recording in recordings {
-        let graph = recording.graph;
-        for (mark, gap) in own::gaps(graph, profiler).into_iter_enumerated() {
-            if let (Some(gap), true) = (gap, own::is_staged_copy(graph, mark))
-                && let steptime_graph::MarkKind::CallEnd(call) = graph.marks[mark].kind
-            {
-                let activity = graph.calls[call].first_activity;
-                observations.push((graph.activities[activity].bytes, gap));
-            }
-        }
-    }
-    CopyCost::fit(&observations)
 }

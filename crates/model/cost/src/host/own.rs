@@ -11,13 +11,13 @@ use super::stalls::Stalls;
 
 /// The time of each gap, mark by mark, with the profiler's cost taken off. `None` where no step measured it.
 ///
-/// The time a call waits for the device is no cost of the host: the end of a blocking call has a gap of `None`,
-/// and a launch that always found its queue full takes what its like take when it is not.
+/// Waiting for the device is no cost of the host: the end of a blocking call has a gap of `None`. A launch that always
+/// found its queue full is given the time of launches of the same name that did not.
 pub fn gaps(graph: &StepGraph, profiler: &ProfilerCost) -> TiVec<MarkId, Option<Nanos>> {
     corrected(graph, profiler, |_| [1.0, 1.0])
 }
 
-/// The same, brought from the host's speed while it was profiled to that which is wanted.
+/// The same, scaled from the host's speed while profiled to its speed in the predicted steps.
 pub fn gaps_at(
     graph: &StepGraph,
     profiler: &ProfilerCost,
@@ -32,14 +32,14 @@ pub fn gaps_at(
     gaps
 }
 
-/// A gap without the pulse between two profiled steps: that lies on the main thread, from one step to the next.
+/// A gap without the recorder's pulse, which runs on the main thread between two profiled steps.
 pub(super) fn take_off_pulse(graph: &StepGraph, mark: MarkId, gap: Nanos, pulse: Nanos) -> Nanos {
     let row = &graph.marks[mark];
     let between_steps = row.wraps && graph.threads[row.thread].role == Role::Main;
     if between_steps { ProfilerCost::take_off(gap, pulse) } else { gap }
 }
 
-/// Gaps less what `profiler` says, times the first factor of a mark; the rest times the second.
+/// Takes the profiler's cost, times the first factor of a mark, off each gap, and multiplies the rest by the second.
 fn corrected(
     graph: &StepGraph,
     profiler: &ProfilerCost,
@@ -140,7 +140,7 @@ pub fn waits_for_device(graph: &StepGraph, mark: MarkId) -> bool {
     }
 }
 
-/// Whether the gap before a mark is the inside of a pageable copy that only stages: its cost goes by bytes.
+/// Whether the gap before a mark is the inside of a pageable copy that only stages. Its cost depends on its bytes.
 pub fn is_staged_copy(graph: &StepGraph, mark: MarkId) -> bool {
     match graph.marks[mark].kind {
         MarkKind::CallEnd(call) => {

@@ -49,7 +49,7 @@ pub struct Found {
     pub own: usize,
     /// From a profile, by how much of the context agreed ([`super::edge::LEVEL_NAMES`]).
     pub profile: [usize; LEVELS],
-    /// From nothing: no sample, and not even their class in the profile. They cost nothing.
+    /// Neither from samples nor from the profile: they cost nothing in the simulation.
     pub unpriced: usize,
     /// Copies larger than any that the profile was fitted on.
     pub guessed: Guessed,
@@ -66,7 +66,7 @@ impl HostCosts {
         HostCosts::of_gaps(graph, own::gaps(graph, profiler), lead_excess, fallback)
     }
 
-    /// The same, brought from the host's speed while it was profiled to that which is wanted.
+    /// The same, scaled from the host's speed while profiled to its speed in the predicted steps.
     pub fn own_at(
         graph: &StepGraph,
         profiler: &ProfilerCost,
@@ -124,7 +124,7 @@ impl HostCosts {
         process: Process,
         usual: &UsualGaps,
     ) -> HostCosts {
-        // What a profiler that has run leaves behind, where none ever did.
+        // A process that was never profiled has none of the cost that a finished profiler leaves behind.
         let left = match process {
             Process::Profiled => vec![Nanos::ZERO; graph.marks.len()].into(),
             Process::Fresh => profile.attached.of_gaps(graph),

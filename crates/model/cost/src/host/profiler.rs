@@ -136,7 +136,7 @@ impl ProfilerCost {
         [cost * spread[0] + self.before(graph, kind), cost * spread[1]]
     }
 
-    /// What comes before an event and no event shows: the arguments of a compiled kernel are written down.
+    /// Cost before an event that no event shows: the profiler writes down the arguments of a compiled kernel.
     fn before(&self, graph: &StepGraph, kind: MarkKind) -> f64 {
         match kind {
             MarkKind::OpBegin(op) if is_compiled(graph.op_name(op)) => self.compiled_us,

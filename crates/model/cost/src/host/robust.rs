@@ -1,12 +1,12 @@
-//! Location of a sample with a long tail.
+//! Robust means of samples with long tails.
 
 use steptime_graph::{StepGraph, StepId};
 use steptime_trace::Nanos;
 
 /// The mean of the ranks from 10 % to 50 %: what a gap takes while the host is undisturbed.
 ///
-/// A host's slow spells only ever lengthen a gap, so the upper half of the ranks is theirs; the lowest tenth
-/// holds the profiler's rounding. `None` without samples. Sorts its argument.
+/// Slow phases of a host only lengthen gaps, so the upper half of the ranks is left out. The lowest tenth is left out
+/// because it holds the profiler's rounding. `None` without samples. Sorts its argument.
 pub fn quiet_mean(samples: &mut [Nanos]) -> Option<Nanos> {
     mean_of_ranks(samples, 0.1, 0.5)
 }

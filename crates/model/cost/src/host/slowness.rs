@@ -1,4 +1,4 @@
-//! How slow a recording's host was while it was profiled, as its gaps tell.
+//! How slow a recording's host was while it was profiled, measured by its gaps.
 
 use steptime_graph::{Role, StepGraph};
 
@@ -7,11 +7,11 @@ use super::profile::HostProfile;
 use super::profiler::ProfilerCost;
 use super::usual::UsualGaps;
 
-/// Gaps that tell a host's slowness are known at this level or a narrower one, ...
+/// A gap counts if the profile knows it at this level or a narrower one, ...
 const KNOWN_LEVEL: usize = 2;
-/// ... are this short, microseconds, ...
+/// ... and if it is this short, microseconds.
 const SHORT_US: f64 = 15.0;
-/// ... and half of them take this long together, microseconds.
+/// Half of the gaps that count must take this long together, microseconds.
 const FEWEST_US: f64 = 50.0;
 
 /// How slow short gaps were on the main thread and on that of the backward pass, over what a profile says.

@@ -1,4 +1,4 @@
-//! How fast the host was while it was profiled, and how fast it is in the steps that are predicted.
+//! The speed of the host while it was profiled, and in the steps that are predicted.
 
 use serde::{Deserialize, Serialize};
 use steptime_graph::{MarkId, MarkKind, Role, StepGraph};
@@ -122,7 +122,7 @@ impl Speed {
         away(self.wanted.main, self.profiled.main).max(away(self.wanted.backward, self.profiled.backward))
     }
 
-    /// How many times as dear the profiler's events were on the thread of a gap.
+    /// How many times as long the profiler's events took on the thread of a gap.
     pub fn of_profiler(&self, graph: &StepGraph, mark: MarkId, elasticity: &Elasticity) -> f64 {
         (self.pick(graph, mark, self.profiled) / elasticity.loop_us).powf(elasticity.profiler)
     }

@@ -1,11 +1,11 @@
-//! Launches that found their stream's queue full: what they waited is no cost of the host.
+//! Launches that found their stream's queue full. The time they waited is no cost of the host.
 
 use steptime_graph::{CallId, StepGraph, StepId, StreamId, TiVec};
 use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
 
-/// A queue counts as full this many launches below its depth: the driver keeps a few for itself.
+/// A queue counts as full this many launches below its depth, because the driver reserves some.
 const RESERVE: usize = 24;
 
 /// Which launches, step by step, were made into a full queue.

@@ -9,7 +9,7 @@ use super::warmth;
 
 /// What each gap of a graph takes on a profile's host, mark by mark; `None` where not even its class is known.
 ///
-/// It is asked twice of a recording's own step: how slow its host was while profiled, and how its gaps compare.
+/// Used twice for a recording's own step: for the slowness of its host, and for its prices.
 #[derive(Debug, Clone)]
 pub struct UsualGaps(pub(super) TiVec<MarkId, Option<Usual>>);
 

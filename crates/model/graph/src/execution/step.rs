@@ -3,8 +3,9 @@
 use super::graph::ExecutionGraph;
 use super::node::NodeId;
 use super::sequence::{Alignment, Item, align};
-use crate::graph::{MarkKind, StepGraph};
+use crate::graph::StepGraph;
 use crate::ids::{HostThreadId, OpId};
+use crate::tables::MarkKind;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

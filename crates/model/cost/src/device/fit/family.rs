@@ -26,7 +26,7 @@ use crate::device::variant::variant;
 const ROWS_FOR_TREES: usize = 60;
 
 /// What was fitted for a family.
-pub struct Fitted {
+pub struct FamilyFit {
     pub header: FamilyHeader,
     pub models: FamilyModels,
     /// Logarithms of measured over formula, nothing fitted.
@@ -140,7 +140,7 @@ pub fn fit(
     observations: &[&Observation],
     spec: &DeviceSpec,
     options: &FitOptions,
-) -> Result<Fitted, LearnError> {
+) -> Result<FamilyFit, LearnError> {
     let first = observations.first().ok_or(LearnError::NoRows)?;
     let family = families::of(&first.call.kernel);
     let rows = Rows::new(observations, spec, options);
@@ -218,7 +218,7 @@ pub fn fit(
         stages: Vec::new(),
     };
     let formula = rows.measured.iter().zip(&rows.formula).map(|(m, f)| m - f).collect();
-    Ok(Fitted { header, models, formula })
+    Ok(FamilyFit { header, models, formula })
 }
 
 /// Few rows grow few and small trees, by squared error: they need all they have. Many rows grow large ones by

@@ -29,15 +29,15 @@ pub fn fit_onto(
     let of = by_family.len();
     let mut order: Vec<(&str, Vec<&Observation>)> = by_family.into_iter().collect();
     order.sort_by_key(|(name, rows)| (std::cmp::Reverse(rows.len()), *name));
-    let fitted: Vec<Result<Fitted, FitError>> = order
+    let fitted: Vec<Result<Fit, FitError>> = order
         .par_iter()
         .with_max_len(1)
         .map(|(name, rows)| {
             let fitted = match profile.family(name) {
                 Some(_) => {
-                    stage::fit(rows, &profile, options).map(|stage| Fitted::Stage(name, stage.map(Box::new)))
+                    stage::fit(rows, &profile, options).map(|stage| Fit::Stage(name, stage.map(Box::new)))
                 }
-                None => family::fit(rows, &spec, options).map(|fitted| Fitted::Family(Box::new(fitted))),
+                None => family::fit(rows, &spec, options).map(|fitted| Fit::Family(Box::new(fitted))),
             };
             let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
             (options.progress)(name, count, of);
@@ -60,17 +60,17 @@ pub fn fit_onto(
         .collect();
     for fitted in fitted {
         match fitted {
-            Fitted::Family(fitted) => {
+            Fit::Family(fitted) => {
                 families.insert(fitted.header.name.clone(), (fitted.header, fitted.models));
             }
-            Fitted::Stage(name, Some(fitted)) => {
+            Fit::Stage(name, Some(fitted)) => {
                 let (told, stage) = *fitted;
                 if let Some((header, models)) = families.get_mut(name) {
                     header.stages.push(told);
                     models.stages.push(stage);
                 }
             }
-            Fitted::Stage(_, None) => {}
+            Fit::Stage(_, None) => {}
         }
     }
     let (families, models) = families.into_values().unzip();
@@ -78,7 +78,7 @@ pub fn fit_onto(
     Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
 }
 
-enum Fitted<'a> {
-    Family(Box<family::Fitted>),
-    Stage(&'a str, Option<Box<stage::Fitted>>),
+enum Fit<'a> {
+    Family(Box<family::FamilyFit>),
+    Stage(&'a str, Option<Box<stage::StageFit>>),
 }

@@ -31,14 +31,14 @@ const SHARES: [f32; 4] = [0.0, 0.4, 0.7, 1.0];
 const EVIDENCE: f64 = 0.02;
 
 /// A stage, and what a profile says of it.
-pub type Fitted = (StageHeader, Stage);
+pub type StageFit = (StageHeader, Stage);
 
 /// Learns what the rows of a family show beyond the profile; `None` where they are too few to say anything.
 pub fn fit(
     observations: &[&Observation],
     profile: &DeviceProfile,
     options: &FitOptions,
-) -> Result<Option<Fitted>, LearnError> {
+) -> Result<Option<StageFit>, LearnError> {
     let Some(first) = observations.first() else { return Ok(None) };
     let family = families::of(&first.call.kernel);
     let kinds = kinds(observations, |row| stage::kind_of(family, &row.call));

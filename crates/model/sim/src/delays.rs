@@ -1,0 +1,38 @@
+//! Delays between host and device, in nanoseconds.
+
+use steptime_cost::HostCosts;
+use steptime_trace::Nanos;
+
+/// The deepest launch queue that is simulated. Each stream keeps a ring buffer of this size.
+const DEEPEST_QUEUE: u32 = 1 << 16;
+
+/// What a simulation takes from the costs of a host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delays {
+    pub launch: Nanos,
+    pub queue: Nanos,
+    pub sync_own: Nanos,
+    pub sync_return: Nanos,
+    pub copy_lead: Nanos,
+    pub lead_excess: Nanos,
+    /// Whether recorded delays of single copies and activities are used instead of these.
+    pub recorded: bool,
+    pub depth: usize,
+}
+
+impl Delays {
+    pub fn of(host: &HostCosts) -> Delays {
+        let coupling = &host.coupling;
+        let us = Nanos::from_micros_f64;
+        Delays {
+            launch: us(coupling.launch_to_start_us),
+            queue: us(coupling.queue_gap_us),
+            sync_own: us(coupling.sync_own_us),
+            sync_return: us(coupling.sync_return_us),
+            copy_lead: us(coupling.copy_lead_us),
+            lead_excess: host.lead_excess,
+            recorded: host.recorded_delays,
+            depth: coupling.queue_depth.clamp(1, DEEPEST_QUEUE) as usize,
+        }
+    }
+}
