@@ -98,8 +98,8 @@ impl Arguments {
 
     /// The shapes of the tensors that an op was called with; none where they were not recorded.
     #[must_use]
-    pub fn shapes(&self, op: u32) -> Vec<Vec<i64>> {
-        let call = self.calls.get(op as usize).and_then(Option::as_ref);
+    pub fn shapes(&self, op: OpId) -> Vec<Vec<i64>> {
+        let call = self.calls.get(op).and_then(Option::as_ref);
         let tensors = call.into_iter().flat_map(OpCall::input_tensors);
         tensors.map(|(_, _, tensor)| tensor.shape.to_vec()).collect()
     }
