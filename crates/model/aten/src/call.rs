@@ -207,7 +207,7 @@ impl OpCall {
 
     /// The tensor at an argument: itself, or the first of a list.
     #[must_use]
-    pub fn tensor(&self, arg: usize) -> Option<&Tensor> {
+    pub fn tensor_at(&self, arg: usize) -> Option<&Tensor> {
         match self.inputs.get(arg)? {
             Arg::Tensor(tensor) => Some(tensor),
             Arg::Tensors(list) => list.first(),
@@ -217,7 +217,7 @@ impl OpCall {
 
     /// All tensors at an argument.
     #[must_use]
-    pub fn tensors(&self, arg: usize) -> &[Tensor] {
+    pub fn tensors_at(&self, arg: usize) -> &[Tensor] {
         self.inputs.get(arg).map_or(&[], Arg::tensors)
     }
 
@@ -249,7 +249,7 @@ impl OpCall {
 
     /// The whole number at an argument; a truth value counts as 0 or 1.
     #[must_use]
-    pub fn int(&self, arg: usize) -> Option<i64> {
+    pub fn int_at(&self, arg: usize) -> Option<i64> {
         match self.inputs.get(arg)? {
             Arg::Int(value) => Some(*value),
             Arg::Bool(value) => Some(i64::from(*value)),
@@ -260,7 +260,7 @@ impl OpCall {
 
     /// The number at an argument.
     #[must_use]
-    pub fn float(&self, arg: usize) -> Option<f64> {
+    pub fn float_at(&self, arg: usize) -> Option<f64> {
         match self.inputs.get(arg)? {
             Arg::Int(value) => Some(*value as f64),
             Arg::Float(value) => Some(*value),
@@ -270,13 +270,13 @@ impl OpCall {
 
     /// The truth value at an argument.
     #[must_use]
-    pub fn flag(&self, arg: usize) -> Option<bool> {
-        self.int(arg).map(|value| value != 0)
+    pub fn flag_at(&self, arg: usize) -> Option<bool> {
+        self.int_at(arg).map(|value| value != 0)
     }
 
     /// The whole numbers at an argument; a single one is a list of one.
     #[must_use]
-    pub fn ints(&self, arg: usize) -> Option<SmallVec<[i64; 4]>> {
+    pub fn ints_at(&self, arg: usize) -> Option<SmallVec<[i64; 4]>> {
         match self.inputs.get(arg)? {
             Arg::Ints(list) => Some(list.clone()),
             Arg::Int(value) => Some(smallvec::smallvec![*value]),

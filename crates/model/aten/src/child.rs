@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 
@@ -21,8 +22,8 @@ pub fn like(model: &Tensor) -> Tensor {
 }
 
 /// The gradient of a call's first result: dense, in its order.
-pub fn gradient(call: &OpCall) -> Option<Tensor> {
-    let result = crate::registry::outputs(call)?.first()?.tensors().first()?.clone();
+pub fn gradient(call: &BoundCall<'_>) -> Option<Tensor> {
+    let result = call.results()?.first()?.tensors().first()?.clone();
     let plain = if result.is_dense() { result } else { like(&result) };
     Some(Tensor { device: Device::Cuda, offset: 0, ..plain })
 }

@@ -5,20 +5,18 @@ use smallvec::SmallVec;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, KernelCall, Operand, Role};
+use crate::op_def::Lowering;
 use crate::operands;
-use crate::ops::Lowered;
-use crate::registry;
 
 /// Inputs of one leading size that are data rather than tables: a query, its keys and its values.
 const TOGETHER: usize = 3;
 
-/// An op priced by the tensors it takes and gives; one without any launches nothing.
+/// An op priced by the tensors it takes and those `given`; one without any launches nothing.
 ///
 /// Where one of its inputs holds indices, an input is read or written at most one row an index: a row as wide as
 /// what is given or taken for each index, where there is such a tensor, else one of the input's own.
 #[must_use]
-pub fn lower(call: &OpCall) -> Lowered {
-    let given = registry::outputs(call).unwrap_or_default();
+pub fn lower(call: &OpCall, given: Vec<Arg>) -> Lowering {
     let reach = Reach::of(call, &given);
     let mut list: SmallVec<[Operand; 4]> = operands::inputs(call);
     for (operand, (_, _, tensor)) in list.iter_mut().zip(call.input_tensors()) {
@@ -31,10 +29,10 @@ pub fn lower(call: &OpCall) -> Lowered {
     }
     list.extend(operands::outputs(&OpCall { outputs: given, ..OpCall::default() }));
     if list.iter().all(|operand| operand.bytes == 0) {
-        return Lowered::Nothing;
+        return Lowering::Nothing;
     }
     let dtype = operands::main_dtype(call);
-    Lowered::Unknown(KernelCall { kernel: Kernel::Unknown, dtype, operands: list, flops: 0, launches: 1 })
+    Lowering::Unknown(KernelCall { kernel: Kernel::Unknown, dtype, operands: list, flops: 0, launches: 1 })
 }
 
 /// How far into its inputs an op can reach.
@@ -101,7 +99,7 @@ mod tests {
     }
 
     fn footprint(call: &OpCall) -> u64 {
-        lower(call).kernel().map_or(0, KernelCall::footprint)
+        lower(call, call.outputs.clone()).kernel().map_or(0, KernelCall::footprint)
     }
 
     #[test]

@@ -120,16 +120,16 @@ mod tests {
             devices: r#"["cpu:pinned", "cuda", "", "", "", ""]"#,
         };
         let call = op_call("aten::x", &texts).unwrap();
-        let first = call.tensor(0).unwrap();
+        let first = call.tensor_at(0).unwrap();
         assert_eq!(
             (&first.strides[..], first.device, first.dtype),
             (&[1, 2][..], Device::Pinned, Dtype::Bf16)
         );
-        assert_eq!(call.tensors(1).len(), 2);
-        assert_eq!(call.tensors(1)[1].strides.as_slice(), [6, 1]);
-        assert_eq!((call.float(2), call.ints(3).unwrap().as_slice()), (Some(0.5), &[1, 2][..]));
+        assert_eq!(call.tensors_at(1).len(), 2);
+        assert_eq!(call.tensors_at(1)[1].strides.as_slice(), [6, 1]);
+        assert_eq!((call.float_at(2), call.ints_at(3).unwrap().as_slice()), (Some(0.5), &[1, 2][..]));
         assert_eq!(call.inputs[4], Arg::None);
-        assert!(call.tensor(5).unwrap().shape.is_empty());
+        assert!(call.tensor_at(5).unwrap().shape.is_empty());
     }
 
     #[test]
@@ -145,6 +145,6 @@ mod tests {
     #[test]
     fn a_sparse_tensor_has_no_strides() {
         let texts = Texts { dims: "[[9, 4]]", strides: "[[]]", types: r#"["float"]"#, ..Texts::default() };
-        assert!(op_call("x", &texts).unwrap().tensor(0).unwrap().is_sparse());
+        assert!(op_call("x", &texts).unwrap().tensor_at(0).unwrap().is_sparse());
     }
 }

@@ -12,7 +12,7 @@ const VECTOR: u64 = 16;
 
 /// Dimensions after merging, innermost first: a size, and a stride of each operand (0 where broadcast).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergedDims {
     /// Sizes.
     pub sizes: SmallVec<[i64; 5]>,
     /// Strides in elements, by operand, of each dimension.
@@ -51,7 +51,7 @@ pub fn natural(output: &Tensor, inputs: &[&Tensor]) -> Layout {
 }
 
 /// The innermost dimensions, and how far inputs step along them.
-fn steps(merged: &Merged, inputs: usize) -> Steps {
+fn steps(merged: &MergedDims, inputs: usize) -> Steps {
     let size = |at: usize| merged.sizes.get(at).map_or(0, |&size| size.unsigned_abs());
     let step = |at: usize| {
         let strides = merged.strides.get(at).into_iter().flatten().skip(1).take(inputs);
@@ -63,7 +63,7 @@ fn steps(merged: &Merged, inputs: usize) -> Steps {
 /// Merges the dimensions of an output and the inputs broadcast to it, operand 0 being the output: sorted by
 /// stride, those of size 1 dropped, those that lie next to one another in all operands joined.
 #[must_use]
-pub fn merge(output: &Tensor, inputs: &[&Tensor]) -> Merged {
+pub fn merge(output: &Tensor, inputs: &[&Tensor]) -> MergedDims {
     let rank = output.shape.len();
     let mut dims: Vec<(i64, SmallVec<[i64; 4]>)> = (0..rank)
         .map(|dim| {
@@ -75,7 +75,7 @@ pub fn merge(output: &Tensor, inputs: &[&Tensor]) -> Merged {
         .collect();
     dims.reverse();
     sort(&mut dims);
-    let mut merged = Merged { sizes: SmallVec::new(), strides: SmallVec::new() };
+    let mut merged = MergedDims { sizes: SmallVec::new(), strides: SmallVec::new() };
     for (size, strides) in dims {
         let joins = merged.strides.last().zip(merged.sizes.last()).is_some_and(|(inner, &length)| {
             inner.iter().zip(&strides).all(|(&inner, &outer)| inner.saturating_mul(length) == outer)
@@ -130,7 +130,7 @@ fn broadcast_stride(input: &Tensor, dim: usize, rank: usize) -> i64 {
 }
 
 /// How many elements of an operand lie together in the order of the output; `None` where it is one element.
-fn run(merged: &Merged, operand: usize) -> Option<u64> {
+fn run(merged: &MergedDims, operand: usize) -> Option<u64> {
     let dims = merged.sizes.iter().zip(&merged.strides);
     let mut own =
         dims.map(|(&size, strides)| (strides[operand], size)).filter(|&(stride, _)| stride != 0).peekable();

@@ -2,11 +2,8 @@
 
 use crate::call::OpCall;
 use crate::kernel::KernelCall;
-use crate::ops::Lowered;
-use crate::registry;
-
-/// Ops nest no deeper than this; a rule that calls itself would.
-const DEEPEST: usize = 12;
+use crate::op_def::Lowering;
+use crate::op_set::{DEEPEST, OpSet};
 
 /// One kernel call, and the op that launches it by itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,27 +16,29 @@ pub struct Leaf {
     pub known: bool,
 }
 
-/// What a call launches: by itself, and through the ops that it calls in turn.
-#[must_use]
-pub fn leaves(call: &OpCall) -> Vec<Leaf> {
-    let mut found = Vec::new();
-    collect(call, 0, &mut found);
-    found
+impl OpSet {
+    /// What a call launches: by itself, and through the ops that it calls in turn.
+    #[must_use]
+    pub fn leaves(&self, call: &OpCall) -> Vec<Leaf> {
+        let mut found = Vec::new();
+        collect(self, call, 0, &mut found);
+        found
+    }
 }
 
-fn collect(call: &OpCall, depth: usize, found: &mut Vec<Leaf>) {
-    let children = if depth < DEEPEST { registry::expand(call) } else { Vec::new() };
+fn collect(ops: &OpSet, call: &OpCall, depth: usize, found: &mut Vec<Leaf>) {
+    let children = if depth < DEEPEST { ops.expand(call) } else { Vec::new() };
     for child in &children {
-        collect(child, depth + 1, found);
+        collect(ops, child, depth + 1, found);
     }
-    match registry::lower(call) {
-        Lowered::Kernel(kernel) => found.push(Leaf { op: call.clone(), kernel, known: true }),
-        Lowered::Unknown(kernel) => found.push(Leaf { op: call.clone(), kernel, known: false }),
-        Lowered::Children if children.is_empty() => {
-            if let Lowered::Unknown(kernel) = crate::fallback::lower(call) {
+    match ops.lower(call) {
+        Lowering::Kernel(kernel) => found.push(Leaf { op: call.clone(), kernel, known: true }),
+        Lowering::Unknown(kernel) => found.push(Leaf { op: call.clone(), kernel, known: false }),
+        Lowering::Children if children.is_empty() => {
+            if let Lowering::Unknown(kernel) = ops.by_bytes(call) {
                 found.push(Leaf { op: call.clone(), kernel, known: false });
             }
         }
-        Lowered::Nothing | Lowered::Children => {}
+        Lowering::Nothing | Lowering::Children => {}
     }
 }

@@ -6,21 +6,22 @@
 //! ```
 //!
 //! An [`OpCall`] is one call of one op with its arguments, read by [`from_execution`], [`from_kineto`],
-//! [`from_text`] or [`from_query`]. [`lower`](registry::lower) says what the op itself launches,
-//! [`expand`](registry::expand) which ops it calls instead, [`outputs`](registry::outputs) what it gives,
-//! [`backward`](backward::backward) which ops autograd calls for its gradients, and [`leaves`] all that a call
-//! launches with its children. All that is known of an op stands in one file under `ops/`; [`registry`] lists them.
+//! [`from_text`] or [`from_query`]. An [`OpSet`] holds the ops that are known, and is passed to all that reads ops:
+//! [`lower`](OpSet::lower) says what an op itself launches, [`expand`](OpSet::expand) which ops it calls instead,
+//! [`outputs`](OpSet::outputs) what it gives, [`backward`](OpSet::backward) which ops autograd calls for its
+//! gradients, and [`leaves`](OpSet::leaves) all that a call launches with its children. What is known of an op is an
+//! [`OpDef`] in a file under `ops/`; its rules see a [`BoundCall`], whose arguments have names.
 #![forbid(unsafe_code)]
 
 mod argument;
 mod axes;
-pub mod backward;
+mod bound_call;
 mod call;
 mod child;
 mod compiled;
 pub mod derive;
 mod dtype;
-pub mod fallback;
+mod fallback;
 pub mod fits;
 pub mod from_execution;
 pub mod from_kineto;
@@ -30,21 +31,24 @@ pub mod kernel;
 pub mod kernel_name;
 pub mod layout;
 mod leaves;
+mod op_def;
+mod op_set;
 pub mod operands;
 pub mod ops;
 pub mod optimizer;
 mod place;
-pub mod registry;
 pub mod retarget;
 mod reuse;
 mod schema;
-mod work;
+pub mod work;
 
+pub use bound_call::{BoundCall, ShapeRule};
 pub use call::{Arg, Device, OpCall, Settings, Tensor};
 pub use compiled::is_compiled;
 pub use dtype::Dtype;
 pub use kernel::{Kernel, KernelCall, Operand, Role, Slot};
-pub use leaves::{Leaf, leaves};
-pub use ops::{Lowered, OpDef};
+pub use leaves::Leaf;
+pub use op_def::{CallRule, LowerRule, Lowering, OpDef};
+pub use op_set::OpSet;
 pub use place::Place;
 pub use reuse::{Reuse, reuse_distances};

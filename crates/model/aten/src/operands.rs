@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Operand, Precision, Role, Slot};
@@ -11,20 +12,26 @@ pub type Operands = SmallVec<[Operand; 4]>;
 
 /// The tensor of an argument, read. `None` where there is none.
 #[must_use]
-pub fn read(call: &OpCall, arg: usize) -> Option<Operand> {
-    call.tensor(arg).map(|tensor| operand(Slot::Input(arg as u16, 0), Role::Read, tensor))
+pub fn read(call: &BoundCall<'_>, name: &str) -> Option<Operand> {
+    read_at(call, call.position(name)?)
 }
 
 /// The tensor of an argument, written.
 #[must_use]
-pub fn write(call: &OpCall, arg: usize) -> Option<Operand> {
-    call.tensor(arg).map(|tensor| operand(Slot::Input(arg as u16, 0), Role::Write, tensor))
+pub fn write(call: &BoundCall<'_>, name: &str) -> Option<Operand> {
+    read(call, name).map(|operand| Operand { role: Role::Write, ..operand })
 }
 
 /// The tensor of an argument, read and written.
 #[must_use]
-pub fn update(call: &OpCall, arg: usize) -> Option<Operand> {
-    call.tensor(arg).map(|tensor| operand(Slot::Input(arg as u16, 0), Role::Update, tensor))
+pub fn update(call: &BoundCall<'_>, name: &str) -> Option<Operand> {
+    read(call, name).map(|operand| Operand { role: Role::Update, ..operand })
+}
+
+/// The tensor at a place among the arguments, read.
+#[must_use]
+pub fn read_at(call: &OpCall, at: usize) -> Option<Operand> {
+    call.tensor_at(at).map(|tensor| operand(Slot::Input(at as u16, 0), Role::Read, tensor))
 }
 
 /// A return, written.
@@ -92,9 +99,9 @@ pub fn out_arg(call: &OpCall, arity: usize) -> Option<usize> {
 #[must_use]
 pub fn result(call: &OpCall, arity: usize, computed: Tensor) -> (Operand, Tensor) {
     if in_place(call)
-        && let (Some(operand), Some(tensor)) = (update(call, 0), call.tensor(0))
+        && let (Some(operand), Some(tensor)) = (read_at(call, 0), call.tensor_at(0))
     {
-        return (operand, tensor.clone());
+        return (Operand { role: Role::Update, ..operand }, tensor.clone());
     }
     if let Some(arg) = out_arg(call, arity) {
         let tensor = call.output(0).unwrap_or(&computed);

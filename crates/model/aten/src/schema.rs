@@ -1,7 +1,7 @@
 //! The declared arguments of ops, to make sense of a call whose arguments come without their places.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use crate::call::Arg;
 
@@ -11,17 +11,26 @@ static TEXT: &str = include_str!("../data/schemas.txt");
 /// Our own ops, as `python/steptime/operators` registers them.
 static OWN: &str = include_str!("../data/own.txt");
 
-static BY_NAME: LazyLock<HashMap<&'static str, Vec<Schema>>> = LazyLock::new(|| {
-    let mut all: HashMap<&str, Vec<Schema>> = HashMap::new();
-    for (name, schema) in TEXT.lines().chain(OWN.lines()).filter_map(parse) {
-        all.entry(name).or_default().push(schema);
+static BY_NAME: LazyLock<HashMap<&'static str, Overloads>> = LazyLock::new(|| {
+    let mut all: HashMap<&str, Overloads> = HashMap::new();
+    for line in TEXT.lines().chain(OWN.lines()) {
+        all.entry(name(line)).or_default().lines.push(line);
     }
     all
 });
 
+/// The overloads of an op, read when they are first asked for.
+#[derive(Default)]
+struct Overloads {
+    lines: Vec<&'static str>,
+    schemas: OnceLock<Vec<Schema>>,
+}
+
 /// The declared arguments of one overload.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Schema {
+    /// Its name among the overloads, often none.
+    pub(crate) overload: &'static str,
     pub(crate) arguments: Vec<Argument>,
 }
 
@@ -30,7 +39,7 @@ pub(crate) struct Schema {
 pub(crate) struct Argument {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    pub(crate) takes: Takes,
+    pub(crate) takes: ValueKind,
     pub(crate) optional: bool,
     /// Its default, where it has one.
     pub(crate) default: Option<Arg>,
@@ -46,7 +55,7 @@ pub(crate) enum Kind {
 
 /// What an argument that is no tensor may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum ValueKind {
     Bool,
     Int,
     Number,
@@ -61,7 +70,39 @@ pub(crate) enum Takes {
 
 /// The overloads of an op.
 pub(crate) fn overloads(name: &str) -> &'static [Schema] {
-    BY_NAME.get(name).map_or(&[], Vec::as_slice)
+    let read = |all: &Overloads| all.lines.iter().filter_map(|line| parse(line)).collect();
+    BY_NAME.get(name).map_or(&[], |all| all.schemas.get_or_init(|| read(all)))
+}
+
+/// Where the arguments of an op stand, by name.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Signature(Vec<(&'static str, usize)>);
+
+/// The signature of an op. An argument that only some overloads have counts; one that stands at different places in
+/// several stands where the named overload has it, else where the first does. Names given for the arguments count
+/// instead of the schemas.
+pub(crate) fn signature(op: &str, overload: &str, names: &[&'static str]) -> Signature {
+    let mut places: Vec<(&'static str, usize)> = Vec::new();
+    let mut add = |name, at| {
+        if places.iter().all(|&(known, _)| known != name) {
+            places.push((name, at));
+        }
+    };
+    let overloads = if names.is_empty() { overloads(op) } else { &[] };
+    let (first, others): (Vec<&Schema>, Vec<&Schema>) =
+        overloads.iter().partition(|schema| !overload.is_empty() && schema.overload == overload);
+    for schema in first.into_iter().chain(others) {
+        schema.arguments.iter().enumerate().for_each(|(at, argument)| add(argument.name, at));
+    }
+    names.iter().enumerate().for_each(|(at, name)| add(name, at));
+    Signature(places)
+}
+
+impl Signature {
+    /// Where an argument stands.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.0.iter().find(|&&(known, _)| known == name).map(|&(_, at)| at)
+    }
 }
 
 impl Schema {
@@ -77,21 +118,21 @@ impl Schema {
 impl Argument {
     /// A tensor, or a list of them, of which nothing is declared.
     pub(crate) fn unnamed() -> Argument {
-        Argument { name: "", kind: Kind::Tensor, takes: Takes::Option, optional: false, default: None }
+        Argument { name: "", kind: Kind::Tensor, takes: ValueKind::Option, optional: false, default: None }
     }
 }
 
-impl Takes {
-    fn parse(kind: &str) -> Takes {
+impl ValueKind {
+    fn parse(kind: &str) -> ValueKind {
         if let Some((_, length)) = kind.split_once('[') {
-            return Takes::List { fixed: length != "]" };
+            return ValueKind::List { fixed: length != "]" };
         }
         match kind {
-            "bool" => Takes::Bool,
-            "int" | "SymInt" => Takes::Int,
-            "float" | "Scalar" => Takes::Number,
-            "str" => Takes::Text,
-            _ => Takes::Option,
+            "bool" => ValueKind::Bool,
+            "int" | "SymInt" => ValueKind::Int,
+            "float" | "Scalar" => ValueKind::Number,
+            "str" => ValueKind::Text,
+            _ => ValueKind::Option,
         }
     }
 
@@ -99,31 +140,40 @@ impl Takes {
     pub(crate) fn accepts(self, value: &Arg) -> bool {
         match value {
             Arg::None => true,
-            Arg::Bool(_) => matches!(self, Takes::Bool | Takes::Number),
-            Arg::Int(0 | 1) if self == Takes::Bool => true,
+            Arg::Bool(_) => matches!(self, ValueKind::Bool | ValueKind::Number),
+            Arg::Int(0 | 1) if self == ValueKind::Bool => true,
             Arg::Int(_) => {
-                matches!(self, Takes::Int | Takes::Number | Takes::Option | Takes::List { fixed: true })
+                matches!(
+                    self,
+                    ValueKind::Int | ValueKind::Number | ValueKind::Option | ValueKind::List { fixed: true }
+                )
             }
-            Arg::Float(_) => self == Takes::Number,
-            Arg::Ints(_) | Arg::Floats(_) => matches!(self, Takes::List { .. }),
-            Arg::Text(_) => matches!(self, Takes::Text | Takes::Option),
+            Arg::Float(_) => self == ValueKind::Number,
+            Arg::Ints(_) | Arg::Floats(_) => matches!(self, ValueKind::List { .. }),
+            Arg::Text(_) => matches!(self, ValueKind::Text | ValueKind::Option),
             Arg::Tensor(_) | Arg::Tensors(_) => false,
         }
     }
 }
 
+/// The op that a schema is of.
+fn name(line: &'static str) -> &'static str {
+    line.split(['(', '.']).next().unwrap_or(line)
+}
+
 /// Reads `aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`.
-fn parse(line: &'static str) -> Option<(&'static str, Schema)> {
+fn parse(line: &'static str) -> Option<Schema> {
     let (full_name, rest) = line.split_once('(')?;
-    let name = full_name.split_once('.').map_or(full_name, |(name, _)| name);
+    let overload = full_name.split_once('.').map_or("", |(_, overload)| overload);
     let (list, _) = rest.rsplit_once(") -> ")?;
     let arguments = split(list).into_iter().filter(|text| *text != "*").filter_map(argument).collect();
-    Some((name, Schema { arguments }))
+    Some(Schema { overload, arguments })
 }
 
 fn argument(text: &'static str) -> Option<Argument> {
-    let (kind, rest) = text.split_once(' ')?;
-    let (name, default) = rest.split_once('=').map_or((rest, None), |(name, value)| (name, Some(value)));
+    let (declared, default) = text.split_once('=').map_or((text, None), |(text, value)| (text, Some(value)));
+    // A kind may hold spaces: `Tensor(a -> *)`.
+    let (kind, name) = declared.rsplit_once(' ')?;
     let plain = kind.trim_end_matches('?');
     let is_tensor = plain.starts_with("Tensor");
     let kind_of = match (is_tensor, plain.ends_with(']')) {
@@ -134,7 +184,7 @@ fn argument(text: &'static str) -> Option<Argument> {
     Some(Argument {
         name,
         kind: kind_of,
-        takes: Takes::parse(plain),
+        takes: ValueKind::parse(plain),
         optional: kind.ends_with('?') || default.is_some(),
         default: default.map(value),
     })
@@ -185,23 +235,23 @@ mod tests {
     fn a_schema_is_read() {
         let line = "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], *, \
                     ScalarType? dtype=None, Tensor?[] list) -> (Tensor, Tensor(a!))";
-        let (name, schema) = parse(line).unwrap();
-        assert_eq!(name, "aten::conv2d");
+        let schema = parse(line).unwrap();
+        assert_eq!(name(line), "aten::conv2d");
         let names: Vec<_> = schema.arguments.iter().map(|argument| argument.name).collect();
         assert_eq!(names, ["input", "weight", "bias", "stride", "dtype", "list"]);
         assert_eq!(schema.tensors(), (3, 4));
         assert_eq!(schema.arguments[3].default, Some(Arg::Ints(smallvec::smallvec![1, 1])));
         assert_eq!(schema.arguments[5].kind, Kind::Tensors);
         let takes: Vec<_> = schema.arguments.iter().map(|argument| argument.takes).collect();
-        assert_eq!(takes[3..5], [Takes::List { fixed: true }, Takes::Option]);
+        assert_eq!(takes[3..5], [ValueKind::List { fixed: true }, ValueKind::Option]);
     }
 
     #[test]
     fn values_are_told_apart_by_what_they_can_be_for() {
-        assert!(Takes::List { fixed: true }.accepts(&Arg::Int(3)));
-        assert!(!Takes::Option.accepts(&Arg::Ints(smallvec::smallvec![0])));
-        assert!(!Takes::Int.accepts(&Arg::Float(0.5)));
-        assert!(Takes::Bool.accepts(&Arg::Int(1)) && !Takes::Bool.accepts(&Arg::Int(2)));
+        assert!(ValueKind::List { fixed: true }.accepts(&Arg::Int(3)));
+        assert!(!ValueKind::Option.accepts(&Arg::Ints(smallvec::smallvec![0])));
+        assert!(!ValueKind::Int.accepts(&Arg::Float(0.5)));
+        assert!(ValueKind::Bool.accepts(&Arg::Int(1)) && !ValueKind::Bool.accepts(&Arg::Int(2)));
     }
 
     #[test]

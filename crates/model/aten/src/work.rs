@@ -2,10 +2,9 @@
 
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
-use crate::fallback;
 use crate::kernel::{Kernel, KernelCall, Operand};
+use crate::op_def::Lowering;
 use crate::operands;
-use crate::ops::Lowered;
 
 /// One kernel with these operands; nothing where it touches no byte.
 #[must_use]
@@ -14,7 +13,7 @@ pub fn work(
     dtype: Dtype,
     operands: impl IntoIterator<Item = Option<Operand>>,
     flops: u64,
-) -> Lowered {
+) -> Lowering {
     launches(1, kernel, dtype, operands, flops)
 }
 
@@ -26,18 +25,12 @@ pub fn launches(
     dtype: Dtype,
     operands: impl IntoIterator<Item = Option<Operand>>,
     flops: u64,
-) -> Lowered {
+) -> Lowering {
     let operands: operands::Operands = operands.into_iter().flatten().filter(|o| o.bytes > 0).collect();
     if operands.is_empty() {
-        return Lowered::Nothing;
+        return Lowering::Nothing;
     }
-    Lowered::Kernel(KernelCall { kernel, dtype, operands, flops, launches })
-}
-
-/// What a rule says of a call, or its bytes where the arguments are not those that the rule expects.
-#[must_use]
-pub fn or_bytes(call: &OpCall, rule: impl Fn(&OpCall) -> Option<Lowered>) -> Lowered {
-    rule(call).unwrap_or_else(|| fallback::lower(call))
+    Lowering::Kernel(KernelCall { kernel, dtype, operands, flops, launches })
 }
 
 /// The return of a call, written: as recorded, else with the shape that a rule gives.
@@ -56,15 +49,10 @@ pub fn one(shape: &[i64], dtype: Dtype) -> Option<Vec<Arg>> {
 
 /// A call that launches something, though its arguments do not say what or how much.
 #[must_use]
-pub fn unknown(call: &OpCall) -> Lowered {
-    match fallback::lower(call) {
-        Lowered::Nothing => {
-            let dtype = operands::main_dtype(call);
-            let operands = operands::Operands::new();
-            Lowered::Unknown(KernelCall { kernel: Kernel::Unknown, dtype, operands, flops: 0, launches: 1 })
-        }
-        known => known,
-    }
+pub fn unknown(call: &OpCall) -> Lowering {
+    let operands = operands::Operands::new();
+    let dtype = operands::main_dtype(call);
+    Lowering::Unknown(KernelCall { kernel: Kernel::Unknown, dtype, operands, flops: 0, launches: 1 })
 }
 
 /// A call that gives one tensor.

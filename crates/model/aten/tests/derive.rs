@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use steptime_aten::OpSet;
 use steptime_aten::derive::{self, OpTree, TreeKind, TreeNode, TreeThread};
 use steptime_aten::{Arg, Dtype, OpCall, Tensor};
 use steptime_graph::execution::ExecutionGraph;
@@ -20,7 +21,7 @@ fn recordings() -> impl Iterator<Item = Recording> {
 fn both(recording: &Recording) -> (StepGraph, StepGraph) {
     let recorded = StepGraph::build(recording.timing.as_ref().unwrap(), &Options::default()).unwrap();
     let execution = ExecutionGraph::new(recording.execution.as_ref().unwrap());
-    (recorded, derive::step_graph(&execution).unwrap().graph)
+    (recorded, derive::step_graph(&execution, &OpSet::standard()).unwrap().graph)
 }
 
 /// Where a mark hangs on another thread or step: both marks in words.
@@ -116,7 +117,7 @@ fn step() -> OpTree {
 
 #[test]
 fn threads_take_turns_around_the_backward_pass() {
-    let graph = derive::of_tree(&step()).unwrap().graph;
+    let graph = derive::of_tree(&step(), &OpSet::standard()).unwrap().graph;
     let engine = "autograd::engine::evaluate_function: ReluBackward0";
     assert_eq!(
         hand_offs(&graph),
@@ -140,7 +141,7 @@ fn a_backward_pass_without_a_label_or_an_end_hands_over_too() {
     for node in &mut tree.nodes[2..] {
         node.parent = node.parent.filter(|&parent| parent > 2).map(|parent| parent - 1);
     }
-    let graph = derive::of_tree(&tree).unwrap().graph;
+    let graph = derive::of_tree(&tree, &OpSet::standard()).unwrap().graph;
     let engine = "autograd::engine::evaluate_function: ReluBackward0";
     assert_eq!(
         hand_offs(&graph),
@@ -153,7 +154,7 @@ fn a_backward_pass_without_a_label_or_an_end_hands_over_too() {
 
 #[test]
 fn kernels_come_in_the_order_of_their_launch() {
-    let derived = derive::of_tree(&step()).unwrap();
+    let derived = derive::of_tree(&step(), &OpSet::standard()).unwrap();
     let names: Vec<&str> = derived.kernels.iter().map(|k| derived.graph.op_name(k.op)).collect();
     assert_eq!(names, ["aten::clamp_min", "aten::sigmoid", "aten::neg"]);
     for kernel in &derived.kernels {
@@ -168,14 +169,14 @@ fn kernels_come_in_the_order_of_their_launch() {
 fn an_unknown_op_is_taken_for_one_kernel_unless_ops_are_inside() {
     let mut tree = step();
     tree.nodes[1].call.name = "mine::fused".into();
-    let derived = derive::of_tree(&tree).unwrap();
+    let derived = derive::of_tree(&tree, &OpSet::standard()).unwrap();
     assert_eq!((derived.counts.unknown, derived.kernels[0].known), (1, false));
     tree.nodes[0].call.name = "mine::outer".into();
-    assert_eq!(derive::of_tree(&tree).unwrap().counts.unknown, 1);
+    assert_eq!(derive::of_tree(&tree, &OpSet::standard()).unwrap().counts.unknown, 1);
 }
 
 #[test]
 fn a_trace_without_ops_is_refused() {
-    let error = derive::step_graph(&ExecutionGraph::default()).unwrap_err();
+    let error = derive::step_graph(&ExecutionGraph::default(), &OpSet::standard()).unwrap_err();
     assert!(error.to_string().contains("no op"), "{error}");
 }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
-use steptime_aten::ops::OpDef;
-use steptime_aten::{Lowered, OpCall, from_execution, registry};
+use steptime_aten::{Lowering, OpCall, OpDef, OpSet, from_execution};
 use steptime_graph::execution::{ExecutionGraph, NodeKind, join};
 use steptime_trace::{Recording, open};
 
@@ -24,10 +23,10 @@ fn recordings() -> Vec<Recording> {
 
 /// The ops that launch something in a call and all that it calls.
 fn derived(call: &OpCall, into: &mut Vec<String>) {
-    for child in registry::expand(call) {
+    for child in OpSet::standard().expand(call) {
         derived(&child, into);
     }
-    if matches!(registry::lower(call), Lowered::Kernel(_) | Lowered::Unknown(_)) {
+    if matches!(OpSet::standard().lower(call), Lowering::Kernel(_) | Lowering::Unknown(_)) {
         into.push(call.name.clone());
     }
 }
@@ -36,6 +35,7 @@ fn derived(call: &OpCall, into: &mut Vec<String>) {
 fn derived_children_launch_what_recorded_ones_did() {
     let mut wrong: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let mut compared = 0;
+    let ops = OpSet::standard();
     for recording in recordings() {
         let (Some(et), Some(kineto)) = (&recording.execution, &recording.shaped) else { continue };
         let launched: HashSet<u64> = kineto.activities.external_id.iter().copied().collect();
@@ -58,8 +58,8 @@ fn derived_children_launch_what_recorded_ones_did() {
             // A sparse operand does not say how many rows it has, so that what adds them cannot be derived.
             let sparse = call.input_tensors().any(|(_, _, tensor)| tensor.is_sparse());
             // An op without a rule is a leaf: it launches by itself, and calls nothing that does.
-            let leaf = |op: &OpDef| op.expand.is_none() && matches!((op.lower)(&call), Lowered::Children);
-            if sparse || registry::find(&call.name).is_none_or(leaf) {
+            let leaf = |op: &OpDef| op.expand.is_none() && ops.lower(&call) == Lowering::Children;
+            if sparse || ops.find(&call.name).is_none_or(leaf) {
                 continue;
             }
             let mut expected = std::mem::take(&mut recorded[node.index()]);

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use steptime_aten::derive::{self, Derived};
+use steptime_aten::OpSet;
+use steptime_aten::derive::{self, DerivedStep};
 use steptime_aten::kernel::Kernel;
-use steptime_aten::retarget::{self, Retargeted};
+use steptime_aten::retarget::{self, RetargetedStep};
 use steptime_graph::Phase;
 use steptime_graph::execution::ExecutionGraph;
 
@@ -14,10 +15,10 @@ fn read(name: &str) -> ExecutionGraph {
     ExecutionGraph::new(input.recordings[0].execution.as_ref().unwrap())
 }
 
-fn moved(name: &str) -> (Retargeted, Derived) {
-    let moved = retarget::to_cuda(&read(name));
+fn moved(name: &str) -> (RetargetedStep, DerivedStep) {
+    let moved = retarget::to_cuda(&read(name), &OpSet::standard());
     assert!(moved.unknown.is_empty(), "{name}: {:?}", moved.unknown);
-    let derived = derive::of_tree(&moved.tree).unwrap();
+    let derived = derive::of_tree(&moved.tree, &OpSet::standard()).unwrap();
     assert_eq!(derived.counts.unknown, 0, "{name}");
     (moved, derived)
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use steptime_aten::{Arg, Lowered, OpCall, backward, from_execution, from_kineto, leaves, registry};
+use steptime_aten::{Arg, Lowering, OpCall, OpSet, from_execution, from_kineto};
 use steptime_graph::execution::{ExecutionGraph, NodeId, NodeKind, join};
 use steptime_trace::{Recording, open};
 
@@ -75,12 +75,12 @@ fn what_launched_is_lowered_to_work_and_nothing_else() {
             let Some(op) = joined.node_to_op[node] else { continue };
             let launches = launched.get(&kineto.ops.external_id[op.index()]).copied().unwrap_or(0);
             let call = from_execution::op_call(&graph, node);
-            let lowered = registry::lower(&call);
+            let lowered = OpSet::standard().lower(&call);
             match (&lowered, launches) {
-                (Lowered::Kernel(_), 0) if !SILENT.iter().any(|&(name, _)| name == call.name) => {
+                (Lowering::Kernel(_), 0) if !SILENT.iter().any(|&(name, _)| name == call.name) => {
                     *silent.entry(call.name.clone()).or_default() += 1;
                 }
-                (Lowered::Kernel(_), _) | (Lowered::Nothing | Lowered::Children, 0) => {}
+                (Lowering::Kernel(_), _) | (Lowering::Nothing | Lowering::Children, 0) => {}
                 _ => *missed.entry(format!("{} {}", call.name, kind(&lowered))).or_default() += 1,
             }
         }
@@ -99,7 +99,8 @@ fn launching(graph: &ExecutionGraph, node: NodeId, found: &mut Vec<String>) {
     for child in graph.tree.children(node) {
         let call = from_execution::op_call(graph, *child);
         launching(graph, *child, found);
-        if graph.nodes.kind[child.index()] == NodeKind::Operator && registry::lower(&call).kernel().is_some()
+        if graph.nodes.kind[child.index()] == NodeKind::Operator
+            && OpSet::standard().lower(&call).kernel().is_some()
         {
             found.push(call.name);
         }
@@ -114,11 +115,15 @@ fn ops_call_what_the_rules_say() {
         let Some(et) = &recording.execution else { continue };
         let graph = ExecutionGraph::new(et);
         for (node, call) in calls(&graph) {
-            let children = registry::expand(&call);
-            if children.is_empty() || registry::lower(&call) == Lowered::Nothing {
+            let children = OpSet::standard().expand(&call);
+            if children.is_empty() || OpSet::standard().lower(&call) == Lowering::Nothing {
                 continue;
             }
-            let expected: Vec<String> = children.iter().flat_map(leaves).map(|leaf| leaf.op.name).collect();
+            let expected: Vec<String> = children
+                .iter()
+                .flat_map(|call| OpSet::standard().leaves(call))
+                .map(|leaf| leaf.op.name)
+                .collect();
             let mut found = Vec::new();
             launching(&graph, node, &mut found);
             if expected == found {
@@ -141,7 +146,11 @@ fn gradients_call_what_the_rules_say() {
         for node in graph.ids().filter(|&node| graph.nodes.kind[node.index()] == NodeKind::Backward) {
             let Some(forward) = graph.pairing.forward(node) else { continue };
             let call = from_execution::op_call(&graph, forward);
-            let all: Vec<_> = backward::backward(&call).iter().flat_map(leaves).collect();
+            let all: Vec<_> = OpSet::standard()
+                .backward(&call)
+                .iter()
+                .flat_map(|call| OpSet::standard().leaves(call))
+                .collect();
             // Sums over what was broadcast belong to the engine and stand beside the function.
             let expected: Vec<String> =
                 all.into_iter().map(|leaf| leaf.op.name).filter(|name| name != "aten::sum").collect();
@@ -171,7 +180,8 @@ fn shape_rules_give_what_was_recorded() {
         let Some(et) = &recording.execution else { continue };
         let graph = ExecutionGraph::new(et);
         for (_, call) in calls(&graph) {
-            let Some(given) = registry::outputs(&OpCall { outputs: Vec::new(), ..call.clone() }) else {
+            let Some(given) = OpSet::standard().outputs(&OpCall { outputs: Vec::new(), ..call.clone() })
+            else {
                 continue;
             };
             for (ret, (computed, recorded)) in given.iter().zip(&call.outputs).enumerate() {
@@ -189,11 +199,11 @@ fn shape_rules_give_what_was_recorded() {
     assert!(wrong.is_empty(), "{right} right, wrong: {wrong:#?}");
 }
 
-fn kind(lowered: &Lowered) -> &'static str {
+fn kind(lowered: &Lowering) -> &'static str {
     match lowered {
-        Lowered::Kernel(_) => "kernel",
-        Lowered::Nothing => "nothing",
-        Lowered::Children => "children",
-        Lowered::Unknown(_) => "unknown",
+        Lowering::Kernel(_) => "kernel",
+        Lowering::Nothing => "nothing",
+        Lowering::Children => "children",
+        Lowering::Unknown(_) => "unknown",
     }
 }

@@ -6,6 +6,7 @@
 
 use std::io::{BufWriter, Write};
 
+use steptime_aten::OpSet;
 use steptime_cost::device::families;
 use steptime_cost::device::variant::variant;
 use steptime_sweep::{observe, read_all, spec};
@@ -15,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::env::args().skip(1).partition(|argument| argument.ends_with(".parquet"));
     let sweeps = read_all(&paths)?;
     let first = sweeps.first().ok_or("give at least one sweep")?;
-    let observed = observe(&sweeps);
+    let observed = observe(&sweeps, &OpSet::standard());
     let spec = spec(first, &observed)?;
     eprintln!(
         "{spec:#?}\nunknown: {:?}\nunexpected: {:?}\nunread: {:?}",

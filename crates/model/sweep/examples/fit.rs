@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use steptime_aten::OpSet;
 use steptime_cost::device::{FitOptions, fit};
 use steptime_sweep::{observe, read_all, spec};
 
@@ -13,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (paths, places): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|argument| argument.ends_with(".parquet"));
     let sweeps = read_all(&paths)?;
-    let observed = observe(&sweeps);
+    let observed = observe(&sweeps, &OpSet::standard());
     let spec = spec(sweeps.first().ok_or("give at least one sweep")?, &observed)?;
     eprintln!(
         "unknown: {:?}\nunexpected: {:?}\nunread: {:?}",

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use steptime_aten::ops::Lowered;
-use steptime_aten::registry;
+use steptime_aten::{Lowering, OpSet};
 use steptime_cost::device::Observation;
 use steptime_trace::Nanos;
 
@@ -30,7 +29,7 @@ pub struct Observations {
 /// A case's later ops find the cache as the earlier ones leave it, and not in the state that the row names: they
 /// count only where an op is never measured by itself.
 #[must_use]
-pub fn observe(sweeps: &[Sweep]) -> Observations {
+pub fn observe(sweeps: &[Sweep], ops: &OpSet) -> Observations {
     let mut observed = Observations::default();
     let mut cases: FxHashMap<(usize, &str, i32), u32> = FxHashMap::default();
     let all = sweeps
@@ -50,13 +49,13 @@ pub fn observe(sweeps: &[Sweep]) -> Observations {
                 continue;
             }
         };
-        let call = match registry::lower(&call) {
-            Lowered::Kernel(call) => call,
-            Lowered::Unknown(call) => {
+        let call = match ops.lower(&call) {
+            Lowering::Kernel(call) => call,
+            Lowering::Unknown(call) => {
                 *observed.unknown.entry(row.op.clone()).or_default() += 1;
                 call
             }
-            Lowered::Nothing | Lowered::Children => {
+            Lowering::Nothing | Lowering::Children => {
                 *observed.unexpected.entry(row.op.clone()).or_default() += 1;
                 continue;
             }

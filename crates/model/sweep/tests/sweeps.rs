@@ -8,6 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, RecordBatch,
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use steptime_aten::OpSet;
 use steptime_aten::kernel::{FusedTable, RowOptimizer};
 use steptime_aten::{Kernel, Role, Slot};
 use steptime_cost::device::{Context, Indices};
@@ -126,7 +127,7 @@ fn rows_become_observations() {
     assert_eq!(sweep.rows.len(), 3);
     assert_eq!(sweep.rows[2].state, State::After(50_000_000));
     let sweeps = [sweep];
-    let observed = observe(&sweeps);
+    let observed = observe(&sweeps, &OpSet::standard());
     assert_eq!(observed.observations.len(), 3);
     let [cold, warm, after] = [0, 1, 2].map(|at| &observed.observations[at]);
     assert_eq!(cold.call.kernel.family(), "gemm");
@@ -148,7 +149,7 @@ fn two_sweeps_of_one_gpu_keep_their_cases_apart() {
     let paths = ["a.parquet", "b.parquet"].map(|name| folder.0.join(name));
     Example::default().write(&paths[0]);
     Example::default().with("seed", "1").write(&paths[1]);
-    let observed = observe(&read_all(&paths).unwrap());
+    let observed = observe(&read_all(&paths).unwrap(), &OpSet::standard());
     let cases: Vec<u32> = observed.observations.iter().map(|row| row.case).collect();
     assert_eq!(cases, [0, 0, 0, 1, 1, 1]);
     Example::default().with("device", "Other").write(&paths[1]);
@@ -193,13 +194,14 @@ fn ops_that_are_not_known_are_counted() {
     let folder = Folder::new("unknown");
     let path = folder.0.join("sweep.parquet");
     Example { op: "vendor::thing", ..Example::default() }.write(&path);
-    let observed = observe(&[read(&path).unwrap()]);
+    let observed = observe(&[read(&path).unwrap()], &OpSet::standard());
     assert_eq!(observed.unknown.get("vendor::thing"), Some(&3));
     let mut meta = Example::default();
     meta.meta.retain(|pair| pair.0 != "peak_copy_gb_s");
     meta.write(&path);
     let sweep = read(&path).unwrap();
-    let message = spec(&sweep, &observe(std::slice::from_ref(&sweep))).unwrap_err().to_string();
+    let message =
+        spec(&sweep, &observe(std::slice::from_ref(&sweep), &OpSet::standard())).unwrap_err().to_string();
     assert!(message.contains("do not say peak_copy_gb_s"), "{message}");
 }
 
@@ -249,7 +251,7 @@ fn rows_of_our_own_ops_become_observations() {
         own("interaction_backward", gradient),
     ];
     let meta = SweepMeta { entries: Default::default() };
-    let observed = observe(&[Sweep { path: "own.parquet".into(), meta, rows }]);
+    let observed = observe(&[Sweep { path: "own.parquet".into(), meta, rows }], &OpSet::standard());
     assert!(observed.unknown.is_empty() && observed.unexpected.is_empty() && observed.unread.is_empty());
     let families: Vec<_> = observed.observations.iter().map(|row| row.call.kernel.family()).collect();
     let bags = "fused_embedding_bag";

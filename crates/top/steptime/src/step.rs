@@ -5,7 +5,7 @@ mod parts;
 
 use std::path::{Path, PathBuf};
 
-use steptime_aten::Settings;
+use steptime_aten::{OpSet, Settings};
 use steptime_cost::device::Indices;
 use steptime_cost::{Probe, Process};
 use steptime_graph::StepGraph;
@@ -53,6 +53,8 @@ pub struct Step {
     pub input: PathBuf,
     /// ... and what was chosen of it.
     pub choice: Choice,
+    /// The ops that are known.
+    pub ops: OpSet,
     /// Whether all that the input holds was read.
     pub(crate) all_read: bool,
 }
@@ -84,13 +86,25 @@ impl Step {
     /// # Errors
     /// As [`Step::open`].
     pub fn open_with(path: &Path, choice: &Choice, options: &Options<'_>) -> Result<Step, Error> {
+        Step::read(path, choice, options, &OpSet::standard())
+    }
+
+    /// The same, of a step whose ops mean what a set says: the standard one with ops of your own.
+    ///
+    /// # Errors
+    /// As [`Step::open`].
+    pub fn open_with_ops(path: &Path, choice: &Choice, ops: &OpSet) -> Result<Step, Error> {
+        Step::read(path, choice, &Options { want: Want::TIMING, ..Options::default() }, ops)
+    }
+
+    fn read(path: &Path, choice: &Choice, options: &Options<'_>, ops: &OpSet) -> Result<Step, Error> {
         let mut all = options.want == Want::ALL;
         let mut input = steptime_trace::open_with(path, options)?;
         if !all && !input.recordings.iter().any(is_timed) {
             all = true;
             input = steptime_trace::open_with(path, &Options { want: Want::ALL, ..*options })?;
         }
-        Ok(Step { all_read: all, ..Step::of_recordings(path, input.recordings, choice)? })
+        Ok(Step { all_read: all, ..Step::of_parts(path, input.recordings, choice, ops)? })
     }
 
     /// The same step, read once more with all that its input holds: the arguments of ops too.
@@ -98,7 +112,7 @@ impl Step {
     /// # Errors
     /// As [`Step::open`].
     pub(crate) fn with_arguments(&self) -> Result<Step, Error> {
-        let whole = Step::open_with(&self.input, &self.choice, &Options::default())?;
+        let whole = Step::read(&self.input, &self.choice, &Options::default(), &self.ops)?;
         Ok(Step { process: self.process, ..whole })
     }
 
@@ -107,6 +121,15 @@ impl Step {
     /// # Errors
     /// As [`Step::open`].
     pub fn of_recordings(path: &Path, recordings: Vec<Recording>, choice: &Choice) -> Result<Step, Error> {
+        Step::of_parts(path, recordings, choice, &OpSet::standard())
+    }
+
+    fn of_parts(
+        path: &Path,
+        recordings: Vec<Recording>,
+        choice: &Choice,
+        ops: &OpSet,
+    ) -> Result<Step, Error> {
         one_job(path, &recordings, choice)?;
         let ranks = recordings.len();
         let known: Vec<Option<u32>> = recordings.iter().map(|r| r.rank).collect();
@@ -117,7 +140,8 @@ impl Step {
         })?;
         let repairs = parts::repairs(&recording);
         let damaged = |error| damaged(repairs.as_deref(), error);
-        let Parts { graph, arguments, notes, assumed } = Parts::of(&recording, choice).map_err(damaged)?;
+        let Parts { graph, arguments, notes, assumed } =
+            Parts::of(&recording, choice, ops).map_err(damaged)?;
         let fingerprint = parts::timed(&recording).map(Fingerprint::of);
         let accelerators = timing(&recording).map(parts::unread_accelerators).unwrap_or_default();
         // No profiler runs in a training step that was never on the device.
@@ -139,6 +163,7 @@ impl Step {
             fingerprint,
             input: path.into(),
             choice: *choice,
+            ops: ops.clone(),
             all_read: false,
         })
     }
@@ -159,7 +184,7 @@ impl Step {
     /// What each op launches, lowered from its arguments, in the order in which it runs.
     #[must_use]
     pub fn launches(&self, indices: &Indices, settings: Settings) -> Vec<Launch> {
-        self.arguments.launches(&self.graph, indices, settings)
+        self.arguments.launches(&self.graph, indices, settings, &self.ops)
     }
 
     /// The measured, un-profiled step time in milliseconds.

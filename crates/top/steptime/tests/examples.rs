@@ -49,6 +49,11 @@ fn of_single_kernels() {
     prints("kernels", "aten::mm");
 }
 
+#[test]
+fn of_an_op_of_ones_own() {
+    prints("own_op", "with your own concatenation");
+}
+
 #[cfg(feature = "ops")]
 #[test]
 fn of_operators() {

@@ -10,7 +10,7 @@ use steptime_trace::{ActivityKind, Nanos};
 
 use super::library;
 use crate::call::OpCall;
-use crate::kernel::{Direction, Kernel, KernelCall, Pass, ScatterKind, Transfer};
+use crate::kernel::{Attention, Conv, Direction, Kernel, KernelCall, Pass, Rnn, ScatterKind, Transfer};
 
 /// A pageable copy of more than this is made in chunks: the host waits while the device copies.
 const LARGEST_STAGED: u64 = 1 << 20;
@@ -40,9 +40,9 @@ pub struct Work {
     pub stream: u32,
 }
 
-/// A call to come.
+/// One call of the runtime that an op will make.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Planned {
+pub struct RuntimeCall {
     /// Its name.
     pub api: &'static str,
     /// It comes once this many child ops are done; `usize::MAX` for all.
@@ -55,92 +55,101 @@ pub struct Planned {
 
 /// The calls of an op that launches `kernel` itself, in order, given the names of its child ops.
 #[must_use]
-pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<Planned> {
+pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCall> {
     let count = kernel.launches.clamp(1, MOST_LAUNCHES) as usize;
     let family = kernel.kernel.family();
-    match &kernel.kernel {
-        Kernel::Transfer(copy) => transfer(copy, op),
+    let launches = match &kernel.kernel {
+        Kernel::Transfer(copy) => return transfer(copy, op),
         Kernel::DeviceCopy => {
             let within = CopyName { direction: CopyDirection::DeviceToDevice, host: HostMemory::Unknown };
-            vec![work(cuda::COPY, ActivityKind::Memcpy, within.text(), bytes(kernel))]
+            return vec![work(cuda::COPY, ActivityKind::Memcpy, within.text(), bytes(kernel))];
         }
-        Kernel::Memset => vec![work(cuda::MEMSET, ActivityKind::Memset, MEMSET, bytes(kernel))],
-        Kernel::Gemm(gemm) => sequence(family, library::product(gemm, children)),
-        Kernel::Conv(conv) => {
-            let mut planned = sequence(family, library::convolution(conv));
-            if conv.gradients.is_some() {
-                // The gradient of the data comes after half of the children, that of the weight after all.
-                planned.iter_mut().for_each(|call| call.after_children = children.len() / 2);
-                planned.extend(sequence(family, library::weight_gradient(conv)));
-            }
-            planned
-        }
-        Kernel::BatchNorm(norm) if norm.cudnn => sequence(family, library::batch_norm(norm)),
-        Kernel::Attention(attention) => {
-            let (before, calls) = library::attention(attention);
-            let mut planned = sequence(family, before);
-            planned.iter_mut().for_each(|call| call.after_children = 0);
-            planned.extend(sequence(family, calls));
-            planned
-        }
-        Kernel::Rnn(rnn) => {
-            let cells =
-                rnn.steps.saturating_mul(rnn.layers).saturating_mul(rnn.directions).clamp(1, MOST_CELLS);
-            let mut planned = sequence(family, library::recurrent().repeat(cells as usize));
-            beside(&mut planned, rnn.layers.saturating_mul(rnn.directions));
-            planned
-        }
+        Kernel::Memset => return vec![work(cuda::MEMSET, ActivityKind::Memset, MEMSET, bytes(kernel))],
+        Kernel::Conv(conv) => return convolution(family, conv, children.len()),
+        Kernel::Attention(of) => return attention(family, of),
+        Kernel::Rnn(rnn) => return recurrent(family, rnn),
+        Kernel::Gemm(gemm) => library::product(gemm, children),
+        Kernel::BatchNorm(norm) if norm.cudnn => library::batch_norm(norm),
         // Through the driver; that a report is cleared first, no recording shows as a call.
-        Kernel::FusedBags(bags) => {
-            sequence(family, vec![DRIVER_LAUNCH; count - usize::from(bags.update.is_some())])
-        }
-        Kernel::TiledGather(_) | Kernel::Interaction(_) => sequence(family, vec![DRIVER_LAUNCH; count]),
+        Kernel::FusedBags(bags) => vec![DRIVER_LAUNCH; count - usize::from(bags.update.is_some())],
+        Kernel::TiledGather(_) | Kernel::Interaction(_) => vec![DRIVER_LAUNCH; count],
         // The gradient of the data, and that of the weights.
-        Kernel::Norm(norm) if norm.pass == Pass::Backward && norm.affine => {
-            sequence(family, vec![LAUNCH; count.max(2)])
-        }
+        Kernel::Norm(norm) if norm.pass == Pass::Backward && norm.affine => vec![LAUNCH; count.max(2)],
         Kernel::Reduce(sum) if count == 2 || (sum.inner > 1 && sum.reduced >= GLOBAL_REDUCTION) => {
-            sequence(family, vec![cuda::MEMSET, LAUNCH])
+            vec![cuda::MEMSET, LAUNCH]
         }
         Kernel::Scatter(scatter) if scatter.kind == ScatterKind::IndexPutAccumulate && count > 1 => {
-            let mut calls = vec![LAUNCH; count - 1];
-            calls.extend([PEEK, PEEK, LAUNCH]);
-            sequence(family, calls)
+            [vec![LAUNCH; count - 1], vec![PEEK, PEEK, LAUNCH]].concat()
         }
-        _ => {
-            let mut calls = vec![LAUNCH; count];
-            if op.name == "aten::native_dropout" {
-                calls.splice(0..0, [CAPTURING; 2]);
-            }
-            let mut planned = sequence(family, calls);
-            // A loss is reduced by a child op after its own kernel; what a norm gives is reshaped after it.
-            let after = match children {
-                [.., "aten::mean" | "aten::sum"] => 1,
-                [.., "aten::view", "aten::view"] if matches!(kernel.kernel, Kernel::Norm(_)) => 2,
-                _ => 0,
-            };
-            if after > 0 {
-                planned.iter_mut().for_each(|call| call.after_children = children.len() - after);
-            }
-            planned
+        _ if op.name == "aten::native_dropout" => {
+            return amid(family, [vec![CAPTURING; 2], vec![LAUNCH; count]].concat(), kernel, children);
         }
+        _ => return amid(family, vec![LAUNCH; count], kernel, children),
+    };
+    sequence(family, launches)
+}
+
+/// The calls of PyTorch's own kernels: a loss is reduced by a child op after its own kernel; what a norm gives is
+/// reshaped after it.
+fn amid(
+    family: &'static str,
+    calls: Vec<&'static str>,
+    kernel: &KernelCall,
+    children: &[&str],
+) -> Vec<RuntimeCall> {
+    let mut planned = sequence(family, calls);
+    let after = match children {
+        [.., "aten::mean" | "aten::sum"] => 1,
+        [.., "aten::view", "aten::view"] if matches!(kernel.kernel, Kernel::Norm(_)) => 2,
+        _ => 0,
+    };
+    if after > 0 {
+        planned.iter_mut().for_each(|call| call.after_children = children.len() - after);
     }
+    planned
+}
+
+/// A convolution. The gradient of the data comes after half of the children, that of the weight after all.
+fn convolution(family: &'static str, conv: &Conv, children: usize) -> Vec<RuntimeCall> {
+    let mut planned = sequence(family, library::convolution(conv));
+    if conv.gradients.is_some() {
+        planned.iter_mut().for_each(|call| call.after_children = children / 2);
+        planned.extend(sequence(family, library::weight_gradient(conv)));
+    }
+    planned
+}
+
+/// Attention: some calls come before any child op.
+fn attention(family: &'static str, of: &Attention) -> Vec<RuntimeCall> {
+    let (before, calls) = library::attention(of);
+    let mut planned = sequence(family, before);
+    planned.iter_mut().for_each(|call| call.after_children = 0);
+    planned.extend(sequence(family, calls));
+    planned
+}
+
+/// A recurrent network: the calls of each cell.
+fn recurrent(family: &'static str, rnn: &Rnn) -> Vec<RuntimeCall> {
+    let cells = rnn.steps.saturating_mul(rnn.layers).saturating_mul(rnn.directions).clamp(1, MOST_CELLS);
+    let mut planned = sequence(family, library::recurrent().repeat(cells as usize));
+    beside(&mut planned, rnn.layers.saturating_mul(rnn.directions));
+    planned
 }
 
 fn bytes(kernel: &KernelCall) -> u64 {
     kernel.operands.first().map_or(0, |operand| operand.bytes)
 }
 
-fn call(api: &'static str) -> Planned {
-    Planned { api, after_children: usize::MAX, work: None, blocking: Blocking::Never }
+fn call(api: &'static str) -> RuntimeCall {
+    RuntimeCall { api, after_children: usize::MAX, work: None, blocking: Blocking::Never }
 }
 
-fn work(api: &'static str, kind: ActivityKind, name: &'static str, bytes: u64) -> Planned {
-    Planned { work: Some(Work { kind, name, bytes, stream: 0 }), ..call(api) }
+fn work(api: &'static str, kind: ActivityKind, name: &'static str, bytes: u64) -> RuntimeCall {
+    RuntimeCall { work: Some(Work { kind, name, bytes, stream: 0 }), ..call(api) }
 }
 
 /// Cells of neighbouring layers take turns on streams of their own: cuDNN works on several layers at once.
-fn beside(planned: &mut [Planned], layers: u64) {
+fn beside(planned: &mut [RuntimeCall], layers: u64) {
     let streams = layers.clamp(1, u64::from(MOST_STREAMS)) as usize;
     let kernels = planned.iter_mut().filter_map(|call| call.work.as_mut());
     for (at, work) in kernels.enumerate() {
@@ -149,7 +158,7 @@ fn beside(planned: &mut [Planned], layers: u64) {
 }
 
 /// Calls after all children; those that launch are told by their names.
-fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<Planned> {
+fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<RuntimeCall> {
     let planned = calls.into_iter().map(|api| match ApiKind::of(api) {
         ApiKind::Launch => work(api, ActivityKind::Kernel, family, 0),
         ApiKind::Memset => work(api, ActivityKind::Memset, MEMSET, 0),
@@ -159,7 +168,7 @@ fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<Planned> {
 }
 
 /// A copy between host and device: PyTorch waits for it unless told not to.
-fn transfer(copy: &Transfer, op: &OpCall) -> Vec<Planned> {
+fn transfer(copy: &Transfer, op: &OpCall) -> Vec<RuntimeCall> {
     let direction = match copy.direction {
         Direction::ToDevice => CopyDirection::HostToDevice,
         Direction::ToHost => CopyDirection::DeviceToHost,
@@ -171,10 +180,10 @@ fn transfer(copy: &Transfer, op: &OpCall) -> Vec<Planned> {
     if chunked {
         copying.blocking = Blocking::Chunked { lead: None, tail: CHUNKED_TAIL };
     }
-    if op.name == "aten::copy_" && op.flag(2) == Some(true) {
+    if op.name == "aten::copy_" && op.flag_at(2) == Some(true) {
         return vec![copying];
     }
-    let sync = Planned { blocking: Blocking::Streams(StreamSet::One(StreamId(0))), ..call(cuda::SYNC) };
+    let sync = RuntimeCall { blocking: Blocking::Streams(StreamSet::One(StreamId(0))), ..call(cuda::SYNC) };
     // Reading one number goes another way than copying a tensor.
     let first = (op.name != "aten::_local_scalar_dense").then(|| call(CAPTURING));
     first.into_iter().chain([copying, sync]).collect()

@@ -36,7 +36,7 @@ pub(super) fn product(gemm: &Gemm, children: &[&str]) -> Vec<&'static str> {
 
 /// Whether each channel has a filter of its own: PyTorch has a kernel for it where channels do not come last.
 fn depthwise(conv: &Conv) -> bool {
-    conv.groups > 1 && conv.groups == conv.channels_in && !conv.transposed && !conv.channels_last
+    Conv::is_depthwise(conv.groups, conv.channels_in) && !conv.transposed && !conv.channels_last
 }
 
 /// Whether cuDNN computes a convolution in the layout it is given: channels last, without tensor cores, or a

@@ -9,8 +9,8 @@ use steptime_graph::{
 };
 use steptime_trace::{Bytes, NameId, Stream, Strings};
 
-use super::Launched;
-use super::calls::{self, Planned};
+use super::OpLaunch;
+use super::calls::{self, RuntimeCall};
 use super::threads::{Turn, stays_open};
 use super::tree::{OpTree, TreeKind};
 use crate::kernel::KernelCall;
@@ -23,7 +23,7 @@ struct Open {
     node: u32,
     op: OpId,
     children: usize,
-    planned: Vec<Planned>,
+    planned: Vec<RuntimeCall>,
     done: usize,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn build(
     children: &[Vec<u32>],
     work: &[Option<(KernelCall, bool)>],
     turns: &[Turn],
-) -> (StepGraph, Vec<Launched>) {
+) -> (StepGraph, Vec<OpLaunch>) {
     let mut builder = Builder {
         tree,
         work,
@@ -189,7 +189,7 @@ impl Builder<'_> {
         }
     }
 
-    fn call(&mut self, planned: &Planned, op: OpId, node: u32) {
+    fn call(&mut self, planned: &RuntimeCall, op: OpId, node: u32) {
         let thread = self.graph.ops[op].thread;
         let call = self.graph.calls.next_key();
         let begin = self.mark(MarkKind::CallBegin(call), thread);
@@ -225,7 +225,7 @@ impl Builder<'_> {
     }
 
     /// What is launched, in the order of time: an op's own work comes after that of the children before it.
-    fn launched(&mut self) -> Vec<Launched> {
+    fn launched(&mut self) -> Vec<OpLaunch> {
         let mut last: Vec<usize> = (0..self.tree.nodes.len()).collect();
         for at in (0..last.len()).rev() {
             if let Some(parent) = self.tree.nodes[at].parent {
@@ -243,7 +243,7 @@ impl Builder<'_> {
             let (call, known) = self.work[at].clone()?;
             let activities = std::mem::take(&mut self.activities[at]);
             let places = self.tree.nodes[at].call.places(&call);
-            Some(Launched { op: self.ops[at], places, call, activities, known })
+            Some(OpLaunch { op: self.ops[at], places, call, activities, known })
         });
         launched.collect()
     }

@@ -21,13 +21,13 @@ use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{ActivityId, OpId, StepGraph};
 
 use crate::kernel::KernelCall;
-use crate::ops::Lowered;
+use crate::op_def::Lowering;
+use crate::op_set::OpSet;
 use crate::place::Place;
-use crate::registry;
 
 /// What an op launches.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Launched {
+pub struct OpLaunch {
     /// The op.
     pub op: OpId,
     /// Where its operands lie.
@@ -53,11 +53,11 @@ pub struct Counts {
 
 /// A step graph without times, and what its ops launch.
 #[derive(Debug, Clone)]
-pub struct Derived {
+pub struct DerivedStep {
     /// The graph; it has no samples.
     pub graph: StepGraph,
     /// What is launched, in the order in which the device runs it.
-    pub kernels: Vec<Launched>,
+    pub kernels: Vec<OpLaunch>,
     /// How many ops launch what.
     pub counts: Counts,
 }
@@ -66,15 +66,15 @@ pub struct Derived {
 ///
 /// # Errors
 /// Where the trace has no op.
-pub fn step_graph(trace: &ExecutionGraph) -> Result<Derived, Error> {
-    of_tree(&OpTree::from_execution(trace))
+pub fn step_graph(trace: &ExecutionGraph, ops: &OpSet) -> Result<DerivedStep, Error> {
+    of_tree(&OpTree::from_execution(trace), ops)
 }
 
 /// The step graph of a tree of ops.
 ///
 /// # Errors
 /// Where the tree has no node.
-pub fn of_tree(tree: &OpTree) -> Result<Derived, Error> {
+pub fn of_tree(tree: &OpTree, ops: &OpSet) -> Result<DerivedStep, Error> {
     if tree.nodes.is_empty() {
         return Err(Error::Empty);
     }
@@ -86,7 +86,7 @@ pub fn of_tree(tree: &OpTree) -> Result<Derived, Error> {
         .zip(&children)
         .map(|(node, children)| {
             let inside: Vec<&TreeNode> = children.iter().map(|&child| &tree.nodes[child as usize]).collect();
-            let lowered = lower(node, &inside);
+            let lowered = lower(node, &inside, ops);
             match &lowered {
                 Some((_, true)) => counts.known += 1,
                 Some((_, false)) => counts.unknown += 1,
@@ -97,11 +97,11 @@ pub fn of_tree(tree: &OpTree) -> Result<Derived, Error> {
         .collect();
     let pauses = threads::turns(tree);
     let (graph, kernels) = marks::build(tree, &children, &work, &pauses);
-    Ok(Derived { graph, kernels, counts })
+    Ok(DerivedStep { graph, kernels, counts })
 }
 
 /// What a node launches by itself, and whether it is known.
-fn lower(node: &TreeNode, inside: &[&TreeNode]) -> Option<(KernelCall, bool)> {
+fn lower(node: &TreeNode, inside: &[&TreeNode], ops: &OpSet) -> Option<(KernelCall, bool)> {
     // One overload calls another, in place by the one with a result, or dense plus sparse by index.
     let base = |name: &str| name.trim_end_matches('_').to_owned();
     let own = base(&node.call.name);
@@ -110,10 +110,10 @@ fn lower(node: &TreeNode, inside: &[&TreeNode]) -> Option<(KernelCall, bool)> {
     if node.kind != TreeKind::Op || inside.iter().any(delegates) {
         return None;
     }
-    match registry::lower(&node.call) {
-        Lowered::Kernel(call) => Some((call, true)),
+    match ops.lower(&node.call) {
+        Lowering::Kernel(call) => Some((call, true)),
         // The ops inside an unknown one launch its kernels.
-        Lowered::Unknown(call) if inside.is_empty() => Some((call, false)),
+        Lowering::Unknown(call) if inside.is_empty() => Some((call, false)),
         _ => None,
     }
 }

@@ -6,9 +6,9 @@ use crate::call::{OpCall, Tensor};
 /// `cat(tensors, dim)`: all sizes but one are the same. Empty tensors of one dimension fit all.
 pub(super) fn cat(call: &OpCall) -> Result<(), Wrong> {
     let empty = |tensor: &&Tensor| tensor.shape.as_slice() != [0];
-    let all: Vec<&Tensor> = call.tensors(0).iter().filter(empty).collect();
+    let all: Vec<&Tensor> = call.tensors_at(0).iter().filter(empty).collect();
     let Some((first, rest)) = all.split_first() else { return Ok(()) };
-    let dim = dimension(first, call.int(1).unwrap_or(0))?;
+    let dim = dimension(first, call.int_at(1).unwrap_or(0))?;
     for other in rest {
         let alike = first.shape.len() == other.shape.len()
             && (0..first.shape.len()).all(|at| at == dim || first.shape[at] == other.shape[at]);
@@ -23,7 +23,7 @@ pub(super) fn cat(call: &OpCall) -> Result<(), Wrong> {
 
 /// `stack(tensors, dim)`: all sizes are the same.
 pub(super) fn stack(call: &OpCall) -> Result<(), Wrong> {
-    let Some((first, rest)) = call.tensors(0).split_first() else { return Ok(()) };
+    let Some((first, rest)) = call.tensors_at(0).split_first() else { return Ok(()) };
     match rest.iter().find(|other| other.shape != first.shape) {
         None => Ok(()),
         Some(other) => Err((

@@ -5,19 +5,19 @@ use crate::call::{OpCall, Tensor};
 
 /// An argument of a convolution: one number for all dimensions, or one each.
 fn each(call: &OpCall, arg: usize, at: usize, default: i64) -> i64 {
-    call.ints(arg).and_then(|list| list.get(at).or(list.first()).copied()).unwrap_or(default)
+    call.ints_at(arg).and_then(|list| list.get(at).or(list.first()).copied()).unwrap_or(default)
 }
 
 /// `conv2d(input, weight, bias, stride, padding, dilation, groups)`.
 pub(super) fn conv(call: &OpCall) -> Result<(), Wrong> {
-    channels(call, false, call.int(6).unwrap_or(1))?;
+    channels(call, false, call.int_at(6).unwrap_or(1))?;
     windows(call)
 }
 
 /// `convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)`.
 pub(super) fn convolution(call: &OpCall) -> Result<(), Wrong> {
-    let transposed = call.flag(6).unwrap_or(false);
-    channels(call, transposed, call.int(8).unwrap_or(1))?;
+    let transposed = call.flag_at(6).unwrap_or(false);
+    channels(call, transposed, call.int_at(8).unwrap_or(1))?;
     if transposed { Ok(()) } else { windows(call) }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn batch_norm(call: &OpCall) -> Result<(), Wrong> {
 }
 
 pub(super) fn group_norm(call: &OpCall) -> Result<(), Wrong> {
-    let (Some(x), Some(groups)) = (tensor(call, 0), call.int(1)) else { return Ok(()) };
+    let (Some(x), Some(groups)) = (tensor(call, 0), call.int_at(1)) else { return Ok(()) };
     let channels = x.size(1);
     must(
         groups > 0 && channels % groups == 0,
@@ -124,7 +124,7 @@ pub(super) fn group_norm(call: &OpCall) -> Result<(), Wrong> {
 
 /// `layer_norm(input, normalized_shape, weight, bias)`.
 pub(super) fn layer_norm(call: &OpCall) -> Result<(), Wrong> {
-    let (Some(x), Some(over)) = (tensor(call, 0), call.ints(1)) else { return Ok(()) };
+    let (Some(x), Some(over)) = (tensor(call, 0), call.ints_at(1)) else { return Ok(()) };
     must(
         x.shape.ends_with(&over),
         || format!("a norm over {} does not go with an input of {}", listed(&over), shown(x)),
@@ -160,5 +160,5 @@ pub(super) fn class_loss(call: &OpCall) -> Result<(), Wrong> {
 pub(super) fn one_dimension(call: &OpCall) -> Result<(), Wrong> {
     let Some(x) = tensor(call, 0) else { return Ok(()) };
     let arg = if call.name == "aten::topk" { 2 } else { 1 };
-    call.int(arg).map_or(Ok(()), |dim| dimension(x, dim).map(drop))
+    call.int_at(arg).map_or(Ok(()), |dim| dimension(x, dim).map(drop))
 }

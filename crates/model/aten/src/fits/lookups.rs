@@ -22,7 +22,7 @@ pub(super) fn embedding_bag(call: &OpCall) -> Result<(), Wrong> {
 /// `index_select(input, dim, indices)`.
 pub(super) fn index_select(call: &OpCall) -> Result<(), Wrong> {
     let (Some(x), Some(indices)) = (tensor(call, 0), tensor(call, 2)) else { return Ok(()) };
-    if let Some(dim) = call.int(1) {
+    if let Some(dim) = call.int_at(1) {
         dimension(x, dim)?;
     }
     must(
@@ -35,7 +35,7 @@ pub(super) fn index_select(call: &OpCall) -> Result<(), Wrong> {
 /// `gather(input, dim, indices)`.
 pub(super) fn gather(call: &OpCall) -> Result<(), Wrong> {
     let (Some(x), Some(indices)) = (tensor(call, 0), tensor(call, 2)) else { return Ok(()) };
-    let dim = call.int(1).map(|dim| dimension(x, dim)).transpose()?;
+    let dim = call.int_at(1).map(|dim| dimension(x, dim)).transpose()?;
     must(
         x.shape.len().max(1) == indices.shape.len().max(1),
         || format!("indices of {} have other dimensions than the input {}", shown(indices), shown(x)),

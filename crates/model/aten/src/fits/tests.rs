@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::check;
 use crate::from_query::Query;
+use crate::op_set::OpSet;
 
 fn checked(query: &Value) -> Result<(), String> {
     let empty = Vec::new();
     let shapes = query["shapes"].as_array().unwrap_or(&empty);
     let op = query["op"].as_str().unwrap_or_default();
     let query = Query { op, shapes, args: query.get("args"), ..Query::default() };
-    check(&query.op_call().unwrap_or_else(|error| panic!("{op}: {error}")))
+    check(&query.op_call(&OpSet::standard()).unwrap_or_else(|error| panic!("{op}: {error}")))
         .map_err(|misfit| misfit.to_string())
 }
 

@@ -9,7 +9,7 @@ mod tests;
 use serde_json::Value;
 
 use crate::call::{Arg, OpCall};
-use crate::registry;
+use crate::op_set::OpSet;
 use crate::schema::{Argument, Kind, Schema, overloads};
 use arrange::{Arrangement, arrange};
 use values::{arg, arg_for, dtype, is_empty, is_nested, tensor};
@@ -76,11 +76,11 @@ impl Query<'_> {
     ///
     /// # Errors
     /// Where the name is none of an op, or the arguments do not fit.
-    pub fn op_call(&self) -> Result<OpCall, QueryError> {
+    pub fn op_call(&self, ops: &OpSet) -> Result<OpCall, QueryError> {
         let name = if self.op.contains("::") { self.op.to_owned() } else { format!("aten::{}", self.op) };
         let overloads = overloads(&name);
         if overloads.is_empty() {
-            return match registry::find(&name) {
+            return match ops.find(&name) {
                 Some(_) => self.without_schema(&name),
                 None if self.op.contains("::") => self.unknown(&name),
                 None => Err(QueryError::Op(self.op.to_owned())),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::QueryError;
 use crate::call::{Arg, Device, Tensor};
 use crate::dtype::Dtype;
-use crate::schema::Takes;
+use crate::schema::ValueKind;
 
 /// No dimension, and no tensor, has more elements: a hundred times what the largest GPU holds.
 const MOST: i64 = 1 << 42;
@@ -129,9 +129,9 @@ const fn code(dtype: Dtype) -> i64 {
 }
 
 /// A value for an argument: a type by its name becomes PyTorch's number for it.
-pub(super) fn arg_for(takes: Takes, value: &Value) -> Arg {
+pub(super) fn arg_for(takes: ValueKind, value: &Value) -> Arg {
     match arg(value) {
-        Arg::Text(name) if takes == Takes::Option => {
+        Arg::Text(name) if takes == ValueKind::Option => {
             Dtype::parse(&name).map_or(Arg::Text(name), |dtype| Arg::Int(code(dtype)))
         }
         other => other,

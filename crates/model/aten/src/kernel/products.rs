@@ -96,6 +96,14 @@ pub struct Conv {
     pub precision: Precision,
 }
 
+impl Conv {
+    /// Whether each channel has filters of its own.
+    #[must_use]
+    pub const fn is_depthwise(groups: u64, channels_in: u64) -> bool {
+        groups > 1 && groups == channels_in
+    }
+}
+
 /// Which implementation of attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttentionKind {

@@ -1,8 +1,10 @@
 //! Activations and dropout as users call them.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
 use crate::child::{child, like};
-use crate::ops::{Lowered, OpDef, gradients};
+use crate::op_def::{Lowering, OpDef};
+use crate::ops::gradients;
 
 /// Activations that call others.
 pub static OPS: &[OpDef] = &[
@@ -28,46 +30,48 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::selu_", "aten::celu_"]).expand(|call| first(call, "aten::elu_")),
     OpDef::composite(&["aten::prelu"]).expand(|call| renamed(call, "aten::_prelu_kernel")),
     OpDef::composite(&["aten::log_sigmoid"]).expand(|call| first(call, "aten::log_sigmoid_forward")),
-    OpDef::leaf(&["aten::dropout"], |call| if kept(call) { Lowered::Nothing } else { Lowered::Children })
-        .expand(dropout),
+    OpDef::leaf(&["aten::dropout"], |call| {
+        Some(if kept(call) { Lowering::Nothing } else { Lowering::Children })
+    })
+    .expand(dropout),
     OpDef::composite(&["aten::dropout_", "aten::rrelu"]),
 ];
 
 /// One result like the input.
-fn same(call: &OpCall) -> Option<Vec<Arg>> {
-    Some(vec![Arg::Tensor(call.tensor(0)?.clone())])
+fn same(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    Some(vec![Arg::Tensor(call.tensor("self")?.clone())])
 }
 
-fn renamed(call: &OpCall, name: &str) -> Vec<OpCall> {
+fn renamed(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, call.inputs.clone())]
 }
 
 /// The first argument alone.
-fn first(call: &OpCall, name: &str) -> Vec<OpCall> {
+fn first(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, call.inputs.iter().take(1).cloned().collect())]
 }
 
 /// The first argument, and bounds.
-fn bounded(call: &OpCall, name: &str, bounds: &[i64]) -> Vec<OpCall> {
+fn bounded(call: &BoundCall<'_>, name: &str, bounds: &[i64]) -> Vec<OpCall> {
     let bounds = bounds.iter().map(|&bound| Arg::Int(bound));
     vec![child(call, name, call.inputs.iter().take(1).cloned().chain(bounds).collect())]
 }
 
 /// Whether nothing is dropped: the input is given back.
-fn kept(call: &OpCall) -> bool {
-    call.float(1) == Some(0.0) || call.flag(2) == Some(false)
+fn kept(call: &BoundCall<'_>) -> bool {
+    call.float("p") == Some(0.0) || call.flag("train") == Some(false)
 }
 
 /// In training elements are dropped by one kernel.
-fn dropout(call: &OpCall) -> Vec<OpCall> {
+fn dropout(call: &BoundCall<'_>) -> Vec<OpCall> {
     if kept(call) {
         return Vec::new();
     }
-    let input = call.tensor(0).map(like).map_or(Arg::None, Arg::Tensor);
+    let input = call.tensor("input").map(like).map_or(Arg::None, Arg::Tensor);
     vec![child(
         call,
         "aten::native_dropout",
-        std::iter::once(input).chain(call.inputs[1..].iter().cloned()).collect(),
+        std::iter::once(input).chain(call.inputs.iter().skip(1).cloned()).collect(),
     )]
 }
 
@@ -75,11 +79,12 @@ fn dropout(call: &OpCall) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
     use crate::child::fresh;
 
     #[test]
     fn a_relu_is_a_bound() {
-        let all = crate::leaves(&OpCall::new("aten::relu_", vec![fresh(&[64], F32)]));
+        let all = OpSet::standard().leaves(&OpCall::new("aten::relu_", vec![fresh(&[64], F32)]));
         let found: Vec<_> = all.iter().map(|leaf| (leaf.op.name.as_str(), leaf.kernel.footprint())).collect();
         assert_eq!(found, [("aten::clamp_min_", 256)]);
     }
@@ -88,7 +93,7 @@ mod tests {
     fn dropout_runs_in_training_only() {
         let call = |training| {
             let inputs = vec![fresh(&[64], F32), Arg::Float(0.5), Arg::Bool(training)];
-            crate::registry::expand(&OpCall::new("aten::dropout", inputs)).len()
+            OpSet::standard().expand(&OpCall::new("aten::dropout", inputs)).len()
         };
         assert_eq!((call(true), call(false)), (1, 0));
     }

@@ -1,8 +1,9 @@
 //! Other names of elementwise ops, and combinations of a few.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
 use crate::child::{child, like};
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 
 /// A list of other names: what is called, and by which names.
 macro_rules! names {
@@ -66,7 +67,7 @@ pub static COMBINED: &[OpDef] = &[
         ]
     }),
     OpDef::composite(&["aten::masked_fill"]).expand(|call| {
-        let Some(input) = call.tensor(0) else { return Vec::new() };
+        let Some(input) = call.tensor("self") else { return Vec::new() };
         let mut inputs = call.inputs.clone();
         inputs[0] = Arg::Tensor(like(input));
         let copied = child(call, "aten::clone", vec![Arg::Tensor(input.clone()), Arg::None]);
@@ -77,18 +78,18 @@ pub static COMBINED: &[OpDef] = &[
     OpDef::composite(&["aten::nan_to_num_"]).expand(|call| into_itself(call, "aten::nan_to_num")),
 ];
 
-fn squared(call: &OpCall, name: &str) -> Vec<OpCall> {
+fn squared(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, call.inputs.iter().take(1).cloned().chain([Arg::Int(2)]).collect())]
 }
 
 /// An argument, and its absolute values.
-fn magnitude(call: &OpCall) -> (Arg, Arg) {
+fn magnitude(call: &BoundCall<'_>) -> (Arg, Arg) {
     let input = call.inputs.first().cloned().unwrap_or_default();
-    (input.clone(), call.tensor(0).map_or(Arg::None, |tensor| Arg::Tensor(like(tensor))))
+    (input.clone(), call.tensor("self").map_or(Arg::None, |tensor| Arg::Tensor(like(tensor))))
 }
 
 /// With the first argument as the tensor to write.
-fn into_itself(call: &OpCall, name: &str) -> Vec<OpCall> {
+fn into_itself(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     let target = call.inputs.first().cloned();
     vec![child(call, name, call.inputs.iter().cloned().chain(target).collect())]
 }
@@ -97,10 +98,11 @@ fn into_itself(call: &OpCall, name: &str) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
     use crate::child::fresh;
 
     fn leaves(name: &str, inputs: Vec<Arg>) -> Vec<(String, u64)> {
-        let all = crate::leaves(&OpCall::new(name, inputs));
+        let all = OpSet::standard().leaves(&OpCall::new(name, inputs));
         all.into_iter().map(|leaf| (leaf.op.name, leaf.kernel.footprint())).collect()
     }
 

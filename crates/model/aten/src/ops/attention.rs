@@ -1,114 +1,72 @@
 //! Fused scaled-dot-product attention: FlashAttention, memory-efficient, cuDNN.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, ints, transpose};
 use crate::dtype::Dtype;
 use crate::kernel::{Attention, AttentionKind, Kernel, Pass};
-use crate::operands::{count, output, precision, read};
-use crate::ops::{Lowered, OpDef};
+use crate::op_def::{Lowering, OpDef};
+use crate::operands::{count, output, precision, read_at};
 use crate::work::{made_contiguous, work};
 
 /// Attention.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::_flash_attention_forward"], |call| lower(call, &FLASH))
+    OpDef::leaf(&["aten::_flash_attention_forward"], |call| lower(call, &FLASH, Pass::Forward))
         .outputs(|call| shape(call, &FLASH)),
-    OpDef::leaf(&["aten::_flash_attention_backward"], |call| lower(call, &FLASH_BACKWARD))
-        .outputs(|call| shape_backward(call, &FLASH_BACKWARD)),
-    OpDef::leaf(&["aten::_efficient_attention_forward"], |call| lower(call, &EFFICIENT))
+    OpDef::leaf(&["aten::_flash_attention_backward"], |call| lower(call, &FLASH, Pass::Backward))
+        .outputs(shape_backward),
+    OpDef::leaf(&["aten::_efficient_attention_forward"], |call| lower(call, &EFFICIENT, Pass::Forward))
         .outputs(|call| shape(call, &EFFICIENT)),
-    OpDef::leaf(&["aten::_efficient_attention_backward"], |call| lower(call, &EFFICIENT_BACKWARD))
-        .outputs(|call| shape_backward(call, &EFFICIENT_BACKWARD))
+    OpDef::leaf(&["aten::_efficient_attention_backward"], |call| lower(call, &EFFICIENT, Pass::Backward))
+        .outputs(shape_backward)
         .expand(before_gradients),
-    OpDef::leaf(&["aten::_cudnn_attention_forward"], |call| lower(call, &CUDNN))
+    OpDef::leaf(&["aten::_cudnn_attention_forward"], |call| lower(call, &CUDNN, Pass::Forward))
         .outputs(|call| shape(call, &CUDNN)),
-    OpDef::leaf(&["aten::_cudnn_attention_backward"], |call| lower(call, &CUDNN_BACKWARD))
-        .outputs(|call| shape_backward(call, &CUDNN_BACKWARD)),
+    OpDef::leaf(&["aten::_cudnn_attention_backward"], |call| lower(call, &CUDNN, Pass::Backward))
+        .outputs(shape_backward),
 ];
 
-/// Where the arguments stand. Queries are `[batch, queries, heads, dim]`, cuDNN's `[batch, heads, queries, dim]`.
+/// How an implementation calls its arguments, in both passes.
 struct Form {
     kind: AttentionKind,
-    pass: Pass,
-    /// The queries; keys and values follow.
-    query: usize,
-    /// Sums of the lengths before each sequence, where sequences are packed; the longest follows.
-    packed: [usize; 2],
-    longest: [usize; 2],
-    dropout: usize,
-    causal: usize,
-    bias: Option<usize>,
+    /// Sums of the lengths before each sequence, where sequences are packed: of queries and of keys.
+    packed: [&'static str; 2],
+    /// The longest sequence.
+    longest: [&'static str; 2],
+    causal: &'static str,
+    bias: Option<&'static str>,
+    /// The dimension of the heads, counted from the end: queries are `[batch, queries, heads, dim]`, cuDNN's
+    /// `[batch, heads, queries, dim]`.
     heads: i64,
 }
 
 const FLASH: Form = Form {
     kind: AttentionKind::Flash,
-    pass: Pass::Forward,
-    query: 0,
-    packed: [3, 4],
-    longest: [5, 6],
-    dropout: 7,
-    causal: 8,
+    packed: ["cum_seq_q", "cum_seq_k"],
+    longest: ["max_q", "max_k"],
+    causal: "is_causal",
     bias: None,
     heads: -2,
 };
-const FLASH_BACKWARD: Form = Form {
-    pass: Pass::Backward,
-    query: 1,
-    packed: [6, 7],
-    longest: [8, 9],
-    dropout: 10,
-    causal: 11,
-    ..FLASH
-};
 const EFFICIENT: Form = Form {
     kind: AttentionKind::Efficient,
-    packed: [4, 5],
-    longest: [6, 7],
-    dropout: 8,
-    causal: 9,
-    bias: Some(3),
-    ..FLASH
+    packed: ["cu_seqlens_q", "cu_seqlens_k"],
+    longest: ["max_seqlen_q", "max_seqlen_k"],
+    causal: "custom_mask_type",
+    bias: Some("bias"),
+    heads: -2,
 };
-const EFFICIENT_BACKWARD: Form = Form {
-    pass: Pass::Backward,
-    query: 1,
-    packed: [6, 7],
-    longest: [8, 9],
-    dropout: 11,
-    causal: 14,
-    bias: Some(4),
-    ..EFFICIENT
-};
-const CUDNN: Form = Form {
-    kind: AttentionKind::Cudnn,
-    packed: [4, 5],
-    longest: [6, 7],
-    dropout: 9,
-    causal: 10,
-    bias: Some(3),
-    heads: -3,
-    ..FLASH
-};
-const CUDNN_BACKWARD: Form = Form {
-    pass: Pass::Backward,
-    query: 1,
-    packed: [9, 10],
-    longest: [11, 12],
-    dropout: 13,
-    causal: 14,
-    bias: Some(8),
-    ..CUDNN
-};
+const CUDNN: Form = Form { kind: AttentionKind::Cudnn, bias: Some("attn_bias"), heads: -3, ..FLASH };
 
-fn attention(call: &OpCall, form: &Form) -> Option<Attention> {
-    let [query, key, value] = [0, 1, 2].map(|at| call.tensor(form.query + at));
+fn attention(call: &BoundCall<'_>, form: &Form, pass: Pass) -> Option<Attention> {
+    let [query, key, value] = ["query", "key", "value"].map(|name| call.tensor(name));
     let (query, key, value) = (query?, key?, value?);
     let length = if form.heads == -2 { -3 } else { -2 };
-    let packed = form.packed.map(|arg| call.tensor(arg).map(|sums| sums.numel().saturating_sub(1)));
+    let packed = form.packed.map(|name| call.tensor(name).map(|sums| sums.numel().saturating_sub(1)));
     let longest = |at: usize| call.int(form.longest[at]).map(count).filter(|_| packed[at].is_some());
     Some(Attention {
         kind: form.kind,
-        pass: form.pass,
+        pass,
         batch: packed[0].unwrap_or_else(|| if query.shape.len() > 3 { count(query.size(0)) } else { 1 }),
         heads: count(query.size(form.heads)),
         queries: longest(0).unwrap_or_else(|| count(query.size(length))),
@@ -116,8 +74,8 @@ fn attention(call: &OpCall, form: &Form) -> Option<Attention> {
         dim: count(query.size(-1)),
         value_dim: count(value.size(-1)),
         causal: call.flag(form.causal).unwrap_or(false),
-        bias: form.bias.is_some_and(|arg| call.tensor(arg).is_some_and(|bias| bias.numel() > 0)),
-        dropout: call.float(form.dropout).is_some_and(|share| share > 0.0),
+        bias: form.bias.is_some_and(|name| call.tensor(name).is_some_and(|bias| bias.numel() > 0)),
+        dropout: call.float("dropout_p").is_some_and(|share| share > 0.0),
         precision: precision(query.dtype, false),
     })
 }
@@ -132,9 +90,9 @@ fn flops(of: &Attention) -> u64 {
     pairs.saturating_mul(products) / if of.causal { 2 } else { 1 }
 }
 
-fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
-    let of = attention(call, form)?;
-    let query = call.tensor(form.query)?;
+fn shape(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
+    let of = attention(call, form, Pass::Forward)?;
+    let query = call.tensor("query")?;
     let mut sizes = query.shape.to_vec();
     if let Some(last) = sizes.last_mut() {
         *last = of.value_dim as i64;
@@ -145,42 +103,40 @@ fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
 }
 
 /// Gradients of queries, keys and values.
-fn shape_backward(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
-    let like = |at| call.tensor(form.query + at).map(|t| Arg::Tensor(Tensor::contiguous(&t.shape, t.dtype)));
-    (0..3).map(like).collect()
+fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let like = |name| call.tensor(name).map(|t| Arg::Tensor(Tensor::contiguous(&t.shape, t.dtype)));
+    ["query", "key", "value"].into_iter().map(like).collect()
 }
 
-fn lower(call: &OpCall, form: &Form) -> Lowered {
-    let given = if form.pass == Pass::Forward { shape(call, form) } else { shape_backward(call, form) };
-    let (Some(of), Some(given), Some(query)) = (attention(call, form), given, call.tensor(form.query)) else {
-        return crate::fallback::lower(call);
-    };
+fn lower(call: &BoundCall<'_>, form: &Form, pass: Pass) -> Option<Lowering> {
+    let given = if pass == Pass::Forward { shape(call, form)? } else { shape_backward(call)? };
+    let (of, query) = (attention(call, form, pass)?, call.tensor("query")?);
     if query.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     // The log of sums is kept for the backward pass, where one is to come.
     let results = given.iter().enumerate().filter_map(|(ret, arg)| {
         let tensor = call.output(ret).or_else(|| arg.tensors().first());
         tensor.map(|tensor| Some(output(ret, tensor)))
     });
-    let large = |arg: &usize| call.tensor(*arg).is_some_and(|tensor| tensor.dtype.is_float());
-    let read = (0..call.inputs.len()).filter(large).map(|arg| read(call, arg));
-    work(Kernel::Attention(of), query.dtype, read.chain(results), flops(&of))
+    let large = |arg: &usize| call.tensor_at(*arg).is_some_and(|tensor| tensor.dtype.is_float());
+    let read = (0..call.inputs.len()).filter(large).map(|arg| read_at(call, arg));
+    Some(work(Kernel::Attention(of), query.dtype, read.chain(results), flops(&of)))
 }
 
 /// Queries and keys of a block of the memory-efficient kernel in 32 bits.
 const BLOCK: u64 = 64;
 /// With so many heads of all samples the kernel does not share out the keys, where they fill no more than two blocks.
 const MANY_HEADS: u64 = 256;
-/// Where the result of the forward pass stands among the arguments.
-const RESULT: usize = 5;
 
 /// What the memory-efficient kernel's gradient calls before it, in 32 bits: the gradient made contiguous; its product with the
 /// result, summed over a head, with the positions last; and where several blocks share a query's gradient, zeros.
-fn before_gradients(call: &OpCall) -> Vec<OpCall> {
-    let (Some(grad), Some(result)) = (call.tensor(0), call.tensor(RESULT)) else { return Vec::new() };
+fn before_gradients(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(grad), Some(result)) = (call.tensor("grad_out_"), call.tensor("out")) else {
+        return Vec::new();
+    };
     let mut steps: Vec<OpCall> = made_contiguous(grad).into_iter().collect();
-    let Some(of) = attention(call, &EFFICIENT_BACKWARD).filter(|_| grad.dtype == Dtype::F32) else {
+    let Some(of) = attention(call, &EFFICIENT, Pass::Backward).filter(|_| grad.dtype == Dtype::F32) else {
         return steps;
     };
     let dense = Tensor::contiguous(&grad.shape, grad.dtype);
@@ -203,6 +159,7 @@ fn before_gradients(call: &OpCall) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::{Bf16, I32};
+    use crate::OpSet;
 
     fn tensor(shape: &[i64]) -> Arg {
         Arg::Tensor(Tensor::contiguous(shape, Bf16))
@@ -212,10 +169,8 @@ mod tests {
     fn a_causal_forward_pass() {
         let inputs = (0..3).map(|_| tensor(&[2, 128, 4, 64]));
         let rest = [Arg::None, Arg::None, Arg::Int(128), Arg::Int(128), Arg::Float(0.0), Arg::Bool(true)];
-        let lowered = crate::registry::lower(&OpCall::new(
-            "aten::_flash_attention_forward",
-            inputs.chain(rest).collect(),
-        ));
+        let lowered = OpSet::standard()
+            .lower(&OpCall::new("aten::_flash_attention_forward", inputs.chain(rest).collect()));
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let Kernel::Attention(of) = kernel.kernel else { panic!("{kernel:?}") };
         assert_eq!((of.batch, of.heads, of.queries, of.keys, of.dim), (2, 4, 128, 128, 64));
@@ -230,7 +185,8 @@ mod tests {
         let sums = || Arg::Tensor(Tensor::contiguous(&[5], I32));
         let rest = [sums(), sums(), Arg::Int(100), Arg::Int(100), Arg::Float(0.1), Arg::Bool(false)];
         let call = OpCall::new("aten::_flash_attention_forward", inputs.chain(rest).collect());
-        let Some(of) = attention(&call, &FLASH) else { panic!() };
+        let ops = OpSet::standard();
+        let of = attention(&ops.bind(&call).unwrap(), &FLASH, Pass::Forward).unwrap();
         assert_eq!((of.batch, of.queries, of.heads, of.dropout), (4, 100, 4, true));
     }
 }

@@ -1,9 +1,10 @@
 //! Attention as users call it: which implementation is chosen.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, ints, transpose};
 use crate::dtype::Dtype;
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 
 /// Attention that calls others.
 pub static OPS: &[OpDef] = &[
@@ -23,109 +24,118 @@ pub static OPS: &[OpDef] = &[
 /// The largest head that FlashAttention takes.
 const WIDEST: i64 = 256;
 
-fn given(call: &OpCall, arg: usize) -> Arg {
-    call.inputs.get(arg).cloned().unwrap_or_default()
-}
-
 /// Sixteen-bit types without a mask go to FlashAttention, all else to the memory-efficient kernel. Takes (query,
 /// key, value, mask, dropout, causal).
-fn chosen(call: &OpCall) -> Vec<OpCall> {
-    let Some(query) = call.tensor(0) else { return Vec::new() };
+fn chosen(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(query) = call.tensor("query") else { return Vec::new() };
     let half = matches!(query.dtype, Dtype::F16 | Dtype::Bf16);
-    let mask = call.tensor(3).is_some();
-    let tensors = [0, 1, 2].map(|arg| given(call, arg)).into_iter();
+    let mask = call.tensor("attn_mask").is_some();
+    let tensors = ["query", "key", "value"].map(|arg| call.given(arg)).into_iter();
     if half && !mask && query.size(-1) <= WIDEST {
-        let rest = [given(call, 4), given(call, 5), Arg::Bool(false)];
+        let rest = [call.given("dropout_p"), call.given("is_causal"), Arg::Bool(false)];
         return vec![child(call, "aten::_scaled_dot_product_flash_attention", tensors.chain(rest).collect())];
     }
-    let rest = [given(call, 3), Arg::Bool(true), given(call, 4), given(call, 5)];
+    let rest = [call.given("attn_mask"), Arg::Bool(true), call.given("dropout_p"), call.given("is_causal")];
     vec![child(call, "aten::_scaled_dot_product_efficient_attention", tensors.chain(rest).collect())]
 }
 
 /// Heads after positions.
-fn turned(call: &OpCall, arg: usize) -> Arg {
-    call.tensor(arg).map_or(Arg::None, |tensor| Arg::Tensor(transpose(tensor, 1, 2)))
+fn turned(call: &BoundCall<'_>, name: &str) -> Arg {
+    call.tensor(name).map_or(Arg::None, |tensor| Arg::Tensor(transpose(tensor, 1, 2)))
 }
 
 /// The length of queries or keys, `[batch, heads, length, dim]`.
-fn length(call: &OpCall, arg: usize) -> Arg {
-    Arg::Int(call.tensor(arg).map_or(0, |tensor| tensor.size(-2)))
+fn length(call: &BoundCall<'_>, name: &str) -> Arg {
+    Arg::Int(call.tensor(name).map_or(0, |tensor| tensor.size(-2)))
 }
 
-fn flash(call: &OpCall) -> Vec<OpCall> {
-    let lengths = [Arg::None, Arg::None, length(call, 0), length(call, 1)];
-    let flags = [given(call, 3), given(call, 4), Arg::Bool(false)];
-    let tensors = [0, 1, 2].map(|arg| turned(call, arg)).into_iter();
+fn flash(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let lengths = [Arg::None, Arg::None, length(call, "query"), length(call, "key")];
+    let flags = [call.given("dropout_p"), call.given("is_causal"), Arg::Bool(false)];
+    let tensors = ["query", "key", "value"].map(|arg| turned(call, arg)).into_iter();
     vec![child(call, "aten::_flash_attention_forward", tensors.chain(lengths).chain(flags).collect())]
 }
 
-fn efficient(call: &OpCall) -> Vec<OpCall> {
-    let tensors = [0, 1, 2].map(|arg| turned(call, arg)).into_iter();
-    let lengths = [given(call, 3), Arg::None, Arg::None, Arg::None, Arg::None];
-    let causal = Arg::Int(call.int(6).unwrap_or(0));
-    let flags = [given(call, 5), causal, given(call, 4)];
+fn efficient(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let tensors = ["query", "key", "value"].map(|arg| turned(call, arg)).into_iter();
+    let lengths = [call.given("attn_bias"), Arg::None, Arg::None, Arg::None, Arg::None];
+    let causal = Arg::Int(call.int("is_causal").unwrap_or(0));
+    let flags = [call.given("dropout_p"), causal, call.given("compute_log_sumexp")];
     vec![child(call, "aten::_efficient_attention_forward", tensors.chain(lengths).chain(flags).collect())]
 }
 
-fn cudnn(call: &OpCall) -> Vec<OpCall> {
-    let tensors = [0, 1, 2, 3].map(|arg| given(call, arg)).into_iter();
-    let lengths = [Arg::None, Arg::None, length(call, 0), length(call, 1)];
-    let flags = [given(call, 4), given(call, 5), given(call, 6), Arg::Bool(false)];
+fn cudnn(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let tensors = ["query", "key", "value", "attn_bias"].map(|arg| call.given(arg)).into_iter();
+    let lengths = [Arg::None, Arg::None, length(call, "query"), length(call, "key")];
+    let flags = [
+        call.given("compute_log_sumexp"),
+        call.given("dropout_p"),
+        call.given("is_causal"),
+        Arg::Bool(false),
+    ];
     vec![child(call, "aten::_cudnn_attention_forward", tensors.chain(lengths).chain(flags).collect())]
 }
 
 /// Takes (gradient, query, key, value, result, log of sums, lengths twice, longest twice, dropout, causal, ...).
-fn flash_backward(call: &OpCall) -> Vec<OpCall> {
-    let tensors = [0, 1, 2, 3, 4].map(|arg| turned(call, arg)).into_iter();
+fn flash_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let tensors = ["grad_out", "query", "key", "value", "out"].map(|arg| turned(call, arg)).into_iter();
     let rest = call.inputs.iter().skip(5).cloned();
     vec![child(call, "aten::_flash_attention_backward", tensors.chain(rest).collect())]
 }
 
 /// Takes (gradient, query, key, value, bias, result, log of sums, seed, offset, dropout, mask, causal).
-fn efficient_backward(call: &OpCall) -> Vec<OpCall> {
-    let tensors = [0, 1, 2, 3].map(|arg| turned(call, arg)).into_iter();
-    let asked = call.ints(10).is_some_and(|mask| mask.get(3).is_some_and(|&flag| flag != 0));
+fn efficient_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let tensors = ["grad_out_", "query", "key", "value"].map(|arg| turned(call, arg)).into_iter();
+    let asked = call.ints("grad_input_mask").is_some_and(|mask| mask.get(3).is_some_and(|&flag| flag != 0));
     let rest = [
-        given(call, 4),
-        turned(call, 5),
+        call.given("attn_bias"),
+        turned(call, "out"),
         Arg::None,
         Arg::None,
-        length(call, 1),
-        length(call, 2),
-        given(call, 6),
-        given(call, 9),
-        given(call, 7),
-        given(call, 8),
-        Arg::Int(call.int(11).unwrap_or(0)),
+        length(call, "query"),
+        length(call, "key"),
+        call.given("logsumexp"),
+        call.given("dropout_p"),
+        call.given("philox_seed"),
+        call.given("philox_offset"),
+        Arg::Int(call.int("is_causal").unwrap_or(0)),
         Arg::Bool(asked),
     ];
     vec![child(call, "aten::_efficient_attention_backward", tensors.chain(rest).collect())]
 }
 
 /// The result, with positions before heads in memory, and the log of sums.
-fn results(call: &OpCall) -> Option<[Arg; 2]> {
-    let (query, value) = (call.tensor(0)?, call.tensor(2)?);
+fn results(call: &BoundCall<'_>) -> Option<[Arg; 2]> {
+    let (query, value) = (call.tensor("query")?, call.tensor("value")?);
     let shape = [query.size(0), query.size(2), query.size(1), value.size(-1)];
     let result = transpose(&Tensor::contiguous(&shape, query.dtype), 1, 2);
     let sums = Tensor::contiguous(&[query.size(0), query.size(1), query.size(2)], Dtype::F32);
     Some([Arg::Tensor(result), Arg::Tensor(sums)])
 }
 
-fn flash_gradient(call: &OpCall) -> Vec<OpCall> {
+fn flash_gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some([result, sums]) = results(call) else { return Vec::new() };
-    let tensors = [result.clone(), given(call, 0), given(call, 1), given(call, 2), result, sums].into_iter();
-    let lengths = [Arg::None, Arg::None, length(call, 0), length(call, 1)];
-    let rest = [given(call, 3), given(call, 4), Arg::None, Arg::None];
+    let tensors = [result.clone(), call.given("query"), call.given("key"), call.given("value"), result, sums]
+        .into_iter();
+    let lengths = [Arg::None, Arg::None, length(call, "query"), length(call, "key")];
+    let rest = [call.given("dropout_p"), call.given("is_causal"), Arg::None, Arg::None];
     let inputs = tensors.chain(lengths).chain(rest).collect();
     vec![child(call, "aten::_scaled_dot_product_flash_attention_backward", inputs)]
 }
 
-fn efficient_gradient(call: &OpCall) -> Vec<OpCall> {
+fn efficient_gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some([result, sums]) = results(call) else { return Vec::new() };
-    let tensors =
-        [result.clone(), given(call, 0), given(call, 1), given(call, 2), given(call, 3), result, sums];
+    let tensors = [
+        result.clone(),
+        call.given("query"),
+        call.given("key"),
+        call.given("value"),
+        call.given("attn_bias"),
+        result,
+        sums,
+    ];
     let mask = ints(&[1, 1, 1, 0]);
-    let rest = [Arg::None, Arg::None, given(call, 5), mask, given(call, 6)];
+    let rest = [Arg::None, Arg::None, call.given("dropout_p"), mask, call.given("is_causal")];
     let inputs = tensors.into_iter().chain(rest).collect();
     vec![child(call, "aten::_scaled_dot_product_efficient_attention_backward", inputs)]
 }
@@ -133,6 +143,7 @@ fn efficient_gradient(call: &OpCall) -> Vec<OpCall> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::child::fresh;
     use crate::kernel::{AttentionKind, Kernel};
 
@@ -140,9 +151,13 @@ mod tests {
         let tensors = (0..3).map(|_| fresh(&[2, 4, 128, 64], dtype));
         let rest = [mask, Arg::Float(0.0), Arg::Bool(true)];
         let call = OpCall::new("aten::scaled_dot_product_attention", tensors.chain(rest).collect());
-        let all = crate::leaves(&call);
+        let all = OpSet::standard().leaves(&call);
         let Kernel::Attention(of) = all[0].kernel.kernel else { panic!("{all:?}") };
-        let back: Vec<_> = crate::backward::backward(&call).iter().flat_map(crate::leaves).collect();
+        let back: Vec<_> = OpSet::standard()
+            .backward(&call)
+            .iter()
+            .flat_map(|call| OpSet::standard().leaves(call))
+            .collect();
         let of_attention = back.iter().find_map(|leaf| match leaf.kernel.kernel {
             Kernel::Attention(gradients) => Some(gradients),
             _ => None,

@@ -5,8 +5,8 @@ use crate::ops::pointwise::rows;
 
 rows! {
     "add" Light 2 [wraps] (|c| back::sum(c, None)): "aten::add" "aten::add_";
-    "sub" Light 2 [wraps] (|c| back::sum(c, Some(1))): "aten::sub" "aten::sub_";
-    "rsub" Light 2 [wraps] (|c| back::sum(c, Some(0))): "aten::rsub";
+    "sub" Light 2 [wraps] (|c| back::sum(c, Some("other"))): "aten::sub" "aten::sub_";
+    "rsub" Light 2 [wraps] (|c| back::sum(c, Some("self"))): "aten::rsub";
     "mul" Light 2 [wraps] (back::product): "aten::mul" "aten::mul_";
     "div" Medium 2 [wraps] (back::quotient): "aten::div" "aten::div_";
     "floor_divide" Heavy 2 [wraps]: "aten::floor_divide" "aten::floor_divide_";

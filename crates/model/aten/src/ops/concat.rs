@@ -1,11 +1,12 @@
 //! Concatenation. The gradient of each part is a view of the whole's: no work.
 
 use crate::axes::{axis, count};
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Concat, Kernel, Role, Slot};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::operand;
-use crate::ops::{Lowered, OpDef};
-use crate::work::{launches, one, or_bytes, result, unknown};
+use crate::work::{launches, one, result, unknown};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
@@ -21,23 +22,23 @@ pub static OPS: &[OpDef] = &[
 const BATCH: u64 = 128;
 
 /// The tensors that have elements; those of shape `[0]` are skipped whatever the others' rank.
-fn parts(call: &OpCall) -> impl Iterator<Item = (usize, &Tensor)> {
-    call.tensors(0).iter().enumerate().filter(|(_, tensor)| tensor.numel() > 0)
+fn parts<'c>(call: &BoundCall<'c>) -> impl Iterator<Item = (usize, &'c Tensor)> + use<'c> {
+    call.tensors("tensors").iter().enumerate().filter(|(_, tensor)| tensor.numel() > 0)
 }
 
-fn first(call: &OpCall) -> Option<&Tensor> {
-    parts(call).map(|(_, tensor)| tensor).next().or_else(|| call.tensor(0))
+fn first<'c>(call: &BoundCall<'c>) -> Option<&'c Tensor> {
+    parts(call).map(|(_, tensor)| tensor).next().or_else(|| call.tensor("tensors"))
 }
 
-fn lower(call: &OpCall) -> Lowered {
+fn lower(call: &BoundCall<'_>) -> Option<Lowering> {
     // Long lists are left out of some recordings.
-    if call.tensors(0).is_empty() { unknown(call) } else { or_bytes(call, cat) }
+    if call.tensors("tensors").is_empty() { Some(unknown(call)) } else { cat(call) }
 }
 
-fn cat(call: &OpCall) -> Option<Lowered> {
+fn cat(call: &BoundCall<'_>) -> Option<Lowering> {
     let first = first(call)?;
     let rank = first.shape.len();
-    let dim = axis(call.int(1).unwrap_or(0), rank)?;
+    let dim = axis(call.int("dim").unwrap_or(0), rank)?;
     let element = first.dtype.size();
     let row = |tensor: &Tensor| count(tensor.shape.get(dim..).unwrap_or(&[])) * element;
     let (mut total, mut least, mut most, mut inputs) = (0, u64::MAX, 0, 0);
@@ -52,7 +53,7 @@ fn cat(call: &OpCall) -> Option<Lowered> {
         aligned &= bytes % 16 == 0 && (tensor.offset * element).is_multiple_of(16);
     }
     if inputs == 0 {
-        return Some(Lowered::Nothing);
+        return Some(Lowering::Nothing);
     }
     let outer = count(first.shape.get(..dim)?);
     let kernel = Kernel::Concat(Concat {
@@ -70,29 +71,30 @@ fn cat(call: &OpCall) -> Option<Lowered> {
     Some(launches(inputs.div_ceil(BATCH) as u32, kernel, first.dtype, operands, 0))
 }
 
-fn joined(call: &OpCall) -> Option<Vec<i64>> {
+fn joined(call: &BoundCall<'_>) -> Option<Vec<i64>> {
     let first = first(call)?;
-    let dim = axis(call.int(1).unwrap_or(0), first.shape.len())?;
+    let dim = axis(call.int("dim").unwrap_or(0), first.shape.len())?;
     let mut shape = first.shape.to_vec();
     *shape.get_mut(dim)? = parts(call).map(|(_, tensor)| tensor.size(dim as i64)).sum();
     Some(shape)
 }
 
-fn stacked(call: &OpCall) -> Option<Vec<Arg>> {
-    let first = call.tensor(0)?;
-    let dim = axis(call.int(1).unwrap_or(0), first.shape.len() + 1)?;
+fn stacked(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let first = call.tensor("tensors")?;
+    let dim = axis(call.int("dim").unwrap_or(0), first.shape.len() + 1)?;
     let mut shape = first.shape.to_vec();
-    shape.insert(dim, call.tensors(0).len() as i64);
+    shape.insert(dim, call.tensors("tensors").len() as i64);
     one(&shape, first.dtype)
 }
 
 /// A stack concatenates views with one more dimension.
-fn stack(call: &OpCall) -> Vec<OpCall> {
-    let Some(dim) = call.tensor(0).and_then(|first| axis(call.int(1).unwrap_or(0), first.shape.len() + 1))
+fn stack(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(dim) =
+        call.tensor("tensors").and_then(|first| axis(call.int("dim").unwrap_or(0), first.shape.len() + 1))
     else {
         return Vec::new();
     };
-    let widened = call.tensors(0).iter().map(|tensor| {
+    let widened = call.tensors("tensors").iter().map(|tensor| {
         let mut tensor = tensor.clone();
         let stride = if dim == tensor.shape.len() { 1 } else { tensor.strides[dim] * tensor.shape[dim] };
         tensor.shape.insert(dim, 1);
@@ -103,21 +105,22 @@ fn stack(call: &OpCall) -> Vec<OpCall> {
     vec![OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::cat", inputs) }]
 }
 
-fn alias(call: &OpCall) -> Vec<OpCall> {
-    let Some(first) = call.tensor(0) else { return Vec::new() };
+fn alias(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(first) = call.tensor("tensors") else { return Vec::new() };
     let dim = match call.name.as_str() {
         "aten::hstack" => i64::from(first.shape.len() > 1),
         "aten::vstack" => 0,
         "aten::dstack" => 2,
-        _ => call.int(1).unwrap_or(0),
+        _ => call.int("dim").unwrap_or(0),
     };
-    let inputs = vec![call.inputs[0].clone(), Arg::Int(dim)];
+    let inputs = vec![call.given("tensors"), Arg::Int(dim)];
     vec![OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::cat", inputs) }]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::dtype::Dtype::F32;
 
     fn list(shapes: &[&[i64]]) -> Arg {
@@ -127,7 +130,7 @@ mod tests {
     #[test]
     fn rows_are_laid_side_by_side() {
         let call = OpCall::new("aten::cat", vec![list(&[&[2048, 64], &[0], &[2048, 36]]), Arg::Int(1)]);
-        let Lowered::Kernel(kernel) = crate::registry::lower(&call) else { panic!("no kernel") };
+        let Lowering::Kernel(kernel) = OpSet::standard().lower(&call) else { panic!("no kernel") };
         let Kernel::Concat(concat) = kernel.kernel else { panic!("another kernel") };
         assert_eq!((concat.inputs, concat.outer, concat.row_bytes), (2, 2048, 400));
         assert_eq!((concat.least_bytes, concat.most_bytes, concat.aligned), (144, 256, true));
@@ -137,7 +140,10 @@ mod tests {
     #[test]
     fn a_stack_is_a_concatenation() {
         let call = OpCall::new("aten::stack", vec![list(&[&[512, 300], &[512, 300]]), Arg::Int(1)]);
-        let children = crate::registry::expand(&call);
-        assert_eq!(joined(&children[0]), Some(vec![512, 2, 300]));
+        let children = OpSet::standard().expand(&call);
+        assert_eq!(
+            OpSet::standard().outputs(&children[0]),
+            one(&[512, 2, 300], children[0].tensor_at(0).unwrap().dtype)
+        );
     }
 }

@@ -2,91 +2,66 @@
 
 use smallvec::SmallVec;
 
-use crate::call::{Arg, OpCall, Tensor};
+use crate::bound_call::BoundCall;
+use crate::call::{Arg, Tensor};
 use crate::kernel::{Conv, Kernel};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, precision, read, result};
-use crate::ops::{Lowered, OpDef};
 use crate::work::launches;
 
 /// Convolutions.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::cudnn_convolution"], |call| lower(call, &CUDNN)).outputs(|call| shape(call, &CUDNN)),
-    OpDef::leaf(&["aten::cudnn_convolution_transpose"], |call| lower(call, &TRANSPOSED))
-        .outputs(|call| shape(call, &TRANSPOSED)),
-    OpDef::leaf(&["aten::cudnn_convolution_relu"], |call| lower(call, &RELU))
-        .outputs(|call| shape(call, &RELU)),
-    OpDef::leaf(&["aten::cudnn_convolution_add_relu"], |call| lower(call, &ADD_RELU))
-        .outputs(|call| shape(call, &ADD_RELU)),
+    OpDef::leaf(&["aten::cudnn_convolution"], |call| lower(call, 9)).outputs(shape),
+    OpDef::leaf(&["aten::cudnn_convolution_transpose"], |call| lower(call, 10)).outputs(shape),
+    OpDef::leaf(&["aten::cudnn_convolution_relu"], |call| lower(call, 7)).outputs(shape),
+    OpDef::leaf(&["aten::cudnn_convolution_add_relu"], |call| lower(call, 9)).outputs(shape),
     OpDef::leaf(
         &[
             "aten::_conv_depthwise2d",
             "aten::conv_depthwise3d",
             "aten::slow_conv_dilated2d",
             "aten::slow_conv_dilated3d",
+            "aten::_slow_conv2d_forward",
+            "aten::slow_conv3d_forward",
         ],
-        |call| lower(call, &DIRECT),
+        |call| lower(call, 7),
     )
-    .outputs(|call| shape(call, &DIRECT)),
-    OpDef::leaf(&["aten::_slow_conv2d_forward", "aten::slow_conv3d_forward"], |call| lower(call, &DIRECT))
-        .outputs(|call| shape(call, &DIRECT)),
+    .outputs(shape),
     OpDef::composite(&["aten::thnn_conv2d", "aten::slow_conv3d", "aten::convolution_overrideable"]),
 ];
 
-/// Where the parameters stand among the arguments.
-pub(super) struct Form {
-    pub(super) bias: Option<usize>,
-    pub(super) padding: usize,
-    pub(super) output_padding: Option<usize>,
-    pub(super) stride: usize,
-    pub(super) dilation: usize,
+/// One number for each dimension, or one for all.
+pub(super) type Sizes = SmallVec<[i64; 4]>;
+
+/// What a convolution is given beside its tensors.
+pub(super) struct Parameters {
+    pub(super) stride: Sizes,
+    pub(super) padding: Sizes,
+    pub(super) dilation: Sizes,
+    /// Of a transposed convolution alone.
+    pub(super) output_padding: Option<Sizes>,
     /// Absent for the direct kernels, where the weight tells.
-    pub(super) groups: Option<usize>,
-    pub(super) tf32: Option<usize>,
-    /// How many arguments there are.
-    pub(super) arity: usize,
+    pub(super) groups: Option<i64>,
+    pub(super) tf32: bool,
 }
 
-const CUDNN: Form = Form {
-    bias: None,
-    padding: 2,
-    output_padding: None,
-    stride: 3,
-    dilation: 4,
-    groups: Some(5),
-    tf32: Some(8),
-    arity: 9,
-};
-const TRANSPOSED: Form = Form {
-    output_padding: Some(3),
-    stride: 4,
-    dilation: 5,
-    groups: Some(6),
-    tf32: Some(9),
-    arity: 10,
-    ..CUDNN
-};
-const RELU: Form = Form {
-    bias: Some(2),
-    stride: 3,
-    padding: 4,
-    dilation: 5,
-    groups: Some(6),
-    tf32: None,
-    arity: 7,
-    ..CUDNN
-};
-const ADD_RELU: Form = Form {
-    bias: Some(4),
-    stride: 5,
-    padding: 6,
-    dilation: 7,
-    groups: Some(8),
-    tf32: None,
-    arity: 9,
-    ..CUDNN
-};
-const DIRECT: Form =
-    Form { bias: Some(3), stride: 4, padding: 5, dilation: 6, groups: None, tf32: None, arity: 7, ..CUDNN };
+impl Parameters {
+    /// Those of a call.
+    pub(super) fn of(call: &BoundCall<'_>) -> Parameters {
+        let list = |name| if call.has(name) { call.ints(name).unwrap_or_default() } else { Sizes::new() };
+        let padded = call.has("output_padding");
+        let transposed = if call.has("transposed") { call.flag("transposed") == Some(true) } else { padded };
+        let tf32 = if call.has("allow_tf32") { call.flag("allow_tf32") } else { None };
+        Parameters {
+            stride: list("stride"),
+            padding: list("padding"),
+            dilation: list("dilation"),
+            output_padding: transposed.then(|| list("output_padding")),
+            groups: if call.has("groups") { call.int("groups") } else { None },
+            tf32: tf32.unwrap_or(call.settings.conv_tf32),
+        }
+    }
+}
 
 /// Sizes of one to three dimensions, missing leading ones set to `lead`.
 pub(super) fn three(list: &[i64], dims: usize, lead: u64) -> [u64; 3] {
@@ -99,15 +74,13 @@ pub(super) fn three(list: &[i64], dims: usize, lead: u64) -> [u64; 3] {
     all
 }
 
-/// The convolution without its output's size.
-pub(super) fn geometry(call: &OpCall, form: &Form, input: &Tensor, weight: &Tensor) -> Option<Conv> {
+/// The convolution without its output's size, and without a bias.
+pub(super) fn geometry(parameters: &Parameters, input: &Tensor, weight: &Tensor) -> Option<Conv> {
     let dims = input.shape.len().checked_sub(2).filter(|dims| (1..=3).contains(dims))?;
-    let list = |arg: usize| call.ints(arg).unwrap_or_default();
-    let tf32 = form.tf32.and_then(|arg| call.flag(arg)).unwrap_or(call.settings.conv_tf32);
     let channels_in = count(input.size(1));
-    let transposed = form.output_padding.is_some();
+    let transposed = parameters.output_padding.is_some();
     let depth = count(weight.size(1)).max(1);
-    let groups = form.groups.and_then(|arg| call.int(arg)).map_or(channels_in / depth, count).max(1);
+    let groups = parameters.groups.map_or(channels_in / depth, count).max(1);
     Some(Conv {
         gradients: None,
         batch: count(input.size(0)),
@@ -116,15 +89,15 @@ pub(super) fn geometry(call: &OpCall, form: &Form, input: &Tensor, weight: &Tens
         input: three(&input.shape[2..], dims, 1),
         output: [1; 3],
         filter: three(weight.shape.get(2..)?, dims, 1),
-        stride: three(&list(form.stride), dims, 1),
-        padding: three(&list(form.padding), dims, 0),
-        dilation: three(&list(form.dilation), dims, 1),
+        stride: three(&parameters.stride, dims, 1),
+        padding: three(&parameters.padding, dims, 0),
+        dilation: three(&parameters.dilation, dims, 1),
         groups,
         transposed,
         channels_last: input.is_channels_last(),
-        bias: form.bias.is_some_and(|arg| call.tensor(arg).is_some()),
+        bias: false,
         dims: dims as u8,
-        precision: precision(input.dtype, tf32),
+        precision: precision(input.dtype, parameters.tf32),
     })
 }
 
@@ -142,11 +115,11 @@ fn outputs(conv: &Conv, extra: [u64; 3]) -> [u64; 3] {
     })
 }
 
-fn forward(call: &OpCall, form: &Form) -> Option<(Conv, Tensor)> {
-    let (input, weight) = (call.tensor(0)?, call.tensor(1)?);
-    let mut conv = geometry(call, form, input, weight)?;
-    let extra = form.output_padding.and_then(|arg| call.ints(arg)).unwrap_or_default();
-    conv.output = outputs(&conv, three(&extra, conv.dims.into(), 0));
+/// The convolution of two tensors, and its result.
+pub(super) fn forward(parameters: &Parameters, input: &Tensor, weight: &Tensor) -> Option<(Conv, Tensor)> {
+    let mut conv = geometry(parameters, input, weight)?;
+    let extra = parameters.output_padding.as_deref().unwrap_or_default();
+    conv.output = outputs(&conv, three(extra, conv.dims.into(), 0));
     let mut shape: SmallVec<[i64; 5]> = smallvec::smallvec![input.size(0), conv.channels_out as i64];
     shape.extend(conv.output[3 - usize::from(conv.dims)..].iter().map(|&size| size as i64));
     Some((conv, like(&shape, input)))
@@ -165,34 +138,37 @@ pub(super) fn like(shape: &[i64], model: &Tensor) -> Tensor {
     tensor
 }
 
-fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
-    forward(call, form).map(|(_, output)| vec![Arg::Tensor(output)])
+fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let (_, output) = forward(&Parameters::of(call), call.tensor("self")?, call.tensor("weight")?)?;
+    Some(vec![Arg::Tensor(output)])
 }
 
-fn lower(call: &OpCall, form: &Form) -> Lowered {
-    let (Some((mut conv, computed)), Some(input)) = (forward(call, form), call.tensor(0)) else {
-        return crate::fallback::lower(call);
-    };
-    let (target, output) = result(call, form.arity, computed);
+/// What a convolution of so many arguments launches; one more is the tensor to write.
+fn lower(call: &BoundCall<'_>, arity: usize) -> Option<Lowering> {
+    let (input, parameters) = (call.tensor("self")?, Parameters::of(call));
+    let (mut conv, computed) = forward(&parameters, input, call.tensor("weight")?)?;
+    conv.bias = call.has("bias") && call.tensor("bias").is_some();
+    let (target, output) = result(call, arity, computed);
     if output.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     conv.output = three(output.shape.get(2..).unwrap_or_default(), conv.dims.into(), 1);
-    let bias = form.bias.and_then(|arg| read(call, arg));
-    let added = (form.bias == ADD_RELU.bias).then(|| read(call, 2)).flatten();
-    launches(
-        count_launches(&conv, form),
+    let bias = if call.has("bias") { read(call, "bias") } else { None };
+    let added = if call.has("z") { read(call, "z") } else { None };
+    let direct = parameters.groups.is_none() && !call.has("groups");
+    Some(launches(
+        count_launches(&conv, direct),
         Kernel::Conv(conv),
         input.dtype,
-        [read(call, 0), read(call, 1), bias, added, Some(target)],
+        [read(call, "self"), read(call, "weight"), bias, added, Some(target)],
         multiplications(&conv),
-    )
+    ))
 }
 
 /// As recorded of cuDNN on an H200: images with their channels apart are rearranged before and after, but for
 /// most convolutions of one element.
-fn count_launches(conv: &Conv, form: &Form) -> u32 {
-    if form.groups.is_none() || conv.channels_last || conv.dims == 1 || pointwise(conv) { 1 } else { 4 }
+fn count_launches(conv: &Conv, direct: bool) -> u32 {
+    if direct || conv.channels_last || conv.dims == 1 || pointwise(conv) { 1 } else { 4 }
 }
 
 /// Whether the filter has one element and skips none.
@@ -212,6 +188,8 @@ pub(super) fn multiplications(conv: &Conv) -> u64 {
 mod tests {
     use super::*;
     use crate::Dtype::{Bf16, F32};
+    use crate::OpSet;
+    use crate::call::OpCall;
     use crate::kernel::Precision;
 
     fn ints(list: &[i64]) -> Arg {
@@ -229,7 +207,7 @@ mod tests {
     #[test]
     fn the_first_layer_of_resnet() {
         let call = call(Tensor::contiguous(&[16, 3, 224, 224], F32), &[64, 3, 7, 7], 2, 3);
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let Kernel::Conv(conv) = kernel.kernel else { panic!("{kernel:?}") };
         assert_eq!((conv.output, conv.filter, conv.dims), ([1, 112, 112], [1, 7, 7], 2));
@@ -242,7 +220,7 @@ mod tests {
     fn channels_last_stays_channels_last() {
         let input = Tensor::strided(&[2, 8, 6, 6], &[288, 1, 48, 8], Bf16);
         let call = call(input, &[4, 8, 1, 1], 1, 0);
-        let Some(outputs) = crate::registry::outputs(&call) else { panic!() };
+        let Some(outputs) = OpSet::standard().outputs(&call) else { panic!() };
         assert!(outputs[0].tensors()[0].is_channels_last());
     }
 }

@@ -1,37 +1,27 @@
 //! Gradients of convolutions.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, ints};
 use crate::kernel::{Conv, Kernel};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read};
-use crate::ops::convolution::{Form, geometry, like, multiplications, pointwise, three};
+use crate::ops::convolution::{Parameters, geometry, like, multiplications, pointwise, three};
 use crate::ops::copy::{CHANNELS_LAST, CONTIGUOUS, lies_in};
-use crate::ops::{Lowered, OpDef};
 use crate::work::launches;
 
 /// Gradients of convolutions.
 pub static OPS: &[OpDef] =
     &[OpDef::leaf(&["aten::convolution_backward"], lower_backward).outputs(shape_backward).expand(around)];
 
-const BACKWARD: Form = Form {
-    bias: None,
-    padding: 5,
-    output_padding: None,
-    stride: 4,
-    dilation: 6,
-    groups: Some(9),
-    tf32: None,
-    arity: 11,
-};
-
 /// Which gradients are asked for: of input, weight, bias.
-fn gradients(call: &OpCall) -> [bool; 3] {
-    let mask = call.ints(10).unwrap_or_default();
+fn gradients(call: &BoundCall<'_>) -> [bool; 3] {
+    let mask = call.ints("output_mask").unwrap_or_default();
     std::array::from_fn(|at| mask.get(at).is_some_and(|&flag| flag != 0))
 }
 
-fn shape_backward(call: &OpCall) -> Option<Vec<Arg>> {
-    let (grad, input, weight) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let (grad, input, weight) = (call.tensor("grad_output")?, call.tensor("input")?, call.tensor("weight")?);
     let bias = Tensor::contiguous(&[grad.size(1)], grad.dtype);
     let all = [like(&input.shape, input), like(&weight.shape, weight), bias];
     let given = all.into_iter().zip(gradients(call));
@@ -40,9 +30,11 @@ fn shape_backward(call: &OpCall) -> Option<Vec<Arg>> {
 
 /// What a gradient calls: operands in the memory format that is computed in, which is that of input or weight where either has
 /// its channels next to one another; and the sum for a bias.
-fn around(call: &OpCall) -> Vec<OpCall> {
+fn around(call: &BoundCall<'_>) -> Vec<OpCall> {
     let asked = gradients(call);
-    let (Some(grad), Some(input), Some(weight)) = (call.tensor(0), call.tensor(1), call.tensor(2)) else {
+    let (Some(grad), Some(input), Some(weight)) =
+        (call.tensor("grad_output"), call.tensor("input"), call.tensor("weight"))
+    else {
         return Vec::new();
     };
     if asked == [false; 3] || grad.numel() == 0 {
@@ -80,16 +72,16 @@ fn count_launches(conv: &Conv, asked: [bool; 3]) -> u32 {
     products + u32::from(asked[2])
 }
 
-fn lower_backward(call: &OpCall) -> Lowered {
-    let (Some(grad), Some(input), Some(weight)) = (call.tensor(0), call.tensor(1), call.tensor(2)) else {
-        return crate::fallback::lower(call);
+fn lower_backward(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (Some(grad), Some(input), Some(weight)) =
+        (call.tensor("grad_output"), call.tensor("input"), call.tensor("weight"))
+    else {
+        return None;
     };
-    let transposed = call.flag(7).unwrap_or(false);
-    let form = Form { output_padding: transposed.then_some(8), ..BACKWARD };
     let asked = gradients(call);
-    let Some(mut conv) = geometry(call, &form, input, weight) else { return crate::fallback::lower(call) };
+    let mut conv = geometry(&Parameters::of(call), input, weight)?;
     if grad.numel() == 0 || asked == [false; 3] {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     conv.gradients = Some(asked);
     conv.bias = asked[2];
@@ -99,20 +91,21 @@ fn lower_backward(call: &OpCall) -> Lowered {
     let flops = multiplications(&conv).saturating_mul(passes).saturating_add(sums);
     let gradient = |ret: usize, bytes| asked[ret].then_some(output_bytes(ret as u16, bytes));
     let operands = [
-        read(call, 0),
-        asked[1].then(|| read(call, 1)).flatten(),
-        asked[0].then(|| read(call, 2)).flatten(),
+        read(call, "grad_output"),
+        asked[1].then(|| read(call, "input")).flatten(),
+        asked[0].then(|| read(call, "weight")).flatten(),
         gradient(0, input.bytes()),
         gradient(1, weight.bytes()),
         gradient(2, conv.channels_out.saturating_mul(grad.dtype.size())),
     ];
-    launches(count_launches(&conv, asked), Kernel::Conv(conv), input.dtype, operands, flops)
+    Some(launches(count_launches(&conv, asked), Kernel::Conv(conv), input.dtype, operands, flops))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
     use crate::child::ints;
 
     #[test]
@@ -126,7 +119,7 @@ mod tests {
                 "aten::convolution_backward",
                 inputs.into_iter().chain(sizes).chain(rest).collect(),
             );
-            crate::registry::lower(&call)
+            OpSet::standard().lower(&call)
         };
         let once = 2 * 4 * 8 * 100 * 3 * 9;
         let weight = backward(&[0, 1, 0]);
@@ -135,6 +128,6 @@ mod tests {
         assert_eq!(kernel.bytes_read(), 4 * (4 * 8 * 100 + 4 * 3 * 100));
         let both = backward(&[1, 1, 0]);
         assert_eq!(both.kernel().map(|kernel| kernel.flops), Some(2 * once));
-        assert_eq!(backward(&[0, 0, 0]), Lowered::Nothing);
+        assert_eq!(backward(&[0, 0, 0]), Lowering::Nothing);
     }
 }

@@ -1,15 +1,19 @@
 //! Convolutions as users call them: which implementation is chosen.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::child::{child, ints, unsqueeze};
 use crate::dtype::Dtype;
-use crate::ops::OpDef;
+use crate::kernel::Conv;
+use crate::op_def::OpDef;
+use crate::operands::count;
+use crate::ops::convolution::{Parameters, Sizes, forward};
 
 /// Convolution layers.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::conv1d", "aten::conv2d", "aten::conv3d"]).expand(layer),
     OpDef::composite(&["aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d"])
-        .expand(layer_transposed),
+        .expand(layer),
     OpDef::composite(&["aten::convolution"])
         .expand(|call| {
             let flags =
@@ -17,146 +21,144 @@ pub static OPS: &[OpDef] = &[
             vec![child(call, "aten::_convolution", call.inputs.iter().cloned().chain(flags).collect())]
         })
         .backward(backward),
-    OpDef::composite(&["aten::_convolution"]).expand(chosen),
+    OpDef::composite(&["aten::_convolution"]).expand(expand),
 ];
 
 /// One number for each dimension; `same` and `valid` paddings by the filter.
-fn parameter(call: &OpCall, arg: usize, dims: usize, missing: i64) -> Arg {
-    if let Some(Arg::Text(text)) = call.inputs.get(arg) {
-        let filter = call.tensor(1).map(|weight| weight.shape.iter().skip(2).copied().collect::<Vec<_>>());
-        let same = filter.unwrap_or_default().iter().map(|&size| (size - 1) / 2).collect::<Vec<_>>();
+fn parameter(call: &BoundCall<'_>, name: &str, dims: usize, missing: i64) -> Arg {
+    if let Some(Arg::Text(text)) = call.arg(name) {
+        let filter = call.tensor("weight").map(|weight| weight.shape.iter().skip(2).copied());
+        let same = filter.into_iter().flatten().map(|size| (size - 1) / 2).collect::<Vec<_>>();
         return ints(&if text == "same" { same } else { vec![0; dims] });
     }
-    match call.ints(arg) {
+    match call.ints(name) {
         Some(list) if list.len() == dims => ints(&list),
         Some(list) if list.len() == 1 => ints(&vec![list[0]; dims]),
         _ => ints(&vec![missing; dims]),
     }
 }
 
-/// Takes (input, weight, bias, stride, padding, dilation, groups).
-fn layer(call: &OpCall) -> Vec<OpCall> {
-    let Some(dims) = call.tensor(1).and_then(|weight| weight.shape.len().checked_sub(2)) else {
+/// A layer calls the op of any number of dimensions.
+fn layer(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(dims) = call.tensor("weight").and_then(|weight| weight.shape.len().checked_sub(2)) else {
         return Vec::new();
     };
-    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
+    let transposed = call.has("output_padding");
+    let output_padding =
+        if transposed { parameter(call, "output_padding", dims, 0) } else { ints(&vec![0; dims]) };
     let inputs = vec![
-        given(0),
-        given(1),
-        given(2),
-        parameter(call, 3, dims, 1),
-        parameter(call, 4, dims, 0),
-        parameter(call, 5, dims, 1),
-        Arg::Bool(false),
-        ints(&vec![0; dims]),
-        Arg::Int(call.int(6).unwrap_or(1)),
-    ];
-    vec![child(call, "aten::convolution", inputs)]
-}
-
-/// Takes (input, weight, bias, stride, padding, output padding, groups, dilation).
-fn layer_transposed(call: &OpCall) -> Vec<OpCall> {
-    let Some(dims) = call.tensor(1).and_then(|weight| weight.shape.len().checked_sub(2)) else {
-        return Vec::new();
-    };
-    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
-    let inputs = vec![
-        given(0),
-        given(1),
-        given(2),
-        parameter(call, 3, dims, 1),
-        parameter(call, 4, dims, 0),
-        parameter(call, 7, dims, 1),
-        Arg::Bool(true),
-        parameter(call, 5, dims, 0),
-        Arg::Int(call.int(6).unwrap_or(1)),
+        call.given("input"),
+        call.given("weight"),
+        call.given("bias"),
+        parameter(call, "stride", dims, 1),
+        parameter(call, "padding", dims, 0),
+        parameter(call, "dilation", dims, 1),
+        Arg::Bool(transposed),
+        output_padding,
+        Arg::Int(call.int("groups").unwrap_or(1)),
     ];
     vec![child(call, "aten::convolution", inputs)]
 }
 
 /// Whether PyTorch's own depthwise kernel is taken: each channel by itself, channels apart, 32-bit floats.
 fn depthwise(input: &Tensor, weight: &Tensor, groups: i64) -> bool {
-    let own = groups == input.size(1) && groups > 1 && weight.size(0) % groups == 0;
+    let own = Conv::is_depthwise(count(groups), count(input.size(1))) && weight.size(0) % groups == 0;
     own && input.shape.len() == 4 && !input.is_channels_last() && input.dtype == Dtype::F32
 }
 
 /// A parameter with a leading dimension that a 1-d convolution is given.
-fn widened(call: &OpCall, arg: usize, lead: i64, widen: bool) -> Arg {
-    let list = call.ints(arg).unwrap_or_default();
-    ints(&if widen { std::iter::once(lead).chain(list).collect::<Vec<_>>() } else { list.to_vec() })
+fn widened(call: &BoundCall<'_>, name: &str, lead: i64, widen: bool) -> Sizes {
+    let list = call.ints(name).unwrap_or_default();
+    if widen { std::iter::once(lead).chain(list).collect() } else { list }
 }
 
-fn chosen(call: &OpCall) -> Vec<OpCall> {
-    let (Some(input), Some(weight)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+/// The op of a chosen implementation, and its result.
+struct Implementation {
+    call: OpCall,
+    result: Option<Tensor>,
+    /// Whether it adds the bias itself.
+    with_bias: bool,
+}
+
+/// The implementation that PyTorch chooses; `None` where it is not known.
+fn chosen(call: &BoundCall<'_>) -> Option<Implementation> {
+    let (input, weight) = (call.tensor("input")?, call.tensor("weight")?);
     if input.device == Device::Cpu || input.is_sparse() || weight.is_sparse() {
-        return Vec::new();
+        return None;
     }
     let widen = input.shape.len() == 3;
     let view = |tensor: &Tensor| if widen { unsqueeze(tensor, 2) } else { tensor.clone() };
     let (input, weight) = (view(input), view(weight));
     let [stride, padding, dilation] =
-        [(3, 1), (4, 0), (5, 1)].map(|(arg, lead)| widened(call, arg, lead, widen));
-    let transposed = call.flag(6).unwrap_or(false);
-    let groups = call.int(8).unwrap_or(1);
-    let bias = call.inputs.get(2).cloned().unwrap_or_default();
-    let filter = ints(weight.shape.get(2..).unwrap_or_default());
+        [("stride", 1), ("padding", 0), ("dilation", 1)].map(|(name, lead)| widened(call, name, lead, widen));
+    // `convolution` has no such argument, `_convolution` does.
+    let tf32 = if call.has("allow_tf32") { call.flag("allow_tf32") } else { None };
+    let tf32 = tf32.unwrap_or(call.settings.conv_tf32);
+    let transposed = call.flag("transposed").unwrap_or(false);
+    let groups = call.int("groups").unwrap_or(1);
     let direct = !transposed && depthwise(&input, &weight, groups);
-    let tensors = [Arg::Tensor(input), Arg::Tensor(weight)];
-    if direct {
-        let rest = [filter, bias, stride, padding, dilation];
-        return vec![child(call, "aten::_conv_depthwise2d", tensors.into_iter().chain(rest).collect())];
-    }
-    let tf32 = call.flag(12).unwrap_or(call.settings.conv_tf32);
-    let flags = [Arg::Int(groups), Arg::Bool(false), Arg::Bool(false), Arg::Bool(tf32)];
-    let (name, padding) = if transposed {
-        ("aten::cudnn_convolution_transpose", vec![padding, widened(call, 7, 0, widen)])
+    let output_padding = transposed.then(|| widened(call, "output_padding", 0, widen));
+    let list = |sizes: &Sizes| Arg::Ints(sizes.clone());
+    let tensors = [Arg::Tensor(input.clone()), Arg::Tensor(weight.clone())].into_iter();
+    let inputs: Vec<Arg> = if direct {
+        let filter = ints(weight.shape.get(2..).unwrap_or_default());
+        let rest = [filter, call.given("bias"), list(&stride), list(&padding), list(&dilation)];
+        tensors.chain(rest).collect()
     } else {
-        ("aten::cudnn_convolution", vec![padding])
+        let paddings = std::iter::once(list(&padding)).chain(output_padding.as_ref().map(list));
+        let flags = [Arg::Int(groups), Arg::Bool(false), Arg::Bool(false), Arg::Bool(tf32)];
+        tensors.chain(paddings).chain([list(&stride), list(&dilation)]).chain(flags).collect()
     };
-    let rest = padding.into_iter().chain([stride, dilation]).chain(flags);
-    let product = child(call, name, tensors.into_iter().chain(rest).collect());
-    let added = added_bias(call, &product, &bias);
-    std::iter::once(product).chain(added).collect()
+    let name = match (direct, transposed) {
+        (true, _) => "aten::_conv_depthwise2d",
+        (_, true) => "aten::cudnn_convolution_transpose",
+        _ => "aten::cudnn_convolution",
+    };
+    let groups = (!direct).then_some(groups);
+    let parameters = Parameters { stride, padding, dilation, output_padding, groups, tf32 };
+    let result = forward(&parameters, &input, &weight).map(|(_, result)| result);
+    Some(Implementation { call: child(call, name, inputs), result, with_bias: direct })
 }
 
-/// Gradients of all three. Takes (input, weight, bias, stride, padding, dilation, transposed, output padding,
-/// groups).
-fn backward(call: &OpCall) -> Vec<OpCall> {
-    let output =
-        chosen(call).first().and_then(crate::registry::outputs).and_then(|all| all.into_iter().next());
-    let (Some(output), Some(weight)) = (output, call.tensor(1)) else { return Vec::new() };
-    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
-    let bias = call.tensor(2).map(|bias| ints(&bias.shape));
+/// The chosen op, and the one that adds the bias.
+fn expand(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(chosen) = chosen(call) else { return Vec::new() };
+    let bias = call.tensor("bias").filter(|_| !chosen.with_bias);
+    let added = chosen.result.zip(bias).map(|(result, bias)| {
+        let view = (2..result.shape.len()).fold(unsqueeze(bias, 0), |view, dim| unsqueeze(&view, dim));
+        child(call, "aten::add_", vec![Arg::Tensor(result), Arg::Tensor(view), Arg::Int(1)])
+    });
+    std::iter::once(chosen.call).chain(added).collect()
+}
+
+/// Gradients of input, weight and bias.
+fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let result = chosen(call).and_then(|chosen| chosen.result);
+    let (Some(result), Some(weight)) = (result, call.tensor("weight")) else { return Vec::new() };
+    let bias = call.tensor("bias").map(|bias| ints(&bias.shape));
     let mask = ints(&[1, 1, i64::from(bias.is_some())]);
     // A 1-d convolution's result was widened.
-    let gradient = match &output {
-        Arg::Tensor(wide) if wide.shape.len() > weight.shape.len() => {
-            Arg::Tensor(Tensor::contiguous(&[wide.size(0), wide.size(1), wide.size(3)], wide.dtype))
-        }
-        other => other.clone(),
+    let gradient = if result.shape.len() > weight.shape.len() {
+        Tensor::contiguous(&[result.size(0), result.size(1), result.size(3)], result.dtype)
+    } else {
+        result
     };
-    let tensors = [gradient, given(0), given(1), bias.unwrap_or_default()].into_iter();
-    let inputs = tensors.chain((3..9).map(given)).chain([mask]).collect();
+    let tensors =
+        [Arg::Tensor(gradient), call.given("input"), call.given("weight"), bias.unwrap_or_default()];
+    let parameters = ["stride", "padding", "dilation", "transposed", "output_padding", "groups"];
+    let inputs = tensors.into_iter().chain(parameters.map(|name| call.given(name))).chain([mask]).collect();
     vec![child(call, "aten::convolution_backward", inputs)]
-}
-
-/// A bias is added by another op.
-fn added_bias(call: &OpCall, product: &OpCall, bias: &Arg) -> Option<OpCall> {
-    let Arg::Tensor(bias) = bias else { return None };
-    let output = crate::registry::outputs(product)?.into_iter().next()?;
-    let rank = output.tensors().first()?.shape.len();
-    let view = (2..rank).fold(unsqueeze(bias, 0), |view, dim| unsqueeze(&view, dim));
-    Some(child(call, "aten::add_", vec![output, Arg::Tensor(view), Arg::Int(1)]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
     use crate::child::fresh;
 
     fn kernels(call: &OpCall) -> Vec<(String, &'static str)> {
-        let all = crate::leaves(call);
+        let all = OpSet::standard().leaves(call);
         all.iter().map(|leaf| (leaf.op.name.clone(), leaf.kernel.kernel.family())).collect()
     }
 
@@ -174,10 +176,13 @@ mod tests {
         inputs.extend([ints(&[1]), ints(&[1]), ints(&[1]), Arg::Int(8)]);
         assert_eq!(kernels(&OpCall::new("aten::conv2d", inputs))[0].0, "aten::_conv_depthwise2d");
         let inputs = vec![fresh(&[4, 8, 100], F32), fresh(&[16, 8, 5], F32), Arg::None];
-        let all = crate::leaves(&OpCall::new("aten::conv1d", inputs));
+        let all = OpSet::standard().leaves(&OpCall::new("aten::conv1d", inputs));
         assert_eq!(all[0].kernel.bytes_written(), 4 * 16 * 96 * 4);
         let inputs = vec![fresh(&[4, 8, 100], F32), fresh(&[16, 8, 5], F32), Arg::None];
-        let all = crate::backward::backward(&OpCall::new("aten::conv1d", inputs));
-        assert_eq!((all.len(), all[0].tensor(0).map(|grad| grad.shape.to_vec())), (1, Some(vec![4, 16, 96])));
+        let all = OpSet::standard().backward(&OpCall::new("aten::conv1d", inputs));
+        assert_eq!(
+            (all.len(), all[0].tensor_at(0).map(|grad| grad.shape.to_vec())),
+            (1, Some(vec![4, 16, 96]))
+        );
     }
 }

@@ -1,24 +1,26 @@
 //! Copies: between host and device by the copy engine; within the device by it too where type and order are the
 //! same, else by a kernel.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Direction, Elementwise, Kernel, Layout, Operand, Role, Slot, Transfer, Work};
 use crate::layout;
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, read};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{self, giving, or_bytes};
+use crate::work::{self, giving};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::copy_"], |call| or_bytes(call, copy)).expand(staged),
-    OpDef::leaf(&["aten::_local_scalar_dense"], |call| or_bytes(call, scalar)),
+    OpDef::leaf(&["aten::copy_"], copy).expand(staged),
+    OpDef::leaf(&["aten::_local_scalar_dense"], scalar),
     OpDef::composite(&["aten::item"])
         .expand(|call| vec![OpCall::new("aten::_local_scalar_dense", call.inputs.clone())]),
     OpDef::composite(&["aten::clone"]).outputs(cloned).expand(clone),
     OpDef::composite(&["aten::contiguous"]).outputs(contiguous).expand(make_contiguous),
     OpDef::composite(&["aten::_to_copy"]).outputs(converted).expand(convert),
-    OpDef::composite(&["aten::to", "aten::type_as", "aten::cuda", "aten::float", "aten::half"]).expand(to),
+    OpDef::composite(&["aten::to", "aten::type_as"]).expand(to),
+    OpDef::composite(&["aten::cuda", "aten::float", "aten::half"]).expand(to).arguments(&["self", "other"]),
     // Into host memory only.
     OpDef::nothing(&["aten::pin_memory", "aten::_pin_memory", "aten::is_pinned"]),
 ];
@@ -37,18 +39,18 @@ pub(crate) fn onto_itself(call: &mut OpCall) {
 }
 
 /// Arguments: self, source; none where a tensor is copied onto itself.
-fn copy(call: &OpCall) -> Option<Lowered> {
-    let (to, Some(from)) = (call.tensor(0)?, call.tensor(1)) else { return Some(Lowered::Nothing) };
+fn copy(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (to, Some(from)) = (call.tensor("self")?, call.tensor("src")) else { return Some(Lowering::Nothing) };
     if to.is_sparse() || from.is_sparse() {
-        return Some(Lowered::Children);
+        return Some(Lowering::Children);
     }
     if to.numel() == 0 || is_host(to) && is_host(from) {
-        return Some(Lowered::Nothing);
+        return Some(Lowering::Nothing);
     }
     if is_host(to) != is_host(from) {
-        return Some(if needs_staging(to, from) { Lowered::Children } else { transfer(to, from) });
+        return Some(if needs_staging(to, from) { Lowering::Children } else { transfer(to, from) });
     }
-    let (read, written) = (read(call, 1), operand(Slot::Input(0, 0), Role::Write, to));
+    let (read, written) = (read(call, "src"), operand(Slot::Input(0, 0), Role::Write, to));
     let layout = layout::elementwise(to, &[from]);
     let flat = matches!(layout, Layout::Vectorized | Layout::Dense) && from.numel() == to.numel();
     let kernel = if flat && to.dtype == from.dtype {
@@ -66,7 +68,7 @@ fn needs_staging(to: &Tensor, from: &Tensor) -> bool {
     to.dtype != from.dtype || !same || to.numel() != from.numel()
 }
 
-fn transfer(to: &Tensor, from: &Tensor) -> Lowered {
+fn transfer(to: &Tensor, from: &Tensor) -> Lowering {
     let up = is_host(from);
     let (host, slot, role) =
         if up { (from, Slot::Input(0, 0), Role::Write) } else { (to, Slot::Input(1, 0), Role::Read) };
@@ -80,16 +82,16 @@ fn transfer(to: &Tensor, from: &Tensor) -> Lowered {
 }
 
 /// One number goes to the host.
-fn scalar(call: &OpCall) -> Option<Lowered> {
-    let from = call.tensor(0)?;
+fn scalar(call: &BoundCall<'_>) -> Option<Lowering> {
+    let from = call.tensor("self")?;
     let bytes = from.dtype.size();
     let kernel = Kernel::Transfer(Transfer { direction: Direction::ToHost, pinned: false, bytes });
-    Some(work::work(kernel, from.dtype, [Some(Operand { bytes, ..read(call, 0)? })], 0))
+    Some(work::work(kernel, from.dtype, [Some(Operand { bytes, ..read(call, "self")? })], 0))
 }
 
 /// The copy that a call makes of its first argument into a tensor.
-fn copied(call: &OpCall, to: &Tensor) -> Vec<OpCall> {
-    call.tensor(0).map(|from| work::copied(to, from)).into_iter().collect()
+fn copied(call: &BoundCall<'_>, to: &Tensor) -> Vec<OpCall> {
+    call.tensor("self").map(|from| work::copied(to, from)).into_iter().collect()
 }
 
 /// A tensor like another, of its order where that is dense.
@@ -114,18 +116,19 @@ fn in_format(from: &Tensor, format: Option<i64>) -> Tensor {
     }
 }
 
-fn cloned(call: &OpCall) -> Option<Vec<Arg>> {
-    Some(vec![Arg::Tensor(in_format(call.tensor(0)?, call.int(1)))])
+fn cloned(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    Some(vec![Arg::Tensor(in_format(call.tensor("self")?, call.int("memory_format")))])
 }
 
-fn clone(call: &OpCall) -> Vec<OpCall> {
-    let to = call.output(0).cloned().or_else(|| Some(in_format(call.tensor(0)?, call.int(1))));
+fn clone(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let to =
+        call.output(0).cloned().or_else(|| Some(in_format(call.tensor("self")?, call.int("memory_format"))));
     to.map_or_else(Vec::new, |to| copied(call, &to))
 }
 
-fn contiguous(call: &OpCall) -> Option<Vec<Arg>> {
-    let format = call.int(1).unwrap_or(CONTIGUOUS);
-    Some(vec![Arg::Tensor(in_format(call.tensor(0)?, Some(format)))])
+fn contiguous(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let format = call.int("memory_format").unwrap_or(CONTIGUOUS);
+    Some(vec![Arg::Tensor(in_format(call.tensor("self")?, Some(format)))])
 }
 
 /// Whether a tensor lies in a memory format already; steps along dimensions of one do not count.
@@ -138,9 +141,9 @@ pub(crate) fn lies_in(tensor: &Tensor, format: i64) -> bool {
     tensor.is_sparse() || steps.into_iter().all(|((own, wanted), &size)| size == 1 || own == wanted)
 }
 
-fn make_contiguous(call: &OpCall) -> Vec<OpCall> {
-    let format = call.int(1).unwrap_or(CONTIGUOUS);
-    match call.tensor(0) {
+fn make_contiguous(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let format = call.int("memory_format").unwrap_or(CONTIGUOUS);
+    match call.tensor("self") {
         Some(from) if !lies_in(from, format) => {
             let inputs = vec![Arg::Tensor(from.clone()), Arg::Int(format)];
             vec![OpCall::new("aten::clone", inputs)]
@@ -150,11 +153,11 @@ fn make_contiguous(call: &OpCall) -> Vec<OpCall> {
 }
 
 /// Arguments: self, dtype, layout, device, pin_memory, non_blocking, memory_format.
-fn converted(call: &OpCall) -> Option<Vec<Arg>> {
-    let from = call.tensor(0)?;
-    let to = in_format(from, call.int(6));
-    let dtype = call.int(1).and_then(Dtype::from_code).unwrap_or(from.dtype);
-    let device = match call.inputs.get(3) {
+fn converted(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let from = call.tensor("self")?;
+    let to = in_format(from, call.int("memory_format"));
+    let dtype = call.int("dtype").and_then(Dtype::from_code).unwrap_or(from.dtype);
+    let device = match call.arg("device") {
         Some(Arg::Text(name)) if name.starts_with("cuda") => Device::Cuda,
         Some(Arg::Text(name)) if name.starts_with("cpu") => Device::Cpu,
         _ => from.device,
@@ -162,17 +165,17 @@ fn converted(call: &OpCall) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(Tensor { dtype, device, ..to })])
 }
 
-fn convert(call: &OpCall) -> Vec<OpCall> {
+fn convert(call: &BoundCall<'_>) -> Vec<OpCall> {
     let to = call.output(0).cloned().or_else(|| converted(call)?.first()?.tensors().first().cloned());
     to.map_or_else(Vec::new, |to| copied(call, &to))
 }
 
 /// A copy where type or device change; arguments: self, then a type by its number, a device, or another tensor, in
 /// an order that depends on the form.
-fn to(call: &OpCall) -> Vec<OpCall> {
-    let Some(from) = call.tensor(0) else { return Vec::new() };
+fn to(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(from) = call.tensor("self") else { return Vec::new() };
     // Only the form with all options, where the type may be absent, tells a memory format by itself.
-    let format = call.int(7).filter(|&format| format == CHANNELS_LAST || format == CONTIGUOUS);
+    let format = call.int_at(7).filter(|&format| format == CHANNELS_LAST || format == CONTIGUOUS);
     let to = call.output(0).cloned().or_else(|| {
         let code = call.inputs.iter().take(7).skip(1).find_map(|arg| match arg {
             Arg::Int(code) => Dtype::from_code(*code),
@@ -182,7 +185,7 @@ fn to(call: &OpCall) -> Vec<OpCall> {
             Arg::Text(name) => Some(if name.starts_with("cuda") { Device::Cuda } else { Device::Cpu }),
             _ => None,
         });
-        let other = call.tensor(1);
+        let other = call.tensor("other");
         Some(Tensor {
             dtype: other.map(|other| other.dtype).or(code).unwrap_or(from.dtype),
             device: other.map(|other| other.device).or(device).unwrap_or(from.device),
@@ -200,8 +203,8 @@ fn to(call: &OpCall) -> Vec<OpCall> {
 }
 
 /// A copy between host and device that changes type or order does so on the side of the source first.
-fn staged(call: &OpCall) -> Vec<OpCall> {
-    let (Some(to), Some(from)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+fn staged(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(to), Some(from)) = (call.tensor("self"), call.tensor("src")) else { return Vec::new() };
     if is_host(to) == is_host(from) || !needs_staging(to, from) {
         return Vec::new();
     }
@@ -212,18 +215,19 @@ fn staged(call: &OpCall) -> Vec<OpCall> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
 
-    fn copy_of(to: Tensor, from: Tensor) -> Lowered {
+    fn copy_of(to: Tensor, from: Tensor) -> Lowering {
         let inputs = vec![Arg::Tensor(to), Arg::Tensor(from), Arg::Bool(false)];
-        crate::registry::lower(&OpCall::new("aten::copy_", inputs))
+        OpSet::standard().lower(&OpCall::new("aten::copy_", inputs))
     }
 
     fn device(shape: &[i64], dtype: Dtype) -> Tensor {
         Tensor::contiguous(shape, dtype)
     }
 
-    fn kernel(lowered: Lowered) -> Kernel {
-        let Lowered::Kernel(call) = lowered else { panic!("no kernel") };
+    fn kernel(lowered: Lowering) -> Kernel {
+        let Lowering::Kernel(call) = lowered else { panic!("no kernel") };
         call.kernel
     }
 
@@ -234,14 +238,14 @@ mod tests {
             panic!("another kernel")
         };
         assert_eq!(up, Transfer { direction: Direction::ToDevice, pinned: true, bytes: 614_400 });
-        assert_eq!(copy_of(device(&[512, 300], Dtype::Bf16), host.clone()), Lowered::Children);
+        assert_eq!(copy_of(device(&[512, 300], Dtype::Bf16), host.clone()), Lowering::Children);
         let call = OpCall::new(
             "aten::copy_",
             vec![Arg::Tensor(device(&[512, 300], Dtype::Bf16)), Arg::Tensor(host)],
         );
-        let children = staged(&call);
-        assert_eq!(crate::registry::lower(&children[0]), Lowered::Nothing);
-        assert!(matches!(crate::registry::lower(&children[1]), Lowered::Kernel(_)));
+        let children = OpSet::standard().expand(&call);
+        assert_eq!(OpSet::standard().lower(&children[0]), Lowering::Nothing);
+        assert!(matches!(OpSet::standard().lower(&children[1]), Lowering::Kernel(_)));
     }
 
     #[test]
@@ -259,8 +263,8 @@ mod tests {
     fn a_clone_copies_into_a_tensor_of_its_own() {
         let sliced = Tensor::strided(&[512, 50], &[300, 1], Dtype::F32);
         let children =
-            crate::registry::expand(&OpCall::new("aten::clone", vec![Arg::Tensor(sliced), Arg::None]));
-        let Kernel::Elementwise(copy) = kernel(crate::registry::lower(&children[0])) else {
+            OpSet::standard().expand(&OpCall::new("aten::clone", vec![Arg::Tensor(sliced), Arg::None]));
+        let Kernel::Elementwise(copy) = kernel(OpSet::standard().lower(&children[0])) else {
             panic!("another kernel")
         };
         assert_eq!(

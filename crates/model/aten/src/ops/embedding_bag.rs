@@ -4,29 +4,29 @@
 //! of a dense table sorts the indices, that of a sparse one gathers rows of the output's gradient by child ops.
 
 use crate::axes::count;
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
+use crate::child::child;
 use crate::dtype::Dtype;
 use crate::kernel::{EmbeddingBag, Gather, GatherKind, Kernel, Pass, Pooling};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{copied, counted, giving, launches, made_contiguous, or_bytes, result, work, zeros};
+use crate::work::{copied, counted, giving, launches, made_contiguous, result, work, zeros};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::_embedding_bag", "aten::_embedding_bag_forward_only"], |call| {
-        or_bytes(call, forward)
-    })
-    .outputs(shapes)
-    .backward(backward),
+    OpDef::leaf(&["aten::_embedding_bag", "aten::_embedding_bag_forward_only"], forward)
+        .outputs(shapes)
+        .backward(backward),
     OpDef::composite(&["aten::embedding_bag"]).outputs(shapes).expand(leaf),
-    OpDef::leaf(&["aten::_embedding_bag_dense_backward"], |call| or_bytes(call, dense_backward))
-        .outputs(|call| table_gradient(call, 5))
+    OpDef::leaf(&["aten::_embedding_bag_dense_backward"], dense_backward)
+        .outputs(table_gradient)
         .expand(prepare),
-    OpDef::leaf(&["aten::_embedding_bag_per_sample_weights_backward"], |call| {
-        or_bytes(call, weights_backward)
-    })
-    .outputs(|call| {
-        Some(vec![Arg::Tensor(Tensor::contiguous(&call.tensor(2)?.shape, call.tensor(0)?.dtype))])
+    OpDef::leaf(&["aten::_embedding_bag_per_sample_weights_backward"], weights_backward).outputs(|call| {
+        Some(vec![Arg::Tensor(Tensor::contiguous(
+            &call.tensor("indices")?.shape,
+            call.tensor("grad")?.dtype,
+        ))])
     }),
     OpDef::composite(&["aten::_embedding_bag_backward"]).expand(split_backward),
     OpDef::composite(&["aten::_embedding_bag_sparse_backward"]).expand(sparse_backward),
@@ -46,16 +46,17 @@ struct Bags {
     index: Dtype,
 }
 
-fn bags(call: &OpCall) -> Option<Bags> {
-    let (weight, indices, offsets) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
-    let last = u64::from(call.flag(7).unwrap_or(false));
+fn bags(call: &BoundCall<'_>) -> Option<Bags> {
+    let (weight, indices, offsets) =
+        (call.tensor("weight")?, call.tensor("indices")?, call.tensor("offsets")?);
+    let last = u64::from(call.flag("include_last_offset").unwrap_or(false));
     Some(Bags {
         rows: count(weight.shape.get(..1)?),
         dim: count(weight.shape.get(1..)?),
         bags: offsets.numel().saturating_sub(last),
         lookups: indices.numel(),
-        pooling: pooling(call.int(4)?),
-        weighted: call.tensor(6).is_some_and(|weights| weights.numel() > 0),
+        pooling: pooling(call.int("mode")?),
+        weighted: call.tensor("per_sample_weights").is_some_and(|weights| weights.numel() > 0),
         index: indices.dtype,
     })
 }
@@ -68,11 +69,11 @@ const fn pooling(mode: i64) -> Pooling {
     }
 }
 
-fn forward(call: &OpCall) -> Option<Lowered> {
-    let table = call.tensor(0)?;
+fn forward(call: &BoundCall<'_>) -> Option<Lowering> {
+    let table = call.tensor("weight")?;
     let bags = bags(call)?;
     let row = bags.dim * table.dtype.size();
-    let mut source = read(call, 0)?;
+    let mut source = read(call, "weight")?;
     source.bytes = source.bytes.min(bags.lookups * row);
     let index = bags.index.size();
     let max = bags.pooling == Pooling::Max;
@@ -86,11 +87,11 @@ fn forward(call: &OpCall) -> Option<Lowered> {
         weighted: bags.weighted,
         index_bytes: index,
     });
-    let weights = if bags.weighted { read(call, 6) } else { None };
+    let weights = if bags.weighted { read(call, "per_sample_weights") } else { None };
     let operands = [
         Some(source),
-        read(call, 1),
-        read(call, 2),
+        read(call, "indices"),
+        read(call, "offsets"),
         weights,
         Some(output_bytes(0, bags.bags.saturating_mul(row))),
         Some(output_bytes(1, bags.lookups * index)),
@@ -101,19 +102,19 @@ fn forward(call: &OpCall) -> Option<Lowered> {
     Some(work(kernel, table.dtype, operands, flops))
 }
 
-fn shapes(call: &OpCall) -> Option<Vec<Arg>> {
+fn shapes(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let Bags { dim, bags, lookups, pooling, index, .. } = bags(call)?;
     let tensor = |shape: &[u64], dtype| {
         let shape: Vec<i64> = shape.iter().map(|&size| size as i64).collect();
         Arg::Tensor(Tensor::contiguous(&shape, dtype))
     };
     let most = if pooling == Pooling::Max { tensor(&[bags, dim], index) } else { tensor(&[0], index) };
-    let dtype = call.tensor(0)?.dtype;
+    let dtype = call.tensor("weight")?.dtype;
     Some(vec![tensor(&[bags, dim], dtype), tensor(&[lookups], index), tensor(&[bags], index), most])
 }
 
 /// `aten::embedding_bag` has the arguments of its leaf but for a padding index of its own.
-fn leaf(call: &OpCall) -> Vec<OpCall> {
+fn leaf(call: &BoundCall<'_>) -> Vec<OpCall> {
     let mut inputs = call.inputs.clone();
     inputs.resize(9, Arg::None);
     if inputs[8] == Arg::None {
@@ -125,13 +126,13 @@ fn leaf(call: &OpCall) -> Vec<OpCall> {
 
 /// Arguments: grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode,
 /// per_sample_weights. The table's gradient is zeroed by a child op, its rows are then written.
-fn dense_backward(call: &OpCall) -> Option<Lowered> {
-    let (grad, indices) = (call.tensor(0)?, call.tensor(1)?);
+fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (grad, indices) = (call.tensor("grad")?, call.tensor("indices")?);
     let (bags, dim) = (count(grad.shape.get(..1)?), count(grad.shape.get(1..)?));
-    let (rows, pooling) = (u64::try_from(call.int(5)?).ok()?, pooling(call.int(7)?));
+    let (rows, pooling) = (u64::try_from(call.int("num_weights")?).ok()?, pooling(call.int("mode")?));
     let (lookups, index, row) = (indices.numel(), indices.dtype.size(), dim * grad.dtype.size());
     let max = pooling == Pooling::Max;
-    let weighted = call.tensor(8).is_some_and(|weights| weights.numel() > 0);
+    let weighted = call.tensor("per_sample_weights").is_some_and(|weights| weights.numel() > 0);
     let kernel = Kernel::EmbeddingBag(EmbeddingBag {
         pass: Pass::Backward,
         rows,
@@ -144,11 +145,11 @@ fn dense_backward(call: &OpCall) -> Option<Lowered> {
     });
     let touched = if max { bags * row } else { lookups.min(rows) * row };
     let operands = [
-        read(call, 0),
-        if max { read(call, 4) } else { read(call, 1) },
-        if max { None } else { read(call, 2) },
-        if pooling == Pooling::Mean { read(call, 3) } else { None },
-        if weighted { read(call, 8) } else { None },
+        read(call, "grad"),
+        if max { read(call, "maximum_indices") } else { read(call, "indices") },
+        if max { None } else { read(call, "offset2bag") },
+        if pooling == Pooling::Mean { read(call, "bag_size") } else { None },
+        if weighted { read(call, "per_sample_weights") } else { None },
         Some(output_bytes(0, touched.min(rows * row))),
         (!max).then(|| crate::operands::scratch(4 * lookups * index)),
     ];
@@ -157,11 +158,11 @@ fn dense_backward(call: &OpCall) -> Option<Lowered> {
 }
 
 /// Arguments: grad, weight, indices, offsets, offset2bag. One dot product a lookup.
-fn weights_backward(call: &OpCall) -> Option<Lowered> {
-    let (grad, table, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+fn weights_backward(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (grad, table, indices) = (call.tensor("grad")?, call.tensor("weight")?, call.tensor("indices")?);
     let (rows, dim) = (count(table.shape.get(..1)?), count(table.shape.get(1..)?));
     let (lookups, row) = (indices.numel(), dim * table.dtype.size());
-    let mut source = read(call, 1)?;
+    let mut source = read(call, "weight")?;
     source.bytes = source.bytes.min(lookups * row);
     let kernel = Kernel::Gather(Gather {
         kind: GatherKind::Other,
@@ -171,65 +172,79 @@ fn weights_backward(call: &OpCall) -> Option<Lowered> {
         index_bytes: indices.dtype.size(),
     });
     let gradient = result(call, 0, &[lookups as i64], grad.dtype);
-    let operands = [read(call, 0), Some(source), read(call, 2), read(call, 4), Some(gradient)];
+    let operands =
+        [read(call, "grad"), Some(source), read(call, "indices"), read(call, "offset2bag"), Some(gradient)];
     Some(work(kernel, grad.dtype, operands, 2 * lookups * dim))
 }
 
 /// The child ops of the table's gradient: a contiguous one of the output, the places of the indices, zeros.
-fn prepare(call: &OpCall) -> Vec<OpCall> {
-    let (Some(grad), Some(indices), Some(rows)) = (call.tensor(0), call.tensor(1), call.int(5)) else {
+fn prepare(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(grad), Some(indices), Some(rows)) =
+        (call.tensor("grad"), call.tensor("indices"), call.int("num_weights"))
+    else {
         return Vec::new();
     };
-    let sorts = call.int(7) != Some(2);
+    let sorts = call.int("mode") != Some(2);
     let places = sorts.then(|| counted(indices.numel()));
     let table = zeros(&[rows, grad.size(-1)], grad.dtype);
     made_contiguous(grad).into_iter().chain(places).chain([table]).collect()
 }
 
-fn table_gradient(call: &OpCall, rows: usize) -> Option<Vec<Arg>> {
-    let grad = call.tensor(0)?;
-    Some(vec![Arg::Tensor(Tensor::contiguous(&[call.int(rows)?, grad.size(-1)], grad.dtype))])
+fn table_gradient(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let grad = call.tensor("grad")?;
+    Some(vec![Arg::Tensor(Tensor::contiguous(&[call.int("num_weights")?, grad.size(-1)], grad.dtype))])
 }
 
 /// Autograd's call for the gradient of the table.
-fn backward(call: &OpCall) -> Vec<OpCall> {
+fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(outputs) = shapes(call) else { return Vec::new() };
-    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
-    let rows = call.tensor(0).map_or(0, |table| table.size(0));
-    let mut inputs = vec![outputs[0].clone(), arg(1), arg(2)];
+    let rows = call.tensor("weight").map_or(0, |table| table.size(0));
+    let mut inputs = vec![outputs[0].clone(), call.given("indices"), call.given("offsets")];
     inputs.extend(outputs[1..].iter().cloned());
-    inputs.extend([Arg::Int(rows), arg(3), arg(4), arg(5), arg(6), arg(8)]);
+    inputs.extend([
+        Arg::Int(rows),
+        call.given("scale_grad_by_freq"),
+        call.given("mode"),
+        call.given("sparse"),
+        call.given("per_sample_weights"),
+        call.given("padding_idx"),
+    ]);
     vec![OpCall { settings: call.settings, ..OpCall::new("aten::_embedding_bag_backward", inputs) }]
 }
 
 /// Arguments: grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq,
 /// mode, sparse, per_sample_weights, padding_idx.
-fn split_backward(call: &OpCall) -> Vec<OpCall> {
-    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
-    let pick = |args: &[usize]| args.iter().map(|&at| arg(at)).collect();
-    let child = if call.flag(9).unwrap_or(false) {
-        OpCall::new("aten::_embedding_bag_sparse_backward", pick(&[0, 1, 2, 3, 4, 6, 7, 8, 10, 11]))
+fn split_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let pick = |names: &[&str]| names.iter().map(|name| call.given(name)).collect::<Vec<_>>();
+    let rest = pick(&["num_weights", "scale_grad_by_freq", "mode", "per_sample_weights", "padding_idx"]);
+    let (name, first) = if call.flag("sparse").unwrap_or(false) {
+        let first = pick(&["grad", "indices", "offsets", "offset2bag", "bag_size"]);
+        ("aten::_embedding_bag_sparse_backward", first)
     } else {
-        OpCall::new("aten::_embedding_bag_dense_backward", pick(&[0, 1, 3, 4, 5, 6, 7, 8, 10, 11]))
+        let first = pick(&["grad", "indices", "offset2bag", "bag_size", "maximum_indices"]);
+        ("aten::_embedding_bag_dense_backward", first)
     };
-    vec![OpCall { settings: call.settings, ..child }]
+    vec![child(call, name, [first, rest].concat())]
 }
 
 /// Arguments: grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode,
 /// per_sample_weights, padding_idx. The bag's gradient is taken once for each lookup, and scaled for a mean.
-fn sparse_backward(call: &OpCall) -> Vec<OpCall> {
-    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
-    let (Some(grad), Some(bag)) = (call.tensor(0), call.tensor(3)) else { return Vec::new() };
+fn sparse_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(grad), Some(bag)) = (call.tensor("grad"), call.tensor("offset2bag")) else { return Vec::new() };
     let rows = Tensor::contiguous(&[bag.size(0), grad.size(-1)], grad.dtype);
     let take = |from: &Tensor, rows: &Tensor| {
-        giving("aten::index_select", vec![Arg::Tensor(from.clone()), Arg::Int(0), arg(3)], rows)
+        giving(
+            "aten::index_select",
+            vec![Arg::Tensor(from.clone()), Arg::Int(0), call.given("offset2bag")],
+            rows,
+        )
     };
     let mut children = vec![take(grad, &rows)];
     let column = Tensor::strided(&[bag.size(0), 1], &[1, 1], grad.dtype);
-    if call.tensor(8).is_some_and(|weights| weights.numel() > 0) {
+    if call.tensor("per_sample_weights").is_some_and(|weights| weights.numel() > 0) {
         children.push(scaled(&rows, &column));
     }
-    if let (Some(Pooling::Mean), Some(sizes)) = (call.int(7).map(pooling), call.tensor(4)) {
+    if let (Some(Pooling::Mean), Some(sizes)) = (call.int("mode").map(pooling), call.tensor("bag_size")) {
         let of_bags = Tensor::contiguous(&[sizes.size(0)], grad.dtype);
         let number = || Arg::Tensor(of_bags.clone());
         children.extend([
@@ -240,7 +255,13 @@ fn sparse_backward(call: &OpCall) -> Vec<OpCall> {
             scaled(&rows, &column),
         ]);
     }
-    let inputs = vec![Arg::Tensor(rows), arg(1), arg(5), arg(9), arg(6)];
+    let inputs = vec![
+        Arg::Tensor(rows),
+        call.given("indices"),
+        call.given("num_weights"),
+        call.given("padding_idx"),
+        call.given("scale_grad_by_freq"),
+    ];
     children.push(OpCall::new("aten::embedding_sparse_backward", inputs));
     children
 }
@@ -253,6 +274,7 @@ fn scaled(rows: &Tensor, column: &Tensor) -> OpCall {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::kernel::Slot;
 
     fn forward_call(mode: i64) -> OpCall {
@@ -266,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_forward_touches_the_rows_it_looks_up() {
-        let Lowered::Kernel(call) = crate::registry::lower(&forward_call(0)) else { panic!("no kernel") };
+        let Lowering::Kernel(call) = OpSet::standard().lower(&forward_call(0)) else { panic!("no kernel") };
         let Kernel::EmbeddingBag(bag) = call.kernel else { panic!("another kernel") };
         assert_eq!((bag.rows, bag.dim, bag.bags, bag.lookups), (1_000_000, 64, 1024, 10240));
         let bytes: Vec<_> = call.operands.iter().map(|operand| (operand.slot, operand.bytes)).collect();
@@ -277,10 +299,11 @@ mod tests {
 
     #[test]
     fn a_sparse_gradient_is_a_gather_of_the_bags_gradient() {
-        let calls = backward(&forward_call(0));
-        let children = split_backward(&calls[0]);
+        let ops = OpSet::standard();
+        let calls = ops.backward(&forward_call(0));
+        let children = ops.expand(&calls[0]);
         assert_eq!(children[0].name, "aten::_embedding_bag_sparse_backward");
-        let children = sparse_backward(&children[0]);
+        let children = ops.expand(&children[0]);
         let names: Vec<_> = children.iter().map(|child| child.name.as_str()).collect();
         assert_eq!(names, ["aten::index_select", "aten::embedding_sparse_backward"]);
         assert_eq!(children[0].output(0).map(|t| t.shape.to_vec()), Some(vec![10240, 64]));

@@ -1,12 +1,13 @@
 //! Fills with one number, and with a sequence of them.
 
 use crate::Dtype;
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, dtype, like};
 use crate::kernel::{Elementwise, Kernel, Layout, Role, Slot, Work};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, out_arg};
 use crate::ops::pointwise::{self, Rule};
-use crate::ops::{Lowered, OpDef};
 use crate::work::work;
 
 /// Fills.
@@ -15,33 +16,33 @@ pub static OPS: &[OpDef] = &[
         .outputs(|call| pointwise::outputs(call, &FILL)),
     OpDef::leaf(&["aten::arange"], |call| sequence(call, "arange")).expand(arange),
     OpDef::leaf(&["aten::linspace"], |call| sequence(call, "linspace")),
-    OpDef::composite(&["aten::zero_"]).expand(|call| filled(call, call.tensor(0).cloned())),
+    OpDef::composite(&["aten::zero_"]).expand(|call| filled(call, call.tensor("self").cloned())),
     OpDef::composite(&["aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::zero", "aten::fill"])
-        .expand(|call| filled(call, call.tensor(0).map(like)))
-        .outputs(|call| Some(vec![Arg::Tensor(like(call.tensor(0)?))])),
-    OpDef::composite(&["aten::zeros", "aten::ones"]).expand(|call| filled(call, sized(call, 0, 1))),
-    OpDef::composite(&["aten::full"]).expand(|call| filled(call, sized(call, 0, 2))),
-    OpDef::composite(&["aten::new_zeros", "aten::new_ones"]).expand(|call| filled(call, renewed(call, 2))),
-    OpDef::composite(&["aten::new_full"]).expand(|call| filled(call, renewed(call, 3))),
+        .expand(|call| filled(call, call.tensor("self").map(like)))
+        .outputs(|call| Some(vec![Arg::Tensor(like(call.tensor("self")?))])),
+    OpDef::composite(&["aten::zeros", "aten::ones"]).expand(|call| filled(call, sized(call))),
+    OpDef::composite(&["aten::full"]).expand(|call| filled(call, sized(call))),
+    OpDef::composite(&["aten::new_zeros", "aten::new_ones"]).expand(|call| filled(call, renewed(call))),
+    OpDef::composite(&["aten::new_full"]).expand(|call| filled(call, renewed(call))),
     OpDef::composite(&["aten::scalar_tensor"]),
 ];
 
 const FILL: Rule = Rule::new("fill", Work::Light, 1).writes();
 
 /// A tensor of a size and type given as arguments.
-fn sized(call: &OpCall, size: usize, kind: usize) -> Option<Tensor> {
-    Some(Tensor::contiguous(&call.ints(size)?, dtype(call.inputs.get(kind))))
+fn sized(call: &BoundCall<'_>) -> Option<Tensor> {
+    Some(Tensor::contiguous(&call.ints("size")?, dtype(call.arg("dtype"))))
 }
 
 /// A tensor of a given size, of the type of the first argument where no other is given.
-fn renewed(call: &OpCall, kind: usize) -> Option<Tensor> {
-    let model = call.tensor(0)?;
-    let given = call.inputs.get(kind).filter(|arg| **arg != Arg::None);
-    Some(Tensor::contiguous(&call.ints(1)?, given.map_or(model.dtype, |arg| dtype(Some(arg)))))
+fn renewed(call: &BoundCall<'_>) -> Option<Tensor> {
+    let model = call.tensor("self")?;
+    let given = call.arg("dtype").filter(|arg| **arg != Arg::None);
+    Some(Tensor::contiguous(&call.ints("size")?, given.map_or(model.dtype, |arg| dtype(Some(arg)))))
 }
 
 /// A new tensor is filled by another op.
-fn filled(call: &OpCall, tensor: Option<Tensor>) -> Vec<OpCall> {
+fn filled(call: &BoundCall<'_>, tensor: Option<Tensor>) -> Vec<OpCall> {
     let target = tensor.or_else(|| call.output(0).cloned());
     target
         .map(|tensor| child(call, "aten::fill_", vec![Arg::Tensor(tensor), Arg::Int(0)]))
@@ -51,13 +52,13 @@ fn filled(call: &OpCall, tensor: Option<Tensor>) -> Vec<OpCall> {
 
 /// A sequence is written by the call that is given a tensor for it; any other call makes that tensor first. The
 /// tensor may still be empty: the result tells its size, or the bounds.
-fn sequence(call: &OpCall, op: &'static str) -> Lowered {
-    let Some((arg, given)) = out_arg(call, 0).and_then(|arg| Some((arg, call.tensor(arg)?))) else {
-        return Lowered::Children;
+fn sequence(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
+    let Some((arg, given)) = out_arg(call, 0).and_then(|arg| Some((arg, call.tensor_at(arg)?))) else {
+        return Some(Lowering::Children);
     };
     let output = call.output(0).cloned().or_else(|| length(call, op, given)).unwrap_or_else(|| given.clone());
     if output.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let kernel = Kernel::Elementwise(Elementwise {
         op,
@@ -67,12 +68,12 @@ fn sequence(call: &OpCall, op: &'static str) -> Lowered {
         layout: Layout::Dense,
     });
     let target = operand(Slot::Input(arg as u16, 0), Role::Write, &output);
-    work(kernel, output.dtype, [Some(target)], output.numel())
+    Some(work(kernel, output.dtype, [Some(target)], output.numel()))
 }
 
 /// The tensor that a sequence from `start` to `end` fills.
-fn length(call: &OpCall, op: &str, given: &Tensor) -> Option<Tensor> {
-    let numbers: Vec<f64> = (0..call.inputs.len()).map_while(|arg| call.float(arg)).collect();
+fn length(call: &BoundCall<'_>, op: &str, given: &Tensor) -> Option<Tensor> {
+    let numbers: Vec<f64> = (0..call.inputs.len()).map_while(|arg| call.float_at(arg)).collect();
     let length = match (op, &numbers[..]) {
         ("linspace", &[_, _, steps]) => steps,
         ("arange", &[end]) => end.ceil(),
@@ -85,14 +86,14 @@ fn length(call: &OpCall, op: &str, given: &Tensor) -> Option<Tensor> {
 
 /// The form that gives a new tensor calls the one that writes it. Its numbers stand before type, layout, device, and
 /// whether it is page-locked.
-fn arange(call: &OpCall) -> Vec<OpCall> {
+fn arange(call: &BoundCall<'_>) -> Vec<OpCall> {
     let numbers = call.inputs.len().saturating_sub(4);
     if call.inputs.iter().any(|arg| matches!(arg, Arg::Tensor(_))) || !(1..=3).contains(&numbers) {
         return Vec::new();
     }
     let of = |at: usize, default: i64| if at < numbers { call.inputs[at].clone() } else { Arg::Int(default) };
     let (start, end) = if numbers == 1 { (Arg::Int(0), of(0, 0)) } else { (of(0, 0), of(1, 0)) };
-    let dtype = call.int(numbers).and_then(Dtype::from_code).unwrap_or(Dtype::I64);
+    let dtype = call.int_at(numbers).and_then(Dtype::from_code).unwrap_or(Dtype::I64);
     let out = Arg::Tensor(Tensor::contiguous(&[0], dtype));
     let inputs = vec![start, end, of(2, 1), out];
     vec![OpCall { outputs: call.outputs.clone(), settings: call.settings, ..OpCall::new(&call.name, inputs) }]
@@ -102,14 +103,15 @@ fn arange(call: &OpCall) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::I64;
+    use crate::OpSet;
 
     #[test]
     fn a_sequence_is_as_long_as_its_bounds_say() {
         let out = Arg::Tensor(Tensor::contiguous(&[0], I64));
         let call = OpCall::new("aten::arange", vec![Arg::Int(0), Arg::Int(36), Arg::Int(2), out]);
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         assert_eq!(lowered.kernel().map(|kernel| kernel.bytes_written()), Some(18 * 8));
         let first = OpCall::new("aten::arange", vec![Arg::Int(36), Arg::Int(4), Arg::None]);
-        assert_eq!(crate::registry::lower(&first), Lowered::Children);
+        assert_eq!(OpSet::standard().lower(&first), Lowering::Children);
     }
 }

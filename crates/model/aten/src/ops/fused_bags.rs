@@ -1,31 +1,32 @@
 //! Pooled lookups in many tables by one launch: `steptime::embedding_bag`, and its backward pass, which sorts the lookups
 //! by row and applies the optimizer to each row that was looked up. Its state lives in a handle, which is no tensor.
 
+use crate::bound_call::BoundCall;
 use std::sync::Arc;
 
 use steptime_launch::UpdateLanes;
 
-use crate::call::{OpCall, Tensor};
+use crate::call::Tensor;
 use crate::dtype::Dtype;
 use crate::kernel::{FusedBags, FusedTable, Kernel, Operand, Pooling, Role, RowOptimizer, Slot};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output_bytes, read, scratch};
 use crate::ops::table_batched::state_bytes;
-use crate::ops::{Lowered, OpDef};
-use crate::work::{launches, one, or_bytes};
+use crate::work::{launches, one};
 
 /// A backward op of one optimizer.
 macro_rules! backward {
     ($name:literal, $optimizer:ident) => {
         OpDef::leaf(&[concat!("steptime::embedding_bag_backward_", $name)], |call| {
-            or_bytes(call, |call| backward(call, RowOptimizer::$optimizer))
+            backward(call, RowOptimizer::$optimizer)
         })
     };
 }
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["steptime::embedding_bag"], |call| or_bytes(call, forward)).outputs(|call| {
-        let bags = bags(call, 0, call.int(5)?, None)?;
+    OpDef::leaf(&["steptime::embedding_bag"], forward).outputs(|call| {
+        let bags = bags(call, call.int("bits")?, None)?;
         one(&[size(bags.bags)?, size(bags.dims())?], Dtype::F32)
     }),
     backward!("sgd", Sgd),
@@ -46,8 +47,8 @@ fn size(count: u64) -> Option<i64> {
 }
 
 /// The arguments that all ops share: tables, indices, offsets, weights, mode. `bits` are those of an element.
-fn bags(call: &OpCall, tables: usize, bits: i64, update: Option<RowOptimizer>) -> Option<FusedBags> {
-    let (indices, offsets) = (call.tensor(tables + 1)?, call.tensor(tables + 2)?);
+fn bags(call: &BoundCall<'_>, bits: i64, update: Option<RowOptimizer>) -> Option<FusedBags> {
+    let (indices, offsets) = (call.tensor("indices")?, call.tensor("offsets")?);
     let element_bits = u64::try_from(bits).ok().filter(|bits| [32, 16, 8, 4].contains(bits))?;
     let table = |tensor: &Tensor| {
         let [rows, width] = *tensor.shape.as_slice() else { return None };
@@ -59,20 +60,20 @@ fn bags(call: &OpCall, tables: usize, bits: i64, update: Option<RowOptimizer>) -
         };
         (dim > 0).then_some(FusedTable { rows, dim, row_bytes })
     };
-    let list: Arc<[FusedTable]> = call.tensors(tables).iter().map(table).collect::<Option<_>>()?;
+    let list: Arc<[FusedTable]> = call.tensors("tables").iter().map(table).collect::<Option<_>>()?;
     let given = |tensor: &&Tensor| tensor.numel() > 0;
     Some(FusedBags {
         update,
         bags: offsets.numel().saturating_sub(1).checked_div(list.len() as u64)?,
         tables: list,
         lookups: indices.numel(),
-        pooling: match call.int(tables + 4)? {
+        pooling: match call.int("mode")? {
             0 => Pooling::Sum,
             1 => Pooling::Mean,
             2 if update.is_none() => Pooling::Max,
             _ => return None,
         },
-        weighted: call.tensor(tables + 3).filter(given).is_some(),
+        weighted: call.tensor("weights").filter(given).is_some(),
         element_bits,
         index_bytes: indices.dtype.size(),
     })
@@ -84,14 +85,15 @@ fn rows(bags: &FusedBags, table: &FusedTable) -> u64 {
 }
 
 /// The tables, then indices, offsets and weights.
-fn operands(call: &OpCall, bags: &FusedBags, tables: usize) -> Vec<Option<Operand>> {
+fn operands(call: &BoundCall<'_>, bags: &FusedBags) -> Vec<Option<Operand>> {
     let role = if bags.update.is_some() { Role::Update } else { Role::Read };
+    let tables = call.position("tables").unwrap_or_default() as u16;
     let table = |(at, table): (usize, &FusedTable)| {
-        let slot = Slot::Input(tables as u16, u16::try_from(at).ok()?);
+        let slot = Slot::Input(tables, u16::try_from(at).ok()?);
         Some(Operand { slot, role, bytes: rows(bags, table).saturating_mul(table.row_bytes) })
     };
-    let weights = if bags.weighted { read(call, tables + 3) } else { None };
-    let others = [read(call, tables + 1), read(call, tables + 2), weights];
+    let weights = if bags.weighted { read(call, "weights") } else { None };
+    let others = [read(call, "indices"), read(call, "offsets"), weights];
     bags.tables.iter().enumerate().map(table).chain(others).collect()
 }
 
@@ -101,30 +103,30 @@ fn flops(bags: &FusedBags) -> u64 {
 }
 
 /// Arguments: tables, indices, offsets, weights, mode, bits, plan.
-fn forward(call: &OpCall) -> Option<Lowered> {
-    let bags = bags(call, 0, call.int(5)?, None)?;
-    let dtype = match (bags.element_bits, call.tensor(0)?.dtype) {
+fn forward(call: &BoundCall<'_>) -> Option<Lowering> {
+    let bags = bags(call, call.int("bits")?, None)?;
+    let dtype = match (bags.element_bits, call.tensor("tables")?.dtype) {
         (32, _) => Dtype::F32,
         (16, Dtype::Bf16) => Dtype::Bf16,
         (16, _) => Dtype::F16,
         _ => Dtype::I8,
     };
     let pooled = bags.bags.saturating_mul(bags.dims()).saturating_mul(FLOAT);
-    let mut operands = operands(call, &bags, 0);
+    let mut operands = operands(call, &bags);
     operands.push(Some(output_bytes(0, call.output(0).map_or(pooled, Tensor::distinct_bytes))));
     let flops = flops(&bags);
     Some(launches(1, Kernel::FusedBags(bags), dtype, operands, flops))
 }
 
 /// Arguments: the gradient, tables, indices, offsets, weights, mode, plan.
-fn backward(call: &OpCall, optimizer: RowOptimizer) -> Option<Lowered> {
-    let dtype = call.tensor(1)?.dtype;
+fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
+    let dtype = call.tensor("tables")?.dtype;
     let bits = match dtype {
         Dtype::F32 => 32,
         Dtype::F16 | Dtype::Bf16 => 16,
         _ => return None,
     };
-    let bags = bags(call, 1, bits, Some(optimizer))?;
+    let bags = bags(call, bits, Some(optimizer))?;
     let state = |table: &FusedTable| {
         let row = table.dim.saturating_mul(FLOAT);
         state_bytes(optimizer, rows(&bags, table).saturating_mul(row), row, FLOAT)
@@ -134,8 +136,8 @@ fn backward(call: &OpCall, optimizer: RowOptimizer) -> Option<Lowered> {
     let sort = bags.row_sort();
     let pairs = if sort.one_block || sort.passes == 1 { 8 } else { 16 };
     let sorted = bags.lookups.saturating_mul(pairs + if bags.weighted { 4 } else { 0 });
-    let mut operands = operands(call, &bags, 1);
-    operands.push(read(call, 0));
+    let mut operands = operands(call, &bags);
+    operands.push(read(call, "grad"));
     operands.push(Some(Operand { slot: Slot::Scratch, role: Role::Update, bytes: state }));
     operands.push(Some(scratch(sorted)));
     let (count, flops) = (backward_launches(&bags, optimizer), flops(&bags));
@@ -170,7 +172,9 @@ fn kinds(bags: &FusedBags) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::call::Arg;
+    use crate::call::OpCall;
     use crate::kernel::KernelCall;
 
     fn tensor(shape: &[i64], dtype: Dtype) -> Tensor {
@@ -202,7 +206,7 @@ mod tests {
     }
 
     fn kernel(call: &OpCall) -> (KernelCall, FusedBags) {
-        let Lowered::Kernel(lowered) = crate::registry::lower(call) else { panic!("no kernel: {call:?}") };
+        let Lowering::Kernel(lowered) = OpSet::standard().lower(call) else { panic!("no kernel: {call:?}") };
         let Kernel::FusedBags(bags) = lowered.kernel.clone() else { panic!("another kernel") };
         (lowered, bags)
     }
@@ -240,7 +244,7 @@ mod tests {
     fn a_forward_gives_floats_of_all_columns() {
         let call = forward_call(2, 16, two(Dtype::Bf16), Arg::None);
         assert_eq!(kernel(&call).0.dtype, Dtype::Bf16);
-        let given = crate::registry::outputs(&call).unwrap();
+        let given = OpSet::standard().outputs(&call).unwrap();
         assert_eq!(given, [Arg::Tensor(tensor(&[512, 80], Dtype::F32))]);
     }
 
@@ -276,7 +280,7 @@ mod tests {
 
     #[test]
     fn other_arguments_are_priced_by_their_bytes() {
-        let by_bytes = |call: &OpCall| matches!(crate::registry::lower(call), Lowered::Unknown(_));
+        let by_bytes = |call: &OpCall| matches!(OpSet::standard().lower(call), Lowering::Unknown(_));
         let tables = || two(Dtype::F32);
         assert!(by_bytes(&forward_call(3, 32, tables(), Arg::None)), "no such mode");
         assert!(by_bytes(&forward_call(0, 12, tables(), Arg::None)), "no such element");

@@ -1,35 +1,36 @@
 //! Taking by index: whole rows where the index is the same along the inner dimensions, else single elements.
 
 use crate::axes::{axis, run};
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Gather, GatherKind, Kernel, Operand};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
-use crate::ops::{Lowered, OpDef};
-use crate::work::{one, or_bytes, result, work};
+use crate::work::{one, result, work};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::gather"], |call| or_bytes(call, gather))
-        .outputs(|call| one(&call.tensor(2)?.shape, call.tensor(0)?.dtype))
+    OpDef::leaf(&["aten::gather"], gather)
+        .outputs(|call| one(&call.tensor("index")?.shape, call.tensor("self")?.dtype))
         .backward(|call| gradient(call, "aten::gather_backward", true)),
     OpDef::composite(&["aten::index_select"])
-        .outputs(|call| one(&selected(call)?, call.tensor(0)?.dtype))
+        .outputs(|call| one(&selected(call)?, call.tensor("self")?.dtype))
         .expand(|call| select(call).into_iter().collect())
         .backward(|call| gradient(call, "aten::index_select_backward", false)),
-    OpDef::leaf(&["aten::take"], |call| or_bytes(call, |call| single(call, 1)))
-        .outputs(|call| one(&call.tensor(1)?.shape, call.tensor(0)?.dtype)),
-    OpDef::leaf(&["aten::masked_select"], |call| or_bytes(call, masked))
-        .expand(|call| call.tensor(1).map(places).into_iter().collect()),
+    OpDef::leaf(&["aten::take"], single)
+        .outputs(|call| one(&call.tensor("index")?.shape, call.tensor("self")?.dtype)),
+    OpDef::leaf(&["aten::masked_select"], masked)
+        .expand(|call| call.tensor("mask").map(places).into_iter().collect()),
     // The values are taken in a sorted sequence, by bisection.
-    OpDef::leaf(&["aten::searchsorted"], |call| or_bytes(call, |call| bisect(call, 0, 1))),
-    OpDef::leaf(&["aten::bucketize"], |call| or_bytes(call, |call| bisect(call, 1, 0))),
+    OpDef::leaf(&["aten::searchsorted"], |call| bisect(call, "sorted_sequence")),
+    OpDef::leaf(&["aten::bucketize"], |call| bisect(call, "boundaries")),
     OpDef::composite(&["aten::take_along_dim", "aten::gather_backward", "aten::index_select_backward"]),
 ];
 
 /// Arguments: self, dim, index, sparse_grad, out.
-fn gather(call: &OpCall) -> Option<Lowered> {
-    let (source, index) = (call.tensor(0)?, call.tensor(2)?);
-    let dim = axis(call.int(1)?, source.shape.len())?;
+fn gather(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (source, index) = (call.tensor("self")?, call.tensor("index")?);
+    let dim = axis(call.int("dim")?, source.shape.len())?;
     let row = shared(source, index, dim);
     let kernel = Kernel::Gather(Gather {
         kind: GatherKind::Gather,
@@ -39,8 +40,8 @@ fn gather(call: &OpCall) -> Option<Lowered> {
         index_bytes: index.dtype.size(),
     });
     let taken = result(call, 0, &index.shape, source.dtype);
-    let table = capped(read(call, 0)?, taken.bytes);
-    Some(work(kernel, source.dtype, [Some(table), read(call, 2), Some(taken)], 0))
+    let table = capped(read(call, "self")?, taken.bytes);
+    Some(work(kernel, source.dtype, [Some(table), read(call, "index"), Some(taken)], 0))
 }
 
 /// How many elements lie together in `data` for which `index`, expanded, is the same.
@@ -63,9 +64,9 @@ pub(super) const fn capped(mut operand: Operand, bytes: u64) -> Operand {
 }
 
 /// `index_select` is a `gather` with the index expanded to the rows.
-fn select(call: &OpCall) -> Option<OpCall> {
-    let (source, index) = (call.tensor(0)?, call.tensor(2)?);
-    let dim = axis(call.int(1)?, source.shape.len())?;
+fn select(call: &BoundCall<'_>) -> Option<OpCall> {
+    let (source, index) = (call.tensor("self")?, call.tensor("index")?);
+    let dim = axis(call.int("dim")?, source.shape.len())?;
     let shape = selected(call)?;
     let strides: Vec<i64> = (0..shape.len()).map(|at| i64::from(at == dim)).collect();
     let expanded = Tensor { device: index.device, ..Tensor::strided(&shape, &strides, index.dtype) };
@@ -81,25 +82,25 @@ fn select(call: &OpCall) -> Option<OpCall> {
     Some(OpCall { outputs, settings: call.settings, ..OpCall::new("aten::gather", inputs) })
 }
 
-fn selected(call: &OpCall) -> Option<Vec<i64>> {
-    let source = call.tensor(0)?;
+fn selected(call: &BoundCall<'_>) -> Option<Vec<i64>> {
+    let source = call.tensor("self")?;
     let mut shape = source.shape.to_vec();
-    let dim = axis(call.int(1)?, shape.len())?;
-    *shape.get_mut(dim)? = call.tensor(2)?.numel() as i64;
+    let dim = axis(call.int("dim")?, shape.len())?;
+    *shape.get_mut(dim)? = call.tensor("index")?.numel() as i64;
     Some(shape)
 }
 
 /// The gradient: zeros, then the rows added.
-fn gradient(call: &OpCall, name: &str, whole: bool) -> Vec<OpCall> {
+fn gradient(call: &BoundCall<'_>, name: &str, whole: bool) -> Vec<OpCall> {
     let taken = call.output(0).cloned().or_else(|| {
-        let outputs = crate::registry::outputs(call)?;
+        let outputs = call.results()?;
         outputs.first().and_then(|arg| arg.tensors().first().cloned())
     });
-    let (Some(taken), Some(source), Some(index)) = (taken, call.tensor(0), call.tensor(2)) else {
+    let (Some(taken), Some(source), Some(index)) = (taken, call.tensor("self"), call.tensor("index")) else {
         return Vec::new();
     };
     let grad = Arg::Tensor(Tensor::contiguous(&taken.shape, taken.dtype));
-    let dim = call.inputs[1].clone();
+    let dim = call.given("dim");
     let index = Arg::Tensor(index.clone());
     let inputs = if whole {
         vec![grad, Arg::Tensor(source.clone()), dim, index, Arg::Bool(false)]
@@ -110,8 +111,8 @@ fn gradient(call: &OpCall, name: &str, whole: bool) -> Vec<OpCall> {
 }
 
 /// Single elements by one index each.
-fn single(call: &OpCall, index: usize) -> Option<Lowered> {
-    let (source, by) = (call.tensor(0)?, call.tensor(index)?);
+fn single(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (source, by) = (call.tensor("self")?, call.tensor("index")?);
     let kernel = Kernel::Gather(Gather {
         kind: GatherKind::Other,
         rows: source.numel(),
@@ -120,8 +121,8 @@ fn single(call: &OpCall, index: usize) -> Option<Lowered> {
         index_bytes: by.dtype.size(),
     });
     let taken = result(call, 0, &by.shape, source.dtype);
-    let table = capped(read(call, 0)?, taken.bytes);
-    Some(work(kernel, source.dtype, [Some(table), read(call, index), Some(taken)], 0))
+    let table = capped(read(call, "self")?, taken.bytes);
+    Some(work(kernel, source.dtype, [Some(table), read(call, "index"), Some(taken)], 0))
 }
 
 /// The places of a mask's true elements.
@@ -130,8 +131,8 @@ pub(super) fn places(mask: &Tensor) -> OpCall {
 }
 
 /// The places of a mask are found by a child op; how many there are is known only afterwards, hence at most all.
-fn masked(call: &OpCall) -> Option<Lowered> {
-    let (source, mask) = (call.tensor(0)?, call.tensor(1)?);
+fn masked(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (source, mask) = (call.tensor("self")?, call.tensor("mask")?);
     let taken = result(call, 0, &source.shape, source.dtype);
     let lookups = taken.bytes / source.dtype.size();
     let index_bytes = 8 * mask.shape.len().max(1) as u64;
@@ -146,13 +147,14 @@ fn masked(call: &OpCall) -> Option<Lowered> {
     Some(work(
         kernel,
         source.dtype,
-        [Some(capped(read(call, 0)?, taken.bytes)), Some(places), Some(taken)],
+        [Some(capped(read(call, "self")?, taken.bytes)), Some(places), Some(taken)],
         0,
     ))
 }
 
-fn bisect(call: &OpCall, sequence: usize, values: usize) -> Option<Lowered> {
-    let (sorted, wanted) = (call.tensor(sequence)?, call.tensor(values)?);
+/// The place of each value in a sorted sequence.
+fn bisect(call: &BoundCall<'_>, sequence: &str) -> Option<Lowering> {
+    let (sorted, wanted) = (call.tensor(sequence)?, call.tensor("self")?);
     let kernel = Kernel::Gather(Gather {
         kind: GatherKind::Other,
         rows: sorted.numel(),
@@ -161,16 +163,17 @@ fn bisect(call: &OpCall, sequence: usize, values: usize) -> Option<Lowered> {
         index_bytes: wanted.dtype.size(),
     });
     let found = result(call, 0, &wanted.shape, crate::Dtype::I64);
-    Some(work(kernel, sorted.dtype, [read(call, sequence), read(call, values), Some(found)], 0))
+    Some(work(kernel, sorted.dtype, [read(call, sequence), read(call, "self"), Some(found)], 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::dtype::Dtype::{F32, I64};
 
     fn kernel(call: &OpCall) -> (Gather, Vec<u64>) {
-        let Lowered::Kernel(call) = crate::registry::lower(call) else { panic!("no kernel") };
+        let Lowering::Kernel(call) = OpSet::standard().lower(call) else { panic!("no kernel") };
         let Kernel::Gather(gather) = call.kernel else { panic!("another kernel") };
         (gather, call.operands.iter().map(|operand| operand.bytes).collect())
     }
@@ -181,7 +184,7 @@ mod tests {
         let index = Tensor::contiguous(&[10240], I64);
         let call =
             OpCall::new("aten::index_select", vec![Arg::Tensor(source), Arg::Int(0), Arg::Tensor(index)]);
-        let (gather, bytes) = kernel(&crate::registry::expand(&call)[0]);
+        let (gather, bytes) = kernel(&OpSet::standard().expand(&call)[0]);
         assert_eq!((gather.rows, gather.lookups, gather.row_bytes), (1024, 10240, 256));
         assert_eq!(bytes, [1024 * 256, 10240 * 8, 10240 * 256]);
     }

@@ -1,49 +1,65 @@
 //! Matrix products: `mm`, `addmm`, `bmm`, `baddbmm`, `addmv`, `dot` and kin.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, ints, transpose};
 use crate::kernel::{Epilogue, Gemm, Kernel};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, in_place, precision, read, result};
-use crate::ops::{Lowered, OpDef};
 use crate::work::{launches, made_contiguous};
 
 /// Matrix products.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::mm", "aten::bmm", "aten::_int_mm"], |call| lower(call, &PLAIN))
-        .outputs(|c| shape(c, &PLAIN))
+        .outputs(|call| shape(call, &PLAIN))
         .expand(|call| prepared(call, &PLAIN))
         .backward(|call| backward(call, &PLAIN)),
-    OpDef::leaf(&["aten::addmm", "aten::addmm_", "aten::baddbmm", "aten::baddbmm_"], |c| lower(c, &ADDED))
+    OpDef::leaf(&["aten::addmm", "aten::addmm_"], |call| lower(call, &ADDED))
         .outputs(|call| shape(call, &ADDED))
         .expand(|call| prepared(call, &ADDED))
         .backward(|call| backward(call, &ADDED)),
+    OpDef::leaf(&["aten::baddbmm", "aten::baddbmm_"], |call| lower(call, &BATCHED))
+        .outputs(|call| shape(call, &BATCHED))
+        .expand(|call| prepared(call, &BATCHED))
+        .backward(|call| backward(call, &BATCHED)),
     OpDef::leaf(&["aten::_addmm_activation"], |call| lower(call, &ACTIVATED))
         .outputs(|call| shape(call, &ACTIVATED))
         .backward(|call| backward(call, &ACTIVATED)),
-    OpDef::leaf(&["aten::addmv", "aten::addmv_"], |call| lower(call, &ADDED))
-        .outputs(|call| shape(call, &ADDED))
-        .backward(|call| backward(call, &ADDED)),
-    OpDef::leaf(&["aten::dot", "aten::vdot"], |call| lower(call, &PLAIN))
-        .outputs(|call| shape(call, &PLAIN))
-        .backward(|call| backward(call, &PLAIN)),
+    OpDef::leaf(&["aten::addmv", "aten::addmv_"], |call| lower(call, &VECTOR))
+        .outputs(|call| shape(call, &VECTOR))
+        .backward(|call| backward(call, &VECTOR)),
+    OpDef::leaf(&["aten::dot"], |call| lower(call, &DOT))
+        .outputs(|call| shape(call, &DOT))
+        .backward(|call| backward(call, &DOT)),
+    OpDef::leaf(&["aten::vdot"], |call| lower(call, &CONJUGATED))
+        .outputs(|call| shape(call, &CONJUGATED))
+        .backward(|call| backward(call, &CONJUGATED)),
     OpDef::leaf(&["aten::_scaled_mm"], |call| lower(call, &SCALED)),
 ];
 
-/// Where the factors stand among the arguments.
+/// How an op calls its factors.
 struct Form {
-    /// The first factor; the second follows it.
-    first: usize,
+    factors: [&'static str; 2],
     /// How many arguments hold input tensors.
     arity: usize,
     /// The argument that is added.
-    added: Option<usize>,
+    added: Option<&'static str>,
     activated: bool,
 }
 
-const PLAIN: Form = Form { first: 0, arity: 2, added: None, activated: false };
-const ADDED: Form = Form { first: 1, arity: 3, added: Some(0), activated: false };
+const PLAIN: Form = Form { factors: ["self", "mat2"], arity: 2, added: None, activated: false };
+const DOT: Form = Form { factors: ["self", "tensor"], ..PLAIN };
+const CONJUGATED: Form = Form { factors: ["self", "other"], ..PLAIN };
+const ADDED: Form = Form { factors: ["mat1", "mat2"], arity: 3, added: Some("self"), activated: false };
+const BATCHED: Form = Form { factors: ["batch1", "batch2"], ..ADDED };
+const VECTOR: Form = Form { factors: ["mat", "vec"], ..ADDED };
 const ACTIVATED: Form = Form { activated: true, ..ADDED };
-const SCALED: Form = Form { arity: 6, added: Some(4), ..PLAIN };
+const SCALED: Form = Form { arity: 6, added: Some("bias"), ..PLAIN };
+
+/// The factors of a call.
+fn factors<'c>(call: &BoundCall<'c>, form: &Form) -> Option<(&'c Tensor, &'c Tensor)> {
+    Some((call.tensor(form.factors[0])?, call.tensor(form.factors[1])?))
+}
 
 /// The sizes of a product.
 struct Sizes {
@@ -63,8 +79,8 @@ fn sizes(a: &Tensor, b: &Tensor) -> Option<Sizes> {
     })
 }
 
-fn product(call: &OpCall, form: &Form) -> Option<Tensor> {
-    let (a, b) = (call.tensor(form.first)?, call.tensor(form.first + 1)?);
+fn product(call: &BoundCall<'_>, form: &Form) -> Option<Tensor> {
+    let (a, b) = factors(call, form)?;
     let Sizes { batch, m, n, .. } = sizes(a, b)?;
     Some(match (a.shape.len(), b.shape.len()) {
         (1, _) => Tensor::contiguous(&[], a.dtype),
@@ -74,25 +90,25 @@ fn product(call: &OpCall, form: &Form) -> Option<Tensor> {
     })
 }
 
-fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
+fn shape(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(product(call, form)?)])
 }
 
-fn lower(call: &OpCall, form: &Form) -> Lowered {
-    let factors = call.tensor(form.first).zip(call.tensor(form.first + 1));
+fn lower(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
+    let factors = factors(call, form);
     let (Some((a, b)), Some(computed)) = (factors, product(call, form)) else {
-        return crate::fallback::lower(call);
+        return None;
     };
-    let Some(Sizes { batch, m, n, k }) = sizes(a, b) else { return crate::fallback::lower(call) };
+    let Some(Sizes { batch, m, n, k }) = sizes(a, b) else { return None };
     if a.is_sparse() || b.is_sparse() {
-        return crate::fallback::lower(call);
+        return None;
     }
     if computed.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     // The result is then filled by another op.
     if k == 0 {
-        return Lowered::Children;
+        return Some(Lowering::Children);
     }
     let (a_transposed, lda) = storage(a, false);
     let (b_transposed, ldb) = storage(b, true);
@@ -110,19 +126,19 @@ fn lower(call: &OpCall, form: &Form) -> Lowered {
     };
     let sizes = [gemm.batch, gemm.m, gemm.n, gemm.k];
     let flops = sizes.iter().fold(2, |n: u64, &size| n.saturating_mul(size));
-    let added = form.added.filter(|_| !in_place(call)).and_then(|arg| read(call, arg));
+    let added = form.added.filter(|_| !in_place(call)).and_then(|name| read(call, name));
     let (target, _) = result(call, form.arity, computed);
-    let operands = [read(call, form.first), read(call, form.first + 1), added, Some(target)];
-    launches(count_launches(&gemm), Kernel::Gemm(gemm), a.dtype, operands, flops)
+    let operands = [read(call, form.factors[0]), read(call, form.factors[1]), added, Some(target)];
+    Some(launches(count_launches(&gemm), Kernel::Gemm(gemm), a.dtype, operands, flops))
 }
 
 /// Copies of factors that lie neither row by row nor column by column, as where one number stands for all.
-fn prepared(call: &OpCall, form: &Form) -> Vec<OpCall> {
-    let odd = |arg: usize| {
-        let factor = call.tensor(arg).filter(|factor| !factor.is_sparse() && !in_order(factor))?;
+fn prepared(call: &BoundCall<'_>, form: &Form) -> Vec<OpCall> {
+    let odd = |name: &str| {
+        let factor = call.tensor(name).filter(|factor| !factor.is_sparse() && !in_order(factor))?;
         made_contiguous(factor)
     };
-    [form.first, form.first + 1].into_iter().filter_map(odd).collect()
+    form.factors.into_iter().filter_map(odd).collect()
 }
 
 /// Whether a library multiplies a matrix as it lies.
@@ -163,8 +179,8 @@ fn storage(matrix: &Tensor, right: bool) -> (bool, u64) {
 
 /// The gradients of both factors, each a product, and the sum for what was added. A factor stored column by
 /// column gets its gradient the same way, as the transpose of the product.
-fn backward(call: &OpCall, form: &Form) -> Vec<OpCall> {
-    let factors = call.tensor(form.first).zip(call.tensor(form.first + 1));
+fn backward(call: &BoundCall<'_>, form: &Form) -> Vec<OpCall> {
+    let factors = factors(call, form);
     let (Some((a, b)), Some(grad)) = (factors, product(call, form)) else { return Vec::new() };
     let both = |name, a: &Tensor, b: &Tensor| {
         child(call, name, vec![Arg::Tensor(a.clone()), Arg::Tensor(b.clone())])
@@ -191,7 +207,7 @@ fn backward(call: &OpCall, form: &Form) -> Vec<OpCall> {
         ],
         _ => vec![both("aten::bmm", &turned(a), &grad), both("aten::bmm", &grad, &turned(b))],
     };
-    let added = form.added.and_then(|arg| call.tensor(arg)).filter(|added| added.shape != grad.shape);
+    let added = form.added.and_then(|name| call.tensor(name)).filter(|added| added.shape != grad.shape);
     if let Some(added) = added {
         let skipped = grad.shape.len().saturating_sub(added.shape.len());
         let broadcast =
@@ -202,8 +218,8 @@ fn backward(call: &OpCall, form: &Form) -> Vec<OpCall> {
     all
 }
 
-fn epilogue(call: &OpCall, form: &Form, n: i64) -> Epilogue {
-    let Some(added) = form.added.and_then(|arg| call.tensor(arg)) else { return Epilogue::None };
+fn epilogue(call: &BoundCall<'_>, form: &Form, n: i64) -> Epilogue {
+    let Some(added) = form.added.and_then(|name| call.tensor(name)) else { return Epilogue::None };
     if form.activated {
         return Epilogue::BiasActivation;
     }
@@ -215,10 +231,11 @@ fn epilogue(call: &OpCall, form: &Form, n: i64) -> Epilogue {
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
     use crate::kernel::{Precision, Role};
 
     fn gemm(call: &OpCall) -> (Gemm, u64, u64, u64) {
-        let lowered = crate::registry::lower(call);
+        let lowered = OpSet::standard().lower(call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let Kernel::Gemm(gemm) = kernel.kernel else { panic!("{kernel:?}") };
         (gemm, kernel.flops, kernel.bytes_read(), kernel.bytes_written())
@@ -257,7 +274,7 @@ mod tests {
         assert_eq!((product.batch, product.m, product.n, product.k), (32, 27, 27, 128));
         assert_eq!((product.b_transposed, product.ldb, flops), (true, 128, 2 * 32 * 27 * 27 * 128));
         let call = OpCall::new("aten::addmm_", vec![dense(&[4, 6]), dense(&[4, 5]), dense(&[5, 6])]);
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         assert_eq!(kernel.operands.last().map(|o| (o.role, o.bytes)), Some((Role::Update, 96)));
         assert_eq!(gemm(&call).0.epilogue, Epilogue::Matrix);
@@ -267,7 +284,7 @@ mod tests {
     fn gradients_of_a_layer_are_two_products_and_a_sum() {
         let weight = Arg::Tensor(Tensor::strided(&[13, 512], &[1, 13], F32));
         let call = OpCall::new("aten::addmm", vec![dense(&[512]), dense(&[64, 13]), weight]);
-        let all = crate::backward::backward(&call);
+        let all = OpSet::standard().backward(&call);
         let names: Vec<_> = all.iter().map(|call| call.name.as_str()).collect();
         assert_eq!(names, ["aten::mm", "aten::mm", "aten::sum"]);
         let (input, _, _, _) = gemm(&all[0]);
@@ -279,6 +296,6 @@ mod tests {
     #[test]
     fn an_empty_product_launches_nothing() {
         let call = OpCall::new("aten::mm", vec![dense(&[0, 5]), dense(&[5, 6])]);
-        assert_eq!(crate::registry::lower(&call), Lowered::Nothing);
+        assert_eq!(OpSet::standard().lower(&call), Lowering::Nothing);
     }
 }

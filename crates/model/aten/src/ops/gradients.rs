@@ -1,5 +1,6 @@
 //! Gradients of elementwise ops: which elementwise ops autograd calls for them.
 
+use crate::bound_call::BoundCall;
 use smallvec::SmallVec;
 
 use crate::call::{Arg, Device, OpCall, Tensor};
@@ -12,7 +13,7 @@ pub enum Part {
     /// The gradient of the result.
     Gradient,
     /// An argument of the call.
-    Own(usize),
+    Own(&'static str),
     /// The call's result.
     Result,
     /// What the step before gave, or one before that: new memory.
@@ -30,9 +31,9 @@ type Steps = &'static [(&'static str, &'static [Part])];
 /// `mul(gradient, exp(x))`.
 pub const EXP: Steps = &[("aten::mul", &[Gradient, Result])];
 /// `gradient / x`.
-pub const LOG: Steps = &[("aten::div", &[Gradient, Own(0)])];
+pub const LOG: Steps = &[("aten::div", &[Gradient, Own("self")])];
 /// `gradient / (x + 1)`.
-pub const LOG1P: Steps = &[("aten::add", &[Own(0), Number, Number]), ("aten::div", &[Gradient, Step])];
+pub const LOG1P: Steps = &[("aten::add", &[Own("self"), Number, Number]), ("aten::div", &[Gradient, Step])];
 /// `gradient / (2 sqrt(x))`.
 pub const SQRT: Steps = &[("aten::mul", &[Result, Number]), ("aten::div", &[Gradient, Step])];
 /// `-gradient / 2 * result^3`.
@@ -42,13 +43,16 @@ pub const RSQRT: Steps =
 pub const RECIPROCAL: Steps =
     &[("aten::mul", &[Result, Result]), ("aten::neg", &[Gradient]), ("aten::mul", &[Step, Step])];
 /// `gradient * n x^(n-1)`.
-pub const POW: Steps =
-    &[("aten::pow", &[Own(0), Number]), ("aten::mul", &[Gradient, Number]), ("aten::mul", &[Step, Step])];
+pub const POW: Steps = &[
+    ("aten::pow", &[Own("self"), Number]),
+    ("aten::mul", &[Gradient, Number]),
+    ("aten::mul", &[Step, Step]),
+];
 /// `gradient * cos(x)`.
-pub const SIN: Steps = &[("aten::cos", &[Own(0)]), ("aten::mul", &[Gradient, Step])];
+pub const SIN: Steps = &[("aten::cos", &[Own("self")]), ("aten::mul", &[Gradient, Step])];
 /// `gradient * 2 / sqrt(pi) * exp(-x^2)`.
 pub const ERF: Steps = &[
-    ("aten::pow", &[Own(0), Number]),
+    ("aten::pow", &[Own("self"), Number]),
     ("aten::neg", &[Step]),
     ("aten::exp", &[Step]),
     ("aten::mul", &[Step, Number]),
@@ -57,21 +61,23 @@ pub const ERF: Steps = &[
 /// `-gradient`.
 pub const NEG: Steps = &[("aten::neg", &[Gradient])];
 /// `gradient * sign(x)`.
-pub const ABS: Steps = &[("aten::sgn", &[Own(0)]), ("aten::mul", &[Gradient, Step])];
+pub const ABS: Steps = &[("aten::sgn", &[Own("self")]), ("aten::mul", &[Gradient, Step])];
 /// The gradient where both bounds hold.
 pub const CLAMP: Steps = &[
-    ("aten::ge", &[Own(0), Number]),
-    ("aten::le", &[Own(0), Number]),
+    ("aten::ge", &[Own("self"), Number]),
+    ("aten::le", &[Own("self"), Number]),
     ("aten::logical_and_", &[Truth, Truth]),
     ("aten::where", &[Truth, Gradient, Step]),
 ];
 /// The gradient where the bound holds.
-pub const BOUND: Steps = &[("aten::ge", &[Own(0), Number]), ("aten::where", &[Truth, Gradient, Step])];
+pub const BOUND: Steps = &[("aten::ge", &[Own("self"), Number]), ("aten::where", &[Truth, Gradient, Step])];
 /// The gradient where it was taken from each of two.
-pub const WHERE: Steps =
-    &[("aten::where", &[Own(0), Gradient, Step]), ("aten::where", &[Own(0), Step, Gradient])];
+pub const WHERE: Steps = &[
+    ("aten::where", &[Own("condition"), Gradient, Step]),
+    ("aten::where", &[Own("condition"), Step, Gradient]),
+];
 /// The gradient where nothing was filled in.
-pub const FILLED: Steps = &[("aten::masked_fill_", &[Step, Own(1), Number])];
+pub const FILLED: Steps = &[("aten::masked_fill_", &[Step, Own("mask"), Number])];
 /// Weights of both ends.
 pub const LERP: Steps = &[("aten::mul", &[Gradient, Number]), ("aten::mul", &[Gradient, Number])];
 /// Nothing flows back.
@@ -79,11 +85,11 @@ pub const NONE: Steps = &[];
 
 /// The calls of some steps.
 #[must_use]
-pub fn steps(call: &OpCall, steps: Steps) -> Vec<OpCall> {
+pub fn steps(call: &BoundCall<'_>, steps: Steps) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
     let part = |part: &Part| match part {
         Gradient => Arg::Tensor(grad.clone()),
-        Own(arg) => call.inputs.get(*arg).cloned().unwrap_or_default(),
+        Own(name) => call.given(name),
         Result | Step => Arg::Tensor(like(&grad)),
         Truth => Arg::Tensor(Tensor { dtype: Dtype::Bool, ..like(&grad) }),
         Number => Arg::Int(2),
@@ -93,7 +99,7 @@ pub fn steps(call: &OpCall, steps: Steps) -> Vec<OpCall> {
 
 /// One op of the gradient and the result, and numbers of the call.
 #[must_use]
-pub fn by_result(call: &OpCall, name: &str) -> Vec<OpCall> {
+pub fn by_result(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
     let result = Arg::Tensor(like(&grad));
     let rest = call.inputs.iter().skip(1).cloned();
@@ -102,20 +108,20 @@ pub fn by_result(call: &OpCall, name: &str) -> Vec<OpCall> {
 
 /// One op of the gradient and the arguments.
 #[must_use]
-pub fn by_input(call: &OpCall, name: &str) -> Vec<OpCall> {
+pub fn by_input(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     let grad = gradient(call).map(Arg::Tensor);
     vec![child(call, name, grad.into_iter().chain(call.inputs.iter().cloned()).collect())]
 }
 
 /// Whether an argument is a tensor that has a gradient.
-fn learnt(call: &OpCall, arg: usize) -> Option<&Tensor> {
-    call.tensor(arg).filter(|tensor| tensor.dtype.is_float() && tensor.device != Device::Cpu)
+fn learnt<'c>(call: &BoundCall<'c>, name: &str) -> Option<&'c Tensor> {
+    call.tensor(name).filter(|tensor| tensor.dtype.is_float() && tensor.device != Device::Cpu)
 }
 
 /// Sums of a gradient along the dimensions in which its arguments were broadcast.
-fn sums(call: &OpCall, grad: &Tensor) -> Vec<OpCall> {
+fn sums(call: &BoundCall<'_>, grad: &Tensor) -> Vec<OpCall> {
     let rank = grad.shape.len();
-    let all = [0, 1].into_iter().filter_map(|arg| learnt(call, arg));
+    let all = ["self", "other"].into_iter().filter_map(|name| learnt(call, name));
     all.filter_map(|tensor| {
         let added = rank.saturating_sub(tensor.shape.len());
         let broadcast =
@@ -129,22 +135,22 @@ fn sums(call: &OpCall, grad: &Tensor) -> Vec<OpCall> {
 
 /// A sum's gradient is the result's; a difference turns one of them.
 #[must_use]
-pub fn sum(call: &OpCall, turned: Option<usize>) -> Vec<OpCall> {
+pub fn sum(call: &BoundCall<'_>, turned: Option<&str>) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
-    let turned = turned.and_then(|arg| learnt(call, arg));
+    let turned = turned.and_then(|name| learnt(call, name));
     let first = turned.map(|_| child(call, "aten::neg", vec![Arg::Tensor(grad.clone())]));
     first.into_iter().chain(sums(call, &grad)).collect()
 }
 
 /// A mean's gradient is the result's, repeated, divided by their number.
 #[must_use]
-pub fn mean(call: &OpCall) -> Vec<OpCall> {
-    let (Some(input), Some(grad)) = (call.tensor(0), gradient(call)) else { return Vec::new() };
+pub fn mean(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(input), Some(grad)) = (call.tensor("self"), gradient(call)) else { return Vec::new() };
     let number = input.numel() / grad.numel().max(1);
     let mut shape = input.shape.clone();
     if grad.shape.len() == shape.len() {
         shape = grad.shape.clone();
-    } else if let Some(dims) = call.ints(1) {
+    } else if let Some(dims) = call.ints("dim") {
         let rank = shape.len() as i64;
         for dim in dims.iter().filter_map(|&dim| usize::try_from(if dim < 0 { dim + rank } else { dim }).ok())
         {
@@ -161,29 +167,29 @@ pub fn mean(call: &OpCall) -> Vec<OpCall> {
 
 /// Each factor's gradient is the other times the result's.
 #[must_use]
-pub fn product(call: &OpCall) -> Vec<OpCall> {
+pub fn product(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
-    let other = |arg: usize| call.inputs.get(1 - arg).cloned().unwrap_or_default();
-    let both = [0, 1].into_iter().filter(|&arg| learnt(call, arg).is_some());
-    let products = both.map(|arg| child(call, "aten::mul", vec![Arg::Tensor(grad.clone()), other(arg)]));
+    let both =
+        [("self", "other"), ("other", "self")].into_iter().filter(|(own, _)| learnt(call, own).is_some());
+    let product = |other| child(call, "aten::mul", vec![Arg::Tensor(grad.clone()), call.given(other)]);
+    let products = both.map(|(_, other)| product(other));
     products.chain(sums(call, &grad)).collect()
 }
 
 /// `gradient / b`, and `-gradient * ((a / b) / b)`.
 #[must_use]
-pub fn quotient(call: &OpCall) -> Vec<OpCall> {
+pub fn quotient(call: &BoundCall<'_>) -> Vec<OpCall> {
     let Some(grad) = gradient(call) else { return Vec::new() };
-    let own = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
     let step = || Arg::Tensor(like(&grad));
     let mut all = Vec::new();
-    if learnt(call, 1).is_some() {
-        all.push(child(call, "aten::div", vec![own(0), own(1)]));
-        all.push(child(call, "aten::div", vec![step(), own(1)]));
+    if learnt(call, "other").is_some() {
+        all.push(child(call, "aten::div", vec![call.given("self"), call.given("other")]));
+        all.push(child(call, "aten::div", vec![step(), call.given("other")]));
         all.push(child(call, "aten::neg", vec![Arg::Tensor(grad.clone())]));
         all.push(child(call, "aten::mul", vec![step(), step()]));
     }
-    if learnt(call, 0).is_some() {
-        all.push(child(call, "aten::div", vec![Arg::Tensor(grad.clone()), own(1)]));
+    if learnt(call, "self").is_some() {
+        all.push(child(call, "aten::div", vec![Arg::Tensor(grad.clone()), call.given("other")]));
     }
     all.into_iter().chain(sums(call, &grad)).collect()
 }
@@ -192,18 +198,18 @@ pub fn quotient(call: &OpCall) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::F32;
-    use crate::backward::backward;
+    use crate::OpSet;
     use crate::child::fresh;
 
     fn names(name: &str, inputs: Vec<Arg>) -> Vec<String> {
-        backward(&OpCall::new(name, inputs)).into_iter().map(|call| call.name).collect()
+        OpSet::standard().backward(&OpCall::new(name, inputs)).into_iter().map(|call| call.name).collect()
     }
 
     #[test]
     fn a_bias_sums_its_gradient() {
-        let found =
-            backward(&OpCall::new("aten::add", vec![fresh(&[8, 4], F32), fresh(&[4], F32), Arg::Int(1)]));
-        assert_eq!((found[0].name.as_str(), found[0].ints(1)), ("aten::sum", Some([0].as_slice().into())));
+        let found = OpSet::standard()
+            .backward(&OpCall::new("aten::add", vec![fresh(&[8, 4], F32), fresh(&[4], F32), Arg::Int(1)]));
+        assert_eq!((found[0].name.as_str(), found[0].ints_at(1)), ("aten::sum", Some([0].as_slice().into())));
         assert!(names("aten::add", vec![fresh(&[8], F32), fresh(&[8], F32), Arg::Int(1)]).is_empty());
     }
 
@@ -211,9 +217,9 @@ mod tests {
     fn a_mean_divides_its_gradient() {
         let dims = Arg::Ints([-1].as_slice().into());
         let call = OpCall::new("aten::mean", vec![fresh(&[8, 5], F32), dims, Arg::Bool(false), Arg::None]);
-        let all = backward(&call);
-        let grad = all[0].tensor(0).map(|grad| (grad.shape.to_vec(), grad.strides.to_vec()));
-        assert_eq!((all[0].int(1), grad), (Some(5), Some((vec![8, 5], vec![1, 0]))));
+        let all = OpSet::standard().backward(&call);
+        let grad = all[0].tensor_at(0).map(|grad| (grad.shape.to_vec(), grad.strides.to_vec()));
+        assert_eq!((all[0].int_at(1), grad), (Some(5), Some((vec![8, 5], vec![1, 0]))));
     }
 
     #[test]

@@ -1,20 +1,20 @@
 //! `index`: several index tensors, each for one dimension (a mask for as many as it has).
 
 use crate::axes::{count, run};
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Gather, GatherKind, Kernel, Operand, Role, Slot};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, read};
 use crate::ops::gather::{self, capped};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{one, or_bytes, result, work};
+use crate::work::{one, result, work};
 
 /// The ops of this file.
-pub static OPS: &[OpDef] =
-    &[OpDef::leaf(&["aten::index", "aten::_unsafe_index"], |call| or_bytes(call, index))
-        .outputs(|call| one(&places(call)?.shape, call.tensor(0)?.dtype))
-        .expand(|call| masks(call).collect())
-        .backward(backward)];
+pub static OPS: &[OpDef] = &[OpDef::leaf(&["aten::index", "aten::_unsafe_index"], index)
+    .outputs(|call| one(&places(call)?.shape, call.tensor("self")?.dtype))
+    .expand(|call| masks(call).collect())
+    .backward(backward)];
 
 /// What the indices address.
 pub(super) struct Places {
@@ -38,8 +38,8 @@ pub(super) fn is_mask(index: &Tensor) -> bool {
 }
 
 /// `None` where the indices were not recorded.
-pub(super) fn places(call: &OpCall) -> Option<Places> {
-    let (source, indices) = (call.tensor(0)?, call.tensors(1));
+pub(super) fn places(call: &BoundCall<'_>) -> Option<Places> {
+    let (source, indices) = (call.tensor("self")?, call.tensors("indices"));
     if indices.iter().all(is_missing) {
         return None;
     }
@@ -81,13 +81,13 @@ fn broadcast(a: &[i64], b: &[i64]) -> Vec<i64> {
 }
 
 /// The index tensors, read.
-pub(super) fn index_operands(call: &OpCall) -> impl Iterator<Item = Option<Operand>> {
-    let all = call.tensors(1).iter().enumerate().filter(|(_, index)| !is_missing(index));
+pub(super) fn index_operands(call: &BoundCall<'_>) -> impl Iterator<Item = Option<Operand>> {
+    let all = call.tensors("indices").iter().enumerate().filter(|(_, index)| !is_missing(index));
     all.map(|(at, index)| Some(operand(Slot::Input(1, at as u16), Role::Read, index)))
 }
 
-fn index(call: &OpCall) -> Option<Lowered> {
-    let source = call.tensor(0)?;
+fn index(call: &BoundCall<'_>) -> Option<Lowering> {
+    let source = call.tensor("self")?;
     let places = places(call)?;
     let taken = result(call, 0, &places.shape, source.dtype);
     let kernel = Kernel::Gather(Gather {
@@ -97,32 +97,33 @@ fn index(call: &OpCall) -> Option<Lowered> {
         row_bytes: places.row * source.dtype.size(),
         index_bytes: places.bytes,
     });
-    let table = Some(capped(read(call, 0)?, taken.bytes));
+    let table = Some(capped(read(call, "self")?, taken.bytes));
     let operands = std::iter::once(table).chain(index_operands(call)).chain([Some(taken)]);
     Some(work(kernel, source.dtype, operands, 0))
 }
 
 /// The gradient: zeros, then the values added where they came from.
-fn backward(call: &OpCall) -> Vec<OpCall> {
-    let (Some(source), Some(places)) = (call.tensor(0), places(call)) else { return Vec::new() };
+fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(source), Some(places)) = (call.tensor("self"), places(call)) else { return Vec::new() };
     let zeros = Tensor::contiguous(&source.shape, source.dtype);
     let grad = Tensor::contiguous(&places.shape, source.dtype);
     let sizes = Arg::Ints(source.shape.as_slice().into());
     let outputs = vec![Arg::Tensor(zeros.clone())];
     let make = OpCall { outputs, ..OpCall::new("aten::new_zeros", vec![Arg::Tensor(grad.clone()), sizes]) };
     let inputs =
-        vec![Arg::Tensor(zeros), call.inputs[1].clone(), Arg::Tensor(grad), Arg::Bool(true), Arg::Bool(true)];
+        vec![Arg::Tensor(zeros), call.given("indices"), Arg::Tensor(grad), Arg::Bool(true), Arg::Bool(true)];
     vec![make, OpCall { settings: call.settings, ..OpCall::new("aten::_index_put_impl_", inputs) }]
 }
 
 /// The places of each mask are found first.
-pub(super) fn masks(call: &OpCall) -> impl Iterator<Item = OpCall> {
-    call.tensors(1).iter().filter(|index| !is_missing(index) && is_mask(index)).map(gather::places)
+pub(super) fn masks(call: &BoundCall<'_>) -> impl Iterator<Item = OpCall> {
+    call.tensors("indices").iter().filter(|index| !is_missing(index) && is_mask(index)).map(gather::places)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::dtype::Dtype::{F32, I64};
 
     fn missing() -> Tensor {
@@ -139,10 +140,10 @@ mod tests {
 
     #[test]
     fn index_tensors_address_dimensions_together() {
-        let Lowered::Kernel(call) = crate::registry::lower(&triangle()) else { panic!("no kernel") };
+        let Lowering::Kernel(call) = OpSet::standard().lower(&triangle()) else { panic!("no kernel") };
         let Kernel::Gather(gather) = call.kernel else { panic!("another kernel") };
         assert_eq!((gather.lookups, gather.row_bytes, gather.index_bytes), (1024 * 36, 4, 16));
-        assert_eq!(places(&triangle()).map(|places| places.shape), Some(vec![1024, 36]));
+        assert_eq!(OpSet::standard().outputs(&triangle()), one(&[1024, 36], Dtype::F32));
         let bytes: Vec<_> = call.operands.iter().map(|operand| operand.bytes).collect();
         assert_eq!(bytes, [1024 * 36 * 4, 288, 288, 1024 * 36 * 4]);
     }
@@ -150,6 +151,6 @@ mod tests {
     #[test]
     fn indices_that_were_not_recorded_leave_the_bytes() {
         let call = OpCall { inputs: vec![triangle().inputs[0].clone(), Arg::None], ..triangle() };
-        assert!(matches!(crate::registry::lower(&call), Lowered::Unknown(_)));
+        assert!(matches!(OpSet::standard().lower(&call), Lowering::Unknown(_)));
     }
 }

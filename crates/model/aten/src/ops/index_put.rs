@@ -4,19 +4,20 @@
 //! into offsets first.
 
 use crate::axes::count;
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Role, Scatter, ScatterKind, Slot};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, read, scratch};
 use crate::ops::gather::capped;
 use crate::ops::index::{index_operands, is_mask, is_missing, masks, places};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{counted, giving, launches, made_contiguous, or_bytes};
+use crate::work::{counted, giving, launches, made_contiguous};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::index_put_", "aten::index_put", "aten::_unsafe_index_put"]).expand(put_leaf),
-    OpDef::leaf(&["aten::_index_put_impl_"], |call| or_bytes(call, put)).expand(offsets),
+    OpDef::leaf(&["aten::_index_put_impl_"], put).expand(offsets),
 ];
 
 /// Up to this many indices are sorted by one block.
@@ -25,14 +26,14 @@ const ONE_BLOCK: u64 = 2048;
 const SORTED: u32 = 22;
 
 /// Arguments: self, indices, values, accumulate. One value for all places of a mask is a `masked_fill_` instead.
-fn put(call: &OpCall) -> Option<Lowered> {
-    let (target, values) = (call.tensor(0)?, call.tensor(2)?);
+fn put(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (target, values) = (call.tensor("self")?, call.tensor("values")?);
     let places = places(call)?;
-    let accumulate = call.flag(3).unwrap_or(false);
-    if let ([mask], false, 1) = (call.tensors(1), accumulate, values.numel())
+    let accumulate = call.flag("accumulate").unwrap_or(false);
+    if let ([mask], false, 1) = (call.tensors("indices"), accumulate, values.numel())
         && is_mask(mask)
     {
-        return Some(Lowered::Children);
+        return Some(Lowering::Children);
     }
     let element = target.dtype.size();
     let touched = count(&places.shape);
@@ -49,7 +50,7 @@ fn put(call: &OpCall) -> Option<Lowered> {
     let written = capped(operand(Slot::Input(0, 0), role, target), touched * element);
     let sorting = accumulate.then(|| scratch(places.indices * 32));
     // Values and indices come sorted out of child ops when accumulating.
-    let operands = [Some(written), read(call, 2), sorting];
+    let operands = [Some(written), read(call, "values"), sorting];
     let operands = operands.into_iter().chain(index_operands(call).filter(|_| !accumulate));
     let flops = if accumulate { touched } else { 0 };
     let count = match (accumulate, places.indices <= ONE_BLOCK) {
@@ -60,12 +61,12 @@ fn put(call: &OpCall) -> Option<Lowered> {
     Some(launches(count, kernel, target.dtype, operands, flops))
 }
 
-fn put_leaf(call: &OpCall) -> Vec<OpCall> {
+fn put_leaf(call: &BoundCall<'_>) -> Vec<OpCall> {
     let mut inputs = call.inputs.clone();
     inputs.resize(4, Arg::Bool(false));
     inputs.push(Arg::Bool(call.name.contains("unsafe")));
     let leaf = OpCall { settings: call.settings, ..OpCall::new("aten::_index_put_impl_", inputs) };
-    let Some(target) = call.tensor(0) else { return Vec::new() };
+    let Some(target) = call.tensor("self") else { return Vec::new() };
     if call.name.ends_with("index_put_") {
         return vec![leaf];
     }
@@ -76,20 +77,27 @@ fn put_leaf(call: &OpCall) -> Vec<OpCall> {
 /// The child ops of a put: one value for all places of a mask fills them. An accumulating one checks the indices
 /// unless it is told not to, makes each an offset, adds the offsets, makes the values contiguous, and counts up
 /// the places of the indices.
-fn offsets(call: &OpCall) -> Vec<OpCall> {
-    let (Some(target), Some(values), Some(places)) = (call.tensor(0), call.tensor(2), places(call)) else {
+fn offsets(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(target), Some(values), Some(places)) =
+        (call.tensor("self"), call.tensor("values"), places(call))
+    else {
         return Vec::new();
     };
-    if !call.flag(3).unwrap_or(false) {
-        let fills = put(call) == Some(Lowered::Children);
-        let inputs =
-            || vec![Arg::Tensor(target.clone()), Arg::Tensor(call.tensors(1)[0].clone()), Arg::Float(0.0)];
+    if !call.flag("accumulate").unwrap_or(false) {
+        let fills = put(call) == Some(Lowering::Children);
+        let inputs = || {
+            vec![
+                Arg::Tensor(target.clone()),
+                Arg::Tensor(call.tensors("indices")[0].clone()),
+                Arg::Float(0.0),
+            ]
+        };
         return if fills { vec![OpCall::new("aten::masked_fill_", inputs())] } else { masks(call).collect() };
     }
     let flat = Tensor::contiguous(&[places.indices as i64], Dtype::I64);
     let mut children: Vec<OpCall> = masks(call).collect();
     let all = dimensions(call, &flat);
-    if !call.flag(4).unwrap_or(false) {
+    if !call.flag("unsafe").unwrap_or(false) {
         children.extend(all.iter().flat_map(|(_, index)| checks(index)));
     }
     for (dim, index) in &all {
@@ -110,9 +118,9 @@ fn offsets(call: &OpCall) -> Vec<OpCall> {
 }
 
 /// The indexed dimensions with their indices, those of a mask being its places.
-fn dimensions(call: &OpCall, flat: &Tensor) -> Vec<(usize, Tensor)> {
+fn dimensions(call: &BoundCall<'_>, flat: &Tensor) -> Vec<(usize, Tensor)> {
     let (mut dim, mut all) = (0, Vec::new());
-    for index in call.tensors(1) {
+    for index in call.tensors("indices") {
         if is_missing(index) {
             dim += 1;
             continue;
@@ -143,6 +151,7 @@ fn checks(index: &Tensor) -> Vec<OpCall> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::dtype::Dtype::{F32, I64};
 
     /// The gradient of taking the lower triangle of each of 1024 matrices.
@@ -161,11 +170,12 @@ mod tests {
 
     #[test]
     fn adding_sorts_each_index_once() {
-        let Lowered::Kernel(call) = crate::registry::lower(&gradient()) else { panic!("no kernel") };
+        let Lowering::Kernel(call) = OpSet::standard().lower(&gradient()) else { panic!("no kernel") };
         let Kernel::Scatter(scatter) = call.kernel else { panic!("another kernel") };
         assert_eq!((scatter.kind, scatter.lookups), (ScatterKind::IndexPutAccumulate, 36));
         assert_eq!(call.launches, 2);
-        let names: Vec<_> = offsets(&gradient()).into_iter().map(|child| child.name).collect();
+        let names: Vec<_> =
+            OpSet::standard().expand(&gradient()).into_iter().map(|child| child.name).collect();
         let short: Vec<_> = names.iter().map(|name| name.trim_start_matches("aten::")).collect();
         assert_eq!(short, ["remainder", "mul", "remainder", "mul", "add_", "divide_", "arange"]);
     }
@@ -177,6 +187,6 @@ mod tests {
         let value = Arg::Tensor(Tensor::contiguous(&[], F32));
         let inputs = vec![Arg::Tensor(target), Arg::Tensors(vec![mask]), value, Arg::Bool(false)];
         let call = OpCall::new("aten::_index_put_impl_", inputs);
-        assert_eq!(crate::registry::lower(&call), Lowered::Children);
+        assert_eq!(OpSet::standard().lower(&call), Lowering::Children);
     }
 }

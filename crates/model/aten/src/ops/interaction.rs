@@ -1,19 +1,20 @@
 //! The dot products of every pair of a sample's vectors: `steptime::interaction`, and its backward pass.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Interaction, Kernel, Pass};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{one, or_bytes, result, work};
+use crate::work::{one, result, work};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["steptime::interaction"], |call| or_bytes(call, forward))
-        .outputs(|call| one(&pooled(&shape(call.tensor(0)?, Pass::Forward)?)?, Dtype::F32))
+    OpDef::leaf(&["steptime::interaction"], forward)
+        .outputs(|call| one(&pooled(&shape(call.tensor("vectors")?, Pass::Forward)?)?, Dtype::F32))
         .backward(gradient),
-    OpDef::leaf(&["steptime::interaction_backward"], |call| or_bytes(call, backward))
-        .outputs(|call| one(&call.tensor(1)?.shape, Dtype::F32)),
+    OpDef::leaf(&["steptime::interaction_backward"], backward)
+        .outputs(|call| one(&call.tensor("vectors")?.shape, Dtype::F32)),
 ];
 
 /// Of vectors `[B, F, D]`.
@@ -34,34 +35,39 @@ fn products(shape: &Interaction, count: u64) -> u64 {
 }
 
 /// Arguments: the vectors, plan.
-fn forward(call: &OpCall) -> Option<Lowered> {
-    let vectors = call.tensor(0)?;
+fn forward(call: &BoundCall<'_>) -> Option<Lowering> {
+    let vectors = call.tensor("vectors")?;
     let shape = shape(vectors, Pass::Forward)?;
-    let operands = [read(call, 0), Some(result(call, 0, &pooled(&shape)?, Dtype::F32))];
+    let operands = [read(call, "vectors"), Some(result(call, 0, &pooled(&shape)?, Dtype::F32))];
     Some(work(Kernel::Interaction(shape), vectors.dtype, operands, products(&shape, shape.pairs())))
 }
 
 /// Arguments: the gradient of the output, the vectors, plan.
-fn backward(call: &OpCall) -> Option<Lowered> {
-    let vectors = call.tensor(1)?;
+fn backward(call: &BoundCall<'_>) -> Option<Lowering> {
+    let vectors = call.tensor("vectors")?;
     let shape = shape(vectors, Pass::Backward)?;
     let given = result(call, 0, &vectors.shape, Dtype::F32);
     let flops = products(&shape, shape.pairs().saturating_mul(2));
-    Some(work(Kernel::Interaction(shape), vectors.dtype, [read(call, 0), read(call, 1), Some(given)], flops))
+    Some(work(
+        Kernel::Interaction(shape),
+        vectors.dtype,
+        [read(call, "grad"), read(call, "vectors"), Some(given)],
+        flops,
+    ))
 }
 
 /// Autograd's call.
-fn gradient(call: &OpCall) -> Vec<OpCall> {
-    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
-    let of = || pooled(&shape(call.tensor(0)?, Pass::Forward)?);
+fn gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let of = || pooled(&shape(call.tensor("vectors")?, Pass::Forward)?);
     let Some(pooled) = of() else { return Vec::new() };
     let grad = Arg::Tensor(Tensor::contiguous(&pooled, Dtype::F32));
-    vec![OpCall::new("steptime::interaction_backward", vec![grad, arg(0), arg(1)])]
+    vec![OpCall::new("steptime::interaction_backward", vec![grad, call.given("vectors"), call.given("plan")])]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
 
     fn interaction(vectors: &[i64]) -> OpCall {
         let vectors = Arg::Tensor(Tensor::contiguous(vectors, Dtype::F32));
@@ -69,7 +75,7 @@ mod tests {
     }
 
     fn kernel(call: &OpCall) -> (Interaction, Vec<u64>, u64) {
-        let Lowered::Kernel(lowered) = crate::registry::lower(call) else { panic!("no kernel") };
+        let Lowering::Kernel(lowered) = OpSet::standard().lower(call) else { panic!("no kernel") };
         let Kernel::Interaction(shape) = lowered.kernel else { panic!("another kernel") };
         (shape, lowered.operands.iter().map(|operand| operand.bytes).collect(), lowered.flops)
     }
@@ -81,20 +87,20 @@ mod tests {
         assert_eq!((shape.batch, shape.features, shape.dim, shape.pairs()), (2048, 27, 128, 351));
         assert_eq!(bytes, [2048 * 27 * 128 * 4, 2048 * (128 + 351) * 4]);
         assert_eq!(flops, 2 * 2048 * 351 * 128);
-        let calls = crate::backward::backward(&call);
+        let calls = OpSet::standard().backward(&call);
         let (shape, bytes, flops) = kernel(&calls[0]);
         assert_eq!(shape.pass, Pass::Backward);
         assert_eq!(bytes, [2048 * 479 * 4, 2048 * 27 * 128 * 4, 2048 * 27 * 128 * 4]);
         assert_eq!(flops, 4 * 2048 * 351 * 128);
-        let given = crate::registry::outputs(&calls[0]).unwrap();
+        let given = OpSet::standard().outputs(&calls[0]).unwrap();
         assert_eq!(given, [Arg::Tensor(Tensor::contiguous(&[2048, 27, 128], Dtype::F32))]);
     }
 
     #[test]
     fn other_arguments_are_priced_by_their_bytes() {
         let call = interaction(&[2048, 128]);
-        assert!(matches!(crate::registry::lower(&call), Lowered::Unknown(_)));
-        assert!(crate::backward::backward(&call).is_empty() && crate::registry::outputs(&call).is_none());
+        assert!(matches!(OpSet::standard().lower(&call), Lowering::Unknown(_)));
+        assert!(OpSet::standard().backward(&call).is_empty() && OpSet::standard().outputs(&call).is_none());
         let huge = interaction(&[1 << 40, 1 << 20, 1 << 20]);
         assert_eq!(kernel(&huge).2, u64::MAX);
     }

@@ -1,6 +1,6 @@
 //! Ops that call others in ways that depend on more than their arguments: what they call is not known here.
 
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 
 /// Ops that call others.
 pub static OPS: &[OpDef] = &[

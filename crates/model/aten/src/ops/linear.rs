@@ -1,8 +1,9 @@
 //! Linear layers and products of any rank, which call the products of matrices.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, expand as broadcast, fresh, reshape, transpose, unsqueeze};
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 use crate::work::made_contiguous;
 
 /// Linear layers and products of any rank.
@@ -10,15 +11,15 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::linear"]).expand(linear).outputs(linear_shape),
     OpDef::composite(&["aten::matmul"]).expand(matmul).outputs(matmul_shape),
     OpDef::composite(&["aten::mv"]).expand(mv).outputs(|call| {
-        let matrix = call.tensor(0)?;
+        let matrix = call.tensor("self")?;
         Some(vec![fresh(&[matrix.size(0)], matrix.dtype)])
     }),
     OpDef::composite(&["aten::outer", "aten::ger"]).expand(outer),
 ];
 
 /// The sizes of the result: of the input's leading dimensions, and the weight's rows.
-fn linear_shape(call: &OpCall) -> Option<Vec<Arg>> {
-    let (input, weight) = (call.tensor(0)?, call.tensor(1)?);
+fn linear_shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let (input, weight) = (call.tensor("input")?, call.tensor("weight")?);
     let mut shape = input.shape.to_vec();
     *shape.last_mut()? = weight.size(0);
     if weight.shape.len() == 1 {
@@ -34,11 +35,13 @@ fn rows(tensor: &Tensor) -> Tensor {
     if tensor.shape.len() == 2 { tensor.clone() } else { reshape(tensor, &[height, width]) }
 }
 
-fn linear(call: &OpCall) -> Vec<OpCall> {
-    let (Some(input), Some(weight)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+fn linear(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(input), Some(weight)) = (call.tensor("input"), call.tensor("weight")) else {
+        return Vec::new();
+    };
     let turned = Arg::Tensor(transpose(weight, 0, 1));
     let product = |turned| child(call, "aten::matmul", vec![Arg::Tensor(input.clone()), turned]);
-    match call.inputs.get(2) {
+    match call.arg("bias") {
         Some(bias @ Arg::Tensor(_)) if input.shape.len() == 2 || input.is_contiguous() => {
             let inputs = vec![bias.clone(), Arg::Tensor(rows(input)), turned, Arg::Int(1), Arg::Int(1)];
             vec![child(call, "aten::addmm", inputs)]
@@ -83,8 +86,8 @@ fn batches(a: &Tensor, b: &Tensor) -> Vec<i64> {
     long
 }
 
-fn matmul_shape(call: &OpCall) -> Option<Vec<Arg>> {
-    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+fn matmul_shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let (a, b) = (call.tensor("self")?, call.tensor("other")?);
     let mut shape = batches(a, b);
     if a.shape.len() > 1 {
         shape.push(a.size(-2));
@@ -96,8 +99,8 @@ fn matmul_shape(call: &OpCall) -> Option<Vec<Arg>> {
 }
 
 /// Which product it is follows from the ranks: a stack of matrices times one is one tall product.
-fn matmul(call: &OpCall) -> Vec<OpCall> {
-    let (Some(a), Some(b)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+fn matmul(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(a), Some(b)) = (call.tensor("self"), call.tensor("other")) else { return Vec::new() };
     let both = |name, a: Tensor, b: Tensor| vec![child(call, name, vec![Arg::Tensor(a), Arg::Tensor(b)])];
     match (a.shape.len(), b.shape.len()) {
         (1, 1) => both("aten::dot", a.clone(), b.clone()),
@@ -139,16 +142,16 @@ fn flatten(tensor: &Tensor, shape: [i64; 3]) -> Tensor {
 }
 
 /// The result is allocated and not read.
-fn mv(call: &OpCall) -> Vec<OpCall> {
-    let Some((matrix, vector)) = call.tensor(0).zip(call.tensor(1)) else { return Vec::new() };
+fn mv(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some((matrix, vector)) = call.tensor("self").zip(call.tensor("vec")) else { return Vec::new() };
     let result = fresh(&[matrix.size(0)], matrix.dtype);
     let factors = [Arg::Tensor(matrix.clone()), Arg::Tensor(vector.clone())];
     let inputs = std::iter::once(result).chain(factors).chain([Arg::Int(0), Arg::Int(1)]);
     vec![child(call, "aten::addmv_", inputs.collect())]
 }
 
-fn outer(call: &OpCall) -> Vec<OpCall> {
-    let Some((a, b)) = call.tensor(0).zip(call.tensor(1)) else { return Vec::new() };
+fn outer(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some((a, b)) = call.tensor("self").zip(call.tensor("vec2")) else { return Vec::new() };
     let column = Arg::Tensor(unsqueeze(a, 1));
     vec![child(call, "aten::mul", vec![column, Arg::Tensor(b.clone())])]
 }
@@ -157,11 +160,12 @@ fn outer(call: &OpCall) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
 
     fn names(call: &OpCall) -> Vec<(String, Vec<Vec<i64>>)> {
         let shapes =
             |call: &OpCall| call.input_tensors().map(|(_, _, tensor)| tensor.shape.to_vec()).collect();
-        crate::registry::expand(call).iter().map(|child| (child.name.clone(), shapes(child))).collect()
+        OpSet::standard().expand(call).iter().map(|child| (child.name.clone(), shapes(child))).collect()
     }
 
     #[test]
@@ -169,7 +173,7 @@ mod tests {
         let inputs = vec![fresh(&[8, 4, 16], F32), fresh(&[32, 16], F32), fresh(&[32], F32)];
         let call = OpCall::new("aten::linear", inputs);
         assert_eq!(names(&call), [("aten::addmm".into(), vec![vec![32], vec![32, 16], vec![16, 32]])]);
-        let outputs = crate::registry::outputs(&call);
+        let outputs = OpSet::standard().outputs(&call);
         assert_eq!(outputs.map(|all| all[0].tensors()[0].shape.to_vec()), Some(vec![8, 4, 32]));
     }
 

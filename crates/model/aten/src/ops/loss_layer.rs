@@ -1,9 +1,10 @@
 //! Losses as users call them.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, like};
 use crate::dtype::Dtype;
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 
 /// Losses that call others.
 pub static OPS: &[OpDef] = &[
@@ -23,7 +24,7 @@ const MEAN: i64 = 1;
 const SUM: i64 = 2;
 
 /// The arguments (input, target, weight, reduction, ignored class) with what is missing.
-fn padded(call: &OpCall, arguments: usize) -> Vec<Arg> {
+fn padded(call: &BoundCall<'_>, arguments: usize) -> Vec<Arg> {
     let mut inputs: Vec<Arg> = call.inputs.iter().take(arguments).cloned().collect();
     inputs.resize(arguments, Arg::None);
     if inputs[3] == Arg::None {
@@ -33,8 +34,8 @@ fn padded(call: &OpCall, arguments: usize) -> Vec<Arg> {
 }
 
 /// What reduces the losses of all elements, where asked to.
-pub(crate) fn reduced(call: &OpCall, reduction: usize, losses: &Tensor) -> Option<OpCall> {
-    let name = match call.int(reduction).unwrap_or(MEAN) {
+pub(crate) fn reduced(call: &BoundCall<'_>, losses: &Tensor) -> Option<OpCall> {
+    let name = match call.int("reduction").unwrap_or(MEAN) {
         MEAN => "aten::mean",
         SUM => "aten::sum",
         _ => return None,
@@ -43,26 +44,30 @@ pub(crate) fn reduced(call: &OpCall, reduction: usize, losses: &Tensor) -> Optio
 }
 
 /// Classes are the second dimension, or the only one.
-fn cross_entropy(call: &OpCall) -> Vec<OpCall> {
-    let Some(input) = call.tensor(0) else { return Vec::new() };
+fn cross_entropy(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(input) = call.tensor("self") else { return Vec::new() };
     let dim = i64::from(input.shape.len() > 1);
     let first = child(call, "aten::log_softmax", vec![Arg::Tensor(input.clone()), Arg::Int(dim), Arg::None]);
     let mut inputs = padded(call, 5);
     inputs[0] = Arg::Tensor(like(input));
-    let smooth =
-        call.float(5).filter(|&share| share > 0.0).map_or_else(Vec::new, |_| smoothed(call, input, dim));
+    let smooth = call
+        .float("label_smoothing")
+        .filter(|&share| share > 0.0)
+        .map_or_else(Vec::new, |_| smoothed(call, input, dim));
     [first, child(call, "aten::nll_loss_nd", inputs)].into_iter().chain(smooth).collect()
 }
 
 /// What smoothed labels add: the mean of all classes' losses of each row, those of ignored rows without.
-fn smoothed(call: &OpCall, input: &Tensor, dim: i64) -> Vec<OpCall> {
-    let Some(target) = call.tensor(1).filter(|target| target.dtype == Dtype::I64) else { return Vec::new() };
+fn smoothed(call: &BoundCall<'_>, input: &Tensor, dim: i64) -> Vec<OpCall> {
+    let Some(target) = call.tensor("target").filter(|target| target.dtype == Dtype::I64) else {
+        return Vec::new();
+    };
     let losses = Arg::Tensor(like(input));
     let each = || Arg::Tensor(Tensor::contiguous(&target.shape, input.dtype));
     let mask = || Arg::Tensor(Tensor::contiguous(&target.shape, Dtype::Bool));
     let one = || Arg::Tensor(Tensor::contiguous(&[], input.dtype));
     let mut steps = Vec::new();
-    if let Some(weight) = call.tensor(2) {
+    if let Some(weight) = call.tensor("weight") {
         steps.push(child(call, "aten::mul", vec![losses.clone(), Arg::Tensor(weight.clone())]));
     }
     steps.push(child(
@@ -74,10 +79,10 @@ fn smoothed(call: &OpCall, input: &Tensor, dim: i64) -> Vec<OpCall> {
     steps.push(child(
         call,
         "aten::eq",
-        vec![Arg::Tensor(target.clone()), Arg::Int(call.int(4).unwrap_or(-100))],
+        vec![Arg::Tensor(target.clone()), Arg::Int(call.int("ignore_index").unwrap_or(-100))],
     ));
     steps.push(child(call, "aten::masked_fill_", vec![each(), mask(), Arg::Float(0.0)]));
-    match call.int(3).unwrap_or(MEAN) {
+    match call.int("reduction").unwrap_or(MEAN) {
         MEAN => {
             steps.push(child(call, "aten::bitwise_not", vec![mask()]));
             steps.push(child(call, "aten::sum", vec![mask(), Arg::None]));
@@ -91,7 +96,7 @@ fn smoothed(call: &OpCall, input: &Tensor, dim: i64) -> Vec<OpCall> {
         SUM => steps.push(child(call, "aten::sum", vec![each(), Arg::None])),
         _ => {}
     }
-    let part = || if call.int(3).unwrap_or(MEAN) == 0 { each() } else { one() };
+    let part = || if call.int("reduction").unwrap_or(MEAN) == 0 { each() } else { one() };
     for _ in 0..2 {
         steps.push(child(call, "aten::mul", vec![part(), Arg::Float(0.5)]));
     }
@@ -99,8 +104,8 @@ fn smoothed(call: &OpCall, input: &Tensor, dim: i64) -> Vec<OpCall> {
     steps
 }
 
-fn likelihood(call: &OpCall) -> Vec<OpCall> {
-    let name = match call.tensor(0).map(|input| input.shape.len()) {
+fn likelihood(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let name = match call.tensor("self").map(|input| input.shape.len()) {
         Some(1 | 2) => "aten::nll_loss",
         Some(_) => "aten::nll_loss2d",
         None => return Vec::new(),
@@ -108,21 +113,21 @@ fn likelihood(call: &OpCall) -> Vec<OpCall> {
     vec![child(call, name, padded(call, 5))]
 }
 
-fn absolute(call: &OpCall) -> Vec<OpCall> {
-    let (Some(input), Some(target)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+fn absolute(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(input), Some(target)) = (call.tensor("self"), call.tensor("target")) else { return Vec::new() };
     let both = vec![Arg::Tensor(input.clone()), Arg::Tensor(target.clone()), Arg::Int(1)];
     let losses = like(input);
     let steps = [child(call, "aten::sub", both), child(call, "aten::abs", vec![Arg::Tensor(losses.clone())])];
-    steps.into_iter().chain(reduced(call, 2, &losses)).collect()
+    steps.into_iter().chain(reduced(call, &losses)).collect()
 }
 
 /// `(1 - target) * input - log(sigmoid(input))`, and weights; takes (input, target, weight, weight of positives,
 /// reduction).
-fn logits(call: &OpCall) -> Vec<OpCall> {
-    let (Some(input), Some(target)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+fn logits(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(input), Some(target)) = (call.tensor("self"), call.tensor("target")) else { return Vec::new() };
     let (own, other) = (|| Arg::Tensor(like(input)), || Arg::Tensor(target.clone()));
     let mut steps = vec![child(call, "aten::log_sigmoid_forward", vec![Arg::Tensor(input.clone())])];
-    if let Some(weight) = call.tensor(3) {
+    if let Some(weight) = call.tensor("pos_weight") {
         let weight = Arg::Tensor(weight.clone());
         steps.push(child(call, "aten::sub", vec![weight, Arg::Int(1), Arg::Int(1)]));
         steps.push(child(call, "aten::mul", vec![own(), other()]));
@@ -133,27 +138,27 @@ fn logits(call: &OpCall) -> Vec<OpCall> {
     steps.push(child(call, "aten::sub_", vec![own(), other(), Arg::Int(1)]));
     steps.push(child(call, "aten::mul_", vec![own(), Arg::Tensor(input.clone())]));
     steps.push(child(call, "aten::sub_", vec![own(), own(), Arg::Int(1)]));
-    if let Some(weight) = call.tensor(2) {
+    if let Some(weight) = call.tensor("weight") {
         steps.push(child(call, "aten::mul_", vec![own(), Arg::Tensor(weight.clone())]));
     }
-    steps.into_iter().chain(reduced(call, 4, input)).collect()
+    steps.into_iter().chain(reduced(call, input)).collect()
 }
 
 /// `(sigmoid(input) - target) * gradient`, and weights, in new memory.
-fn logits_gradient(call: &OpCall) -> Vec<OpCall> {
-    let (Some(input), Some(target)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+fn logits_gradient(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(input), Some(target)) = (call.tensor("self"), call.tensor("target")) else { return Vec::new() };
     let own = || Arg::Tensor(like(input));
     let mut steps = vec![
         child(call, "aten::sigmoid", vec![Arg::Tensor(input.clone())]),
         child(call, "aten::sub_", vec![own(), Arg::Tensor(target.clone()), Arg::Int(1)]),
     ];
-    let each = call.int(4) == Some(0);
+    let each = call.int("reduction") == Some(0);
     let grad = if each { like(input) } else { Tensor::contiguous(&[], input.dtype) };
     steps.push(child(call, "aten::mul_", vec![own(), Arg::Tensor(grad)]));
-    if let Some(weight) = call.tensor(2) {
+    if let Some(weight) = call.tensor("weight") {
         steps.push(child(call, "aten::mul_", vec![own(), Arg::Tensor(weight.clone())]));
     }
-    if call.int(4).unwrap_or(MEAN) == MEAN {
+    if call.int("reduction").unwrap_or(MEAN) == MEAN {
         steps.push(child(call, "aten::div_", vec![own(), Arg::Int(input.numel() as i64)]));
     }
     steps
@@ -163,10 +168,11 @@ fn logits_gradient(call: &OpCall) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::{F32, I64};
+    use crate::OpSet;
     use crate::child::fresh;
 
     fn leaves(name: &str, inputs: Vec<Arg>) -> Vec<String> {
-        crate::leaves(&OpCall::new(name, inputs)).into_iter().map(|leaf| leaf.op.name).collect()
+        OpSet::standard().leaves(&OpCall::new(name, inputs)).into_iter().map(|leaf| leaf.op.name).collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What is known of each op: one file an op, or a few that are close kin.
+//! The ops that are known, one file an op, or a few that are close kin.
 //!
-//! A file lists its ops as `pub static OPS: &[OpDef]`; [`crate::registry`] lists the files.
+//! A file lists its ops as `pub static OPS: &[OpDef]`; [`FILES`] lists the files.
 
 pub mod activation;
 pub mod activation_layer;
@@ -30,6 +30,8 @@ pub mod linear;
 pub mod loss;
 pub mod loss_layer;
 pub mod multi_tensor;
+#[cfg(test)]
+mod names;
 pub mod norm;
 pub mod norm_layer;
 pub mod pointwise;
@@ -52,90 +54,107 @@ pub mod tiled_gather;
 pub mod unary;
 pub mod view_gradients;
 pub mod views;
-use crate::call::{Arg, OpCall};
-use crate::kernel::KernelCall;
 
-/// Says what a call gives.
-pub type ShapeRule = fn(&OpCall) -> Option<Vec<Arg>>;
-/// Says which calls follow from a call.
-pub type CallRule = fn(&OpCall) -> Vec<OpCall>;
+use std::sync::LazyLock;
 
-/// What is known of an op.
-#[derive(Debug, Clone, Copy)]
-pub struct OpDef {
-    /// Its names: an overload, in place or with `out`, is the same op.
-    pub names: &'static [&'static str],
-    /// What a call launches by itself.
-    pub lower: fn(&OpCall) -> Lowered,
-    /// The shape rule: what a call gives. `None` where there is no rule, or the arguments do not tell.
-    pub outputs: Option<ShapeRule>,
-    /// The ops that a call on the GPU calls in turn, in their order.
-    pub expand: Option<CallRule>,
-    /// The ops that autograd calls for a call's gradients, in their order.
-    pub backward: Option<CallRule>,
-}
+use crate::op_def::OpDef;
+use crate::op_set::{OpSet, Table};
 
-/// What a call launches by itself.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Lowered {
-    /// Work on the device.
-    Kernel(KernelCall),
-    /// Nothing: a view, metadata, no element, or no tensor on the device.
-    Nothing,
-    /// Nothing by itself; its child ops may.
-    Children,
-    /// Work of an op that is not known, or whose arguments are not: its bytes only.
-    Unknown(KernelCall),
-}
+/// Every file of this folder, one line each.
+static FILES: &[&[OpDef]] = &[
+    alias::COMBINED,
+    alias::OPS,
+    attention_layer::OPS,
+    activation_layer::OPS,
+    pool_layer::OPS,
+    loss_layer::OPS,
+    norm_layer::OPS,
+    convolution_layer::OPS,
+    linear::OPS,
+    embedding_bag::OPS,
+    embedding::OPS,
+    gather::OPS,
+    index::OPS,
+    index_put::OPS,
+    scatter::OPS,
+    reduce::OPS,
+    scan::OPS,
+    sort::OPS,
+    concat::OPS,
+    copy::OPS,
+    reshape::OPS,
+    view_gradients::OPS,
+    views::OPS,
+    multi_tensor::OPS,
+    rearrange::OPS,
+    sparse::OPS,
+    table_batched::OPS,
+    fused_bags::OPS,
+    tiled_gather::OPS,
+    interaction::OPS,
+    multi_tensor::OTHERS,
+    table_batched::OTHERS,
+    layers::OPS,
+    rnn::OPS,
+    attention::OPS,
+    resample::OPS,
+    pool::OPS,
+    loss::OPS,
+    norm::OPS,
+    batch_norm::OPS,
+    softmax::OPS,
+    random::OPS,
+    fill::OPS,
+    activation::OPS,
+    ternary::OPS,
+    compare::OPS,
+    binary::OPS,
+    unary::OPS,
+    convolution::OPS,
+    convolution_backward::OPS,
+    gemm::OPS,
+];
 
-impl OpDef {
-    /// An op that launches kernels itself.
+static STANDARD: LazyLock<Table> = LazyLock::new(|| Table::new(FILES));
+
+impl OpSet {
+    /// The ops of PyTorch and of this project.
     #[must_use]
-    pub const fn leaf(names: &'static [&'static str], lower: fn(&OpCall) -> Lowered) -> OpDef {
-        OpDef { names, lower, outputs: None, expand: None, backward: None }
-    }
-
-    /// An op that calls others.
-    #[must_use]
-    pub const fn composite(names: &'static [&'static str]) -> OpDef {
-        OpDef::leaf(names, |_| Lowered::Children)
-    }
-
-    /// An op that never launches anything: a view, or metadata.
-    #[must_use]
-    pub const fn nothing(names: &'static [&'static str]) -> OpDef {
-        OpDef::leaf(names, |_| Lowered::Nothing)
-    }
-
-    /// With a shape rule.
-    #[must_use]
-    pub const fn outputs(mut self, rule: ShapeRule) -> OpDef {
-        self.outputs = Some(rule);
-        self
-    }
-
-    /// With the ops it calls.
-    #[must_use]
-    pub const fn expand(mut self, rule: CallRule) -> OpDef {
-        self.expand = Some(rule);
-        self
-    }
-
-    /// With the ops of its gradients.
-    #[must_use]
-    pub const fn backward(mut self, rule: CallRule) -> OpDef {
-        self.backward = Some(rule);
-        self
+    pub fn standard() -> OpSet {
+        OpSet::of(&STANDARD)
     }
 }
 
-impl Lowered {
-    /// The work on the device, of an unknown op too.
-    #[must_use]
-    pub fn kernel(&self) -> Option<&KernelCall> {
-        match self {
-            Lowered::Kernel(call) | Lowered::Unknown(call) => Some(call),
-            Lowered::Nothing | Lowered::Children => None,
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arg, Device, Dtype, Lowering, OpCall, Tensor};
+
+    #[test]
+    fn no_name_is_listed_twice() {
+        let ops = OpSet::standard();
+        let mut names: Vec<_> = ops.iter().map(|(name, _)| name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn work_on_host_tensors_launches_nothing() {
+        let mut tensor = Tensor::contiguous(&[8], Dtype::F32);
+        tensor.device = Device::Cpu;
+        let call = OpCall::new("aten::relu", vec![Arg::Tensor(tensor)]);
+        assert_eq!(OpSet::standard().lower(&call), Lowering::Nothing);
+    }
+
+    #[test]
+    fn an_op_that_is_added_counts_before_the_one_of_its_name() {
+        let call = OpCall::new("aten::relu", vec![Arg::Tensor(Tensor::contiguous(&[8], Dtype::F32))]);
+        let ops = OpSet::standard();
+        assert_eq!(ops.lower(&call), Lowering::Children);
+        let silent = ops.clone().with(OpDef::nothing(&["aten::relu", "mine::silent"]));
+        assert_eq!(silent.lower(&call), Lowering::Nothing);
+        assert!(silent.find("mine::silent").is_some() && ops.find("mine::silent").is_none());
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! They go over the lists in chunks of 65,536 elements; a launch takes a limited number of tensors and of chunks.
 
+mod split;
+
+use self::split::{CHUNK, Split, split};
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Elementwise, Kernel, Layout, MultiTensor, Operand, Role, Slot, Work};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{self, operand};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{launches, or_bytes, unknown, work, zeros};
+use crate::work::{launches, unknown, work, zeros};
 
 /// Foreach ops, each with its in-place form, by what an element costs.
 macro_rules! foreach {
@@ -52,12 +56,12 @@ pub static OTHERS: &[OpDef] = &[
     own!("aten::_fused_sgd_", Light, Optimizer),
     own!("aten::_fused_adagrad_", Medium, Optimizer),
     own!("aten::_amp_foreach_non_finite_check_and_unscale_", Light, InPlace),
-    OpDef::leaf(&["aten::_amp_update_scale_", "aten::_assert_async"], |call| or_bytes(call, single)),
+    OpDef::leaf(&["aten::_amp_update_scale_", "aten::_assert_async"], single),
 ];
 
 /// Zeros for the norms of the chunks: as many for each tensor as the largest has.
-fn partial_norms(call: &OpCall) -> Vec<OpCall> {
-    let tensors = call.tensors(0);
+fn partial_norms(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let tensors = call.tensors("self");
     let Some(first) = tensors.first() else { return Vec::new() };
     let most = tensors.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)).max().unwrap_or(0);
     let partial = (tensors.len() as u64).saturating_mul(most.max(1));
@@ -79,24 +83,17 @@ enum Form {
     Optimizer,
 }
 
-/// Elements of a chunk.
-const CHUNK: u64 = 65_536;
-/// Chunks a launch.
-const CHUNKS: u64 = 320;
-/// Tensors a launch, by the number of lists.
-const TENSORS: [u64; 5] = [110, 64, 48, 36, 30];
-
-fn lower(call: &OpCall, op: &'static str, cost: Work, form: Form) -> Lowered {
+fn lower(call: &BoundCall<'_>, op: &'static str, cost: Work, form: Form) -> Option<Lowering> {
     // Long lists are left out of some recordings.
-    let Some(first) = lists(call).next().map(|(_, list)| list) else { return unknown(call) };
+    let Some(first) = lists(call).next().map(|(_, list)| list) else { return Some(unknown(call)) };
     if !is_fast(call) {
-        return Lowered::Children;
+        return Some(Lowering::Children);
     }
     let (numel, largest) = first.iter().fold((0, 0), |(sum, most): (u64, u64), tensor| {
         (sum.saturating_add(tensor.numel()), most.max(tensor.numel()))
     });
     if numel == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let outputs = matches!(form, Form::New);
     // Step counts and other single numbers are no list to go over.
@@ -108,18 +105,18 @@ fn lower(call: &OpCall, op: &'static str, cost: Work, form: Form) -> Lowered {
         MultiTensor { op, tensors: first.len() as u64, lists, numel, largest, chunks, serial, work: cost };
     let written = written(call, first, form);
     let operands = reads(call, form).chain(written).map(Some);
-    launches(
+    Some(launches(
         count.saturating_add(u32::from(form == Form::Norm)),
         Kernel::MultiTensor(kernel),
         first[0].dtype,
         operands,
         flops(op).saturating_mul(numel),
-    )
+    ))
 }
 
 /// Whether all lists go through one kernel. Those of other shapes, sparse ones and ones in host memory go tensor by
 /// tensor through the plain op.
-fn is_fast(call: &OpCall) -> bool {
+fn is_fast(call: &BoundCall<'_>) -> bool {
     let Some(first) = lists(call).next().map(|(_, list)| list) else { return false };
     let optimizer = call.name.starts_with("aten::_fused_");
     lists(call).all(|(_, list)| {
@@ -139,14 +136,14 @@ fn lists(call: &OpCall) -> impl Iterator<Item = (usize, &[Tensor])> {
 }
 
 /// One thread works on a few numbers.
-fn single(call: &OpCall) -> Option<Lowered> {
+fn single(call: &BoundCall<'_>) -> Option<Lowering> {
     let elements =
         Elementwise { op: "single", work: Work::Light, numel: 1, inputs: 1, layout: Layout::Vectorized };
     let read = operands::inputs(call).into_iter().map(Some);
-    Some(work(Kernel::Elementwise(elements), call.tensor(0)?.dtype, read, 0))
+    Some(work(Kernel::Elementwise(elements), call.tensor("self")?.dtype, read, 0))
 }
 
-fn reads(call: &OpCall, form: Form) -> impl Iterator<Item = Operand> {
+fn reads(call: &BoundCall<'_>, form: Form) -> impl Iterator<Item = Operand> {
     let role = move |arg: usize| match (form, arg) {
         (Form::InPlace, 0) => Role::Update,
         (Form::Fill, 0) => Role::Write,
@@ -158,7 +155,7 @@ fn reads(call: &OpCall, form: Form) -> impl Iterator<Item = Operand> {
     tensors.map(move |(arg, at, tensor)| operand(Slot::Input(arg as u16, at as u16), role(arg), tensor))
 }
 
-fn written(call: &OpCall, first: &[Tensor], form: Form) -> Vec<Operand> {
+fn written(call: &BoundCall<'_>, first: &[Tensor], form: Form) -> Vec<Operand> {
     let bytes = |tensor: &Tensor| match form {
         Form::New => Some(tensor.bytes()),
         Form::Norm => Some(tensor.dtype.size()),
@@ -178,46 +175,6 @@ fn total(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// How a list is cut into launches.
-#[derive(Default)]
-struct Split {
-    launches: u32,
-    /// Elements of the longest chunk of each launch, summed.
-    serial: u64,
-}
-
-/// Tensors in turn, chunk by chunk: a launch is full with its last tensor's last chunk, or its last chunk.
-fn split(list: &[Tensor], lists: u64) -> Split {
-    let most = TENSORS[(lists.clamp(1, 5) - 1) as usize];
-    let (mut done, mut tensors, mut chunks, mut longest) = (Split::default(), 0, 0, 0);
-    for numel in list.iter().map(Tensor::numel).filter(|&numel| numel > 0) {
-        tensors += 1;
-        let mut left = numel;
-        while left > 0 {
-            if chunks == 0 && left > CHUNK * CHUNKS {
-                // Launches that are full of this tensor alone.
-                let full = (left - 1) / (CHUNK * CHUNKS);
-                done.launches = done.launches.saturating_add(u32::try_from(full).unwrap_or(u32::MAX));
-                done.serial = done.serial.saturating_add(full.saturating_mul(CHUNK));
-                left -= full * CHUNK * CHUNKS;
-                tensors = 1;
-            }
-            let chunk = left.min(CHUNK);
-            left -= chunk;
-            chunks += 1;
-            longest = longest.max(chunk);
-            if chunks == CHUNKS || (tensors == most && left == 0) {
-                done.launches = done.launches.saturating_add(1);
-                done.serial = done.serial.saturating_add(longest);
-                (tensors, chunks, longest) = (u64::from(left > 0), 0, 0);
-            }
-        }
-    }
-    done.launches = done.launches.saturating_add(u32::from(chunks > 0));
-    done.serial = done.serial.saturating_add(longest);
-    done
-}
-
 /// Arithmetic operations an element.
 fn flops(op: &str) -> u64 {
     match op {
@@ -232,14 +189,16 @@ fn flops(op: &str) -> u64 {
     }
 }
 
-fn like_first(call: &OpCall) -> Option<Vec<Arg>> {
-    let tensors = call.tensors(0).iter().map(|tensor| Tensor { offset: 0, ..tensor.clone() });
+fn like_first(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let tensors = call.tensors("self").iter().map(|tensor| Tensor { offset: 0, ..tensor.clone() });
     Some(vec![Arg::Tensors(tensors.collect())])
 }
 
 #[cfg(test)]
 mod tests {
+    use super::split::CHUNKS;
     use super::*;
+    use crate::OpSet;
     use crate::dtype::Dtype::F32;
 
     fn list(count: usize, numel: i64) -> Arg {
@@ -247,7 +206,7 @@ mod tests {
     }
 
     fn kernel(name: &str, inputs: Vec<Arg>) -> (MultiTensor, u32, u64) {
-        let Lowered::Kernel(call) = crate::registry::lower(&OpCall::new(name, inputs)) else {
+        let Lowering::Kernel(call) = OpSet::standard().lower(&OpCall::new(name, inputs)) else {
             panic!("no kernel")
         };
         let footprint = call.footprint();
@@ -315,6 +274,6 @@ mod tests {
     #[test]
     fn lists_that_were_not_recorded_are_flagged() {
         let call = OpCall::new("aten::_foreach_add_", vec![Arg::Tensors(vec![]), Arg::None, Arg::Int(1)]);
-        assert!(matches!(crate::registry::lower(&call), Lowered::Unknown(_)));
+        assert!(matches!(OpSet::standard().lower(&call), Lowering::Unknown(_)));
     }
 }

@@ -1,18 +1,19 @@
 //! Layer, group and RMS norm.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, gradient, ints};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Norm, NormKind, Operand, Pass};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output_bytes, read};
-use crate::ops::{Lowered, OpDef};
 use crate::work::{made_contiguous, work};
 
 /// Norms along rows.
 pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::native_layer_norm"], |call| forward(call, &LAYER))
         .outputs(|call| shape(call, &LAYER))
-        .expand(|call| call.tensor(0).and_then(made_contiguous).into_iter().collect())
+        .expand(|call| call.tensor("input").and_then(made_contiguous).into_iter().collect())
         .backward(|call| gradients(call, &LAYER, "aten::native_layer_norm_backward")),
     OpDef::leaf(&["aten::native_group_norm"], |call| forward(call, &GROUP))
         .outputs(|call| shape(call, &GROUP))
@@ -29,162 +30,143 @@ pub static OPS: &[OpDef] = &[
         .outputs(|call| shape_backward(call, &RMS)),
 ];
 
-/// Where the arguments stand, of both passes.
+/// How the kinds differ; arguments have the same names in both passes.
 struct Form {
     kind: NormKind,
-    /// The normalized shape, or the number of groups; forward and backward.
-    extent: [usize; 2],
-    weight: [usize; 2],
-    bias: Option<usize>,
-    /// Statistics that the forward pass gives, and the backward pass takes from here on.
-    statistics: u16,
-    saved: usize,
-    mask: usize,
+    /// The normalized shape, or the number of groups.
+    extent: &'static str,
+    /// Whether there is a bias.
+    biased: bool,
+    /// Statistics that the forward pass gives and the backward pass takes.
+    statistics: &'static [&'static str],
 }
 
-const LAYER: Form = Form {
-    kind: NormKind::Layer,
-    extent: [1, 2],
-    weight: [2, 5],
-    bias: Some(3),
-    statistics: 2,
-    saved: 3,
-    mask: 7,
-};
-const GROUP: Form = Form {
-    kind: NormKind::Group,
-    extent: [6, 8],
-    weight: [1, 4],
-    bias: Some(2),
-    statistics: 2,
-    saved: 2,
-    mask: 9,
-};
-const RMS: Form = Form {
-    kind: NormKind::Rms,
-    extent: [1, 2],
-    weight: [2, 4],
-    bias: None,
-    statistics: 1,
-    saved: 3,
-    mask: 5,
-};
+const LAYER: Form =
+    Form { kind: NormKind::Layer, extent: "normalized_shape", biased: true, statistics: &["mean", "rstd"] };
+const GROUP: Form =
+    Form { kind: NormKind::Group, extent: "group", biased: true, statistics: &["mean", "rstd"] };
+const RMS: Form =
+    Form { kind: NormKind::Rms, extent: "normalized_shape", biased: false, statistics: &["rstd"] };
 
 /// Rows of an input, and elements a row.
-fn rows(call: &OpCall, form: &Form, input: &Tensor, pass: Pass) -> Option<(u64, u64)> {
-    let extent = form.extent[usize::from(pass == Pass::Backward)];
+fn rows(call: &BoundCall<'_>, form: &Form, input: &Tensor) -> Option<(u64, u64)> {
     if form.kind == NormKind::Group {
-        let rows = count(input.size(0)).saturating_mul(count(call.int(extent)?));
+        let rows = count(input.size(0)).saturating_mul(count(call.int(form.extent)?));
         return Some((rows, input.numel() / rows.max(1)));
     }
-    let length = call.ints(extent)?.iter().fold(1, |n: u64, &size| n.saturating_mul(count(size))).max(1);
+    let length = call.ints(form.extent)?.iter().fold(1, |n: u64, &size| n.saturating_mul(count(size))).max(1);
     Some((input.numel() / length, length))
 }
 
-fn kernel(call: &OpCall, form: &Form, input: &Tensor, pass: Pass) -> Option<(Kernel, u64)> {
-    let (rows, length) = rows(call, form, input, pass)?;
-    let weight = form.weight[usize::from(pass == Pass::Backward)];
-    let affine = call.tensor(weight).is_some();
+fn kernel(call: &BoundCall<'_>, form: &Form, input: &Tensor, pass: Pass) -> Option<(Kernel, u64)> {
+    let (rows, length) = rows(call, form, input)?;
+    let affine = call.tensor("weight").is_some();
     let channels = match form.kind {
-        NormKind::Group => {
-            let groups = form.extent[usize::from(pass == Pass::Backward)];
-            count(call.int(groups - 2).unwrap_or(1)) / count(call.int(groups).unwrap_or(1)).max(1)
-        }
+        NormKind::Group => count(call.int("C").unwrap_or(1)) / count(call.int("group").unwrap_or(1)).max(1),
         NormKind::Layer | NormKind::Rms => 1,
     };
     Some((Kernel::Norm(Norm { kind: form.kind, pass, rows, length, channels, affine }), rows))
 }
 
-fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
-    let input = call.tensor(0)?;
-    let (rows, _) = rows(call, form, input, Pass::Forward)?;
+fn shape(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
+    let input = call.tensor("input")?;
+    let (rows, _) = rows(call, form, input)?;
     let mut sizes: Vec<i64> = if form.kind == NormKind::Group {
         vec![input.size(0), rows as i64 / input.size(0).max(1)]
     } else {
-        let kept = input.shape.len().saturating_sub(call.ints(form.extent[0])?.len());
+        let kept = input.shape.len().saturating_sub(call.ints(form.extent)?.len());
         input.shape.iter().enumerate().map(|(dim, &size)| if dim < kept { size } else { 1 }).collect()
     };
     sizes.shrink_to_fit();
     let statistics = Tensor::contiguous(&sizes, Dtype::F32);
     let mut all = vec![Arg::Tensor(Tensor::contiguous(&input.shape, input.dtype))];
-    all.extend((0..form.statistics).map(|_| Arg::Tensor(statistics.clone())));
+    all.extend(form.statistics.iter().map(|_| Arg::Tensor(statistics.clone())));
     Some(all)
 }
 
-fn forward(call: &OpCall, form: &Form) -> Lowered {
-    let Some(input) = call.tensor(0) else { return crate::fallback::lower(call) };
+fn forward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
+    let Some(input) = call.tensor("input") else { return None };
     let Some((kernel, rows)) = kernel(call, form, input, Pass::Forward) else {
-        return crate::fallback::lower(call);
+        return None;
     };
     if input.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
-    let statistics = (1..=form.statistics).map(|ret| Some(output_bytes(ret, rows * Dtype::F32.size())));
-    let bias = form.bias.and_then(|arg| read(call, arg));
-    let operands = [read(call, 0), read(call, form.weight[0]), bias, Some(output_bytes(0, input.bytes()))];
-    work(kernel, input.dtype, operands.into_iter().chain(statistics), input.numel().saturating_mul(8))
+    let statistics =
+        (1..).zip(form.statistics).map(|(ret, _)| Some(output_bytes(ret, rows * Dtype::F32.size())));
+    let bias = if form.biased { read(call, "bias") } else { None };
+    let operands = [read(call, "input"), read(call, "weight"), bias, Some(output_bytes(0, input.bytes()))];
+    Some(work(kernel, input.dtype, operands.into_iter().chain(statistics), input.numel().saturating_mul(8)))
 }
 
 /// Takes (gradient, input, extent, statistics, weight, ...), a group norm its statistics before its sizes.
-fn gradients(call: &OpCall, form: &Form, name: &str) -> Vec<OpCall> {
-    let (Some(grad), Some(all)) = (gradient(call), crate::registry::outputs(call)) else { return Vec::new() };
-    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
-    let statistics = all.into_iter().skip(1).take(form.statistics.into());
-    let first = [Arg::Tensor(grad), given(0)].into_iter();
-    let mask = if form.bias.is_some() { ints(&[1, 1, 1]) } else { ints(&[1, 1]) };
-    let weight = given(form.weight[0]);
+fn gradients(call: &BoundCall<'_>, form: &Form, name: &str) -> Vec<OpCall> {
+    let (Some(grad), Some(all)) = (gradient(call), call.results()) else { return Vec::new() };
+    let statistics = all.into_iter().skip(1).take(form.statistics.len());
+    let first = [Arg::Tensor(grad), call.given("input")].into_iter();
+    let mask = if form.biased { ints(&[1, 1, 1]) } else { ints(&[1, 1]) };
+    let weight = call.given("weight");
     let inputs: Vec<Arg> = match form.kind {
-        NormKind::Group => {
-            first.chain(statistics).chain([weight]).chain((3..7).map(given)).chain([mask]).collect()
-        }
+        NormKind::Group => first
+            .chain(statistics)
+            .chain([weight])
+            .chain(["N", "C", "HxW", "group"].map(|name| call.given(name)))
+            .chain([mask])
+            .collect(),
         _ => {
-            let bias = form.bias.map(given);
-            first.chain([given(1)]).chain(statistics).chain([weight]).chain(bias).chain([mask]).collect()
+            let bias = form.biased.then(|| call.given("bias"));
+            first
+                .chain([call.given("normalized_shape")])
+                .chain(statistics)
+                .chain([weight])
+                .chain(bias)
+                .chain([mask])
+                .collect()
         }
     };
     vec![child(call, name, inputs)]
 }
 
-fn asked(call: &OpCall, form: &Form, ret: usize) -> bool {
-    call.ints(form.mask).and_then(|mask| mask.get(ret).copied()).is_none_or(|flag| flag != 0)
+fn asked(call: &BoundCall<'_>, ret: usize) -> bool {
+    call.ints("output_mask").and_then(|mask| mask.get(ret).copied()).is_none_or(|flag| flag != 0)
 }
 
-fn shape_backward(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
-    let input = call.tensor(1)?;
-    let weight = call.tensor(form.weight[1]);
-    let affine = |ret| match weight.filter(|_| asked(call, form, ret)) {
+fn shape_backward(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
+    let input = call.tensor("input")?;
+    let weight = call.tensor("weight");
+    let affine = |ret| match weight.filter(|_| asked(call, ret)) {
         Some(weight) => Arg::Tensor(Tensor::contiguous(&weight.shape, weight.dtype)),
         None => Arg::None,
     };
     let mut all = vec![Arg::Tensor(Tensor::contiguous(&input.shape, input.dtype)), affine(1)];
-    if form.bias.is_some() {
+    if form.biased {
         all.push(affine(2));
     }
     Some(all)
 }
 
-fn backward(call: &OpCall, form: &Form) -> Lowered {
-    let Some(input) = call.tensor(1) else { return crate::fallback::lower(call) };
+fn backward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
+    let Some(input) = call.tensor("input") else { return None };
     let Some((kernel, _)) = kernel(call, form, input, Pass::Backward) else {
-        return crate::fallback::lower(call);
+        return None;
     };
     if input.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
-    let weight = read(call, form.weight[1]);
+    let weight = read(call, "weight");
     let affine = |ret: u16| -> Option<Operand> {
-        weight.filter(|_| asked(call, form, ret.into())).map(|weight| output_bytes(ret, weight.bytes))
+        weight.filter(|_| asked(call, ret.into())).map(|weight| output_bytes(ret, weight.bytes))
     };
-    let saved = (0..usize::from(form.statistics)).map(|at| read(call, form.saved + at));
+    let saved = form.statistics.iter().map(|name| read(call, name));
     let operands = [
-        read(call, 0),
-        read(call, 1),
+        read(call, "grad_out"),
+        read(call, "input"),
         weight,
-        asked(call, form, 0).then(|| output_bytes(0, input.bytes())),
+        asked(call, 0).then(|| output_bytes(0, input.bytes())),
         affine(1),
-        form.bias.and_then(|_| affine(2)),
+        if form.biased { affine(2) } else { None },
     ];
-    work(kernel, input.dtype, operands.into_iter().chain(saved), input.numel().saturating_mul(14))
+    Some(work(kernel, input.dtype, operands.into_iter().chain(saved), input.numel().saturating_mul(14)))
 }
 
 /// With more rows than this, and rows so narrow, sums over rows are first made in parts, as many as `PARTS` allows.
@@ -196,17 +178,18 @@ const ROWS_OF_A_PART: u64 = 32;
 
 /// What a layer norm's gradient calls: contiguous operands, and where rows are many and narrow the sums of the parts of
 /// the gradients of weight and bias.
-fn around_backward(call: &OpCall) -> Vec<OpCall> {
-    let copies = [0, 1].into_iter().filter_map(|arg| call.tensor(arg).and_then(made_contiguous));
-    let sizes = call.tensor(1).and_then(|input| rows(call, &LAYER, input, Pass::Backward));
-    let sums = match (sizes, call.tensor(LAYER.weight[1])) {
+fn around_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let copies =
+        ["grad_out", "input"].into_iter().filter_map(|name| call.tensor(name).and_then(made_contiguous));
+    let sizes = call.tensor("input").and_then(|input| rows(call, &LAYER, input));
+    let sums = match (sizes, call.tensor("weight")) {
         (Some((rows, length)), Some(weight)) if rows > MANY_ROWS && length < NARROW => {
             let across = length.div_ceil(32).max(1);
             let parts = rows.div_ceil(ROWS_OF_A_PART).min(PARTS / across);
             let parts = Tensor::contiguous(&[parts as i64, length as i64], weight.dtype);
             let sum =
                 child(call, "aten::sum", vec![Arg::Tensor(parts), ints(&[0]), Arg::Bool(false), Arg::None]);
-            [1, 2].iter().filter(|&&ret| asked(call, &LAYER, ret)).map(|_| sum.clone()).collect()
+            [1, 2].iter().filter(|&&ret| asked(call, ret)).map(|_| sum.clone()).collect()
         }
         _ => Vec::new(),
     };
@@ -217,6 +200,7 @@ fn around_backward(call: &OpCall) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
 
     fn tensor(shape: &[i64]) -> Arg {
         Arg::Tensor(Tensor::contiguous(shape, F32))
@@ -227,15 +211,15 @@ mod tests {
         let sizes = Arg::Ints([64].as_slice().into());
         let inputs = vec![tensor(&[4, 8, 64]), sizes, tensor(&[64]), tensor(&[64]), Arg::Float(1e-5)];
         let call = OpCall::new("aten::native_layer_norm", inputs);
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let Kernel::Norm(norm) = kernel.kernel else { panic!("{kernel:?}") };
         assert_eq!((norm.rows, norm.length, norm.affine), (32, 64, true));
         assert_eq!((kernel.bytes_read(), kernel.bytes_written()), (8192 + 512, 8192 + 256));
-        let outputs = crate::registry::outputs(&call);
+        let outputs = OpSet::standard().outputs(&call);
         assert_eq!(outputs.map(|all| all[1].tensors()[0].shape.to_vec()), Some(vec![4, 8, 1]));
-        let backward = crate::backward::backward(&call);
-        let lowered = crate::registry::lower(&backward[0]);
+        let backward = OpSet::standard().backward(&call);
+        let lowered = OpSet::standard().lower(&backward[0]);
         assert_eq!(lowered.kernel().map(crate::KernelCall::bytes_written), Some(8192 + 512));
     }
 
@@ -243,7 +227,7 @@ mod tests {
     fn group_norm_has_rows_of_groups() {
         let sizes = [2, 6, 25, 3].map(Arg::Int);
         let inputs = [tensor(&[2, 6, 5, 5]), tensor(&[6]), tensor(&[6])].into_iter().chain(sizes);
-        let lowered = crate::registry::lower(&OpCall::new("aten::native_group_norm", inputs.collect()));
+        let lowered = OpSet::standard().lower(&OpCall::new("aten::native_group_norm", inputs.collect()));
         let Some(Kernel::Norm(norm)) = lowered.kernel().map(|call| call.kernel.clone()) else { panic!() };
         assert_eq!((norm.rows, norm.length, norm.channels), (6, 50, 2));
     }
@@ -255,8 +239,8 @@ mod tests {
             let inputs = [tensor(&[rows, length]), tensor(&[rows, length]), ints(&[length])].into_iter();
             let rest = [tensor(&[rows, 1]), tensor(&[rows, 1]), wide(), wide(), ints(&[1, 1, 1])];
             let call = OpCall::new("aten::native_layer_norm_backward", inputs.chain(rest).collect());
-            let shapes = |child: &OpCall| child.tensor(0).map(|parts| parts.shape.to_vec());
-            crate::registry::expand(&call).iter().filter_map(shapes).collect::<Vec<_>>()
+            let shapes = |child: &OpCall| child.tensor_at(0).map(|parts| parts.shape.to_vec());
+            OpSet::standard().expand(&call).iter().filter_map(shapes).collect::<Vec<_>>()
         };
         assert_eq!(sums(102_400, 64), [[3200, 64], [3200, 64]]);
         assert_eq!(sums(10_240_000, 64), [[16_384, 64], [16_384, 64]]);

@@ -1,9 +1,10 @@
 //! Norms and softmax as users call them.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::child;
 use crate::dtype::Dtype;
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 
 /// Norm layers and softmax.
 pub static OPS: &[OpDef] = &[
@@ -20,7 +21,7 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// The same arguments, missing ones absent.
-fn renamed(call: &OpCall, name: &str, arguments: usize) -> Vec<OpCall> {
+fn renamed(call: &BoundCall<'_>, name: &str, arguments: usize) -> Vec<OpCall> {
     let mut inputs = call.inputs.clone();
     inputs.resize(arguments, Arg::None);
     vec![child(call, name, inputs)]
@@ -31,47 +32,58 @@ const MOST_TRAINING: i64 = 880_801;
 const MOST_FIXED: i64 = 65_535;
 
 /// Whether cuDNN's kernels are taken, as PyTorch decides it.
-fn by_cudnn(call: &OpCall, input: &Tensor) -> bool {
-    let given = |arg: usize| call.tensor(arg).is_some();
-    let training = call.flag(5).unwrap_or(false);
-    let running = given(3) && given(4) || !given(3) && !given(4) && training;
+fn by_cudnn(call: &BoundCall<'_>, input: &Tensor) -> bool {
+    let there = |name: &str| call.tensor(name).is_some();
+    let training = call.flag("training").unwrap_or(false);
+    let running = match [there("running_mean"), there("running_var")] {
+        [true, true] => true,
+        [false, false] => training,
+        _ => false,
+    };
     let size = input.size(0);
     let fits = match input.shape.len() {
         // Rows go to PyTorch's own kernels, as recorded with PyTorch 2.11.
         0..=2 => false,
         _ => size <= if training { MOST_TRAINING } else { MOST_FIXED },
     };
-    given(1) && given(2) && running && fits && input.dtype != Dtype::Bf16 && call.flag(8).unwrap_or(true)
+    there("weight")
+        && there("bias")
+        && running
+        && fits
+        && input.dtype != Dtype::Bf16
+        && call.flag("cudnn_enabled").unwrap_or(true)
 }
 
-fn batch_norm(call: &OpCall) -> Vec<OpCall> {
-    let Some(input) = call.tensor(0) else { return Vec::new() };
+fn batch_norm(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(input) = call.tensor("input") else { return Vec::new() };
     let name = if by_cudnn(call, input) { "aten::cudnn_batch_norm" } else { "aten::native_batch_norm" };
     renamed(call, name, 8)
 }
 
-fn layer_norm(call: &OpCall) -> Vec<OpCall> {
+fn layer_norm(call: &BoundCall<'_>) -> Vec<OpCall> {
     renamed(call, "aten::native_layer_norm", 5)
 }
 
 /// Takes (input, groups, weight, bias, epsilon).
-fn group_norm(call: &OpCall) -> Vec<OpCall> {
-    let Some(input) = call.tensor(0) else { return Vec::new() };
-    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
+fn group_norm(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(input) = call.tensor("input") else { return Vec::new() };
     let area: i64 = input.shape.iter().skip(2).product();
     let sizes = [input.size(0), input.size(1), area].map(Arg::Int);
-    let inputs = [given(0), given(2), given(3)].into_iter().chain(sizes).chain([given(1), given(4)]);
+    let inputs = [call.given("input"), call.given("weight"), call.given("bias")]
+        .into_iter()
+        .chain(sizes)
+        .chain([call.given("num_groups"), call.given("eps")]);
     vec![child(call, "aten::native_group_norm", inputs.collect())]
 }
 
-fn softmax(call: &OpCall, name: &str) -> Vec<OpCall> {
-    let given = |arg: usize| call.inputs.get(arg).cloned().unwrap_or_default();
-    vec![child(call, name, vec![given(0), given(1), Arg::Bool(false)])]
+fn softmax(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
+    vec![child(call, name, vec![call.given("self"), call.given("dim"), Arg::Bool(false)])]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::child::fresh;
 
     #[test]
@@ -80,7 +92,11 @@ mod tests {
             let statistics = std::iter::repeat_with(|| fresh(&[8], Dtype::F32)).take(4);
             let inputs = std::iter::once(fresh(shape, Dtype::F32)).chain(statistics);
             let rest = [Arg::Bool(training), Arg::Float(0.1), Arg::Float(1e-5), Arg::Bool(true)];
-            crate::leaves(&OpCall::new("aten::batch_norm", inputs.chain(rest).collect())).remove(0).op.name
+            OpSet::standard()
+                .leaves(&OpCall::new("aten::batch_norm", inputs.chain(rest).collect()))
+                .remove(0)
+                .op
+                .name
         };
         assert_eq!(call(&[4, 8, 5, 5], true), "aten::cudnn_batch_norm");
         assert_eq!(call(&[64, 8], false), "aten::native_batch_norm");
@@ -91,9 +107,9 @@ mod tests {
     fn group_norm_passes_sizes() {
         let inputs =
             vec![fresh(&[2, 6, 5, 5], Dtype::F32), Arg::Int(3), Arg::None, Arg::None, Arg::Float(1e-5)];
-        let child = crate::registry::expand(&OpCall::new("aten::group_norm", inputs)).remove(0);
+        let child = OpSet::standard().expand(&OpCall::new("aten::group_norm", inputs)).remove(0);
         assert_eq!(
-            (child.int(3), child.int(4), child.int(5), child.int(6)),
+            (child.int_at(3), child.int_at(4), child.int_at(5), child.int_at(6)),
             (Some(2), Some(6), Some(25), Some(3))
         );
     }

@@ -1,13 +1,14 @@
 //! Pooling: windows of a given size, and windows to a given output size.
 
+use crate::bound_call::BoundCall;
 use smallvec::SmallVec;
 
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::child;
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Pass, Pool, PoolKind};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output, output_bytes, read};
-use crate::ops::{Lowered, OpDef};
 use crate::work::work;
 
 /// Pooling.
@@ -60,25 +61,18 @@ struct Form {
     dims: usize,
     /// The second argument is the output's size, not the window's.
     adaptive: bool,
-    dilation: Option<usize>,
-    ceil: usize,
+    /// Windows have holes.
+    dilated: bool,
     /// The places of maxima are given, and taken by the gradient.
     indices: bool,
 }
 
-const MAX: Form =
-    Form { kind: PoolKind::Max, dims: 2, adaptive: false, dilation: Some(4), ceil: 5, indices: true };
+const MAX: Form = Form { kind: PoolKind::Max, dims: 2, adaptive: false, dilated: true, indices: true };
 const MAX3: Form = Form { dims: 3, ..MAX };
-const AVERAGE: Form = Form { kind: PoolKind::Average, dilation: None, ceil: 4, indices: false, ..MAX };
+const AVERAGE: Form = Form { kind: PoolKind::Average, dilated: false, indices: false, ..MAX };
 const AVERAGE3: Form = Form { dims: 3, ..AVERAGE };
-const ADAPTIVE: Form = Form {
-    kind: PoolKind::Adaptive,
-    dims: 2,
-    adaptive: true,
-    dilation: None,
-    ceil: usize::MAX,
-    indices: false,
-};
+const ADAPTIVE: Form =
+    Form { kind: PoolKind::Adaptive, dims: 2, adaptive: true, dilated: false, indices: false };
 const ADAPTIVE3: Form = Form { dims: 3, ..ADAPTIVE };
 const ADAPTIVE_MAX: Form = Form { indices: true, ..ADAPTIVE };
 const ADAPTIVE_MAX3: Form = Form { dims: 3, ..ADAPTIVE_MAX };
@@ -92,8 +86,8 @@ fn spatial(tensor: &Tensor, dims: usize) -> Sizes {
 }
 
 /// A parameter for each dimension: a single number stands for all, none for `missing`.
-fn parameter(call: &OpCall, arg: usize, dims: usize, missing: &[u64]) -> Sizes {
-    let list = call.ints(arg).unwrap_or_default();
+fn parameter(call: &BoundCall<'_>, name: &str, dims: usize, missing: &[u64]) -> Sizes {
+    let list = call.ints(name).unwrap_or_default();
     (0..dims)
         .map(|at| match (list.len(), missing.get(at)) {
             (0, missing) => missing.copied().unwrap_or(1),
@@ -103,21 +97,21 @@ fn parameter(call: &OpCall, arg: usize, dims: usize, missing: &[u64]) -> Sizes {
         .collect()
 }
 
-/// Windows, strides and the output's sizes; parameters begin at argument `first`.
-fn windows(call: &OpCall, form: &Form, input: &Sizes, first: usize) -> [Sizes; 3] {
+/// Windows, strides and the output's sizes.
+fn windows(call: &BoundCall<'_>, form: &Form, input: &Sizes) -> [Sizes; 3] {
     let dims = form.dims;
     if form.adaptive {
-        let output = parameter(call, first, dims, input);
+        let output = parameter(call, "output_size", dims, input);
         let window: Sizes =
             input.iter().zip(&output).map(|(&size, &out)| size.div_ceil(out.max(1))).collect();
         return [window.clone(), window, output];
     }
-    let window = parameter(call, first, dims, &[]);
-    let stride = parameter(call, first + 1, dims, &window);
-    let padding = parameter(call, first + 2, dims, &[0; 3]);
+    let window = parameter(call, "kernel_size", dims, &[]);
+    let stride = parameter(call, "stride", dims, &window);
+    let padding = parameter(call, "padding", dims, &[0; 3]);
     let dilation =
-        form.dilation.map_or_else(|| smallvec::smallvec![1; dims], |arg| parameter(call, arg, dims, &[1; 3]));
-    let ceil = call.flag(form.ceil + first - 1).unwrap_or(false);
+        if form.dilated { parameter(call, "dilation", dims, &[1; 3]) } else { smallvec::smallvec![1; dims] };
+    let ceil = call.flag("ceil_mode").unwrap_or(false);
     let output = (0..dims).map(|at| {
         let reach = dilation[at].saturating_mul(window[at].max(1) - 1).saturating_add(1);
         let room = padding[at].saturating_mul(2).saturating_add(input[at]).saturating_sub(reach);
@@ -164,12 +158,12 @@ fn pooled(input: &Tensor, dims: usize, out: &Sizes) -> SmallVec<[i64; 5]> {
     input.shape[..kept].iter().copied().chain(out.iter().map(|&size| size as i64)).collect()
 }
 
-fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
-    let input = call.tensor(0)?;
+fn shape(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
+    let input = call.tensor("self")?;
     if input.shape.len() < form.dims {
         return None;
     }
-    let [_, _, out] = windows(call, form, &spatial(input, form.dims), 1);
+    let [_, _, out] = windows(call, form, &spatial(input, form.dims));
     let sizes = pooled(input, form.dims, &out);
     let mut all = vec![Arg::Tensor(Tensor::contiguous(&sizes, input.dtype))];
     if form.indices {
@@ -178,30 +172,31 @@ fn shape(call: &OpCall, form: &Form) -> Option<Vec<Arg>> {
     Some(all)
 }
 
-fn like_input(call: &OpCall) -> Option<Vec<Arg>> {
-    let input = call.tensor(1)?;
+fn like_input(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let input = call.tensor("self")?;
     Some(vec![Arg::Tensor(Tensor::contiguous(&input.shape, input.dtype))])
 }
 
-fn forward(call: &OpCall, form: &Form) -> Lowered {
-    let (Some(input), Some(given)) = (call.tensor(0), shape(call, form)) else {
-        return crate::fallback::lower(call);
+fn forward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
+    let (Some(input), Some(given)) = (call.tensor("self"), shape(call, form)) else {
+        return None;
     };
-    let [window, stride, out] = windows(call, form, &spatial(input, form.dims), 1);
+    let [window, stride, out] = windows(call, form, &spatial(input, form.dims));
     let numel = given.first().and_then(|arg| arg.tensors().first()).map_or(0, Tensor::numel);
     if numel == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let results =
         given.iter().enumerate().map(|(ret, arg)| arg.tensors().first().map(|tensor| output(ret, tensor)));
     let flops = window.iter().fold(numel, |n, &size| n.saturating_mul(size));
     let kernel = kernel(form, Pass::Forward, input, &out, &window, &stride);
-    work(kernel, input.dtype, std::iter::once(read(call, 0)).chain(results), flops)
+    Some(work(kernel, input.dtype, std::iter::once(read(call, "self")).chain(results), flops))
 }
 
 /// Zeros that the gradient of maxima is written into; a gradient that is not contiguous is copied before.
-fn zeros(call: &OpCall) -> Vec<OpCall> {
-    let scattered = call.tensor(0).filter(|grad| !grad.is_contiguous() && !grad.is_channels_last());
+fn zeros(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let scattered =
+        call.tensor("grad_output").filter(|grad| !grad.is_contiguous() && !grad.is_channels_last());
     let copied =
         scattered.map(|grad| child(call, "aten::contiguous", vec![Arg::Tensor(grad.clone()), Arg::Int(0)]));
     let target = like_input(call).unwrap_or_default();
@@ -209,8 +204,8 @@ fn zeros(call: &OpCall) -> Vec<OpCall> {
 }
 
 /// Takes (gradient, input, parameters, places of maxima).
-fn gradients(call: &OpCall, name: &str) -> Vec<OpCall> {
-    let Some(mut all) = crate::registry::outputs(call).map(Vec::into_iter) else { return Vec::new() };
+fn gradients(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
+    let Some(mut all) = call.results().map(Vec::into_iter) else { return Vec::new() };
     let grad = all.next().unwrap_or_default();
     let adaptive = name.contains("adaptive");
     let given = call.inputs.iter().take(if adaptive { 1 } else { usize::MAX }).cloned();
@@ -218,12 +213,12 @@ fn gradients(call: &OpCall, name: &str) -> Vec<OpCall> {
 }
 
 /// Takes (gradient, input, parameters, indices).
-fn backward(call: &OpCall, form: &Form) -> Lowered {
-    let (Some(grad), Some(input)) = (call.tensor(0), call.tensor(1)) else {
-        return crate::fallback::lower(call);
+fn backward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
+    let (Some(grad), Some(input)) = (call.tensor("grad_output"), call.tensor("self")) else {
+        return None;
     };
     if input.numel() == 0 || grad.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let out = spatial(grad, form.dims);
     let sizes = spatial(input, form.dims);
@@ -231,23 +226,26 @@ fn backward(call: &OpCall, form: &Form) -> Lowered {
         let window: Sizes = sizes.iter().zip(&out).map(|(&size, &out)| size.div_ceil(out.max(1))).collect();
         [window.clone(), window]
     } else {
-        let [window, stride, _] = windows(call, form, &sizes, 2);
+        let [window, stride, _] = windows(call, form, &sizes);
         [window, stride]
     };
-    // The places of maxima come last.
-    let places =
-        |arg: &usize| form.indices && call.tensor(*arg).is_some_and(|tensor| tensor.dtype == Dtype::I64);
-    let indices = (2..call.inputs.len()).find(places);
-    let places = indices.and_then(|arg| read(call, arg));
+    let numbers = |name| call.tensor(name).is_some_and(|tensor| tensor.dtype == Dtype::I64);
+    let places = if form.indices && numbers("indices") { read(call, "indices") } else { None };
     let flops = window.iter().fold(grad.numel(), |n, &size| n.saturating_mul(size));
     let kernel = kernel(form, Pass::Backward, input, &out, &window, &stride);
-    work(kernel, input.dtype, [read(call, 0), places, Some(output_bytes(0, input.bytes()))], flops)
+    Some(work(
+        kernel,
+        input.dtype,
+        [read(call, "grad_output"), places, Some(output_bytes(0, input.bytes()))],
+        flops,
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
 
     fn ints(list: &[i64]) -> Arg {
         Arg::Ints(list.into())
@@ -258,7 +256,7 @@ mod tests {
     }
 
     fn pool(call: &OpCall) -> (Pool, u64, u64) {
-        let lowered = crate::registry::lower(call);
+        let lowered = OpSet::standard().lower(call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let Kernel::Pool(pool) = kernel.kernel else { panic!("{kernel:?}") };
         (pool, kernel.bytes_read(), kernel.bytes_written())

@@ -1,8 +1,9 @@
 //! Pooling as users call it.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall};
 use crate::child::{child, ints, unsqueeze};
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 
 /// Pooling layers.
 pub static OPS: &[OpDef] = &[
@@ -22,16 +23,16 @@ pub static OPS: &[OpDef] = &[
         .expand(|call| widened(call, "aten::adaptive_max_pool2d", &[1])),
 ];
 
-fn renamed(call: &OpCall, name: &str) -> Vec<OpCall> {
+fn renamed(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     vec![child(call, name, call.inputs.clone())]
 }
 
 /// Lines as images of height 1; `lead` is what each parameter is for that dimension.
-fn widened(call: &OpCall, name: &str, lead: &[i64]) -> Vec<OpCall> {
-    let Some(input) = call.tensor(0).filter(|input| !input.shape.is_empty()) else { return Vec::new() };
+fn widened(call: &BoundCall<'_>, name: &str, lead: &[i64]) -> Vec<OpCall> {
+    let Some(input) = call.tensor("self").filter(|input| !input.shape.is_empty()) else { return Vec::new() };
     let image = unsqueeze(input, input.shape.len() - 1);
     let parameters = call.inputs.iter().enumerate().skip(1).map(|(arg, given)| match lead.get(arg - 1) {
-        Some(&lead) => match call.ints(arg) {
+        Some(&lead) => match call.ints_at(arg) {
             Some(list) if !list.is_empty() => ints(&std::iter::once(lead).chain(list).collect::<Vec<_>>()),
             _ => ints(&[]),
         },
@@ -41,8 +42,9 @@ fn widened(call: &OpCall, name: &str, lead: &[i64]) -> Vec<OpCall> {
 }
 
 /// One window of all is a mean.
-fn adaptive(call: &OpCall, name: &str, dims: &[i64]) -> Vec<OpCall> {
-    let whole = call.ints(1).is_some_and(|size| !size.is_empty() && size.iter().all(|&size| size == 1));
+fn adaptive(call: &BoundCall<'_>, name: &str, dims: &[i64]) -> Vec<OpCall> {
+    let whole =
+        call.ints("output_size").is_some_and(|size| !size.is_empty() && size.iter().all(|&size| size == 1));
     if whole {
         let input = call.inputs.first().cloned().unwrap_or_default();
         return vec![child(call, "aten::mean", vec![input, ints(dims), Arg::Bool(true), Arg::None])];
@@ -54,13 +56,14 @@ fn adaptive(call: &OpCall, name: &str, dims: &[i64]) -> Vec<OpCall> {
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
     use crate::child::fresh;
 
     #[test]
     fn one_window_is_a_mean() {
         let call = |size: &[i64]| {
             let call = OpCall::new("aten::adaptive_avg_pool2d", vec![fresh(&[2, 8, 7, 7], F32), ints(size)]);
-            crate::registry::expand(&call).remove(0).name
+            OpSet::standard().expand(&call).remove(0).name
         };
         assert_eq!(
             (call(&[1, 1]), call(&[3, 3])),
@@ -71,7 +74,7 @@ mod tests {
     #[test]
     fn lines_are_images_of_height_one() {
         let inputs = vec![fresh(&[2, 8, 100], F32), ints(&[4]), ints(&[]), ints(&[0])];
-        let all = crate::leaves(&OpCall::new("aten::max_pool1d", inputs));
+        let all = OpSet::standard().leaves(&OpCall::new("aten::max_pool1d", inputs));
         assert_eq!(all[0].kernel.bytes_written(), 2 * 8 * 25 * 12);
     }
 }

@@ -1,13 +1,14 @@
 //! Random numbers and dropout.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, dtype, like};
 use crate::dtype::Dtype;
 use crate::kernel::{Elementwise, Kernel, Work};
 use crate::layout;
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output, read};
 use crate::ops::pointwise::{self, Rule};
-use crate::ops::{Lowered, OpDef};
 use crate::work::work;
 
 /// Random numbers.
@@ -42,13 +43,13 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::rand"]).expand(|call| drawn(call, "aten::uniform_", sized(call))),
     OpDef::composite(&["aten::randn"]).expand(|call| drawn(call, "aten::normal_", sized(call))),
     OpDef::composite(&["aten::rand_like"])
-        .expand(|call| drawn(call, "aten::uniform_", call.tensor(0).map(like))),
+        .expand(|call| drawn(call, "aten::uniform_", call.tensor("self").map(like))),
     OpDef::composite(&["aten::randn_like"])
-        .expand(|call| drawn(call, "aten::normal_", call.tensor(0).map(like))),
+        .expand(|call| drawn(call, "aten::normal_", call.tensor("self").map(like))),
     OpDef::composite(&["aten::randint_like"])
-        .expand(|call| drawn(call, "aten::random_", call.tensor(0).map(like))),
+        .expand(|call| drawn(call, "aten::random_", call.tensor("self").map(like))),
     OpDef::composite(&["aten::bernoulli"])
-        .expand(|call| drawn(call, "aten::bernoulli_", call.tensor(0).map(like))),
+        .expand(|call| drawn(call, "aten::bernoulli_", call.tensor("self").map(like))),
     OpDef::composite(&["aten::randint", "aten::feature_dropout", "aten::alpha_dropout"]),
 ];
 
@@ -57,30 +58,30 @@ const BERNOULLI: Rule = Rule::new("bernoulli", Work::Random, 2).writes();
 const DROPPED: Rule = Rule::new("dropout_backward", Work::Light, 2).mixed();
 
 /// A tensor of the size and type given as arguments.
-fn sized(call: &OpCall) -> Option<Tensor> {
-    Some(Tensor::contiguous(&call.ints(0)?, dtype(call.inputs.get(1))))
+fn sized(call: &BoundCall<'_>) -> Option<Tensor> {
+    Some(Tensor::contiguous(&call.ints("size")?, dtype(call.arg("dtype"))))
 }
 
 /// Numbers drawn into a new tensor.
-fn drawn(call: &OpCall, name: &str, tensor: Option<Tensor>) -> Vec<OpCall> {
+fn drawn(call: &BoundCall<'_>, name: &str, tensor: Option<Tensor>) -> Vec<OpCall> {
     let target = tensor.or_else(|| call.output(0).cloned());
     target.map(|tensor| child(call, name, vec![Arg::Tensor(tensor)])).into_iter().collect()
 }
 
 /// The kept elements, and which they are.
-fn dropout_outputs(call: &OpCall) -> Option<Vec<Arg>> {
-    let input = call.tensor(0)?;
+fn dropout_outputs(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let input = call.tensor("input")?;
     let like = |dtype| Arg::Tensor(Tensor { dtype, offset: 0, ..input.clone() });
     Some(vec![like(input.dtype), like(Dtype::Bool)])
 }
 
-fn dropout(call: &OpCall) -> Lowered {
-    let (Some(input), Some(computed)) = (call.tensor(0), dropout_outputs(call)) else {
-        return crate::fallback::lower(call);
+fn dropout(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (Some(input), Some(computed)) = (call.tensor("input"), dropout_outputs(call)) else {
+        return None;
     };
     // Outside of training nothing is dropped: a clone and a mask of ones.
-    if input.numel() == 0 || call.flag(2) == Some(false) {
-        return if input.numel() == 0 { Lowered::Nothing } else { Lowered::Children };
+    if input.numel() == 0 || call.flag("train") == Some(false) {
+        return Some(if input.numel() == 0 { Lowering::Nothing } else { Lowering::Children });
     }
     let kernel = Kernel::Elementwise(Elementwise {
         op: "dropout",
@@ -91,19 +92,20 @@ fn dropout(call: &OpCall) -> Lowered {
     });
     let results =
         computed.iter().enumerate().flat_map(|(ret, arg)| arg.tensors().first().map(|t| output(ret, t)));
-    let operands = std::iter::once(read(call, 0)).chain(results.map(Some));
-    work(kernel, input.dtype, operands, input.numel())
+    let operands = std::iter::once(read(call, "input")).chain(results.map(Some));
+    Some(work(kernel, input.dtype, operands, input.numel()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
 
     #[test]
     fn dropout_writes_a_mask_too() {
         let input = Arg::Tensor(Tensor::contiguous(&[64, 10], Dtype::F32));
         let call = OpCall::new("aten::native_dropout", vec![input, Arg::Float(0.5), Arg::Bool(true)]);
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         assert_eq!(
             lowered.kernel().map(|kernel| (kernel.bytes_read(), kernel.bytes_written())),
             Some((2560, 3200))

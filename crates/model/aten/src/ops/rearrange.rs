@@ -1,17 +1,20 @@
 //! Elements put in another order, and parts put into a whole of zeros.
 
 use crate::axes::axis;
+use smallvec::SmallVec;
+
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Elementwise, Kernel, Layout, Steps, Work};
 use crate::layout;
-use crate::operands::read;
-use crate::ops::{Lowered, OpDef};
-use crate::work::{self, copied, one, or_bytes, result};
+use crate::op_def::{Lowering, OpDef};
+use crate::operands::{read, read_at};
+use crate::work::{self, copied, one, result};
 
 /// An op that writes each element of its result from one of its input.
 macro_rules! moves {
     ($name:literal) => {
-        OpDef::leaf(&[$name], |call| or_bytes(call, |call| moved(call, &$name[6..]))).outputs(same)
+        OpDef::leaf(&[$name], |call| moved(call, &$name[6..])).outputs(same)
     };
 }
 
@@ -21,11 +24,11 @@ pub static OPS: &[OpDef] = &[
     moves!("aten::triu"),
     moves!("aten::tril_"),
     moves!("aten::triu_"),
-    OpDef::leaf(&["aten::roll"], |call| or_bytes(call, roll)).outputs(same),
-    OpDef::leaf(&["aten::flip"], |call| or_bytes(call, flip)).outputs(same),
+    OpDef::leaf(&["aten::roll"], roll).outputs(same),
+    OpDef::leaf(&["aten::flip"], flip).outputs(same),
     OpDef::composite(&["aten::rot90", "aten::fliplr", "aten::flipud"]),
     OpDef::composite(&["aten::repeat", "aten::tile"]).outputs(repeated).expand(repeat),
-    OpDef::leaf(&["aten::repeat_interleave"], |call| or_bytes(call, interleave)),
+    OpDef::leaf(&["aten::repeat_interleave"], interleave),
     OpDef::composite(&["aten::pad"])
         .expand(|call| vec![OpCall::new("aten::constant_pad_nd", call.inputs.clone())]),
     OpDef::composite(&["aten::constant_pad_nd"]).outputs(padded).expand(pad),
@@ -41,8 +44,8 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::one_hot"]).outputs(classes).expand(one_hot),
 ];
 
-fn same(call: &OpCall) -> Option<Vec<Arg>> {
-    one(&call.tensor(0)?.shape, call.tensor(0)?.dtype)
+fn same(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    one(&call.tensor("self")?.shape, call.tensor("self")?.dtype)
 }
 
 /// Elements that are found by their coordinates, whatever the strides.
@@ -52,36 +55,41 @@ fn strided(tensor: &Tensor) -> Layout {
     Layout::Strided { dims, run_in: run, run_out: tensor.numel(), broadcast: false, steps: Steps::default() }
 }
 
-fn moved(call: &OpCall, op: &'static str) -> Option<Lowered> {
-    let from = call.tensor(0)?;
+fn moved(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
+    let from = call.tensor("self")?;
     let elements =
         Elementwise { op, work: Work::Light, numel: from.numel(), inputs: 1, layout: strided(from) };
     let to = result(call, 0, &from.shape, from.dtype);
-    Some(work::work(Kernel::Elementwise(elements), from.dtype, [read(call, 0), Some(to)], 0))
+    Some(work::work(Kernel::Elementwise(elements), from.dtype, [read(call, "self"), Some(to)], 0))
 }
 
 /// Along one dimension; along none or several it calls itself.
-fn roll(call: &OpCall) -> Option<Lowered> {
-    if call.ints(2).is_none_or(|dims| dims.len() != 1) {
-        return Some(Lowered::Children);
+fn roll(call: &BoundCall<'_>) -> Option<Lowering> {
+    if call.ints("dims").is_none_or(|dims| dims.len() != 1) {
+        return Some(Lowering::Children);
     }
     moved(call, "roll")
 }
 
 /// A dimension along which all elements are the same stays as it is: only a copy is left.
-fn flip(call: &OpCall) -> Option<Lowered> {
-    let from = call.tensor(0)?;
-    let dims = call.ints(1)?;
+fn flip(call: &BoundCall<'_>) -> Option<Lowering> {
+    let from = call.tensor("self")?;
+    let dims = call.ints("dims")?;
     let still = |dim: i64| {
         axis(dim, from.shape.len())
             .is_none_or(|at| from.strides.get(at) == Some(&0) || from.size(at as i64) <= 1)
     };
-    if dims.iter().all(|&dim| still(dim)) { Some(Lowered::Children) } else { moved(call, "flip") }
+    if dims.iter().all(|&dim| still(dim)) { Some(Lowering::Children) } else { moved(call, "flip") }
 }
 
-/// Arguments: self, repeats.
-fn repeated(call: &OpCall) -> Option<Vec<Arg>> {
-    let (from, times) = (call.tensor(0)?, call.ints(1)?);
+/// How often each dimension is repeated; `tile` calls it otherwise than `repeat`.
+fn repeats(call: &BoundCall<'_>) -> Option<SmallVec<[i64; 4]>> {
+    call.ints(if call.has("repeats") { "repeats" } else { "dims" })
+}
+
+/// The shape of a repeated tensor.
+fn repeated(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let (from, times) = (call.tensor("self")?, repeats(call)?);
     let rank = from.shape.len().max(times.len());
     let own = |list: &[i64], at: usize| (at + list.len()).checked_sub(rank).map_or(1, |at| list[at]);
     let shape: Vec<i64> = (0..rank).map(|at| own(&from.shape, at).saturating_mul(own(&times, at))).collect();
@@ -89,9 +97,11 @@ fn repeated(call: &OpCall) -> Option<Vec<Arg>> {
 }
 
 /// The copies are one broadcast copy into views of the result.
-fn repeat(call: &OpCall) -> Vec<OpCall> {
+fn repeat(call: &BoundCall<'_>) -> Vec<OpCall> {
     let to = || repeated(call)?.first()?.tensors().first().cloned();
-    let (Some(from), Some(times), Some(to)) = (call.tensor(0), call.ints(1), to()) else { return Vec::new() };
+    let (Some(from), Some(times), Some(to)) = (call.tensor("self"), repeats(call), to()) else {
+        return Vec::new();
+    };
     let rank = to.shape.len();
     let (mut shape, mut strides, mut source) = (Vec::new(), Vec::new(), Vec::new());
     for at in 0..rank {
@@ -108,11 +118,11 @@ fn repeat(call: &OpCall) -> Vec<OpCall> {
 }
 
 /// Counts to places: `repeat_interleave(repeats)`; the other forms select rows by it.
-fn interleave(call: &OpCall) -> Option<Lowered> {
+fn interleave(call: &BoundCall<'_>) -> Option<Lowering> {
     if call.inputs.len() > 2 || matches!(call.inputs.get(1), Some(Arg::Tensor(_))) {
-        return Some(Lowered::Children);
+        return Some(Lowering::Children);
     }
-    let counts = call.tensor(0)?;
+    let counts = call.tensor_at(0)?;
     let places = result(call, 0, &counts.shape, counts.dtype);
     let elements = Elementwise {
         op: "repeat_interleave",
@@ -121,12 +131,12 @@ fn interleave(call: &OpCall) -> Option<Lowered> {
         inputs: 1,
         layout: layout::elementwise(counts, &[counts]),
     };
-    Some(work::work(Kernel::Elementwise(elements), counts.dtype, [read(call, 0), Some(places)], 0))
+    Some(work::work(Kernel::Elementwise(elements), counts.dtype, [read_at(call, 0), Some(places)], 0))
 }
 
 /// Arguments: self, pad (from the last dimension on, before and after).
-fn padded(call: &OpCall) -> Option<Vec<Arg>> {
-    let (from, pad) = (call.tensor(0)?, call.ints(1)?);
+fn padded(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let (from, pad) = (call.tensor("self")?, call.ints("pad")?);
     let rank = from.shape.len();
     let mut shape = from.shape.to_vec();
     for (at, pair) in pad.chunks_exact(2).enumerate() {
@@ -137,38 +147,38 @@ fn padded(call: &OpCall) -> Option<Vec<Arg>> {
 }
 
 /// The whole is filled, then the part copied into it; cutting off on all sides is a copy alone.
-fn pad(call: &OpCall) -> Vec<OpCall> {
+fn pad(call: &BoundCall<'_>) -> Vec<OpCall> {
     let to = || padded(call)?.first()?.tensors().first().cloned();
-    let (Some(from), Some(to)) = (call.tensor(0), to()) else { return Vec::new() };
+    let (Some(from), Some(to)) = (call.tensor("self"), to()) else { return Vec::new() };
     let shape: Vec<i64> = from.shape.iter().zip(&to.shape).map(|(&own, &padded)| own.min(padded)).collect();
     let view = Tensor::strided(&shape, &to.strides, to.dtype);
     let part = Tensor { shape: view.shape.clone(), ..from.clone() };
-    if call.ints(1).is_some_and(|pad| pad.iter().all(|&size| size <= 0)) {
+    if call.ints("pad").is_some_and(|pad| pad.iter().all(|&size| size <= 0)) {
         return vec![copied(&to, &part)];
     }
-    let value = call.inputs.get(2).cloned().unwrap_or(Arg::Int(0));
+    let value = call.arg("value").cloned().unwrap_or(Arg::Int(0));
     vec![OpCall::new("aten::fill_", vec![Arg::Tensor(to), value]), copied(&view, &part)]
 }
 
 /// Arguments: grad, input_sizes.
-fn whole(call: &OpCall) -> Option<Vec<Arg>> {
-    one(&call.ints(1)?, call.tensor(0)?.dtype)
+fn whole(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    one(&call.ints("input_sizes")?, call.tensor("grad_output")?.dtype)
 }
 
 /// Zeros, and the gradient copied into a view of them.
-fn put(call: &OpCall, view: impl Fn(&Tensor) -> Option<Tensor>) -> Vec<OpCall> {
+fn put(call: &BoundCall<'_>, view: impl Fn(&Tensor) -> Option<Tensor>) -> Vec<OpCall> {
     let zeros = || whole(call)?.first()?.tensors().first().cloned();
-    let (Some(grad), Some(zeros)) = (call.tensor(0), zeros()) else { return Vec::new() };
+    let (Some(grad), Some(zeros)) = (call.tensor("grad_output"), zeros()) else { return Vec::new() };
     let Some(view) = view(&zeros) else { return Vec::new() };
     vec![work::zeros(&zeros.shape, zeros.dtype), copied(&view, grad)]
 }
 
 /// Arguments: grad, input_sizes, dim, start, end, step.
-fn put_slice(call: &OpCall) -> Vec<OpCall> {
+fn put_slice(call: &BoundCall<'_>) -> Vec<OpCall> {
     put(call, |zeros| {
-        let at = axis(call.int(2)?, zeros.shape.len())?;
-        let (start, step) = (call.int(3).unwrap_or(0), call.int(5).unwrap_or(1));
-        let mut view = Tensor { shape: call.tensor(0)?.shape.clone(), ..zeros.clone() };
+        let at = axis(call.int("dim")?, zeros.shape.len())?;
+        let (start, step) = (call.int("start").unwrap_or(0), call.int("step").unwrap_or(1));
+        let mut view = Tensor { shape: call.tensor("grad_output")?.shape.clone(), ..zeros.clone() };
         let stride = *zeros.strides.get(at)?;
         view.offset = u64::try_from(start.max(0).saturating_mul(stride)).ok()?;
         *view.strides.get_mut(at)? = stride.saturating_mul(step);
@@ -177,31 +187,33 @@ fn put_slice(call: &OpCall) -> Vec<OpCall> {
 }
 
 /// Arguments: grad, input_sizes, dim, index.
-fn put_select(call: &OpCall) -> Vec<OpCall> {
+fn put_select(call: &BoundCall<'_>) -> Vec<OpCall> {
     put(call, |zeros| {
-        let at = axis(call.int(2)?, zeros.shape.len())?;
+        let at = axis(call.int("dim")?, zeros.shape.len())?;
         let mut view = zeros.clone();
         if at >= view.strides.len() {
             return None;
         }
         view.shape.remove(at);
         let stride = view.strides.remove(at);
-        view.offset = u64::try_from(call.int(3)?.max(0).saturating_mul(stride)).ok()?;
+        view.offset = u64::try_from(call.int("index")?.max(0).saturating_mul(stride)).ok()?;
         Some(view)
     })
 }
 
 /// Arguments: self, number of classes, -1 where it is to be found first.
-fn classes(call: &OpCall) -> Option<Vec<Arg>> {
-    let labels = call.tensor(0)?;
+fn classes(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let labels = call.tensor("self")?;
     let mut shape = labels.shape.to_vec();
-    shape.push(call.int(1).filter(|&classes| classes > 0).or_else(|| Some(call.output(0)?.size(-1)))?);
+    shape.push(
+        call.int("num_classes").filter(|&classes| classes > 0).or_else(|| Some(call.output(0)?.size(-1)))?,
+    );
     one(&shape, labels.dtype)
 }
 
-fn one_hot(call: &OpCall) -> Vec<OpCall> {
+fn one_hot(call: &BoundCall<'_>) -> Vec<OpCall> {
     let to = || classes(call)?.first()?.tensors().first().cloned();
-    let (Some(labels), Some(to)) = (call.tensor(0), to()) else { return Vec::new() };
+    let (Some(labels), Some(to)) = (call.tensor("self"), to()) else { return Vec::new() };
     let mut index = labels.clone();
     index.shape.push(1);
     index.strides.push(1);
@@ -213,6 +225,7 @@ fn one_hot(call: &OpCall) -> Vec<OpCall> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::dtype::Dtype::F32;
 
     fn ints(list: &[i64]) -> Arg {
@@ -224,9 +237,9 @@ mod tests {
         let grad = Tensor::contiguous(&[512, 40], F32);
         let inputs =
             vec![Arg::Tensor(grad), ints(&[512, 300]), Arg::Int(1), Arg::Int(10), Arg::Int(50), Arg::Int(1)];
-        let children = put_slice(&OpCall::new("aten::slice_backward", inputs));
+        let children = OpSet::standard().expand(&OpCall::new("aten::slice_backward", inputs));
         assert_eq!(children[0].name, "aten::zeros");
-        let view = children[1].tensor(0).expect("a view");
+        let view = children[1].tensor_at(0).expect("a view");
         assert_eq!(
             (view.shape.as_slice(), view.strides.as_slice(), view.offset),
             (&[512, 40][..], &[300, 1][..], 10)
@@ -237,8 +250,9 @@ mod tests {
     fn a_repeat_is_one_broadcast_copy() {
         let row = Arg::Tensor(Tensor::contiguous(&[512, 300], F32));
         let call = OpCall::new("aten::repeat", vec![row, ints(&[2, 3])]);
-        assert_eq!(repeated(&call), one(&[1024, 900], F32));
-        let Lowered::Kernel(copy) = crate::registry::lower(&repeat(&call)[0]) else { panic!("no kernel") };
+        assert_eq!(OpSet::standard().outputs(&call), one(&[1024, 900], F32));
+        let children = OpSet::standard().expand(&call);
+        let Lowering::Kernel(copy) = OpSet::standard().lower(&children[0]) else { panic!("no kernel") };
         assert_eq!((copy.bytes_read(), copy.bytes_written()), (512 * 300 * 4, 1024 * 900 * 4));
     }
 
@@ -246,14 +260,14 @@ mod tests {
     fn a_pad_fills_the_whole_first() {
         let image = Arg::Tensor(Tensor::contiguous(&[512, 300], F32));
         let call = OpCall::new("aten::constant_pad_nd", vec![image, ints(&[1, 2]), Arg::Int(0)]);
-        assert_eq!(padded(&call), one(&[512, 303], F32));
-        assert_eq!(pad(&call).len(), 2);
+        assert_eq!(OpSet::standard().outputs(&call), one(&[512, 303], F32));
+        assert_eq!(OpSet::standard().expand(&call).len(), 2);
     }
 
     #[test]
     fn what_is_all_the_same_is_not_flipped() {
         let constant = Tensor::strided(&[512, 300], &[0, 0], F32);
         let call = OpCall::new("aten::flip", vec![Arg::Tensor(constant), ints(&[1])]);
-        assert_eq!(crate::registry::lower(&call), Lowered::Children);
+        assert_eq!(OpSet::standard().lower(&call), Lowering::Children);
     }
 }

@@ -3,21 +3,20 @@
 //! Many have two forms under one name: the short one, without dimensions, calls the long one.
 
 use crate::axes::{axis, count};
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Operand, Reduce, Role, Slot, Work};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
-use crate::ops::{Lowered, OpDef};
-use crate::work::{copied, launches, or_bytes, result};
+use crate::work::{copied, launches, result};
 
 /// An op that reduces, by what its arguments mean.
 macro_rules! reduces {
     ($name:literal, $work:ident, $form:ident) => {
-        OpDef::leaf(&[$name], |call| {
-            or_bytes(call, |call| lower(call, &$name[6..], Work::$work, Form::$form))
-        })
-        .outputs(|call| shapes(call, Form::$form))
-        .expand(|call| long_form(call, Form::$form))
+        OpDef::leaf(&[$name], |call| lower(call, &$name[6..], Work::$work, Form::$form))
+            .outputs(|call| shapes(call, Form::$form))
+            .expand(|call| long_form(call, Form::$form))
     };
 }
 
@@ -40,12 +39,8 @@ pub static OPS: &[OpDef] = &[
     reduces!("aten::std", Medium, Moments),
     reduces!("aten::var_mean", Medium, Moments),
     reduces!("aten::std_mean", Medium, Moments),
-    OpDef::leaf(&["aten::aminmax"], |call| {
-        or_bytes(call, |call| lower(call, "aminmax", Work::Light, Form::Leaf))
-    }),
-    OpDef::leaf(&["aten::equal"], |call| {
-        or_bytes(call, |call| lower(call, "equal", Work::Light, Form::Whole))
-    }),
+    OpDef::leaf(&["aten::aminmax"], |call| lower(call, "aminmax", Work::Light, Form::Leaf)),
+    OpDef::leaf(&["aten::equal"], |call| lower(call, "equal", Work::Light, Form::Whole)),
     OpDef::composite(&["aten::norm"]).expand(norm),
     OpDef::composite(&[
         "aten::count_nonzero",
@@ -74,50 +69,47 @@ enum Form {
 }
 
 /// The dimensions reduced, and whether they are kept.
-fn dims(call: &OpCall, form: Form) -> (Vec<usize>, bool) {
-    let rank = call.tensor(0).map_or(0, |tensor| tensor.shape.len());
-    let (at, keep) = match form {
-        Form::Norm => (2, 3),
-        Form::Moments => (1, 3),
-        Form::Whole => return ((0..rank).collect(), false),
-        _ => (1, 2),
-    };
+fn dims(call: &BoundCall<'_>, form: Form) -> (Vec<usize>, bool) {
+    let rank = call.tensor("self").map_or(0, |tensor| tensor.shape.len());
+    if form == Form::Whole {
+        return ((0..rank).collect(), false);
+    }
     // A whole number is a dimension; a truth value or type in its place belongs to a form without dimensions.
-    let listed = match call.inputs.get(at) {
+    let listed = match call.arg("dim") {
         Some(Arg::Int(dim)) => vec![*dim],
         Some(Arg::Ints(list)) => list.to_vec(),
         _ => Vec::new(),
     };
     let named: Vec<usize> = listed.into_iter().filter_map(|dim| axis(dim, rank)).collect();
     let all = named.is_empty();
-    (if all { (0..rank).collect() } else { named }, call.flag(keep).unwrap_or(false))
+    (if all { (0..rank).collect() } else { named }, call.flag("keepdim").unwrap_or(false))
 }
 
 /// Whether a call only calls the long form of itself, or another op.
-fn is_short(call: &OpCall, form: Form) -> bool {
+fn is_short(call: &BoundCall<'_>, form: Form) -> bool {
     match form {
         // The second of two arguments is a type, by its number.
-        Form::Dims => !matches!(call.inputs.get(1), Some(Arg::Ints(_))) && call.inputs.len() <= 2,
-        Form::Select => call.tensor(1).is_some(),
-        Form::Moments => call.inputs.len() <= 2 || matches!(call.inputs.get(2), Some(Arg::Bool(_))),
+        Form::Dims => !matches!(call.arg("dim"), Some(Arg::Ints(_))) && call.inputs.len() <= 2,
+        Form::Select => call.tensor("other").is_some(),
+        Form::Moments => call.inputs.len() <= 2 || matches!(call.arg("correction"), Some(Arg::Bool(_))),
         _ => false,
     }
 }
 
-fn lower(call: &OpCall, op: &'static str, work: Work, form: Form) -> Option<Lowered> {
+fn lower(call: &BoundCall<'_>, op: &'static str, work: Work, form: Form) -> Option<Lowering> {
     if is_short(call, form) {
-        return Some(Lowered::Children);
+        return Some(Lowering::Children);
     }
-    let input = call.tensor(0)?;
+    let input = call.tensor("self")?;
     let reduce = split(input, &dims(call, form).0, op, work);
     let results = shapes(call, form)?;
     let (dtype, source) = if is_widened(call, input) {
         let bytes = input.numel() * 8;
         (Dtype::I64, Operand { slot: Slot::Scratch, role: Role::Read, bytes })
     } else {
-        (input.dtype, read(call, 0)?)
+        (input.dtype, read(call, "self")?)
     };
-    let other = if op == "equal" { read(call, 1) } else { None };
+    let other = if op == "equal" { read(call, "other") } else { None };
     let written = results.iter().enumerate().flat_map(|(ret, arg)| {
         let tensors = arg.tensors().iter();
         tensors.map(move |tensor| Some(result(call, ret as u16, &tensor.shape, tensor.dtype)))
@@ -127,7 +119,7 @@ fn lower(call: &OpCall, op: &'static str, work: Work, form: Form) -> Option<Lowe
 }
 
 /// Whether a sum is of small integers: it is taken of a copy in 64 bits, which a child op makes.
-fn is_widened(call: &OpCall, input: &Tensor) -> bool {
+fn is_widened(call: &BoundCall<'_>, input: &Tensor) -> bool {
     let sums = matches!(call.name.as_str(), "aten::sum" | "aten::prod");
     sums && !input.dtype.is_float() && input.dtype != Dtype::I64
 }
@@ -163,8 +155,8 @@ fn passes(reduce: &Reduce) -> u32 {
     if reduce.reduced / threads >= 256 { 2 } else { 1 }
 }
 
-fn shapes(call: &OpCall, form: Form) -> Option<Vec<Arg>> {
-    let input = call.tensor(0)?;
+fn shapes(call: &BoundCall<'_>, form: Form) -> Option<Vec<Arg>> {
+    let input = call.tensor("self")?;
     if form == Form::Whole {
         return Some(vec![Arg::Bool(true)]);
     }
@@ -184,7 +176,7 @@ fn shapes(call: &OpCall, form: Form) -> Option<Vec<Arg>> {
     };
     let tensor = |dtype| Arg::Tensor(Tensor::contiguous(&shape, dtype));
     let mut outputs = vec![tensor(dtype)];
-    if form == Form::Select && matches!(call.inputs.get(1), Some(Arg::Int(_))) {
+    if form == Form::Select && matches!(call.arg("dim"), Some(Arg::Int(_))) {
         outputs.push(tensor(Dtype::I64));
     } else if matches!(name, "var_mean" | "std_mean" | "aminmax") {
         outputs.push(tensor(dtype));
@@ -193,39 +185,49 @@ fn shapes(call: &OpCall, form: Form) -> Option<Vec<Arg>> {
 }
 
 /// The call of the long form that a short one makes, or the copy that a sum of small integers needs.
-fn long_form(call: &OpCall, form: Form) -> Vec<OpCall> {
-    let Some(input) = call.tensor(0) else { return Vec::new() };
+fn long_form(call: &BoundCall<'_>, form: Form) -> Vec<OpCall> {
+    let Some(input) = call.tensor("self") else { return Vec::new() };
     if !is_short(call, form) {
         let wide = Tensor::contiguous(&input.shape, Dtype::I64);
         return if is_widened(call, input) { vec![copied(&wide, input)] } else { Vec::new() };
     }
-    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (name, inputs) = match form {
-        Form::Select => {
-            (if call.name == "aten::max" { "aten::maximum" } else { "aten::minimum" }, vec![arg(0), arg(1)])
-        }
+        Form::Select => (
+            if call.name == "aten::max" { "aten::maximum" } else { "aten::minimum" },
+            vec![call.given("self"), call.given("other")],
+        ),
         Form::Moments => {
             let whole = call.inputs.len() <= 2;
-            let biased = call.flag(if whole { 1 } else { 2 }) == Some(false);
-            let (dims, keep) = if whole { (Arg::None, Arg::Bool(false)) } else { (arg(1), arg(3)) };
-            (call.name.as_str(), vec![arg(0), dims, Arg::Int(i64::from(!biased)), keep])
+            let biased = call.flag(if whole { "unbiased" } else { "correction" }) == Some(false);
+            let (dims, keep) = if whole {
+                (Arg::None, Arg::Bool(false))
+            } else {
+                (call.given("dim"), call.given("keepdim"))
+            };
+            (call.name.as_str(), vec![call.given("self"), dims, Arg::Int(i64::from(!biased)), keep])
         }
-        _ => {
-            (call.name.as_str(), vec![arg(0), Arg::Ints([].into_iter().collect()), Arg::Bool(false), arg(1)])
-        }
+        _ => (
+            call.name.as_str(),
+            vec![
+                call.given("self"),
+                Arg::Ints([].into_iter().collect()),
+                Arg::Bool(false),
+                call.given("dtype"),
+            ],
+        ),
     };
     vec![OpCall { outputs: call.outputs.clone(), settings: call.settings, ..OpCall::new(name, inputs) }]
 }
 
 /// Arguments: self, order, dimensions, whether to keep them.
-fn norm(call: &OpCall) -> Vec<OpCall> {
-    let arg = |at: usize, default| call.inputs.get(at).cloned().unwrap_or(default);
+fn norm(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let arg = |name: &str, default| call.arg(name).cloned().unwrap_or(default);
     let inputs = vec![
-        arg(0, Arg::None),
-        arg(1, Arg::Int(2)),
-        arg(2, Arg::None),
-        arg(3, Arg::Bool(false)),
-        arg(4, Arg::None),
+        arg("self", Arg::None),
+        arg("p", Arg::Int(2)),
+        arg("dim", Arg::None),
+        arg("keepdim", Arg::Bool(false)),
+        arg("dtype", Arg::None),
     ];
     vec![OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::linalg_vector_norm", inputs) }]
 }
@@ -233,6 +235,7 @@ fn norm(call: &OpCall) -> Vec<OpCall> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
 
     fn call(name: &str, tensor: Tensor, rest: Vec<Arg>) -> OpCall {
         let mut inputs = vec![Arg::Tensor(tensor)];
@@ -245,7 +248,7 @@ mod tests {
     }
 
     fn reduce(call: &OpCall) -> (Reduce, u32, Vec<u64>) {
-        let Lowered::Kernel(call) = crate::registry::lower(call) else { panic!("no kernel") };
+        let Lowering::Kernel(call) = OpSet::standard().lower(call) else { panic!("no kernel") };
         let Kernel::Reduce(reduce) = call.kernel else { panic!("another kernel") };
         (reduce, call.launches, call.operands.iter().map(|operand| operand.bytes).collect())
     }
@@ -280,11 +283,11 @@ mod tests {
     #[test]
     fn the_short_form_calls_the_long_one() {
         let short = call("aten::sum", Tensor::contiguous(&[64], Dtype::F32), vec![Arg::None]);
-        assert_eq!(crate::registry::lower(&short), Lowered::Children);
-        let long = crate::registry::expand(&short);
-        assert!(matches!(crate::registry::lower(&long[0]), Lowered::Kernel(_)));
+        assert_eq!(OpSet::standard().lower(&short), Lowering::Children);
+        let long = OpSet::standard().expand(&short);
+        assert!(matches!(OpSet::standard().lower(&long[0]), Lowering::Kernel(_)));
         let max = call("aten::max", Tensor::contiguous(&[64], Dtype::F32), vec![]);
-        assert!(matches!(crate::registry::lower(&max), Lowered::Kernel(_)));
+        assert!(matches!(OpSet::standard().lower(&max), Lowering::Kernel(_)));
     }
 
     #[test]

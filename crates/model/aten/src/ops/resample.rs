@@ -1,9 +1,10 @@
 //! Resampling of images to another size.
 
-use crate::call::{Arg, OpCall, Tensor};
+use crate::bound_call::BoundCall;
+use crate::call::{Arg, Tensor};
 use crate::kernel::{Kernel, Pass, Pool, PoolKind};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, output, read};
-use crate::ops::{Lowered, OpDef};
 use crate::work::work;
 
 /// Resampling.
@@ -51,21 +52,21 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// The result: batch and channels of the input, and the size asked for.
-fn resized(call: &OpCall) -> Option<Tensor> {
-    let input = call.tensor(0)?;
-    let sizes = call.ints(1)?;
+fn resized(call: &BoundCall<'_>) -> Option<Tensor> {
+    let input = call.tensor("self")?;
+    let sizes = call.ints("output_size")?;
     let kept = input.shape.len().checked_sub(sizes.len())?;
     let shape: Vec<i64> = input.shape[..kept].iter().chain(&sizes).copied().collect();
     Some(Tensor::contiguous(&shape, input.dtype))
 }
 
-fn shape(call: &OpCall) -> Option<Vec<Arg>> {
+fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(resized(call)?)])
 }
 
 /// The gradient has the input's size, the third argument.
-fn shape_backward(call: &OpCall) -> Option<Vec<Arg>> {
-    Some(vec![Arg::Tensor(Tensor::contiguous(&call.ints(2)?, call.tensor(0)?.dtype))])
+fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    Some(vec![Arg::Tensor(Tensor::contiguous(&call.ints("input_size")?, call.tensor("grad_output")?.dtype))])
 }
 
 /// Height and width; depth counts with the planes.
@@ -88,41 +89,43 @@ fn kernel(pass: Pass, small: &Tensor, large: &Tensor, taps: u64) -> Kernel {
     })
 }
 
-fn forward(call: &OpCall, taps: u64) -> Lowered {
-    let (Some(input), Some(result)) = (call.tensor(0), resized(call)) else {
-        return crate::fallback::lower(call);
+fn forward(call: &BoundCall<'_>, taps: u64) -> Option<Lowering> {
+    let (Some(input), Some(result)) = (call.tensor("self"), resized(call)) else {
+        return None;
     };
     if result.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let flops = result.numel().saturating_mul(2 * taps * taps);
     let kernel = kernel(Pass::Forward, input, &result, taps);
-    work(kernel, input.dtype, [read(call, 0), Some(output(0, &result))], flops)
+    Some(work(kernel, input.dtype, [read(call, "self"), Some(output(0, &result))], flops))
 }
 
-fn backward(call: &OpCall, taps: u64) -> Lowered {
+fn backward(call: &BoundCall<'_>, taps: u64) -> Option<Lowering> {
     let result =
         shape_backward(call).and_then(|all| all.first().and_then(|arg| arg.tensors().first().cloned()));
-    let (Some(grad), Some(result)) = (call.tensor(0), result) else { return crate::fallback::lower(call) };
+    let (Some(grad), Some(result)) = (call.tensor("grad_output"), result) else { return None };
     if grad.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let flops = grad.numel().saturating_mul(2 * taps * taps);
     let kernel = kernel(Pass::Backward, &result, grad, taps);
-    work(kernel, grad.dtype, [read(call, 0), Some(output(0, &result))], flops)
+    Some(work(kernel, grad.dtype, [read(call, "grad_output"), Some(output(0, &result))], flops))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
+    use crate::call::OpCall;
 
     #[test]
     fn twice_as_high_and_wide() {
         let input = Arg::Tensor(Tensor::contiguous(&[2, 3, 8, 8], F32));
         let size = Arg::Ints([16, 16].as_slice().into());
         let call = OpCall::new("aten::upsample_bilinear2d", vec![input, size, Arg::Bool(false)]);
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let Kernel::Pool(pool) = kernel.kernel else { panic!("{kernel:?}") };
         assert_eq!((pool.planes, pool.input, pool.output, pool.window), (6, [8, 8], [16, 16], [2, 2]));

@@ -1,8 +1,9 @@
 //! Other shapes: views where the order of the elements allows, copies where not.
 
 use crate::axes::axis;
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 use crate::work::giving;
 
 /// The ops of this file.
@@ -14,8 +15,8 @@ pub static OPS: &[OpDef] =
 const CONTIGUOUS: i64 = 0;
 
 /// A view where the order of the elements allows, else a copy in row-major order first.
-fn reshape(call: &OpCall) -> Vec<OpCall> {
-    let Some(from) = call.tensor(0) else { return Vec::new() };
+fn reshape(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(from) = call.tensor("self") else { return Vec::new() };
     let shape = call.output(0).map(|to| to.shape.to_vec()).or_else(|| target(call, from));
     if shape.is_none_or(|shape| is_viewable(from, &shape)) {
         return Vec::new();
@@ -26,16 +27,18 @@ fn reshape(call: &OpCall) -> Vec<OpCall> {
 }
 
 /// The shape that a call reshapes to.
-fn target(call: &OpCall, from: &Tensor) -> Option<Vec<i64>> {
+fn target(call: &BoundCall<'_>, from: &Tensor) -> Option<Vec<i64>> {
     if call.name == "aten::flatten" {
         let rank = from.shape.len();
-        let (first, last) = (axis(call.int(1).unwrap_or(0), rank)?, axis(call.int(2).unwrap_or(-1), rank)?);
+        let (first, last) =
+            (axis(call.int("start_dim").unwrap_or(0), rank)?, axis(call.int("end_dim").unwrap_or(-1), rank)?);
         let mut shape = from.shape.to_vec();
         let joined = shape.get(first..=last)?.iter().fold(1, |n: i64, &size| n.saturating_mul(size));
         shape.splice(first..=last, [joined]);
         return Some(shape);
     }
-    let mut shape = call.ints(1)?.to_vec();
+    let mut shape =
+        ["shape", "size"].into_iter().find(|name| call.has(name)).and_then(|name| call.ints(name))?.to_vec();
     let known: i64 = shape.iter().filter(|&&size| size >= 0).fold(1, |n: i64, &size| n.saturating_mul(size));
     if let Some(open) = shape.iter_mut().find(|size| **size < 0) {
         *open = from.numel() as i64 / known.max(1);

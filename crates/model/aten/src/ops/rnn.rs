@@ -1,43 +1,34 @@
 //! Recurrent networks: cuDNN's, and single cells.
 
-use crate::call::{Arg, OpCall, Tensor};
+use crate::bound_call::BoundCall;
+use crate::call::{Arg, Tensor};
 use crate::kernel::{Elementwise, Kernel, Layout, Pass, Rnn, Work};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{self, count, output, output_bytes, precision};
-use crate::ops::{Lowered, OpDef};
 use crate::work::work;
 
 /// Recurrent networks.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::_cudnn_rnn"], |call| network(call, &FORWARD)).outputs(shape),
-    OpDef::leaf(&["aten::_cudnn_rnn_backward"], |call| network(call, &BACKWARD)),
+    OpDef::leaf(&["aten::_cudnn_rnn"], |call| network(call, Pass::Forward)).outputs(shape),
+    OpDef::leaf(&["aten::_cudnn_rnn_backward"], |call| network(call, Pass::Backward)),
     OpDef::leaf(&["aten::_thnn_fused_lstm_cell"], |call| {
-        cell(call, "lstm_cell", 2, &[(2, 1), (2, 1), (0, 1)])
+        cell(call, "lstm_cell", "cx", &[("cx", 1), ("cx", 1), ("input_gates", 1)])
     }),
     OpDef::leaf(&["aten::_thnn_fused_lstm_cell_backward_impl"], |call| {
-        cell(call, "lstm_cell_backward", 2, &[(4, 1), (2, 1)])
+        cell(call, "lstm_cell_backward", "cx", &[("workspace", 1), ("cx", 1)])
     }),
-    OpDef::leaf(&["aten::_thnn_fused_gru_cell"], |call| cell(call, "gru_cell", 2, &[(2, 1), (2, 5)])),
+    OpDef::leaf(&["aten::_thnn_fused_gru_cell"], |call| {
+        cell(call, "gru_cell", "hx", &[("hx", 1), ("hx", 5)])
+    }),
     OpDef::leaf(&["aten::_thnn_fused_gru_cell_backward"], |call| {
-        cell(call, "gru_cell_backward", 0, &[(0, 3), (0, 3), (0, 1)])
+        cell(call, "gru_cell_backward", "grad_hy", &[("grad_hy", 3), ("grad_hy", 3), ("grad_hy", 1)])
     }),
 ];
 
-/// Where the arguments stand.
-struct Form {
-    pass: Pass,
-    hidden: usize,
-    /// Mode; hidden size, layers and the rest follow.
-    mode: usize,
-}
-
-const FORWARD: Form = Form { pass: Pass::Forward, hidden: 4, mode: 6 };
-const BACKWARD: Form = Form { pass: Pass::Backward, hidden: 4, mode: 10 };
-
-fn rnn(call: &OpCall, form: &Form) -> Option<Rnn> {
-    let input = call.tensor(0)?;
-    let at = |offset: usize| call.int(form.mode + offset);
-    let lengths = call.ints(form.mode + 8).unwrap_or_default();
-    let batch_first = call.flag(form.mode + 4).unwrap_or(false);
+fn rnn(call: &BoundCall<'_>, pass: Pass) -> Option<Rnn> {
+    let input = call.tensor("input")?;
+    let lengths = call.ints("batch_sizes").unwrap_or_default();
+    let batch_first = call.flag("batch_first").unwrap_or(false);
     let packed = !lengths.is_empty();
     let (steps, batch) = if packed {
         (lengths.len() as u64, lengths.first().map_or(0, |&size| count(size)))
@@ -46,9 +37,9 @@ fn rnn(call: &OpCall, form: &Form) -> Option<Rnn> {
         (count(input.size(time)), count(input.size(batch)))
     };
     Some(Rnn {
-        pass: form.pass,
+        pass,
         // cuDNN's modes: plain with two activations, LSTM, GRU.
-        gates: match at(0)? {
+        gates: match call.int("mode")? {
             2 => 4,
             3 => 3,
             _ => 1,
@@ -56,9 +47,9 @@ fn rnn(call: &OpCall, form: &Form) -> Option<Rnn> {
         steps,
         batch,
         input: count(input.size(-1)),
-        hidden: count(at(1)?),
-        layers: count(at(3)?),
-        directions: if call.flag(form.mode + 7).unwrap_or(false) { 2 } else { 1 },
+        hidden: count(call.int("hidden_size")?),
+        layers: count(call.int("num_layers")?),
+        directions: if call.flag("bidirectional").unwrap_or(false) { 2 } else { 1 },
         precision: precision(input.dtype, call.settings.conv_tf32),
     })
 }
@@ -72,9 +63,9 @@ fn flops(rnn: &Rnn) -> u64 {
     forward.saturating_mul(if rnn.pass == Pass::Forward { 1 } else { 2 })
 }
 
-fn shape(call: &OpCall) -> Option<Vec<Arg>> {
-    let rnn = rnn(call, &FORWARD)?;
-    let (input, hidden) = (call.tensor(0)?, call.tensor(FORWARD.hidden)?);
+fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let rnn = rnn(call, Pass::Forward)?;
+    let (input, hidden) = (call.tensor("input")?, call.tensor("hx")?);
     let mut sizes = input.shape.to_vec();
     if let Some(last) = sizes.last_mut() {
         *last = (rnn.hidden * rnn.directions) as i64;
@@ -84,16 +75,16 @@ fn shape(call: &OpCall) -> Option<Vec<Arg>> {
     Some(vec![Arg::Tensor(Tensor::contiguous(&sizes, input.dtype)), state(), cell])
 }
 
-fn network(call: &OpCall, form: &Form) -> Lowered {
-    let (Some(rnn), Some(input)) = (rnn(call, form), call.tensor(0)) else {
-        return crate::fallback::lower(call);
+fn network(call: &BoundCall<'_>, pass: Pass) -> Option<Lowering> {
+    let (Some(rnn), Some(input)) = (rnn(call, pass), call.tensor("input")) else {
+        return None;
     };
     if input.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let given: operands::Operands = if !call.outputs.is_empty() {
         operands::outputs(call)
-    } else if form.pass == Pass::Forward {
+    } else if pass == Pass::Forward {
         let shapes = shape(call).unwrap_or_default();
         shapes
             .iter()
@@ -101,19 +92,19 @@ fn network(call: &OpCall, form: &Form) -> Lowered {
             .filter_map(|(ret, arg)| arg.tensors().first().map(|t| output(ret, t)))
             .collect()
     } else {
-        let weights: u64 = call.tensors(1).iter().map(Tensor::bytes).sum();
+        let weights: u64 = call.tensors("weight").iter().map(Tensor::bytes).sum();
         [output_bytes(0, input.bytes()), output_bytes(3, weights)].into_iter().collect()
     };
     let all = operands::inputs(call).into_iter().chain(given).map(Some);
-    work(Kernel::Rnn(rnn), input.dtype, all, flops(&rnn))
+    Some(work(Kernel::Rnn(rnn), input.dtype, all, flops(&rnn)))
 }
 
 /// One step of one layer after its products. Of each result: the argument that it is as large as, or a multiple
 /// of.
-fn cell(call: &OpCall, op: &'static str, state: usize, results: &[(usize, u64)]) -> Lowered {
-    let Some(hidden) = call.tensor(state) else { return crate::fallback::lower(call) };
+fn cell(call: &BoundCall<'_>, op: &'static str, state: &str, results: &[(&str, u64)]) -> Option<Lowering> {
+    let Some(hidden) = call.tensor(state) else { return None };
     if hidden.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let inputs = operands::inputs(call);
     let kernel = Kernel::Elementwise(Elementwise {
@@ -123,18 +114,25 @@ fn cell(call: &OpCall, op: &'static str, state: usize, results: &[(usize, u64)])
         inputs: inputs.len() as u32,
         layout: Layout::Dense,
     });
-    let given = results.iter().enumerate().map(|(ret, &(arg, times))| {
+    let given = results.iter().enumerate().map(|(ret, &(name, times))| {
         let computed =
-            call.tensor(arg).map(|tensor| output_bytes(ret as u16, tensor.bytes().saturating_mul(times)));
+            call.tensor(name).map(|tensor| output_bytes(ret as u16, tensor.bytes().saturating_mul(times)));
         call.output(ret).map(|tensor| output(ret, tensor)).or(computed)
     });
-    work(kernel, hidden.dtype, inputs.into_iter().map(Some).chain(given), hidden.numel().saturating_mul(20))
+    Some(work(
+        kernel,
+        hidden.dtype,
+        inputs.into_iter().map(Some).chain(given),
+        hidden.numel().saturating_mul(20),
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
+    use crate::call::OpCall;
     use crate::kernel::Precision;
 
     #[test]
@@ -148,7 +146,7 @@ mod tests {
             [Arg::Int(2), Arg::Int(64), Arg::Int(0), Arg::Int(2), Arg::Bool(false), Arg::Float(0.0)];
         let rest = [Arg::Bool(true), Arg::Bool(false), Arg::Ints(Default::default()), Arg::None];
         let call = OpCall::new("aten::_cudnn_rnn", first.into_iter().chain(numbers).chain(rest).collect());
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let Kernel::Rnn(rnn) = kernel.kernel else { panic!("{kernel:?}") };
         assert_eq!(

@@ -1,17 +1,18 @@
 //! Running sums and the like along one dimension.
 
 use crate::axes::{around, axis};
-use crate::call::{Arg, OpCall, Tensor};
+use crate::bound_call::BoundCall;
+use crate::call::{Arg, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Sort};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::read;
-use crate::ops::{Lowered, OpDef};
-use crate::work::{launches, or_bytes, result};
+use crate::work::{launches, result};
 
 /// An op that scans.
 macro_rules! scans {
     ($name:literal) => {
-        OpDef::leaf(&[$name], |call| or_bytes(call, |call| scan(call, &$name[6..]))).outputs(shape)
+        OpDef::leaf(&[$name], |call| scan(call, &$name[6..])).outputs(shape)
     };
 }
 
@@ -21,8 +22,8 @@ pub static OPS: &[OpDef] = &[
     scans!("aten::cumsum_"),
     scans!("aten::cumprod"),
     scans!("aten::_logcumsumexp"),
-    OpDef::leaf(&["aten::_cummax_helper"], |call| or_bytes(call, |call| extremum(call, "cummax"))),
-    OpDef::leaf(&["aten::_cummin_helper"], |call| or_bytes(call, |call| extremum(call, "cummin"))),
+    OpDef::leaf(&["aten::_cummax_helper"], |call| extremum(call, "cummax")),
+    OpDef::leaf(&["aten::_cummin_helper"], |call| extremum(call, "cummin")),
     OpDef::composite(&["aten::logcumsumexp", "aten::cummax", "aten::cummin", "aten::cummaxmin_backward"]),
     OpDef::composite(&["aten::cumprod_backward"]),
 ];
@@ -34,25 +35,26 @@ fn rows(tensor: &Tensor, dim: i64, op: &'static str, value_bytes: u64) -> Option
 }
 
 /// Arguments: self, dim. One row of numbers goes through a scan of the whole device, in two launches.
-fn scan(call: &OpCall, op: &'static str) -> Option<Lowered> {
-    let input = call.tensor(0)?;
-    let sort = rows(input, call.int(1)?, op, 0)?;
+fn scan(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
+    let input = call.tensor("self")?;
+    let sort = rows(input, call.int("dim")?, op, 0)?;
     let to = if input.dtype.is_float() { input.dtype } else { Dtype::I64 };
     let count = if sort.rows == 1 { 2 } else { 1 };
-    let operands = [read(call, 0), Some(result(call, 0, &input.shape, to))];
+    let operands = [read(call, "self"), Some(result(call, 0, &input.shape, to))];
     Some(launches(count, Kernel::Scan(sort), input.dtype, operands, input.numel()))
 }
 
 /// Arguments: self, values, indices, dim.
-fn extremum(call: &OpCall, op: &'static str) -> Option<Lowered> {
-    let input = call.tensor(0)?;
-    let sort = rows(input, call.int(3)?, op, 8)?;
-    let operands = [read(call, 0), crate::operands::write(call, 1), crate::operands::write(call, 2)];
+fn extremum(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
+    let input = call.tensor("self")?;
+    let sort = rows(input, call.int("dim")?, op, 8)?;
+    let operands =
+        [read(call, "self"), crate::operands::write(call, "values"), crate::operands::write(call, "indices")];
     Some(launches(1, Kernel::Scan(sort), input.dtype, operands, input.numel()))
 }
 
-fn shape(call: &OpCall) -> Option<Vec<Arg>> {
-    let input = call.tensor(0)?;
+fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let input = call.tensor("self")?;
     let dtype = if input.dtype.is_float() { input.dtype } else { Dtype::I64 };
     crate::work::one(&input.shape, dtype)
 }
@@ -60,13 +62,15 @@ fn shape(call: &OpCall) -> Option<Vec<Arg>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
+    use crate::call::OpCall;
 
     #[test]
     fn a_scan_goes_along_its_dimension() {
         let table = Arg::Tensor(Tensor::contiguous(&[512, 300], Dtype::F32));
         let lowered =
-            crate::registry::lower(&OpCall::new("aten::cumsum", vec![table, Arg::Int(0), Arg::None]));
-        let Lowered::Kernel(call) = lowered else { panic!("no kernel") };
+            OpSet::standard().lower(&OpCall::new("aten::cumsum", vec![table, Arg::Int(0), Arg::None]));
+        let Lowering::Kernel(call) = lowered else { panic!("no kernel") };
         let Kernel::Scan(scan) = call.kernel else { panic!("another kernel") };
         assert_eq!((scan.rows, scan.length, scan.stride, call.launches), (300, 512, 300, 1));
     }

@@ -3,23 +3,22 @@
 //! The out-of-place forms copy their input by a child op first.
 
 use crate::axes::{around, axis, run};
+use crate::bound_call::BoundCall;
 use crate::call::{OpCall, Tensor};
 use crate::kernel::{Kernel, Operand, Role, Scatter, ScatterKind, Slot};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, output_bytes, read};
 use crate::ops::gather::{capped, shared};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{copied, launches, one, or_bytes, work};
+use crate::work::{copied, launches, one, work};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::index_add_", "aten::index_add"], |call| {
-        or_bytes(call, |call| rows(call, ScatterKind::IndexAdd))
-    })
-    .outputs(same)
-    .expand(copy_first),
+    OpDef::leaf(&["aten::index_add_", "aten::index_add"], |call| rows(call, ScatterKind::IndexAdd))
+        .outputs(same)
+        .expand(copy_first),
     OpDef::leaf(
         &["aten::index_copy_", "aten::index_copy", "aten::index_fill_", "aten::index_reduce_"],
-        |call| or_bytes(call, |call| rows(call, ScatterKind::Other)),
+        |call| rows(call, ScatterKind::Other),
     )
     .outputs(same)
     .expand(copy_first),
@@ -32,13 +31,13 @@ pub static OPS: &[OpDef] = &[
             "aten::scatter_reduce_",
             "aten::scatter_reduce",
         ],
-        |call| or_bytes(call, scatter),
+        scatter,
     )
     .outputs(same)
     .expand(copy_first),
-    OpDef::leaf(&["aten::masked_scatter_"], |call| or_bytes(call, masked)).outputs(same),
-    OpDef::leaf(&["aten::put_"], |call| or_bytes(call, put)).outputs(same),
-    OpDef::leaf(&["aten::bincount", "aten::histc"], |call| or_bytes(call, histogram)),
+    OpDef::leaf(&["aten::masked_scatter_"], masked).outputs(same),
+    OpDef::leaf(&["aten::put_"], put).outputs(same),
+    OpDef::leaf(&["aten::bincount", "aten::histc"], histogram),
     OpDef::composite(&[
         "aten::index_fill",
         "aten::masked_scatter",
@@ -49,8 +48,8 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// Out of place, the input is copied to the result first.
-fn copy_first(call: &OpCall) -> Vec<OpCall> {
-    match call.tensor(0) {
+fn copy_first(call: &BoundCall<'_>) -> Vec<OpCall> {
+    match call.tensor("self") {
         Some(input) if !call.name.ends_with('_') => {
             vec![copied(&Tensor::contiguous(&input.shape, input.dtype), input)]
         }
@@ -58,14 +57,14 @@ fn copy_first(call: &OpCall) -> Vec<OpCall> {
     }
 }
 
-fn same(call: &OpCall) -> Option<Vec<crate::Arg>> {
-    let target = call.tensor(0)?;
+fn same(call: &BoundCall<'_>) -> Option<Vec<crate::Arg>> {
+    let target = call.tensor("self")?;
     one(&target.shape, target.dtype)
 }
 
 /// What is written: the first argument in place, else the return.
-fn target(call: &OpCall, role: Role, bytes: u64) -> Option<Operand> {
-    let tensor = call.tensor(0)?;
+fn target(call: &BoundCall<'_>, role: Role, bytes: u64) -> Option<Operand> {
+    let tensor = call.tensor("self")?;
     let whole = if call.name.ends_with('_') {
         operand(Slot::Input(0, 0), role, tensor)
     } else {
@@ -75,9 +74,9 @@ fn target(call: &OpCall, role: Role, bytes: u64) -> Option<Operand> {
 }
 
 /// Arguments: self, dim, index, source. One index for each slice along the dimension.
-fn rows(call: &OpCall, kind: ScatterKind) -> Option<Lowered> {
-    let (into, index) = (call.tensor(0)?, call.tensor(2)?);
-    let dim = axis(call.int(1)?, into.shape.len())?;
+fn rows(call: &BoundCall<'_>, kind: ScatterKind) -> Option<Lowering> {
+    let (into, index) = (call.tensor("self")?, call.tensor("index")?);
+    let dim = axis(call.int("dim")?, into.shape.len())?;
     let [outer, size, inner] = around(into, dim);
     let row = run(into, dim + 1).clamp(1, inner.max(1));
     let indices = index.numel();
@@ -92,15 +91,16 @@ fn rows(call: &OpCall, kind: ScatterKind) -> Option<Lowered> {
         index_bytes: index.dtype.size(),
     });
     let role = if adds { Role::Update } else { Role::Write };
-    let source = call.tensor(3).filter(|source| source.numel() > 1).and_then(|_| read(call, 3));
-    let operands = [target(call, role, touched * element), source, read(call, 2)];
+    let source = if call.has("source") { "source" } else { "value" };
+    let source = call.tensor(source).filter(|source| source.numel() > 1).and_then(|_| read(call, source));
+    let operands = [target(call, role, touched * element), source, read(call, "index")];
     Some(work(kernel, into.dtype, operands, if adds { touched } else { 0 }))
 }
 
 /// Arguments: self, dim, index, source or value. One index for each element, or each row where it is expanded.
-fn scatter(call: &OpCall) -> Option<Lowered> {
-    let (into, index) = (call.tensor(0)?, call.tensor(2)?);
-    let dim = axis(call.int(1)?, into.shape.len())?;
+fn scatter(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (into, index) = (call.tensor("self")?, call.tensor("index")?);
+    let dim = axis(call.int("dim")?, into.shape.len())?;
     let row = shared(into, index, dim);
     let element = into.dtype.size();
     let adds = call.name.contains("add") || call.name.contains("reduce");
@@ -112,12 +112,9 @@ fn scatter(call: &OpCall) -> Option<Lowered> {
         index_bytes: index.dtype.size(),
     });
     let role = if adds { Role::Update } else { Role::Write };
-    let source = call.tensor(3).map(|source| taken(source, index)).map(|bytes| Operand {
-        slot: Slot::Input(3, 0),
-        role: Role::Read,
-        bytes,
-    });
-    let operands = [target(call, role, index.numel() * element), source, read(call, 2)];
+    let source = call.tensor("src").map(|source| taken(source, index));
+    let source = source.and_then(|bytes| Some(Operand { bytes, ..read(call, "src")? }));
+    let operands = [target(call, role, index.numel() * element), source, read(call, "index")];
     Some(work(kernel, into.dtype, operands, if adds { index.numel() } else { 0 }))
 }
 
@@ -127,8 +124,8 @@ fn taken(source: &Tensor, index: &Tensor) -> u64 {
 }
 
 /// Arguments: self, mask, source. A running sum of the mask finds the places.
-fn masked(call: &OpCall) -> Option<Lowered> {
-    let (into, source) = (call.tensor(0)?, call.tensor(2)?);
+fn masked(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (into, source) = (call.tensor("self")?, call.tensor("source")?);
     let kernel = Kernel::Scatter(Scatter {
         kind: ScatterKind::Other,
         rows: into.numel(),
@@ -137,15 +134,15 @@ fn masked(call: &OpCall) -> Option<Lowered> {
         index_bytes: 8,
     });
     let places = crate::operands::scratch(into.numel() * 8);
-    let from = capped(read(call, 2)?, into.bytes());
-    let operands = [target(call, Role::Update, u64::MAX), read(call, 1), Some(from), Some(places)];
+    let from = capped(read(call, "source")?, into.bytes());
+    let operands = [target(call, Role::Update, u64::MAX), read(call, "mask"), Some(from), Some(places)];
     Some(launches(4, kernel, into.dtype, operands, 0))
 }
 
 /// Arguments: self, index, source, accumulate. Single elements of the flattened target.
-fn put(call: &OpCall) -> Option<Lowered> {
-    let (into, index) = (call.tensor(0)?, call.tensor(1)?);
-    let accumulate = call.flag(3).unwrap_or(false);
+fn put(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (into, index) = (call.tensor("self")?, call.tensor("index")?);
+    let accumulate = call.flag("accumulate").unwrap_or(false);
     let kernel = Kernel::Scatter(Scatter {
         kind: ScatterKind::Other,
         rows: into.numel(),
@@ -154,16 +151,17 @@ fn put(call: &OpCall) -> Option<Lowered> {
         index_bytes: index.dtype.size(),
     });
     let role = if accumulate { Role::Update } else { Role::Write };
-    let operands = [target(call, role, index.numel() * into.dtype.size()), read(call, 1), read(call, 2)];
+    let operands =
+        [target(call, role, index.numel() * into.dtype.size()), read(call, "index"), read(call, "source")];
     Some(work(kernel, into.dtype, operands, 0))
 }
 
 /// Counts into bins; how many there are may be known only afterwards.
-fn histogram(call: &OpCall) -> Option<Lowered> {
-    let values = call.tensor(0)?;
+fn histogram(call: &BoundCall<'_>) -> Option<Lowering> {
+    let values = call.tensor("self")?;
     let bins = match call.output(0) {
         Some(counts) => counts.numel(),
-        None => call.int(if call.name.ends_with("histc") { 1 } else { 2 }).map_or(0, |n| n.max(0) as u64),
+        None => call.int(if call.has("bins") { "bins" } else { "minlength" }).map_or(0, |n| n.max(0) as u64),
     };
     let kernel = Kernel::Scatter(Scatter {
         kind: ScatterKind::Other,
@@ -172,20 +170,21 @@ fn histogram(call: &OpCall) -> Option<Lowered> {
         row_bytes: 8,
         index_bytes: values.dtype.size(),
     });
-    let weights = if call.name.ends_with("bincount") { read(call, 1) } else { None };
+    let weights = if call.name.ends_with("bincount") { read(call, "weights") } else { None };
     let counts = Operand { role: Role::Update, ..output_bytes(0, bins * 8) };
-    Some(work(kernel, values.dtype, [read(call, 0), weights, Some(counts)], values.numel()))
+    Some(work(kernel, values.dtype, [read(call, "self"), weights, Some(counts)], values.numel()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
     use crate::call::Arg;
     use crate::dtype::Dtype::{F32, I64};
 
     fn kernel(name: &str, inputs: Vec<Arg>) -> (Scatter, Vec<(Role, u64)>) {
-        let lowered = crate::registry::lower(&OpCall::new(name, inputs));
-        let Lowered::Kernel(call) = lowered else { panic!("no kernel") };
+        let lowered = OpSet::standard().lower(&OpCall::new(name, inputs));
+        let Lowering::Kernel(call) = lowered else { panic!("no kernel") };
         let Kernel::Scatter(scatter) = call.kernel else { panic!("another kernel") };
         (scatter, call.operands.iter().map(|operand| (operand.role, operand.bytes)).collect())
     }

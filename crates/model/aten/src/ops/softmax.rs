@@ -1,10 +1,11 @@
 //! Softmax, its logarithm, and their gradients.
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, gradient};
 use crate::kernel::{Kernel, Pass, Softmax};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read, result};
-use crate::ops::{Lowered, OpDef};
 use crate::work::work;
 
 /// Softmax.
@@ -23,31 +24,31 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// Takes (gradient, result, dim, type).
-fn gradient_of(call: &OpCall, name: &str) -> Vec<OpCall> {
+fn gradient_of(call: &BoundCall<'_>, name: &str) -> Vec<OpCall> {
     let Some(grad) = gradient(call).map(Arg::Tensor) else { return Vec::new() };
-    let dim = call.inputs.get(1).cloned().unwrap_or_default();
+    let dim = call.given("dim");
     vec![child(call, name, vec![grad.clone(), grad, dim, Arg::None])]
 }
 
 /// The gradient times the result, which the kernel takes; that of a logarithm takes the gradient as it is.
-fn weighted(call: &OpCall) -> Vec<OpCall> {
-    let (Some(grad), Some(result)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
+fn weighted(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(grad), Some(result)) = (call.tensor("grad_output"), call.tensor("output")) else {
+        return Vec::new();
+    };
     vec![child(call, "aten::mul", vec![Arg::Tensor(grad.clone()), Arg::Tensor(result.clone())])]
 }
 
-fn shape(call: &OpCall) -> Option<Vec<Arg>> {
-    let input = call.tensor(0)?;
+fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let input = call.tensor(if call.has("self") { "self" } else { "grad_output" })?;
     Some(vec![Arg::Tensor(Tensor::contiguous(&input.shape, input.dtype))])
 }
 
 /// Gradients take (gradient, result, dim), the forward pass (input, dim).
-fn lower(call: &OpCall, pass: Pass, log: bool) -> Lowered {
-    let inputs = if pass == Pass::Forward { 1 } else { 2 };
-    let (Some(input), Some(dim)) = (call.tensor(0), call.int(inputs)) else {
-        return crate::fallback::lower(call);
-    };
+fn lower(call: &BoundCall<'_>, pass: Pass, log: bool) -> Option<Lowering> {
+    let (inputs, name) = if pass == Pass::Forward { (1, "self") } else { (2, "grad_output") };
+    let (input, dim) = (call.tensor(name)?, call.int("dim")?);
     if input.numel() == 0 {
-        return Lowered::Nothing;
+        return Some(Lowering::Nothing);
     }
     let rank = input.shape.len() as i64;
     let after = if dim < 0 { dim + rank } else { dim }.saturating_add(1);
@@ -56,20 +57,21 @@ fn lower(call: &OpCall, pass: Pass, log: bool) -> Lowered {
         input.shape.iter().skip(count(after) as usize).fold(1, |n: u64, &size| n.saturating_mul(count(size)));
     let kernel = Kernel::Softmax(Softmax { pass, log, rows: input.numel() / length, length, stride });
     let (target, _) = result(call, inputs, Tensor::contiguous(&input.shape, input.dtype));
-    let second = (inputs == 2).then(|| read(call, 1)).flatten();
-    work(kernel, input.dtype, [read(call, 0), second, Some(target)], input.numel().saturating_mul(4))
+    let second = if inputs == 2 { read(call, "output") } else { None };
+    Some(work(kernel, input.dtype, [read(call, name), second, Some(target)], input.numel().saturating_mul(4)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Dtype::F32;
+    use crate::OpSet;
 
     #[test]
     fn rows_along_a_dimension_in_the_middle() {
         let input = Arg::Tensor(Tensor::contiguous(&[4, 10, 7], F32));
         let call = OpCall::new("aten::_log_softmax", vec![input, Arg::Int(1), Arg::Bool(false)]);
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let expected = Softmax { pass: Pass::Forward, log: true, rows: 28, length: 10, stride: 7 };
         assert_eq!(kernel.kernel, Kernel::Softmax(expected));
@@ -81,12 +83,12 @@ mod tests {
         let tensor = || Arg::Tensor(Tensor::contiguous(&[8, 16], F32));
         let inputs = vec![tensor(), tensor(), Arg::Int(-1), Arg::Int(6)];
         let call = OpCall::new("aten::_softmax_backward_data", inputs.clone());
-        let lowered = crate::registry::lower(&call);
+        let lowered = OpSet::standard().lower(&call);
         assert_eq!(
             lowered.kernel().map(|kernel| (kernel.bytes_read(), kernel.bytes_written())),
             Some((1024, 512))
         );
-        let children = |name| crate::registry::expand(&OpCall::new(name, inputs.clone()));
+        let children = |name| OpSet::standard().expand(&OpCall::new(name, inputs.clone()));
         assert_eq!(children("aten::_softmax_backward_data")[0].name, "aten::mul");
         assert!(children("aten::_log_softmax_backward_data").is_empty());
     }

@@ -1,27 +1,28 @@
 //! Sorting, selection of the largest, unique values, places of true ones.
 
 use crate::axes::{around, axis};
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Sort};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{copied, counted, launches, or_bytes, result};
+use crate::work::{copied, counted, launches, result};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::sort"], |call| or_bytes(call, sort)).outputs(sorted).expand(expand),
-    OpDef::leaf(&["aten::topk"], |call| or_bytes(call, topk)).outputs(|call| chosen(call, call.int(1)?)),
-    OpDef::leaf(&["aten::kthvalue", "aten::median", "aten::nanmedian"], |call| or_bytes(call, quantile)),
-    OpDef::leaf(&["aten::mode"], |call| or_bytes(call, mode)),
+    OpDef::leaf(&["aten::sort"], sort).outputs(sorted).expand(expand).overload("stable"),
+    OpDef::leaf(&["aten::topk"], topk).outputs(|call| chosen(call, call.int("k")?)),
+    OpDef::leaf(&["aten::kthvalue", "aten::median", "aten::nanmedian"], quantile),
+    OpDef::leaf(&["aten::mode"], mode),
     OpDef::leaf(&["aten::_unique2", "aten::_unique"], |call| {
-        or_bytes(call, |call| unique(call, "unique", call.flag(2).unwrap_or(false)))
+        unique(call, "unique", call.flag("return_inverse").unwrap_or(false))
     }),
-    OpDef::leaf(&["aten::unique_dim"], |call| or_bytes(call, |call| unique(call, "unique_dim", true))),
+    OpDef::leaf(&["aten::unique_dim"], |call| unique(call, "unique_dim", true)),
     OpDef::leaf(&["aten::unique_consecutive"], |call| {
-        or_bytes(call, |call| unique(call, "unique_consecutive", call.flag(1).unwrap_or(false)))
+        unique(call, "unique_consecutive", call.flag("return_inverse").unwrap_or(false))
     }),
-    OpDef::leaf(&["aten::nonzero"], |call| or_bytes(call, nonzero)),
+    OpDef::leaf(&["aten::nonzero"], nonzero),
     OpDef::composite(&["aten::argsort"]).expand(|call| vec![OpCall::new("aten::sort", call.inputs.clone())]),
     OpDef::composite(&["aten::msort", "aten::nonzero_numpy"]),
 ];
@@ -40,12 +41,12 @@ fn rows(tensor: &Tensor, dim: i64, op: &'static str, value_bytes: u64) -> Option
 }
 
 /// Arguments: self, stable, dim, descending; the form without `stable` calls this one.
-fn sort(call: &OpCall) -> Option<Lowered> {
+fn sort(call: &BoundCall<'_>) -> Option<Lowering> {
     if !is_long(call) {
-        return Some(Lowered::Children);
+        return Some(Lowering::Children);
     }
-    let input = call.tensor(0)?;
-    let kernel = rows(input, call.int(2)?, "sort", 8)?;
+    let input = call.tensor("self")?;
+    let kernel = rows(input, call.int("dim")?, "sort", 8)?;
     let large = kernel.length > ONE_BLOCK;
     let count = if large { 1 + radix_passes(kernel.key_bytes) } else { 1 };
     let values = result(call, 0, &input.shape, input.dtype);
@@ -55,36 +56,38 @@ fn sort(call: &OpCall) -> Option<Lowered> {
         count,
         Kernel::Sort(kernel),
         input.dtype,
-        [read(call, 0), Some(values), Some(indices), buffer],
+        [read(call, "self"), Some(values), Some(indices), buffer],
         0,
     ))
 }
 
-fn is_long(call: &OpCall) -> bool {
-    matches!(call.inputs.get(1), Some(Arg::Bool(_) | Arg::None))
-        && matches!(call.inputs.get(2), Some(Arg::Int(_)))
+fn is_long(call: &BoundCall<'_>) -> bool {
+    matches!(call.arg("stable"), Some(Arg::Bool(_) | Arg::None))
+        && matches!(call.arg("dim"), Some(Arg::Int(_)))
 }
 
-fn sorted(call: &OpCall) -> Option<Vec<Arg>> {
-    let input = call.tensor(0)?;
+fn sorted(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let input = call.tensor("self")?;
     let tensor = |dtype| Arg::Tensor(Tensor { dtype, ..input.clone() });
     Some(vec![tensor(input.dtype), tensor(Dtype::I64)])
 }
 
-fn expand(call: &OpCall) -> Vec<OpCall> {
-    let arg = |at: usize, default| call.inputs.get(at).cloned().unwrap_or(default);
-    let Some(input) = call.tensor(0) else { return Vec::new() };
+fn expand(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let Some(input) = call.tensor("self") else { return Vec::new() };
     if is_long(call) {
         return prepare(call, input);
     }
-    let inputs = vec![arg(0, Arg::None), Arg::Bool(false), arg(1, Arg::Int(-1)), arg(2, Arg::Bool(false))];
+    let mut rest = call.inputs.iter().skip(1).cloned();
+    let dim = rest.next().unwrap_or(Arg::Int(-1));
+    let descending = rest.next().unwrap_or(Arg::Bool(false));
+    let inputs = vec![call.given("self"), Arg::Bool(false), dim, descending];
     vec![OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::sort", inputs) }]
 }
 
 /// The child ops of a sort: the values are copied; short rows are sorted in the results themselves, whose indices
 /// are counted up first.
-fn prepare(call: &OpCall, input: &Tensor) -> Vec<OpCall> {
-    let length = axis(call.int(2).unwrap_or(-1), input.shape.len()).map_or(1, |at| around(input, at)[1]);
+fn prepare(call: &BoundCall<'_>, input: &Tensor) -> Vec<OpCall> {
+    let length = axis(call.int("dim").unwrap_or(-1), input.shape.len()).map_or(1, |at| around(input, at)[1]);
     let values = Tensor::contiguous(&input.shape, input.dtype);
     let mut children = vec![copied(&values, input)];
     if length <= ONE_BLOCK {
@@ -98,24 +101,24 @@ fn prepare(call: &OpCall, input: &Tensor) -> Vec<OpCall> {
 }
 
 /// Arguments: self, k, dim.
-fn topk(call: &OpCall) -> Option<Lowered> {
-    let input = call.tensor(0)?;
-    let shapes = chosen(call, call.int(1)?)?;
-    let kernel = rows(input, call.int(2).unwrap_or(-1), "topk", 8)?;
+fn topk(call: &BoundCall<'_>) -> Option<Lowering> {
+    let input = call.tensor("self")?;
+    let shapes = chosen(call, call.int("k")?)?;
+    let kernel = rows(input, call.int("dim").unwrap_or(-1), "topk", 8)?;
     let written = written(call, &shapes);
     Some(launches(
         2,
         Kernel::Sort(kernel),
         input.dtype,
-        [read(call, 0), written[0], written[1]],
+        [read(call, "self"), written[0], written[1]],
         input.numel(),
     ))
 }
 
 /// Values and indices with `k` in place of the size of a dimension.
-fn chosen(call: &OpCall, k: i64) -> Option<Vec<Arg>> {
-    let input = call.tensor(0)?;
-    let dim = axis(call.int(2).unwrap_or(-1), input.shape.len())?;
+fn chosen(call: &BoundCall<'_>, k: i64) -> Option<Vec<Arg>> {
+    let input = call.tensor("self")?;
+    let dim = axis(call.int("dim").unwrap_or(-1), input.shape.len())?;
     let mut shape = input.shape.to_vec();
     if let Some(size) = shape.get_mut(dim) {
         *size = k;
@@ -124,7 +127,7 @@ fn chosen(call: &OpCall, k: i64) -> Option<Vec<Arg>> {
     Some(vec![tensor(input.dtype), tensor(Dtype::I64)])
 }
 
-fn written(call: &OpCall, shapes: &[Arg]) -> [Option<crate::Operand>; 2] {
+fn written(call: &BoundCall<'_>, shapes: &[Arg]) -> [Option<crate::Operand>; 2] {
     let operand = |ret: usize| {
         let tensor = shapes.get(ret)?.tensors().first()?;
         Some(result(call, ret as u16, &tensor.shape, tensor.dtype))
@@ -134,16 +137,15 @@ fn written(call: &OpCall, shapes: &[Arg]) -> [Option<crate::Operand>; 2] {
 
 /// `kthvalue(self, k, dim, keepdim, values, indices)`, `median(self, dim, keepdim, values, indices)`: without the
 /// results among the arguments they call themselves with them; a median over all calls other ops.
-fn quantile(call: &OpCall) -> Option<Lowered> {
-    let input = call.tensor(0)?;
-    let skip = usize::from(call.name == "aten::kthvalue");
-    if call.tensor(3 + skip).is_none() {
-        return Some(Lowered::Children);
+fn quantile(call: &BoundCall<'_>) -> Option<Lowering> {
+    let input = call.tensor("self")?;
+    if call.tensor_at(call.position("keepdim")? + 1).is_none() {
+        return Some(Lowering::Children);
     }
-    let kernel = rows(input, call.int(1 + skip)?, "select", 8)?;
+    let kernel = rows(input, call.int("dim")?, "select", 8)?;
     let values = input.numel() / kernel.length.max(1);
     let operands = [
-        read(call, 0),
+        read(call, "self"),
         Some(output_bytes(0, values * input.dtype.size())),
         Some(output_bytes(1, values * 8)),
     ];
@@ -151,12 +153,12 @@ fn quantile(call: &OpCall) -> Option<Lowered> {
 }
 
 /// Arguments: self, dim. Each row is sorted and its runs counted.
-fn mode(call: &OpCall) -> Option<Lowered> {
-    let input = call.tensor(0)?;
-    let kernel = rows(input, call.int(1).unwrap_or(-1), "mode", 0)?;
+fn mode(call: &BoundCall<'_>) -> Option<Lowering> {
+    let input = call.tensor("self")?;
+    let kernel = rows(input, call.int("dim").unwrap_or(-1), "mode", 0)?;
     let values = input.numel() / kernel.length.max(1);
     let operands = [
-        read(call, 0),
+        read(call, "self"),
         Some(output_bytes(0, values * input.dtype.size())),
         Some(output_bytes(1, values * 8)),
     ];
@@ -164,9 +166,9 @@ fn mode(call: &OpCall) -> Option<Lowered> {
 }
 
 /// How many unique values there are is known only afterwards, hence at most all. Consecutive ones are not sorted.
-fn unique(call: &OpCall, op: &'static str, inverse: bool) -> Option<Lowered> {
-    let input = call.tensor(0)?;
-    let dim = if op == "unique_dim" { call.int(1)? } else { 0 };
+fn unique(call: &BoundCall<'_>, op: &'static str, inverse: bool) -> Option<Lowering> {
+    let input = call.tensor("self")?;
+    let dim = if op == "unique_dim" { call.int("dim")? } else { 0 };
     let [outer, length, inner] = around(input, axis(dim, input.shape.len())?);
     let by_row = op == "unique_dim";
     let kernel = Sort {
@@ -185,13 +187,13 @@ fn unique(call: &OpCall, op: &'static str, inverse: bool) -> Option<Lowered> {
         "unique_consecutive" => 2,
         _ => 4,
     };
-    let operands = [read(call, 0), Some(values), inverted, Some(buffer)];
+    let operands = [read(call, "self"), Some(values), inverted, Some(buffer)];
     Some(launches(count, Kernel::Sort(kernel), input.dtype, operands, 0))
 }
 
 /// Counts, copies the count to the host, then writes the places.
-fn nonzero(call: &OpCall) -> Option<Lowered> {
-    let input = call.tensor(0)?;
+fn nonzero(call: &BoundCall<'_>) -> Option<Lowering> {
+    let input = call.tensor("self")?;
     let rank = input.shape.len().max(1);
     let kernel = Sort {
         op: "nonzero",
@@ -203,15 +205,16 @@ fn nonzero(call: &OpCall) -> Option<Lowered> {
     };
     let places = result(call, 0, &[input.numel() as i64, rank as i64], Dtype::I64);
     let count = if rank > 1 { 6 } else { 5 };
-    Some(launches(count, Kernel::Sort(kernel), input.dtype, [read(call, 0), Some(places)], 0))
+    Some(launches(count, Kernel::Sort(kernel), input.dtype, [read(call, "self"), Some(places)], 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
 
     fn kernel(name: &str, inputs: Vec<Arg>) -> (Sort, u32, Vec<u64>) {
-        let Lowered::Kernel(call) = crate::registry::lower(&OpCall::new(name, inputs)) else {
+        let Lowering::Kernel(call) = OpSet::standard().lower(&OpCall::new(name, inputs)) else {
             panic!("no kernel")
         };
         let Kernel::Sort(sort) = call.kernel else { panic!("another kernel") };
@@ -234,8 +237,8 @@ mod tests {
     #[test]
     fn the_short_form_of_sort_calls_the_long_one() {
         let short = OpCall::new("aten::sort", vec![keys(64), Arg::Int(0), Arg::Bool(true)]);
-        assert_eq!(crate::registry::lower(&short), Lowered::Children);
-        assert!(matches!(crate::registry::lower(&expand(&short)[0]), Lowered::Kernel(_)));
+        assert_eq!(OpSet::standard().lower(&short), Lowering::Children);
+        assert!(matches!(OpSet::standard().lower(&OpSet::standard().expand(&short)[0]), Lowering::Kernel(_)));
     }
 
     #[test]

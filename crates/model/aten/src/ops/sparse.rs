@@ -1,9 +1,9 @@
 //! Sparse tensors. Making one and looking at its parts is free; adding one to a table goes by `index_add_`.
 
-use crate::call::OpCall;
+use crate::bound_call::BoundCall;
 use crate::kernel::{Kernel, Sort};
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, scratch};
-use crate::ops::{Lowered, OpDef};
 use crate::work::{launches, unknown};
 
 /// The ops of this file.
@@ -25,7 +25,7 @@ pub static OPS: &[OpDef] = &[
         "aten::sparse_resize_and_clear_",
     ]),
     OpDef::composite(&["aten::coalesce", "aten::sparse_mask", "aten::to_dense", "aten::_to_dense"]),
-    OpDef::leaf(&["aten::_coalesce"], coalesce),
+    OpDef::leaf(&["aten::_coalesce"], coalesce).arguments(&["self", "indices", "values"]),
 ];
 
 /// Launches: the indices flattened, sorted by merging, the unique ones found, the rows of each added.
@@ -33,8 +33,10 @@ const LAUNCHES: u32 = 9;
 
 /// Sorts the indices and adds the rows of each. A recorded call holds only the sparse tensor, which does not say
 /// how many rows it has; with its indices and values as further arguments a call says.
-fn coalesce(call: &OpCall) -> Lowered {
-    let (Some(indices), Some(values)) = (call.tensor(1), call.tensor(2)) else { return unknown(call) };
+fn coalesce(call: &BoundCall<'_>) -> Option<Lowering> {
+    let (Some(indices), Some(values)) = (call.tensor("indices"), call.tensor("values")) else {
+        return Some(unknown(call));
+    };
     let length = values.size(0).max(0) as u64;
     let kernel = Kernel::Sort(Sort {
         op: "coalesce",
@@ -45,17 +47,19 @@ fn coalesce(call: &OpCall) -> Lowered {
         stride: 1,
     });
     let operands = [
-        crate::operands::read(call, 1),
-        crate::operands::read(call, 2),
+        crate::operands::read(call, "indices"),
+        crate::operands::read(call, "values"),
         Some(output_bytes(0, values.bytes() + indices.bytes())),
         Some(scratch(length * 32)),
     ];
-    launches(LAUNCHES, kernel, values.dtype, operands, values.numel())
+    Some(launches(LAUNCHES, kernel, values.dtype, operands, values.numel()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
+    use crate::call::OpCall;
     use crate::call::{Arg, Tensor};
     use crate::dtype::Dtype;
 
@@ -63,11 +67,11 @@ mod tests {
     fn a_sparse_tensor_alone_does_not_say_its_size() {
         let sparse = Tensor { strides: Default::default(), ..Tensor::contiguous(&[5000, 64], Dtype::F32) };
         let call = OpCall::new("aten::_coalesce", vec![Arg::Tensor(sparse.clone())]);
-        assert!(matches!(crate::registry::lower(&call), Lowered::Unknown(_)));
+        assert!(matches!(OpSet::standard().lower(&call), Lowering::Unknown(_)));
         let indices = Arg::Tensor(Tensor::contiguous(&[1, 2560], Dtype::I64));
         let values = Arg::Tensor(Tensor::contiguous(&[2560, 64], Dtype::F32));
         let call = OpCall::new("aten::_coalesce", vec![Arg::Tensor(sparse), indices, values]);
-        let Lowered::Kernel(call) = crate::registry::lower(&call) else { panic!("no kernel") };
+        let Lowering::Kernel(call) = OpSet::standard().lower(&call) else { panic!("no kernel") };
         let Kernel::Sort(sort) = call.kernel else { panic!("another kernel") };
         assert_eq!((sort.length, sort.value_bytes), (2560, 256));
     }

@@ -9,9 +9,9 @@ use crate::dtype::Dtype;
 use crate::kernel::{
     Elementwise, Kernel, Layout, Operand, Pass, Pooling, Role, RowOptimizer, Slot, TableBatched, Work,
 };
+use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, output_bytes, scratch};
-use crate::ops::{Lowered, OpDef};
-use crate::work::{launches, or_bytes, unknown};
+use crate::work::{launches, unknown};
 
 /// Forward and backward ops of one optimizer.
 macro_rules! optimizers {
@@ -23,14 +23,14 @@ macro_rules! optimizers {
                     concat!("fbgemm::split_embedding_codegen_lookup_", $name, "_function"),
                     concat!("fbgemm::split_embedding_codegen_lookup_", $name, "_function_pt2"),
                 ],
-                |call| or_bytes(call, |call| lower(call, Pass::Forward, RowOptimizer::$optimizer)),
+                |call| lower(call, Pass::Forward, RowOptimizer::$optimizer),
             ),
             OpDef::leaf(
                 &[
                     concat!("fbgemm::split_embedding_backward_codegen_", $name, "_unweighted_exact_cuda"),
                     concat!("fbgemm::split_embedding_backward_codegen_", $name, "_weighted_exact_cuda"),
                 ],
-                |call| or_bytes(call, |call| lower(call, Pass::Backward, RowOptimizer::$optimizer)),
+                |call| lower(call, Pass::Backward, RowOptimizer::$optimizer),
             ),
             // Older versions launch from the node of autograd, which knows the gradient alone.
             OpDef::leaf(
@@ -38,7 +38,7 @@ macro_rules! optimizers {
                     concat!("torch::autograd::CppNode<SplitLookupFunction_", $name, "_Op>"),
                     concat!("CppNode<SplitLookupFunction_", $name, "_Op>"),
                 ],
-                unknown,
+                |call| Some(unknown(call)),
             ),
         )+];
     };
@@ -69,7 +69,7 @@ pub static OTHERS: &[OpDef] = &[
             "fbgemm::dense_embedding_codegen_forward_unweighted_cuda",
             "fbgemm::dense_embedding_codegen_forward_weighted_cuda",
         ],
-        |call| or_bytes(call, |call| lower(call, Pass::Forward, RowOptimizer::Other)),
+        |call| lower(call, Pass::Forward, RowOptimizer::Other),
     ),
     OpDef::leaf(
         &[
@@ -81,18 +81,16 @@ pub static OTHERS: &[OpDef] = &[
             "fbgemm::jagged_to_padded_dense",
             "fbgemm::jagged_2d_to_dense",
         ],
-        unknown,
+        |call| Some(unknown(call)),
     ),
-    OpDef::leaf(&["fbgemm::bounds_check_indices"], |call| {
-        or_bytes(call, |call| pass(call, "bounds_check", 1))
-    }),
+    OpDef::leaf(&["fbgemm::bounds_check_indices"], |call| pass(call, "bounds_check", 1)),
     OpDef::leaf(
         &[
             "fbgemm::asynchronous_complete_cumsum",
             "fbgemm::asynchronous_inclusive_cumsum",
             "fbgemm::asynchronous_exclusive_cumsum",
         ],
-        |call| or_bytes(call, |call| pass(call, "cumsum", 0)),
+        |call| pass(call, "cumsum", 0),
     ),
 ];
 
@@ -124,28 +122,28 @@ fn shared(call: &OpCall) -> Option<Shared<'_>> {
         .find(|&arg| of(arg, &integer).is_some() && of(arg + 1, &integer).is_some() && whole(arg + 2))?;
     Some(Shared {
         columns: of(first, &[Dtype::I32])?,
-        width: if whole(first + 2) { call.int(first + 1) } else { None },
+        width: if whole(first + 2) { call.int_at(first + 1) } else { None },
         indices: (at, of(at, &integer)?),
         offsets: (at + 1, of(at + 1, &integer)?),
-        pooling: match call.int(at + 2)? {
+        pooling: match call.int_at(at + 2)? {
             0 => Pooling::Sum,
             1 => Pooling::Mean,
             _ => Pooling::None,
         },
         weights: call
-            .tensor(at + 3)
+            .tensor_at(at + 3)
             .filter(|weights| weights.dtype.is_float() && weights.numel() > 0)
             .map(|_| at + 3),
         first,
     })
 }
 
-fn lower(call: &OpCall, pass: Pass, optimizer: RowOptimizer) -> Option<Lowered> {
+fn lower(call: &OpCall, pass: Pass, optimizer: RowOptimizer) -> Option<Lowering> {
     let shared = shared(call)?;
     let tables = shared.columns.numel().saturating_sub(1).max(1);
     let backward = pass == Pass::Backward;
     // Gradients come first, and have a row for each bag.
-    let grad = if backward { call.tensor(0) } else { None };
+    let grad = if backward { call.tensor_at(0) } else { None };
     let batch = shared.offsets.1.numel().saturating_sub(1) / tables;
     let dims = match grad {
         Some(grad) => grad.size(-1).max(0) as u64,
@@ -183,7 +181,7 @@ fn lower(call: &OpCall, pass: Pass, optimizer: RowOptimizer) -> Option<Lowered> 
         Some(Operand { slot, role, bytes: touched }),
         input(shared.indices.0, shared.indices.1),
         input(shared.offsets.0, shared.offsets.1),
-        shared.weights.and_then(|arg| input(arg, call.tensor(arg)?)),
+        shared.weights.and_then(|arg| input(arg, call.tensor_at(arg)?)),
         result,
         backward.then_some(Operand { slot: Slot::Scratch, role: Role::Update, bytes: state }),
         backward.then(|| scratch(lookups * 32)),
@@ -205,8 +203,8 @@ pub(super) fn state_bytes(optimizer: RowOptimizer, touched: u64, row: u64, eleme
 }
 
 /// One pass over the main argument.
-fn pass(call: &OpCall, op: &'static str, main: usize) -> Option<Lowered> {
-    let values = call.tensor(main)?;
+fn pass(call: &OpCall, op: &'static str, main: usize) -> Option<Lowering> {
+    let values = call.tensor_at(main)?;
     let layout = Layout::Dense;
     let kernel = Elementwise { op, work: Work::Light, numel: values.numel(), inputs: 1, layout };
     let mut operands = crate::operands::inputs(call);
@@ -218,6 +216,7 @@ fn pass(call: &OpCall, op: &'static str, main: usize) -> Option<Lowered> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpSet;
 
     fn tensor(n: i64, dtype: Dtype) -> Arg {
         Arg::Tensor(Tensor::contiguous(&[n], dtype))
@@ -249,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_arguments_are_found_whatever_surrounds_them() {
-        let Lowered::Kernel(call) = crate::registry::lower(&recorded()) else { panic!("no kernel") };
+        let Lowering::Kernel(call) = OpSet::standard().lower(&recorded()) else { panic!("no kernel") };
         let Kernel::TableBatched(tables) = call.kernel else { panic!("another kernel") };
         assert_eq!((tables.tables, tables.dims, tables.batch, tables.lookups), (3, 48, 128, 768));
         assert_eq!((tables.rows, tables.optimizer), (40_040_603, RowOptimizer::Adagrad));
@@ -266,7 +265,7 @@ mod tests {
         inputs.push(Arg::Int(16));
         inputs.extend(forward.inputs[9..].iter().cloned());
         let name = "fbgemm::split_embedding_backward_codegen_adagrad_unweighted_exact_cuda";
-        let Lowered::Kernel(call) = crate::registry::lower(&OpCall::new(name, inputs)) else {
+        let Lowering::Kernel(call) = OpSet::standard().lower(&OpCall::new(name, inputs)) else {
             panic!("no kernel")
         };
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Ops that launch nothing: views, metadata, memory without contents.
 
-use crate::ops::OpDef;
+use crate::op_def::OpDef;
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[

@@ -24,7 +24,7 @@ const ALIGNED: [i64; 2] = [4, 8];
 
 /// Whether the CPU computed attention by parts, and CUDA has a kernel for it.
 pub(super) fn at_once(call: &OpCall) -> bool {
-    let [query, key, value] = [0, 1, 2].map(|at| call.tensor(at));
+    let [query, key, value] = [0, 1, 2].map(|at| call.tensor_at(at));
     let (true, Some(query), Some(key), Some(value)) = (call.name == PARTS, query, key, value) else {
         return false;
     };
@@ -54,7 +54,7 @@ pub(super) fn whole_backward(call: &OpCall, gradient: Arg) -> OpCall {
     let (result, sums) = (Arg::Tensor(result(call)), Arg::Tensor(sums(call)));
     let inputs = vec![gradient, arg(0), arg(1), arg(2), result, sums, arg(4), arg(5), arg(3), arg(7)];
     let outputs =
-        (0..3).filter_map(|at| call.tensor(at)).map(|like| Arg::Tensor(by_position(&like.shape, like)));
+        (0..3).filter_map(|at| call.tensor_at(at)).map(|like| Arg::Tensor(by_position(&like.shape, like)));
     OpCall { outputs: outputs.collect(), ..OpCall::new(BACKWARD, inputs) }
 }
 
@@ -66,7 +66,7 @@ fn by_position(shape: &[i64], like: &Tensor) -> Tensor {
 }
 
 fn result(call: &OpCall) -> Tensor {
-    let given = call.output(0).or(call.tensor(0));
+    let given = call.output(0).or(call.tensor_at(0));
     given.map_or_else(
         || Tensor::contiguous(&[0], Dtype::F32),
         |given| Tensor { place: given.place, ..by_position(&given.shape, given) },
@@ -75,7 +75,7 @@ fn result(call: &OpCall) -> Tensor {
 
 /// The sums of the softmax, a multiple of 32 a head.
 fn sums(call: &OpCall) -> Tensor {
-    let query = call.tensor(0).map_or([1, 1, 1], |query| [query.size(0), query.size(1), query.size(2)]);
+    let query = call.tensor_at(0).map_or([1, 1, 1], |query| [query.size(0), query.size(1), query.size(2)]);
     let [batch, heads, length] = query;
     Tensor::contiguous(&[batch, heads, (length.max(0) as u64).next_multiple_of(32) as i64], Dtype::F32)
 }
@@ -90,7 +90,7 @@ pub(super) fn function(branch: &Branch) -> Option<String> {
 
 fn query_within(branch: &Branch) -> Option<&Tensor> {
     if branch.name() == BACKWARD {
-        return branch.call.tensor(1);
+        return branch.call.tensor_at(1);
     }
     branch.children.iter().find_map(query_within)
 }
@@ -108,7 +108,7 @@ fn swapped(tensor: Option<&Tensor>) -> Arg {
 /// For `(query, key, value, dropout, causal, mask, scale)`.
 pub(super) fn forward(call: &OpCall) -> Option<Branch> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
-    let query = call.tensor(0)?;
+    let query = call.tensor_at(0)?;
     let outputs = call.outputs.clone();
     let named =
         |name: &str, inputs, outputs| OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) };
@@ -116,7 +116,7 @@ pub(super) fn forward(call: &OpCall) -> Option<Branch> {
     if kind(query) == "cudnn" {
         outer.push(Arg::Bool(false));
         let none = || Arg::None;
-        let length = |at| Arg::Int(call.tensor(at).map_or(0, |t: &Tensor| t.size(2)));
+        let length = |at| Arg::Int(call.tensor_at(at).map_or(0, |t: &Tensor| t.size(2)));
         let inner = vec![
             arg(0),
             arg(1),
@@ -138,8 +138,8 @@ pub(super) fn forward(call: &OpCall) -> Option<Branch> {
         let outer = named("_scaled_dot_product_cudnn_attention", outer, outputs);
         return Some(Branch::new(outer, vec![inner]));
     }
-    let causal = Arg::Int(i64::from(call.flag(4).unwrap_or(false)));
-    let mut inner: Vec<Arg> = (0..3).map(|at| swapped(call.tensor(at))).collect();
+    let causal = Arg::Int(i64::from(call.flag_at(4).unwrap_or(false)));
+    let mut inner: Vec<Arg> = (0..3).map(|at| swapped(call.tensor_at(at))).collect();
     inner.push(arg(5));
     inner.extend([Arg::None, Arg::None, Arg::None, Arg::None, arg(3), causal, Arg::Bool(true), arg(6)]);
     let given = vec![swapped(call.output(0)), call.outputs.get(1).cloned().unwrap_or_default()];
@@ -151,7 +151,7 @@ pub(super) fn forward(call: &OpCall) -> Option<Branch> {
 /// For `(gradient, query, key, value, result, logsumexp, dropout, causal, mask, scale)`.
 pub(super) fn backward(call: &OpCall) -> Option<Branch> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
-    let (grad, query, key) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    let (grad, query, key) = (call.tensor_at(0)?, call.tensor_at(1)?, call.tensor_at(2)?);
     let named =
         |name: &str, inputs, outputs| OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) };
     let outputs = call.outputs.clone();
@@ -169,9 +169,9 @@ pub(super) fn backward(call: &OpCall) -> Option<Branch> {
         let outer = named("_scaled_dot_product_cudnn_attention_backward", inputs, outputs);
         return Some(Branch::new(outer, vec![inner]));
     }
-    let mut inner: Vec<Arg> = (0..4).map(|at| swapped(call.tensor(at))).collect();
-    let causal = Arg::Int(i64::from(call.flag(7).unwrap_or(false)));
-    inner.extend([arg(8), swapped(call.tensor(4)), Arg::None, Arg::None]);
+    let mut inner: Vec<Arg> = (0..4).map(|at| swapped(call.tensor_at(at))).collect();
+    let causal = Arg::Int(i64::from(call.flag_at(7).unwrap_or(false)));
+    inner.extend([arg(8), swapped(call.tensor_at(4)), Arg::None, Arg::None]);
     inner.extend([Arg::Int(query.size(2)), Arg::Int(key.size(2)), arg(5), arg(6), seed(), seed(), causal]);
     inner.extend([Arg::Bool(false), arg(9)]);
     let given = (0..3).map(|at| swapped(call.output(at))).collect();
@@ -197,7 +197,7 @@ pub(super) fn backward(call: &OpCall) -> Option<Branch> {
     let mut zero = op("zero_", vec![dense(&product)], Some(product.clone()));
     zero.children = vec![fill(&product)];
     let mut children: Vec<Branch> = Vec::new();
-    if let Arg::Tensor(grad) = swapped(call.tensor(0))
+    if let Arg::Tensor(grad) = swapped(call.tensor_at(0))
         && !grad.is_contiguous()
     {
         children.push(around("contiguous", vec![row_major(&grad)]));
@@ -208,7 +208,7 @@ pub(super) fn backward(call: &OpCall) -> Option<Branch> {
         light("empty"),
         light("to"),
         light("to"),
-        op("mul", vec![swapped(call.tensor(0)), swapped(call.tensor(4))], Some(product.clone())),
+        op("mul", vec![swapped(call.tensor_at(0)), swapped(call.tensor_at(4))], Some(product.clone())),
         sum,
         view("transpose"),
         around("contiguous", vec![around("clone", vec![empty_like(), copy])]),

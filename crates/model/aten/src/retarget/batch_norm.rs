@@ -1,7 +1,7 @@
 //! Batch norm: by cuDNN where PyTorch asks it, else by PyTorch's own kernels.
 
 use super::branch::Branch;
-use super::build::{around, fill, light, op};
+use super::build::{around, empty_like, fill, light, op};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 
@@ -10,17 +10,60 @@ const LARGEST: [i64; 2] = [880_801, 65_535];
 /// Some of cuDNN's kernels count elements in 32 bits.
 const MOST_ELEMENTS: u64 = i32::MAX as u64;
 
+/// A batch norm, or its gradient, as the GPU computes it; `None` for any other op.
+pub(super) fn rewritten(branch: &Branch) -> Option<Branch> {
+    let call = &branch.call;
+    match call.name.as_str() {
+        "aten::_batch_norm_impl_index" => {
+            let norm = branch.children.iter().find(|child| child.name() == "aten::native_batch_norm")?;
+            Some(Branch { children: chosen(call, norm.clone()), ..branch.clone() })
+        }
+        "aten::native_batch_norm_backward" => Some(gradient(branch.clone())),
+        _ => None,
+    }
+}
+
+/// What the choice of an implementation calls.
+fn chosen(call: &OpCall, mut norm: Branch) -> Vec<Branch> {
+    let empty = || light("empty");
+    if by_cudnn(call) {
+        norm.call.name = "aten::cudnn_batch_norm".into();
+        norm.children = vec![empty_like(), empty(), empty(), light("view"), empty(), empty()];
+        return vec![norm];
+    }
+    norm.children = vec![around("empty_like", vec![light("empty_strided")]), empty(), empty()];
+    norm.children.extend(semaphores(call.tensor_at(0)));
+    vec![empty(), norm]
+}
+
+fn gradient(mut branch: Branch) -> Branch {
+    let empty = || light("empty");
+    if !backward_by_cudnn(&branch.call) {
+        branch.children = vec![empty(); 4];
+        branch.children.extend(semaphores(branch.call.tensor_at(1)));
+        branch.children.push(around("empty_like", vec![light("empty_strided")]));
+        return branch;
+    }
+    branch.call.name = "aten::cudnn_batch_norm_backward".into();
+    // Its arguments: input and gradient change places.
+    if branch.call.inputs.len() > 1 {
+        branch.call.inputs.swap(0, 1);
+    }
+    branch.children = vec![empty(), empty(), empty(), light("view"), empty()];
+    branch
+}
+
 /// Of `(input, weight, bias, mean, variance, training, momentum, eps, cudnn)`.
-pub(super) fn by_cudnn(call: &OpCall) -> bool {
-    let training = call.flag(5).unwrap_or(true);
-    let statistics = [3, 4].map(|at| call.tensor(at).is_some());
+fn by_cudnn(call: &OpCall) -> bool {
+    let training = call.flag_at(5).unwrap_or(true);
+    let statistics = [3, 4].map(|at| call.tensor_at(at).is_some());
     let known = statistics == [true, true] || (training && statistics == [false, false]);
-    known && call.tensor(2).is_some() && call.flag(8) != Some(false) && taken(call, 0, training)
+    known && call.tensor_at(2).is_some() && call.flag_at(8) != Some(false) && taken(call, 0, training)
 }
 
 /// Of `(gradient, input, weight, mean, variance, saved mean, saved deviation, training, eps, mask)`.
-pub(super) fn backward_by_cudnn(call: &OpCall) -> bool {
-    call.flag(7).unwrap_or(true) && taken(call, 1, true)
+fn backward_by_cudnn(call: &OpCall) -> bool {
+    call.flag_at(7).unwrap_or(true) && taken(call, 1, true)
 }
 
 /// Threads of a block along channels and in all, and what a thread sums.
@@ -31,7 +74,7 @@ const EACH: u64 = 16;
 const FEWEST_BLOCKS: u64 = 8;
 
 /// Counters that blocks meet by, zeroed first, where channels lie next to one another and columns are long.
-pub(super) fn semaphores(input: Option<&Tensor>) -> Option<Branch> {
+fn semaphores(input: Option<&Tensor>) -> Option<Branch> {
     let rows = |input: &Tensor| input.shape.len() == 2 && input.is_contiguous() || input.is_channels_last();
     let input = input.filter(|input| rows(input))?;
     let channels = u64::try_from(input.size(1)).unwrap_or(0).max(1);
@@ -51,7 +94,9 @@ pub(super) fn semaphores(input: Option<&Tensor>) -> Option<Branch> {
 /// Whether cuDNN takes an input and the weight after it.
 fn taken(call: &OpCall, input: usize, training: bool) -> bool {
     let bf16 = |tensor: &Tensor| tensor.dtype == Dtype::Bf16;
-    let (Some(input), Some(weight)) = (call.tensor(input), call.tensor(input + 1)) else { return false };
+    let (Some(input), Some(weight)) = (call.tensor_at(input), call.tensor_at(input + 1)) else {
+        return false;
+    };
     let mixed = input.dtype == Dtype::F16 && weight.dtype != Dtype::F32;
     input.shape.len() >= 3
         && input.size(0) <= LARGEST[usize::from(!training)]

@@ -8,9 +8,9 @@ use crate::call::{Arg, OpCall, Tensor};
 /// groups, benchmark, deterministic, cudnn_enabled, allow_tf32)`: the bias is added by an op of its own.
 pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
-    let (Some(input), Some(weight)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
-    let groups = call.int(8).unwrap_or(1);
-    let transposed = call.flag(6).unwrap_or(false);
+    let (Some(input), Some(weight)) = (call.tensor_at(0), call.tensor_at(1)) else { return Vec::new() };
+    let groups = call.int_at(8).unwrap_or(1);
+    let transposed = call.flag_at(6).unwrap_or(false);
     let depthwise = !transposed
         && groups > 1
         && input.size(1) == groups
@@ -25,7 +25,7 @@ pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
         convolve.children = vec![light("empty"), light("resize_")];
         return vec![convolve];
     }
-    let switches = [Arg::Bool(false), Arg::Bool(false), Arg::Bool(call.flag(12).unwrap_or(true))];
+    let switches = [Arg::Bool(false), Arg::Bool(false), Arg::Bool(call.flag_at(12).unwrap_or(true))];
     let (name, mut inputs) = if transposed {
         ("cudnn_convolution_transpose", vec![arg(0), arg(1), arg(4), arg(7), arg(3), arg(5), arg(8)])
     } else {
@@ -35,7 +35,7 @@ pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
     let order = order(input, weight);
     let mut children: Vec<Branch> = ordered(input, order).into_iter().collect();
     children.push(op(name, inputs, output.clone()));
-    if let (Some(bias), Some(output)) = (call.tensor(2), output) {
+    if let (Some(bias), Some(output)) = (call.tensor_at(2), output) {
         let mut shape = vec![1i64; output.shape.len()];
         if let Some(channels) = shape.get_mut(1) {
             *channels = bias.size(0);
@@ -74,18 +74,21 @@ fn ordered(tensor: &Tensor, channels_last: bool) -> Option<Branch> {
 
 /// What `convolution_backward` calls beside cuDNN: the gradient of the bias is a sum.
 pub(super) fn backward(call: &OpCall) -> Vec<Branch> {
-    let depthwise =
-        call.int(9).is_some_and(|groups| groups > 1 && call.tensor(1).is_some_and(|i| i.size(1) == groups));
+    let depthwise = call
+        .int_at(9)
+        .is_some_and(|groups| groups > 1 && call.tensor_at(1).is_some_and(|i| i.size(1) == groups));
     let mut children = if depthwise {
         vec![light("empty"), light("empty"), light("resize_"), light("resize_")]
-    } else if let (Some(grad), Some(input), Some(weight)) = (call.tensor(0), call.tensor(1), call.tensor(2)) {
+    } else if let (Some(grad), Some(input), Some(weight)) =
+        (call.tensor_at(0), call.tensor_at(1), call.tensor_at(2))
+    {
         let copied = [grad, input].into_iter().filter_map(|tensor| ordered(tensor, order(input, weight)));
         copied.chain([light("to"), light("empty")]).collect()
     } else {
         vec![light("to"), light("empty")]
     };
-    let bias = call.ints(10).is_some_and(|mask| mask.get(2).is_some_and(|&wanted| wanted != 0));
-    if let (true, Some(grad)) = (bias, call.tensor(0)) {
+    let bias = call.ints_at(10).is_some_and(|mask| mask.get(2).is_some_and(|&wanted| wanted != 0));
+    if let (true, Some(grad)) = (bias, call.tensor_at(0)) {
         let dims = (0..grad.shape.len() as i64).filter(|&dim| dim != 1).collect();
         let inputs = vec![Arg::Tensor(grad.clone()), Arg::Ints(dims), Arg::Bool(false), Arg::None];
         let sum = Tensor::contiguous(&[grad.size(1)], grad.dtype);

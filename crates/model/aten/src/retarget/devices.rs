@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use steptime_graph::execution::{Arg as Recorded, ArgRange, ExecutionGraph, TensorId};
 
-use super::inputs::{self, Copied};
+use super::inputs::{self, InputCopies};
 use crate::call::{Arg, Device, Tensor};
 use crate::derive::OpTree;
 
 /// Puts every tensor on the GPU, but numbers: those without a dimension that were there before the step, a factor
 /// or an optimizer's count of steps, stay on the host. So does the batch where it is made and copied from.
-pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &Copied) {
+pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &InputCopies) {
     let buffers = buffers(trace, tree);
     for node in &mut tree.nodes {
         let Some(origin) = node.origin.filter(|origin| !copied.host.contains(origin)) else { continue };

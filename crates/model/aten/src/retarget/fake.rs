@@ -7,8 +7,8 @@ use super::build::{light, op};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::is_dispatched;
 use crate::dtype::Dtype;
-use crate::ops::Lowered;
-use crate::registry;
+use crate::op_def::Lowering;
+use crate::op_set::OpSet;
 
 /// Ops call others, and these others: so deep at most.
 const DEEPEST: usize = 8;
@@ -20,10 +20,10 @@ const BAGS_GRADIENT_INDICES: usize = 1;
 const BAGS_GRADIENT_BAG: usize = 3;
 
 /// Puts in what ops call, where nothing was recorded inside.
-pub(super) fn expand(trace: &ExecutionGraph, branches: &mut [Branch]) {
+pub(super) fn expand(trace: &ExecutionGraph, ops: &OpSet, branches: &mut [Branch]) {
     let mut sparse = Vec::new();
     branches.iter().for_each(|branch| gradients(branch, &mut sparse));
-    branches.iter_mut().for_each(|branch| one(trace, branch, &sparse));
+    branches.iter_mut().for_each(|branch| one(trace, ops, branch, &sparse));
 }
 
 /// Tables with a sparse gradient, by shape, with the indices of its rows.
@@ -32,26 +32,28 @@ type Sparse = Vec<(Tensor, Tensor)>;
 fn gradients(branch: &Branch, found: &mut Sparse) {
     let gives = branch.call.output(0).filter(|given| given.is_sparse());
     let of_table = matches!(branch.name(), BAGS_GRADIENT | "aten::embedding_sparse_backward");
-    if let (true, Some(table), Some(indices)) = (of_table, gives, branch.call.tensor(BAGS_GRADIENT_INDICES)) {
+    if let (true, Some(table), Some(indices)) =
+        (of_table, gives, branch.call.tensor_at(BAGS_GRADIENT_INDICES))
+    {
         found.push((table.clone(), indices.clone()));
     }
     branch.children.iter().for_each(|child| gradients(child, found));
 }
 
-fn one(trace: &ExecutionGraph, branch: &mut Branch, sparse: &Sparse) {
+fn one(trace: &ExecutionGraph, ops: &OpSet, branch: &mut Branch, sparse: &Sparse) {
     let dispatched = branch.origin.is_some_and(|origin| is_dispatched(trace, origin));
     if dispatched {
         branch.children.retain(|child| !OWN.contains(&child.name()));
     }
     if dispatched && branch.children.is_empty() {
-        branch.children = added(&branch.call, sparse).unwrap_or_else(|| inside(&branch.call, DEEPEST));
+        branch.children = added(&branch.call, sparse).unwrap_or_else(|| inside(ops, &branch.call, DEEPEST));
     }
-    branch.children.iter_mut().for_each(|child| one(trace, child, sparse));
+    branch.children.iter_mut().for_each(|child| one(trace, ops, child, sparse));
 }
 
 /// A sparse gradient added to its table: which rows, only the op that gave it tells.
 fn added(call: &OpCall, sparse: &Sparse) -> Option<Vec<Branch>> {
-    let gradient = call.tensor(1).filter(|other| call.name == "aten::add_" && other.is_sparse())?;
+    let gradient = call.tensor_at(1).filter(|other| call.name == "aten::add_" && other.is_sparse())?;
     let (_, indices) = sparse.iter().find(|(table, _)| table.shape == gradient.shape)?;
     let count = i64::try_from(indices.numel()).unwrap_or(i64::MAX);
     let places = Tensor::contiguous(&[1, count], Dtype::I64);
@@ -65,7 +67,7 @@ fn added(call: &OpCall, sparse: &Sparse) -> Option<Vec<Branch>> {
     Some(vec![Branch::new(inner, children)])
 }
 
-fn inside(call: &OpCall, depth: usize) -> Vec<Branch> {
+fn inside(ops: &OpSet, call: &OpCall, depth: usize) -> Vec<Branch> {
     // The CPU's own name for what it calls; the rules take it from there.
     if call.name == "aten::convolution" {
         let switches = [false, false, true, true].map(Arg::Bool);
@@ -88,21 +90,21 @@ fn inside(call: &OpCall, depth: usize) -> Vec<Branch> {
         }
         _ => {}
     }
-    if depth == 0 || registry::lower(call) != Lowered::Children {
+    if depth == 0 || ops.lower(call) != Lowering::Children {
         return Vec::new();
     }
     let mut call = call.clone();
     if call.name == BAGS_GRADIENT
         && let (Some(indices), Some(Arg::Tensor(bag))) =
-            (call.tensor(BAGS_GRADIENT_INDICES).cloned(), call.inputs.get_mut(BAGS_GRADIENT_BAG))
+            (call.tensor_at(BAGS_GRADIENT_INDICES).cloned(), call.inputs.get_mut(BAGS_GRADIENT_BAG))
         && bag.numel() == 0
     {
         // The CPU does without the bag of each lookup.
         *bag = Tensor { dtype: bag.dtype, ..indices };
     }
-    let called = registry::expand(&call).into_iter();
+    let called = ops.expand(&call).into_iter();
     called
-        .map(|call| (inside(&call, depth - 1), call))
+        .map(|call| (inside(ops, &call, depth - 1), call))
         .map(|(children, call)| Branch::new(call, children))
         .collect()
 }

@@ -5,7 +5,7 @@ use super::build::{around, fill, light, op};
 use super::{is_engine, is_optimizer_step};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
-use crate::registry;
+use crate::op_set::OpSet;
 
 /// Ops that a turn of a loop over parameters calls, at most.
 const LONGEST_TURN: usize = 64;
@@ -13,30 +13,30 @@ const LONGEST_TURN: usize = 64;
 const CHUNK: u64 = 65_536;
 
 /// Ops inside which a loop over parameters becomes one op over lists. What a closure runs comes before it.
-pub(super) fn fuse(mut branch: Branch) -> Branch {
+pub(super) fn fuse(mut branch: Branch, ops: &OpSet) -> Branch {
     if !is_optimizer_step(branch.name()) {
-        branch.children = branch.children.into_iter().map(fuse).collect();
+        branch.children = branch.children.into_iter().map(|child| fuse(child, ops)).collect();
         return branch;
     }
     let ran = |child: &Branch| is_engine(child.name()) || child.has_engine();
     let closure = branch.children.iter().rposition(ran).map_or(0, |last| last + 1);
     let own = branch.children.split_off(closure);
-    branch.children = branch.children.into_iter().map(fuse).collect();
-    let own = if own.iter().any(has_sparse) { own } else { fuse_loops(branch.name(), own) };
+    branch.children = branch.children.into_iter().map(|child| fuse(child, ops)).collect();
+    let own = if own.iter().any(has_sparse) { own } else { fuse_loops(branch.name(), own, ops) };
     branch.children.extend(own);
     branch
 }
 
 /// Loops, one after the other: groups of parameters may be updated by different ops. A gradient that is sparse is
 /// looped over on the GPU too.
-fn fuse_loops(optimizer: &str, children: Vec<Branch>) -> Vec<Branch> {
+fn fuse_loops(optimizer: &str, children: Vec<Branch>, ops: &OpSet) -> Vec<Branch> {
     let mut fused = Vec::new();
     let mut rest = &children[..];
     while let Some(first) = rest.first() {
         if let Some((body, turns)) = loop_at(rest) {
             let (turns, after) = rest.split_at(body * turns);
             for group in by_dtype(turns.chunks(body)) {
-                fuse_loop(optimizer, &group, &mut fused);
+                fuse_loop(optimizer, &group, ops, &mut fused);
             }
             rest = after;
         } else {
@@ -73,7 +73,7 @@ fn loop_at(ops: &[Branch]) -> Option<(usize, usize)> {
 fn by_dtype<'b>(turns: impl Iterator<Item = &'b [Branch]>) -> Vec<Vec<&'b [Branch]>> {
     let mut groups: Vec<(Option<Dtype>, Vec<&[Branch]>)> = Vec::new();
     for turn in turns {
-        let dtype = turn.last().and_then(|op| op.call.tensor(0)).map(|tensor| tensor.dtype);
+        let dtype = turn.last().and_then(|op| op.call.tensor_at(0)).map(|tensor| tensor.dtype);
         match groups.iter_mut().find(|(known, _)| *known == dtype) {
             Some((_, group)) => group.push(turn),
             None => groups.push((dtype, vec![turn])),
@@ -83,7 +83,7 @@ fn by_dtype<'b>(turns: impl Iterator<Item = &'b [Branch]>) -> Vec<Vec<&'b [Branc
 }
 
 /// Each op of a loop over the list of all turns.
-fn fuse_loop(optimizer: &str, turns: &[&[Branch]], fused: &mut Vec<Branch>) {
+fn fuse_loop(optimizer: &str, turns: &[&[Branch]], ops: &OpSet, fused: &mut Vec<Branch>) {
     for at in 0..turns.first().map_or(0, |turn| turn.len()) {
         let column: Vec<&Branch> = turns.iter().map(|turn| &turn[at]).collect();
         let name = column[0].name();
@@ -99,7 +99,7 @@ fn fuse_loop(optimizer: &str, turns: &[&[Branch]], fused: &mut Vec<Branch>) {
         if optimizer.contains("Adagrad") && name == "aten::addcdiv_" {
             fused.push(scaled_gradients(&column));
         }
-        match over_list(&column) {
+        match over_list(&column, ops) {
             Some(branch) => fused.push(branch),
             // Such as reading the count of steps: one by one. Adam's reads it for each of its two averages.
             None => {
@@ -114,7 +114,7 @@ fn fuse_loop(optimizer: &str, turns: &[&[Branch]], fused: &mut Vec<Branch>) {
 
 /// What `_foreach_norm` calls: the sums of blocks are zeroed first.
 pub(super) fn norm(call: &OpCall) -> Vec<Branch> {
-    let list = call.tensors(0);
+    let list = call.tensors_at(0);
     let blocks = list.iter().map(|tensor| tensor.numel().div_ceil(CHUNK)).max().unwrap_or(0);
     let dtype = list.first().map_or(Dtype::F32, |tensor| tensor.dtype);
     let sums = Tensor::contiguous(&[(list.len() as u64).saturating_mul(blocks).min(1 << 40) as i64], dtype);
@@ -137,7 +137,7 @@ fn detach() -> Branch {
 
 /// Whether an op works on numbers in host memory.
 fn on_host(call: &OpCall) -> bool {
-    call.tensor(0).is_some_and(|tensor| tensor.device == Device::Cpu)
+    call.tensor_at(0).is_some_and(|tensor| tensor.device == Device::Cpu)
 }
 
 fn has_sparse(branch: &Branch) -> bool {
@@ -145,12 +145,12 @@ fn has_sparse(branch: &Branch) -> bool {
 }
 
 /// One op over lists for the same op over their items; `None` where it has no such form.
-fn over_list(column: &[&Branch]) -> Option<Branch> {
+fn over_list(column: &[&Branch], ops: &OpSet) -> Option<Branch> {
     let name = column[0].name().strip_prefix("aten::")?;
     // A quotient in a loop is a new tensor; over lists the dividend is one already.
     let in_place = name.ends_with('_') || name == "div";
     let wanted = format!("aten::_foreach_{}{}", name.trim_end_matches('_'), if in_place { "_" } else { "" });
-    registry::find(&wanted)?;
+    ops.find(&wanted)?;
     let count = column.iter().map(|branch| branch.call.inputs.len()).min()?;
     let inputs = (0..count).map(|at| list(column, |call| call.inputs.get(at))).collect();
     let outputs = if in_place { Vec::new() } else { vec![list(column, |call| call.outputs.first())] };

@@ -3,20 +3,20 @@
 use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, op, row_major, view};
 use crate::call::{Arg, Device, OpCall, Tensor};
-use crate::registry;
+use crate::op_set::OpSet;
 
 /// `index_select` gathers, with the index expanded to whole rows.
-pub(super) fn select(call: &OpCall) -> Vec<Branch> {
+pub(super) fn select(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
     let mut children = vec![light("empty"), light("resize_"), light("view"), view("expand")];
     let views = || vec![light("as_strided"), light("as_strided")];
-    children.extend(registry::expand(call).into_iter().map(|gather| Branch::new(gather, views())));
+    children.extend(ops.expand(call).into_iter().map(|gather| Branch::new(gather, views())));
     children
 }
 
 /// `index_put_` that accumulates: offsets of the places, then a sort. The allocations in between cost host time.
-pub(super) fn put(call: &OpCall) -> Vec<Branch> {
+pub(super) fn put(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
     let mut children = Vec::new();
-    let offsets = registry::expand(call);
+    let offsets = ops.expand(call);
     let (sums, rest): (Vec<OpCall>, Vec<OpCall>) = offsets.into_iter().partition(|child| {
         !matches!(child.name.as_str(), "aten::divide_" | "aten::arange" | "aten::contiguous")
     });
@@ -45,7 +45,7 @@ pub(super) fn put(call: &OpCall) -> Vec<Branch> {
 /// An op with a number, which calls the same with that number in a tensor.
 fn overload(call: OpCall) -> Branch {
     let mut inner = call.clone();
-    if let (Some(dtype), Some(number)) = (call.tensor(0).map(|t| t.dtype), inner.inputs.get_mut(1)) {
+    if let (Some(dtype), Some(number)) = (call.tensor_at(0).map(|t| t.dtype), inner.inputs.get_mut(1)) {
         let tensor = Tensor { device: Device::Cpu, ..Tensor::contiguous(&[], dtype) };
         *number = Arg::Tensor(tensor);
     }
@@ -63,7 +63,7 @@ fn arange(call: OpCall) -> Branch {
 }
 
 fn contiguous(call: OpCall) -> Branch {
-    let Some(source) = call.tensor(0) else { return Branch::new(call, Vec::new()) };
+    let Some(source) = call.tensor_at(0) else { return Branch::new(call, Vec::new()) };
     around("contiguous", vec![row_major(source)])
 }
 
@@ -77,7 +77,7 @@ pub(super) fn add_sparse(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
             .collect();
     children.extend([view("squeeze"), light("view"), around("reshape", vec![light("view")])]);
     if let (Some(dense), Some(indices), Some(values)) =
-        (call.tensor(0), find("aten::_indices"), find("aten::_values"))
+        (call.tensor_at(0), find("aten::_indices"), find("aten::_values"))
     {
         let flat =
             Tensor { shape: [indices.numel() as i64][..].into(), strides: [1][..].into(), ..indices.clone() };
@@ -95,10 +95,11 @@ pub(super) fn add_sparse(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
 const FEW_LOOKUPS: u64 = 3072;
 
 /// The gradient of an embedding, dense: zeroed first. `was` is what the CPU called.
-pub(super) fn embedding(call: &OpCall, was: Vec<Branch>) -> Vec<Branch> {
-    let mut children: Vec<Branch> = was.into_iter().filter(|c| c.name() == "aten::contiguous").collect();
+pub(super) fn embedding(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
+    let copies = was.iter().filter(|child| child.name() == "aten::contiguous");
+    let mut children: Vec<Branch> = copies.cloned().collect();
     children.push(light("view"));
-    if let Some(indices) = call.tensor(1).filter(|indices| indices.numel() > FEW_LOOKUPS) {
+    if let Some(indices) = call.tensor_at(1).filter(|indices| indices.numel() > FEW_LOOKUPS) {
         children.extend(places(indices));
     }
     children.extend(call.output(0).map(zeros));
@@ -107,12 +108,12 @@ pub(super) fn embedding(call: &OpCall, was: Vec<Branch>) -> Vec<Branch> {
 
 /// The gradient of bags, dense: lookups are sorted by row.
 pub(super) fn bags(call: &OpCall) -> Vec<Branch> {
-    call.tensor(1).map(places).into_iter().flatten().chain(call.output(0).map(zeros)).collect()
+    call.tensor_at(1).map(places).into_iter().flatten().chain(call.output(0).map(zeros)).collect()
 }
 
 /// `bincount` reads the least and the largest index on the host before it counts.
 pub(super) fn count(call: &OpCall) -> Vec<Branch> {
-    let Some(indices) = call.tensor(0) else { return Vec::new() };
+    let Some(indices) = call.tensor_at(0) else { return Vec::new() };
     let one = Tensor::contiguous(&[], indices.dtype);
     let extreme = |name| op(name, vec![Arg::Tensor(indices.clone())], Some(one.clone()));
     let near = Tensor { device: Device::Cpu, ..one.clone() };

@@ -17,7 +17,7 @@ const TO_NON_BLOCKING: usize = 5;
 
 /// What has to be copied to the device.
 #[derive(Debug, Default)]
-pub(super) struct Copied {
+pub(super) struct InputCopies {
     /// The script's own moves, which did nothing on the CPU.
     pub nodes: BTreeSet<NodeId>,
     /// What they move.
@@ -30,10 +30,10 @@ pub(super) struct Copied {
 }
 
 /// Finds what to copy: what the script moves to its device with `to`; else the tensors that look like a batch.
-pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree) -> Copied {
+pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree) -> InputCopies {
     let loading = inside(tree, is_loader);
     let mut search = Search::new(trace, kept(trace, tree));
-    let mut copied = Copied::default();
+    let mut copied = InputCopies::default();
     for (at, node) in tree.nodes.iter().enumerate() {
         let Some(origin) = node.origin else { continue };
         if loading[at] {
@@ -209,7 +209,7 @@ fn storage(trace: &ExecutionGraph, tensor: TensorId) -> u32 {
 }
 
 /// Puts the copies in: inside the script's own moves, else at the beginning of the step. Returns how many.
-pub(super) fn copy(branches: &mut Vec<Branch>, copied: &Copied) -> usize {
+pub(super) fn copy(branches: &mut Vec<Branch>, copied: &InputCopies) -> usize {
     let mut count = 0;
     for branch in branches.iter_mut() {
         fill(branch, copied, &mut count);
@@ -223,10 +223,10 @@ pub(super) fn copy(branches: &mut Vec<Branch>, copied: &Copied) -> usize {
     count
 }
 
-fn fill(branch: &mut Branch, copied: &Copied, count: &mut usize) {
+fn fill(branch: &mut Branch, copied: &InputCopies, count: &mut usize) {
     if branch.origin.is_some_and(|origin| copied.nodes.contains(&origin)) {
-        if let Some(tensor) = branch.call.tensor(0) {
-            let moved = build::to_device(on_host(tensor), branch.call.flag(TO_NON_BLOCKING) == Some(true));
+        if let Some(tensor) = branch.call.tensor_at(0) {
+            let moved = build::to_device(on_host(tensor), branch.call.flag_at(TO_NON_BLOCKING) == Some(true));
             branch.children = moved.children;
             *count += 1;
         }

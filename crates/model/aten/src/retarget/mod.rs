@@ -22,13 +22,13 @@ mod recurrent;
 mod rules;
 
 pub use compiled::compiled_region;
-use std::collections::BTreeSet;
 
 use steptime_graph::Role;
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::names::EventName;
 
 use crate::derive::{OpTree, TreeThread};
+use crate::op_set::OpSet;
 use branch::Branch;
 
 /// Whether the autograd engine gave an event its name.
@@ -43,7 +43,7 @@ fn is_optimizer_step(name: &str) -> bool {
 
 /// A step moved to the GPU.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Retargeted {
+pub struct RetargetedStep {
     /// Its ops.
     pub tree: OpTree,
     /// Copies of the batch to the device.
@@ -66,22 +66,22 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
 
 /// Moves a step recorded on a CPU to the GPU.
 #[must_use]
-pub fn to_cuda(trace: &ExecutionGraph) -> Retargeted {
+pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);
     let copied = inputs::find(trace, &tree);
     devices::to_gpu(trace, &mut tree, &copied);
-    let mut unknown = BTreeSet::new();
     let mut branches = branch::of_tree(&tree);
     branch::tidy(&mut branches);
     if trace.fake {
-        fake::expand(trace, &mut branches);
+        fake::expand(trace, ops, &mut branches);
     }
     let dropped = dropout::backward_functions(trace);
     branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));
     let input_copies = inputs::copy(&mut branches, &copied);
     composite::merge(trace, &tree, &mut branches);
-    let branches: Vec<Branch> = branches.into_iter().map(|b| rules::rewrite(b, &mut unknown)).collect();
-    let branches = branches.into_iter().map(foreach::fuse).collect::<Vec<_>>();
+    let mut rewrite = rules::Rewrite::new(ops);
+    let branches: Vec<Branch> = branches.into_iter().map(|b| rewrite.one(b)).collect();
+    let branches = branches.into_iter().map(|branch| foreach::fuse(branch, ops)).collect::<Vec<_>>();
     let mut threads = tree.threads;
     let backward = match threads.iter().position(|thread| thread.role == Role::Autograd) {
         Some(at) => at as u32,
@@ -98,5 +98,5 @@ pub fn to_cuda(trace: &ExecutionGraph) -> Retargeted {
     if tree.nodes.iter().all(|node| node.thread != backward) {
         tree.threads.truncate(backward as usize);
     }
-    Retargeted { tree, input_copies, unknown: unknown.into_iter().collect() }
+    RetargetedStep { tree, input_copies, unknown: rewrite.unknown.into_iter().collect() }
 }

@@ -6,7 +6,7 @@ use crate::call::{OpCall, Tensor};
 
 /// Copies of the two matrices, from argument `first` on, that cuBLAS cannot read as they are.
 pub(super) fn operands(call: &OpCall, first: usize) -> impl Iterator<Item = Branch> {
-    let both = [first, first + 1].into_iter().filter_map(|at| call.tensor(at));
+    let both = [first, first + 1].into_iter().filter_map(|at| call.tensor_at(at));
     both.filter(|matrix| !readable(matrix)).map(row_major)
 }
 

@@ -42,11 +42,11 @@ impl<'c> Network<'c> {
         // The weights are the list before whether there are biases.
         let weights =
             (2..=3).find(|&at| lists(at) && matches!(call.inputs.get(at + 1), Some(Arg::Bool(_))))?;
-        let packed = (weights == 3).then(|| call.tensor(1).map_or(1, |sizes| sizes.size(0)));
+        let packed = (weights == 3).then(|| call.tensor_at(1).map_or(1, |sizes| sizes.size(0)));
         let network = Network {
-            input: call.tensor(0)?,
-            states: call.tensors(weights - 1),
-            weights: call.tensors(weights),
+            input: call.tensor_at(0)?,
+            states: call.tensors_at(weights - 1),
+            weights: call.tensors_at(weights),
             mode,
             layers: weights + 2,
             packed,
@@ -61,7 +61,7 @@ impl<'c> Network<'c> {
     }
 
     fn batch_first(&self) -> bool {
-        self.packed.is_none() && self.call.flag(self.layers + 4) == Some(true)
+        self.packed.is_none() && self.call.flag_at(self.layers + 4) == Some(true)
     }
 
     fn state(&self, at: usize) -> Arg {
@@ -83,8 +83,8 @@ impl<'c> Network<'c> {
 
     /// Layers have so many weights each.
     fn stride(&self) -> i64 {
-        let layers = self.call.int(self.layers).unwrap_or(1).max(1);
-        let directions = if self.call.flag(self.layers + 3) == Some(true) { 2 } else { 1 };
+        let layers = self.call.int_at(self.layers).unwrap_or(1).max(1);
+        let directions = if self.call.flag_at(self.layers + 3) == Some(true) { 2 } else { 1 };
         self.weights.len() as i64 / layers.saturating_mul(directions).max(1)
     }
 

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use super::branch::Branch;
-use super::build::{around, empty_like, fill, light, op, view};
+use super::build::{around, fill, light, view};
 use super::{attention, batch_norm, convolution, dropout, foreach, indexing, product, recurrent};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::TreeKind;
-use crate::ops::Lowered;
-use crate::registry;
+use crate::op_def::Lowering;
+use crate::op_set::OpSet;
 
 /// Names that only the CPU's backends have.
 const CPU_ONLY: [&str; 4] = ["mkldnn", "onednn", "_for_cpu", "mkl_"];
@@ -22,43 +22,96 @@ const RENAMED: [(&str, &str, &str); 2] = [
     ("MkldnnConvolutionBackward0", "ConvolutionBackward0", "aten::convolution_backward"),
 ];
 
-/// Rewrites a node and what is inside it; notes names that have no counterpart.
-pub(super) fn rewrite(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Branch {
-    if let Some(name) = attention::function(&branch) {
-        branch.call.name = name;
+/// Rewrites trees of ops, by what a set of ops says of them.
+pub(super) struct Rewrite<'o> {
+    ops: &'o OpSet,
+    /// Names without a counterpart on the GPU.
+    pub unknown: BTreeSet<String>,
+}
+
+impl<'o> Rewrite<'o> {
+    pub fn new(ops: &'o OpSet) -> Rewrite<'o> {
+        Rewrite { ops, unknown: BTreeSet::new() }
     }
-    let moved = match branch.name() {
-        attention::FORWARD => attention::forward(&branch.call),
-        attention::BACKWARD => attention::backward(&branch.call),
-        _ => None,
-    };
-    if let Some(moved) = moved {
-        return moved;
-    }
-    if branch.kind == TreeKind::Op {
-        branch = match own(branch, unknown) {
-            Ok(done) => return done,
-            Err(branch) => branch,
+
+    /// A node and what is inside it, as they are on the GPU.
+    pub fn one(&mut self, mut branch: Branch) -> Branch {
+        if let Some(name) = attention::function(&branch) {
+            branch.call.name = name;
+        }
+        let moved = match branch.name() {
+            attention::FORWARD => attention::forward(&branch.call),
+            attention::BACKWARD => attention::backward(&branch.call),
+            _ => None,
         };
-        if CPU_ONLY.iter().any(|name| branch.name().contains(name)) {
-            unknown.insert(branch.name().into());
+        if let Some(moved) = moved {
+            return moved;
         }
-        let leaf = matches!(registry::lower(&branch.call), Lowered::Kernel(_));
-        let name = branch.call.name.clone();
+        if branch.kind == TreeKind::Op {
+            branch = match self.by_rule(branch) {
+                Ok(done) => return done,
+                Err(branch) => branch,
+            };
+            if CPU_ONLY.iter().any(|name| branch.name().contains(name)) {
+                self.unknown.insert(branch.name().into());
+            }
+            self.drop_cpu_work(&mut branch);
+        }
+        branch.children = branch.children.into_iter().map(|child| self.one(child)).collect();
+        for (from, to, op) in RENAMED {
+            if let Some(start) = branch.call.name.strip_suffix(from)
+                && branch.has(op)
+            {
+                branch.call.name = format!("{start}{to}");
+            }
+        }
+        branch
+    }
+
+    /// Leaves out what the CPU calls inside an op that launches a kernel itself.
+    fn drop_cpu_work(&self, branch: &mut Branch) {
         branch.children.retain(|child| !child.name().starts_with("aten::resolve_"));
-        if leaf {
-            branch.children.retain(|child| child.name() == name || is_light(child) || stays(&name, child));
+        if matches!(self.ops.lower(&branch.call), Lowering::Kernel(_)) {
+            let name = branch.call.name.clone();
+            let kept = |child: &Branch| child.name() == name || self.is_light(child) || stays(&name, child);
+            branch.children.retain(kept);
         }
     }
-    branch.children = branch.children.into_iter().map(|child| rewrite(child, unknown)).collect();
-    for (from, to, op) in RENAMED {
-        if let Some(start) = branch.call.name.strip_suffix(from)
-            && branch.has(op)
-        {
-            branch.call.name = format!("{start}{to}");
+
+    /// Whether nothing in it launches anything.
+    fn is_light(&self, branch: &Branch) -> bool {
+        let lowered = self.ops.lower(&branch.call);
+        let nothing = self.ops.find(branch.name()).is_some() && lowered == Lowering::Nothing;
+        match branch.name() {
+            // With ops inside, the CPU converts a number.
+            "aten::to" => branch.children.is_empty(),
+            _ if matches!(lowered, Lowering::Kernel(_)) => false,
+            _ => {
+                (nothing || !branch.children.is_empty())
+                    && branch.children.iter().all(|child| self.is_light(child))
+            }
         }
     }
-    branch
+
+    /// What the rules say of an op. One without a rule comes back as it was.
+    fn by_rule(&mut self, branch: Branch) -> Result<Branch, Branch> {
+        let name = branch.call.name.as_str();
+        if recurrent::is_made(name) {
+            return Ok(branch);
+        }
+        if name == "aten::_embedding_bag_backward" {
+            let inner = branch.children.into_iter().filter(|c| c.name().starts_with("aten::_embedding_bag_"));
+            let children = inner.map(|child| self.one(child)).collect();
+            return Ok(Branch { children, ..branch });
+        }
+        if let Some(norm) = batch_norm::rewritten(&branch) {
+            return Ok(norm);
+        }
+        match children(&branch, self.ops) {
+            Some(children) => Ok(Branch { children, ..branch }),
+            None => Err(branch),
+        }
+    }
 }
 
 /// Whether a leaf has this child on the GPU too: gradients are zeroed before, losses are reduced after its own
@@ -73,103 +126,38 @@ fn stays(name: &str, child: &Branch) -> bool {
         || (loss && matches!(child.name(), "aten::mean" | "aten::sum"))
 }
 
-/// Whether nothing in it launches anything.
-fn is_light(branch: &Branch) -> bool {
-    let lowered = registry::lower(&branch.call);
-    let nothing = registry::find(branch.name()).is_some() && lowered == Lowered::Nothing;
-    match branch.name() {
-        // With ops inside, the CPU converts a number.
-        "aten::to" => branch.children.is_empty(),
-        _ if matches!(lowered, Lowered::Kernel(_)) => false,
-        _ => (nothing || !branch.children.is_empty()) && branch.children.iter().all(is_light),
-    }
-}
-
-/// The gradient of a softmax sums the products of gradient and result, which are there first.
-fn softmax_backward(call: &OpCall) -> Vec<Branch> {
-    let (Some(grad), Some(result)) = (call.tensor(0), call.tensor(1)) else { return Vec::new() };
-    let product = Tensor::contiguous(&grad.shape, grad.dtype);
-    let both = [grad, result].map(|tensor| Arg::Tensor(tensor.clone()));
-    vec![op("mul", both.into(), Some(product))]
-}
-
-/// The rules, op by op. An op without one comes back as it was.
-fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Branch> {
+/// What an op calls on the GPU; `None` where there is no rule for it.
+fn children(branch: &Branch, ops: &OpSet) -> Option<Vec<Branch>> {
     let call = &branch.call;
-    let children = match call.name.as_str() {
-        name if recurrent::is_made(name) => return Ok(branch),
+    let like = || around("empty_like", vec![light("empty_strided")]);
+    Some(match call.name.as_str() {
         // Without cuBLASLt, which takes no vectors, the bias is copied to the output first.
         "aten::addmm" => {
-            let vector = call.tensor(2).is_none_or(|b| b.size(0) <= 1 || b.size(1) <= 1);
-            let mut children = if vector { vec![view("expand")] } else { Vec::new() };
-            children.extend(product::operands(call, 1));
-            children
+            let vector = call.tensor_at(2).is_none_or(|b| b.size(0) <= 1 || b.size(1) <= 1);
+            let spread = vector.then(|| view("expand"));
+            spread.into_iter().chain(product::operands(call, 1)).collect()
         }
         "aten::mm" | "aten::bmm" => product::operands(call, 0).collect(),
         "aten::baddbmm" => product::operands(call, 1).collect(),
         "aten::_foreach_norm" => foreach::norm(call),
         "aten::_embedding_bag" | "aten::_embedding_bag_forward_only" => vec![light("empty"); 4],
-        "aten::_embedding_bag_backward" => {
-            let inner = branch.children.into_iter().filter(|c| c.name().starts_with("aten::_embedding_bag_"));
-            inner.map(|child| rewrite(child, unknown)).collect()
-        }
-        "aten::index_select" => indexing::select(call),
-        "aten::_index_put_impl_" if call.flag(3) == Some(true) => indexing::put(call),
+        "aten::index_select" => indexing::select(call, ops),
+        "aten::_index_put_impl_" if call.flag_at(3) == Some(true) => indexing::put(call, ops),
         "aten::add" if branch.children.iter().any(|child| child.name() == "aten::_nnz") => {
             indexing::add_sparse(call, &branch.children)
         }
         "aten::cat" => Vec::new(),
-        // Over all dimensions.
-        "aten::mean" if call.inputs.len() <= 2 => {
-            let mut inner = call.clone();
-            inner.inputs.resize(1, Arg::None);
-            inner.inputs.extend([Arg::Ints([][..].into()), Arg::Bool(false), Arg::None]);
-            vec![Branch::new(inner, vec![light("as_strided")])]
-        }
-        "aten::mean" if call.ints(1).is_none_or(|dims| dims.is_empty()) => vec![light("as_strided")],
-        "aten::mean" => Vec::new(),
-        "aten::zero_" => call.tensor(0).map(fill).into_iter().collect(),
+        "aten::mean" => mean(call),
+        "aten::zero_" => call.tensor_at(0).map(fill).into_iter().collect(),
         "aten::_convolution" | "aten::_convolution_mode" => convolution::forward(call),
         "aten::convolution_backward" => convolution::backward(call),
-        "aten::_batch_norm_impl_index" => {
-            let norm = branch.children.iter().find(|child| child.name() == "aten::native_batch_norm");
-            let Some(norm) = norm else { return Err(branch) };
-            let mut norm = norm.clone();
-            let empty = || light("empty");
-            if batch_norm::by_cudnn(call) {
-                norm.call.name = "aten::cudnn_batch_norm".into();
-                norm.children = vec![empty_like(), empty(), empty(), light("view"), empty(), empty()];
-                vec![norm]
-            } else {
-                norm.children = vec![around("empty_like", vec![light("empty_strided")]), empty(), empty()];
-                norm.children.extend(batch_norm::semaphores(call.tensor(0)));
-                vec![empty(), norm]
-            }
-        }
-        "aten::native_batch_norm_backward" if !batch_norm::backward_by_cudnn(call) => {
-            let mut children = vec![light("empty"); 4];
-            children.extend(batch_norm::semaphores(call.tensor(1)));
-            children.push(around("empty_like", vec![light("empty_strided")]));
-            children
-        }
-        "aten::native_batch_norm_backward" => {
-            branch.call.name = "aten::cudnn_batch_norm_backward".into();
-            // Its arguments: input and gradient change places.
-            if branch.call.inputs.len() > 1 {
-                branch.call.inputs.swap(0, 1);
-            }
-            let empty = || light("empty");
-            vec![empty(), empty(), empty(), light("view"), empty()]
-        }
         "aten::native_layer_norm_backward" => vec![light("empty"); 3],
         "aten::hardtanh_backward" => vec![light("empty")],
-        "aten::log_sigmoid_forward" => {
-            vec![around("empty_like", vec![light("empty_strided")]), light("empty")]
-        }
+        "aten::log_sigmoid_forward" => vec![like(), light("empty")],
         "aten::bincount" => indexing::count(call),
-        "aten::embedding_dense_backward" => indexing::embedding(call, branch.children),
+        "aten::embedding_dense_backward" => indexing::embedding(call, &branch.children),
         "aten::_embedding_bag_dense_backward" => indexing::bags(call),
-        "aten::_softmax_backward_data" => softmax_backward(call),
+        "aten::_softmax_backward_data" => softmax_backward(call, ops),
         // Where it was made for the device: a number among the operands of a kernel, in a tensor.
         "aten::scalar_tensor" if matches!(call.inputs.get(3), Some(Arg::Text(_))) => {
             let filled = call.output(0).map(fill);
@@ -179,8 +167,27 @@ fn own(mut branch: Branch, unknown: &mut BTreeSet<String>) -> Result<Branch, Bra
         "aten::dropout" if branch.children.iter().any(|child| child.name() == "aten::bernoulli_") => {
             vec![dropout::forward(call)]
         }
-        _ => return Err(branch),
+        _ => return None,
+    })
+}
+
+/// A mean over all dimensions calls the form that names them.
+fn mean(call: &OpCall) -> Vec<Branch> {
+    if call.inputs.len() <= 2 {
+        let mut inner = call.clone();
+        inner.inputs.resize(1, Arg::None);
+        inner.inputs.extend([Arg::Ints([][..].into()), Arg::Bool(false), Arg::None]);
+        return vec![Branch::new(inner, vec![light("as_strided")])];
+    }
+    let whole = call.ints_at(1).is_none_or(|dims| dims.is_empty());
+    if whole { vec![light("as_strided")] } else { Vec::new() }
+}
+
+/// The product of gradient and result that the gradient of a softmax calls, in new memory.
+fn softmax_backward(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
+    let product = |call: OpCall| {
+        let shape = call.tensor_at(0).map(|grad| Tensor::contiguous(&grad.shape, grad.dtype));
+        Branch::new(OpCall { outputs: shape.map(Arg::Tensor).into_iter().collect(), ..call }, Vec::new())
     };
-    branch.children = children;
-    Ok(branch)
+    ops.expand(call).into_iter().map(product).collect()
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use steptime::Step;
 use steptime::answers::{DeviceListed, DeviceShown};
+use steptime::aten::OpSet;
 use steptime::cost::device::fit::without;
 use steptime::cost::device::{
     DeviceProfile, DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit, fit_onto,
@@ -49,7 +50,7 @@ fn fit_profile(from: &From, place: &Path, search: Search, seed: u64) -> Result<(
     }
     let onto = from.onto.map(steptime::device).transpose()?;
     let sweeps = sweep::read_all(from.sweeps)?;
-    let mut observed = sweep::observe(&sweeps);
+    let mut observed = sweep::observe(&sweeps, &OpSet::standard());
     for (op, count) in &observed.unknown {
         output::warn(&format!("{op} is not known: its {count} rows count by their bytes"));
     }

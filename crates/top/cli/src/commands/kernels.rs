@@ -7,9 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use steptime::answers::KernelsPredicted;
 use steptime::answers::kernels::Kernel;
-use steptime::aten::backward::backward;
 use steptime::aten::from_query::Query;
-use steptime::aten::{KernelCall, Leaf, OpCall, fits, leaves};
+use steptime::aten::{KernelCall, Leaf, OpCall, OpSet, fits};
 use steptime::cost::device::{Context, Estimate};
 use steptime::launch::{Indices, IndicesError};
 
@@ -161,13 +160,14 @@ fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
     };
     let mut settings = priced.settings;
     settings.matmul_tf32 = line.tf32.unwrap_or(settings.matmul_tf32 || asks_tf32(line.dtype.as_ref()));
-    let call = OpCall { settings, ..query.op_call()? };
+    let ops = OpSet::standard();
+    let call = OpCall { settings, ..query.op_call(&ops)? };
     fits::check(&call)?;
     has_types(priced, &call)?;
     match line.pass.as_deref() {
-        None | Some("forward") => Ok(leaves(&call)),
+        None | Some("forward") => Ok(ops.leaves(&call)),
         Some("backward") => {
-            let backward = backward(&call);
+            let backward = ops.backward(&call);
             if backward.is_empty() {
                 return Err(format!(
                     "what the backward pass of {} calls is not known: ask for its ops",
@@ -175,7 +175,7 @@ fn launched(priced: &Priced, line: &Line) -> Result<Vec<Leaf>, Failure> {
                 )
                 .into());
             }
-            Ok(backward.into_iter().flat_map(|call| leaves(&OpCall { settings, ..call })).collect())
+            Ok(backward.into_iter().flat_map(|call| ops.leaves(&OpCall { settings, ..call })).collect())
         }
         Some(other) => Err(format!("pass {other:?}: it is forward or backward").into()),
     }

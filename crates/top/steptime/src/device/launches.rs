@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::{SmallVec, smallvec};
-use steptime_aten::derive::Launched;
+use steptime_aten::derive::OpLaunch;
 use steptime_aten::kernel::{Direction, Kernel, Precision, Transfer};
 use steptime_aten::{
-    Dtype, KernelCall, Lowered, OpCall, Operand, Place, Role, Settings, Slot, fallback, from_execution,
-    from_kineto, registry, reuse_distances,
+    Dtype, KernelCall, Lowering, OpCall, OpSet, Operand, Place, Role, Settings, Slot, from_execution,
+    from_kineto, reuse_distances,
 };
 use steptime_cost::device::{Context, Indices};
 use steptime_graph::execution::{ExecutionGraph, join_step};
@@ -59,7 +59,7 @@ pub struct Arguments {
     /// For each op of the graph its call.
     calls: TiVec<OpId, Option<OpCall>>,
     /// What ops launch, where nothing was timed: the step graph was derived from the execution trace alone.
-    derived: Option<Vec<Launched>>,
+    derived: Option<Vec<OpLaunch>>,
 }
 
 impl Arguments {
@@ -86,7 +86,7 @@ impl Arguments {
 
     /// Those of a step graph that was derived from an execution trace.
     #[must_use]
-    pub fn derived(launched: Vec<Launched>) -> Arguments {
+    pub fn derived(launched: Vec<OpLaunch>) -> Arguments {
         Arguments { calls: TiVec::new(), derived: Some(launched) }
     }
 
@@ -112,10 +112,16 @@ impl Arguments {
 
     /// What each op of the step launches, lowered to its kernel call, in the order in which it runs.
     #[must_use]
-    pub fn launches(&self, graph: &StepGraph, indices: &Indices, settings: Settings) -> Vec<Launch> {
+    pub fn launches(
+        &self,
+        graph: &StepGraph,
+        indices: &Indices,
+        settings: Settings,
+        ops: &OpSet,
+    ) -> Vec<Launch> {
         let (mut launches, places) = match &self.derived {
             Some(launched) => of_derived(launched, settings),
-            None => self.of_recorded(graph, settings),
+            None => self.of_recorded(graph, settings, ops),
         };
         set_reuse(&mut launches, &places);
         for launch in &mut launches {
@@ -128,7 +134,7 @@ impl Arguments {
         launches
     }
 
-    fn of_recorded(&self, graph: &StepGraph, settings: Settings) -> (Vec<Launch>, Vec<Places>) {
+    fn of_recorded(&self, graph: &StepGraph, settings: Settings, ops: &OpSet) -> (Vec<Launch>, Vec<Places>) {
         let mut launches: Vec<Launch> = Vec::new();
         let mut places: Vec<Places> = Vec::new();
         let mut of_op: BTreeMap<OpId, usize> = BTreeMap::new();
@@ -142,8 +148,8 @@ impl Arguments {
                 }
                 let arguments = call.op.and_then(|op| self.calls.get(op)?.as_ref());
                 let matmul_tf32 = settings.matmul_tf32 || call.op.is_some_and(|op| in_tf32.contains(&op));
-                let lowered =
-                    arguments.and_then(|arguments| lower(arguments, Settings { matmul_tf32, ..settings }));
+                let lowered = arguments
+                    .and_then(|arguments| lower(arguments, Settings { matmul_tf32, ..settings }, ops));
                 let (kernel, known) = match (lowered, of_activity(graph, row)) {
                     // Only an execution trace says on which side of a copy the host is; its activity does too.
                     (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
@@ -180,8 +186,8 @@ fn ops_in_tf32(graph: &StepGraph) -> BTreeSet<OpId> {
     calls.filter_map(|call| call.op).collect()
 }
 
-fn of_derived(launched: &[Launched], settings: Settings) -> (Vec<Launch>, Vec<Places>) {
-    let launch = |launched: &Launched| {
+fn of_derived(launched: &[OpLaunch], settings: Settings) -> (Vec<Launch>, Vec<Places>) {
+    let launch = |launched: &OpLaunch| {
         let mut call = launched.call.clone();
         if settings.matmul_tf32
             && let Kernel::Gemm(gemm) = &mut call.kernel
@@ -213,13 +219,13 @@ fn set_reuse(launches: &mut [Launch], places: &[Places]) {
 }
 
 /// What an op that was seen to launch something launches.
-fn lower(arguments: &OpCall, settings: Settings) -> Option<(KernelCall, Known)> {
+fn lower(arguments: &OpCall, settings: Settings, ops: &OpSet) -> Option<(KernelCall, Known)> {
     let arguments = &OpCall { settings, ..arguments.clone() };
-    match registry::lower(arguments) {
-        Lowered::Kernel(call) => Some((call, Known::Op)),
-        Lowered::Unknown(call) => Some((call, Known::Arguments)),
-        Lowered::Nothing | Lowered::Children => match fallback::lower(arguments) {
-            Lowered::Unknown(call) => Some((call, Known::Arguments)),
+    match ops.lower(arguments) {
+        Lowering::Kernel(call) => Some((call, Known::Op)),
+        Lowering::Unknown(call) => Some((call, Known::Arguments)),
+        Lowering::Nothing | Lowering::Children => match ops.by_bytes(arguments) {
+            Lowering::Unknown(call) => Some((call, Known::Arguments)),
             _ => None,
         },
     }

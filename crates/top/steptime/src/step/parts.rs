@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use steptime_aten::derive::{self, OpTree};
-use steptime_aten::retarget;
+use steptime_aten::{OpSet, retarget};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{Options, StepGraph};
 use steptime_trace::{Notes, Recording, Trace};
@@ -24,7 +24,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Of a recording: from its times where a device was timed, else from its execution trace.
-    pub(super) fn of(recording: &Recording, choice: &Choice) -> Result<Parts, Error> {
+    pub(super) fn of(recording: &Recording, choice: &Choice, ops: &OpSet) -> Result<Parts, Error> {
         let execution = recording.execution.as_ref().map(ExecutionGraph::new);
         match (timed(recording), execution) {
             (Some(trace), execution) => {
@@ -39,7 +39,7 @@ impl Parts {
             }
             (None, Some(execution)) => match choice.step {
                 Some(step) => Err(Error::OneStep { path: recording.path.clone(), step }),
-                None => derived(&recording.path, &execution),
+                None => derived(&recording.path, &execution, ops),
             },
             (None, None) => Err(Error::NoTiming { path: recording.path.clone() }),
         }
@@ -65,13 +65,13 @@ pub(super) fn repairs(recording: &Recording) -> Option<String> {
 }
 
 /// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
-fn derived(path: &Path, execution: &ExecutionGraph) -> Result<Parts, Error> {
+fn derived(path: &Path, execution: &ExecutionGraph, ops: &OpSet) -> Result<Parts, Error> {
     let mut assumed = Vec::new();
     let tree = if retarget::is_on_cpu(execution) {
         if let Some(region) = retarget::compiled_region(execution) {
             return Err(Error::Compiled { path: path.into(), region: region.to_owned() });
         }
-        let moved = retarget::to_cuda(execution);
+        let moved = retarget::to_cuda(execution, ops);
         let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
         assumed.push(format!(
             "recorded {place}: the ops of CUDA are taken instead, with {} copies of the batch to the device",
@@ -85,7 +85,8 @@ fn derived(path: &Path, execution: &ExecutionGraph) -> Result<Parts, Error> {
     } else {
         OpTree::from_execution(execution)
     };
-    let derived = derive::of_tree(&tree).map_err(|source| Error::Derive { path: path.into(), source })?;
+    let derived =
+        derive::of_tree(&tree, ops).map_err(|source| Error::Derive { path: path.into(), source })?;
     let arguments = Arguments::derived(derived.kernels);
     Ok(Parts { graph: derived.graph, arguments, notes: Vec::new(), assumed })
 }

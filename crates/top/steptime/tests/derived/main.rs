@@ -11,7 +11,8 @@ use steptime::graph::{ActivityId, OpId, Options, StepGraph, TiVec};
 use steptime::sim::Timeline;
 use steptime::trace::{Nanos, Recording};
 use steptime::{Process, default_host};
-use steptime_aten::derive::{self, Derived};
+use steptime_aten::OpSet;
+use steptime_aten::derive::{self, DerivedStep};
 
 /// How far the two predictions may lie apart.
 const APART: f64 = 0.02;
@@ -31,7 +32,7 @@ fn recordings() -> Vec<Recording> {
 
 /// The time recorded for what each op launches, dealt out to the activities derived for it. Ops are the same in
 /// both, in the same order.
-fn durations(recorded: &StepGraph, derived: &Derived) -> TiVec<ActivityId, Nanos> {
+fn durations(recorded: &StepGraph, derived: &DerivedStep) -> TiVec<ActivityId, Nanos> {
     let mut of_op: TiVec<OpId, Nanos> = vec![Nanos::ZERO; recorded.ops.len()].into();
     for (at, activity) in recorded.activities.iter_enumerated() {
         if let Some(op) = recorded.calls[activity.call].op {
@@ -56,7 +57,7 @@ fn the_step_takes_as_long_as_that_of_the_recorded_graph() {
     for recording in recordings() {
         let recorded = StepGraph::build(recording.timing.as_ref().unwrap(), &Options::default()).unwrap();
         let execution = ExecutionGraph::new(recording.execution.as_ref().unwrap());
-        let derived = derive::step_graph(&execution).unwrap();
+        let derived = derive::step_graph(&execution, &OpSet::standard()).unwrap();
         assert_eq!(recorded.ops.len(), derived.graph.ops.len(), "{}", recording.name);
         let host = |graph| HostCosts::from_profile(graph, profile, Process::Profiled);
         let from_recording = Timeline::simulate(&PricedGraph::measured(&recorded, host(&recorded))).period;

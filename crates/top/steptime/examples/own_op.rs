@@ -1,0 +1,33 @@
+//! A step whose recording calls an op of your own: what the op means is added to the set of known ops.
+//!
+//! Here the op takes the place of PyTorch's `aten::cat`: a kernel that writes the parts in half precision.
+
+use std::path::Path;
+
+use steptime::aten::operands::{output_bytes, read};
+use steptime::aten::work::work;
+use steptime::aten::{BoundCall, Kernel, Lowering, OpDef, OpSet};
+use steptime::{Choice, Step};
+
+/// Reads all parts, and writes half as many bytes. Arguments are known by the names of the op's schema; an op that
+/// PyTorch does not have names them itself, with [`OpDef::arguments`].
+fn half(call: &BoundCall<'_>) -> Option<Lowering> {
+    let parts = call.tensors("tensors");
+    let bytes: u64 = parts.iter().map(|part| part.bytes()).sum();
+    let operands = [read(call, "tensors"), Some(output_bytes(0, bytes / 2))];
+    Some(work(Kernel::DeviceCopy, parts.first()?.dtype, operands, 0))
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let ops = OpSet::standard().with(OpDef::leaf(&["aten::cat"], half));
+    let recording = Path::new("examples/dlrm_default_2048");
+    for (whose, ops) in [("PyTorch's", OpSet::standard()), ("your own", ops)] {
+        let step = Step::open_with_ops(recording, &Choice::default(), &ops)?;
+        let prediction = step.predict().on("h200")?.run()?;
+        println!(
+            "with {whose} concatenation: {}, of which the GPU works {}",
+            prediction.step, prediction.active
+        );
+    }
+    Ok(())
+}
