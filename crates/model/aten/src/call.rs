@@ -81,9 +81,9 @@ impl Default for Settings {
 pub struct OpCall {
     /// The op's name, `aten::addmm`.
     pub name: String,
-    /// What it takes, one for each declared argument.
+    /// Its arguments, one for each that the schema declares.
     pub inputs: Vec<Arg>,
-    /// What it gives, where recorded; an op's shape rule gives it otherwise.
+    /// Its results, where recorded. Otherwise the op's shape rule gives them.
     pub outputs: Vec<Arg>,
     /// PyTorch's global settings.
     pub settings: Settings,

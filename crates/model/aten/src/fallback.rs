@@ -1,4 +1,4 @@
-//! What is said of an op that is not known: the bytes that it can touch.
+//! The price of an op that is not known: the bytes that it can touch.
 
 use smallvec::SmallVec;
 
@@ -13,8 +13,8 @@ const TOGETHER: usize = 3;
 
 /// An op priced by the tensors it takes and those `given`; one without any launches nothing.
 ///
-/// Where one of its inputs holds indices, an input is read or written at most one row an index: a row as wide as
-/// what is given or taken for each index, where there is such a tensor, else one of the input's own.
+/// Where one of its inputs holds indices, at most one row of every other input is touched for each index. A tensor with
+/// one row for each index, where there is one, tells how wide a row is. Else it is as wide as in that input.
 #[must_use]
 pub fn lower(call: &OpCall, given: Vec<Arg>) -> Lowering {
     let reach = Reach::of(call, &given);

@@ -92,8 +92,8 @@ pub fn merge(output: &Tensor, inputs: &[&Tensor]) -> MergedDims {
     merged
 }
 
-/// Brings the innermost dimension to the front. The order is no total one where operands are broadcast, hence
-/// insertion: a dimension moves inwards past those it cannot be compared with only if it goes on past another.
+/// Sorts the dimensions, the innermost first. Broadcast operands leave some pairs without an order. A dimension
+/// therefore passes those that it cannot be compared with only if it also passes one that it can.
 fn sort(dims: &mut [(i64, SmallVec<[i64; 4]>)]) {
     for start in 1..dims.len() {
         let mut moving = start;

@@ -5,11 +5,11 @@ use std::num::NonZeroU64;
 
 /// The memory of a tensor's storage, in the recording it was read from.
 ///
-/// It is not part of what a tensor is: any two are equal.
+/// Any two places are equal: where a tensor lies does not make it another tensor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Place(Option<NonZeroU64>);
 
-/// Storages without an address are told apart from addresses by this bit, which no address has.
+/// Set in the key of a storage without an address. No address has this bit.
 const NUMBERED: u64 = 1 << 63;
 
 impl Place {

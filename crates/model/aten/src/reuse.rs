@@ -15,12 +15,12 @@ pub type Reuse = SmallVec<[Option<u64>; 4]>;
 /// How many touches of one address to remember.
 const REMEMBERED: usize = 8;
 
-/// Walks the device ops of a step in the order in which they run, `launches` with the places of their operands, and
-/// finds the distance to the last use of each. The step before is taken to have been the same: parameters were touched there.
+/// Finds the distance to the last use of each operand. `launches` are the device ops of a step in the order in which
+/// they run, with the places of their operands. The step before is assumed to have been the same, and to have touched
+/// the parameters.
 ///
-/// Operands are known by the memory of their storage, so an output finds the block that the allocator used
-/// before. Where an earlier op touched only a part, what lies further back counts as soon as half of the bytes
-/// are found.
+/// An operand is identified by the memory of its storage, so an output finds the block that the allocator used before.
+/// Where earlier ops touched parts of it, they count back until half of its bytes are found.
 #[must_use]
 pub fn reuse_distances(launches: &[(&[Place], &KernelCall)]) -> Vec<Reuse> {
     let mut touched = Touched::default();

@@ -1,4 +1,4 @@
-//! The declared arguments of ops, to make sense of a call whose arguments come without their places.
+//! The declared arguments of ops: where each stands, what it may be, and its default.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
@@ -78,9 +78,8 @@ pub(crate) fn overloads(name: &str) -> &'static [Schema] {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Signature(Vec<(&'static str, usize)>);
 
-/// The signature of an op. An argument that only some overloads have counts; one that stands at different places in
-/// several stands where the named overload has it, else where the first does. Names given for the arguments count
-/// instead of the schemas.
+/// The signature of an op: all arguments of all its overloads. An argument that has different places in several stands
+/// where the named overload has it, else where the first one has it. Names that are given count instead of the schemas.
 pub(crate) fn signature(op: &str, overload: &str, names: &[&'static str]) -> Signature {
     let mut places: Vec<(&'static str, usize)> = Vec::new();
     let mut add = |name, at| {

@@ -16,9 +16,9 @@ use crate::kernel::{Attention, Conv, Direction, Kernel, KernelCall, Pass, Rnn, S
 const LARGEST_STAGED: u64 = 1 << 20;
 /// From this many rows on, columns are summed by several blocks that meet in memory, which is cleared first.
 const GLOBAL_REDUCTION: u64 = 1024;
-/// Of a recurrent network with more cells, all steps and layers together, this many stand for all.
+/// The most cells of a recurrent network that get calls of their own, all steps and layers together.
 const MOST_CELLS: u64 = 1 << 16;
-/// Of an op that launches more kernels, this many stand for all: the time of all is shared among them.
+/// The most launches of an op that get calls of their own. Where it has more, these share the time of all.
 const MOST_LAUNCHES: u32 = 1 << 12;
 /// A cell's kernels: its product and its pointwise part.
 const KERNELS_OF_A_CELL: usize = 2;
@@ -36,7 +36,7 @@ pub struct Work {
     pub name: &'static str,
     /// Bytes copied or set.
     pub bytes: u64,
-    /// The stream: 0, or one that a library has for work beside others.
+    /// The stream: 0, or one that a library uses at the same time.
     pub stream: u32,
 }
 
@@ -45,7 +45,7 @@ pub struct Work {
 pub struct RuntimeCall {
     /// Its name.
     pub api: &'static str,
-    /// It comes once this many child ops are done; `usize::MAX` for all.
+    /// How many child ops are done before it; `usize::MAX` for all.
     pub after_children: usize,
     /// What it puts on the device.
     pub work: Option<Work>,
@@ -89,8 +89,8 @@ pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCal
     sequence(family, launches)
 }
 
-/// The calls of PyTorch's own kernels: a loss is reduced by a child op after its own kernel; what a norm gives is
-/// reshaped after it.
+/// The calls of PyTorch's own kernels. Child ops that reduce a loss, or that reshape what a norm gives, come after
+/// them.
 fn amid(
     family: &'static str,
     calls: Vec<&'static str>,
@@ -148,7 +148,7 @@ fn work(api: &'static str, kind: ActivityKind, name: &'static str, bytes: u64) -
     RuntimeCall { work: Some(Work { kind, name, bytes, stream: 0 }), ..call(api) }
 }
 
-/// Cells of neighbouring layers take turns on streams of their own: cuDNN works on several layers at once.
+/// Spreads cells over streams: cuDNN works on several layers at once.
 fn beside(planned: &mut [RuntimeCall], layers: u64) {
     let streams = layers.clamp(1, u64::from(MOST_STREAMS)) as usize;
     let kernels = planned.iter_mut().filter_map(|call| call.work.as_mut());
@@ -157,7 +157,7 @@ fn beside(planned: &mut [RuntimeCall], layers: u64) {
     }
 }
 
-/// Calls after all children; those that launch are told by their names.
+/// Calls that come after all children. Their names tell which of them launch.
 fn sequence(family: &'static str, calls: Vec<&'static str>) -> Vec<RuntimeCall> {
     let planned = calls.into_iter().map(|api| match ApiKind::of(api) {
         ApiKind::Launch => work(api, ActivityKind::Kernel, family, 0),

@@ -81,7 +81,7 @@ pub(super) fn weight_gradient(conv: &Conv) -> Vec<&'static str> {
     [&LAYOUT.repeat(2), &main[..], after].concat()
 }
 
-/// Up to so many elements a channel, cuDNN's batch norm keeps them on chip: forward, and backward with twice the
+/// The most elements of a channel that cuDNN's batch norm keeps on chip: forward, and backward, which has twice the
 /// tensors.
 const ON_CHIP: [u64; 2] = [32_768, 16_384];
 
@@ -95,8 +95,8 @@ pub(super) fn batch_norm(norm: &BatchNorm) -> Vec<&'static str> {
     }
 }
 
-/// Attention in one kernel, backward in three (cuDNN, FlashAttention) or one: what comes before any child op, and
-/// after all.
+/// Attention: the calls before any child op, and those after all. Forward it is one kernel, backward three (cuDNN,
+/// FlashAttention) or one.
 pub(super) fn attention(of: &Attention) -> (Vec<&'static str>, Vec<&'static str>) {
     match (of.kind, of.pass) {
         (AttentionKind::Efficient, Pass::Forward) => (vec![CAPTURING], vec![LAUNCH]),

@@ -224,7 +224,7 @@ impl Builder<'_> {
         });
     }
 
-    /// What is launched, in the order of time: an op's own work comes after that of the children before it.
+    /// What is launched, in the order of time. An op's own work comes after that of the children before it.
     fn launched(&mut self) -> Vec<OpLaunch> {
         let mut last: Vec<usize> = (0..self.tree.nodes.len()).collect();
         for at in (0..last.len()).rev() {

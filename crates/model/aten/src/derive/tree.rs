@@ -9,7 +9,7 @@ use steptime_graph::names::EventName;
 use crate::call::OpCall;
 use crate::from_execution;
 
-/// Where PyTorch hands an op to Python, which has no memory to work on: what is inside only finds shapes.
+/// Marks where PyTorch hands an op to Python to find its shapes. Nothing is computed inside.
 const DISPATCH: [&str; 2] = ["PythonDispatchMode", "PythonSubclass"];
 
 /// Whether an op's shapes were found in Python, and nothing was computed.
@@ -17,8 +17,8 @@ pub(crate) fn is_dispatched(graph: &ExecutionGraph, node: NodeId) -> bool {
     graph.fake && graph.tree.children(node).iter().any(|&child| is_dispatch(graph, child))
 }
 
-/// Whether this is the hand-over of an op. One that has none around it was never closed by the recorder, and has the
-/// rest of the step inside.
+/// Whether this marks the hand-over of an op. A mark without an op around it was never closed by the recorder: the rest
+/// of the step lies inside it.
 fn is_dispatch(graph: &ExecutionGraph, node: NodeId) -> bool {
     let of_op = graph.tree.parent(node).is_some_and(|parent| graph.nodes.is_operator(parent));
     of_op && DISPATCH.contains(&graph.node_name(node))
@@ -172,8 +172,8 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
 
 /// The threads: first the main one, the busiest outside of the backward engine, then the others as they begin.
 ///
-/// The engine runs on the thread that called it where there is no GPU, and there it also visits what is on the CPU
-/// where there is one.
+/// Without a GPU, the engine runs on the thread that called it. With one, that thread still runs its functions on CPU
+/// tensors.
 fn threads(graph: &ExecutionGraph, rows: &[NodeId]) -> Vec<TreeThread> {
     let mut seen: Vec<(i64, [usize; 2])> = Vec::new();
     let mut place: BTreeMap<i64, usize> = BTreeMap::new();

@@ -126,11 +126,12 @@ fn lower(call: &BoundCall<'_>, form: &Form, pass: Pass) -> Option<Lowering> {
 
 /// Queries and keys of a block of the memory-efficient kernel in 32 bits.
 const BLOCK: u64 = 64;
-/// With so many heads of all samples the kernel does not share out the keys, where they fill no more than two blocks.
+/// From this many heads on, all samples together, the kernel does not divide keys that fill two blocks or less.
 const MANY_HEADS: u64 = 256;
 
-/// What the memory-efficient kernel's gradient calls before it, in 32 bits: the gradient made contiguous; its product with the
-/// result, summed over a head, with the positions last; and where several blocks share a query's gradient, zeros.
+/// What the gradient of the memory-efficient kernel calls before it, in 32 bits. The gradient is made contiguous,
+/// multiplied with the result, and summed over a head, with the positions last. Where several blocks share a query's
+/// gradient, it is set to zero.
 fn before_gradients(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(result)) = (call.tensor("grad_out_"), call.tensor("out")) else {
         return Vec::new();

@@ -91,7 +91,7 @@ fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
 
 /// An op without the argument `training` always trains.
 fn forward(call: &BoundCall<'_>, cudnn: bool) -> Option<Lowering> {
-    let Some(input) = call.tensor("input") else { return None };
+    let input = call.tensor("input")?;
     if input.numel() == 0 {
         return Some(Lowering::Nothing);
     }
@@ -120,7 +120,7 @@ fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
 
 /// The gradients of all three, but for those that a mask leaves out.
 fn backward(call: &BoundCall<'_>, cudnn: bool) -> Option<Lowering> {
-    let Some(input) = call.tensor("input") else { return None };
+    let input = call.tensor("input")?;
     if input.numel() == 0 {
         return Some(Lowering::Nothing);
     }

@@ -28,8 +28,8 @@ fn shape_backward(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     Some(given.map(|(tensor, asked)| if asked { Arg::Tensor(tensor) } else { Arg::None }).collect())
 }
 
-/// What a gradient calls: operands in the memory format that is computed in, which is that of input or weight where either has
-/// its channels next to one another; and the sum for a bias.
+/// What a gradient calls: copies of operands into the memory format that cuDNN computes in, and the sum for a bias. The
+/// format has channels last where input or weight has.
 fn around(call: &BoundCall<'_>) -> Vec<OpCall> {
     let asked = gradients(call);
     let (Some(grad), Some(input), Some(weight)) =

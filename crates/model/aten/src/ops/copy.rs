@@ -38,7 +38,6 @@ pub(crate) fn onto_itself(call: &mut OpCall) {
     }
 }
 
-/// Arguments: self, source; none where a tensor is copied onto itself.
 fn copy(call: &BoundCall<'_>) -> Option<Lowering> {
     let (to, Some(from)) = (call.tensor("self")?, call.tensor("src")) else { return Some(Lowering::Nothing) };
     if to.is_sparse() || from.is_sparse() {
@@ -152,7 +151,6 @@ fn make_contiguous(call: &BoundCall<'_>) -> Vec<OpCall> {
     }
 }
 
-/// Arguments: self, dtype, layout, device, pin_memory, non_blocking, memory_format.
 fn converted(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let from = call.tensor("self")?;
     let to = in_format(from, call.int("memory_format"));

@@ -27,9 +27,9 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// Up to this many lookups go through one simple kernel; more are sorted first.
-const UNSORTED: u64 = 3072;
+pub(crate) const UNSORTED: u64 = 3072;
 /// Launches of a sort of indices and the segmented sum behind it.
-const SORTED: u32 = 29;
+pub(super) const SORTED: u32 = 29;
 
 fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let (table, indices) = (call.tensor("weight")?, call.tensor("indices")?);
@@ -64,14 +64,13 @@ fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![OpCall::new("aten::embedding_backward", inputs)]
 }
 
-/// Arguments: grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse.
 fn split_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let sparse = call.flag("sparse").unwrap_or(false);
     let name = if sparse { "aten::embedding_sparse_backward" } else { "aten::embedding_dense_backward" };
     vec![OpCall::new(name, call.inputs.iter().take(5).cloned().collect())]
 }
 
-/// Arguments: grad_output, indices, num_weights. The gradient is zeroed by a child op, its rows are then written.
+/// The gradient is zeroed by a child op, its rows are then written.
 fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (grad, indices) = (call.tensor("grad_output")?, call.tensor("indices")?);
     let (rows, dim) = (u64::try_from(call.int("num_weights")?).ok()?, u64::try_from(grad.size(-1)).ok()?);
@@ -106,8 +105,8 @@ fn prepare(call: &BoundCall<'_>) -> Vec<OpCall> {
     made_contiguous(grad).into_iter().chain(made_contiguous(indices)).chain(places).chain([table]).collect()
 }
 
-/// Arguments: grad, indices, num_weights, padding_idx, scale_grad_by_freq. Without padding there is nothing to
-/// drop. With it, the number of lookups kept is not known beforehand; all are taken to be.
+/// Without padding there is nothing to drop. With it, the number of lookups kept is not known beforehand; all are taken
+/// to be.
 fn sparse_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(indices)) = (call.tensor("grad"), call.tensor("indices")) else {
         return Vec::new();

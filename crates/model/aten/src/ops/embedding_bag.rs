@@ -11,6 +11,7 @@ use crate::dtype::Dtype;
 use crate::kernel::{EmbeddingBag, Gather, GatherKind, Kernel, Pass, Pooling};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read};
+use crate::ops::embedding::SORTED;
 use crate::work::{copied, counted, giving, launches, made_contiguous, result, work, zeros};
 
 /// The ops of this file.
@@ -31,9 +32,6 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::_embedding_bag_backward"]).expand(split_backward),
     OpDef::composite(&["aten::_embedding_bag_sparse_backward"]).expand(sparse_backward),
 ];
-
-/// Launches of a sort of indices and the segmented sum behind it.
-const SORTED: u32 = 29;
 
 /// What the arguments of a forward call say.
 struct Bags {
@@ -124,8 +122,7 @@ fn leaf(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![OpCall { outputs, settings: call.settings, ..OpCall::new("aten::_embedding_bag", inputs) }]
 }
 
-/// Arguments: grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode,
-/// per_sample_weights. The table's gradient is zeroed by a child op, its rows are then written.
+/// The table's gradient is zeroed by a child op, its rows are then written.
 fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (grad, indices) = (call.tensor("grad")?, call.tensor("indices")?);
     let (bags, dim) = (count(grad.shape.get(..1)?), count(grad.shape.get(1..)?));
@@ -157,7 +154,7 @@ fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(if max { 1 } else { SORTED }, kernel, grad.dtype, operands, flops))
 }
 
-/// Arguments: grad, weight, indices, offsets, offset2bag. One dot product a lookup.
+/// One dot product a lookup.
 fn weights_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (grad, table, indices) = (call.tensor("grad")?, call.tensor("weight")?, call.tensor("indices")?);
     let (rows, dim) = (count(table.shape.get(..1)?), count(table.shape.get(1..)?));
@@ -212,8 +209,6 @@ fn backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![OpCall { settings: call.settings, ..OpCall::new("aten::_embedding_bag_backward", inputs) }]
 }
 
-/// Arguments: grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq,
-/// mode, sparse, per_sample_weights, padding_idx.
 fn split_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let pick = |names: &[&str]| names.iter().map(|name| call.given(name)).collect::<Vec<_>>();
     let rest = pick(&["num_weights", "scale_grad_by_freq", "mode", "per_sample_weights", "padding_idx"]);
@@ -227,8 +222,7 @@ fn split_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![child(call, name, [first, rest].concat())]
 }
 
-/// Arguments: grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode,
-/// per_sample_weights, padding_idx. The bag's gradient is taken once for each lookup, and scaled for a mean.
+/// The bag's gradient is taken once for each lookup, and scaled for a mean.
 fn sparse_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let (Some(grad), Some(bag)) = (call.tensor("grad"), call.tensor("offset2bag")) else { return Vec::new() };
     let rows = Tensor::contiguous(&[bag.size(0), grad.size(-1)], grad.dtype);

@@ -1,11 +1,11 @@
 //! Pooled lookups in many tables by one launch: `steptime::embedding_bag`, and its backward pass, which sorts the lookups
 //! by row and applies the optimizer to each row that was looked up. Its state lives in a handle, which is no tensor.
 
-use crate::bound_call::BoundCall;
 use std::sync::Arc;
 
 use steptime_launch::UpdateLanes;
 
+use crate::bound_call::BoundCall;
 use crate::call::Tensor;
 use crate::dtype::Dtype;
 use crate::kernel::{FusedBags, FusedTable, Kernel, Operand, Pooling, Role, RowOptimizer, Slot};
@@ -79,7 +79,7 @@ fn bags(call: &BoundCall<'_>, bits: i64, update: Option<RowOptimizer>) -> Option
     })
 }
 
-/// The rows that are touched in each table: as if all were different, but no more than there are.
+/// The rows that are touched in a table: as if all lookups were different, but no more than there are.
 fn rows(bags: &FusedBags, table: &FusedTable) -> u64 {
     bags.lookups_of_table().min(table.rows)
 }
@@ -102,7 +102,6 @@ fn flops(bags: &FusedBags) -> u64 {
     once.saturating_mul(if bags.weighted { 2 } else { 1 })
 }
 
-/// Arguments: tables, indices, offsets, weights, mode, bits, plan.
 fn forward(call: &BoundCall<'_>) -> Option<Lowering> {
     let bags = bags(call, call.int("bits")?, None)?;
     let dtype = match (bags.element_bits, call.tensor("tables")?.dtype) {
@@ -118,7 +117,6 @@ fn forward(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(1, Kernel::FusedBags(bags), dtype, operands, flops))
 }
 
-/// Arguments: the gradient, tables, indices, offsets, weights, mode, plan.
 fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
     let dtype = call.tensor("tables")?.dtype;
     let bits = match dtype {
@@ -154,7 +152,8 @@ fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {
     1 + sorting + means + u32::from(counts) + 2 * kinds(bags)
 }
 
-/// Kinds of tables: as many columns, loaded as many at once as lie at multiples of them.
+/// Kinds of tables: those of one kind have equally many columns, and their alignment lets equally many be loaded at
+/// once.
 fn kinds(bags: &FusedBags) -> u32 {
     let (stride, mut column) = (bags.dims(), 0u64);
     let mut seen: Vec<(u64, usize)> = Vec::new();

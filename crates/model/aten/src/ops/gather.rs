@@ -27,7 +27,6 @@ pub static OPS: &[OpDef] = &[
     OpDef::composite(&["aten::take_along_dim", "aten::gather_backward", "aten::index_select_backward"]),
 ];
 
-/// Arguments: self, dim, index, sparse_grad, out.
 fn gather(call: &BoundCall<'_>) -> Option<Lowering> {
     let (source, index) = (call.tensor("self")?, call.tensor("index")?);
     let dim = axis(call.int("dim")?, source.shape.len())?;

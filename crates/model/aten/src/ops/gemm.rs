@@ -99,7 +99,7 @@ fn lower(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
     let (Some((a, b)), Some(computed)) = (factors, product(call, form)) else {
         return None;
     };
-    let Some(Sizes { batch, m, n, k }) = sizes(a, b) else { return None };
+    let Sizes { batch, m, n, k } = sizes(a, b)?;
     if a.is_sparse() || b.is_sparse() {
         return None;
     }

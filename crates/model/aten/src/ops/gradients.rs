@@ -1,8 +1,8 @@
 //! Gradients of elementwise ops: which elementwise ops autograd calls for them.
 
-use crate::bound_call::BoundCall;
 use smallvec::SmallVec;
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::child::{child, expand as broadcast, gradient, like};
 use crate::dtype::Dtype;

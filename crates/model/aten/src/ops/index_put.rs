@@ -25,7 +25,7 @@ const ONE_BLOCK: u64 = 2048;
 /// Launches of a sort of more, and the sum behind it.
 const SORTED: u32 = 22;
 
-/// Arguments: self, indices, values, accumulate. One value for all places of a mask is a `masked_fill_` instead.
+/// One value for all places of a mask is a `masked_fill_` instead.
 fn put(call: &BoundCall<'_>) -> Option<Lowering> {
     let (target, values) = (call.tensor("self")?, call.tensor("values")?);
     let places = places(call)?;

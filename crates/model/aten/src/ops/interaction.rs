@@ -34,7 +34,6 @@ fn products(shape: &Interaction, count: u64) -> u64 {
     [shape.batch, shape.dim, count].into_iter().fold(2, u64::saturating_mul)
 }
 
-/// Arguments: the vectors, plan.
 fn forward(call: &BoundCall<'_>) -> Option<Lowering> {
     let vectors = call.tensor("vectors")?;
     let shape = shape(vectors, Pass::Forward)?;
@@ -42,7 +41,6 @@ fn forward(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work(Kernel::Interaction(shape), vectors.dtype, operands, products(&shape, shape.pairs())))
 }
 
-/// Arguments: the gradient of the output, the vectors, plan.
 fn backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let vectors = call.tensor("vectors")?;
     let shape = shape(vectors, Pass::Backward)?;

@@ -82,9 +82,7 @@ fn reduced(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
 
 /// The losses of all elements. Another op reduces them, where asked to, from memory of this one's own.
 fn forward(call: &BoundCall<'_>, op: &'static str, cost: Work) -> Option<Lowering> {
-    let Some((input, target)) = call.tensor("self").zip(call.tensor("target")) else {
-        return None;
-    };
+    let (input, target) = call.tensor("self").zip(call.tensor("target"))?;
     if input.numel() == 0 {
         return Some(Lowering::Nothing);
     }
@@ -157,7 +155,7 @@ fn likelihood(call: &BoundCall<'_>) -> Option<Lowering> {
 
 /// The gradient is zero but at one class a row; another op writes the zeros.
 fn likelihood_backward(call: &BoundCall<'_>) -> Option<Lowering> {
-    let Some(input) = call.tensor("self") else { return None };
+    let input = call.tensor("self")?;
     let loss = sizes(input, Pass::Backward);
     let places = loss.rows.saturating_mul(loss.spatial);
     if places == 0 {

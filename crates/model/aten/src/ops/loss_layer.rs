@@ -57,7 +57,7 @@ fn cross_entropy(call: &BoundCall<'_>) -> Vec<OpCall> {
     [first, child(call, "aten::nll_loss_nd", inputs)].into_iter().chain(smooth).collect()
 }
 
-/// What smoothed labels add: the mean of all classes' losses of each row, those of ignored rows without.
+/// What smoothed labels add: the mean loss of all classes in each row. Ignored rows do not count.
 fn smoothed(call: &BoundCall<'_>, input: &Tensor, dim: i64) -> Vec<OpCall> {
     let Some(target) = call.tensor("target").filter(|target| target.dtype == Dtype::I64) else {
         return Vec::new();

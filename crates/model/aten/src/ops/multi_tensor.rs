@@ -4,7 +4,8 @@
 
 mod split;
 
-use self::split::{CHUNK, Split, split};
+pub(crate) use self::split::CHUNK;
+use self::split::{Split, split};
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Elementwise, Kernel, Layout, MultiTensor, Operand, Role, Slot, Work};
@@ -59,7 +60,7 @@ pub static OTHERS: &[OpDef] = &[
     OpDef::leaf(&["aten::_amp_update_scale_", "aten::_assert_async"], single),
 ];
 
-/// Zeros for the norms of the chunks: as many for each tensor as the largest has.
+/// Zeros for the norms of the chunks. Every tensor gets as many as the largest one has chunks.
 fn partial_norms(call: &BoundCall<'_>) -> Vec<OpCall> {
     let tensors = call.tensors("self");
     let Some(first) = tensors.first() else { return Vec::new() };

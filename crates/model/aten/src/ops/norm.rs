@@ -85,10 +85,8 @@ fn shape(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
 }
 
 fn forward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
-    let Some(input) = call.tensor("input") else { return None };
-    let Some((kernel, rows)) = kernel(call, form, input, Pass::Forward) else {
-        return None;
-    };
+    let input = call.tensor("input")?;
+    let (kernel, rows) = kernel(call, form, input, Pass::Forward)?;
     if input.numel() == 0 {
         return Some(Lowering::Nothing);
     }
@@ -146,10 +144,8 @@ fn shape_backward(call: &BoundCall<'_>, form: &Form) -> Option<Vec<Arg>> {
 }
 
 fn backward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
-    let Some(input) = call.tensor("input") else { return None };
-    let Some((kernel, _)) = kernel(call, form, input, Pass::Backward) else {
-        return None;
-    };
+    let input = call.tensor("input")?;
+    let (kernel, _) = kernel(call, form, input, Pass::Backward)?;
     if input.numel() == 0 {
         return Some(Lowering::Nothing);
     }
@@ -169,15 +165,15 @@ fn backward(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
     Some(work(kernel, input.dtype, operands.into_iter().chain(saved), input.numel().saturating_mul(14)))
 }
 
-/// With more rows than this, and rows so narrow, sums over rows are first made in parts, as many as `PARTS` allows.
+/// More rows than this, if they are narrower than `NARROW`, are first summed in parts, as many as `PARTS` allows.
 const MANY_ROWS: u64 = 64 << 10;
 const NARROW: u64 = 32 * 66;
 const PARTS: u64 = 32 << 10;
 /// Rows of a part, and columns that a block sums together.
 const ROWS_OF_A_PART: u64 = 32;
 
-/// What a layer norm's gradient calls: contiguous operands, and where rows are many and narrow the sums of the parts of
-/// the gradients of weight and bias.
+/// What a layer norm's gradient calls: copies of operands that are not contiguous. Where rows are many and narrow, also
+/// the sums of the parts of the gradients of weight and bias.
 fn around_backward(call: &BoundCall<'_>) -> Vec<OpCall> {
     let copies =
         ["grad_out", "input"].into_iter().filter_map(|name| call.tensor(name).and_then(made_contiguous));

@@ -27,9 +27,10 @@ fn renamed(call: &BoundCall<'_>, name: &str, arguments: usize) -> Vec<OpCall> {
     vec![child(call, name, inputs)]
 }
 
-/// The most images cuDNN takes: in training, and otherwise.
-const MOST_TRAINING: i64 = 880_801;
-const MOST_FIXED: i64 = 65_535;
+/// The largest batch that cuDNN takes, in training and otherwise.
+pub(crate) const fn largest_batch(training: bool) -> i64 {
+    if training { 880_801 } else { 65_535 }
+}
 
 /// Whether cuDNN's kernels are taken, as PyTorch decides it.
 fn by_cudnn(call: &BoundCall<'_>, input: &Tensor) -> bool {
@@ -44,7 +45,7 @@ fn by_cudnn(call: &BoundCall<'_>, input: &Tensor) -> bool {
     let fits = match input.shape.len() {
         // Rows go to PyTorch's own kernels, as recorded with PyTorch 2.11.
         0..=2 => false,
-        _ => size <= if training { MOST_TRAINING } else { MOST_FIXED },
+        _ => size <= largest_batch(training),
     };
     there("weight")
         && there("bias")

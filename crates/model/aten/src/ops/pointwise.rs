@@ -1,8 +1,8 @@
 //! What all elementwise ops have in common: one rule a row of their tables.
 
-use crate::bound_call::BoundCall;
 use smallvec::SmallVec;
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::child::{child, wrapped};
 use crate::dtype::Dtype;
@@ -175,7 +175,7 @@ pub fn lower(call: &BoundCall<'_>, rule: &Rule) -> Option<Lowering> {
     if call.input_tensors().any(|(_, _, tensor)| tensor.is_sparse()) {
         return Some(Lowering::Children);
     }
-    let Some(computed) = computed(call, rule, &tensors) else { return None };
+    let computed = computed(call, rule, &tensors)?;
     let (mut target, output) = result(call, rule.inputs, computed);
     if output.numel() == 0 {
         return Some(Lowering::Nothing);

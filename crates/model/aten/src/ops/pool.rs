@@ -1,8 +1,8 @@
 //! Pooling: windows of a given size, and windows to a given output size.
 
-use crate::bound_call::BoundCall;
 use smallvec::SmallVec;
 
+use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::child;
 use crate::dtype::Dtype;

@@ -134,7 +134,6 @@ fn interleave(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(work::work(Kernel::Elementwise(elements), counts.dtype, [read_at(call, 0), Some(places)], 0))
 }
 
-/// Arguments: self, pad (from the last dimension on, before and after).
 fn padded(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let (from, pad) = (call.tensor("self")?, call.ints("pad")?);
     let rank = from.shape.len();
@@ -160,7 +159,6 @@ fn pad(call: &BoundCall<'_>) -> Vec<OpCall> {
     vec![OpCall::new("aten::fill_", vec![Arg::Tensor(to), value]), copied(&view, &part)]
 }
 
-/// Arguments: grad, input_sizes.
 fn whole(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     one(&call.ints("input_sizes")?, call.tensor("grad_output")?.dtype)
 }
@@ -173,7 +171,6 @@ fn put(call: &BoundCall<'_>, view: impl Fn(&Tensor) -> Option<Tensor>) -> Vec<Op
     vec![work::zeros(&zeros.shape, zeros.dtype), copied(&view, grad)]
 }
 
-/// Arguments: grad, input_sizes, dim, start, end, step.
 fn put_slice(call: &BoundCall<'_>) -> Vec<OpCall> {
     put(call, |zeros| {
         let at = axis(call.int("dim")?, zeros.shape.len())?;
@@ -186,7 +183,6 @@ fn put_slice(call: &BoundCall<'_>) -> Vec<OpCall> {
     })
 }
 
-/// Arguments: grad, input_sizes, dim, index.
 fn put_select(call: &BoundCall<'_>) -> Vec<OpCall> {
     put(call, |zeros| {
         let at = axis(call.int("dim")?, zeros.shape.len())?;
@@ -201,7 +197,6 @@ fn put_select(call: &BoundCall<'_>) -> Vec<OpCall> {
     })
 }
 
-/// Arguments: self, number of classes, -1 where it is to be found first.
 fn classes(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let labels = call.tensor("self")?;
     let mut shape = labels.shape.to_vec();

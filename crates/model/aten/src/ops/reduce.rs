@@ -140,8 +140,8 @@ fn split(input: &Tensor, dims: &[usize], op: &'static str, work: Work) -> Reduce
     Reduce { op, outer: kept / inner.max(1), reduced, inner, contiguous: input.is_dense(), run, work }
 }
 
-/// A block's threads share out the elements of its outputs; where each would have 256 of them or more, several
-/// blocks work on one output and a counter of finished ones is cleared first.
+/// The launches of a reduction. The threads of a block share the elements of its outputs. Where each would have 256 or
+/// more, several blocks work on one output, and a counter of finished blocks is cleared first.
 fn passes(reduce: &Reduce) -> u32 {
     let power = |n: u64| 1 << n.max(1).ilog2().min(9);
     let threads = if reduce.inner == 1 {
@@ -219,7 +219,6 @@ fn long_form(call: &BoundCall<'_>, form: Form) -> Vec<OpCall> {
     vec![OpCall { outputs: call.outputs.clone(), settings: call.settings, ..OpCall::new(name, inputs) }]
 }
 
-/// Arguments: self, order, dimensions, whether to keep them.
 fn norm(call: &BoundCall<'_>) -> Vec<OpCall> {
     let arg = |name: &str, default| call.arg(name).cloned().unwrap_or(default);
     let inputs = vec![

@@ -102,7 +102,7 @@ fn network(call: &BoundCall<'_>, pass: Pass) -> Option<Lowering> {
 /// One step of one layer after its products. Of each result: the argument that it is as large as, or a multiple
 /// of.
 fn cell(call: &BoundCall<'_>, op: &'static str, state: &str, results: &[(&str, u64)]) -> Option<Lowering> {
-    let Some(hidden) = call.tensor(state) else { return None };
+    let hidden = call.tensor(state)?;
     if hidden.numel() == 0 {
         return Some(Lowering::Nothing);
     }

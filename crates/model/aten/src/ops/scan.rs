@@ -34,7 +34,7 @@ fn rows(tensor: &Tensor, dim: i64, op: &'static str, value_bytes: u64) -> Option
     Some(Sort { op, rows: outer * inner, length, key_bytes, value_bytes, stride: inner })
 }
 
-/// Arguments: self, dim. One row of numbers goes through a scan of the whole device, in two launches.
+/// One row of numbers goes through a scan of the whole device, in two launches.
 fn scan(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let sort = rows(input, call.int("dim")?, op, 0)?;
@@ -44,7 +44,6 @@ fn scan(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
     Some(launches(count, Kernel::Scan(sort), input.dtype, operands, input.numel()))
 }
 
-/// Arguments: self, values, indices, dim.
 fn extremum(call: &BoundCall<'_>, op: &'static str) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let sort = rows(input, call.int("dim")?, op, 8)?;

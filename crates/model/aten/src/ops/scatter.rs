@@ -73,7 +73,7 @@ fn target(call: &BoundCall<'_>, role: Role, bytes: u64) -> Option<Operand> {
     Some(capped(whole, bytes))
 }
 
-/// Arguments: self, dim, index, source. One index for each slice along the dimension.
+/// One index for each slice along the dimension.
 fn rows(call: &BoundCall<'_>, kind: ScatterKind) -> Option<Lowering> {
     let (into, index) = (call.tensor("self")?, call.tensor("index")?);
     let dim = axis(call.int("dim")?, into.shape.len())?;
@@ -97,7 +97,7 @@ fn rows(call: &BoundCall<'_>, kind: ScatterKind) -> Option<Lowering> {
     Some(work(kernel, into.dtype, operands, if adds { touched } else { 0 }))
 }
 
-/// Arguments: self, dim, index, source or value. One index for each element, or each row where it is expanded.
+/// One index for each element, or each row where it is expanded.
 fn scatter(call: &BoundCall<'_>) -> Option<Lowering> {
     let (into, index) = (call.tensor("self")?, call.tensor("index")?);
     let dim = axis(call.int("dim")?, into.shape.len())?;
@@ -123,7 +123,7 @@ fn taken(source: &Tensor, index: &Tensor) -> u64 {
     source.distinct_bytes().min(index.numel() * source.dtype.size())
 }
 
-/// Arguments: self, mask, source. A running sum of the mask finds the places.
+/// A running sum of the mask finds the places.
 fn masked(call: &BoundCall<'_>) -> Option<Lowering> {
     let (into, source) = (call.tensor("self")?, call.tensor("source")?);
     let kernel = Kernel::Scatter(Scatter {
@@ -139,7 +139,7 @@ fn masked(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(4, kernel, into.dtype, operands, 0))
 }
 
-/// Arguments: self, index, source, accumulate. Single elements of the flattened target.
+/// Single elements of the flattened target.
 fn put(call: &BoundCall<'_>) -> Option<Lowering> {
     let (into, index) = (call.tensor("self")?, call.tensor("index")?);
     let accumulate = call.flag("accumulate").unwrap_or(false);

@@ -40,7 +40,6 @@ fn rows(tensor: &Tensor, dim: i64, op: &'static str, value_bytes: u64) -> Option
     Some(Sort { op, rows: outer * inner, length, key_bytes, value_bytes, stride: inner })
 }
 
-/// Arguments: self, stable, dim, descending; the form without `stable` calls this one.
 fn sort(call: &BoundCall<'_>) -> Option<Lowering> {
     if !is_long(call) {
         return Some(Lowering::Children);
@@ -100,7 +99,6 @@ fn prepare(call: &BoundCall<'_>, input: &Tensor) -> Vec<OpCall> {
     children
 }
 
-/// Arguments: self, k, dim.
 fn topk(call: &BoundCall<'_>) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let shapes = chosen(call, call.int("k")?)?;
@@ -152,7 +150,7 @@ fn quantile(call: &BoundCall<'_>) -> Option<Lowering> {
     Some(launches(1, Kernel::Sort(kernel), input.dtype, operands, input.numel()))
 }
 
-/// Arguments: self, dim. Each row is sorted and its runs counted.
+/// Each row is sorted and its runs counted.
 fn mode(call: &BoundCall<'_>) -> Option<Lowering> {
     let input = call.tensor("self")?;
     let kernel = rows(input, call.int("dim").unwrap_or(-1), "mode", 0)?;

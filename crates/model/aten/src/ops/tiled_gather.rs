@@ -23,7 +23,6 @@ fn shape(call: &BoundCall<'_>) -> Option<[i64; 2]> {
     Some([i64::try_from(indices.numel()).ok()?, table.size(1)])
 }
 
-/// Arguments: the table, indices, bytes of a slice (0: whole rows), plan.
 fn lower(call: &BoundCall<'_>) -> Option<Lowering> {
     let (table, indices) = tensors(call)?;
     let row_bytes = count(table.size(1)).checked_mul(table.dtype.size())?;

@@ -17,9 +17,9 @@ fn kind(query: &Tensor) -> &'static str {
     if matches!(query.dtype, Dtype::Bf16 | Dtype::F16) { "cudnn" } else { "efficient" }
 }
 
-/// What the CPU computes attention by where its kernel cannot: with dropout, or a mask of another kind.
+/// The CPU's op where its fused kernel cannot compute attention: with dropout, or with a mask of another kind.
 const PARTS: &str = "aten::_scaled_dot_product_attention_math";
-/// What the memory-efficient kernels want sizes of heads to be multiples of, in 32 and in 16 bits.
+/// The memory-efficient kernels take heads of multiples of these sizes, in 32 and in 16 bits.
 const ALIGNED: [i64; 2] = [4, 8];
 
 /// Whether the CPU computed attention by parts, and CUDA has a kernel for it.

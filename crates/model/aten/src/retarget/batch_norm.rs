@@ -4,9 +4,8 @@ use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, op};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
+use crate::ops::norm_layer::largest_batch;
 
-/// Batches that cuDNN takes, while training and not.
-const LARGEST: [i64; 2] = [880_801, 65_535];
 /// Some of cuDNN's kernels count elements in 32 bits.
 const MOST_ELEMENTS: u64 = i32::MAX as u64;
 
@@ -70,10 +69,11 @@ fn backward_by_cudnn(call: &OpCall) -> bool {
 const WIDEST: u64 = 32;
 const THREADS: u64 = 512;
 const EACH: u64 = 16;
-/// From so many blocks along a column on, they meet in memory.
+/// The fewest blocks along a column that combine their sums in memory.
 const FEWEST_BLOCKS: u64 = 8;
 
-/// Counters that blocks meet by, zeroed first, where channels lie next to one another and columns are long.
+/// The counters by which blocks combine their sums, set to zero first. There are some where channels lie next to one
+/// another and columns are long.
 fn semaphores(input: Option<&Tensor>) -> Option<Branch> {
     let rows = |input: &Tensor| input.shape.len() == 2 && input.is_contiguous() || input.is_channels_last();
     let input = input.filter(|input| rows(input))?;
@@ -99,7 +99,7 @@ fn taken(call: &OpCall, input: usize, training: bool) -> bool {
     };
     let mixed = input.dtype == Dtype::F16 && weight.dtype != Dtype::F32;
     input.shape.len() >= 3
-        && input.size(0) <= LARGEST[usize::from(!training)]
+        && input.size(0) <= largest_batch(training)
         && input.numel() < MOST_ELEMENTS
         && !(bf16(input) || bf16(weight) || mixed)
 }

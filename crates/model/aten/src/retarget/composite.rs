@@ -1,7 +1,7 @@
 //! What the CPU computes part by part and CUDA at once: attention with its softmax, recurrent networks.
 //!
-//! The gradient of such an op is, on the CPU, those of its parts: the backward engine visits each. The first of them
-//! becomes the gradient of the whole, the others are left out.
+//! On the CPU, the backward engine visits the gradient of each part. The first becomes the gradient of the whole, the
+//! others are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,6 +3,8 @@
 use super::branch::Branch;
 use super::build::{around, dense, light, op};
 use crate::call::{Arg, OpCall, Tensor};
+use crate::kernel::Conv;
+use crate::operands::count;
 
 /// What `_convolution` calls, given `(input, weight, bias, stride, padding, dilation, transposed, output_padding,
 /// groups, benchmark, deterministic, cudnn_enabled, allow_tf32)`: the bias is added by an op of its own.
@@ -12,8 +14,7 @@ pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
     let groups = call.int_at(8).unwrap_or(1);
     let transposed = call.flag_at(6).unwrap_or(false);
     let depthwise = !transposed
-        && groups > 1
-        && input.size(1) == groups
+        && Conv::is_depthwise(count(groups), count(input.size(1)))
         && weight.size(0) % input.size(1).max(1) == 0
         && matches!(input.shape.len(), 4 | 5);
     let output = call.output(0).cloned();
@@ -74,9 +75,9 @@ fn ordered(tensor: &Tensor, channels_last: bool) -> Option<Branch> {
 
 /// What `convolution_backward` calls beside cuDNN: the gradient of the bias is a sum.
 pub(super) fn backward(call: &OpCall) -> Vec<Branch> {
-    let depthwise = call
-        .int_at(9)
-        .is_some_and(|groups| groups > 1 && call.tensor_at(1).is_some_and(|i| i.size(1) == groups));
+    let depthwise = call.int_at(9).zip(call.tensor_at(1));
+    let depthwise =
+        depthwise.is_some_and(|(groups, input)| Conv::is_depthwise(count(groups), count(input.size(1))));
     let mut children = if depthwise {
         vec![light("empty"), light("empty"), light("resize_"), light("resize_")]
     } else if let (Some(grad), Some(input), Some(weight)) =

@@ -8,8 +8,8 @@ use super::inputs::{self, InputCopies};
 use crate::call::{Arg, Device, Tensor};
 use crate::derive::OpTree;
 
-/// Puts every tensor on the GPU, but numbers: those without a dimension that were there before the step, a factor
-/// or an optimizer's count of steps, stay on the host. So does the batch where it is made and copied from.
+/// Puts every tensor on the GPU. Numbers stay on the host: tensors without a dimension that are older than the step,
+/// such as a factor or an optimizer's count of steps. So does the batch, where it is made and copied from.
 pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &InputCopies) {
     let buffers = buffers(trace, tree);
     for node in &mut tree.nodes {
@@ -25,7 +25,8 @@ pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &InputCo
     }
 }
 
-/// Tensors without a dimension that a module counts in, as batch norm does, and the steps that fused optimizers count.
+/// Tensors without a dimension that move nevertheless: counters of a module, as of batch norm, and the step counts of
+/// fused optimizers.
 fn buffers(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<TensorId> {
     let optimizing = inputs::optimizing(tree);
     let counting = tree.nodes.iter().zip(optimizing).filter(|(node, optimizing)| {

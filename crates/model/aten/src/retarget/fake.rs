@@ -10,7 +10,7 @@ use crate::dtype::Dtype;
 use crate::op_def::Lowering;
 use crate::op_set::OpSet;
 
-/// Ops call others, and these others: so deep at most.
+/// How deep ops may call others.
 const DEEPEST: usize = 8;
 /// What a fake result is made by.
 const OWN: [&str; 4] = ["aten::empty_strided", "aten::empty", "aten::set_", "aten::detach"];
@@ -51,7 +51,7 @@ fn one(trace: &ExecutionGraph, ops: &OpSet, branch: &mut Branch, sparse: &Sparse
     branch.children.iter_mut().for_each(|child| one(trace, ops, child, sparse));
 }
 
-/// A sparse gradient added to its table: which rows, only the op that gave it tells.
+/// A sparse gradient added to its table. Only the op that gave the gradient tells which rows it has.
 fn added(call: &OpCall, sparse: &Sparse) -> Option<Vec<Branch>> {
     let gradient = call.tensor_at(1).filter(|other| call.name == "aten::add_" && other.is_sparse())?;
     let (_, indices) = sparse.iter().find(|(table, _)| table.shape == gradient.shape)?;

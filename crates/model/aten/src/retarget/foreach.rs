@@ -6,13 +6,13 @@ use super::{is_engine, is_optimizer_step};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::op_set::OpSet;
+use crate::ops::multi_tensor::CHUNK;
 
-/// Ops that a turn of a loop over parameters calls, at most.
+/// The most ops in one turn of a loop over parameters.
 const LONGEST_TURN: usize = 64;
-/// Elements of a tensor that a block of a multi-tensor kernel takes at a time.
-const CHUNK: u64 = 65_536;
 
-/// Ops inside which a loop over parameters becomes one op over lists. What a closure runs comes before it.
+/// Turns the loop over parameters in an optimizer's step into ops over lists. What a closure runs comes before the loop
+/// and stays.
 pub(super) fn fuse(mut branch: Branch, ops: &OpSet) -> Branch {
     if !is_optimizer_step(branch.name()) {
         branch.children = branch.children.into_iter().map(|child| fuse(child, ops)).collect();
@@ -47,8 +47,8 @@ fn fuse_loops(optimizer: &str, children: Vec<Branch>, ops: &OpSet) -> Vec<Branch
     fused
 }
 
-/// The loop that ops begin with: how many ops a turn has, and how many turns there are. Of several readings the one
-/// that explains most, then the shortest turn.
+/// The loop that ops begin with: how many ops a turn has, and how many turns there are. Of several readings it takes
+/// the one that covers the most ops, then the one with the shortest turn.
 fn loop_at(ops: &[Branch]) -> Option<(usize, usize)> {
     let listed =
         |branch: &Branch| branch.name().contains("::_foreach_") || branch.name().contains("::_fused_");
@@ -69,7 +69,7 @@ fn loop_at(ops: &[Branch]) -> Option<(usize, usize)> {
     best
 }
 
-/// The turns by the type of what they update: a list is of one type.
+/// The turns, grouped by the type of what they update: a list has one type.
 fn by_dtype<'b>(turns: impl Iterator<Item = &'b [Branch]>) -> Vec<Vec<&'b [Branch]>> {
     let mut groups: Vec<(Option<Dtype>, Vec<&[Branch]>)> = Vec::new();
     for turn in turns {
@@ -164,7 +164,7 @@ fn over_list(column: &[&Branch], ops: &OpSet) -> Option<Branch> {
     Some(Branch::new(OpCall { outputs, ..OpCall::new(&wanted, inputs) }, children))
 }
 
-/// An argument of all turns: tensors become a list; a number, also one in a tensor of its own, stays one.
+/// One argument of all turns. Tensors become a list. A number stays a number, also one in a tensor of its own.
 fn list<'c>(column: &[&'c Branch], arg: impl Fn(&'c OpCall) -> Option<&'c Arg>) -> Arg {
     let all: Vec<&Arg> = column.iter().filter_map(|branch| arg(&branch.call)).collect();
     let tensors: Vec<Tensor> = all.iter().flat_map(|arg| arg.tensors()).cloned().collect();

@@ -4,6 +4,7 @@ use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, op, row_major, view};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::op_set::OpSet;
+use crate::ops::embedding::UNSORTED;
 
 /// `index_select` gathers, with the index expanded to whole rows.
 pub(super) fn select(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
@@ -91,15 +92,12 @@ pub(super) fn add_sparse(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
     children
 }
 
-/// Up to so many lookups a kernel of its own adds up an embedding's gradients; more are sorted first.
-const FEW_LOOKUPS: u64 = 3072;
-
 /// The gradient of an embedding, dense: zeroed first. `was` is what the CPU called.
 pub(super) fn embedding(call: &OpCall, was: &[Branch]) -> Vec<Branch> {
     let copies = was.iter().filter(|child| child.name() == "aten::contiguous");
     let mut children: Vec<Branch> = copies.cloned().collect();
     children.push(light("view"));
-    if let Some(indices) = call.tensor_at(1).filter(|indices| indices.numel() > FEW_LOOKUPS) {
+    if let Some(indices) = call.tensor_at(1).filter(|indices| indices.numel() > UNSORTED) {
         children.extend(places(indices));
     }
     children.extend(call.output(0).map(zeros));

@@ -24,8 +24,8 @@ pub(super) struct InputCopies {
     pub tensors: BTreeSet<TensorId>,
     /// What makes the batch: it works on host memory where there is a GPU, too.
     pub host: BTreeSet<NodeId>,
-    /// Where the script moves nothing: tensors that the forward pass reads and that nothing in the step made (but a
-    /// loader) or updates, in the order of their use.
+    /// Tensors to copy where the script moves nothing, in the order of their use. The forward pass reads them, and
+    /// nothing in the step makes or updates them, except a loader.
     pub unmoved: Vec<Tensor>,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree) -> InputCopies {
     copied
 }
 
-/// Where tensors lie, as far as the ops so far tell.
+/// Which tensors are on the device, as far as the ops so far tell.
 struct Search<'t> {
     trace: &'t ExecutionGraph,
     /// Storages of parameters and of what else the step updates.
@@ -74,7 +74,7 @@ struct Search<'t> {
     device: BTreeSet<TensorId>,
     /// Tensors that a loader made.
     loaded: BTreeSet<TensorId>,
-    /// The op that made a tensor of which neither is known.
+    /// The op that made a tensor of which neither is known yet.
     makers: BTreeMap<TensorId, NodeId>,
 }
 
@@ -87,7 +87,7 @@ impl<'t> Search<'t> {
         self.device.contains(&tensor) || self.kept.contains(&storage(self.trace, tensor))
     }
 
-    /// An op: what it gives lies where one of its arguments does.
+    /// Passes an op: its results are on the device where one of its arguments is.
     fn pass(&mut self, node: NodeId) {
         let on_device = self.trace.input_tensors(node).any(|(_, tensor)| self.is_on_device(tensor));
         for (_, tensor) in self.trace.output_tensors(node) {
@@ -142,8 +142,8 @@ fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
     kept
 }
 
-/// What the forward pass reads that is older than the step or comes from a loader, is not updated in it, and is not
-/// only a place to index with.
+/// Tensors that the forward pass reads for more than indexing, that are older than the step or come from a loader, and
+/// that the step does not update.
 fn unmoved(
     trace: &ExecutionGraph,
     tree: &OpTree,
@@ -171,8 +171,8 @@ fn unmoved(
     found.into_iter().filter_map(|tensor| from_execution::tensor(trace, tensor)).collect()
 }
 
-/// For each node, whether it is in an optimizer's own part of its step: what a closure runs comes before that, up to
-/// the last node of the backward engine.
+/// For each node, whether it is in an optimizer's own part of its step. That part begins after the last node of the
+/// backward engine, which a closure runs.
 pub(super) fn optimizing(tree: &OpTree) -> Vec<bool> {
     let count = tree.nodes.len();
     let mut step: Vec<Option<usize>> = Vec::with_capacity(count);

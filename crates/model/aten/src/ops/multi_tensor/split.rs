@@ -3,7 +3,7 @@
 use crate::call::Tensor;
 
 /// Elements of a chunk.
-pub(super) const CHUNK: u64 = 65_536;
+pub(crate) const CHUNK: u64 = 65_536;
 /// Chunks a launch.
 pub(super) const CHUNKS: u64 = 320;
 /// Tensors a launch, by the number of lists.
