@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod guard;
 mod meta;
 mod observe;
 mod read;

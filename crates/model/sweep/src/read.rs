@@ -10,6 +10,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use crate::error::Error;
+use crate::guard::guarded;
 use crate::meta::{SweepMeta, VERSION};
 use crate::row::{Row, State};
 
@@ -42,6 +43,13 @@ pub fn read(path: &Path) -> Result<Sweep, Error> {
         let what = "it is of lines; turn it into Parquet with `python -m steptime.measure --convert`, not Parquet itself";
         return Err(broken(what.into()));
     }
+    guarded(|| parquet(path, file))
+        .unwrap_or_else(|panic| Err(broken(format!("its reader failed ({panic})"))))
+}
+
+/// Reads an open Parquet file.
+fn parquet(path: &Path, file: File) -> Result<Sweep, Error> {
+    let broken = |what: String| Error::Broken { path: path.to_owned(), what };
     // The types that Arrow wrote down beside Parquet's own are not needed, and reading them may panic.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)

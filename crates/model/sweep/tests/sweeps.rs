@@ -190,6 +190,31 @@ fn half_a_file_and_no_file_are_refused() {
 }
 
 #[test]
+fn a_damaged_file_is_read_or_refused() {
+    let folder = Folder::new("damaged");
+    let path = folder.0.join("sweep.parquet");
+    Example::default().write(&path);
+    let whole = fs::read(&path).unwrap();
+    let mut refused = 0;
+    let mut try_bytes = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        // A panic would end the test.
+        refused += usize::from(read(&path).is_err());
+    };
+    for at in 0..whole.len() {
+        for changed in [whole[at] ^ 0xff, whole[at].wrapping_add(1), whole[at] ^ 0x80] {
+            let mut bytes = whole.clone();
+            bytes[at] = changed;
+            try_bytes(&bytes);
+        }
+    }
+    for cut in (0..whole.len()).step_by(37) {
+        try_bytes(&whole[..cut]);
+    }
+    assert!(refused > whole.len(), "{refused} of {} bytes", whole.len());
+}
+
+#[test]
 fn ops_that_are_not_known_are_counted() {
     let folder = Folder::new("unknown");
     let path = folder.0.join("sweep.parquet");

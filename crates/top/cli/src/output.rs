@@ -3,6 +3,7 @@
 
 mod file;
 mod harmless;
+mod temporary;
 
 use std::error::Error as StdError;
 use std::io::{self, ErrorKind, Write};

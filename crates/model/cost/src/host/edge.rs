@@ -6,6 +6,7 @@
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{ApiKind, MarkId, MarkKind, StepGraph, TiVec};
+use steptime_trace::{NameId, Strings};
 
 /// How much of its context a key holds: the levels of the table, narrowest first.
 pub const LEVELS: usize = 6;
@@ -32,11 +33,12 @@ pub struct EdgeKey {
     pub within: String,
 }
 
-/// The narrowest keys of all gaps of a graph, as indices into a list of distinct keys.
+/// The narrowest keys of all gaps of a graph, as indices into a list of distinct keys. Each text stands once.
 #[derive(Debug, Clone)]
 pub struct Edges {
     /// Distinct keys, in order of appearance.
-    pub keys: Vec<EdgeKey>,
+    keys: Vec<[NameId; 5]>,
+    names: Strings,
     /// For each mark: the key of the gap that ends there.
     pub of_mark: TiVec<MarkId, u32>,
 }
@@ -44,9 +46,12 @@ pub struct Edges {
 impl Edges {
     /// Names every gap of a graph.
     pub fn of_graph(graph: &StepGraph) -> Edges {
-        let labels: TiVec<MarkId, String> = graph.marks.keys().map(|m| label(graph, m)).collect();
-        let mut index: FxHashMap<EdgeKey, u32> = FxHashMap::default();
-        let mut edges = Edges { keys: Vec::new(), of_mark: TiVec::with_capacity(labels.len()) };
+        let mut names = Strings::default();
+        let labels: TiVec<MarkId, NameId> =
+            graph.marks.keys().map(|mark| names.intern(&label(graph, mark))).collect();
+        let mut index: FxHashMap<[NameId; 5], u32> = FxHashMap::default();
+        let mut keys = Vec::new();
+        let mut of_mark = TiVec::with_capacity(labels.len());
         for (at, mark) in graph.marks.iter_enumerated() {
             let left = mark.after;
             let before = graph.marks[left].after;
@@ -60,20 +65,28 @@ impl Edges {
             } else {
                 ""
             };
-            let key = EdgeKey {
-                before_that: labels[before_that].clone(),
-                before: labels[before].clone(),
-                left: labels[left].clone(),
-                right: labels[at].clone(),
-                within: format!("{sign}{around}"),
-            };
-            let id = *index.entry(key.clone()).or_insert_with(|| {
-                edges.keys.push(key);
-                edges.keys.len() as u32 - 1
+            let within = names.intern(&format!("{sign}{around}"));
+            let key = [labels[before_that], labels[before], labels[left], labels[at], within];
+            let id = *index.entry(key).or_insert_with(|| {
+                keys.push(key);
+                keys.len() as u32 - 1
             });
-            edges.of_mark.push(id);
+            of_mark.push(id);
         }
-        edges
+        Edges { keys, names, of_mark }
+    }
+
+    /// The distinct keys, in order of appearance.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = EdgeKey> {
+        self.keys.iter().map(|key| {
+            let [before_that, before, left, right, within] = key.map(|name| self.names.get(name).to_owned());
+            EdgeKey { before_that, before, left, right, within }
+        })
+    }
+
+    /// Of each distinct key the marks on both sides, and the sign before the op around: what level 2 keeps.
+    pub fn pairs(&self) -> impl Iterator<Item = (NameId, NameId, &str)> {
+        self.keys.iter().map(|&[_, _, left, right, within]| (left, right, turn(self.names.get(within))))
     }
 }
 
@@ -84,18 +97,18 @@ impl EdgeKey {
         match level {
             0 => [&self.before_that, &self.before, left, right, &self.within],
             1 => ["", &self.before, left, right, &self.within],
-            2 => ["", "", left, right, self.turn()],
-            3 => ["", "", left, class(right), self.turn()],
-            4 => ["", "", class(left), right, self.turn()],
-            _ => ["", "", class(left), class(right), self.turn()],
+            2 => ["", "", left, right, turn(&self.within)],
+            3 => ["", "", left, class(right), turn(&self.within)],
+            4 => ["", "", class(left), right, turn(&self.within)],
+            _ => ["", "", class(left), class(right), turn(&self.within)],
         }
     }
+}
 
-    /// The sign before the op around: `~` for another thread, `^` for another step, empty for neither.
-    fn turn(&self) -> &str {
-        let signed = self.within.starts_with(['~', '^']);
-        &self.within[..usize::from(signed)]
-    }
+/// The sign before the op around: `~` for another thread, `^` for another step, empty for neither.
+fn turn(within: &str) -> &str {
+    let signed = within.starts_with(['~', '^']);
+    &within[..usize::from(signed)]
 }
 
 fn label(graph: &StepGraph, mark: MarkId) -> String {

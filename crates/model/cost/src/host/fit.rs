@@ -196,10 +196,9 @@ fn observe(
     let edges = Edges::of_graph(graph);
     let classes = warmth::classes(graph, &edges);
     let common: Vec<u32> = edges
-        .keys
-        .iter()
+        .keys()
         .map(|key| {
-            *index.entry(key.clone()).or_insert_with(|| {
+            *index.entry(key).or_insert_with_key(|key| {
                 keys.push(key.clone());
                 keys.len() as u32 - 1
             })

@@ -29,7 +29,7 @@ impl UsualGaps {
         let edges = Edges::of_graph(graph);
         let classes = warmth::classes(graph, &edges);
         let table = Table::new(profile);
-        let warm: Vec<Option<Usual>> = edges.keys.iter().map(|key| table.find(key)).collect();
+        let warm: Vec<Option<Usual>> = edges.keys().map(|key| table.find(&key)).collect();
         let as_warm_as_here = |(&key, class)| {
             warm[key as usize].map(|warm| Usual { us: warm.us * profile.warmth.of(class), ..warm })
         };

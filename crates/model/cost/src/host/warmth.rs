@@ -49,13 +49,12 @@ pub struct Class {
 /// The class of warmth of every gap, steps running one after the other.
 pub fn classes(graph: &StepGraph, edges: &Edges) -> TiVec<MarkId, Class> {
     // The same gap, for this purpose, is one between the same two marks, whatever the context.
-    let mut kinds: FxHashMap<[&str; 5], u32> = FxHashMap::default();
+    let mut kinds: FxHashMap<_, u32> = FxHashMap::default();
     let kind_of_key: Vec<u32> = edges
-        .keys
-        .iter()
-        .map(|key| {
+        .pairs()
+        .map(|pair| {
             let next = kinds.len() as u32;
-            *kinds.entry(key.at_level(2)).or_insert(next)
+            *kinds.entry(pair).or_insert(next)
         })
         .collect();
     let order = by_time(graph);

@@ -87,6 +87,65 @@ fn damaged_files_are_refused_with_reasons() {
     assert!(DeviceProfile::read(&place).is_ok(), "line ends do not matter");
 }
 
+/// Every state that a writer passes through, as a folder: none, some and all of its steps taken.
+#[test]
+fn whenever_a_writer_is_killed_the_old_profile_or_the_new_one_is_there() {
+    let folder = Folder::new("killed");
+    let named = |name: &str| {
+        let mut profile = profile().clone();
+        profile.name = name.into();
+        profile
+    };
+    let parts = |profile: &DeviceProfile| {
+        let (text, models) = profile.to_parts().unwrap();
+        (profile.name.clone(), text, models.unwrap_or_default())
+    };
+    let spec = DeviceProfile::read(Path::new("../../../profiles/h100")).unwrap();
+    let [old, new, spec] = [&named("old"), &named("new"), &spec].map(parts);
+    let place = folder.0.join("example");
+    let at = |name: &str| place.join(name);
+    let name = || DeviceProfile::read(&place).unwrap().name;
+    for (before, after) in [(&old, &new), (&old, &spec), (&spec, &new)] {
+        for (steps, half) in [(0, false), (1, true), (1, false), (2, true), (2, false), (3, false)] {
+            let _ = fs::remove_dir_all(&place);
+            fs::create_dir_all(&place).unwrap();
+            fs::write(at(HEADER), &before.1).unwrap();
+            if !before.2.is_empty() {
+                fs::write(at(MODELS), &before.2).unwrap();
+            }
+            fs::write(at("notes.md"), "of the user").unwrap();
+            let take =
+                |whole: &[u8], step| whole[..whole.len() / (1 + usize::from(half && steps == step))].to_vec();
+            if steps >= 1 {
+                fs::write(at("models.bin.zst.next"), take(&after.2, 1)).unwrap();
+            }
+            if steps >= 2 {
+                fs::write(at("profile.toml.next"), take(after.1.as_bytes(), 2)).unwrap();
+            }
+            if steps >= 3 {
+                fs::rename(at("profile.toml.next"), at(HEADER)).unwrap();
+            }
+            assert_eq!(name(), if steps >= 3 { &*after.0 } else { &*before.0 }, "after {steps} steps");
+        }
+        // The next writer cleans up.
+        profile().write(&place).unwrap();
+        assert_eq!(name(), profile().name);
+        let mut files: Vec<_> =
+            fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        files.sort();
+        assert_eq!(files, [MODELS, "notes.md", HEADER]);
+    }
+}
+
+#[test]
+fn a_profile_that_was_never_finished_is_written_over() {
+    let folder = Folder::new("unfinished");
+    fs::write(folder.0.join("models.bin.zst.next"), "half").unwrap();
+    assert!(refusal(&folder.0).contains("cannot read"));
+    profile().write(&folder.0).unwrap();
+    assert_eq!(DeviceProfile::read(&folder.0).unwrap().families(), profile().families());
+}
+
 #[test]
 fn a_folder_of_something_else_is_not_replaced() {
     let folder = Folder::new("else");

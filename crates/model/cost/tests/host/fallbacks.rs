@@ -13,7 +13,7 @@ const MARK: MarkId = MarkId(2);
 
 fn key(graph: &StepGraph) -> EdgeKey {
     let edges = Edges::of_graph(graph);
-    edges.keys[edges.of_mark[MARK] as usize].clone()
+    edges.keys().nth(edges.of_mark[MARK] as usize).unwrap()
 }
 
 /// A key that agrees with `key` from `level` on, and at no narrower one.

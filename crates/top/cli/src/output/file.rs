@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use steptime::Error;
 
+use super::temporary::Temporary;
+
 /// Links that lead to links are followed so far.
 const MOST_LINKS: usize = 40;
 
@@ -87,25 +89,12 @@ fn replace(
 ) -> io::Result<()> {
     let folder = folder_of(place);
     fs::metadata(folder)?;
-    let file = builder().tempfile_in(folder)?;
+    let file = Temporary::in_folder(folder)?;
     let mut out = BufWriter::new(file);
     fill(&mut out)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     if let Some(before) = before.filter(|before| before.is_file()) {
         file.as_file().set_permissions(before.permissions())?;
     }
-    file.persist(place).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// As private as any new file, not more.
-fn builder() -> tempfile::Builder<'static, 'static> {
-    #[cfg_attr(not(unix), expect(unused_mut))]
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder
+    file.move_to(place)
 }

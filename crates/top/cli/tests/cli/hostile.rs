@@ -243,6 +243,87 @@ mod files {
         assert_eq!(std::fs::read(&input).expect("bytes"), before);
     }
 
+    /// A program that writes a timeline of the input to `out`.
+    fn writer(input: &Path, out: &Path) -> std::process::Child {
+        std::process::Command::new(env!("CARGO_BIN_EXE_steptime"))
+            .args(["predict", text(input), "--timeline", text(out)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs")
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn a_killed_writer_leaves_the_file_whole_and_a_stopped_one_leaves_nothing_beside_it() {
+        const TIMES: u32 = 24;
+        let inputs = tempfile::tempdir().expect("a folder");
+        let events = (0..2000).flat_map(|i| launch("aten::mm", [f64::from(i) * 9.0, 5.0], i as usize + 1));
+        let input = trace(inputs.path(), "in.json", events);
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().join("out.json");
+        let start = std::time::Instant::now();
+        assert!(writer(&input, &out).wait().expect("it ends").success());
+        let whole = (std::fs::read(&out).expect("written"), start.elapsed());
+        for (signal, keeps) in [("KILL", true), ("TERM", false), ("INT", false), ("HUP", false)] {
+            for at in 0..TIMES {
+                std::fs::write(&out, "old").expect("written");
+                let mut child = writer(&input, &out);
+                std::thread::sleep(whole.1 * at / TIMES);
+                let pid = child.id().to_string();
+                let _ = std::process::Command::new("kill")
+                    .args(["-s", signal, &pid])
+                    .stderr(Stdio::null())
+                    .status();
+                child.wait().expect("it ends");
+                let found = std::fs::read(&out).expect("a file");
+                assert!(found == b"old" || found == whole.0, "{} bytes", found.len());
+                assert!(
+                    keeps || names(folder.path()) == ["out.json"],
+                    "{signal}: {:?}",
+                    names(folder.path())
+                );
+            }
+            // What kills have left is removed when it is old enough.
+            for left in names(folder.path()).iter().filter(|name| *name != "out.json") {
+                let file =
+                    std::fs::File::options().append(true).open(folder.path().join(left)).expect("a file");
+                let hour = Duration::from_secs(3600);
+                file.set_modified(std::time::SystemTime::now() - hour).expect("a time");
+            }
+            assert!(writer(&input, &out).wait().expect("it ends").success());
+            assert_eq!(names(folder.path()), ["out.json"]);
+        }
+    }
+
+    #[test]
+    fn a_trace_may_be_cut_while_it_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let events = (0..100_000).flat_map(|i| launch("aten::mm", [f64::from(i) * 9.0, 5.0], i as usize + 1));
+        let path = trace(folder.path(), "in.json", events);
+        let whole = std::fs::read(&path).expect("bytes");
+        for wait in 0..12 {
+            std::fs::write(&path, &whole).expect("written");
+            let child = std::process::Command::new(env!("CARGO_BIN_EXE_steptime"))
+                .args(["inspect", text(&path)])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            std::thread::sleep(Duration::from_millis(4 * wait));
+            std::fs::File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|file| file.set_len(4096))
+                .expect("cut");
+            let ended = child.expect("it runs").wait().expect("it ends");
+            assert!(ended.code().is_some(), "{ended}");
+        }
+    }
+
     #[test]
     fn answers_end_when_nobody_reads_them() {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_steptime"))

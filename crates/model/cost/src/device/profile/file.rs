@@ -1,13 +1,12 @@
 //! A profile's folder on disk.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rayon::prelude::*;
 
 use super::codec::{Reader, Writer};
 use super::error::{ContentsError, HeaderError, ModelsError};
+use super::folder;
 use super::header::{Header, OLDEST, VERSION};
 use super::{DeviceProfile, FamilyModels, models};
 use crate::device::error::Error;
@@ -43,11 +42,7 @@ impl DeviceProfile {
         };
         let text = steptime_trace::read_text(&header_path, LONGEST).map_err(unread(&header_path))?;
         let models_path = header_path.with_file_name(MODELS);
-        let bytes = match fs::read(&models_path) {
-            Ok(bytes) => Some(bytes),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(unread(&models_path)(error)),
-        };
+        let bytes = folder::models(&header_path, &text).map_err(unread(&models_path))?;
         assemble(&text, bytes.as_deref(), &header_path, &models_path)
     }
 
@@ -74,8 +69,9 @@ impl DeviceProfile {
         Ok((text, Some(sealed)))
     }
 
-    /// Writes the profile's folder, whole or not at all: into a new folder beside it that then takes its name.
-    /// A profile that is there already is replaced; a folder of anything else is not.
+    /// Writes the profile's folder. A profile that is there already is replaced, a folder of anything else is not. What
+    /// else lies beside a profile stays. Should the program end meanwhile, the folder holds the old profile or the new
+    /// one.
     ///
     /// # Errors
     ///
@@ -85,30 +81,14 @@ impl DeviceProfile {
             ContentsError::Header(source) => Error::Header { path: folder.to_owned(), source },
             ContentsError::Models(source) => Error::Models { path: folder.to_owned(), source },
         })?;
-        if folder.exists() && !folder.join(HEADER).is_file() {
+        if !folder::is_free(folder) {
             return Err(Error::Taken { path: folder.to_owned() });
         }
         // What is written must be read again: nothing is worse than a profile that was replaced by one that is none.
         assemble(&text, bytes.as_deref(), Path::new(HEADER), Path::new(MODELS))
             .map_err(|source| Error::Unusable { path: folder.to_owned(), source: Box::new(source) })?;
-        let fresh = beside(folder, "new");
-        let old = beside(folder, "old");
-        let written = write_folder(&fresh, &text, bytes.as_deref()).and_then(|()| {
-            if !folder.exists() {
-                return fs::rename(&fresh, folder);
-            }
-            fs::rename(folder, &old)?;
-            fs::rename(&fresh, folder).inspect_err(|_| {
-                // Put back what was there: an error must not cost the old profile.
-                let _ = fs::rename(&old, folder);
-            })?;
-            keep_others(&old, folder)?;
-            fs::remove_dir_all(&old)
-        });
-        written.map_err(|source| {
-            let _ = fs::remove_dir_all(&fresh);
-            Error::Write { path: folder.to_owned(), source }
-        })
+        folder::replace(folder, &text, bytes.as_deref())
+            .map_err(|source| Error::Write { path: folder.to_owned(), source })
     }
 }
 
@@ -130,29 +110,6 @@ fn assemble(
     DeviceProfile::new(header, models).map_err(damaged)
 }
 
-fn write_folder(folder: &Path, text: &str, bytes: Option<&[u8]>) -> std::io::Result<()> {
-    let _ = fs::remove_dir_all(folder);
-    fs::create_dir_all(folder)?;
-    fs::write(folder.join(HEADER), text)?;
-    bytes.map_or(Ok(()), |bytes| fs::write(folder.join(MODELS), bytes))
-}
-
-/// Moves what else lay in the folder (notes, the sweep) to the new one.
-fn keep_others(old: &Path, folder: &Path) -> std::io::Result<()> {
-    for entry in fs::read_dir(old)? {
-        let entry = entry?;
-        if entry.file_name() != HEADER && entry.file_name() != MODELS {
-            fs::rename(entry.path(), folder.join(entry.file_name()))?;
-        }
-    }
-    Ok(())
-}
-
-fn beside(folder: &Path, what: &str) -> PathBuf {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    folder.with_file_name(format!(".{name}.{what}.{}", std::process::id()))
-}
-
 /// Each family is a piece of its own, so that they can be unpacked side by side.
 fn seal(models: &[FamilyModels], header: u64) -> Result<Vec<u8>, ModelsError> {
     let mut body = Writer::default();
@@ -171,6 +128,11 @@ fn seal(models: &[FamilyModels], header: u64) -> Result<Vec<u8>, ModelsError> {
     out.extend(fingerprint(&body.0).to_le_bytes());
     out.extend(body.0);
     Ok(out)
+}
+
+/// Whether models were written with a header of this text.
+pub(super) fn belong(bytes: &[u8], text: &str) -> bool {
+    bytes.starts_with(&MAGIC) && bytes.get(8..16) == Some(&fingerprint_of_text(text).to_le_bytes())
 }
 
 fn unseal(bytes: &[u8], header: u64) -> Result<Vec<FamilyModels>, ModelsError> {

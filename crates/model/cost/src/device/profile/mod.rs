@@ -6,6 +6,7 @@
 mod codec;
 pub mod error;
 pub mod file;
+mod folder;
 pub mod header;
 mod models;
 

@@ -1,0 +1,14 @@
+//! Files as they lie on a disk: plain, gzip, zstd, and tar archives of either. The first byte says which.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use steptime_fuzz::{file, limited};
+use steptime_trace::open;
+
+const NAMES: [&str; 6] = ["t.json", "t.json.gz", "t.json.zst", "t.tar", "t.tar.gz", "t.tar.zst"];
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, content)) = bytes.split_first() else { return };
+    let path = file(NAMES[usize::from(*first) % NAMES.len()], content);
+    let _ = limited(bytes, |_| open(&path));
+});
