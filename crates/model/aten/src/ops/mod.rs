@@ -1,6 +1,6 @@
 //! The ops that are known, one file an op, or a few that are close kin.
 //!
-//! A file lists its ops as `pub static OPS: &[OpDef]`; [`FILES`] lists the files.
+//! A file lists its ops as `pub static OPS: &[OpDef]`; `FILES` lists the files.
 
 pub mod activation;
 pub mod activation_layer;

@@ -77,7 +77,7 @@ impl<'s> Question<'s> {
         self
     }
 
-    /// On the host that a probe was measured on: another recording's ([`Step::probe`]), or one read from a file.
+    /// On the host that a probe was measured on: another recording's ([`crate::Step::probe`]), or one read from a file.
     pub fn on_host_of(mut self, probe: Probe) -> Self {
         self.host = Times::Probed(probe);
         self
