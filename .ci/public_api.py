@@ -48,7 +48,7 @@ def made():
     flags = "-D warnings -Z unstable-options --output-format json"
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     command = ["cargo", "doc", "--workspace", "--no-deps", "--locked", "--quiet", "--lib", "--features", "steptime/cuda"]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "RUSTDOCFLAGS": flags, "RUSTC_BOOTSTRAP": "1"}, check=True)
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "RUSTDOCFLAGS": flags, "RUSTDOC": str(ROOT / ".ci" / "rustdoc")}, check=True)
     return target / "doc"
 
 
