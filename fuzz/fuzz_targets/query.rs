@@ -6,9 +6,8 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use steptime_aten::backward::backward;
 use steptime_aten::from_query::Query;
-use steptime_aten::{Leaf, fits, leaves};
+use steptime_aten::{Leaf, OpSet, fits};
 use steptime_cost::device::{Context, DeviceProfile, ModelChoice};
 use steptime_fuzz::limited;
 
@@ -28,12 +27,14 @@ fn answer(bytes: &[u8]) {
         dtype: line.get("dtype"),
         args: line.get("args"),
     };
-    let Ok(call) = query.op_call() else { return };
+    let ops = OpSet::standard();
+    let Ok(call) = query.op_call(&ops) else { return };
     if fits::check(&call).is_err() {
         return;
     }
-    price(&leaves(&call));
-    price(&backward(&call).iter().flat_map(leaves).collect::<Vec<Leaf>>());
+    price(&ops.leaves(&call));
+    let backward = ops.backward(&call);
+    price(&backward.iter().flat_map(|call| ops.leaves(call)).collect::<Vec<Leaf>>());
 }
 
 fn price(leaves: &[Leaf]) {

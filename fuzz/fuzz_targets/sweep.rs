@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use steptime_aten::OpSet;
 use steptime_fuzz::{file, limited};
 use steptime_sweep::{observe, read, spec};
 
@@ -9,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let path = file("s.parquet", bytes);
     limited(bytes, |_| {
         let Ok(sweep) = read(&path) else { return };
-        let observed = observe(std::slice::from_ref(&sweep));
+        let observed = observe(std::slice::from_ref(&sweep), &OpSet::standard());
         assert!(observed.observations.len() <= sweep.rows.len());
         let _ = spec(&sweep, &observed);
     });
