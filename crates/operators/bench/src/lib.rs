@@ -4,6 +4,7 @@
 //! A benchmark is one file with its sizes, its work, and how its result is verified, and one line in [`cpu::ALL`] or
 //! [`cuda::ALL`].
 
+mod benchmark;
 pub mod cpu;
 pub mod cuda;
 mod difference;
@@ -13,6 +14,7 @@ mod init;
 mod random;
 mod sizes;
 
+pub use benchmark::Benchmark;
 pub use error::{Error, Wrong};
 pub use init::{Init, InitError};
 pub use sizes::{SizeError, TypedSizes, size};

@@ -18,7 +18,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "Chains of elementwise operations",
     sizes: "B rows of D columns",
     keys: &[("B", BATCH), ("D", 1024)],
-    run,
+    run: |context, sizes| run(context, "", sizes),
     usual,
 };
 

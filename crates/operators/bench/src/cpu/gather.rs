@@ -14,7 +14,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "Rows of a table, kept apart",
     sizes: "E rows, D columns, B x S lookups",
     keys: &[("E", 65536), ("D", 768), ("B", 32), ("S", 128)],
-    run,
+    run: |context, sizes| run(context, "", sizes),
     usual,
 };
 

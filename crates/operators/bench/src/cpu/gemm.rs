@@ -16,7 +16,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "Matrix products",
     sizes: "[M, K] times [K, N]",
     keys: &[("M", 1024), ("N", 1024), ("K", 1024)],
-    run,
+    run: |context, sizes| run(context, "", sizes),
     usual,
 };
 

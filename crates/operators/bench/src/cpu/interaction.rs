@@ -17,7 +17,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "Dot interaction, forward and backward",
     sizes: "B samples of F vectors of D floats",
     keys: &[("B", BATCH), ("F", 27), ("D", 128)],
-    run,
+    run: |context, sizes| run(context, "", sizes),
     usual,
 };
 

@@ -17,7 +17,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "Linear layers with activation, forward and gradients",
     sizes: "B samples, K inputs, N outputs",
     keys: &[("B", BATCH), ("K", 512), ("N", 512)],
-    run,
+    run: |context, sizes| run(context, "", sizes),
     usual,
 };
 

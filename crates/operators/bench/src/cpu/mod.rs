@@ -13,14 +13,12 @@ mod lookups;
 mod report;
 mod transpose;
 
-use std::fmt;
-
 use steptime_ops::Cpu;
 
 pub use self::report::{Limits, Measured, RandomRows, Report, Row, Sequential};
 
 use self::context::Context;
-use crate::sizes::Sizes;
+use crate::benchmark::Plan;
 use crate::{Error, Init, TypedSizes};
 
 /// All benchmarks, in the order in which they run.
@@ -36,26 +34,7 @@ pub static ALL: [&Benchmark; 8] = [
 ];
 
 /// The benchmark of one op.
-pub struct Benchmark {
-    /// What it is called.
-    pub name: &'static str,
-    /// What it measures.
-    pub about: &'static str,
-    /// What its sizes are.
-    pub sizes: &'static str,
-    /// Its sizes by their letters, with what they are where they are left out.
-    keys: &'static [(&'static str, usize)],
-    /// Runs one size, by the name it has.
-    run: fn(&mut Context, &str, &Sizes) -> Result<(), Error>,
-    /// Runs the sizes of DLRM, and those of a sweep.
-    usual: fn(&mut Context) -> Result<(), Error>,
-}
-
-impl fmt::Debug for Benchmark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
+pub type Benchmark = crate::Benchmark<Context>;
 
 /// What a run is asked for.
 #[derive(Debug)]
@@ -81,15 +60,10 @@ pub fn run(
     settings: Settings,
     chosen: &[&Benchmark],
     typed: Option<&TypedSizes>,
-    mut progress: impl FnMut(usize, usize),
+    progress: impl FnMut(usize, usize),
 ) -> Result<Report, Error> {
+    let plan = Plan::new(chosen, typed)?;
     let mut context = Context::new(settings);
-    for (at, benchmark) in chosen.iter().enumerate() {
-        progress(at, chosen.len());
-        match typed {
-            Some(typed) => (benchmark.run)(&mut context, "", &Sizes::typed(benchmark.keys, typed)?)?,
-            None => (benchmark.usual)(&mut context)?,
-        }
-    }
+    plan.run(&mut context, progress)?;
     Ok(context.finish())
 }

@@ -14,7 +14,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "Transposes",
     sizes: "M rows of N columns",
     keys: &[("M", 2048), ("N", 1024)],
-    run,
+    run: |context, sizes| run(context, "", sizes),
     usual,
 };
 

@@ -24,20 +24,14 @@ pub static BENCHMARK: Benchmark = Benchmark {
     sizes: "as bag, once for each optimizer",
     keys: KEYS,
     run: |context, sizes| {
-        all_draws(context, &Shape::typed(context, sizes, |dim| RowRule::ADAM.state_width(dim))?)
+        Shape::typed(context, sizes, |dim| RowRule::ADAM.state_width(dim))?.each_draw(context, case)
     },
     usual,
 };
 
 /// Runs all shapes with all optimizers.
 fn usual(context: &mut Context) -> Result<(), Error> {
-    Shape::measured().iter().try_for_each(|shape| all_draws(context, shape))
-}
-
-fn all_draws(context: &mut Context, shape: &Shape) -> Result<(), Error> {
-    let mut values = shape.values(&context.stream)?;
-    let mut tables = shape.tables(&mut values)?;
-    context.draws(shape.draws).into_iter().try_for_each(|draw| case(context, shape, &mut tables, draw))
+    Shape::measured().iter().try_for_each(|shape| shape.each_draw(context, case))
 }
 
 fn case(context: &mut Context, shape: &Shape, tables: &mut Tables<'_>, draw: Draw) -> Result<(), Error> {

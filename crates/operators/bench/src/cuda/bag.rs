@@ -16,7 +16,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "Embedding bags over many tables",
     sizes: "T tables of E rows and D columns, B bags of L lookups",
     keys: KEYS,
-    run: |context, sizes| all_draws(context, &Shape::typed(context, sizes, |_| 0)?),
+    run: |context, sizes| Shape::typed(context, sizes, |_| 0)?.each_draw(context, case),
     usual,
 };
 
@@ -28,13 +28,7 @@ fn usual(context: &mut Context) -> Result<(), Error> {
     }
     let others = Element::ALL.into_iter().filter(|&element| element != Element::F32);
     shapes.extend(others.map(|element| Shape::new("elements", [16, 1_000_000, 128], 32, 8192, element)));
-    shapes.iter().try_for_each(|shape| all_draws(context, shape))
-}
-
-fn all_draws(context: &mut Context, shape: &Shape) -> Result<(), Error> {
-    let mut values = shape.values(&context.stream)?;
-    let mut tables = shape.tables(&mut values)?;
-    context.draws(shape.draws).into_iter().try_for_each(|draw| case(context, shape, &mut tables, draw))
+    shapes.iter().try_for_each(|shape| shape.each_draw(context, case))
 }
 
 fn case(context: &mut Context, shape: &Shape, tables: &mut Tables<'_>, draw: Draw) -> Result<(), Error> {

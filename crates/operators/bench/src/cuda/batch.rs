@@ -71,6 +71,17 @@ impl Shape {
         ]
     }
 
+    /// Runs a case with each way to draw, over the same tables.
+    pub fn each_draw(
+        &self,
+        context: &mut Context,
+        case: fn(&mut Context, &Shape, &mut Tables<'_>, Draw) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut values = self.values(&context.stream)?;
+        let mut tables = self.tables(&mut values)?;
+        context.draws(self.draws).into_iter().try_for_each(|draw| case(context, self, &mut tables, draw))
+    }
+
     /// As it is printed.
     pub fn text(&self) -> String {
         let (rows, tables, element) = (&self.rows, self.rows.len(), self.element);

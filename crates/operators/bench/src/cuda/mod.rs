@@ -13,15 +13,13 @@ mod interaction;
 mod report;
 mod transpose;
 
-use std::fmt;
-
 use steptime_cuda::Device;
 
 pub use self::report::{Measured, Report, Row};
 
 use self::context::Context;
 use self::draw::Draw;
-use crate::sizes::Sizes;
+use crate::benchmark::Plan;
 use crate::{Error, Init, TypedSizes};
 
 /// All benchmarks, in the order in which they run.
@@ -36,26 +34,7 @@ pub static ALL: [&Benchmark; 7] = [
 ];
 
 /// The benchmark of one op.
-pub struct Benchmark {
-    /// What it is called.
-    pub name: &'static str,
-    /// What it measures.
-    pub about: &'static str,
-    /// What its sizes are.
-    pub sizes: &'static str,
-    /// Its sizes by their letters, with what they are where they are left out.
-    keys: &'static [(&'static str, usize)],
-    /// Runs one size.
-    run: fn(&mut Context, &Sizes) -> Result<(), Error>,
-    /// Runs the sizes at which other libraries were measured.
-    usual: fn(&mut Context) -> Result<(), Error>,
-}
-
-impl fmt::Debug for Benchmark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
+pub type Benchmark = crate::Benchmark<Context>;
 
 /// What a run is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -87,19 +66,12 @@ pub fn run(
     settings: Settings,
     chosen: &[&Benchmark],
     typed: Option<&TypedSizes>,
-    mut progress: impl FnMut(usize, usize),
+    progress: impl FnMut(usize, usize),
 ) -> Result<Report, Error> {
     let draw = settings.init.map(Draw::of).transpose()?;
-    let sizes = |benchmark: &&Benchmark| typed.map(|typed| Sizes::typed(benchmark.keys, typed)).transpose();
-    let sizes = chosen.iter().map(sizes).collect::<Result<Vec<_>, _>>()?;
+    let plan = Plan::new(chosen, typed)?;
     let device = Device::open(settings.gpu)?;
     let mut context = Context::new(&device, draw, settings.verify, settings.time)?;
-    for (at, (benchmark, sizes)) in chosen.iter().zip(&sizes).enumerate() {
-        progress(at, chosen.len());
-        match sizes {
-            Some(sizes) => (benchmark.run)(&mut context, sizes)?,
-            None => (benchmark.usual)(&mut context)?,
-        }
-    }
+    plan.run(&mut context, progress)?;
     Ok(context.finish())
 }
