@@ -221,7 +221,7 @@ fn few(names: &[String]) -> String {
 }
 
 fn meant(nearest: &Option<&'static str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(", did you mean {name}?"))
+    nearest.map_or_else(String::new, |name| format!(" (did you mean {name}?)"))
 }
 
 fn other(accelerators: &[String]) -> String {

@@ -25,7 +25,7 @@ fn an_execution_trace_cut_in_the_middle_is_named_where_it_is_all_there_is() {
     let bytes = std::fs::read(&path).expect("the trace");
     std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("written");
     let warnings = json(&["predict", text(&path), "--device", "h200"])["warnings"].to_string();
-    assert!(warnings.contains("1 repairs while reading: the file ends in the middle"), "{warnings}");
+    assert!(warnings.contains("1 repair while reading: the file ends in the middle"), "{warnings}");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_trace_cut_so_early_that_nothing_is_left_says_so_first() {
     std::fs::write(&path, &bytes[..1000]).expect("written");
     for command in ["predict", "roofline"] {
         let said = failure(&[command, text(&path)]);
-        assert!(said.starts_with("error: 1 repairs while reading: the file ends in the middle"), "{said}");
+        assert!(said.starts_with("error: 1 repair while reading: the file ends in the middle"), "{said}");
         assert!(said.contains("no GPU activity in the trace"), "{said}");
     }
 }

@@ -61,7 +61,8 @@ pub(super) fn repairs(recording: &Recording) -> Option<String> {
     let repaired = || all.into_iter().flatten().filter(|notes| notes.repairs() > 0);
     let count: u64 = repaired().map(Notes::repairs).sum();
     let (first, _) = repaired().next()?.iter().next()?;
-    Some(format!("{count} repairs while reading: {first}"))
+    let repairs = if count == 1 { "repair" } else { "repairs" };
+    Some(format!("{count} {repairs} while reading: {first}"))
 }
 
 /// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
