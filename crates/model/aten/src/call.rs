@@ -37,16 +37,16 @@ pub struct Tensor {
     pub place: Place,
 }
 
-/// An argument or a return.
+/// An argument or a return. Its tensors are described, or named by an id where a table holds them.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Arg {
+pub enum Arg<T = Tensor> {
     /// Absent, or of a kind the recorder does not write.
     #[default]
     None,
     /// A tensor.
-    Tensor(Tensor),
+    Tensor(T),
     /// A list of tensors.
-    Tensors(Vec<Tensor>),
+    Tensors(Vec<T>),
     /// A truth value.
     Bool(bool),
     /// A whole number.
@@ -285,14 +285,38 @@ impl OpCall {
     }
 }
 
-impl Arg {
+impl<T> Arg<T> {
     /// The tensors it is or holds.
     #[must_use]
-    pub fn tensors(&self) -> &[Tensor] {
+    pub fn tensors(&self) -> &[T] {
         match self {
             Arg::Tensor(tensor) => std::slice::from_ref(tensor),
             Arg::Tensors(list) => list,
             _ => &[],
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn tensors_mut(&mut self) -> &mut [T] {
+        match self {
+            Arg::Tensor(tensor) => std::slice::from_mut(tensor),
+            Arg::Tensors(list) => list,
+            _ => &mut [],
+        }
+    }
+
+    /// The same argument with each tensor as `to` gives it, in order.
+    pub fn map<U>(&self, mut to: impl FnMut(&T) -> U) -> Arg<U> {
+        match self {
+            Arg::None => Arg::None,
+            Arg::Tensor(tensor) => Arg::Tensor(to(tensor)),
+            Arg::Tensors(list) => Arg::Tensors(list.iter().map(to).collect()),
+            Arg::Bool(value) => Arg::Bool(*value),
+            Arg::Int(value) => Arg::Int(*value),
+            Arg::Float(value) => Arg::Float(*value),
+            Arg::Ints(list) => Arg::Ints(list.clone()),
+            Arg::Floats(list) => Arg::Floats(list.clone()),
+            Arg::Text(text) => Arg::Text(text.clone()),
         }
     }
 }

@@ -12,9 +12,11 @@ pub mod overheads;
 mod priced;
 
 pub use error::Error;
+pub use host::captured::CapturedDelays;
 pub use host::coupling::Coupling;
 pub use host::error::{ProbeError, ProfileError};
 pub use host::fit::{Training, fit as fit_host};
+pub use host::own::waits_for_device;
 pub use host::price::{Found, Guessed, HostCosts};
 pub use host::probe::{HostPace, Probe};
 pub use host::profile::{HostProfile, TYPICAL_SLOWNESS};

@@ -25,6 +25,7 @@ mod links;
 mod marks;
 mod medoid;
 pub mod names;
+mod order;
 mod phase;
 mod queue;
 mod rows;

@@ -118,6 +118,25 @@ pub enum Error {
         /// What is wrong with the rest.
         source: Box<Error>,
     },
+    /// A rule cannot be applied to the step.
+    #[error("{}: {source}", path.display())]
+    Rewrite {
+        /// The input.
+        path: PathBuf,
+        /// Why not.
+        source: steptime_rewrite::Error,
+    },
+    /// Changed kernels are priced by a profile of the GPU recorded on, and there is none.
+    #[error(
+        "{}: no profile ships of {}, which it was recorded on, to price what changes: name a GPU with --device",
+        path.display(), device.as_deref().unwrap_or("the GPU")
+    )]
+    NoOwnProfile {
+        /// The input.
+        path: PathBuf,
+        /// What the GPU calls itself.
+        device: Option<String>,
+    },
     /// The host profile that ships cannot be used.
     #[error("the host profile that ships with steptime is unusable: {source}")]
     ShippedHost {

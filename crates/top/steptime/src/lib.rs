@@ -37,6 +37,7 @@ mod replay;
 mod score;
 mod step;
 mod validate;
+mod whatif;
 
 pub use architecture::architectures;
 pub use ask::{KernelRoof, Question, Roofline, open, read_host};
@@ -53,6 +54,7 @@ pub use replay::SelfCheck;
 pub use score::Score;
 pub use step::{Choice, Step, is_timed, one_job, timing};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
+pub use whatif::WhatIf;
 
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;
@@ -63,7 +65,9 @@ pub use steptime_graph as graph;
 pub use steptime_launch as launch;
 #[cfg(feature = "ops")]
 pub use steptime_ops as ops;
+pub use steptime_rewrite as rewrite;
 pub use steptime_sim as sim;
+pub use steptime_step as edit;
 pub use steptime_sweep as sweep;
 #[cfg(feature = "ops")]
 pub use steptime_tensor as tensor;

@@ -15,7 +15,7 @@ use steptime_sim::{Idle, Timeline, baseline as baselines};
 use steptime_trace::Nanos;
 
 pub use self::host_side::host_costs;
-use self::host_side::host_side;
+pub(crate) use self::host_side::host_side;
 pub(crate) use self::host_side::own_constants;
 use crate::asked::Asked;
 use crate::device::{self, DevicePrices, Launch};
@@ -149,7 +149,7 @@ pub fn default_host() -> Result<&'static HostProfile, Error> {
 }
 
 /// The time of each device activity of a step, with the half-width of their sum and how they were found.
-fn device_times(
+pub(crate) fn device_times(
     recorded: &Step,
     kernels: &Kernels<'_>,
 ) -> (TiVec<ActivityId, Nanos>, f64, Option<PricedLaunches>) {
@@ -178,40 +178,56 @@ pub(crate) fn predict_in(
     host: &Host<'_>,
     kernels: &Kernels<'_>,
 ) -> Prediction {
-    let graph = &recorded.graph;
     let asked = Asked::of(host, kernels, process);
     let (durations, spread, device) = device_times(recorded, kernels);
     let (host, slowness) = host_side(recorded, process, host);
-    let priced = PricedGraph { graph, host, durations };
-    let timeline = Timeline::simulate(&priced);
-    let step = timeline.period;
-    let path = critical::path(graph, &timeline);
-    let idle_by_cause = Idle::of(graph, &timeline);
-    let mut prediction = Prediction {
-        step,
-        interval: interval(&priced, step, spread),
-        doubts: Vec::new(),
-        active: timeline.active(),
-        idle: idle_by_cause.iter().map(|(_, time)| time).sum(),
-        idle_by_cause,
-        slack: Slack::of(graph, &timeline),
-        ops: breakdown::by_op(graph, &timeline, &path),
-        kernels: breakdown::by_kernel(graph, &priced.durations),
-        phases: breakdown::by_phase(graph, &timeline),
-        annotations: breakdown::by_annotation(graph, &timeline),
-        found: priced.host.found,
-        slowness,
-        path,
-        timeline,
-        device,
-        replay: SelfCheck::of(graph),
-        asked,
-    };
-    prediction.doubts = doubt::all(recorded, kernels, &prediction);
-    let sides = prediction.interval.map(Nanos::as_millis);
-    prediction.interval =
-        Doubt::widen(&prediction.doubts, step.as_millis(), sides).map(Nanos::from_millis_f64);
-    prediction
+    let priced = PricedGraph { graph: &recorded.graph, host, durations };
+    let simulated = Prediction { slowness, device, ..Prediction::of_priced(&priced, spread, asked) };
+    simulated.doubted(recorded, kernels)
+}
+
+impl Prediction {
+    /// Simulates a priced step. `spread` is the half-width of all device time together.
+    pub(crate) fn of_priced(priced: &PricedGraph<'_>, spread: f64, asked: Asked) -> Prediction {
+        let graph = priced.graph;
+        let timeline = Timeline::simulate(priced);
+        let step = timeline.period;
+        let path = critical::path(graph, &timeline);
+        let idle_by_cause = Idle::of(graph, &timeline);
+        Prediction {
+            step,
+            interval: interval(priced, step, spread),
+            doubts: Vec::new(),
+            active: timeline.active(),
+            idle: idle_by_cause.iter().map(|(_, time)| time).sum(),
+            idle_by_cause,
+            slack: Slack::of(graph, &timeline),
+            ops: breakdown::by_op(graph, &timeline, &path),
+            kernels: breakdown::by_kernel(graph, &priced.durations),
+            phases: breakdown::by_phase(graph, &timeline),
+            annotations: breakdown::by_annotation(graph, &timeline),
+            found: priced.host.found,
+            slowness: None,
+            path,
+            timeline,
+            device: None,
+            replay: SelfCheck::of(graph),
+            asked,
+        }
+    }
+
+    /// With what speaks against it; the interval is wider by these.
+    pub(crate) fn doubted(mut self, recorded: &Step, kernels: &Kernels<'_>) -> Prediction {
+        self.doubts = doubt::all(recorded, kernels, &self);
+        self.widened()
+    }
+
+    /// With the interval as much wider as its doubts want.
+    pub(crate) fn widened(mut self) -> Prediction {
+        let sides = self.interval.map(Nanos::as_millis);
+        self.interval = Doubt::widen(&self.doubts, self.step.as_millis(), sides).map(Nanos::from_millis_f64);
+        self
+    }
 }
 
 /// The step time by a simpler way.

@@ -39,13 +39,13 @@ struct Builder<'t> {
     open: Vec<Open>,
 }
 
-/// Builds the graph, and says what is launched in the order of time.
+/// Builds the graph, and says what is launched in the order of time, and which node each op is.
 pub(super) fn build(
     tree: &OpTree,
     children: &[Vec<u32>],
     work: &[Option<(KernelCall, bool)>],
     turns: &[Turn],
-) -> (StepGraph, Vec<OpLaunch>) {
+) -> (StepGraph, Vec<OpLaunch>, TiVec<OpId, u32>) {
     let mut builder = Builder {
         tree,
         work,
@@ -69,11 +69,15 @@ pub(super) fn build(
     }
     builder.link(turns, &pauses);
     let kernels = builder.launched();
+    let mut nodes: TiVec<OpId, u32> = vec![0; builder.ops.len()].into();
+    for (node, &op) in (0u32..).zip(&builder.ops) {
+        nodes[op] = node;
+    }
     let mut graph = builder.graph;
     graph.queue_delays = vec![None; graph.activities.len()].into();
     graph.tops = steptime_graph::tops(&graph.ops);
     graph.assign_phases();
-    (graph, kernels)
+    (graph, kernels, nodes)
 }
 
 fn empty() -> StepGraph {

@@ -18,7 +18,7 @@ pub use tree::{OpTree, TreeKind, TreeNode, TreeThread};
 
 use smallvec::SmallVec;
 use steptime_graph::execution::ExecutionGraph;
-use steptime_graph::{ActivityId, OpId, StepGraph};
+use steptime_graph::{ActivityId, OpId, StepGraph, TiVec};
 
 use crate::kernel::KernelCall;
 use crate::op_def::Lowering;
@@ -58,6 +58,8 @@ pub struct DerivedStep {
     pub graph: StepGraph,
     /// What is launched, in the order in which the device runs it.
     pub kernels: Vec<OpLaunch>,
+    /// For each op of the graph, its node of the tree.
+    pub nodes: TiVec<OpId, u32>,
     /// How many ops launch what.
     pub counts: Counts,
 }
@@ -96,8 +98,8 @@ pub fn of_tree(tree: &OpTree, ops: &OpSet) -> Result<DerivedStep, Error> {
         })
         .collect();
     let pauses = threads::turns(tree);
-    let (graph, kernels) = marks::build(tree, &children, &work, &pauses);
-    Ok(DerivedStep { graph, kernels, counts })
+    let (graph, kernels, nodes) = marks::build(tree, &children, &work, &pauses);
+    Ok(DerivedStep { graph, kernels, nodes, counts })
 }
 
 /// What a node launches by itself, and whether it is known.

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::{SmallVec, smallvec};
-use steptime_aten::derive::OpLaunch;
+use steptime_aten::derive::{DerivedStep, OpLaunch, OpTree, TreeKind, TreeNode};
 use steptime_aten::kernel::{Direction, Kernel, Precision, Transfer};
 use steptime_aten::{
     Dtype, KernelCall, Lowering, OpCall, OpSet, Operand, Place, Role, Settings, Slot, from_execution,
     from_kineto, reuse_distances,
 };
 use steptime_cost::device::{Context, Indices};
-use steptime_graph::execution::{ExecutionGraph, join_step};
+use steptime_graph::execution::{ExecutionGraph, NodeId, join_step};
 use steptime_graph::names::{CopyDirection, HostMemory};
-use steptime_graph::{ActivityId, OpId, OpOrigin, StepGraph, TiVec};
+use steptime_graph::{ActivityId, CallId, OpId, OpOrigin, StepGraph, TiVec};
 use steptime_trace::{ActivityKind, Nanos, Trace};
 
 /// Where the operands of a launch lie.
@@ -58,6 +58,10 @@ impl Launch {
 pub struct Arguments {
     /// For each op of the graph its call.
     calls: TiVec<OpId, Option<OpCall>>,
+    /// For each op of the graph its node of the execution trace.
+    nodes: TiVec<OpId, Option<NodeId>>,
+    /// The execution trace: which tensors are the same.
+    execution: Option<ExecutionGraph>,
     /// What ops launch, where nothing was timed: the step graph was derived from the execution trace alone.
     derived: Option<Vec<OpLaunch>>,
 }
@@ -81,13 +85,35 @@ impl Arguments {
             }
         };
         let calls = graph.ops.keys().map(of_op).collect();
-        Arguments { calls, derived: None }
+        let nodes = joined.map(|(_, joined)| joined.op_to_node).unwrap_or_default();
+        Arguments { calls, nodes, execution, derived: None }
     }
 
-    /// Those of a step graph that was derived from an execution trace.
+    /// Those of a step graph that was derived from an execution trace, moved to the GPU where that was of a CPU.
     #[must_use]
-    pub fn derived(launched: Vec<OpLaunch>) -> Arguments {
-        Arguments { calls: TiVec::new(), derived: Some(launched) }
+    pub fn derived(derived: &DerivedStep, tree: &OpTree, execution: ExecutionGraph) -> Arguments {
+        let of_op = |node: &u32| &tree.nodes[*node as usize];
+        let call = |node: &TreeNode| (node.kind == TreeKind::Op).then(|| node.call.clone());
+        Arguments {
+            calls: derived.nodes.iter().map(|node| call(of_op(node))).collect(),
+            nodes: derived.nodes.iter().map(|node| of_op(node).origin).collect(),
+            execution: Some(execution),
+            derived: Some(derived.kernels.clone()),
+        }
+    }
+
+    /// Those of a step that rules changed: a call for each op of its graph.
+    #[must_use]
+    pub(crate) fn changed(calls: TiVec<OpId, Option<OpCall>>) -> Arguments {
+        Arguments { calls, ..Arguments::default() }
+    }
+
+    /// The step as a graph that can be changed.
+    #[must_use]
+    pub fn editable(&self, graph: &StepGraph) -> steptime_step::Step {
+        let call = |op: OpId| self.calls.get(op).cloned().flatten();
+        let node = |op: OpId| self.nodes.get(op).copied().flatten();
+        steptime_step::Step::of(graph, self.execution.as_ref(), call, node)
     }
 
     /// Whether nothing of the step was timed.
@@ -119,27 +145,36 @@ impl Arguments {
         settings: Settings,
         ops: &OpSet,
     ) -> Vec<Launch> {
-        let (mut launches, places) = match &self.derived {
-            Some(launched) => of_derived(launched, settings),
-            None => self.of_recorded(graph, settings, ops),
-        };
-        set_reuse(&mut launches, &places);
-        for launch in &mut launches {
-            // A new batch is in no cache of the host: its copy is as slow as after a flush.
-            if is_transfer(&launch.call) {
-                launch.context = Context::cold(&launch.call);
-            }
-            launch.context.indices = indices.clone();
+        match &self.derived {
+            Some(launched) => in_context(of_derived(launched, settings), indices),
+            None => in_context(self.of_recorded(graph, &graph.calls_by_time(), settings, ops), indices),
         }
-        launches
     }
 
-    fn of_recorded(&self, graph: &StepGraph, settings: Settings, ops: &OpSet) -> (Vec<Launch>, Vec<Places>) {
+    /// The same, whether or not the step was timed, in an order that follows from what waits for what.
+    #[must_use]
+    pub(crate) fn launches_by_hand_off(
+        &self,
+        graph: &StepGraph,
+        indices: &Indices,
+        settings: Settings,
+        ops: &OpSet,
+    ) -> Vec<Launch> {
+        in_context(self.of_recorded(graph, &graph.calls_by_hand_off(), settings, ops), indices)
+    }
+
+    fn of_recorded(
+        &self,
+        graph: &StepGraph,
+        order: &[CallId],
+        settings: Settings,
+        ops: &OpSet,
+    ) -> (Vec<Launch>, Vec<Places>) {
         let mut launches: Vec<Launch> = Vec::new();
         let mut places: Vec<Places> = Vec::new();
         let mut of_op: BTreeMap<OpId, usize> = BTreeMap::new();
         let in_tf32 = ops_in_tf32(graph);
-        for call in graph.calls_by_time() {
+        for &call in order {
             let call = &graph.calls[call];
             for row in call.activities() {
                 if let Some(&at) = call.op.and_then(|op| of_op.get(&op)) {
@@ -147,7 +182,9 @@ impl Arguments {
                     continue;
                 }
                 let arguments = call.op.and_then(|op| self.calls.get(op)?.as_ref());
-                let matmul_tf32 = settings.matmul_tf32 || call.op.is_some_and(|op| in_tf32.contains(&op));
+                let matmul_tf32 = settings.matmul_tf32
+                    || call.op.is_some_and(|op| in_tf32.contains(&op))
+                    || arguments.is_some_and(|arguments| arguments.settings.matmul_tf32);
                 let lowered = arguments
                     .and_then(|arguments| lower(arguments, Settings { matmul_tf32, ..settings }, ops));
                 let (kernel, known) = match (lowered, of_activity(graph, row)) {
@@ -169,6 +206,19 @@ impl Arguments {
         }
         (launches, places)
     }
+}
+
+/// Launches with what the step around them says: where their operands were touched last, which rows are looked up.
+fn in_context((mut launches, places): (Vec<Launch>, Vec<Places>), indices: &Indices) -> Vec<Launch> {
+    set_reuse(&mut launches, &places);
+    for launch in &mut launches {
+        // A new batch is in no cache of the host: its copy is as slow as after a flush.
+        if is_transfer(&launch.call) {
+            launch.context = Context::cold(&launch.call);
+        }
+        launch.context.indices = indices.clone();
+    }
+    launches
 }
 
 fn is_transfer(call: &KernelCall) -> bool {

@@ -27,7 +27,7 @@ pub fn host_costs(recorded: &Step, host: &Host<'_>) -> HostCosts {
 }
 
 /// The host side of a graph, priced; and its own host gaps relative to those in use, or else to the shipped profile's.
-pub(super) fn host_side(recorded: &Step, process: Process, host: &Host<'_>) -> (HostCosts, Option<f64>) {
+pub(crate) fn host_side(recorded: &Step, process: Process, host: &Host<'_>) -> (HostCosts, Option<f64>) {
     let graph = &recorded.graph;
     match host {
         Host::Own => own(recorded, process),

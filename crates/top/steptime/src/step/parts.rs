@@ -39,7 +39,7 @@ impl Parts {
             }
             (None, Some(execution)) => match choice.step {
                 Some(step) => Err(Error::OneStep { path: recording.path.clone(), step }),
-                None => derived(&recording.path, &execution, ops),
+                None => derived(&recording.path, execution, ops),
             },
             (None, None) => Err(Error::NoTiming { path: recording.path.clone() }),
         }
@@ -66,13 +66,13 @@ pub(super) fn repairs(recording: &Recording) -> Option<String> {
 }
 
 /// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
-fn derived(path: &Path, execution: &ExecutionGraph, ops: &OpSet) -> Result<Parts, Error> {
+fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet) -> Result<Parts, Error> {
     let mut assumed = Vec::new();
-    let tree = if retarget::is_on_cpu(execution) {
-        if let Some(region) = retarget::compiled_region(execution) {
+    let tree = if retarget::is_on_cpu(&execution) {
+        if let Some(region) = retarget::compiled_region(&execution) {
             return Err(Error::Compiled { path: path.into(), region: region.to_owned() });
         }
-        let moved = retarget::to_cuda(execution, ops);
+        let moved = retarget::to_cuda(&execution, ops);
         let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
         assumed.push(format!(
             "recorded {place}: the ops of CUDA are taken instead, with {} copies of the batch to the device",
@@ -84,11 +84,11 @@ fn derived(path: &Path, execution: &ExecutionGraph, ops: &OpSet) -> Result<Parts
         }
         moved.tree
     } else {
-        OpTree::from_execution(execution)
+        OpTree::from_execution(&execution)
     };
     let derived =
         derive::of_tree(&tree, ops).map_err(|source| Error::Derive { path: path.into(), source })?;
-    let arguments = Arguments::derived(derived.kernels);
+    let arguments = Arguments::derived(&derived, &tree, execution);
     Ok(Parts { graph: derived.graph, arguments, notes: Vec::new(), assumed })
 }
 

@@ -1,0 +1,18 @@
+//! What could be changed in a training step: one rule a file.
+//!
+//! ```text
+//! Step ──rule: Rule──> Patch ──Step::apply──> Step, and an Audit of what was done and why
+//! ```
+//!
+//! Rules compose: [`apply`] applies one after the other, each to what the last one left.
+#![forbid(unsafe_code)]
+
+mod error;
+mod resize;
+mod rule;
+mod tf32;
+
+pub use error::Error;
+pub use resize::{BatchDims, ResizeBatch};
+pub use rule::{Audit, Facts, Rule, apply};
+pub use tf32::Tf32;

@@ -1,0 +1,86 @@
+//! Another batch: every dimension that grows with it is followed through all ops.
+
+mod born;
+mod labels;
+mod links;
+mod seeds;
+mod sizes;
+
+use steptime_step::{Patch, Step};
+
+use self::labels::Labels;
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+
+/// Which dimensions of the step's inputs grow with the batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum BatchDims {
+    /// Those that a multiple of the batch says: the first of a tensor's.
+    #[default]
+    Inferred,
+    /// A dimension of every input, where its size is a multiple of the batch: 1 of inputs whose first dimension is time.
+    At(usize),
+}
+
+/// A batch of another size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResizeBatch {
+    /// Samples in the batch.
+    pub to: u64,
+    /// Samples recorded, where the recording does not say it.
+    pub from: Option<u64>,
+    /// Which dimensions grow.
+    pub dims: BatchDims,
+}
+
+impl ResizeBatch {
+    /// A batch of so many samples; which dimensions grow with it is inferred.
+    #[must_use]
+    pub fn to(samples: u64) -> ResizeBatch {
+        ResizeBatch { to: samples, from: None, dims: BatchDims::Inferred }
+    }
+}
+
+impl Rule for ResizeBatch {
+    fn name(&self) -> &'static str {
+        "batch"
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let from = self.from.or(facts.batch).ok_or(Error::NoBatch)?;
+        if self.to == 0 || from == 0 {
+            return Err(Error::Batch(self.to));
+        }
+        if self.to == from {
+            return Ok(Vec::new());
+        }
+        let seeds = seeds::find(step, from, &self.dims);
+        if seeds.dims.is_empty() {
+            return Err(Error::NoBatchDim { batch: from });
+        }
+        let labels = Labels::spread(step, facts.ops, &seeds, from);
+        let mut patch = sizes::patch(step, &labels, facts.ops, self.name(), [from, self.to])?;
+        let dims: usize = patch.reshape.len();
+        patch.why = format!(
+            "batch {from} to {}: {} of {} tensors grow with it, from {}",
+            self.to,
+            dims,
+            step.tensors.len(),
+            seeds.words(step)
+        );
+        if !labels.doubted.is_empty() {
+            let shapes: Vec<String> = labels
+                .doubted
+                .iter()
+                .take(3)
+                .map(|&tensor| format!("{:?}", step.tensors[tensor].value.shape))
+                .collect();
+            patch.why += &format!(
+                "; {} parameters would have grown, too ({}) and were kept",
+                labels.doubted.len(),
+                shapes.join(", ")
+            );
+        }
+        Ok(vec![patch])
+    }
+}

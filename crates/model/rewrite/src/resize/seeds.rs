@@ -1,0 +1,102 @@
+//! Where the batch comes into the step.
+
+use rustc_hash::FxHashSet;
+use steptime_graph::names::EventName;
+use steptime_step::{OpId, Step, TensorId, Uses};
+
+use super::BatchDims;
+
+/// Dimensions of inputs that grow with the batch, and what does not.
+pub(super) struct Seeds {
+    /// Inputs, and which of their dimensions.
+    pub dims: Vec<(TensorId, usize)>,
+    /// Tensors that the step keeps: parameters, what an optimizer knows of them, running statistics.
+    pub kept: FxHashSet<TensorId>,
+}
+
+impl Seeds {
+    /// The inputs in words.
+    pub fn words(&self, step: &Step) -> String {
+        let mut shapes: Vec<String> = Vec::new();
+        for &(tensor, dim) in &self.dims {
+            let each = step.tensors[tensor].value.shape.iter().enumerate();
+            let words: Vec<String> = each
+                .map(|(at, size)| if at == dim { format!("*{size}") } else { size.to_string() })
+                .collect();
+            let shape = format!("[{}]", words.join(", "));
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
+        }
+        let more = shapes.len().saturating_sub(4);
+        shapes.truncate(4);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{rest}", shapes.join(", "))
+    }
+}
+
+/// Finds where the batch comes in: tensors that are older than the step, or made by ops that take none, and that the step
+/// does not keep.
+pub(super) fn find(step: &Step, batch: u64, dims: &BatchDims) -> Seeds {
+    let uses = Uses::of(step);
+    let kept = kept(step, &uses);
+    let mut seeds = Seeds { dims: Vec::new(), kept };
+    for tensor in step.tensors.keys() {
+        let is_input = match uses.producer(tensor) {
+            None => !uses.consumers(tensor).is_empty(),
+            Some(maker) => makes_batch(step, maker),
+        };
+        if !is_input || seeds.kept.contains(&tensor) {
+            continue;
+        }
+        let shape = &step.tensors[tensor].value.shape;
+        let multiple =
+            |size: i64| u64::try_from(size).is_ok_and(|size| size > 0 && size.is_multiple_of(batch));
+        let ends = |size: i64| shape.len() == 1 && size > 1 && multiple(size - 1) && batch > 1;
+        let found = match dims {
+            BatchDims::At(dim) => shape.get(*dim).filter(|&&size| multiple(size)).map(|_| *dim),
+            BatchDims::Inferred => match shape.first() {
+                Some(&first) if multiple(first) || ends(first) => Some(0),
+                _ => shape.iter().position(|&size| u64::try_from(size) == Ok(batch)),
+            },
+        };
+        seeds.dims.extend(found.map(|dim| (tensor, dim)));
+    }
+    seeds
+}
+
+/// Whether an op makes a batch on the host, of nothing: random numbers, a range.
+fn makes_batch(step: &Step, op: OpId) -> bool {
+    let Some(call) = step.call(op) else { return false };
+    let on_host =
+        call.outputs.iter().flat_map(|arg| arg.tensors()).all(|t| t.device != steptime_aten::Device::Cuda);
+    on_host && call.input_tensors().next().is_none()
+}
+
+/// Tensors that the step keeps: those that an optimizer works on, a norm's running statistics, and all that no kernel
+/// takes but with a weight's role.
+fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
+    let mut storages = FxHashSet::default();
+    let mut kept = FxHashSet::default();
+    for op in step.running() {
+        let Some(call) = &step.ops[op].call else { continue };
+        let optimizes = || {
+            let around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
+            let mut names = around.map(|op| EventName::of(&step.ops[op].name));
+            names.any(|name| name.is_optimizer())
+        };
+        let norm = step.ops[op].name.contains("batch_norm");
+        if !norm && !optimizes() {
+            continue;
+        }
+        for tensor in call.takes().skip(usize::from(norm)) {
+            if uses.producer(tensor).is_none() {
+                kept.insert(tensor);
+                storages.extend(step.tensors[tensor].storage);
+            }
+        }
+    }
+    let views = step.tensors.iter_enumerated();
+    kept.extend(views.filter(|(_, t)| t.storage.is_some_and(|s| storages.contains(&s))).map(|(id, _)| id));
+    kept
+}

@@ -1,0 +1,61 @@
+//! What a rule is.
+
+use std::fmt::Debug;
+
+use steptime_aten::OpSet;
+use steptime_step::{Diff, Patch, Step};
+
+use crate::error::Error;
+
+/// What a rule may know of a step beside its ops.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The ops that are known.
+    pub ops: &'a OpSet,
+    /// Samples in a batch, where the recording says it.
+    pub batch: Option<u64>,
+}
+
+/// A change that can be made to a step.
+pub trait Rule: Debug + Send + Sync {
+    /// Its name, as the command line has it.
+    fn name(&self) -> &'static str;
+
+    /// The patches that it wants to a step.
+    ///
+    /// # Errors
+    /// Where it does not apply: what is missing, or in the way.
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error>;
+}
+
+/// What a rule did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// The rule.
+    pub rule: &'static str,
+    /// What it did and why, a line each.
+    pub why: Vec<String>,
+    /// How many ops it removed, put in and changed.
+    pub counts: [usize; 3],
+}
+
+/// Applies rules in turn. On an error the step is as it was.
+///
+/// # Errors
+/// Where a rule does not apply, or what it makes is no step.
+pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, Error> {
+    let mut changed = step.clone();
+    let mut audits = Vec::with_capacity(rules.len());
+    for rule in rules {
+        let before = changed.clone();
+        let mut why = Vec::new();
+        for patch in rule.patches(&before, facts)? {
+            changed.apply(&patch, facts.ops)?;
+            why.push(patch.why);
+        }
+        let counts = Diff::between(&before, &changed).counts();
+        audits.push(Audit { rule: rule.name(), why, counts });
+    }
+    *step = changed;
+    Ok(audits)
+}

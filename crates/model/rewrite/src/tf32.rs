@@ -1,0 +1,39 @@
+//! Matrix products in TF32, as after `torch.backends.cuda.matmul.allow_tf32 = True`.
+
+use steptime_aten::kernel::{Kernel, Precision};
+use steptime_aten::{Lowering, Settings};
+use steptime_step::{Patch, Step};
+
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+
+/// Multiplies 32-bit matrices on tensor cores, with 10 bits of mantissa.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tf32;
+
+impl Rule for Tf32 {
+    fn name(&self) -> &'static str {
+        "tf32"
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let mut patch = Patch::new(self.name());
+        for op in step.running() {
+            let Some(call) = step.call(op) else { continue };
+            if let Lowering::Kernel(kernel) = facts.ops.lower(&call)
+                && let Kernel::Gemm(gemm) = &kernel.kernel
+                && gemm.precision == Precision::F32
+                && let Some(mut call) = step.ops[op].call.clone()
+            {
+                call.settings = Settings { matmul_tf32: true, ..call.settings };
+                patch.change.push((op, call));
+            }
+        }
+        if patch.is_empty() {
+            let reason = "no matrix product is in 32-bit floating point".to_owned();
+            return Err(Error::NothingToDo { rule: self.name(), reason });
+        }
+        patch.why = format!("{} matrix products in TF32", patch.change.len());
+        Ok(vec![patch])
+    }
+}

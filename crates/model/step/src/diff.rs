@@ -1,0 +1,57 @@
+//! What rules changed, as a list of ops.
+
+use crate::ids::OpId;
+use crate::step::{Origin, Step};
+
+/// What became of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Change {
+    /// It no longer runs.
+    Removed,
+    /// It was put in.
+    Inserted,
+    /// It has other arguments or settings.
+    Changed,
+}
+
+/// The ops in which a step differs from the recording, outermost ops only where all inside shares their fate.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// What became of which op, in the order of the step; removed ones first.
+    pub changes: Vec<(Change, OpId)>,
+}
+
+impl Diff {
+    /// How a step differs from what it was before.
+    #[must_use]
+    pub fn between(before: &Step, after: &Step) -> Diff {
+        let running: rustc_hash::FxHashSet<OpId> = after.running().into_iter().collect();
+        let mut changes = Vec::new();
+        let gone = |op: OpId| !running.contains(&op);
+        for op in before.running() {
+            let with_parent = before.ops[op].parent.is_some_and(gone);
+            if gone(op) && !with_parent {
+                changes.push((Change::Removed, op));
+            }
+        }
+        for op in after.running() {
+            let row = &after.ops[op];
+            let within = |parent: OpId| matches!(after.ops[parent].origin, Origin::Inserted(_));
+            match row.origin {
+                Origin::Inserted(_) if !row.parent.is_some_and(within) => {
+                    changes.push((Change::Inserted, op))
+                }
+                Origin::Changed(..) if before.ops.get(op) != Some(row) => changes.push((Change::Changed, op)),
+                _ => {}
+            }
+        }
+        Diff { changes }
+    }
+
+    /// How many ops were removed, put in and changed.
+    #[must_use]
+    pub fn counts(&self) -> [usize; 3] {
+        let of = |kind: Change| self.changes.iter().filter(|(change, _)| *change == kind).count();
+        [of(Change::Removed), of(Change::Inserted), of(Change::Changed)]
+    }
+}

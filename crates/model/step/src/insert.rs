@@ -1,0 +1,66 @@
+//! Ops that a rule puts in.
+
+use steptime_aten::{Arg, OpCall};
+
+use crate::ids::{OpId, TensorId};
+use crate::patch::Patch;
+use crate::step::{Call, Op, Origin, Step};
+
+/// An op to be, with the ops inside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewOp {
+    /// Its name.
+    pub name: String,
+    /// What it is called with; `None` for a function or an annotation.
+    pub call: Option<Call>,
+    /// The ops inside it, in order.
+    pub children: Vec<NewOp>,
+}
+
+impl NewOp {
+    /// An op with arguments and results.
+    #[must_use]
+    pub fn new(name: &str, call: Call) -> NewOp {
+        NewOp { name: name.to_owned(), call: Some(call), children: Vec::new() }
+    }
+
+    /// A function of the autograd engine, or another without arguments of its own.
+    #[must_use]
+    pub fn around(name: &str, children: Vec<NewOp>) -> NewOp {
+        NewOp { name: name.to_owned(), call: None, children }
+    }
+
+    /// With ops inside.
+    #[must_use]
+    pub fn with(mut self, children: Vec<NewOp>) -> NewOp {
+        self.children = children;
+        self
+    }
+
+    /// A call whose tensors are described and not of the step: each is new.
+    #[must_use]
+    pub fn described(call: &OpCall, patch: &mut Patch, step: &Step) -> NewOp {
+        let mut rows = |args: &[Arg]| -> Vec<Arg<TensorId>> {
+            args.iter().map(|arg| arg.map(|tensor| patch.tensor(step, tensor.clone()))).collect()
+        };
+        let (inputs, outputs) = (rows(&call.inputs), rows(&call.outputs));
+        NewOp::new(&call.name, Call { inputs, outputs, settings: call.settings })
+    }
+
+    /// Adds it, and what is inside it, to a step that does not list it yet.
+    pub(crate) fn add(&self, step: &mut Step, like: &Op, parent: Option<OpId>, rule: &'static str) -> OpId {
+        let at = step.ops.push_and_get_key(Op {
+            name: self.name.clone(),
+            annotation: false,
+            call: self.call.clone(),
+            thread: like.thread,
+            parent,
+            children: Vec::new(),
+            origin: Origin::Inserted(rule),
+            captured: like.captured,
+        });
+        let children = self.children.iter().map(|child| child.add(step, like, Some(at), rule)).collect();
+        step.ops[at].children = children;
+        at
+    }
+}

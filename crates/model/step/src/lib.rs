@@ -1,0 +1,34 @@
+//! One training step as a graph that can be changed.
+//!
+//! ```text
+//! StepGraph + calls of its ops + execution trace ──Step::of──> Step ──apply(Patch)──> Step ──schedule──> StepGraph + Carried
+//! ```
+//!
+//! A [`Step`] has [`Op`]s, which nest, and [`Tensor`]s with an identity. A [`Patch`] changes it; [`Step::apply`] checks the
+//! result. [`schedule()`] makes marks, calls and activities of it again: what was recorded and not changed carries over,
+//! the rest is derived from what ops launch.
+#![forbid(unsafe_code)]
+
+mod capture;
+mod diff;
+mod error;
+mod ids;
+mod insert;
+mod patch;
+mod recorded;
+mod schedule;
+mod step;
+mod tensors;
+mod uses;
+mod verify;
+
+pub use capture::captured;
+pub use diff::{Change, Diff};
+pub use error::Error;
+pub use ids::{OpId, TensorId};
+pub use insert::NewOp;
+pub use patch::{Patch, Place};
+pub use schedule::{Carried, Scheduled, schedule};
+pub use step::{Call, Op, Origin, Step};
+pub use tensors::Tensor;
+pub use uses::Uses;

@@ -1,0 +1,160 @@
+//! Changes of a step.
+
+use rustc_hash::FxHashSet;
+use steptime_aten::OpSet;
+
+use crate::error::Error;
+use crate::ids::{OpId, TensorId};
+use crate::insert::NewOp;
+use crate::step::{Call, Origin, Step};
+use crate::tensors::Tensor;
+
+/// A change of a step by a rule: what it removes, puts in and changes, and why.
+#[derive(Debug, Clone, Default)]
+pub struct Patch {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// What it does here, in words.
+    pub why: String,
+    /// Ops to remove, with all inside them.
+    pub remove: Vec<OpId>,
+    /// Ops to put in.
+    pub insert: Vec<(Place, NewOp)>,
+    /// Ops with other arguments or settings.
+    pub change: Vec<(OpId, Call)>,
+    /// Tensors with another shape, type or layout.
+    pub reshape: Vec<(TensorId, steptime_aten::Tensor)>,
+    /// Ops that a CUDA graph captures.
+    pub capture: Vec<OpId>,
+    /// Tensors that ops of the patch make or take first, after those of the step.
+    tensors: Vec<steptime_aten::Tensor>,
+}
+
+/// Where an op is put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Beside another, before it.
+    Before(OpId),
+    /// Beside another, after it.
+    After(OpId),
+    /// Inside another, after all that is there.
+    LastIn(OpId),
+}
+
+impl Place {
+    fn op(self) -> OpId {
+        match self {
+            Place::Before(op) | Place::After(op) | Place::LastIn(op) => op,
+        }
+    }
+}
+
+impl Patch {
+    /// A patch that does nothing yet.
+    #[must_use]
+    pub fn new(rule: &'static str) -> Patch {
+        Patch { rule, ..Patch::default() }
+    }
+
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty()
+            && self.insert.is_empty()
+            && self.change.is_empty()
+            && self.reshape.is_empty()
+            && self.capture.is_empty()
+    }
+
+    /// A new tensor, for ops that the patch puts in or changes. `step` is the one that the patch will be applied to.
+    pub fn tensor(&mut self, step: &Step, value: steptime_aten::Tensor) -> TensorId {
+        self.tensors.push(value);
+        TensorId::from(step.tensors.len() + self.tensors.len() - 1)
+    }
+}
+
+impl Step {
+    /// Applies a patch and checks what comes of it.
+    ///
+    /// # Errors
+    /// Where the result is no step: a tensor that is taken and no longer made, shapes that do not follow, an op that
+    /// takes what is made later, devices that do not agree. The step is then as it was.
+    pub fn apply(&mut self, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
+        if let [first, ..] = &patch.remove[..] {
+            self.check_known(*first, patch)?;
+        }
+        let mut changed = self.clone();
+        changed
+            .tensors
+            .extend(patch.tensors.iter().map(|value| Tensor { value: value.clone(), storage: None }));
+        for (tensor, value) in &patch.reshape {
+            changed.tensors[*tensor].value = value.clone();
+        }
+        for (op, call) in &patch.change {
+            let row = &mut changed.ops[*op];
+            row.call = Some(call.clone());
+            if let Some(recorded) = row.origin.recorded() {
+                row.origin = Origin::Changed(recorded, patch.rule);
+            }
+        }
+        for (place, op) in &patch.insert {
+            changed.insert(*place, op, patch.rule)?;
+        }
+        for &op in &patch.remove {
+            changed.remove(op)?;
+        }
+        for &op in &patch.capture {
+            changed.ops[op].captured = true;
+        }
+        changed.touch(patch);
+        changed.verify(self, patch, ops)?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Ops whose tensors are others than before are no longer as recorded.
+    fn touch(&mut self, patch: &Patch) {
+        if patch.reshape.is_empty() {
+            return;
+        }
+        let reshaped: FxHashSet<TensorId> = patch.reshape.iter().map(|(tensor, _)| *tensor).collect();
+        for row in &mut self.ops {
+            let touched =
+                |call: &Call| call.takes().chain(call.gives()).any(|tensor| reshaped.contains(&tensor));
+            if let (Origin::Recorded(op), true) = (row.origin, row.call.as_ref().is_some_and(touched)) {
+                row.origin = Origin::Changed(op, patch.rule);
+            }
+        }
+    }
+
+    fn check_known(&self, op: OpId, patch: &Patch) -> Result<(), Error> {
+        match self.ops.get(op) {
+            Some(_) => Ok(()),
+            None => Err(Error::NoSuchOp { op, rule: patch.rule }),
+        }
+    }
+
+    fn insert(&mut self, place: Place, op: &NewOp, rule: &'static str) -> Result<(), Error> {
+        let beside = place.op();
+        self.ops.get(beside).ok_or(Error::NoSuchOp { op: beside, rule })?;
+        let like = self.ops[beside].clone();
+        if let Place::LastIn(around) = place {
+            let at = op.add(self, &like, Some(around), rule);
+            self.ops[around].children.push(at);
+            return Ok(());
+        }
+        let at = op.add(self, &like, like.parent, rule);
+        let siblings = self.siblings_mut(like.parent, like.thread);
+        let found = siblings.iter().position(|&sibling| sibling == beside);
+        let found = found.ok_or(Error::NotRunning { op: like.name, rule })?;
+        siblings.insert(found + usize::from(matches!(place, Place::After(_))), at);
+        Ok(())
+    }
+
+    fn remove(&mut self, op: OpId) -> Result<(), Error> {
+        let (parent, thread) = (self.ops[op].parent, self.ops[op].thread);
+        let siblings = self.siblings_mut(parent, thread);
+        siblings.retain(|&sibling| sibling != op);
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! A step from what was recorded: the ops of a step graph, and what an execution trace says they were called with.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::{Arg, Device, OpCall};
+use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId};
+use steptime_graph::{self as graph, HostThreadId, StepGraph, TiVec};
+
+use crate::ids::{OpId, TensorId};
+use crate::step::{Call, Op, Origin, Step};
+use crate::tensors::Tensor;
+
+/// Tensors by what they were in the execution trace. One that is copied to the device has a row on either side.
+struct Table<'t> {
+    trace: Option<&'t ExecutionGraph>,
+    rows: TiVec<TensorId, Tensor>,
+    known: FxHashMap<(execution::TensorId, Device), TensorId>,
+}
+
+impl Step {
+    /// The step of a graph. `call` says what an op was called with, and `node` which node of the execution trace it is;
+    /// tensors of ops without a node have an identity of their own.
+    #[must_use]
+    pub fn of(
+        graph: &StepGraph,
+        trace: Option<&ExecutionGraph>,
+        call: impl Fn(graph::OpId) -> Option<OpCall>,
+        node: impl Fn(graph::OpId) -> Option<NodeId>,
+    ) -> Step {
+        let mut table = Table { trace, rows: TiVec::new(), known: FxHashMap::default() };
+        let mut step = Step::default();
+        step.threads = vec![Vec::new(); graph.threads.len()].into();
+        for (at, row) in graph.ops.iter_enumerated() {
+            let call = call(at).map(|call| table.call(&call, node(at)));
+            step.ops.push(Op {
+                name: graph.op_name(at).to_owned(),
+                annotation: row.annotation,
+                call,
+                thread: row.thread,
+                parent: row.parent.map(OpId::of),
+                children: Vec::new(),
+                origin: Origin::Recorded(at),
+                captured: false,
+            });
+        }
+        // Ops of a graph stand in the order of their beginning, thread by thread.
+        for at in graph.ops.keys() {
+            let row = &step.ops[OpId::of(at)];
+            let (parent, thread): (Option<OpId>, HostThreadId) = (row.parent, row.thread);
+            step.siblings_mut(parent, thread).push(OpId::of(at));
+        }
+        step.tensors = table.rows;
+        step
+    }
+}
+
+impl OpId {
+    /// The row of an op of the recording: a step begins with these.
+    #[must_use]
+    pub const fn of(op: graph::OpId) -> OpId {
+        OpId(op.0)
+    }
+}
+
+impl Table<'_> {
+    fn call(&mut self, call: &OpCall, node: Option<NodeId>) -> Call {
+        let trace = self.trace.zip(node);
+        let recorded = |range: fn(&ExecutionGraph, NodeId) -> execution::ArgRange| {
+            trace.map_or(&[][..], |(trace, node)| trace.args.get(range(trace, node)))
+        };
+        let (inputs, outputs) = (recorded(ExecutionGraph::inputs), recorded(ExecutionGraph::outputs));
+        Call {
+            inputs: self.args(&call.inputs, inputs),
+            outputs: self.args(&call.outputs, outputs),
+            settings: call.settings,
+        }
+    }
+
+    fn args(&mut self, args: &[Arg], recorded: &[Recorded]) -> Vec<Arg<TensorId>> {
+        let each = args.iter().enumerate();
+        each.map(|(at, arg)| {
+            let mut ids = self.identities(recorded.get(at)).into_iter();
+            arg.map(|tensor| self.row(tensor, ids.next().flatten()))
+        })
+        .collect()
+    }
+
+    /// Which tensors of the trace an argument is or holds.
+    fn identities(&self, recorded: Option<&Recorded>) -> Vec<Option<execution::TensorId>> {
+        let (Some(trace), Some(recorded)) = (self.trace, recorded) else { return Vec::new() };
+        match *recorded {
+            Recorded::Tensor(id) => vec![Some(id)],
+            Recorded::TensorList(range) => trace.args.tensor_list(range).iter().copied().map(Some).collect(),
+            Recorded::List(range) => {
+                let items = trace.args.get(range).iter();
+                items.map(|item| if let Recorded::Tensor(id) = item { Some(*id) } else { None }).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn row(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
+        let Some(id) = id else {
+            return self.rows.push_and_get_key(Tensor { value: tensor.clone(), storage: None });
+        };
+        let storage = self.trace.map(|trace| trace.tensors.get(id).storage);
+        let rows = &mut self.rows;
+        let fresh = || rows.push_and_get_key(Tensor { value: tensor.clone(), storage });
+        *self.known.entry((id, tensor.device)).or_insert_with(fresh)
+    }
+}

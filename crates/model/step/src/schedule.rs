@@ -1,0 +1,282 @@
+//! What runs in the end: marks, calls and activities, carried over from the recording where nothing changed.
+
+mod carried;
+pub(crate) mod marks;
+mod plan;
+
+use steptime_aten::OpSet;
+use steptime_graph::{
+    Activity, ApiKind, Blocking, Call, CallId, HostThreadId, MarkKind, Op, Phase, Samples, StepGraph,
+    StreamId, Thread, TiVec, tops,
+};
+use steptime_trace::Bytes;
+
+pub use self::carried::Carried;
+use self::marks::Items;
+use self::plan::{OwnCalls, Planned};
+use crate::ids::OpId;
+use crate::step::Step;
+
+/// A step as it will run.
+#[derive(Debug, Clone)]
+pub struct Scheduled {
+    /// Its rows. It has no samples.
+    pub graph: StepGraph,
+    /// For each op of the graph, the op of the step.
+    pub ops: TiVec<steptime_graph::OpId, OpId>,
+    /// Which rows were recorded.
+    pub carried: Carried,
+}
+
+/// Makes marks, calls and activities of a step. `base` is the graph that the step was made of.
+///
+/// What was recorded and did not change carries over, row by row: a step that no rule changed gives `base` again. An op
+/// that a rule put in, or whose arguments want other launches, makes the calls that its kernels need.
+#[must_use]
+pub fn schedule(step: &Step, base: &StepGraph, set: &OpSet) -> Scheduled {
+    Builder::new(step, base, set).run()
+}
+
+struct Builder<'s> {
+    step: &'s Step,
+    base: &'s StepGraph,
+    set: &'s OpSet,
+    /// What the recording has inside each of its ops, and outside of any.
+    items: Items,
+    graph: StepGraph,
+    ops: TiVec<steptime_graph::OpId, OpId>,
+    carried: Carried,
+    /// The stream of what is launched anew.
+    stream: StreamId,
+}
+
+impl<'s> Builder<'s> {
+    fn new(step: &'s Step, base: &'s StepGraph, set: &'s OpSet) -> Builder<'s> {
+        let graph = StepGraph {
+            names: base.names.clone(),
+            threads: TiVec::new(),
+            streams: base.streams.clone(),
+            ops: TiVec::new(),
+            tops: TiVec::new(),
+            calls: TiVec::new(),
+            activities: TiVec::new(),
+            marks: TiVec::new(),
+            waits: Vec::new(),
+            queue_delays: TiVec::new(),
+            samples: Samples::default(),
+            steps: TiVec::new(),
+            step_source: base.step_source,
+            coverage: base.coverage.clone(),
+            device: base.device.clone(),
+        };
+        Builder {
+            step,
+            base,
+            set,
+            items: Items::of(base),
+            graph,
+            ops: TiVec::new(),
+            carried: Carried::default(),
+            stream: busiest(base),
+        }
+    }
+
+    fn run(mut self) -> Scheduled {
+        for thread in self.base.threads.keys() {
+            let first_mark = self.graph.marks.next_key();
+            self.inside(None, thread);
+            let (row, end_mark) = (&self.base.threads[thread], self.graph.marks.next_key());
+            self.graph.threads.push(Thread { tid: row.tid, role: row.role, first_mark, end_mark });
+        }
+        marks::link(&mut self.graph, self.base, &mut self.carried);
+        self.carried.waits(&mut self.graph, self.base);
+        self.graph.tops = tops(&self.graph.ops);
+        self.graph.assign_phases();
+        Scheduled { graph: self.graph, ops: self.ops, carried: self.carried }
+    }
+
+    /// An op with all that is inside it.
+    fn op(&mut self, op: OpId, parent: Option<steptime_graph::OpId>) {
+        let row = &self.step.ops[op];
+        let recorded = row.origin.recorded().map(|at| (at, self.base.ops[at]));
+        let at = self.graph.ops.next_key();
+        let begin = self.mark(MarkKind::OpBegin(at), row.thread, recorded.map(|(_, row)| row.begin));
+        self.graph.ops.push(Op {
+            name: self.graph.names.intern(&row.name),
+            annotation: row.annotation,
+            thread: row.thread,
+            parent,
+            begin,
+            end: begin,
+            sequence: recorded.map_or(-1, |(_, row)| row.sequence),
+            origin: recorded.map_or(steptime_graph::OpOrigin::Derived, |(_, row)| row.origin),
+            phase: Phase::Other,
+        });
+        self.ops.push(op);
+        self.inside(Some((op, at)), row.thread);
+        let end = self.mark(MarkKind::OpEnd(at), row.thread, recorded.map(|(_, row)| row.end));
+        self.graph.ops[at].end = end;
+    }
+
+    /// What is inside an op, or outermost on a thread: the ops inside, and between them the calls that were recorded there
+    /// or that its kernels need.
+    fn inside(&mut self, around: Option<(OpId, steptime_graph::OpId)>, thread: HostThreadId) {
+        let step = self.step;
+        let at = around.map(|(_, at)| at);
+        let children = match around {
+            Some((op, _)) => &step.ops[op].children,
+            None => &step.threads[thread],
+        };
+        let own = match around {
+            Some((op, _)) => plan::of(step, self.base, &self.items, op, self.set),
+            None => OwnCalls::AsRecorded,
+        };
+        if let OwnCalls::Anew(planned) = own {
+            return self.planned(children, &planned, at, thread);
+        }
+        let recorded = match around {
+            Some((op, _)) => step.ops[op].origin.recorded().map(|op| self.items.within(op)),
+            None => Some(self.items.outermost(thread)),
+        };
+        let recorded = recorded.unwrap_or_default().to_vec();
+        let mut calls = match own {
+            OwnCalls::Adjusted(planned) => planned,
+            _ => Vec::new(),
+        }
+        .into_iter();
+        let mut next = 0;
+        for &child in children {
+            if let Some(place) =
+                step.ops[child].origin.recorded().and_then(|op| marks::find(&recorded[next..], op))
+            {
+                self.recorded_calls(&recorded[next..next + place], &mut calls, at);
+                next += place + 1;
+            }
+            self.op(child, at);
+        }
+        self.recorded_calls(&recorded[next..], &mut calls, at);
+    }
+
+    fn recorded_calls(
+        &mut self,
+        items: &[marks::Item],
+        adjusted: &mut impl Iterator<Item = Planned>,
+        op: Option<steptime_graph::OpId>,
+    ) {
+        for item in items {
+            if let marks::Item::Call(call) = *item {
+                let other = adjusted.next();
+                self.recorded_call(call, other.as_ref(), op);
+            }
+        }
+    }
+
+    /// A call as it was recorded; `other` has the bytes and the way to wait, where these are others now.
+    fn recorded_call(&mut self, call: CallId, other: Option<&Planned>, op: Option<steptime_graph::OpId>) {
+        let source = &self.base.calls[call];
+        let begin =
+            self.mark(MarkKind::CallBegin(self.graph.calls.next_key()), source.thread, Some(source.begin));
+        let end = self.mark(MarkKind::CallEnd(self.graph.calls.next_key()), source.thread, Some(source.end));
+        let first_activity = self.graph.activities.next_key();
+        let at = self.graph.calls.next_key();
+        for activity in source.activities() {
+            let mut row = self.base.activities[activity];
+            row.call = at;
+            if let Some(work) = other.and_then(|planned| planned.work.as_ref()).filter(|work| work.bytes > 0)
+            {
+                row.bytes = Bytes(work.bytes);
+            }
+            self.graph.activities.push(row);
+            self.graph.queue_delays.push(self.base.queue_delays[activity]);
+            self.carried.activities.push(Some(activity));
+        }
+        self.graph.calls.push(Call {
+            op,
+            begin,
+            end,
+            first_activity,
+            end_activity: self.graph.activities.next_key(),
+            blocking: other.and_then(|planned| planned.blocks_otherwise).unwrap_or(source.blocking),
+            ..*source
+        });
+        self.carried.calls.push(Some(call));
+    }
+
+    /// Ops with new calls before, between and after them.
+    fn planned(
+        &mut self,
+        children: &[OpId],
+        planned: &[Planned],
+        op: Option<steptime_graph::OpId>,
+        thread: HostThreadId,
+    ) {
+        let mut left = planned.iter().peekable();
+        for (before, &child) in children.iter().enumerate() {
+            while let Some(call) = left.next_if(|call| call.after_children <= before) {
+                self.planned_call(call, op, thread);
+            }
+            self.op(child, op);
+        }
+        for call in left {
+            self.planned_call(call, op, thread);
+        }
+    }
+
+    fn planned_call(&mut self, planned: &Planned, op: Option<steptime_graph::OpId>, thread: HostThreadId) {
+        let at = self.graph.calls.next_key();
+        let begin = self.mark(MarkKind::CallBegin(at), thread, None);
+        let end = self.mark(MarkKind::CallEnd(at), thread, None);
+        let first_activity = self.graph.activities.next_key();
+        if let Some(work) = &planned.work {
+            let name = self.graph.names.intern(work.name);
+            self.graph.activities.push(Activity {
+                kind: work.kind,
+                name,
+                stream: self.stream,
+                call: at,
+                bytes: Bytes(work.bytes),
+                recorded: None,
+            });
+            self.graph.queue_delays.push(None);
+            self.carried.activities.push(None);
+        }
+        self.graph.calls.push(Call {
+            api: self.graph.names.intern(planned.api),
+            kind: ApiKind::of(planned.api),
+            thread,
+            op,
+            begin,
+            end,
+            first_activity,
+            end_activity: self.graph.activities.next_key(),
+            blocking: match planned.blocking {
+                Blocking::Streams(steptime_graph::StreamSet::One(_)) => {
+                    Blocking::Streams(steptime_graph::StreamSet::One(self.stream))
+                }
+                other => other,
+            },
+        });
+        self.carried.calls.push(None);
+    }
+
+    fn mark(
+        &mut self,
+        kind: MarkKind,
+        thread: HostThreadId,
+        recorded: Option<steptime_graph::MarkId>,
+    ) -> steptime_graph::MarkId {
+        marks::push(&mut self.graph, &mut self.carried, kind, thread, recorded)
+    }
+}
+
+/// The stream that most of a step runs on.
+fn busiest(graph: &StepGraph) -> StreamId {
+    let mut count: TiVec<StreamId, usize> = vec![0; graph.streams.len()].into();
+    for activity in &graph.activities {
+        count[activity.stream] += 1;
+    }
+    count
+        .iter_enumerated()
+        .max_by_key(|(at, count)| (**count, std::cmp::Reverse(*at)))
+        .map_or(StreamId(0), |(at, _)| at)
+}

@@ -1,0 +1,112 @@
+//! Marks: their order on each thread, and what each waits for.
+
+use rustc_hash::FxHashMap;
+use steptime_graph::{CallId, HostThreadId, Mark, MarkId, MarkKind, OpId, StepGraph, TiVec};
+
+use super::Carried;
+
+/// What stands inside an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Item {
+    Op(OpId),
+    Call(CallId),
+}
+
+/// What stands inside each op of a graph, and outside of any on each thread, in order.
+pub(super) struct Items {
+    of_op: TiVec<OpId, Vec<Item>>,
+    of_thread: TiVec<HostThreadId, Vec<Item>>,
+}
+
+impl Items {
+    pub(super) fn of(graph: &StepGraph) -> Items {
+        let mut items = Items {
+            of_op: vec![Vec::new(); graph.ops.len()].into(),
+            of_thread: vec![Vec::new(); graph.threads.len()].into(),
+        };
+        for (at, mark) in graph.marks.iter_enumerated() {
+            let item = match mark.kind {
+                MarkKind::OpBegin(op) => Item::Op(op),
+                MarkKind::CallBegin(call) => Item::Call(call),
+                MarkKind::OpEnd(_) | MarkKind::CallEnd(_) => continue,
+            };
+            match graph.enclosing_op(at) {
+                Some(op) => items.of_op[op].push(item),
+                None => items.of_thread[mark.thread].push(item),
+            }
+        }
+        items
+    }
+
+    pub(super) fn within(&self, op: OpId) -> &[Item] {
+        &self.of_op[op]
+    }
+
+    pub(super) fn outermost(&self, thread: HostThreadId) -> &[Item] {
+        &self.of_thread[thread]
+    }
+
+    /// The calls that an op makes itself.
+    pub(super) fn calls(&self, op: OpId) -> impl Iterator<Item = CallId> {
+        self.of_op[op].iter().filter_map(|item| if let Item::Call(call) = item { Some(*call) } else { None })
+    }
+}
+
+/// Where an op stands in a list.
+pub(super) fn find(items: &[Item], op: OpId) -> Option<usize> {
+    items.iter().position(|item| *item == Item::Op(op))
+}
+
+/// Adds a mark; what it waits for is not known before [`link`].
+pub(crate) fn push(
+    graph: &mut StepGraph,
+    carried: &mut Carried,
+    kind: MarkKind,
+    thread: HostThreadId,
+    recorded: Option<MarkId>,
+) -> MarkId {
+    let at = graph.marks.next_key();
+    graph.marks.push(Mark { kind, thread, after: at, wraps: false });
+    carried.marks.push(recorded);
+    carried.gaps.push(false);
+    at
+}
+
+/// Says what each mark waits for: the one before it on its thread, or one of another thread where the recording has a
+/// hand-off. A hand-off whose ends no longer run is kept by their neighbours.
+pub(crate) fn link(graph: &mut StepGraph, base: &StepGraph, carried: &mut Carried) {
+    let now: FxHashMap<MarkId, MarkId> =
+        carried.marks.iter_enumerated().filter_map(|(now, was)| Some(((*was)?, now))).collect();
+    for thread in graph.threads.keys() {
+        let (first, end) = (graph.threads[thread].first_mark, graph.threads[thread].end_mark);
+        for at in first.until(end) {
+            let (before, wraps) = if at == first { (end.previous(), true) } else { (at.previous(), false) };
+            (graph.marks[at].after, graph.marks[at].wraps) = (before, wraps);
+            if let Some(was) = carried.marks[at] {
+                let row = &base.marks[was];
+                carried.gaps[at] = carried.marks[before] == Some(row.after) && row.wraps == wraps;
+            }
+        }
+    }
+    for thread in base.threads.iter() {
+        let mut orphan: Option<Mark> = None;
+        for was in thread.first_mark.until(thread.end_mark) {
+            let row = base.marks[was];
+            if base.is_hand_off(was) {
+                orphan = Some(row);
+            }
+            let (Some(hand_off), Some(&at)) = (orphan, now.get(&was)) else { continue };
+            orphan = None;
+            let Some((from, exact)) = still_there(base, &now, hand_off.after) else { continue };
+            (graph.marks[at].after, graph.marks[at].wraps) = (from, hand_off.wraps);
+            carried.gaps[at] = exact && base.is_hand_off(was);
+        }
+    }
+}
+
+/// A mark of the recording where it still is, else the last before it on its thread; and whether it is the same.
+fn still_there(base: &StepGraph, now: &FxHashMap<MarkId, MarkId>, was: MarkId) -> Option<(MarkId, bool)> {
+    let first = base.threads[base.marks[was].thread].first_mark;
+    let found = first.until(was.next()).rev().find_map(|mark| Some((*now.get(&mark)?, mark == was)));
+    found
+}

@@ -1,0 +1,90 @@
+//! Which calls an op makes for its own kernels.
+
+use steptime_aten::derive::calls::{self, RuntimeCall, Work};
+use steptime_aten::{Lowering, OpCall, OpSet};
+use steptime_graph::{Blocking, StepGraph};
+
+use super::marks::Items;
+use crate::ids::OpId;
+use crate::step::{Origin, Step};
+
+/// The calls that an op makes itself, not those inside it.
+pub(super) enum OwnCalls {
+    /// Those that were recorded.
+    AsRecorded,
+    /// Those that were recorded, with other bytes and ways to wait.
+    Adjusted(Vec<Planned>),
+    /// Others than were recorded, or none was.
+    Anew(Vec<Planned>),
+}
+
+/// A call of the runtime.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Planned {
+    pub api: &'static str,
+    /// How many ops inside are done before it.
+    pub after_children: usize,
+    pub work: Option<Work>,
+    pub blocking: Blocking,
+    /// How it waits, where that is another way than before.
+    pub blocks_otherwise: Option<Blocking>,
+}
+
+impl From<RuntimeCall> for Planned {
+    fn from(call: RuntimeCall) -> Planned {
+        Planned {
+            api: call.api,
+            after_children: call.after_children,
+            work: call.work,
+            blocking: call.blocking,
+            blocks_otherwise: None,
+        }
+    }
+}
+
+/// The calls that an op makes itself.
+pub(super) fn of(step: &Step, base: &StepGraph, items: &Items, op: OpId, set: &OpSet) -> OwnCalls {
+    let row = &step.ops[op];
+    match row.origin {
+        Origin::Recorded(_) => OwnCalls::AsRecorded,
+        Origin::Inserted(_) => OwnCalls::Anew(of_call(step, op, step.call(op), set)),
+        Origin::Changed(recorded, _) => {
+            let planned = of_call(step, op, step.call(op), set);
+            let made: Vec<_> = items.calls(recorded).map(|call| &base.calls[call]).collect();
+            // What is known of calls is what is often seen: where an op made others, it will again.
+            let same = made.len() == planned.len()
+                && made.iter().zip(&planned).all(|(made, planned)| base.names.get(made.api) == planned.api);
+            if !same {
+                return OwnCalls::AsRecorded;
+            }
+            let adjusted = made.iter().zip(planned).map(|(made, planned)| Planned {
+                blocks_otherwise: otherwise(made.blocking, planned.blocking),
+                ..planned
+            });
+            OwnCalls::Adjusted(adjusted.collect())
+        }
+    }
+}
+
+/// A copy that was staged and is now made in chunks, or the other way round, waits in another way.
+fn otherwise(was: Blocking, is: Blocking) -> Option<Blocking> {
+    let chunked = |blocking: Blocking| matches!(blocking, Blocking::Chunked { .. });
+    let changes = chunked(was) != chunked(is) && (was == Blocking::Never || is == Blocking::Never);
+    changes.then_some(is)
+}
+
+fn of_call(step: &Step, op: OpId, call: Option<OpCall>, set: &OpSet) -> Vec<Planned> {
+    let Some(call) = call else { return Vec::new() };
+    let children = &step.ops[op].children;
+    let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();
+    match set.lower(&call) {
+        Lowering::Kernel(kernel) => {
+            calls::of(&call, &kernel, &names).into_iter().map(Planned::from).collect()
+        }
+        // The ops inside an unknown one launch its kernels.
+        Lowering::Unknown(kernel) if children.is_empty() => {
+            calls::of(&call, &kernel, &names).into_iter().map(Planned::from).collect()
+        }
+        _ => Vec::new(),
+    }
+}

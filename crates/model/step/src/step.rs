@@ -1,0 +1,164 @@
+//! The step: ops within ops, and the tensors between them.
+
+use steptime_aten::{Arg, OpCall, Settings};
+use steptime_graph::{self as graph, HostThreadId, TiVec};
+
+use crate::ids::{OpId, TensorId};
+use crate::tensors::Tensor;
+
+/// One training step, to be changed by [`Step::apply`].
+#[derive(Debug, Clone, Default)]
+pub struct Step {
+    /// Ops, functions and annotations. One that was removed keeps its row, and no list names it.
+    pub ops: TiVec<OpId, Op>,
+    /// Tensors.
+    pub tensors: TiVec<TensorId, Tensor>,
+    /// For each host thread, its outermost ops in order.
+    pub threads: TiVec<HostThreadId, Vec<OpId>>,
+}
+
+/// An op, a function of the autograd engine, or an annotation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Op {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a label around a piece of code.
+    pub annotation: bool,
+    /// What it was called with; `None` where that was not recorded, as of functions and annotations.
+    pub call: Option<Call>,
+    /// Its thread.
+    pub thread: HostThreadId,
+    /// The op around it.
+    pub parent: Option<OpId>,
+    /// The ops inside it, in order.
+    pub children: Vec<OpId>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Whether a CUDA graph launches what it launches.
+    pub captured: bool,
+}
+
+/// What an op was called with: tensors by their ids.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Call {
+    /// Its arguments.
+    pub inputs: Vec<Arg<TensorId>>,
+    /// Its results.
+    pub outputs: Vec<Arg<TensorId>>,
+    /// PyTorch's global settings while it ran.
+    pub settings: Settings,
+}
+
+/// Where an op of a step comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It is in the recording, and runs as it did.
+    Recorded(graph::OpId),
+    /// It is in the recording; a rule changed its arguments or settings.
+    Changed(graph::OpId, &'static str),
+    /// A rule put it in.
+    Inserted(&'static str),
+}
+
+impl Origin {
+    /// The op of the recording, changed or not.
+    #[must_use]
+    pub fn recorded(self) -> Option<graph::OpId> {
+        match self {
+            Origin::Recorded(op) | Origin::Changed(op, _) => Some(op),
+            Origin::Inserted(_) => None,
+        }
+    }
+}
+
+impl Call {
+    /// The tensors it takes.
+    pub fn takes(&self) -> impl Iterator<Item = TensorId> {
+        self.inputs.iter().flat_map(Arg::tensors).copied()
+    }
+
+    /// The tensors it gives.
+    pub fn gives(&self) -> impl Iterator<Item = TensorId> {
+        self.outputs.iter().flat_map(Arg::tensors).copied()
+    }
+}
+
+impl Step {
+    /// What an op was called with, its tensors described.
+    #[must_use]
+    pub fn call(&self, op: OpId) -> Option<OpCall> {
+        let row = &self.ops[op];
+        let call = row.call.as_ref()?;
+        let described = |args: &[Arg<TensorId>]| {
+            args.iter().map(|arg| arg.map(|&id| self.tensors[id].value.clone())).collect()
+        };
+        Some(OpCall {
+            name: row.name.clone(),
+            inputs: described(&call.inputs),
+            outputs: described(&call.outputs),
+            settings: call.settings,
+        })
+    }
+
+    /// The ops that run, each before those inside it, thread by thread in the order in which they begin.
+    #[must_use]
+    pub fn running(&self) -> Vec<OpId> {
+        let mut all = Vec::with_capacity(self.ops.len());
+        for roots in &self.threads {
+            let mut open: Vec<OpId> = roots.iter().rev().copied().collect();
+            while let Some(op) = open.pop() {
+                all.push(op);
+                open.extend(self.ops[op].children.iter().rev());
+            }
+        }
+        all
+    }
+
+    /// The op around an op that no other is around but annotations.
+    #[must_use]
+    pub fn outermost(&self, op: OpId) -> OpId {
+        let mut outermost = op;
+        let mut around = self.ops[op].parent;
+        while let Some(parent) = around {
+            if !self.ops[parent].annotation {
+                outermost = parent;
+            }
+            around = self.ops[parent].parent;
+        }
+        outermost
+    }
+
+    /// Whether an op is inside another, or is it.
+    #[must_use]
+    pub fn is_within(&self, op: OpId, around: OpId) -> bool {
+        std::iter::successors(Some(op), |&op| self.ops[op].parent).any(|at| at == around)
+    }
+
+    /// The op and all inside it, each before what is inside it.
+    #[must_use]
+    pub fn subtree(&self, op: OpId) -> Vec<OpId> {
+        let (mut all, mut open) = (Vec::new(), vec![op]);
+        while let Some(op) = open.pop() {
+            all.push(op);
+            open.extend(self.ops[op].children.iter().rev());
+        }
+        all
+    }
+
+    /// The list that an op stands in: its parent's children, or the outermost ops of its thread.
+    pub(crate) fn siblings_mut(&mut self, parent: Option<OpId>, thread: HostThreadId) -> &mut Vec<OpId> {
+        match parent {
+            Some(parent) => &mut self.ops[parent].children,
+            None => &mut self.threads[thread],
+        }
+    }
+
+    /// The same list, to be read.
+    pub(crate) fn siblings(&self, op: OpId) -> &[OpId] {
+        let row = &self.ops[op];
+        match row.parent {
+            Some(parent) => &self.ops[parent].children,
+            None => &self.threads[row.thread],
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tensors that have an identity.
+
+use steptime_graph::execution::StorageId;
+
+/// A tensor of a step: what makes it and what takes it is in [`Uses`](crate::Uses).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Its shape, strides, type, device, and the place of its memory.
+    pub value: steptime_aten::Tensor,
+    /// Its memory, which views share; `None` where it was not recorded.
+    pub storage: Option<StorageId>,
+}

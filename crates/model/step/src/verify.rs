@@ -1,0 +1,142 @@
+//! Checks of a step after a patch.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::{Arg, Device, OpCall, OpSet};
+
+use crate::error::Error;
+use crate::ids::{OpId, TensorId};
+use crate::patch::Patch;
+use crate::step::{Origin, Step};
+use crate::uses::Uses;
+
+/// Copies go from one device to the other.
+const COPIES: [&str; 4] = ["aten::copy_", "aten::_to_copy", "aten::to", "aten::_local_scalar_dense"];
+
+impl Step {
+    /// Checks what a patch made of the step `before` it.
+    pub(crate) fn verify(&self, before: &Step, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
+        let (was, is) = (Uses::of(before), Uses::of(self));
+        self.nothing_dangles(before, &was, &is, patch.rule)?;
+        self.made_once(patch.rule)?;
+        for op in self.running() {
+            match self.ops[op].origin {
+                Origin::Inserted(rule) if rule == patch.rule => {
+                    self.in_order(op, &is, patch.rule)?;
+                    self.devices_agree(op, patch.rule)?;
+                    self.shapes_follow(op, None, ops, patch.rule)?;
+                }
+                Origin::Changed(_, rule) if rule == patch.rule => {
+                    self.devices_agree(op, patch.rule)?;
+                    self.shapes_follow(op, before.call(op), ops, patch.rule)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn shape(&self, tensor: TensorId) -> Vec<i64> {
+        self.tensors[tensor].value.shape.to_vec()
+    }
+
+    /// What was made before by an op, and is taken now, is still made.
+    fn nothing_dangles(&self, before: &Step, was: &Uses, is: &Uses, rule: &'static str) -> Result<(), Error> {
+        for tensor in before.tensors.keys() {
+            if was.producer(tensor).is_some()
+                && is.producer(tensor).is_none()
+                && let Some(&op) = is.consumers(tensor).first()
+            {
+                let (op, shape) = (self.ops[op].name.clone(), self.shape(tensor));
+                return Err(Error::Dangling { op, shape, rule });
+            }
+        }
+        Ok(())
+    }
+
+    /// No op that a rule put in makes what another op makes, unless one is inside the other.
+    fn made_once(&self, rule: &'static str) -> Result<(), Error> {
+        let mut makers: FxHashMap<TensorId, OpId> = FxHashMap::default();
+        for op in self.running() {
+            let Some(call) = &self.ops[op].call else { continue };
+            let inserted = matches!(self.ops[op].origin, Origin::Inserted(_));
+            for tensor in call.gives().filter(|made| !call.takes().any(|taken| taken == *made)) {
+                let maker = *makers.entry(tensor).or_insert(op);
+                if inserted && !self.is_within(op, maker) {
+                    let (op, shape) = (self.ops[op].name.clone(), self.shape(tensor));
+                    return Err(Error::MadeTwice { op, shape, rule });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An op that was put in takes what was made before it, as far as one thread tells.
+    fn in_order(&self, op: OpId, uses: &Uses, rule: &'static str) -> Result<(), Error> {
+        let Some(call) = &self.ops[op].call else { return Ok(()) };
+        for tensor in call.takes() {
+            let Some(maker) = uses.producer(tensor) else { continue };
+            let (own, other) = (self.path(op), self.path(maker));
+            if self.ops[maker].thread == self.ops[op].thread && own < other && !self.is_within(maker, op) {
+                return Err(Error::Early { op: self.ops[op].name.clone(), shape: self.shape(tensor), rule });
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an op stands on its thread: its place among its siblings, after those of the ops around it.
+    fn path(&self, op: OpId) -> Vec<usize> {
+        let around = std::iter::successors(Some(op), |&op| self.ops[op].parent);
+        let place =
+            |op: OpId| self.siblings(op).iter().position(|&sibling| sibling == op).unwrap_or(usize::MAX);
+        let mut path: Vec<usize> = around.map(place).collect();
+        path.reverse();
+        path
+    }
+
+    fn devices_agree(&self, op: OpId, rule: &'static str) -> Result<(), Error> {
+        let Some(call) = self.call(op).filter(|call| !COPIES.contains(&&*call.name)) else { return Ok(()) };
+        let on = |device: Device| {
+            let sized = |tensor: &&steptime_aten::Tensor| !tensor.shape.is_empty() && tensor.device == device;
+            call.inputs.iter().flat_map(Arg::tensors).any(|tensor| sized(&tensor))
+        };
+        if on(Device::Cuda) && (on(Device::Cpu) || on(Device::Pinned)) {
+            return Err(Error::Devices { op: call.name, rule });
+        }
+        Ok(())
+    }
+
+    /// What an op gives follows from what it takes, where a rule of its op says so: for an op that was recorded, where
+    /// that rule gave what was recorded.
+    fn shapes_follow(
+        &self,
+        op: OpId,
+        before: Option<OpCall>,
+        ops: &OpSet,
+        rule: &'static str,
+    ) -> Result<(), Error> {
+        let Some(call) = self.call(op) else { return Ok(()) };
+        let Some(expected) = shapes(&follow(&call, ops)) else { return Ok(()) };
+        if let Some(before) = before
+            && shapes(&follow(&before, ops)) != shapes(&Some(before.outputs))
+        {
+            return Ok(());
+        }
+        let found = shapes(&Some(call.outputs)).unwrap_or_default();
+        for (expected, found) in expected.into_iter().zip(found) {
+            if expected != found {
+                return Err(Error::Shapes { op: call.name, expected, found, rule });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What follows from the arguments of a call.
+fn follow(call: &OpCall, ops: &OpSet) -> Option<Vec<Arg>> {
+    ops.outputs(&OpCall { outputs: Vec::new(), ..call.clone() })
+}
+
+fn shapes(results: &Option<Vec<Arg>>) -> Option<Vec<Vec<i64>>> {
+    let tensors = results.as_ref()?.iter().flat_map(Arg::tensors);
+    Some(tensors.map(|tensor| tensor.shape.to_vec()).collect())
+}

@@ -1,0 +1,28 @@
+//! Scratch: what-if from the command line.
+use steptime::rewrite::{ResizeBatch, Rule, Tf32};
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let step = steptime::open(&args[1]).unwrap();
+    let mut rules: Vec<Box<dyn Rule>> = Vec::new();
+    for arg in &args[2..] {
+        match arg.as_str() {
+            "tf32" => rules.push(Box::new(Tf32)),
+            "none" => {}
+            n => rules.push(Box::new(ResizeBatch::to(n.parse().unwrap()))),
+        }
+    }
+    let rules: Vec<&dyn Rule> = rules.iter().map(|r| &**r).collect();
+    match step.predict().what_if(&rules) {
+        Ok(w) => println!(
+            "{{\"before\":{},\"after\":{},\"active_before\":{},\"active\":{},\"why\":{:?},\"low\":{},\"high\":{}}}",
+            w.before.step.as_millis(),
+            w.after.step.as_millis(),
+            w.before.active.as_millis(),
+            w.after.active.as_millis(),
+            w.audits.iter().map(|a| (a.why.clone(), a.counts)).collect::<Vec<_>>(),
+            w.after.interval[0].as_millis(),
+            w.after.interval[1].as_millis()
+        ),
+        Err(e) => println!("{{\"error\":{:?}}}", e.to_string()),
+    }
+}

@@ -1,0 +1,161 @@
+//! Device times of a changed step: measured where nothing changed, measured and scaled where arguments did, else priced.
+
+use rustc_hash::FxHashMap;
+use steptime_cost::device::{DeviceProfile, Estimate, ModelChoice};
+use steptime_graph::{ActivityId, TiVec};
+use steptime_step::{self as edit, Carried, Scheduled};
+use steptime_trace::Nanos;
+
+use super::{Pricing, calls, settings};
+use crate::device::{self, Arguments, Launch};
+use crate::error::Error;
+use crate::predict::{Kernels, device_times};
+use crate::step::Step;
+
+/// Half-width of measured kernel times, taken all together.
+const MEASURED: f64 = 0.01;
+/// The share of a model's half-width that is left of a ratio of two of its prices.
+const OF_RATIO: f64 = 0.5;
+
+/// The device side of a changed step.
+pub(super) struct DeviceSide {
+    pub durations: TiVec<ActivityId, Nanos>,
+    /// Half-width of the 90 % interval of all device time together, relative.
+    pub spread: f64,
+    /// Shares of device time: measured, measured and scaled, priced by a model alone.
+    pub shares: [f64; 3],
+}
+
+impl DeviceSide {
+    pub(super) fn of(
+        recorded: &Step,
+        pricing: &Pricing<'_>,
+        step: &edit::Step,
+        scheduled: &Scheduled,
+    ) -> Result<DeviceSide, Error> {
+        let (indices, set) = settings(&pricing.kernels);
+        let arguments = Arguments::changed(calls(step, scheduled));
+        let now = arguments.launches_by_hand_off(&scheduled.graph, &indices, set, &recorded.ops);
+        if let Kernels::Device { profile, models, .. } = &pricing.kernels {
+            let prices = device::price(&scheduled.graph, &now, profile, *models);
+            return Ok(DeviceSide {
+                durations: prices.durations,
+                spread: prices.spread,
+                shares: [0.0, 0.0, 1.0],
+            });
+        }
+        let was = recorded.arguments.launches_by_hand_off(&recorded.graph, &indices, set, &recorded.ops);
+        let (measured, _, _) = device_times(recorded, &pricing.kernels);
+        let changes = changes(&was, &now, &scheduled.carried);
+        if changes.is_empty() {
+            let durations =
+                scheduled.carried.activities.iter().map(|at| at.map_or(Nanos::ZERO, |at| measured[at]));
+            return Ok(DeviceSide {
+                durations: durations.collect(),
+                spread: MEASURED,
+                shares: [1.0, 0.0, 0.0],
+            });
+        }
+        let profile = own_profile(recorded)?;
+        Ok(scaled(&was, &now, &changes, &measured, scheduled, &profile))
+    }
+
+    /// The same times for activities that were carried from those priced.
+    pub(super) fn through(self, carried: &Carried) -> DeviceSide {
+        let durations = carried.activities.iter();
+        let durations = durations.map(|at| at.map_or(Nanos::ZERO, |at| self.durations[at])).collect();
+        DeviceSide { durations, ..self }
+    }
+}
+
+/// The profile of the GPU that was recorded on.
+fn own_profile(recorded: &Step) -> Result<DeviceProfile, Error> {
+    let named = recorded.graph.device.as_deref();
+    match named.and_then(device::shipped_for) {
+        Some(name) => device::device(name),
+        None => Err(Error::NoOwnProfile { path: recorded.path.clone(), device: named.map(str::to_owned) }),
+    }
+}
+
+/// A launch that is not as it was: its place now, and before where it was recorded.
+struct Changed {
+    now: usize,
+    was: Option<usize>,
+}
+
+fn changes(was: &[Launch], now: &[Launch], carried: &Carried) -> Vec<Changed> {
+    let mut of_activity: FxHashMap<ActivityId, usize> = FxHashMap::default();
+    for (at, launch) in was.iter().enumerate() {
+        of_activity.extend(launch.activities.iter().map(|&activity| (activity, at)));
+    }
+    let mut changes = Vec::new();
+    for (at, launch) in now.iter().enumerate() {
+        let before = launch.activities.iter().find_map(|&activity| carried.activities[activity]);
+        let before = before.and_then(|activity| of_activity.get(&activity)).copied();
+        let same = before.is_some_and(|before| {
+            let other = &was[before];
+            other.call == launch.call && other.context == launch.context
+        });
+        let whole = launch.activities.iter().all(|&activity| carried.activities[activity].is_some());
+        if !(same && whole) {
+            changes.push(Changed { now: at, was: before });
+        }
+    }
+    changes
+}
+
+fn scaled(
+    was: &[Launch],
+    now: &[Launch],
+    changes: &[Changed],
+    measured: &TiVec<ActivityId, Nanos>,
+    scheduled: &Scheduled,
+    profile: &DeviceProfile,
+) -> DeviceSide {
+    let carried = &scheduled.carried;
+    let mut durations: TiVec<ActivityId, Nanos> =
+        carried.activities.iter().map(|at| at.map_or(Nanos::ZERO, |at| measured[at])).collect();
+    let after: Vec<_> =
+        changes.iter().map(|change| (&now[change.now].call, &now[change.now].context)).collect();
+    let after = profile.price_all(&after, ModelChoice::default());
+    let before: Vec<&Launch> = changes.iter().filter_map(|change| Some(&was[change.was?])).collect();
+    let before: Vec<_> = before.iter().map(|launch| (&launch.call, &launch.context)).collect();
+    let mut before = profile.price_all(&before, ModelChoice::default()).into_iter();
+    let mut times = [0.0; 3];
+    let (mut variance, mut shared) = (0.0, 0.0);
+    for (change, after) in changes.iter().zip(&after) {
+        let launch = &now[change.now];
+        let old = change.was.and_then(|_| before.next());
+        let whole = launch.activities.iter().all(|&activity| carried.activities[activity].is_some());
+        let total = match old {
+            Some(old) if whole && old.time > Nanos::ZERO => {
+                let ratio = after.time.0 as f64 / old.time.0 as f64;
+                let each = launch.activities.iter();
+                each.map(|&activity| {
+                    durations[activity] = Nanos((durations[activity].0 as f64 * ratio).round() as i64);
+                    durations[activity].as_micros()
+                })
+                .sum()
+            }
+            _ => {
+                let share = after.time.0 / launch.activities.len().max(1) as i64;
+                launch.activities.iter().for_each(|&activity| durations[activity] = Nanos(share));
+                after.time.as_micros()
+            }
+        };
+        let of_ratio = if old.is_some() && whole { OF_RATIO } else { 1.0 };
+        times[if of_ratio < 1.0 { 1 } else { 2 }] += total;
+        add_spread(after, total * of_ratio, &mut variance, &mut shared);
+    }
+    let all: f64 = durations.iter().map(|time| time.as_micros()).sum();
+    times[0] = (all - times[1] - times[2]).max(0.0);
+    let total = all.max(f64::MIN_POSITIVE);
+    let spread = (variance + shared * shared).sqrt() / total;
+    DeviceSide { durations, spread: spread.hypot(MEASURED), shares: times.map(|time| time / total) }
+}
+
+/// Own errors of launches add up as independent ones do, shared ones as they are.
+fn add_spread(estimate: &Estimate, time: f64, variance: &mut f64, shared: &mut f64) {
+    *variance += (time * estimate.own).powi(2);
+    *shared += time * estimate.shared;
+}

@@ -1,0 +1,117 @@
+//! Host times of a changed step: as recorded where the same marks follow one another, else as a profile says, brought to
+//! the pace of the recording's host.
+
+use steptime_cost::{CapturedDelays, HostCosts, UsualGaps};
+use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
+use steptime_step::Scheduled;
+use steptime_trace::{Bytes, Nanos};
+
+use super::Pricing;
+use crate::error::Error;
+use crate::predict::{Host, default_host};
+use crate::step::Step;
+
+/// Half-width of host time that a profile prices beside a recording's own.
+const OF_PROFILE: f64 = 0.25;
+
+/// The host side of a changed step; `costs` are those of the recording, `slowness` its own gaps over the profile's.
+pub(super) fn of(
+    recorded: &Step,
+    pricing: &Pricing<'_>,
+    scheduled: &Scheduled,
+    costs: &HostCosts,
+    slowness: Option<f64>,
+) -> Result<HostCosts, Error> {
+    let graph = &scheduled.graph;
+    let profile = match &pricing.host {
+        Host::Profile(profile) => return Ok(HostCosts::from_profile(graph, profile, pricing.process)),
+        Host::Own | Host::Profiled => default_host()?,
+    };
+    let carried = &scheduled.carried;
+    let is_new = carried.gaps.iter().any(|same| !same) || carried.calls.iter().any(Option::is_none);
+    let usual = is_new
+        .then(|| HostCosts::from_usual(graph, profile, pricing.process, &UsualGaps::of(graph, profile)));
+    let pace = slowness.unwrap_or(1.0);
+    let (mut own, mut priced) = (0.0, 0.0);
+    let gaps = carried.gaps.iter_enumerated().map(|(mark, &same)| {
+        match (carried.marks[mark].filter(|_| same), &usual) {
+            (Some(was), _) => {
+                let gap = costs.gaps[was];
+                own += gap.as_micros();
+                gap
+            }
+            (None, Some(usual)) => {
+                let gap = Nanos((usual.gaps[mark].0 as f64 * pace).round() as i64);
+                priced += gap.as_micros();
+                gap
+            }
+            (None, None) => Nanos::ZERO,
+        }
+    });
+    let gaps: TiVec<_, Nanos> = gaps.collect();
+    let share = priced / (own + priced).max(f64::MIN_POSITIVE);
+    let mut costs = HostCosts {
+        gaps,
+        spread: costs.spread.hypot(OF_PROFILE * share),
+        captured: captured(scheduled, costs),
+        ..costs.clone()
+    };
+    copies(recorded, scheduled, &mut costs, pace)?;
+    if scheduled
+        .graph
+        .calls
+        .iter_enumerated()
+        .any(|(at, call)| call.kind == ApiKind::GraphLaunch && carried.calls[at].is_none())
+    {
+        profile.captured.apply(graph, &mut costs);
+    }
+    Ok(costs)
+}
+
+/// When parts of captured graphs begin, of those that are still there.
+fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
+    let carried = &scheduled.carried;
+    let call =
+        |was: CallId| carried.calls.iter_enumerated().find(|(_, at)| **at == Some(was)).map(|(at, _)| at);
+    let mut now = CapturedDelays::default();
+    now.leads = costs.captured.leads.iter().filter_map(|&(was, lead)| Some((call(was)?, lead))).collect();
+    if !costs.captured.between.is_empty() {
+        let of: rustc_hash::FxHashMap<_, _> =
+            carried.activities.iter_enumerated().filter_map(|(now, was)| Some(((*was)?, now))).collect();
+        let between = costs.captured.between.iter();
+        now.between = between.filter_map(|(was, delay)| Some((*of.get(was)?, *delay))).collect();
+    }
+    now
+}
+
+/// Staged copies of other sizes than were recorded take as much longer as the profile says.
+fn copies(recorded: &Step, scheduled: &Scheduled, costs: &mut HostCosts, pace: f64) -> Result<(), Error> {
+    let staging = default_host()?.copies.clone();
+    let us = |bytes: Bytes| staging.of(bytes).map(|cost| cost.time.as_micros());
+    let graph = &scheduled.graph;
+    for (at, call) in graph.calls.iter_enumerated() {
+        let Some(was) = scheduled.carried.calls[at] else { continue };
+        if !call.is_pageable_copy(graph) || graph.marks[call.end].kind != MarkKind::CallEnd(at) {
+            continue;
+        }
+        let old = &recorded.graph.calls[was];
+        let bytes = [
+            recorded.graph.activities[old.first_activity].bytes,
+            graph.activities[call.first_activity].bytes,
+        ];
+        if bytes[0] == bytes[1] && old.blocking == call.blocking {
+            continue;
+        }
+        let waited = steptime_cost::waits_for_device(&recorded.graph, old.end);
+        let waits = steptime_cost::waits_for_device(graph, call.end);
+        costs.gaps[call.end] = match (us(bytes[0]), us(bytes[1])) {
+            _ if waits => Nanos::ZERO,
+            (Some(before), Some(after)) if !waited && before > 0.0 => {
+                Nanos((costs.gaps[call.end].0 as f64 * after / before).round() as i64)
+            }
+            (_, Some(after)) => Nanos::from_micros_f64(after * pace),
+            _ => costs.gaps[call.end],
+        };
+    }
+    Ok(())
+}
