@@ -7,11 +7,13 @@
 //! Rules compose: [`apply`] applies one after the other, each to what the last one left.
 #![forbid(unsafe_code)]
 
+mod cuda_graph;
 mod error;
 mod resize;
 mod rule;
 mod tf32;
 
+pub use cuda_graph::CudaGraph;
 pub use error::Error;
 pub use resize::{BatchDims, ResizeBatch};
 pub use rule::{Audit, Facts, Rule, apply};

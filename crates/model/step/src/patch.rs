@@ -26,6 +26,8 @@ pub struct Patch {
     pub reshape: Vec<(TensorId, steptime_aten::Tensor)>,
     /// Ops that a CUDA graph captures.
     pub capture: Vec<OpId>,
+    /// Ops that take the place of one around them, which goes with all else inside it.
+    pub lift: Vec<(OpId, OpId)>,
     /// Tensors that ops of the patch make or take first, after those of the step.
     tensors: Vec<steptime_aten::Tensor>,
 }
@@ -64,6 +66,7 @@ impl Patch {
             && self.change.is_empty()
             && self.reshape.is_empty()
             && self.capture.is_empty()
+            && self.lift.is_empty()
     }
 
     /// A new tensor, for ops that the patch puts in or changes. `step` is the one that the patch will be applied to.
@@ -102,6 +105,9 @@ impl Step {
         }
         for &op in &patch.remove {
             changed.remove(op)?;
+        }
+        for &(inner, outer) in &patch.lift {
+            changed.lift(inner, outer);
         }
         for &op in &patch.capture {
             changed.ops[op].captured = true;
@@ -149,6 +155,17 @@ impl Step {
         let found = found.ok_or(Error::NotRunning { op: like.name, rule })?;
         siblings.insert(found + usize::from(matches!(place, Place::After(_))), at);
         Ok(())
+    }
+
+    /// Puts an op where one around it stands.
+    fn lift(&mut self, inner: OpId, outer: OpId) {
+        let (parent, thread) = (self.ops[outer].parent, self.ops[outer].thread);
+        self.ops[inner].parent = parent;
+        for sibling in self.siblings_mut(parent, thread) {
+            if *sibling == outer {
+                *sibling = inner;
+            }
+        }
     }
 
     fn remove(&mut self, op: OpId) -> Result<(), Error> {

@@ -1,12 +1,12 @@
 //! Checks of a step after a patch.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Device, OpCall, OpSet};
 
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
-use crate::step::{Origin, Step};
+use crate::step::{Call, Origin, Step};
 use crate::uses::Uses;
 
 /// Copies go from one device to the other.
@@ -16,7 +16,7 @@ impl Step {
     /// Checks what a patch made of the step `before` it.
     pub(crate) fn verify(&self, before: &Step, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
         let (was, is) = (Uses::of(before), Uses::of(self));
-        self.nothing_dangles(before, &was, &is, patch.rule)?;
+        self.nothing_dangles(before, &was, &is, patch)?;
         self.made_once(patch.rule)?;
         for op in self.running() {
             match self.ops[op].origin {
@@ -40,8 +40,12 @@ impl Step {
     }
 
     /// What was made before by an op, and is taken now, is still made.
-    fn nothing_dangles(&self, before: &Step, was: &Uses, is: &Uses, rule: &'static str) -> Result<(), Error> {
-        for tensor in before.tensors.keys() {
+    fn nothing_dangles(&self, before: &Step, was: &Uses, is: &Uses, patch: &Patch) -> Result<(), Error> {
+        let rule = patch.rule;
+        // An op that takes the place of those around it writes to memory that is there before the step.
+        let lifted = patch.lift.iter().filter_map(|(inner, _)| self.ops[*inner].call.as_ref());
+        let there: FxHashSet<TensorId> = lifted.flat_map(Call::takes).collect();
+        for tensor in before.tensors.keys().filter(|tensor| !there.contains(tensor)) {
             if was.producer(tensor).is_some()
                 && is.producer(tensor).is_none()
                 && let Some(&op) = is.consumers(tensor).first()

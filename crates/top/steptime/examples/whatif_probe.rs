@@ -1,11 +1,12 @@
 //! Scratch: what-if from the command line.
-use steptime::rewrite::{ResizeBatch, Rule, Tf32};
+use steptime::rewrite::{CudaGraph, ResizeBatch, Rule, Tf32};
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let step = steptime::open(&args[1]).unwrap();
     let mut rules: Vec<Box<dyn Rule>> = Vec::new();
     for arg in &args[2..] {
         match arg.as_str() {
+            "cuda-graph" => rules.push(Box::new(CudaGraph)),
             "tf32" => rules.push(Box::new(Tf32)),
             "none" => {}
             n => rules.push(Box::new(ResizeBatch::to(n.parse().unwrap()))),
