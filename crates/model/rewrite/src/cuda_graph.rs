@@ -31,6 +31,18 @@ impl Rule for CudaGraph {
         "cuda-graph"
     }
 
+    fn effort(&self) -> &'static str {
+        "medium: static shapes and inputs, capture after warm-up"
+    }
+
+    fn risk(&self) -> &'static str {
+        "shapes must not change; random numbers and learning rates need care"
+    }
+
+    fn is_last(&self) -> bool {
+        true
+    }
+
     fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let mut patch = Patch::new(self.name());
         let mut kept: BTreeMap<&'static str, usize> = BTreeMap::new();

@@ -16,5 +16,5 @@ mod tf32;
 pub use cuda_graph::CudaGraph;
 pub use error::Error;
 pub use resize::{BatchDims, ResizeBatch};
-pub use rule::{Audit, Facts, Rule, apply};
+pub use rule::{Audit, Facts, Rule, all, apply};
 pub use tf32::Tf32;

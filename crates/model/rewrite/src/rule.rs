@@ -5,7 +5,9 @@ use std::fmt::Debug;
 use steptime_aten::OpSet;
 use steptime_step::{Diff, Patch, Step};
 
+use crate::cuda_graph::CudaGraph;
 use crate::error::Error;
+use crate::tf32::Tf32;
 
 /// What a rule may know of a step beside its ops.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +22,21 @@ pub struct Facts<'a> {
 pub trait Rule: Debug + Send + Sync {
     /// Its name, as the command line has it.
     fn name(&self) -> &'static str;
+
+    /// What it takes to make the change, in words.
+    fn effort(&self) -> &'static str {
+        "unknown"
+    }
+
+    /// What may speak against it, in words.
+    fn risk(&self) -> &'static str {
+        "none known"
+    }
+
+    /// Whether it must come after all others that are applied with it.
+    fn is_last(&self) -> bool {
+        false
+    }
 
     /// The patches that it wants to a step.
     ///
@@ -58,4 +75,10 @@ pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<
     }
     *step = changed;
     Ok(audits)
+}
+
+/// Every change that needs no number: those that are tried where somebody asks what would make a step shorter.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Rule>> {
+    vec![Box::new(CudaGraph), Box::new(Tf32)]
 }

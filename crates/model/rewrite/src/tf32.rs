@@ -16,6 +16,14 @@ impl Rule for Tf32 {
         "tf32"
     }
 
+    fn effort(&self) -> &'static str {
+        "one line: torch.set_float32_matmul_precision(\"high\")"
+    }
+
+    fn risk(&self) -> &'static str {
+        "products have 10 bits of mantissa: check that the loss still falls"
+    }
+
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let mut patch = Patch::new(self.name());
         for op in step.running() {

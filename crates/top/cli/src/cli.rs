@@ -6,6 +6,7 @@ mod gather_plan;
 mod gemm;
 mod kernels;
 mod predict;
+mod what_if;
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ pub use gather_plan::GatherPlan;
 pub use gemm::{Gemm, Product};
 pub use kernels::{KernelsCommand, Roofline};
 pub use predict::{Predict, Validate};
+pub use what_if::{Changes, Explain, Fuse, Precision, WhatIf, Whom};
 
 /// Tells how long a training step takes, why, and what would make it shorter.
 #[derive(Debug, Parser)]
@@ -53,6 +55,11 @@ pub enum Command {
     Roofline(Roofline),
     /// Tell how long a step takes, and where the time goes
     Predict(Predict),
+    /// Tell how long the step takes if it is changed: another batch, fused ops, a CUDA graph, a faster host, ...
+    #[command(name = "whatif")]
+    WhatIf(WhatIf),
+    /// Tell what bounds the step, and which changes would make it shorter, the best first
+    Explain(Explain),
     /// Compare predictions with measured step times
     Validate(Validate),
     /// Measure operators on this machine

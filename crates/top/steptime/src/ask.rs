@@ -3,7 +3,9 @@
 mod host;
 mod roofline;
 mod say;
+mod what_if;
 
+pub(crate) use host::FACTORS;
 pub use host::read_host;
 pub use roofline::{KernelRoof, Roofline};
 
@@ -13,7 +15,6 @@ use std::path::Path;
 use steptime_aten::Settings;
 use steptime_cost::Process;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
-use steptime_rewrite::Rule;
 use steptime_trace::Nanos;
 
 use self::host::{Chosen, Times};
@@ -22,7 +23,6 @@ use crate::asked::{Asked, DeviceAsked};
 use crate::error::Error;
 use crate::predict::{Baseline, Host, Kernels, Prediction, baseline_in, predict_in};
 use crate::step::{Choice, Step};
-use crate::whatif::{self, WhatIf};
 
 /// Opens an input: a recording, a Kineto trace, an execution trace, a folder with one of these for each rank, or an
 /// archive of traces. Of several ranks it takes the lowest; [`Step::open`] takes another.
@@ -68,7 +68,7 @@ struct Device {
 }
 
 /// The step that was asked about, or the same read once more with what was missing.
-enum Held<'s> {
+pub(crate) enum Held<'s> {
     Given(&'s Step),
     Whole(Box<Step>),
 }
@@ -157,25 +157,6 @@ impl<'s> Question<'s> {
                 Ok(Predicted::by_baseline(&asked, way, self.step, time))
             }
         }
-    }
-
-    /// Changes the step by rules, and answers how long it takes before and after.
-    ///
-    /// # Errors
-    /// As [`Question::simulate`]; where a rule does not apply; where what changes is to be priced by the GPU recorded on
-    /// and no profile of it ships.
-    pub fn what_if(&self, rules: &[&dyn Rule]) -> Result<WhatIf, Error> {
-        let step = self.shaped(true)?;
-        if step.arguments.known() == 0 {
-            return Err(Error::NoArguments { path: self.step.path.clone() });
-        }
-        let chosen = self.chosen(&step)?;
-        let pricing =
-            whatif::Pricing { host: self.host_of(&chosen), kernels: self.kernels(), process: self.process };
-        let mut before = predict_in(&step, self.process, &pricing.host, &pricing.kernels);
-        takes_time(&step, before.step)?;
-        before.asked = self.asked(&chosen);
-        whatif::what_if(&step, &pricing, rules, before)
     }
 
     /// The step, read once more with the arguments of its ops where these are needed and were not read.

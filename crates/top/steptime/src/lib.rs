@@ -30,6 +30,7 @@ mod asked;
 pub mod device;
 mod doubt;
 mod error;
+mod explain;
 mod fingerprint;
 mod fit;
 mod predict;
@@ -54,7 +55,8 @@ pub use replay::SelfCheck;
 pub use score::Score;
 pub use step::{Choice, Step, is_timed, one_job, timing};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
-pub use whatif::WhatIf;
+pub use explain::{Explanation, Suggestion};
+pub use whatif::{Change, WhatIf};
 
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;

@@ -46,6 +46,14 @@ impl Rule for ResizeBatch {
         "batch"
     }
 
+    fn effort(&self) -> &'static str {
+        "one number"
+    }
+
+    fn risk(&self) -> &'static str {
+        "the learning rate must follow"
+    }
+
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let from = self.from.or(facts.batch).ok_or(Error::NoBatch)?;
         if self.to == 0 || from == 0 {

@@ -15,6 +15,7 @@ mod roofline;
 mod shell;
 mod source;
 mod validate;
+mod what_if;
 
 use std::error::Error as StdError;
 
@@ -32,6 +33,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Kernels(args) => kernels::run(&args),
         Command::Roofline(args) => roofline::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::WhatIf(args) => what_if::run(&args),
+        Command::Explain(args) => what_if::explain(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Gemm(args) => gemm::run(&args),

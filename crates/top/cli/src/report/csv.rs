@@ -3,7 +3,8 @@
 
 use serde::Serialize;
 use steptime::answers::inspect::Inspected;
-use steptime::answers::{Compared, DeviceListed, KernelsPredicted, Predicted, Replayed, Roofed, Validated};
+use steptime::answers::what_if::Side;
+use steptime::answers::{Changed, Compared, DeviceListed, Explained, KernelsPredicted, Predicted, Replayed, Roofed, Validated};
 
 use super::compare::{doubts, limit};
 use super::roofline::shapes;
@@ -49,6 +50,36 @@ pub fn predicted(answer: &Predicted) -> Table {
     }
     for family in answer.families.iter().flatten() {
         table.row(("family", family.family, family.count, none, family.device_ms, none, none));
+    }
+    table
+}
+
+/// A step before and after a change.
+pub fn changed(answer: &Changed) -> Table {
+    let names = ["part", "before_ms", "after_ms"];
+    let mut table = Table::new(&names);
+    let (before, after) = (&answer.before, &answer.after);
+    table.row(("step", before.step_ms, after.step_ms));
+    table.row(("active", before.active_ms, after.active_ms));
+    for ((cause, was), (_, is)) in before.idle_ms.iter().zip(&after.idle_ms) {
+        table.row((format!("idle {cause}"), was, is));
+    }
+    table
+}
+
+/// Changes of a step, the best first; the last row has several together where that is better.
+pub fn explained(answer: &Explained) -> Table {
+    let names = ["change", "saves_ms", "step_ms", "low_ms", "high_ms", "active_ms", "effort", "risk"];
+    let mut table = Table::new(&names);
+    let mut row = |name: &str, saves: f64, after: &Side, words: [&str; 2]| {
+        let [low, high] = after.interval_ms;
+        table.row((name, saves, after.step_ms, low, high, after.active_ms, words[0], words[1]));
+    };
+    for found in &answer.suggestions {
+        row(found.name, found.saves_ms, &found.after, [found.effort, found.risk]);
+    }
+    if let Some(all) = &answer.together {
+        row(&all.names.join(" + "), all.saves_ms, &all.after, ["", ""]);
     }
     table
 }

@@ -14,7 +14,7 @@ use crate::step::Step;
 /// The longest profile that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
 /// Factors on a host's times that are taken.
-const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=50.0;
+pub(crate) const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=50.0;
 
 /// Where the host's times come from.
 #[derive(Debug, Clone)]

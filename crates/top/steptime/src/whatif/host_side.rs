@@ -8,6 +8,7 @@ use steptime_trace::{Bytes, Nanos};
 
 use super::Pricing;
 use crate::error::Error;
+use crate::ask::FACTORS;
 use crate::predict::{Host, default_host};
 use crate::step::Step;
 
@@ -66,6 +67,20 @@ pub(super) fn of(
         profile.captured.apply(graph, &mut costs);
     }
     Ok(costs)
+}
+
+/// A host that takes so many times as long for everything.
+///
+/// # Errors
+/// Where the factor makes no sense.
+pub(super) fn slow(costs: &mut HostCosts, times: f64) -> Result<(), Error> {
+    if !FACTORS.contains(&times) {
+        return Err(Error::HostFactor { times });
+    }
+    let scale = |gap: &mut Nanos| *gap = Nanos((gap.0 as f64 * times).round() as i64);
+    costs.gaps.iter_mut().for_each(scale);
+    costs.captured.leads.iter_mut().for_each(|(_, lead)| scale(lead));
+    Ok(())
 }
 
 /// When parts of captured graphs begin, of those that are still there.

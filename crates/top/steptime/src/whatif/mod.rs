@@ -36,6 +36,15 @@ pub struct WhatIf {
     pub shares: [f64; 3],
 }
 
+/// What is to be changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Change<'r> {
+    /// Rules, applied in turn.
+    pub rules: &'r [&'r dyn Rule],
+    /// How many times as long the host takes for everything: 0.5 for one twice as fast.
+    pub host_times: Option<f64>,
+}
+
 /// Whose kernels and host a changed step is priced by.
 pub(crate) struct Pricing<'p> {
     pub host: Host<'p>,
@@ -47,13 +56,13 @@ pub(crate) struct Pricing<'p> {
 pub(crate) fn what_if(
     recorded: &Step,
     pricing: &Pricing<'_>,
-    rules: &[&dyn Rule],
+    change: &Change<'_>,
     before: Prediction,
 ) -> Result<WhatIf, Error> {
     let base = recorded.arguments.editable(&recorded.graph);
     let mut step = base.clone();
     let facts = Facts { ops: &recorded.ops, batch: recorded.batch() };
-    let audits = rewrite::apply(&mut step, rules, &facts)
+    let audits = rewrite::apply(&mut step, change.rules, &facts)
         .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
     let flat = edit::schedule(&step, &recorded.graph, &recorded.ops);
     let device = DeviceSide::of(recorded, pricing, &step, &flat)?;
@@ -66,7 +75,10 @@ pub(crate) fn what_if(
         (flat, device)
     };
     let (costs, slowness) = base_host(recorded, pricing.process, &pricing.host);
-    let host = host_side::of(recorded, pricing, &scheduled, &costs, slowness)?;
+    let mut host = host_side::of(recorded, pricing, &scheduled, &costs, slowness)?;
+    if let Some(times) = change.host_times {
+        host_side::slow(&mut host, times)?;
+    }
     let priced = PricedGraph { graph: &scheduled.graph, host, durations: device.durations };
     let mut after =
         Prediction { slowness, ..Prediction::of_priced(&priced, device.spread, before.asked.clone()) };

@@ -1,0 +1,106 @@
+//! `steptime whatif` and `steptime explain`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Form, HostChoice, Part, Pricing, one_host, times_as_long};
+
+/// `steptime whatif`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime whatif examples/dlrm_default_2048 --batch 8192
+    steptime whatif examples/dlrm_default_2048 --cuda-graph --dtype tf32
+    steptime whatif examples/resnet50_32 --host-speed 0.5 --json
+    steptime whatif examples/dlrm_default_2048 --plan change.toml
+
+A plan is TOML with the same names: batch = 8192, cuda-graph = true, dtype = \"tf32\", host-speed = 0.5, ...
+Rules are applied in the order of this list; a CUDA graph comes last.")]
+pub struct WhatIf {
+    /// A recording with an execution trace, or an execution trace
+    pub input: PathBuf,
+    /// What to change.
+    #[command(flatten)]
+    pub change: Changes,
+    /// The changes, from a file; those of the command line come on top
+    #[arg(long, value_name = "FILE.toml")]
+    pub plan: Option<PathBuf>,
+    /// Where it runs and how it is printed.
+    #[command(flatten)]
+    pub whom: Whom,
+    /// Write the step after the change as a Chrome trace
+    #[arg(long, value_name = "OUT.json")]
+    pub timeline: Option<PathBuf>,
+}
+
+/// What to change.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Changes {
+    /// Samples in a batch
+    #[arg(long, value_name = "N")]
+    pub batch: Option<u64>,
+    /// Which dimension of the inputs grows with the batch: 0, or 1 where time comes first [default: inferred, and shown]
+    #[arg(long, value_name = "DIM", requires = "batch")]
+    pub batch_dim: Option<usize>,
+    /// Fuse ops
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,..")]
+    pub fuse: Vec<Fuse>,
+    /// The precision of matrix products
+    #[arg(long, value_enum)]
+    pub dtype: Option<Precision>,
+    /// Capture what can be captured as a CUDA graph
+    #[arg(long)]
+    pub cuda_graph: bool,
+    /// How many times as long the host takes for everything: 0.5 for one twice as fast
+    #[arg(long, value_name = "TIMES", value_parser = times_as_long)]
+    pub host_speed: Option<f64>,
+}
+
+/// What can be fused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Fuse {
+    /// All embedding bags into one, with their copies
+    EmbeddingBags,
+    /// The optimizer's ops into one
+    Optimizer,
+}
+
+/// Precisions of matrix products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Precision {
+    /// 32-bit numbers, multiplied with 10 bits of mantissa
+    Tf32,
+}
+
+/// `steptime explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime explain examples/dlrm_default_2048
+    steptime explain examples/resnet50_32 --json")]
+pub struct Explain {
+    /// A recording with an execution trace, or an execution trace
+    pub input: PathBuf,
+    /// Where it runs and how it is printed.
+    #[command(flatten)]
+    pub whom: Whom,
+}
+
+/// Which GPU and host are meant, and how the answer is printed.
+#[derive(Debug, Args)]
+pub struct Whom {
+    /// Price every kernel for a device, before the change and after it: a shipped profile's name, or a profile's folder
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub device: Option<String>,
+    /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
+    pub host: Option<HostChoice>,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
+    /// Which step and rank.
+    #[command(flatten)]
+    pub part: Part,
+}

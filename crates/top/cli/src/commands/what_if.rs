@@ -1,0 +1,85 @@
+//! `steptime whatif` and `steptime explain`.
+
+mod plan;
+
+use steptime::answers::chrome;
+use steptime::rewrite::{BatchDims, CudaGraph, ResizeBatch, Rule, Tf32};
+use steptime::trace::Want;
+use steptime::{Change, Choice, Question, Step};
+
+use super::{Failure, load, pricing};
+use crate::cli::{Changes, Explain, Fuse, HostChoice, Precision, WhatIf, Whom};
+use crate::report::{self, csv};
+use crate::{output, progress};
+
+/// Runs `whatif`.
+pub fn run(args: &WhatIf) -> Result<(), Failure> {
+    let changes = match &args.plan {
+        None => args.change.clone(),
+        Some(path) => plan::read(path)?.overridden(&args.change),
+    };
+    let rules = rules(&changes)?;
+    let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
+    if rules.is_empty() && changes.host_speed.is_none() {
+        return Err("nothing to change: say --batch, --fuse, --dtype, --cuda-graph, --host-speed or --plan".into());
+    }
+    if let Some(path) = &args.timeline {
+        output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
+    }
+    let step = open(&args.input, &args.whom)?;
+    let question = question(&step, &args.whom)?;
+    let change = Change { rules: &rules, host_times: changes.host_speed };
+    let found = progress::spin("simulating", || question.changed(&change))?;
+    if let Some(path) = &args.timeline {
+        output::write_file(path, |out| chrome::write(out, &found.scheduled.graph, &found.after.timeline))?;
+    }
+    Ok(output::print_answer(args.whom.form, &found.answer(&step), report::what_if::text, csv::changed)?)
+}
+
+/// Runs `explain`.
+pub fn explain(args: &Explain) -> Result<(), Failure> {
+    let step = open(&args.input, &args.whom)?;
+    let question = question(&step, &args.whom)?;
+    let found = progress::spin("simulating", || question.explain())?;
+    Ok(output::print_answer(args.whom.form, &found.answer(&step), report::explain::text, csv::explained)?)
+}
+
+fn open(input: &std::path::Path, whom: &Whom) -> Result<Step, Failure> {
+    load::step(input, &Choice { step: whom.part.step, rank: whom.part.rank }, Want::ALL)
+}
+
+fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, Failure> {
+    let mut question = pricing::ask(step, &whom.pricing)?;
+    question = match &whom.host {
+        None => question,
+        Some(HostChoice::Own) => question.on_its_own_host(),
+        Some(HostChoice::Default | HostChoice::LeaveOneOut) => question.on_a_typical_host(),
+        Some(HostChoice::File(path)) => question.on_host(path)?,
+    };
+    Ok(match &whom.device {
+        Some(name) => question.on(name)?,
+        None => question,
+    })
+}
+
+/// The rules that were asked for, in the order in which they are applied.
+fn rules(changes: &Changes) -> Result<Vec<Box<dyn Rule>>, Failure> {
+    let mut rules: Vec<Box<dyn Rule>> = Vec::new();
+    if let Some(batch) = changes.batch {
+        let dims = changes.batch_dim.map_or(BatchDims::Inferred, BatchDims::At);
+        rules.push(Box::new(ResizeBatch { dims, ..ResizeBatch::to(batch) }));
+    }
+    for fuse in &changes.fuse {
+        match fuse {
+            Fuse::EmbeddingBags => return Err("--fuse embedding-bags: not yet".into()),
+            Fuse::Optimizer => return Err("--fuse optimizer: not yet".into()),
+        }
+    }
+    if let Some(Precision::Tf32) = changes.dtype {
+        rules.push(Box::new(Tf32));
+    }
+    if changes.cuda_graph {
+        rules.push(Box::new(CudaGraph));
+    }
+    Ok(rules)
+}

@@ -1,0 +1,97 @@
+//! Changes from a file.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use toml::{Table, Value};
+
+use crate::cli::{Changes, Fuse, Precision};
+use crate::commands::Failure;
+
+/// The longest plan that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+/// Its keys: the names that the command line has.
+const KEYS: [&str; 6] = ["batch", "batch-dim", "fuse", "dtype", "cuda-graph", "host-speed"];
+
+/// Reads a plan.
+pub fn read(path: &Path) -> Result<Changes, Failure> {
+    let place = path.display();
+    let text = steptime::trace::read_text(path, LONGEST).map_err(|error| format!("{place}: {error}"))?;
+    let table: Table = text.parse().map_err(|error| format!("{place}: {error}"))?;
+    parse(&table).map_err(|error| format!("{place}: {error}").into())
+}
+
+fn parse(table: &Table) -> Result<Changes, String> {
+    let mut changes = Changes::default();
+    for (key, value) in table {
+        match key.replace('_', "-").as_str() {
+            "batch" => changes.batch = Some(whole(key, value)?),
+            "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
+            "fuse" => changes.fuse = list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?,
+            "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
+            "cuda-graph" => {
+                changes.cuda_graph = value.as_bool().ok_or_else(|| format!("`{key}` is true or false"))?;
+            }
+            "host-speed" => {
+                let times = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+                changes.host_speed = Some(times.ok_or_else(|| format!("`{key}` is a number"))?);
+            }
+            other => return Err(unknown(other)),
+        }
+    }
+    Ok(changes)
+}
+
+fn whole(key: &str, value: &Value) -> Result<u64, String> {
+    let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
+    number.ok_or_else(|| format!("`{key}` is a whole number, and not {value}"))
+}
+
+fn list(value: &Value) -> Vec<&Value> {
+    value.as_array().map_or_else(|| vec![value], |all| all.iter().collect())
+}
+
+fn choice<T: ValueEnum>(key: &str, value: &Value) -> Result<T, String> {
+    let known = || {
+        let names = T::value_variants().iter().filter_map(T::to_possible_value);
+        names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    };
+    let text = value.as_str().ok_or_else(|| format!("`{key}` is one of {}", known()))?;
+    T::from_str(text, true).map_err(|_| format!("`{key}` is one of {}, and not {text}", known()))
+}
+
+fn unknown(key: &str) -> String {
+    let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(key, known));
+    let nearest = nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 1 + known.len() / 3);
+    let meant = nearest.map_or_else(String::new, |known| format!(" (is {known} meant?)"));
+    format!("`{key}` is no change{meant}: a plan has {}", KEYS.join(", "))
+}
+
+impl Changes {
+    /// The same, with what was typed on top.
+    pub fn overridden(self, typed: &Changes) -> Changes {
+        Changes {
+            batch: typed.batch.or(self.batch),
+            batch_dim: typed.batch_dim.or(self.batch_dim),
+            fuse: if typed.fuse.is_empty() { self.fuse } else { typed.fuse.clone() },
+            dtype: typed.dtype.or(self.dtype),
+            cuda_graph: typed.cuda_graph || self.cuda_graph,
+            host_speed: typed.host_speed.or(self.host_speed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_has_the_names_of_the_command_line() {
+        let changes = parse(&"batch = 8192\ncuda-graph = true\nhost_speed = 0.5".parse().unwrap()).unwrap();
+        assert_eq!((changes.batch, changes.cuda_graph, changes.host_speed), (Some(8192), true, Some(0.5)));
+        let error = parse(&"bacth = 1".parse().unwrap()).unwrap_err();
+        assert!(error.contains("is batch meant?"), "{error}");
+        let error = parse(&"dtype = \"fp4\"".parse().unwrap()).unwrap_err();
+        assert!(error.contains("tf32"), "{error}");
+    }
+}

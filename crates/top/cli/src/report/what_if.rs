@@ -1,0 +1,63 @@
+//! A step before and after a change.
+
+use steptime::answers::Changed;
+use steptime::answers::what_if::Side;
+
+use super::format::{ms, percent};
+use super::table::Columns;
+use super::width::{prose, shorten, width, wrapped};
+use crate::output::name;
+
+/// The answer as text.
+pub fn text(answer: &Changed) -> String {
+    let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
+    let mut text = format!("{}\n", shorten(&format!("{} on {device}", name(&answer.title)), width()));
+    let faster = answer.speedup >= 1.0;
+    let times = if faster { answer.speedup } else { 1.0 / answer.speedup };
+    let words = if faster { "as fast" } else { "as long" };
+    let [low, high] = answer.after.interval_ms;
+    text += &format!(
+        "step {} to {} ms, {times:.2} times {words}; {:.0} % interval {} to {} ms\n",
+        ms(answer.before.step_ms),
+        ms(answer.after.step_ms),
+        100.0 * answer.interval_level,
+        ms(low),
+        ms(high)
+    );
+    for doubt in &answer.doubts {
+        text += &format!("{}\n", wrapped(&format!("! {}", doubt.text), prose(), 2));
+    }
+    text += &format!("\n{}\n", sides(&answer.before, &answer.after).text());
+    for transform in &answer.transforms {
+        let counts = [(transform.removed, "removed"), (transform.inserted, "put in"), (transform.changed, "changed")];
+        let counts: Vec<String> =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        let counts = if counts.is_empty() { String::new() } else { format!(" (ops: {})", counts.join(", ")) };
+        let line = format!("{}: {}{counts}", transform.name, transform.why.join("; "));
+        text += &format!("{}\n", wrapped(&line, prose(), 2));
+    }
+    let times = &answer.kernel_times;
+    text += &format!(
+        "kernel times: {} measured, {} measured and scaled by a model, {} from a model\n",
+        percent(times.measured),
+        percent(times.scaled),
+        percent(times.modelled)
+    );
+    text
+}
+
+/// Both sides, and what lies between them.
+pub fn sides(before: &Side, after: &Side) -> Columns {
+    let mut columns = Columns::new(&["~ms", ">before", ">after", ">difference"]);
+    let mut row = |what: String, was: f64, is: f64| {
+        if was != 0.0 || is != 0.0 {
+            columns.row([what, ms(was), ms(is), format!("{:+.3}", is - was)]);
+        }
+    };
+    row("step".into(), before.step_ms, after.step_ms);
+    row("device active".into(), before.active_ms, after.active_ms);
+    for ((cause, was), (_, is)) in before.idle_ms.iter().zip(&after.idle_ms) {
+        row(format!("device idle: {}", cause.replace('_', " ")), *was, *is);
+    }
+    columns
+}

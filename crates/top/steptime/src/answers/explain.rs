@@ -1,0 +1,147 @@
+//! What bounds a step, and what would make it shorter.
+
+use serde::Serialize;
+
+use super::predict::{DoubtSaid, Predicted};
+use super::shared::{SCHEMA, ms};
+use super::what_if::{Side, why};
+use crate::explain::Explanation;
+use crate::predict::{INTERVAL_LEVEL, Prediction};
+use crate::step::Step;
+
+/// What bounds a step, and changes that would make it shorter, the best first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explained {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `explain`.
+    pub command: &'static str,
+    /// The input, as it was named.
+    pub input: String,
+    /// The recording: its folder or file.
+    pub name: String,
+    /// The GPU predicted for.
+    pub device: Option<String>,
+    /// The step as it is.
+    pub before: Side,
+    /// Where the critical path is, as shares of the step, the largest first.
+    pub bound: Vec<BoundBy>,
+    /// Changes that apply, by what they save alone.
+    pub suggestions: Vec<Suggested>,
+    /// The best combination that was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub together: Option<Together>,
+    /// Changes that do not apply.
+    pub not_applicable: Vec<NotApplicable>,
+    /// The probability of the intervals.
+    pub interval_level: f64,
+    /// What speaks against it.
+    pub doubts: Vec<DoubtSaid>,
+    /// What to call it. Not in the JSON.
+    #[serde(skip)]
+    pub title: String,
+}
+
+/// A place on the critical path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BoundBy {
+    /// `device`, `launch queue`, a host thread's part of the step, ...
+    pub place: &'static str,
+    /// Its share of the step.
+    pub share: f64,
+}
+
+/// A change that applies.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Suggested {
+    /// The rule.
+    pub name: &'static str,
+    /// What it saves, milliseconds; negative where it costs.
+    pub saves_ms: f64,
+    /// The step with it.
+    pub after: Side,
+    /// What it takes.
+    pub effort: &'static str,
+    /// What may speak against it.
+    pub risk: &'static str,
+    /// What it does here.
+    pub what: Vec<String>,
+    /// Where the difference comes from.
+    pub why: Vec<String>,
+}
+
+/// A combination of changes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Together {
+    /// The rules.
+    pub names: Vec<&'static str>,
+    /// What they save, milliseconds.
+    pub saves_ms: f64,
+    /// The step with them.
+    pub after: Side,
+}
+
+/// A change that does not apply.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NotApplicable {
+    /// The rule.
+    pub name: &'static str,
+    /// Why not.
+    pub reason: String,
+}
+
+impl Explanation {
+    /// The answer. `step` is the step that was asked about.
+    #[must_use]
+    pub fn answer(&self, step: &Step) -> Explained {
+        let before = &self.before;
+        let saves = |after: &Prediction| ms(before.step - after.step);
+        let suggested = |found: &crate::explain::Suggestion| Suggested {
+            name: found.rule,
+            saves_ms: saves(&found.after),
+            after: Side::of(&found.after),
+            effort: found.effort,
+            risk: found.risk,
+            what: found.why.clone(),
+            why: why(before, &found.after),
+        };
+        let together = self.together.as_ref().map(|(names, after)| Together {
+            names: names.clone(),
+            saves_ms: saves(after),
+            after: Side::of(after),
+        });
+        let not = |(name, reason): &(&'static str, String)| NotApplicable { name, reason: reason.clone() };
+        let predicted: Predicted = before.answer(step);
+        Explained {
+            schema: SCHEMA,
+            command: "explain",
+            input: step.input.display().to_string(),
+            name: step.name.clone(),
+            device: predicted.device.clone(),
+            before: Side::of(before),
+            bound: bound(&predicted),
+            suggestions: self.alone.iter().map(suggested).collect(),
+            together,
+            not_applicable: self.not.iter().map(not).collect(),
+            interval_level: INTERVAL_LEVEL,
+            doubts: predicted.doubts,
+            title: step.title(),
+        }
+    }
+}
+
+/// Where the critical path is, the largest share first.
+fn bound(predicted: &Predicted) -> Vec<BoundBy> {
+    let mut places: Vec<BoundBy> = Vec::new();
+    let pieces = predicted.critical_path.as_deref().unwrap_or_default();
+    let total: f64 = pieces.iter().map(|piece| piece.ms).sum();
+    for piece in pieces {
+        let share = piece.ms / total.max(f64::MIN_POSITIVE);
+        match places.iter_mut().find(|known| known.place == piece.place) {
+            Some(known) => known.share += share,
+            None => places.push(BoundBy { place: piece.place, share }),
+        }
+    }
+    places.sort_by(|a, b| b.share.total_cmp(&a.share));
+    places
+}

@@ -1,0 +1,101 @@
+//! What would make a step shorter: every change that applies is tried, alone and together.
+
+use steptime_rewrite::Rule;
+use steptime_trace::Nanos;
+
+use crate::error::Error;
+use crate::predict::Prediction;
+use crate::step::Step;
+use crate::whatif::{Change, Pricing, WhatIf, what_if};
+
+/// A change must save this share of the step to be worth a place in the combination.
+const WORTH: f64 = 0.002;
+
+/// What bounds a step, and what would make it shorter.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// The step as it is.
+    pub before: Prediction,
+    /// Changes that apply, by what they save alone.
+    pub alone: Vec<Suggestion>,
+    /// The best combination found: names of its changes and the step with them; `None` where fewer than two help.
+    pub together: Option<(Vec<&'static str>, Prediction)>,
+    /// Changes that do not apply, and why.
+    pub not: Vec<(&'static str, String)>,
+}
+
+/// A change that applies.
+#[derive(Debug, Clone)]
+pub struct Suggestion {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// What it does here.
+    pub why: Vec<String>,
+    /// What it takes.
+    pub effort: &'static str,
+    /// What may speak against it.
+    pub risk: &'static str,
+    /// The step with it.
+    pub after: Prediction,
+}
+
+impl Suggestion {
+    /// What it saves; negative where it costs.
+    #[must_use]
+    pub fn saves(&self, before: &Prediction) -> Nanos {
+        before.step - self.after.step
+    }
+}
+
+/// Tries every rule alone, then adds them to a combination, the best first, as long as each makes it shorter.
+pub(crate) fn explain(
+    step: &Step,
+    pricing: &Pricing<'_>,
+    rules: &[Box<dyn Rule>],
+    before: Prediction,
+) -> Result<Explanation, Error> {
+    let with = |rules: &[&dyn Rule]| -> Result<WhatIf, Error> {
+        what_if(step, pricing, &Change { rules, host_times: None }, before.clone())
+    };
+    let (mut alone, mut not) = (Vec::new(), Vec::new());
+    for rule in rules {
+        match with(&[&**rule]) {
+            Ok(answer) => {
+                let why = answer.audits.into_iter().flat_map(|audit| audit.why).collect();
+                let (effort, risk) = (rule.effort(), rule.risk());
+                let found = Suggestion { rule: rule.name(), why, effort, risk, after: answer.after };
+                alone.push((&**rule, found));
+            }
+            Err(Error::Rewrite { source, .. }) => not.push((rule.name(), source.to_string())),
+            Err(other) => return Err(other),
+        }
+    }
+    alone.sort_by_key(|(_, found)| found.after.step);
+    let mut together: Vec<&dyn Rule> = Vec::new();
+    let mut best: Option<Prediction> = None;
+    for (rule, found) in &alone {
+        let reached = best.as_ref().map_or(before.step, |best| best.step);
+        let least = reached.0 as f64 * (1.0 - WORTH);
+        let tried = [&together[..], &[*rule]].concat();
+        let after = if together.is_empty() { Ok(found.after.clone()) } else { combined(&tried, &with) };
+        if let Ok(after) = after
+            && (after.step.0 as f64) < least
+        {
+            (together, best) = (tried, Some(after));
+        }
+    }
+    let names: Vec<&'static str> = together.iter().map(|rule| rule.name()).collect();
+    let together = best.filter(|_| names.len() > 1).map(|best| (names, best));
+    let alone = alone.into_iter().map(|(_, found)| found).collect();
+    Ok(Explanation { before, alone, together, not })
+}
+
+/// Rules one after the other; a capture comes last, for it takes all that is there.
+fn combined(
+    rules: &[&dyn Rule],
+    with: &impl Fn(&[&dyn Rule]) -> Result<WhatIf, Error>,
+) -> Result<Prediction, Error> {
+    let mut rules = rules.to_vec();
+    rules.sort_by_key(|rule| rule.is_last());
+    Ok(with(&rules)?.after)
+}
