@@ -35,22 +35,24 @@ mod fit;
 mod predict;
 mod replay;
 mod score;
+mod shipped_host;
+mod sources;
 mod step;
 mod validate;
 
 pub use architecture::architectures;
 pub use ask::{KernelRoof, Question, Roofline, open, read_host};
 pub use asked::{Asked, DeviceAsked, HostSlowerThan};
-pub use device::{device, devices};
+pub use device::{PricedLaunches, device, devices};
 pub use doubt::{Doubt, REPLAY_SAID, of_replay};
 pub use error::Error;
 pub use fingerprint::Fingerprint;
 pub use fit::{Fitted, fit_host_profile};
-pub use predict::{
-    Baseline, Host, INTERVAL_LEVEL, Kernels, Prediction, PricedLaunches, baseline, default_host, predict,
-};
+pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
 pub use replay::SelfCheck;
 pub use score::Score;
+pub use shipped_host::default_host;
+pub use sources::{Host, Kernels};
 pub use step::{Choice, Step, is_timed, one_job, timing};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
 

@@ -2,12 +2,8 @@
 
 mod host_side;
 
-use std::sync::LazyLock;
-
-use steptime_aten::Settings;
-use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::overheads::Overheads;
-use steptime_cost::{HostProfile, PricedGraph, Process};
+use steptime_cost::{PricedGraph, Process};
 use steptime_graph::{ActivityId, Phase, TiVec};
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
@@ -16,43 +12,13 @@ use steptime_trace::Nanos;
 
 pub use self::host_side::host_costs;
 use self::host_side::host_side;
-pub(crate) use self::host_side::own_constants;
 use crate::asked::Asked;
-use crate::device::{self, DevicePrices, Launch};
-use crate::doubt::{self, Doubt};
-use crate::error::Error;
+use crate::device::{self, PricedLaunches};
+use crate::doubt::{self, Doubt, Evidence};
 use crate::replay::SelfCheck;
+use crate::shipped_host::own_constants;
+use crate::sources::{Host, Kernels};
 use crate::step::Step;
-
-/// Where the host's times come from.
-#[derive(Debug, Clone)]
-pub enum Host<'p> {
-    /// The recording itself, the profiler's cost taken off.
-    Own,
-    /// The recording itself, the profiler's cost left in: what the profiled step took.
-    Profiled,
-    /// A host profile.
-    Profile(&'p HostProfile),
-}
-
-/// Where kernel times come from.
-#[derive(Debug, Clone, Default)]
-pub enum Kernels<'p> {
-    /// The recording: the median of each activity.
-    #[default]
-    Measured,
-    /// A device profile: nothing that was measured of the recording's kernels is used.
-    Device {
-        /// The profile.
-        profile: &'p DeviceProfile,
-        /// Which of its models.
-        models: ModelChoice,
-        /// How indices of lookups are distributed.
-        indices: Indices,
-        /// PyTorch's settings, which execution traces do not record.
-        settings: Settings,
-    },
-}
 
 /// A simpler way to a step time, to compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,26 +94,6 @@ pub struct Prediction {
     pub asked: Asked,
 }
 
-/// What ops launch, with its price.
-#[derive(Debug, Clone)]
-pub struct PricedLaunches {
-    /// What each op launches, in the order in which it runs.
-    pub launches: Vec<Launch>,
-    /// What it costs.
-    pub prices: DevicePrices,
-}
-
-static DEFAULT_HOST: LazyLock<Result<HostProfile, steptime_cost::ProfileError>> =
-    LazyLock::new(|| HostProfile::parse(include_str!("../../../../profiles/host-default.toml")));
-
-/// The host profile that ships with steptime.
-///
-/// # Errors
-/// Never in a released build: the profile is checked by a test.
-pub fn default_host() -> Result<&'static HostProfile, Error> {
-    DEFAULT_HOST.as_ref().map_err(|source| Error::ShippedHost { source })
-}
-
 /// The time of each device activity of a step, with the half-width of their sum and how they were found.
 fn device_times(
     recorded: &Step,
@@ -187,10 +133,19 @@ pub(crate) fn predict_in(
     let step = timeline.period;
     let path = critical::path(graph, &timeline);
     let idle_by_cause = Idle::of(graph, &timeline);
-    let mut prediction = Prediction {
+    let replay = SelfCheck::of(graph);
+    let evidence = Evidence {
+        device: device.as_ref(),
+        guessed: priced.host.found.guessed,
         step,
-        interval: interval(&priced, step, spread),
-        doubts: Vec::new(),
+        replay: replay.as_ref(),
+    };
+    let doubts = doubt::all(recorded, kernels, &evidence);
+    let sides = interval(&priced, step, spread).map(Nanos::as_millis);
+    Prediction {
+        step,
+        interval: Doubt::widen(&doubts, step.as_millis(), sides).map(Nanos::from_millis_f64),
+        doubts,
         active: timeline.active(),
         idle: idle_by_cause.iter().map(|(_, time)| time).sum(),
         idle_by_cause,
@@ -204,14 +159,9 @@ pub(crate) fn predict_in(
         path,
         timeline,
         device,
-        replay: SelfCheck::of(graph),
+        replay,
         asked,
-    };
-    prediction.doubts = doubt::all(recorded, kernels, &prediction);
-    let sides = prediction.interval.map(Nanos::as_millis);
-    prediction.interval =
-        Doubt::widen(&prediction.doubts, step.as_millis(), sides).map(Nanos::from_millis_f64);
-    prediction
+    }
 }
 
 /// The step time by a simpler way.
