@@ -16,4 +16,5 @@ pub mod slowness;
 pub mod speed;
 pub mod stalls;
 pub mod usual;
+mod versions;
 pub mod warmth;

@@ -16,8 +16,15 @@ const STEADIER: f64 = 0.25;
 /// Host periods that differ by less than this, relative, are steady enough.
 const STEADY: f64 = 0.02;
 
+/// Decides by which clock steps are timed, once all is known.
+pub(crate) fn choose(samples: &mut Samples) {
+    if let Some(periods) = by_device(samples) {
+        samples.time_by_device(periods);
+    }
+}
+
 /// The period of each step by the device's clock; `None` where the host's clock is better.
-pub(crate) fn by_device(samples: &Samples) -> Option<TiVec<StepId, Option<Nanos>>> {
+fn by_device(samples: &Samples) -> Option<TiVec<StepId, Option<Nanos>>> {
     let steps = samples.steps();
     if steps.len() < 3 {
         return None;

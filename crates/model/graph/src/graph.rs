@@ -5,11 +5,10 @@ use typed_index_collections::{TiSlice, TiVec};
 
 use crate::coverage::Coverage;
 use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId};
-use crate::names::CopyName;
-use crate::phase::Phase;
+use crate::names::{ApiKind, CopyName, HostMemory};
 use crate::samples::Samples;
 use crate::steps::{StepSource, StepWindow};
-use crate::tables::{Activity, Call, Mark, MarkKind, Op, Role, StreamDependency, Thread};
+use crate::tables::{Activity, Call, Mark, MarkKind, Op, Phase, Role, StreamDependency, Thread};
 
 /// The execution graph of one rank: what a step does, and what was measured for each part of it.
 #[derive(Debug, Clone)]
@@ -144,5 +143,14 @@ impl StepGraph {
         self.samples
             .steps()
             .find(|&step| self.marks.keys().all(|mark| self.samples.mark(step, mark).is_some()))
+    }
+}
+
+impl Call {
+    /// Whether it copies from or to pageable memory.
+    pub fn is_pageable_copy(&self, graph: &StepGraph) -> bool {
+        matches!(self.kind, ApiKind::Copy | ApiKind::BlockingCopy)
+            && self.activities().len() == 1
+            && graph.copy_name(self.first_activity).host == HostMemory::Pageable
     }
 }

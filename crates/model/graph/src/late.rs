@@ -5,6 +5,8 @@
 //! for that one. So the streams of captured graphs are ordered with the one they were launched into, and waits
 //! whose events were not recorded get their edges.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 use steptime_trace::{Nanos, StreamId};
 use typed_index_collections::{TiSlice, TiVec};
@@ -35,71 +37,117 @@ pub(crate) fn infer(
     if streams.len() < 2 {
         return;
     }
-    let mut waits: FxHashMap<ActivityId, Vec<ActivityId>> = FxHashMap::default();
-    for wait in known.iter().filter(|wait| !wait.wraps) {
-        waits.entry(wait.to).or_default().push(wait.from);
-    }
-    let mut seen: FxHashMap<(ActivityId, ActivityId, bool), u32> = FxHashMap::default();
-    let mut late: TiVec<ActivityId, u32> = vec![0; activities.len()].into();
-    let mut before: Vec<(Nanos, ActivityId)> = Vec::new();
-    let mut last_end: FxHashMap<StreamId, Nanos> = FxHashMap::default();
-    for step in samples.steps() {
-        let all = activities.keys();
-        let mut ends: Vec<(Nanos, ActivityId)> =
-            all.clone().filter_map(|a| Some((samples.activity_end(step, a)?, a))).collect();
-        ends.sort_unstable();
-        let mut order: Vec<(Nanos, ActivityId)> =
-            all.filter_map(|a| Some((samples.activity_start(step, a)?, a))).collect();
-        order.sort_unstable();
-        for &(start, to) in &order {
-            let row = &activities[to];
-            let free = last_end.get(&row.stream).copied();
-            if let Some(end) = samples.activity_end(step, to) {
-                let slot = last_end.entry(row.stream).or_insert(end);
-                *slot = (*slot).max(end);
-            }
-            let Some(launched) = samples.mark(step, calls[row.call].end) else { continue };
-            let awaited =
-                waits.get(&to).into_iter().flatten().filter_map(|&from| samples.activity_end(step, from));
-            let ready =
-                awaited.filter(|&end| end <= start).fold(free.unwrap_or(launched).max(launched), Nanos::max);
-            // The first of a recording follows what was not recorded.
-            if start - ready < LATE || (step.0 == 0 && free.is_none()) {
-                continue;
-            }
-            late[to] += 1;
-            let mut note = |ends: &[(Nanos, ActivityId)], wraps: bool| {
-                let upto = ends.partition_point(|&(end, _)| end <= start + BEFORE);
-                let nearest = ends[..upto].iter().rev().take(NEAREST);
-                for &(_, from) in nearest.take_while(|&&(end, _)| end + RIGHT_AFTER >= start) {
-                    if activities[from].stream != row.stream {
-                        *seen.entry((to, from, wraps)).or_default() += 1;
-                    }
+    let sightings = Sightings::of(calls, activities, samples, known);
+    known.extend(sightings.dependencies(calls, activities, samples));
+}
+
+/// How often activities were late, and what ended just before they began.
+struct Sightings {
+    /// In how many steps each activity was late.
+    late: TiVec<ActivityId, u32>,
+    /// For an activity that was late and one of another stream, of this step or of the step before: how often the latter
+    /// ended right before the former began.
+    seen: FxHashMap<(ActivityId, ActivityId, bool), u32>,
+}
+
+impl Sightings {
+    /// Goes through all steps.
+    fn of(
+        calls: &TiSlice<CallId, Call>,
+        activities: &TiSlice<ActivityId, Activity>,
+        samples: &Samples,
+        known: &[StreamDependency],
+    ) -> Sightings {
+        let mut waits: FxHashMap<ActivityId, Vec<ActivityId>> = FxHashMap::default();
+        for wait in known.iter().filter(|wait| !wait.wraps) {
+            waits.entry(wait.to).or_default().push(wait.from);
+        }
+        let mut found = Sightings { late: vec![0; activities.len()].into(), seen: FxHashMap::default() };
+        let mut before: Vec<(Nanos, ActivityId)> = Vec::new();
+        let mut last_end: FxHashMap<StreamId, Nanos> = FxHashMap::default();
+        for step in samples.steps() {
+            let ends = in_time(activities, |activity| samples.activity_end(step, activity));
+            for (start, to) in in_time(activities, |activity| samples.activity_start(step, activity)) {
+                let row = &activities[to];
+                let free = last_end.get(&row.stream).copied();
+                if let Some(end) = samples.activity_end(step, to) {
+                    let slot = last_end.entry(row.stream).or_insert(end);
+                    *slot = (*slot).max(end);
                 }
-            };
-            note(&ends, false);
-            note(&before, true);
+                let Some(launched) = samples.mark(step, calls[row.call].end) else { continue };
+                let awaited =
+                    waits.get(&to).into_iter().flatten().filter_map(|&from| samples.activity_end(step, from));
+                let ready = awaited
+                    .filter(|&end| end <= start)
+                    .fold(free.unwrap_or(launched).max(launched), Nanos::max);
+                // The first of a recording follows what was not recorded.
+                if start - ready < LATE || (step.0 == 0 && free.is_none()) {
+                    continue;
+                }
+                found.late[to] += 1;
+                found.note(activities, (start, to), &ends, false);
+                found.note(activities, (start, to), &before, true);
+            }
+            before = ends;
         }
-        before = ends;
+        found
     }
-    let mut best: FxHashMap<ActivityId, (u32, std::cmp::Reverse<ActivityId>, bool)> = FxHashMap::default();
-    for (&(to, from, wraps), &times) in &seen {
-        // In three of four steps in which it was late, and of several steps more than once.
-        let often = times * 4 >= late[to] * 3 && (times > 1 || samples.steps().len() == 1);
-        // Within a step only what is launched before it, and of the step before only what is launched after it.
-        let order = launched(samples, calls, activities, from).cmp(&launched(samples, calls, activities, to));
-        if often && order.is_lt() != wraps {
-            let candidate = (times, std::cmp::Reverse(from), wraps);
-            let slot = best.entry(to).or_insert(candidate);
-            *slot = (*slot).max(candidate);
+
+    /// Notes what of other streams ended right before a late activity began, among `ends` in order of time.
+    fn note(
+        &mut self,
+        activities: &TiSlice<ActivityId, Activity>,
+        (start, to): (Nanos, ActivityId),
+        ends: &[(Nanos, ActivityId)],
+        wraps: bool,
+    ) {
+        let upto = ends.partition_point(|&(end, _)| end <= start + BEFORE);
+        let nearest = ends[..upto].iter().rev().take(NEAREST);
+        for &(_, from) in nearest.take_while(|&&(end, _)| end + RIGHT_AFTER >= start) {
+            if activities[from].stream != activities[to].stream {
+                *self.seen.entry((to, from, wraps)).or_default() += 1;
+            }
         }
     }
-    known.extend(best.into_iter().map(|(to, (_, from, wraps))| StreamDependency {
-        from: from.0,
-        to,
-        inferred: true,
-        wraps,
-    }));
+
+    /// For each activity that was late the one that it waits for: the one seen most often, if that is nearly always.
+    fn dependencies(
+        &self,
+        calls: &TiSlice<CallId, Call>,
+        activities: &TiSlice<ActivityId, Activity>,
+        samples: &Samples,
+    ) -> impl Iterator<Item = StreamDependency> + use<> {
+        let mut best: FxHashMap<ActivityId, (u32, Reverse<ActivityId>, bool)> = FxHashMap::default();
+        for (&(to, from, wraps), &times) in &self.seen {
+            // In three of four steps in which it was late, and of several steps more than once.
+            let often = times * 4 >= self.late[to] * 3 && (times > 1 || samples.steps().len() == 1);
+            // Within a step only what is launched before it, and of the step before only what is launched after it.
+            let order =
+                launched(samples, calls, activities, from).cmp(&launched(samples, calls, activities, to));
+            if often && order.is_lt() != wraps {
+                let candidate = (times, Reverse(from), wraps);
+                let slot = best.entry(to).or_insert(candidate);
+                *slot = (*slot).max(candidate);
+            }
+        }
+        best.into_iter().map(|(to, (_, from, wraps))| StreamDependency {
+            from: from.0,
+            to,
+            inferred: true,
+            wraps,
+        })
+    }
+}
+
+/// The activities that have a time in a step, in its order.
+fn in_time(
+    activities: &TiSlice<ActivityId, Activity>,
+    time: impl Fn(ActivityId) -> Option<Nanos>,
+) -> Vec<(Nanos, ActivityId)> {
+    let mut order: Vec<(Nanos, ActivityId)> =
+        activities.keys().filter_map(|activity| Some((time(activity)?, activity))).collect();
+    order.sort_unstable();
+    order
 }
 
 /// When an activity was launched in the first step that says so, since the beginning of the step.

@@ -39,12 +39,11 @@ pub use error::Error;
 pub use graph::{StepGraph, tops};
 pub use ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId, TraceActivity, TraceCall, TraceOp};
 pub use names::ApiKind;
-pub use phase::Phase;
 pub use samples::{Clock, Samples, median, union};
 pub use steps::{StepSource, StepWindow};
 pub use steptime_trace::StreamId;
 pub use tables::{
-    Activity, Blocking, Call, Mark, MarkKind, Op, OpOrigin, Role, StreamDependency, StreamSet, Thread,
+    Activity, Blocking, Call, Mark, MarkKind, Op, OpOrigin, Phase, Role, StreamDependency, StreamSet, Thread,
 };
 pub use template::Options;
 pub use typed_index_collections::{TiSlice, TiVec};

@@ -1,44 +1,11 @@
-//! The parts of a training step.
+//! Which part of a training step each op belongs to.
 
 use crate::graph::StepGraph;
 use crate::ids::{HostThreadId, MarkId, OpId};
 use crate::names::{CopyDirection, CopyName, EventName};
-use crate::tables::Role;
+use crate::tables::{Phase, Role};
 use steptime_trace::ActivityKind;
 use typed_index_collections::TiVec;
-
-/// The part of the step an op belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Phase {
-    /// Brings the batch to the device.
-    Input,
-    /// Computes the loss.
-    Forward,
-    /// Computes gradients.
-    Backward,
-    /// Updates parameters and clears gradients.
-    Optimizer,
-    /// None of these.
-    #[default]
-    Other,
-}
-
-impl Phase {
-    /// All parts, in the order of a step.
-    pub const ALL: [Phase; 5] =
-        [Phase::Input, Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other];
-
-    /// Its name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Input => "input",
-            Phase::Forward => "forward",
-            Phase::Backward => "backward",
-            Phase::Optimizer => "optimizer",
-            Phase::Other => "other",
-        }
-    }
-}
 
 impl StepGraph {
     /// Gives every op its part of the step, from names, threads and hand-offs.

@@ -5,10 +5,8 @@ use typed_index_collections::TiVec;
 
 use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, TraceCall};
 use crate::marks::{self, RawMark, Source, ThreadMarks};
-use crate::names::ApiKind;
-use crate::names::EventName;
-use crate::phase::Phase;
-use crate::tables::{Blocking, Call, Mark, MarkKind, Op, OpOrigin, Role, Thread};
+use crate::names::{ApiKind, EventName};
+use crate::tables::{Blocking, Call, Mark, MarkKind, Op, OpOrigin, Phase, Role, Thread};
 
 /// The template's rows.
 pub(crate) struct Rows {

@@ -3,7 +3,6 @@
 use steptime_trace::Nanos;
 use typed_index_collections::TiVec;
 
-use crate::clock;
 use crate::ids::{ActivityId, MarkId, StepId};
 use crate::tables::Mark;
 
@@ -73,14 +72,10 @@ impl Samples {
         self.activity_duration[step.index() * self.activities + activity.index()] = duration;
     }
 
-    /// Decides by which clock steps are timed, once all is known.
-    pub(crate) fn choose_clock(&mut self) {
-        if let Some(periods) = clock::by_device(self) {
-            for (slot, period) in self.period.iter_mut().zip(periods) {
-                *slot = period.unwrap_or(MISSING);
-            }
-            self.clock = Clock::Device;
-        }
+    /// Times steps by the device's clock: the period of each.
+    pub(crate) fn time_by_device(&mut self, periods: TiVec<StepId, Option<Nanos>>) {
+        self.period = periods.into_iter().map(|period| period.unwrap_or(MISSING)).collect();
+        self.clock = Clock::Device;
     }
 
     /// By which clock [`Samples::period`] goes.

@@ -3,10 +3,8 @@
 use steptime_trace::{ActivityKind, Bytes, NameId, Nanos, StreamId};
 
 use crate::execution::NodeId;
-use crate::graph::StepGraph;
 use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, TraceActivity, TraceOp};
-use crate::names::{ApiKind, HostMemory};
-use crate::phase::Phase;
+use crate::names::ApiKind;
 
 /// What a host thread is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,7 +24,7 @@ pub struct Thread {
     pub tid: i64,
     /// What it is for.
     pub role: Role,
-    /// First mark, in [`StepGraph::marks`].
+    /// First mark, in [`StepGraph::marks`](crate::StepGraph::marks).
     pub first_mark: MarkId,
     /// One past the last mark.
     pub end_mark: MarkId,
@@ -53,6 +51,39 @@ pub struct Op {
     pub origin: OpOrigin,
     /// The part of the step it belongs to.
     pub phase: Phase,
+}
+
+/// The part of the step an op belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Phase {
+    /// Brings the batch to the device.
+    Input,
+    /// Computes the loss.
+    Forward,
+    /// Computes gradients.
+    Backward,
+    /// Updates parameters and clears gradients.
+    Optimizer,
+    /// None of these.
+    #[default]
+    Other,
+}
+
+impl Phase {
+    /// All parts, in the order of a step.
+    pub const ALL: [Phase; 5] =
+        [Phase::Input, Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other];
+
+    /// Its name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Input => "input",
+            Phase::Forward => "forward",
+            Phase::Backward => "backward",
+            Phase::Optimizer => "optimizer",
+            Phase::Other => "other",
+        }
+    }
 }
 
 /// Where an op of the template step was recorded.
@@ -101,13 +132,6 @@ impl Call {
     pub fn has_activities(&self) -> bool {
         self.first_activity < self.end_activity
     }
-
-    /// Whether it copies from or to pageable memory.
-    pub fn is_pageable_copy(&self, graph: &StepGraph) -> bool {
-        matches!(self.kind, ApiKind::Copy | ApiKind::BlockingCopy)
-            && self.activities().len() == 1
-            && graph.copy_name(self.first_activity).host == HostMemory::Pageable
-    }
 }
 
 /// How a call waits for the device. Measured times decide it, not the name of the call alone.
@@ -135,7 +159,7 @@ pub enum Blocking {
 pub enum StreamSet {
     /// All streams of the device.
     All,
-    /// One of [`StepGraph::streams`].
+    /// One of [`StepGraph::streams`](crate::StepGraph::streams).
     One(StreamId),
 }
 

@@ -6,6 +6,7 @@ use typed_index_collections::{TiSlice, TiVec};
 
 use crate::align::align;
 use crate::blocking;
+use crate::clock;
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::events;
@@ -144,7 +145,7 @@ fn assemble(
 ) -> StepGraph {
     let activities = template_activities(trace, &mut rows, links);
     let mut samples = measure(trace, steps, parts, &rows, links, activities.len(), &mut coverage);
-    samples.choose_clock();
+    clock::choose(&mut samples);
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
     handoff::anchor(&mut rows.marks, &rows.threads, &samples);
     let correlation: TiVec<CallId, u64> =

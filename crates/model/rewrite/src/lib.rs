@@ -7,12 +7,14 @@
 //! Rules compose: [`apply`] applies one after the other, each to what the last one left.
 #![forbid(unsafe_code)]
 
+mod channels_last;
 mod cuda_graph;
 mod error;
 mod resize;
 mod rule;
 mod tf32;
 
+pub use channels_last::ChannelsLast;
 pub use cuda_graph::CudaGraph;
 pub use error::Error;
 pub use resize::{BatchDims, ResizeBatch};

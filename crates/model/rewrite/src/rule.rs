@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use steptime_aten::OpSet;
 use steptime_step::{Diff, Patch, Step};
 
+use crate::channels_last::ChannelsLast;
 use crate::cuda_graph::CudaGraph;
 use crate::error::Error;
 use crate::tf32::Tf32;
@@ -80,5 +81,5 @@ pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<
 /// Every change that needs no number: those that are tried where somebody asks what would make a step shorter.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Rule>> {
-    vec![Box::new(CudaGraph), Box::new(Tf32)]
+    vec![Box::new(Tf32), Box::new(ChannelsLast), Box::new(CudaGraph)]
 }

@@ -13,9 +13,7 @@ use steptime_trace::Nanos;
 
 use crate::cause::{ActivityCause, MarkCause};
 use crate::delays::Delays;
-
-/// A time not yet known.
-const NEVER: Nanos = Nanos(i64::MIN / 4);
+use crate::stream::{NEVER, Stream};
 
 /// A longer delay between queued activities is a wait for something that was not recorded, not overhead.
 const LONGEST_OVERHEAD: Nanos = Nanos(5_000);
@@ -41,16 +39,6 @@ pub struct Engine<'g> {
     between: TiVec<ActivityId, Option<Nanos>>,
 }
 
-#[derive(Debug, Clone)]
-struct Stream {
-    free: Nanos,
-    /// The last activity, and whether it is of this step.
-    last: Option<(ActivityId, bool)>,
-    /// Ends of all activities so far, as a ring of the queue's depth.
-    ring: Vec<Nanos>,
-    head: usize,
-}
-
 /// Values by their places.
 fn dense<Id: Copy + From<usize>>(sparse: &[(Id, Nanos)], len: usize) -> TiVec<Id, Option<Nanos>>
 where
@@ -72,11 +60,7 @@ impl<'g> Engine<'g> {
         Engine {
             graph,
             delays,
-            streams: vec![
-                Stream { free: NEVER, last: None, ring: vec![NEVER; delays.depth], head: 0 };
-                graph.streams.len()
-            ]
-            .into(),
+            streams: vec![Stream::idle(delays.depth); graph.streams.len()].into(),
             // The step before the first is over at time zero.
             marks: vec![Nanos::ZERO; graph.marks.len()].into(),
             before: vec![NEVER; graph.marks.len()].into(),
@@ -94,11 +78,7 @@ impl<'g> Engine<'g> {
     pub fn step(&mut self, gaps: &TiSlice<MarkId, Nanos>, durations: &TiSlice<ActivityId, Nanos>) {
         std::mem::swap(&mut self.marks, &mut self.before);
         self.marks.raw.fill(NEVER);
-        for stream in &mut self.streams {
-            if let Some((_, this_step)) = &mut stream.last {
-                *this_step = false;
-            }
-        }
+        self.streams.iter_mut().for_each(Stream::begin_step);
         let graph = self.graph;
         let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|t| t.first_mark).collect();
         while let Some(thread) = self.earliest(&next, gaps) {
@@ -175,8 +155,8 @@ impl<'g> Engine<'g> {
                 if launches && row.has_activities() {
                     let full = self.queue_full_until(row.first_activity);
                     if full > time {
-                        let activity = self.graph.activities[row.first_activity].stream;
-                        (time, cause) = (full, self.last_on(activity));
+                        let stream = self.graph.activities[row.first_activity].stream;
+                        (time, cause) = (full, self.streams[stream].last_cause());
                     }
                     for activity in row.activities() {
                         self.launch(activity, time + self.delays.launch, durations);
@@ -222,7 +202,7 @@ impl<'g> Engine<'g> {
                 };
                 let own = time + self.delays.sync_own;
                 match idle.map(|s| (self.streams[s].free + self.delays.sync_return, s)) {
-                    Some((done, stream)) if done > own => (done, self.last_on(stream)),
+                    Some((done, stream)) if done > own => (done, self.streams[stream].last_cause()),
                     _ => (own, MarkCause::Host),
                 }
             }
@@ -236,18 +216,9 @@ impl<'g> Engine<'g> {
         true
     }
 
-    fn last_on(&self, stream: StreamId) -> MarkCause {
-        match self.streams[stream].last {
-            Some((activity, true)) => MarkCause::Device(activity),
-            Some((activity, false)) => MarkCause::DeviceBefore(activity),
-            None => MarkCause::Host,
-        }
-    }
-
     /// When a stream has room for one more launch.
     fn queue_full_until(&self, activity: ActivityId) -> Nanos {
-        let stream = &self.streams[self.graph.activities[activity].stream];
-        stream.ring[stream.head]
+        self.streams[self.graph.activities[activity].stream].full_until()
     }
 
     /// How long after its stream is free a queued activity begins.
@@ -284,10 +255,7 @@ impl<'g> Engine<'g> {
             }
         }
         let end = start + durations[activity];
-        stream.free = stream.free.max(end);
-        stream.last = Some((activity, true));
-        stream.ring[stream.head] = end;
-        stream.head = (stream.head + 1) % stream.ring.len();
+        stream.push(activity, end);
         self.starts[activity] = start;
         self.ends[activity] = end;
         self.activity_causes[activity] = cause;

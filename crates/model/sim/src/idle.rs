@@ -1,6 +1,6 @@
 //! Why the device idles.
 
-use steptime_graph::{ActivityId, ApiKind, Blocking, MarkId, MarkKind, Phase, StepGraph};
+use steptime_graph::{ActivityId, ApiKind, Blocking, Call, MarkId, MarkKind, Phase, StepGraph};
 use steptime_trace::Nanos;
 
 use crate::cause::{ActivityCause, MarkCause};
@@ -67,8 +67,11 @@ impl IdleCause {
 /// Idle time by cause; the parts add up to [`Timeline::idle`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Idle {
-    parts: [Nanos; IdleCause::ALL.len()],
+    parts: Parts,
 }
+
+/// A time for each cause.
+type Parts = [Nanos; IdleCause::ALL.len()];
 
 impl Idle {
     /// Splits the device idle time of a steady step.
@@ -110,59 +113,59 @@ impl Idle {
         let start = timeline.starts[activity];
         let call = &graph.calls[graph.activities[activity].call];
         let is_input = call.op.is_some_and(|op| graph.ops[op].phase == Phase::Input);
-        match timeline.activity_causes[activity] {
-            ActivityCause::Stream(_) | ActivityCause::StreamBefore(_) => {
-                self.add(IdleCause::Queue, start - since);
-                return;
+        let whole = match timeline.activity_causes[activity] {
+            ActivityCause::Stream(_) | ActivityCause::StreamBefore(_) => Some(IdleCause::Queue),
+            ActivityCause::Event(_) | ActivityCause::EventBefore(_) => Some(IdleCause::Dependency),
+            ActivityCause::Launch if first && is_input => Some(IdleCause::Input),
+            ActivityCause::Launch => None,
+        };
+        match whole {
+            Some(cause) => self.add(cause, start - since),
+            None => {
+                let parts = on_host(graph, timeline, call, since, start);
+                self.parts.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             }
-            ActivityCause::Event(_) | ActivityCause::EventBefore(_) => {
-                self.add(IdleCause::Dependency, start - since);
-                return;
-            }
-            ActivityCause::Launch if first && is_input => {
-                self.add(IdleCause::Input, start - since);
-                return;
-            }
-            ActivityCause::Launch => {}
-        }
-        let chunked = matches!(call.blocking, Blocking::Chunked { .. });
-        let mut mark = if chunked { call.begin } else { call.end };
-        let mut shift = Nanos::ZERO;
-        let mut now = timeline.marks[mark];
-        let mut parts = [Nanos::ZERO; IdleCause::ALL.len()];
-        let launch = if chunked { IdleCause::Copy } else { IdleCause::Host };
-        parts[launch as usize] += start - now.max(since);
-        let mut waited = Nanos::ZERO;
-        // Back along the host until the device was busy; at most once around the step.
-        for _ in 0..graph.marks.len() {
-            if now <= since {
-                break;
-            }
-            let row = &graph.marks[mark];
-            let cause = timeline.mark_causes[mark];
-            let busy = cause == MarkCause::Busy && mark > graph.threads[row.thread].first_mark;
-            let before = if busy { mark.previous() } else { row.after };
-            if row.wraps && !busy {
-                shift += timeline.period;
-            }
-            let then = timeline.marks[before] - shift;
-            let what = segment_cause(graph, mark, before, cause);
-            if what == IdleCause::Synchronisation {
-                waited += now - then;
-            }
-            parts[what as usize] += now - then.max(since);
-            (mark, now) = (before, then);
-        }
-        // Without the wait, the host would have been earlier by that time.
-        let sync = IdleCause::Synchronisation as usize;
-        let host = IdleCause::Host as usize;
-        let owed = (waited - parts[sync]).max(Nanos::ZERO).min(parts[host]);
-        parts[sync] += owed;
-        parts[host] -= owed;
-        for (sum, part) in self.parts.iter_mut().zip(parts) {
-            *sum += part;
         }
     }
+}
+
+/// What the host did from `since` until an activity began at `start` that waited for nothing but its launch.
+fn on_host(graph: &StepGraph, timeline: &Timeline, call: &Call, since: Nanos, start: Nanos) -> Parts {
+    let chunked = matches!(call.blocking, Blocking::Chunked { .. });
+    let mut mark = if chunked { call.begin } else { call.end };
+    let mut shift = Nanos::ZERO;
+    let mut now = timeline.marks[mark];
+    let mut parts = Parts::default();
+    let launch = if chunked { IdleCause::Copy } else { IdleCause::Host };
+    parts[launch as usize] += start - now.max(since);
+    let mut waited = Nanos::ZERO;
+    // Back along the host until the device was busy; at most once around the step.
+    for _ in 0..graph.marks.len() {
+        if now <= since {
+            break;
+        }
+        let row = &graph.marks[mark];
+        let cause = timeline.mark_causes[mark];
+        let busy = cause == MarkCause::Busy && mark > graph.threads[row.thread].first_mark;
+        let before = if busy { mark.previous() } else { row.after };
+        if row.wraps && !busy {
+            shift += timeline.period;
+        }
+        let then = timeline.marks[before] - shift;
+        let what = segment_cause(graph, mark, before, cause);
+        if what == IdleCause::Synchronisation {
+            waited += now - then;
+        }
+        parts[what as usize] += now - then.max(since);
+        (mark, now) = (before, then);
+    }
+    // Without the wait, the host would have been earlier by that time.
+    let sync = IdleCause::Synchronisation as usize;
+    let host = IdleCause::Host as usize;
+    let owed = (waited - parts[sync]).max(Nanos::ZERO).min(parts[host]);
+    parts[sync] += owed;
+    parts[host] -= owed;
+    parts
 }
 
 /// What the host does between two marks.

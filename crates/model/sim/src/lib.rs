@@ -17,6 +17,7 @@ mod delays;
 mod engine;
 mod idle;
 mod replay;
+mod stream;
 mod timeline;
 
 pub use cause::{ActivityCause, MarkCause};

@@ -248,7 +248,7 @@ fn what_the_profiler_adds_to_a_graph_is_taken_off() {
         between_us: 0.2,
         clear_us: 0.5,
     };
-    added.take_off(&graph, &mut priced.host);
+    added.take_off(&graph, &mut priced.host.gaps, &mut priced.host.captured);
     let timeline = Timeline::simulate(&priced);
     let call = graph.calls.raw[0];
     // A quarter of the launch is left, and of the time after which the first node begins.

@@ -3,9 +3,11 @@
 mod archive;
 mod layout;
 mod meta;
+mod open;
 mod pairing;
 mod rank;
 mod recording;
 
 pub use meta::{Meta, Numbers};
-pub use recording::{Input, Options, Recording, Want, open, open_with};
+pub use open::{Options, Want, open, open_with};
+pub use recording::{Input, Recording};

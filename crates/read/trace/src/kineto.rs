@@ -6,6 +6,7 @@ mod calls;
 mod category;
 mod device;
 mod event;
+mod ids;
 mod inputs;
 mod merge;
 mod ops;
@@ -18,10 +19,11 @@ pub use activities::{
 };
 pub use calls::{Api, Call, Calls};
 pub use device::DeviceProperties;
+pub use ids::{StreamId, ThreadId};
 pub use inputs::{OpInput, OpInputs};
 pub use ops::{HostInterval, HostIntervals, HostKind, HostOp, HostOps};
 pub use syncs::{SyncEvent, SyncKind, Syncs};
-pub use trace::{Stream, StreamId, Thread, ThreadId, Trace};
+pub use trace::{Stream, Thread, Trace};
 
 pub(crate) use builder::Builder;
 pub(crate) use parallel::read_events;

@@ -21,7 +21,8 @@ use self::host::{Chosen, Times};
 use crate::answers::Predicted;
 use crate::asked::{Asked, DeviceAsked};
 use crate::error::Error;
-use crate::predict::{Baseline, Host, Kernels, Prediction, baseline_in, predict_in};
+use crate::predict::{Baseline, Prediction, baseline_in, predict_in};
+use crate::sources::{Host, Kernels};
 use crate::step::{Choice, Step};
 
 /// Opens an input: a recording, a Kineto trace, an execution trace, a folder with one of these for each rank, or an

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use steptime_cost::Process;
 
-use crate::predict::{Host, Kernels};
+use crate::sources::{Host, Kernels};
 
 /// What was asked for, in the words of the answer.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,8 @@ use steptime_cost::{HostProfile, ProfilerCost, Training, fit_host};
 use steptime_trace::Nanos;
 
 use crate::error::Error;
-use crate::predict::{Host, Kernels, predict};
+use crate::predict::predict;
+use crate::sources::{Host, Kernels};
 use crate::step::Step;
 
 /// Beyond this (relative) a recording's profiled steps do not fit its un-profiled ones.

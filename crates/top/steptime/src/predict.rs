@@ -2,12 +2,8 @@
 
 mod host_side;
 
-use std::sync::LazyLock;
-
-use steptime_aten::Settings;
-use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::overheads::Overheads;
-use steptime_cost::{HostProfile, PricedGraph, Process};
+use steptime_cost::{PricedGraph, Process};
 use steptime_graph::{ActivityId, Phase, TiVec};
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
@@ -16,43 +12,13 @@ use steptime_trace::Nanos;
 
 pub use self::host_side::host_costs;
 pub(crate) use self::host_side::host_side;
-pub(crate) use self::host_side::own_constants;
 use crate::asked::Asked;
-use crate::device::{self, DevicePrices, Launch};
-use crate::doubt::{self, Doubt};
-use crate::error::Error;
+use crate::device::{self, PricedLaunches};
+use crate::doubt::{self, Doubt, Evidence};
 use crate::replay::SelfCheck;
+use crate::shipped_host::own_constants;
+use crate::sources::{Host, Kernels};
 use crate::step::Step;
-
-/// Where the host's times come from.
-#[derive(Debug, Clone)]
-pub enum Host<'p> {
-    /// The recording itself, the profiler's cost taken off.
-    Own,
-    /// The recording itself, the profiler's cost left in: what the profiled step took.
-    Profiled,
-    /// A host profile.
-    Profile(&'p HostProfile),
-}
-
-/// Where kernel times come from.
-#[derive(Debug, Clone, Default)]
-pub enum Kernels<'p> {
-    /// The recording: the median of each activity.
-    #[default]
-    Measured,
-    /// A device profile: nothing that was measured of the recording's kernels is used.
-    Device {
-        /// The profile.
-        profile: &'p DeviceProfile,
-        /// Which of its models.
-        models: ModelChoice,
-        /// How indices of lookups are distributed.
-        indices: Indices,
-        /// PyTorch's settings, which execution traces do not record.
-        settings: Settings,
-    },
-}
 
 /// A simpler way to a step time, to compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,26 +94,6 @@ pub struct Prediction {
     pub asked: Asked,
 }
 
-/// What ops launch, with its price.
-#[derive(Debug, Clone)]
-pub struct PricedLaunches {
-    /// What each op launches, in the order in which it runs.
-    pub launches: Vec<Launch>,
-    /// What it costs.
-    pub prices: DevicePrices,
-}
-
-static DEFAULT_HOST: LazyLock<Result<HostProfile, steptime_cost::ProfileError>> =
-    LazyLock::new(|| HostProfile::parse(include_str!("../../../../profiles/host-default.toml")));
-
-/// The host profile that ships with steptime.
-///
-/// # Errors
-/// Never in a released build: the profile is checked by a test.
-pub fn default_host() -> Result<&'static HostProfile, Error> {
-    DEFAULT_HOST.as_ref().map_err(|source| Error::ShippedHost { source })
-}
-
 /// The time of each device activity of a step, with the half-width of their sum and how they were found.
 pub(crate) fn device_times(
     recorded: &Step,
@@ -218,7 +164,13 @@ impl Prediction {
 
     /// With what speaks against it; the interval is wider by these.
     pub(crate) fn doubted(mut self, recorded: &Step, kernels: &Kernels<'_>) -> Prediction {
-        self.doubts = doubt::all(recorded, kernels, &self);
+        let evidence = Evidence {
+            device: self.device.as_ref(),
+            guessed: self.found.guessed,
+            step: self.step,
+            replay: self.replay.as_ref(),
+        };
+        self.doubts = doubt::all(recorded, kernels, &evidence);
         self.widened()
     }
 

@@ -1,9 +1,11 @@
 //! What a recording says of its own replay: the profiled step predicted, against the profiled step recorded.
 
-use steptime_cost::{HostCosts, PricedGraph};
+use steptime_cost::{HostCosts, PricedGraph, Process};
 use steptime_graph::{Clock, StepGraph, median};
 use steptime_sim::{Timeline, replay_recorded};
 use steptime_trace::Nanos;
+
+use crate::shipped_host::own_constants;
 
 /// The profiled step, predicted with the profiler's cost left in, beside what was recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +34,7 @@ impl SelfCheck {
         if graph.samples.is_empty() || graph.marks.is_empty() {
             return None;
         }
-        let (_, coupling) = crate::predict::own_constants(steptime_cost::Process::Profiled);
+        let (_, coupling) = own_constants(Process::Profiled);
         let host = HostCosts::profiled(graph, &coupling);
         let profiled = PricedGraph::measured(graph, host);
         let replay = replay_recorded(graph, &profiled)?;

@@ -12,8 +12,9 @@ use crate::ask::takes_time;
 use crate::device::{self, FamilyScore, ModelCoverage, OpError};
 use crate::error::Error;
 use crate::fit::fit_host_profile;
-use crate::predict::{Baseline, Host, Kernels, baseline, host_costs, predict};
+use crate::predict::{Baseline, baseline, host_costs, predict};
 use crate::score::Score;
+use crate::sources::{Host, Kernels};
 use crate::step::Step;
 
 /// Where the host's times come from in a validation.

@@ -1,12 +1,14 @@
 //! Matrix products: `mm`, `addmm`, `bmm`, `baddbmm`, `addmv`, `dot` and kin.
 
+mod gradients;
+
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
-use crate::child::{child, ints, transpose};
 use crate::kernel::{Epilogue, Gemm, Kernel};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, in_place, precision, read, result};
 use crate::work::{launches, made_contiguous};
+use gradients::backward;
 
 /// Matrix products.
 pub static OPS: &[OpDef] = &[
@@ -177,47 +179,6 @@ fn storage(matrix: &Tensor, right: bool) -> (bool, u64) {
     (transposed, count(leading).max(1))
 }
 
-/// The gradients of both factors, each a product, and the sum for what was added. A factor stored column by
-/// column gets its gradient the same way, as the transpose of the product.
-fn backward(call: &BoundCall<'_>, form: &Form) -> Vec<OpCall> {
-    let factors = factors(call, form);
-    let (Some((a, b)), Some(grad)) = (factors, product(call, form)) else { return Vec::new() };
-    let both = |name, a: &Tensor, b: &Tensor| {
-        child(call, name, vec![Arg::Tensor(a.clone()), Arg::Tensor(b.clone())])
-    };
-    let turned = |tensor: &Tensor| transpose(tensor, -1, -2);
-    let mut all = match (a.shape.len(), b.shape.len()) {
-        (1, _) => vec![both("aten::mul", b, &grad), both("aten::mul", a, &grad)],
-        (_, 1) => {
-            let column = Tensor { shape: [grad.size(0), 1].as_slice().into(), ..transpose(&grad, 0, 0) };
-            let column = Tensor { strides: [1, 1].as_slice().into(), ..column };
-            vec![both("aten::mul", &column, b), both("aten::mv", &turned(a), &grad)]
-        }
-        (2, _) => vec![
-            if storage(a, false).0 {
-                both("aten::mm", b, &turned(&grad))
-            } else {
-                both("aten::mm", &grad, &turned(b))
-            },
-            if storage(b, true).0 {
-                both("aten::mm", &turned(&grad), a)
-            } else {
-                both("aten::mm", &turned(a), &grad)
-            },
-        ],
-        _ => vec![both("aten::bmm", &turned(a), &grad), both("aten::bmm", &grad, &turned(b))],
-    };
-    let added = form.added.and_then(|name| call.tensor(name)).filter(|added| added.shape != grad.shape);
-    if let Some(added) = added {
-        let skipped = grad.shape.len().saturating_sub(added.shape.len());
-        let broadcast =
-            |&dim: &usize| dim < skipped || added.shape[dim - skipped] == 1 && grad.shape[dim] != 1;
-        let dims: Vec<i64> = (0..grad.shape.len()).filter(broadcast).map(|dim| dim as i64).collect();
-        all.push(child(call, "aten::sum", vec![Arg::Tensor(grad), ints(&dims), Arg::Bool(true), Arg::None]));
-    }
-    all
-}
-
 fn epilogue(call: &BoundCall<'_>, form: &Form, n: i64) -> Epilogue {
     let Some(added) = form.added.and_then(|name| call.tensor(name)) else { return Epilogue::None };
     if form.activated {
@@ -234,14 +195,14 @@ mod tests {
     use crate::OpSet;
     use crate::kernel::{Precision, Role};
 
-    fn gemm(call: &OpCall) -> (Gemm, u64, u64, u64) {
+    pub(super) fn gemm(call: &OpCall) -> (Gemm, u64, u64, u64) {
         let lowered = OpSet::standard().lower(call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         let Kernel::Gemm(gemm) = kernel.kernel else { panic!("{kernel:?}") };
         (gemm, kernel.flops, kernel.bytes_read(), kernel.bytes_written())
     }
 
-    fn dense(shape: &[i64]) -> Arg {
+    pub(super) fn dense(shape: &[i64]) -> Arg {
         Arg::Tensor(Tensor::contiguous(shape, F32))
     }
 
@@ -278,19 +239,6 @@ mod tests {
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
         assert_eq!(kernel.operands.last().map(|o| (o.role, o.bytes)), Some((Role::Update, 96)));
         assert_eq!(gemm(&call).0.epilogue, Epilogue::Matrix);
-    }
-
-    #[test]
-    fn gradients_of_a_layer_are_two_products_and_a_sum() {
-        let weight = Arg::Tensor(Tensor::strided(&[13, 512], &[1, 13], F32));
-        let call = OpCall::new("aten::addmm", vec![dense(&[512]), dense(&[64, 13]), weight]);
-        let all = OpSet::standard().backward(&call);
-        let names: Vec<_> = all.iter().map(|call| call.name.as_str()).collect();
-        assert_eq!(names, ["aten::mm", "aten::mm", "aten::sum"]);
-        let (input, _, _, _) = gemm(&all[0]);
-        assert_eq!((input.m, input.n, input.k, input.b_transposed), (64, 13, 512, false));
-        let (weight, _, _, _) = gemm(&all[1]);
-        assert_eq!((weight.m, weight.n, weight.k, weight.a_transposed), (512, 13, 64, true));
     }
 
     #[test]

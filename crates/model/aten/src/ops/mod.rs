@@ -17,6 +17,7 @@ pub mod convolution_layer;
 pub mod copy;
 pub mod embedding;
 pub mod embedding_bag;
+pub mod embedding_bag_backward;
 pub mod fill;
 pub mod fused_bags;
 pub mod gather;
@@ -72,6 +73,7 @@ static FILES: &[&[OpDef]] = &[
     convolution_layer::OPS,
     linear::OPS,
     embedding_bag::OPS,
+    embedding_bag_backward::OPS,
     embedding::OPS,
     gather::OPS,
     index::OPS,

@@ -17,6 +17,9 @@ fn kind(query: &Tensor) -> &'static str {
     if matches!(query.dtype, Dtype::Bf16 | Dtype::F16) { "cudnn" } else { "efficient" }
 }
 
+/// Where a kernel's random numbers begin: nothing is known of it.
+const SEED: Arg = Arg::None;
+
 /// The CPU's op where its fused kernel cannot compute attention: with dropout, or with a mask of another kind.
 const PARTS: &str = "aten::_scaled_dot_product_attention_math";
 /// The memory-efficient kernels take heads of multiples of these sizes, in 32 and in 16 bits.
@@ -105,13 +108,16 @@ fn swapped(tensor: Option<&Tensor>) -> Arg {
     Arg::Tensor(tensor)
 }
 
+/// A call with its results.
+fn called(name: &str, inputs: Vec<Arg>, outputs: Vec<Arg>) -> OpCall {
+    OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) }
+}
+
 /// For `(query, key, value, dropout, causal, mask, scale)`.
 pub(super) fn forward(call: &OpCall) -> Option<Branch> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let query = call.tensor_at(0)?;
     let outputs = call.outputs.clone();
-    let named =
-        |name: &str, inputs, outputs| OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) };
     let mut outer = vec![arg(0), arg(1), arg(2), arg(5), Arg::Bool(true), arg(3), arg(4)];
     if kind(query) == "cudnn" {
         outer.push(Arg::Bool(false));
@@ -134,8 +140,8 @@ pub(super) fn forward(call: &OpCall) -> Option<Branch> {
         ];
         let like = around("empty_like", vec![light("empty_strided")]);
         let children = vec![light("empty"), light("empty"), like, light("empty")];
-        let inner = Branch::new(named("_cudnn_attention_forward", inner, outputs.clone()), children);
-        let outer = named("_scaled_dot_product_cudnn_attention", outer, outputs);
+        let inner = Branch::new(called("_cudnn_attention_forward", inner, outputs.clone()), children);
+        let outer = called("_scaled_dot_product_cudnn_attention", outer, outputs);
         return Some(Branch::new(outer, vec![inner]));
     }
     let causal = Arg::Int(i64::from(call.flag_at(4).unwrap_or(false)));
@@ -143,39 +149,65 @@ pub(super) fn forward(call: &OpCall) -> Option<Branch> {
     inner.push(arg(5));
     inner.extend([Arg::None, Arg::None, Arg::None, Arg::None, arg(3), causal, Arg::Bool(true), arg(6)]);
     let given = vec![swapped(call.output(0)), call.outputs.get(1).cloned().unwrap_or_default()];
-    let inner = Branch::new(named("_efficient_attention_forward", inner, given), vec![light("empty"); 4]);
+    let inner = Branch::new(called("_efficient_attention_forward", inner, given), vec![light("empty"); 4]);
     let children = [vec![view("transpose"); 3], vec![inner, view("transpose")]].concat();
-    Some(Branch::new(named("_scaled_dot_product_efficient_attention", outer, outputs), children))
+    Some(Branch::new(called("_scaled_dot_product_efficient_attention", outer, outputs), children))
 }
 
 /// For `(gradient, query, key, value, result, logsumexp, dropout, causal, mask, scale)`.
 pub(super) fn backward(call: &OpCall) -> Option<Branch> {
-    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (grad, query, key) = (call.tensor_at(0)?, call.tensor_at(1)?, call.tensor_at(2)?);
-    let named =
-        |name: &str, inputs, outputs| OpCall { outputs, ..OpCall::new(&format!("aten::{name}"), inputs) };
+    let lengths = [query, key].map(|tensor| Arg::Int(tensor.size(2)));
+    Some(if kind(query) == "cudnn" {
+        cudnn_backward(call, lengths)
+    } else {
+        efficient_backward(call, grad, lengths)
+    })
+}
+
+/// The gradients by cuDNN: one call, with the arguments of the op around it.
+fn cudnn_backward(call: &OpCall, lengths: [Arg; 2]) -> Branch {
+    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let outputs = call.outputs.clone();
-    let seed = || Arg::None;
-    if kind(query) == "cudnn" {
-        let lengths = [Arg::Int(query.size(2)), Arg::Int(key.size(2))];
-        let mut inputs: Vec<Arg> = (0..6).map(arg).collect();
-        inputs.extend([seed(), seed(), arg(8), Arg::None, Arg::None]);
-        inputs.extend(lengths);
-        inputs.extend([arg(6), arg(7), arg(9)]);
-        let like = || around("empty_like", vec![light("empty_strided")]);
-        let children = vec![like(), like(), like(), light("empty")];
-        let inner =
-            Branch::new(named("_cudnn_attention_backward", inputs.clone(), outputs.clone()), children);
-        let outer = named("_scaled_dot_product_cudnn_attention_backward", inputs, outputs);
-        return Some(Branch::new(outer, vec![inner]));
-    }
+    let mut inputs: Vec<Arg> = (0..6).map(arg).collect();
+    inputs.extend([SEED, SEED, arg(8), Arg::None, Arg::None]);
+    inputs.extend(lengths);
+    inputs.extend([arg(6), arg(7), arg(9)]);
+    let like = || around("empty_like", vec![light("empty_strided")]);
+    let children = vec![like(), like(), like(), light("empty")];
+    let inner = Branch::new(called("_cudnn_attention_backward", inputs.clone(), outputs.clone()), children);
+    let outer = called("_scaled_dot_product_cudnn_attention_backward", inputs, outputs);
+    Branch::new(outer, vec![inner])
+}
+
+/// The gradients by the memory-efficient kernels, which take heads and positions the other way round.
+fn efficient_backward(call: &OpCall, grad: &Tensor, lengths: [Arg; 2]) -> Branch {
+    let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let mut inner: Vec<Arg> = (0..4).map(|at| swapped(call.tensor_at(at))).collect();
     let causal = Arg::Int(i64::from(call.flag_at(7).unwrap_or(false)));
     inner.extend([arg(8), swapped(call.tensor_at(4)), Arg::None, Arg::None]);
-    inner.extend([Arg::Int(query.size(2)), Arg::Int(key.size(2)), arg(5), arg(6), seed(), seed(), causal]);
-    inner.extend([Arg::Bool(false), arg(9)]);
+    inner.extend(lengths);
+    inner.extend([arg(5), arg(6), SEED, SEED, causal, Arg::Bool(false), arg(9)]);
     let given = (0..3).map(|at| swapped(call.output(at))).collect();
-    // The product of gradient and result, summed: what the softmax's gradient needs.
+    let mut children: Vec<Branch> = Vec::new();
+    if let Arg::Tensor(grad) = swapped(call.tensor_at(0))
+        && !grad.is_contiguous()
+    {
+        children.push(around("contiguous", vec![row_major(&grad)]));
+    }
+    children.extend(["empty", "empty", "empty", "to", "to"].map(light));
+    children.extend(summed_products(call, grad));
+    let inner = Branch::new(called("_efficient_attention_backward", inner, given), children);
+    let mask = Arg::Ints([1i64, 1, 1, 0][..].into());
+    let mut outer = vec![arg(0), arg(1), arg(2), arg(3), arg(8), arg(4), arg(5), SEED, SEED];
+    outer.extend([arg(6), mask, arg(7), arg(9)]);
+    let children = [vec![view("transpose"); 5], vec![inner], vec![view("transpose"); 3]].concat();
+    let outer = called("_scaled_dot_product_efficient_attention_backward", outer, call.outputs.clone());
+    Branch::new(outer, children)
+}
+
+/// The product of gradient and result, summed and brought into the order of heads: what the softmax's gradient needs.
+fn summed_products(call: &OpCall, grad: &Tensor) -> [Branch; 6] {
     let mut shape = grad.shape.clone();
     if shape.len() == 4 {
         shape.swap(1, 2);
@@ -189,49 +221,20 @@ pub(super) fn backward(call: &OpCall) -> Option<Branch> {
         turned.strides.swap(1, 2);
     }
     let dense = |tensor: &Tensor| Arg::Tensor(tensor.clone());
+    let factors = vec![swapped(call.tensor_at(0)), swapped(call.tensor_at(4))];
     let last = Arg::Ints([-1i64][..].into());
-    let mut sum = op("sum", vec![dense(&product), last, Arg::Bool(false), Arg::None], Some(sums.clone()));
+    let mut sum = op("sum", vec![dense(&product), last, Arg::Bool(false), Arg::None], Some(sums));
     sum.children = vec![light("as_strided")];
     let copy =
         op("copy_", vec![dense(&by_head), Arg::Tensor(turned), Arg::Bool(false)], Some(by_head.clone()));
     let mut zero = op("zero_", vec![dense(&product)], Some(product.clone()));
     zero.children = vec![fill(&product)];
-    let mut children: Vec<Branch> = Vec::new();
-    if let Arg::Tensor(grad) = swapped(call.tensor_at(0))
-        && !grad.is_contiguous()
-    {
-        children.push(around("contiguous", vec![row_major(&grad)]));
-    }
-    children.extend([
-        light("empty"),
-        light("empty"),
-        light("empty"),
-        light("to"),
-        light("to"),
-        op("mul", vec![swapped(call.tensor_at(0)), swapped(call.tensor_at(4))], Some(product.clone())),
+    [
+        op("mul", factors, Some(product)),
         sum,
         view("transpose"),
         around("contiguous", vec![around("clone", vec![empty_like(), copy])]),
         light("empty"),
         zero,
-    ]);
-    let inner = Branch::new(named("_efficient_attention_backward", inner, given), children);
-    let mask = Arg::Ints([1i64, 1, 1, 0][..].into());
-    let outer = vec![
-        arg(0),
-        arg(1),
-        arg(2),
-        arg(3),
-        arg(8),
-        arg(4),
-        arg(5),
-        seed(),
-        seed(),
-        arg(6),
-        mask,
-        arg(7),
-        arg(9),
-    ];
-    let children = [vec![view("transpose"); 5], vec![inner], vec![view("transpose"); 3]].concat();
-    Some(Branch::new(named("_scaled_dot_product_efficient_attention_backward", outer, outputs), children))
+    ]
 }

@@ -5,11 +5,12 @@
 //! without the profiler.
 
 use serde::{Deserialize, Serialize};
-use steptime_graph::{ActivityId, ApiKind, Blocking, Call, CallId, StepGraph, StepId, median};
+use steptime_graph::{
+    ActivityId, ApiKind, Blocking, Call, CallId, MarkId, StepGraph, StepId, TiSlice, median,
+};
 use steptime_trace::{ActivityKind, Nanos};
 
 use super::own;
-use super::price::HostCosts;
 use super::robust::quiet_mean;
 
 /// What a graph costs besides its nodes' own time, in microseconds.
@@ -81,28 +82,33 @@ impl Captured {
 
     /// Takes the profiler's cost of CUDA graphs off costs that come from a recording. The cost of a launch of many nodes
     /// is unlike that of other calls, so it starts from the recorded time of the launch.
-    pub fn take_off(&self, graph: &StepGraph, costs: &mut HostCosts) {
+    pub fn take_off(
+        &self,
+        graph: &StepGraph,
+        gaps: &mut TiSlice<MarkId, Nanos>,
+        delays: &mut CapturedDelays,
+    ) {
         let mut column = Vec::new();
         for (at, call) in graphs(graph) {
             let ratio = self.ratio(call.activities().len());
             own::collect(graph, call.end, &mut column);
             if let (Blocking::Never, Some(raw)) = (call.blocking, quiet_mean(&mut column)) {
-                costs.gaps[call.end] = scale(raw, ratio).max(Nanos::ZERO);
+                gaps[call.end] = scale(raw, ratio).max(Nanos::ZERO);
             }
-            for lead in costs.captured.leads.iter_mut().filter(|(of, _)| *of == at) {
+            for lead in delays.leads.iter_mut().filter(|(of, _)| *of == at) {
                 lead.1 = scale(lead.1, ratio);
             }
-            self.between(graph, call, &mut costs.captured.between);
+            self.between(graph, call, &mut delays.between);
         }
     }
 
     /// Costs of a host that was not recorded.
-    pub fn apply(&self, graph: &StepGraph, costs: &mut HostCosts) {
+    pub fn apply(&self, graph: &StepGraph, gaps: &mut TiSlice<MarkId, Nanos>, delays: &mut CapturedDelays) {
         for (at, call) in graphs(graph).filter(|(_, call)| call.blocking == Blocking::Never) {
             let launch = Nanos::from_micros_f64(self.launch_us(call.activities().len()));
-            costs.gaps[call.end] = launch;
-            costs.captured.leads.push((at, scale(launch, LEAD)));
-            self.between(graph, call, &mut costs.captured.between);
+            gaps[call.end] = launch;
+            delays.leads.push((at, scale(launch, LEAD)));
+            self.between(graph, call, &mut delays.between);
         }
     }
 

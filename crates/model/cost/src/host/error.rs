@@ -1,6 +1,6 @@
 //! Why the text of a host profile or of a probe is refused.
 
-use super::{probe, profile};
+use super::versions;
 
 /// Why a text is not a host profile that this version can use.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum ProfileError {
     #[error("no `version`: not a host profile")]
     NoVersion,
     /// It is of another version.
-    #[error("version {0}, but this steptime reads version {version}", version = profile::VERSION)]
+    #[error("version {0}, but this steptime reads version {version}", version = versions::PROFILE)]
     Version(u32),
     /// A number is negative, infinite or no number.
     #[error("{field} is {value}, and must be a number of 0 or more")]
@@ -33,7 +33,7 @@ pub enum ProfileError {
 #[non_exhaustive]
 pub enum ProbeError {
     /// It is of another version.
-    #[error("probe of version {0}, but this steptime reads version {version}", version = probe::VERSION)]
+    #[error("probe of version {0}, but this steptime reads version {version}", version = versions::PROBE)]
     Version(i64),
     /// Its version is no whole number.
     #[error("`probe_version` is no whole number: measure the host again with `python -m steptime.probe`")]

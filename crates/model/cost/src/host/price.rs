@@ -130,7 +130,7 @@ impl HostCosts {
             Process::Fresh => profile.attached.of_gaps(graph),
         };
         let mut found = Found::default();
-        let gaps = (usual.0.iter_enumerated())
+        let mut gaps: TiVec<MarkId, Nanos> = (usual.0.iter_enumerated())
             .map(|(mark, usual)| {
                 if own::waits_for_device(graph, mark) {
                     return Nanos::ZERO;
@@ -157,8 +157,9 @@ impl HostCosts {
                 }
             })
             .collect();
-        let captured = CapturedDelays::default();
-        let mut costs = HostCosts {
+        let mut captured = CapturedDelays::default();
+        profile.captured.apply(graph, &mut gaps, &mut captured);
+        HostCosts {
             gaps,
             coupling: profile.coupling,
             recorded_delays: false,
@@ -166,9 +167,7 @@ impl HostCosts {
             spread: profile.spread,
             found,
             captured,
-        };
-        profile.captured.apply(graph, &mut costs);
-        costs
+        }
     }
 
     /// How much slower the graph's own host was than these costs: the ratio of its own gaps to them.

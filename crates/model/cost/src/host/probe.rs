@@ -6,6 +6,7 @@ use steptime_trace::Numbers;
 
 use super::error::ProbeError;
 use super::speed::Pace;
+use super::versions;
 
 /// What pieces of host work take in a process that no profiler ever ran in, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -83,7 +84,7 @@ impl Probe {
         let table: toml::Table = toml::from_str(text).ok()?;
         let version = table.get("probe_version")?;
         match version.as_integer() {
-            Some(VERSION) => {}
+            Some(versions::PROBE) => {}
             Some(other) => return Some(Err(ProbeError::Version(other))),
             None => return Some(Err(ProbeError::NoVersion)),
         }
@@ -126,9 +127,6 @@ fn pace_of_steps(probe: &Numbers, pulses: &Numbers) -> f64 {
     let phases: Vec<f64> = ["before", "under", "after"].iter().filter_map(|phase| loops(phase)).collect();
     steps.unwrap_or(phases.iter().sum::<f64>() / phases.len() as f64) / first
 }
-
-/// The version of probes that is read.
-pub(super) const VERSION: i64 = 1;
 
 /// Factors on the gaps of a profile, by what they are.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -13,6 +13,7 @@ use super::edge::EdgeKey;
 use super::probe::{HostPace, Probe};
 use super::profiler::{Process, ProfilerCost};
 use super::speed::Elasticity;
+pub use super::versions::PROFILE as VERSION;
 use super::warmth::Warmth;
 use crate::error::Error;
 
@@ -26,8 +27,6 @@ pub const TYPICAL_SLOWNESS: f64 = 1.5;
 
 /// The longest file that is read.
 const LONGEST: u64 = 64 << 20;
-/// Version of the file; raised whenever a field is added or changes its meaning.
-pub const VERSION: u32 = 3;
 
 /// Host costs measured on one or several recordings.
 #[derive(Debug, Clone, PartialEq)]

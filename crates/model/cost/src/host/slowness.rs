@@ -5,6 +5,7 @@ use steptime_graph::{Role, StepGraph};
 use super::own;
 use super::profile::HostProfile;
 use super::profiler::ProfilerCost;
+pub use super::speed::Slowness;
 use super::usual::UsualGaps;
 
 /// A gap counts if the profile knows it at this level or a narrower one, ...
@@ -13,15 +14,6 @@ const KNOWN_LEVEL: usize = 2;
 const SHORT_US: f64 = 15.0;
 /// Half of the gaps that count must take this long together, microseconds.
 const FEWEST_US: f64 = 50.0;
-
-/// How slow short gaps were on the main thread and on that of the backward pass, over what a profile says.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Slowness {
-    /// On the main thread; `None` where too few were measured.
-    pub main: Option<f64>,
-    /// On the thread of the backward pass.
-    pub backward: Option<f64>,
-}
 
 impl Slowness {
     /// That of a graph's own host while it was profiled: the median of its gaps, the profiler's part left in, over what

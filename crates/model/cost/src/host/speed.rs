@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 use steptime_graph::{MarkId, MarkKind, Role, StepGraph};
 use steptime_trace::{Nanos, Numbers};
 
-use super::slowness::Slowness;
-
 /// How host work follows the speed of its core, as a pulse shows it: exponents on the pulse's time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +39,15 @@ impl Default for Elasticity {
     fn default() -> Elasticity {
         Elasticity { loop_us: 20.0, between: 0.5, launch: 0.3, hand_off: 0.1, profiler: 1.0 }
     }
+}
+
+/// How slow short gaps were on the main thread and on that of the backward pass, over what a profile says.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Slowness {
+    /// On the main thread; `None` where too few were measured.
+    pub main: Option<f64>,
+    /// On the thread of the backward pass.
+    pub backward: Option<f64>,
 }
 
 /// How many times as long a pulse's loop takes that is run once, right after a step, as one that is repeated.

@@ -1,6 +1,6 @@
 //! What operators take and give, with types.
 
-use super::tensor::TensorId;
+use super::ids::TensorId;
 use steptime_trace::{NameId, Value};
 
 /// Some consecutive arguments, see [`Args::get`].

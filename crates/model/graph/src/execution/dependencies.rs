@@ -1,10 +1,11 @@
 //! What must come before what, by the memory that operators share.
 
 use super::edges::Lists;
-use super::graph::ExecutionGraph;
-use super::node::NodeId;
-use super::schema::Access;
-use super::tensor::{StorageId, TensorId};
+use super::ids::{NodeId, StorageId, TensorId};
+use super::node::Nodes;
+use super::operands::Operands;
+use super::schema::{Access, Schema, Schemas};
+use super::tree::Tree;
 
 /// Why one operator must come before another. Where there are several reasons, the first of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,22 +34,26 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    pub(super) fn of(graph: &ExecutionGraph) -> Dependencies {
+    pub(super) fn of(nodes: &Nodes, tree: &Tree, schemas: &Schemas, operands: &Operands) -> Dependencies {
+        let storages = operands.tensors.storages().len();
         let mut found = Found {
-            graph,
+            nodes,
+            tree,
+            schemas,
+            operands,
             edges: Vec::new(),
-            writer: vec![None; graph.tensors.storages().len()],
-            readers: vec![Vec::new(); graph.tensors.storages().len()],
+            writer: vec![None; storages],
+            readers: vec![Vec::new(); storages],
         };
-        for node in graph.ids() {
-            if graph.nodes.is_operator(node) {
+        for node in (0..nodes.len()).map(NodeId::at) {
+            if nodes.is_operator(node) {
                 found.begin(node);
             }
-            for ended in graph.tree.ending(node).filter(|&ended| graph.nodes.is_operator(ended)) {
+            for ended in tree.ending(node).filter(|&ended| nodes.is_operator(ended)) {
                 found.end(ended);
             }
         }
-        Dependencies::from_edges(graph.nodes.len(), found.edges)
+        Dependencies::from_edges(nodes.len(), found.edges)
     }
 
     fn from_edges(nodes: usize, mut edges: Vec<Edge>) -> Dependencies {
@@ -99,8 +104,8 @@ impl Dependencies {
 
     /// The same dependencies between top-level operators.
     #[must_use]
-    pub fn lift(&self, graph: &ExecutionGraph) -> Dependencies {
-        self.map(|node| graph.nodes.top_level.get(node.index()).copied().flatten())
+    pub fn lift(&self, nodes: &Nodes) -> Dependencies {
+        self.map(|node| nodes.top_level.get(node.index()).copied().flatten())
     }
 }
 
@@ -108,7 +113,10 @@ impl Dependencies {
 type Edge = (NodeId, NodeId, DependencyKind);
 
 struct Found<'a> {
-    graph: &'a ExecutionGraph,
+    nodes: &'a Nodes,
+    tree: &'a Tree,
+    schemas: &'a Schemas,
+    operands: &'a Operands,
     edges: Vec<Edge>,
     /// Who wrote each storage last.
     writer: Vec<Option<NodeId>>,
@@ -116,11 +124,11 @@ struct Found<'a> {
     readers: Vec<Vec<NodeId>>,
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
     fn begin(&mut self, node: NodeId) {
-        let access = access(self.graph, node);
-        for (position, tensor) in self.graph.input_tensors(node) {
-            let tensor = self.graph.tensors.get(tensor);
+        let access = self.access(node);
+        for (position, tensor) in self.operands.input_tensors(node) {
+            let tensor = self.operands.tensors.get(tensor);
             self.edge(tensor.producer, node, DependencyKind::Handle);
             if access(position) != Access::View {
                 self.edge(self.writer[tensor.storage.index()], node, DependencyKind::ReadAfterWrite);
@@ -129,11 +137,10 @@ impl Found<'_> {
     }
 
     fn end(&mut self, node: NodeId) {
-        let graph = self.graph;
         let mut written = Vec::new();
         let mut read = Vec::new();
-        let access = access(graph, node);
-        for (position, tensor) in graph.input_tensors(node) {
+        let access = self.access(node);
+        for (position, tensor) in self.operands.input_tensors(node) {
             match access(position) {
                 Access::View => {}
                 Access::Plain => read.push(self.storage(tensor)),
@@ -141,8 +148,8 @@ impl Found<'_> {
             }
         }
         read.sort_unstable();
-        let schema = graph.schema(node);
-        for (position, tensor) in graph.output_tensors(node) {
+        let schema = self.schema(node);
+        for (position, tensor) in self.operands.output_tensors(node) {
             let storage = self.storage(tensor);
             let writes = match schema {
                 // An input returned as it was, or a view that the schema does not tell.
@@ -179,34 +186,38 @@ impl Found<'_> {
     /// Adds a reader, which stands for those inside it.
     fn read(&mut self, node: NodeId, storage: StorageId) {
         let readers = &mut self.readers[storage.index()];
-        while readers.pop_if(|inner| self.graph.tree.encloses(node, *inner)).is_some() {}
+        while readers.pop_if(|inner| self.tree.encloses(node, *inner)).is_some() {}
         readers.push(node);
     }
 
     fn edge(&mut self, before: Option<NodeId>, after: NodeId, kind: DependencyKind) {
         if let Some(before) = before
             && before < after
-            && self.graph.nodes.is_operator(before)
-            && !self.graph.tree.nested(before, after)
+            && self.nodes.is_operator(before)
+            && !self.tree.nested(before, after)
         {
             self.edges.push((after, before, kind));
         }
     }
 
     fn storage(&self, tensor: TensorId) -> StorageId {
-        self.graph.tensors.get(tensor).storage
+        self.operands.tensors.get(tensor).storage
     }
-}
 
-/// What an operator does with each argument. Kernels without a schema do not say what they write: when they
-/// give nothing, all that they take.
-fn access(graph: &ExecutionGraph, node: NodeId) -> impl Fn(usize) -> Access {
-    let schema = graph.schema(node);
-    let otherwise = match graph.output_tensors(node).next() {
-        Some(_) => Access::Plain,
-        None => Access::Write,
-    };
-    move |position| schema.map_or(otherwise, |schema| schema.argument(position))
+    fn schema(&self, node: NodeId) -> Option<&'a Schema> {
+        self.schemas.get(self.nodes.schema[node.index()])
+    }
+
+    /// What an operator does with each argument. Kernels without a schema do not say what they write: when they
+    /// give nothing, all that they take.
+    fn access(&self, node: NodeId) -> impl Fn(usize) -> Access + use<'a> {
+        let schema = self.schema(node);
+        let otherwise = match self.operands.output_tensors(node).next() {
+            Some(_) => Access::Plain,
+            None => Access::Write,
+        };
+        move |position| schema.map_or(otherwise, |schema| schema.argument(position))
+    }
 }
 
 #[cfg(test)]
@@ -263,7 +274,7 @@ mod tests {
         let inner = edges(&graph.dependencies);
         assert!(inner.contains(&(3, 4, ReadAfterWrite)), "{inner:?}");
         assert!(inner.contains(&(2, 6, ReadAfterWrite)), "{inner:?}");
-        assert_eq!(edges(&graph.dependencies.lift(&graph)), [(2, 5, ReadAfterWrite)]);
+        assert_eq!(edges(&graph.dependencies.lift(&graph.nodes)), [(2, 5, ReadAfterWrite)]);
     }
 
     #[test]

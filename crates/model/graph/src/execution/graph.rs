@@ -2,13 +2,14 @@
 
 use super::args::{ArgRange, Args};
 use super::dependencies::Dependencies;
-use super::lifetimes::{Resolved, resolve};
+use super::ids::{NodeId, TensorId};
+use super::lifetimes::resolve;
 use super::memory;
-use super::node::{NodeId, NodeKind, Nodes};
+use super::node::{NodeKind, Nodes};
+use super::operands::Operands;
 use super::pairing::Pairing;
 use super::schema::{Schema, Schemas};
-use super::summary::Summary;
-use super::tensor::{TensorId, Tensors};
+use super::tensor::Tensors;
 use super::tree::Tree;
 use steptime_trace::{ExecutionTrace, NameId, Strings};
 
@@ -46,23 +47,23 @@ impl ExecutionGraph {
         let tree = Tree::new(&rows.id, &rows.parent, is_process);
         let nodes = Nodes::of(trace, &tree);
         let schemas = Schemas::parse(&trace.names, &rows.op_schema);
-        let Resolved { tensors, args, inputs, outputs } = resolve(trace, &tree, &schemas);
+        let operands = resolve(trace, &tree, &schemas);
+        let dependencies = Dependencies::of(&nodes, &tree, &schemas, &operands);
         let pairing = Pairing::of(trace, &nodes);
-        let mut graph = ExecutionGraph {
+        let Operands { tensors, args, inputs, outputs } = operands;
+        ExecutionGraph {
             names: trace.names.clone(),
             nodes,
             tree,
             tensors,
             args,
-            dependencies: Dependencies::default(),
+            dependencies,
             pairing,
             fake: memory::is_fake(trace),
             schemas,
             inputs,
             outputs,
-        };
-        graph.dependencies = Dependencies::of(&graph);
-        graph
+        }
     }
 
     /// The name behind an id.
@@ -125,11 +126,5 @@ impl ExecutionGraph {
     /// The operators that no other operator is around, in id order.
     pub fn top_level(&self) -> impl Iterator<Item = NodeId> {
         self.ids().filter(|&node| self.nodes.is_top_level(node))
-    }
-
-    /// Counts of everything.
-    #[must_use]
-    pub fn summary(&self) -> Summary {
-        Summary::of(self)
     }
 }

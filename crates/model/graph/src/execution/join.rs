@@ -1,6 +1,7 @@
 //! Finds the recorded host operator of each node: joins an execution trace with the Kineto trace of its step.
 
-use super::node::{NodeId, NodeKind};
+use super::ids::NodeId;
+use super::node::NodeKind;
 use super::sequence::{Alignment, Item, align};
 use crate::ids::TraceOp;
 use crate::names::EventName;

@@ -5,7 +5,7 @@ use super::{Access, DependencyKind, ExecutionGraph, NodeId, StorageId};
 use rustc_hash::FxHashSet;
 
 pub(super) fn check_laws(graph: &ExecutionGraph) {
-    let lifted = graph.dependencies.lift(graph);
+    let lifted = graph.dependencies.lift(&graph.nodes);
     for (before, after, kind) in graph.dependencies.iter().chain(lifted.iter()) {
         assert!(before < after, "{before:?} {after:?} {kind:?}");
         assert!(!graph.tree.nested(before, after));
@@ -32,7 +32,7 @@ pub(super) fn check_laws(graph: &ExecutionGraph) {
 /// Top-level operators, one by one: whoever wrote what an operator touches, or touched what it writes, comes
 /// before it by way of some dependencies. For traces whose operators take turns.
 pub(super) fn check_order(graph: &ExecutionGraph) {
-    let lifted = graph.dependencies.lift(graph);
+    let lifted = graph.dependencies.lift(&graph.nodes);
     let operators: Vec<NodeId> = graph.top_level().collect();
     if operators.len() > 1200 {
         return;

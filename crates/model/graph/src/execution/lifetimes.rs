@@ -4,13 +4,14 @@
 //! replayed as they began and ended: a node's inputs are what was last made at these addresses; an output
 //! begins a new life unless it is an input, was made inside the node, or is a view by the schema.
 
-use super::args::{Arg, ArgRange, Args};
+use super::addresses::Addresses;
+use super::args::{Arg, ArgRange};
+use super::ids::{NodeId, StorageId, TensorId};
 use super::memory;
-use super::node::NodeId;
+use super::operands::Operands;
 use super::schema::{Access, Schemas};
-use super::tensor::{Storage, StorageId, Tensor, TensorId, Tensors};
+use super::tensor::{Storage, Tensor};
 use super::tree::Tree;
-use rustc_hash::FxHashMap;
 use steptime_trace::{Bytes, ExecutionTrace, NameId, Value};
 
 /// The element type of a tensor that is not one.
@@ -18,24 +19,14 @@ const UNDEFINED: &str = "nullptr (uninitialized)";
 /// Lists nested deeper than any operator takes them are left out.
 const DEEPEST_LIST: usize = 16;
 
-/// Everything that names tensors, resolved.
-#[derive(Debug, Default)]
-pub(super) struct Resolved {
-    pub(super) tensors: Tensors,
-    pub(super) args: Args,
-    /// One range a node.
-    pub(super) inputs: Vec<ArgRange>,
-    pub(super) outputs: Vec<ArgRange>,
-}
-
-/// Replays the trace.
-pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) -> Resolved {
+/// Tells the tensors of a trace apart, by replaying it.
+pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) -> Operands {
     let mut replay = Replay {
         trace,
         tree,
         fake: memory::is_fake(trace),
-        found: Resolved::default(),
-        now: Now::default(),
+        found: Operands::default(),
+        now: Addresses::default(),
         undefined: trace.names.find(UNDEFINED),
     };
     replay.found.outputs = vec![ArgRange::default(); tree.len()];
@@ -65,27 +56,15 @@ struct Replay<'a> {
     tree: &'a Tree,
     /// Whether storages say nothing: then each tensor is its own, but for what the schema calls a view.
     fake: bool,
-    found: Resolved,
-    now: Now,
+    found: Operands,
+    now: Addresses,
     undefined: Option<NameId>,
-}
-
-/// Who lives where at the moment.
-#[derive(Default)]
-struct Now {
-    tensors: FxHashMap<u64, TensorId>,
-    storages: FxHashMap<u64, StorageId>,
-    /// The last ended node that had this tensor, or storage, as input.
-    input_of: FxHashMap<TensorId, NodeId>,
-    storage_input_of: FxHashMap<StorageId, NodeId>,
 }
 
 impl Replay<'_> {
     fn mark_inputs(&mut self, node: NodeId) {
-        let inputs = self.found.inputs[node.index()];
-        for (_, tensor) in self.found.args.tensors(inputs) {
-            self.now.input_of.insert(tensor, node);
-            self.now.storage_input_of.insert(self.found.tensors.get(tensor).storage, node);
+        for (_, tensor) in self.found.input_tensors(node) {
+            self.now.set_input(tensor, self.found.tensors.get(tensor).storage, node);
         }
     }
 
@@ -113,9 +92,9 @@ impl Replay<'_> {
     }
 
     fn tensor(&mut self, node: NodeId, raw: &steptime_trace::Tensor, output: Option<Access>) -> TensorId {
-        let current = self.now.tensors.get(&raw.tensor_id).copied().filter(|&current| {
+        let current = self.now.tensor(raw.tensor_id).filter(|&current| {
             let lives_on = output.is_none()
-                || self.now.input_of.get(&current) == Some(&node)
+                || self.now.is_input(current, node)
                 || self.tree.encloses(node, self.found.tensors.get(current).seen);
             lives_on && self.is_same(current, raw)
         });
@@ -125,7 +104,7 @@ impl Replay<'_> {
         let (storage, is_view) = if addressed {
             self.storage(node, raw, output)
         } else if let Some(current) = current {
-            if self.fake && output == Some(Access::Plain) && self.now.input_of.get(&current) != Some(&node) {
+            if self.fake && output == Some(Access::Plain) && !self.now.is_input(current, node) {
                 self.found.tensors.claim(current, node);
             }
             return current;
@@ -136,7 +115,7 @@ impl Replay<'_> {
         };
         match current {
             Some(current) if self.found.tensors.get(current).storage == storage => {
-                if output == Some(Access::Plain) && self.now.input_of.get(&current) != Some(&node) {
+                if output == Some(Access::Plain) && !self.now.is_input(current, node) {
                     self.found.tensors.claim(current, node);
                 }
                 current
@@ -150,7 +129,7 @@ impl Replay<'_> {
         if !self.fake || output.is_none_or(|access| access == Access::Plain) {
             return None;
         }
-        let first = self.found.args.tensors(self.found.inputs[node.index()]).next()?;
+        let first = self.found.input_tensors(node).next()?;
         Some(self.found.tensors.get(first.1).storage)
     }
 
@@ -162,21 +141,21 @@ impl Replay<'_> {
         output: Option<Access>,
     ) -> (StorageId, bool) {
         let fresh = output == Some(Access::Plain);
-        let current = self.now.storages.get(&raw.storage_id).copied().filter(|&current| {
+        let current = self.now.storage(raw.storage_id).filter(|&current| {
             let storage = self.found.tensors.storage(current);
             let lives_on = !fresh
-                || self.now.storage_input_of.get(&current) == Some(&node)
+                || self.now.is_storage_of_input(current, node)
                 || self.tree.encloses(node, storage.seen);
             lives_on && storage.device == raw.device
         });
         if let Some(current) = current {
-            if fresh && self.now.storage_input_of.get(&current) != Some(&node) {
+            if fresh && !self.now.is_storage_of_input(current, node) {
                 self.found.tensors.claim_storage(current, node);
             }
             return (current, true);
         }
         let storage = self.new_storage(node, raw, output.map(|_| node));
-        self.now.storages.insert(raw.storage_id, storage);
+        self.now.set_storage(raw.storage_id, storage);
         (storage, false)
     }
 
@@ -209,7 +188,7 @@ impl Replay<'_> {
             seen: life.node,
             is_view: life.is_view,
         });
-        self.now.tensors.insert(raw.tensor_id, tensor);
+        self.now.set_tensor(raw.tensor_id, tensor);
         tensor
     }
 

@@ -11,14 +11,17 @@
 //!
 //! Nodes are known by [`NodeId`], their position in id order, which is the order in which they began.
 
+mod addresses;
 mod args;
 mod dependencies;
 mod edges;
 mod graph;
+mod ids;
 mod join;
 mod lifetimes;
 mod memory;
 mod node;
+mod operands;
 mod pairing;
 mod schema;
 mod sequence;
@@ -37,11 +40,12 @@ mod recorded;
 pub use args::{Arg, ArgRange, Args, Scalar, TensorRange};
 pub use dependencies::{Dependencies, DependencyKind};
 pub use graph::ExecutionGraph;
+pub use ids::{NodeId, StorageId, TensorId};
 pub use join::{Join, join};
-pub use node::{NodeId, NodeKind, Nodes};
+pub use node::{NodeKind, Nodes};
 pub use pairing::Pairing;
 pub use schema::{Access, Schema, Schemas};
 pub use step::{StepJoin, join_step};
 pub use summary::Summary;
-pub use tensor::{DimRange, Storage, StorageId, Tensor, TensorId, Tensors};
+pub use tensor::{DimRange, Storage, Tensor, Tensors};
 pub use tree::{Repairs, Tree};

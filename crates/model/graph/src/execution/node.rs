@@ -1,20 +1,9 @@
 //! What each node is.
 
+use super::ids::NodeId;
 use super::tree::Tree;
 use crate::names::{EventName, mentions_backward};
 use steptime_trace::{ExecutionTrace, NameId};
-
-steptime_trace::ids! {
-    /// A node by its position in id order, which is also its row in [`ExecutionTrace::nodes`].
-    NodeId;
-}
-
-impl NodeId {
-    /// The node at an index; the reader counts in `u32` too.
-    pub(super) fn at(index: usize) -> NodeId {
-        NodeId(u32::try_from(index).unwrap_or(u32::MAX))
-    }
-}
 
 /// What a node stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,7 @@
 //! Which forward operator a backward function belongs to.
 
-use super::node::{NodeId, NodeKind, Nodes};
+use super::ids::NodeId;
+use super::node::{NodeKind, Nodes};
 use rustc_hash::FxHashMap;
 use steptime_trace::ExecutionTrace;
 

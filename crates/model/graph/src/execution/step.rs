@@ -1,7 +1,7 @@
 //! Finds the node of each op of a step graph, so that an op that was timed without its arguments has them.
 
 use super::graph::ExecutionGraph;
-use super::node::NodeId;
+use super::ids::NodeId;
 use super::sequence::{Alignment, Item, align};
 use crate::graph::StepGraph;
 use crate::ids::{HostThreadId, OpId};

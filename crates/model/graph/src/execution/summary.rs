@@ -27,18 +27,20 @@ pub struct Summary {
     pub repairs: usize,
 }
 
-impl Summary {
-    pub(super) fn of(graph: &ExecutionGraph) -> Summary {
-        let repairs = &graph.tree.repairs;
+impl ExecutionGraph {
+    /// Counts of everything.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let repairs = &self.tree.repairs;
         Summary {
-            nodes: graph.nodes.len(),
-            operators: graph.nodes.kind.iter().filter(|&&kind| kind == NodeKind::Operator).count(),
-            top_level: graph.top_level().count(),
-            tensors: graph.tensors.len(),
-            storages: graph.tensors.storages().len(),
-            dependencies: graph.dependencies.len(),
-            paired: graph.pairing.paired,
-            unpaired: graph.pairing.unpaired,
+            nodes: self.nodes.len(),
+            operators: self.nodes.kind.iter().filter(|&&kind| kind == NodeKind::Operator).count(),
+            top_level: self.top_level().count(),
+            tensors: self.tensors.len(),
+            storages: self.tensors.storages().len(),
+            dependencies: self.dependencies.len(),
+            paired: self.pairing.paired,
+            unpaired: self.pairing.unpaired,
             repairs: repairs.duplicate_ids + repairs.missing_parents + repairs.late_parents,
         }
     }

@@ -1,32 +1,8 @@
 //! Tensors and storages, one for each life.
 
 use super::edges::Lists;
-use super::node::NodeId;
+use super::ids::{NodeId, StorageId, TensorId};
 use steptime_trace::{Bytes, NameId};
-
-/// A tensor from its making to its end; its address may serve others later.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TensorId(pub u32);
-
-/// A piece of memory from its allocation to its release; views share it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StorageId(pub u32);
-
-impl TensorId {
-    /// The position as an index.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl StorageId {
-    /// The position as an index.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A shape or strides, see [`Tensors::dims`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! How nodes nest: parents that come first, children, and who encloses whom.
 
 use super::edges::Lists;
-use super::node::NodeId;
+use super::ids::NodeId;
 use rustc_hash::FxHashMap;
 
 /// What was out of order in the parents of a trace, counted.

@@ -7,13 +7,6 @@ use crate::notes::Notes;
 use crate::strings::{NameId, Strings};
 use crate::units::Nanos;
 
-crate::ids! {
-    /// A position in [`Trace::threads`].
-    ThreadId;
-    /// A position in [`Trace::streams`].
-    StreamId;
-}
-
 /// A host thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {

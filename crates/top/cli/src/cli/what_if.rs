@@ -48,6 +48,9 @@ pub struct Changes {
     /// The precision of matrix products
     #[arg(long, value_enum)]
     pub dtype: Option<Precision>,
+    /// Lay images out with their channels next to one another
+    #[arg(long)]
+    pub channels_last: bool,
     /// Capture what can be captured as a CUDA graph
     #[arg(long)]
     pub cuda_graph: bool,

@@ -3,7 +3,7 @@
 mod plan;
 
 use steptime::answers::chrome;
-use steptime::rewrite::{BatchDims, CudaGraph, ResizeBatch, Rule, Tf32};
+use steptime::rewrite::{BatchDims, ChannelsLast, CudaGraph, ResizeBatch, Rule, Tf32};
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
 
@@ -21,7 +21,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let rules = rules(&changes)?;
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     if rules.is_empty() && changes.host_speed.is_none() {
-        return Err("nothing to change: say --batch, --fuse, --dtype, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --fuse, --dtype, --channels-last, --cuda-graph, --host-speed or --plan".into());
     }
     if let Some(path) = &args.timeline {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -77,6 +77,9 @@ fn rules(changes: &Changes) -> Result<Vec<Box<dyn Rule>>, Failure> {
     }
     if let Some(Precision::Tf32) = changes.dtype {
         rules.push(Box::new(Tf32));
+    }
+    if changes.channels_last {
+        rules.push(Box::new(ChannelsLast));
     }
     if changes.cuda_graph {
         rules.push(Box::new(CudaGraph));

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::device::ModelCoverage;
-use crate::{PricedLaunches, Validation};
+use crate::device::{ModelCoverage, PricedLaunches};
 use serde::Serialize;
 
 /// Where predicted device time came from, as shares of it.
@@ -62,35 +61,6 @@ impl ModelShares {
             unknown: coverage.unknown,
             extrapolated: coverage.extrapolated,
         }
-    }
-
-    /// Over all recordings of a validation, by predicted device time; `None` where kernels were not priced.
-    #[must_use]
-    pub fn over(validation: &Validation) -> Option<ModelShares> {
-        let mut sum = ModelCoverage::default();
-        let mut total = 0.0;
-        for row in &validation.rows {
-            let coverage = row.coverage?;
-            let weight = row.active_predicted_ms;
-            total += weight;
-            sum.fitted += weight * coverage.fitted;
-            sum.analytic += weight * coverage.analytic;
-            sum.measured += weight * coverage.measured;
-            sum.scaled += weight * coverage.scaled;
-            sum.fallback += weight * coverage.fallback;
-            sum.unknown += weight * coverage.unknown;
-            sum.extrapolated += weight * coverage.extrapolated;
-        }
-        let share = |part: f64| if total > 0.0 { part / total } else { 0.0 };
-        Some(ModelShares {
-            fitted: share(sum.fitted),
-            analytic: share(sum.analytic),
-            measured: share(sum.measured),
-            scaled: share(sum.scaled),
-            fallback: share(sum.fallback),
-            unknown: share(sum.unknown),
-            extrapolated: share(sum.extrapolated),
-        })
     }
 
     /// In words; what is zero is not said.

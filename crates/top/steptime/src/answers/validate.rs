@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::shared::SCHEMA;
 use super::shares::ModelShares;
-use crate::device::{self, FamilyScore};
+use crate::device::{self, FamilyScore, ModelCoverage};
 use crate::predict::INTERVAL_LEVEL;
 use crate::score::Score;
 use crate::validate::{Row, Validation};
@@ -234,5 +234,36 @@ impl FamilyErrors {
 impl Errors {
     fn new(score: &Score) -> Errors {
         Errors { gmae: score.gmae, mean: score.mean, p90: score.p90, max: score.max }
+    }
+}
+
+impl ModelShares {
+    /// Over all recordings of a validation, by predicted device time; `None` where kernels were not priced.
+    #[must_use]
+    pub fn over(validation: &Validation) -> Option<ModelShares> {
+        let mut sum = ModelCoverage::default();
+        let mut total = 0.0;
+        for row in &validation.rows {
+            let coverage = row.coverage?;
+            let weight = row.active_predicted_ms;
+            total += weight;
+            sum.fitted += weight * coverage.fitted;
+            sum.analytic += weight * coverage.analytic;
+            sum.measured += weight * coverage.measured;
+            sum.scaled += weight * coverage.scaled;
+            sum.fallback += weight * coverage.fallback;
+            sum.unknown += weight * coverage.unknown;
+            sum.extrapolated += weight * coverage.extrapolated;
+        }
+        let share = |part: f64| if total > 0.0 { part / total } else { 0.0 };
+        Some(ModelShares {
+            fitted: share(sum.fitted),
+            analytic: share(sum.analytic),
+            measured: share(sum.measured),
+            scaled: share(sum.scaled),
+            fallback: share(sum.fallback),
+            unknown: share(sum.unknown),
+            extrapolated: share(sum.extrapolated),
+        })
     }
 }

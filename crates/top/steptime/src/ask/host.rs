@@ -8,7 +8,7 @@ use steptime_trace::Meta;
 
 use crate::asked::HostSlowerThan;
 use crate::error::Error;
-use crate::predict::default_host;
+use crate::shipped_host::default_host;
 use crate::step::Step;
 
 /// The longest profile that is read, in bytes.

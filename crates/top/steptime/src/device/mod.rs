@@ -10,7 +10,7 @@ mod steps;
 
 pub use catalog::{device, devices, shipped_for};
 pub use launches::{Arguments, Known, Launch};
-pub use price::{DevicePrices, ModelCoverage, Unpriced, price};
+pub use price::{DevicePrices, ModelCoverage, PricedLaunches, Unpriced, price};
 pub use roofline::{Bound, Roof};
 pub use score::{FamilyScore, OpError, by, families};
 pub use steps::observations;

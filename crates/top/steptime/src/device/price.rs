@@ -22,6 +22,15 @@ pub struct DevicePrices {
     pub unpriced: Unpriced,
 }
 
+/// What ops launch, with its price.
+#[derive(Debug, Clone)]
+pub struct PricedLaunches {
+    /// What each op launches, in the order in which it runs.
+    pub launches: Vec<Launch>,
+    /// What it costs.
+    pub prices: DevicePrices,
+}
+
 /// Where predicted device time came from, as shares of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ModelCoverage {

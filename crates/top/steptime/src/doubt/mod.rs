@@ -4,8 +4,12 @@ mod copies;
 mod replay;
 mod unpriced;
 
-use crate::predict::{Kernels, Prediction};
+use steptime_cost::Guessed;
+use steptime_trace::Nanos;
+
+use crate::device::PricedLaunches;
 use crate::replay::SelfCheck;
+use crate::sources::Kernels;
 use crate::step::Step;
 
 /// A replay that is off by more than this, relative, is said.
@@ -16,13 +20,25 @@ pub fn of_replay(graph: &steptime_graph::StepGraph, check: &SelfCheck) -> Option
     replay::of(graph, check)
 }
 
+/// What a simulated step shows of how well it is known.
+#[derive(Debug)]
+pub(crate) struct Evidence<'p> {
+    /// What ops launch and what it costs, where kernel times come from a device profile.
+    pub device: Option<&'p PricedLaunches>,
+    /// Copies larger than any that the host profile was fitted on.
+    pub guessed: Guessed,
+    /// From one step to the next.
+    pub step: Nanos,
+    /// The recording replayed, where anything was timed.
+    pub replay: Option<&'p SelfCheck>,
+}
+
 /// All that speaks against a simulated step.
-pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, simulated: &Prediction) -> Vec<Doubt> {
-    let replayed = simulated.replay.as_ref();
+pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_>) -> Vec<Doubt> {
     let found = [
-        unpriced::doubt(recorded, kernels, simulated),
-        copies::doubt(simulated.found.guessed, simulated.timeline.period),
-        replayed.and_then(|check| replay::of(&recorded.graph, check)),
+        unpriced::doubt(recorded, kernels, evidence.device),
+        copies::doubt(evidence.guessed, evidence.step),
+        evidence.replay.and_then(|check| replay::of(&recorded.graph, check)),
     ];
     found.into_iter().flatten().collect()
 }

@@ -6,7 +6,8 @@ use steptime_cost::device::Source;
 use steptime_graph::StepGraph;
 
 use super::Doubt;
-use crate::predict::{Kernels, Prediction, PricedLaunches};
+use crate::device::PricedLaunches;
+use crate::sources::Kernels;
 use crate::step::Step;
 
 /// The share of device work without a price above which no single time is given.
@@ -17,8 +18,12 @@ const WIDTH: f64 = 1.6;
 const NAMED: usize = 3;
 
 /// Whether too much of the device work has no price.
-pub(super) fn doubt(recorded: &Step, kernels: &Kernels<'_>, simulated: &Prediction) -> Option<Doubt> {
-    let (Kernels::Device { profile, .. }, Some(device)) = (kernels, &simulated.device) else { return None };
+pub(super) fn doubt(
+    recorded: &Step,
+    kernels: &Kernels<'_>,
+    device: Option<&PricedLaunches>,
+) -> Option<Doubt> {
+    let (Kernels::Device { profile, .. }, Some(device)) = (kernels, device) else { return None };
     let unpriced = device.prices.unpriced;
     if unpriced.share <= MOST {
         return None;

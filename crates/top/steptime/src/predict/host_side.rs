@@ -1,18 +1,10 @@
 //! The host side of a step: by its own times, by a profile, or as it was profiled.
 
-use steptime_cost::{Coupling, HostCosts, Process, ProfilerCost, Slowness, Speed, UsualGaps};
+use steptime_cost::{HostCosts, Process, Slowness, Speed, UsualGaps};
 
-use super::{Host, default_host};
+use crate::shipped_host::{default_host, own_constants};
+use crate::sources::Host;
 use crate::step::Step;
-
-/// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.
-pub(crate) fn own_constants(process: Process) -> (ProfilerCost, Coupling) {
-    match (default_host(), process) {
-        (Ok(profile), _) => (*profile.profiler_of(process), profile.coupling),
-        (Err(_), Process::Profiled) => (ProfilerCost::PROFILED, Coupling::default()),
-        (Err(_), Process::Fresh) => (ProfilerCost::FRESH, Coupling::default()),
-    }
-}
 
 /// Half-widths (relative, 90 %) of a fresh process's host time, for what is not known of the profiler's cost and of the
 /// host's pace: with pulses, and without.
@@ -54,7 +46,7 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
     let known = pulses.is_some();
     let speed = pulses.unwrap_or_else(|| Speed::steady(&slowness, elasticity));
     let mut costs = HostCosts::own_at(graph, &profiler, &coupling, &speed, elasticity);
-    profile.captured.take_off(graph, &mut costs);
+    profile.captured.take_off(graph, &mut costs.gaps, &mut costs.captured);
     costs.spread = match process {
         Process::Profiled => costs.spread,
         Process::Fresh if known => costs.spread.hypot(PACE_SPREAD).hypot(PACE_SHARE * speed.distance()),

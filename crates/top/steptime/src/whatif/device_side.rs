@@ -9,7 +9,8 @@ use steptime_trace::Nanos;
 use super::{Pricing, calls, settings};
 use crate::device::{self, Arguments, Launch};
 use crate::error::Error;
-use crate::predict::{Kernels, device_times};
+use crate::predict::device_times;
+use crate::sources::Kernels;
 use crate::step::Step;
 
 /// Half-width of measured kernel times, taken all together.

@@ -9,7 +9,8 @@ use steptime_trace::{Bytes, Nanos};
 use super::Pricing;
 use crate::error::Error;
 use crate::ask::FACTORS;
-use crate::predict::{Host, default_host};
+use crate::shipped_host::default_host;
+use crate::sources::Host;
 use crate::step::Step;
 
 /// Half-width of host time that a profile prices beside a recording's own.
@@ -64,7 +65,7 @@ pub(super) fn of(
         .iter_enumerated()
         .any(|(at, call)| call.kind == ApiKind::GraphLaunch && carried.calls[at].is_none())
     {
-        profile.captured.apply(graph, &mut costs);
+        profile.captured.apply(graph, &mut costs.gaps, &mut costs.captured);
     }
     Ok(costs)
 }

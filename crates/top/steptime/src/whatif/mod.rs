@@ -12,7 +12,8 @@ use steptime_step::{self as edit, Diff, Scheduled};
 
 use self::device_side::DeviceSide;
 use crate::error::Error;
-use crate::predict::{Host, Kernels, Prediction, host_side as base_host};
+use crate::predict::{Prediction, host_side as base_host};
+use crate::sources::{Host, Kernels};
 use crate::step::Step;
 use steptime_cost::Process;
 

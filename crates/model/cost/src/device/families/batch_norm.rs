@@ -8,8 +8,9 @@ use crate::device::family::Family;
 use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{features, flag, halvings, last_wave, ln, ln_ratio, overlap, push_shared};
+use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
+use super::times::{instructions_us, last_wave, overlap};
 
 /// The family.
 pub(super) struct BatchNorms;

@@ -9,8 +9,9 @@ use crate::device::paper;
 use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{Traffic, instructions_us, sector_waste};
-use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::memory::{Traffic, sector_waste};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
+use super::times::{instructions_us, overlap};
 
 /// The family.
 pub(super) struct Concats;

@@ -9,9 +9,10 @@ use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
-use super::memory::{L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{features, fill, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::memory::{L2_LATENCY_US, Traffic};
+use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
+use super::times::{instructions_us, overlap};
 
 /// The family.
 pub(super) struct Convolutions;

@@ -8,9 +8,10 @@ use crate::device::family::Family;
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{SECTOR, Traffic, instructions_us, sector_waste};
+use super::memory::{SECTOR, Traffic, sector_waste};
 use super::opcode::opcode;
-use super::shared::{features, flag, last_wave, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, flag, ln, ln_ratio, push_shared};
+use super::times::{instructions_us, last_wave, overlap};
 
 /// The family.
 pub(super) struct Pointwise;

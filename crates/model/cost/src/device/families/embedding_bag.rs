@@ -11,9 +11,10 @@ use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
 use super::lookups::{TableTraffic, in_rows, table_operand, table_traffic};
-use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us};
-use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
+use super::times::{instructions_us, overlap};
 
 /// The family.
 pub(super) struct Bags;

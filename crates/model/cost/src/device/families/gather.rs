@@ -12,8 +12,9 @@ use crate::device::spec::DeviceSpec;
 use super::lookups::{
     TableTraffic, in_rows, local_traffic, moved_row, repeats, table_operand, table_traffic,
 };
-use super::memory::{L2_LATENCY_US, instructions_us, sector_waste};
-use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::memory::{L2_LATENCY_US, sector_waste};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
+use super::times::{instructions_us, overlap};
 
 /// The family.
 pub(super) struct Gathers;

@@ -9,8 +9,9 @@ use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
-use super::shared::{features, fill, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
+use super::times::{instructions_us, overlap};
 
 /// The family.
 pub(super) struct Products;
@@ -61,7 +62,7 @@ fn model(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
         // Every multiprocessor streams its rows; the arithmetic is never what it waits for.
         let instructions = 0.5 * call.flops as f64;
         cut.fixed_us = spec.constants.gemm.vector_fixed_us;
-        cut.compute_us = super::memory::instructions_us(instructions, spec);
+        cut.compute_us = instructions_us(instructions, spec);
         cut.reduce_us = 0.0;
     }
     let memory_us = traffic.move_us(spec, 1.0);

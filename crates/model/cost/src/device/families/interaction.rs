@@ -11,8 +11,9 @@ use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::Traffic;
-use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::streams::{streams_us, written_through};
+use super::times::overlap;
 
 /// The family.
 pub(super) struct Interactions;

@@ -5,7 +5,7 @@ use steptime_aten::{KernelCall, Role, Slot};
 use crate::device::context::Context;
 use crate::device::spec::DeviceSpec;
 
-use super::shared::overlap;
+use super::times::overlap;
 
 /// From a processor to the second-level cache and back, µs. Published microbenchmarks of Volta to Hopper find 200
 /// to 280 cycles (Jia et al. 2018, arXiv 1804.06826; Luo et al. 2024, arXiv 2402.13499).
@@ -98,18 +98,6 @@ pub(super) fn sm_rate(spec: &DeviceSpec) -> f64 {
 pub(super) fn sector_waste(run: f64) -> f64 {
     let run = run.max(1.0);
     ((run / SECTOR).ceil() * SECTOR / run).max(1.0)
-}
-
-/// The time of so many simple instructions on all multiprocessors, µs. A multiply-add counts as two operations
-/// and is one instruction.
-pub(super) fn instructions_us(count: f64, spec: &DeviceSpec) -> f64 {
-    count / (spec.peak.f32_tflop_s * 0.5e6)
-}
-
-/// The time of blocks of work that run `slots` at a time on each multiprocessor, each `block_us` long, µs.
-pub(super) fn waves_us(blocks: f64, slots: f64, block_us: f64, spec: &DeviceSpec) -> f64 {
-    let room = f64::from(spec.multiprocessors) * slots.max(1.0);
-    (blocks / room).max(1.0) * block_us
 }
 
 #[cfg(test)]

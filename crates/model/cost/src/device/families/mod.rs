@@ -37,6 +37,7 @@ mod table_batched;
 mod tests;
 mod tiled_gather;
 mod tiles;
+mod times;
 mod transfer;
 
 use steptime_aten::Kernel;

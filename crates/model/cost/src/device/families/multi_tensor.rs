@@ -9,9 +9,10 @@ use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::elementwise::{instructions, work_code};
-use super::memory::{Traffic, instructions_us, sm_rate};
+use super::memory::{Traffic, sm_rate};
 use super::opcode::opcode;
-use super::shared::{features, last_wave, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, ln, ln_ratio, push_shared};
+use super::times::{instructions_us, last_wave, overlap};
 
 /// The family.
 pub(super) struct MultiTensors;

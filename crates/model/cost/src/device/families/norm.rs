@@ -10,7 +10,8 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
 use super::rows::{Rows, rows_us};
-use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
+use super::times::overlap;
 
 /// The family.
 pub(super) struct Norms;

@@ -7,8 +7,9 @@ use crate::device::family::Family;
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{Traffic, instructions_us};
-use super::shared::{features, halvings, ln_ratio, overlap, push_shared};
+use super::memory::Traffic;
+use super::shared::{features, halvings, ln_ratio, push_shared};
+use super::times::{instructions_us, overlap};
 
 /// Copies within the device.
 pub(super) const DEVICE_COPY: Plain = Plain("device_copy");

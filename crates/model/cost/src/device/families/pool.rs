@@ -8,8 +8,9 @@ use crate::device::family::Family;
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{L2_LATENCY_US, Traffic, instructions_us, waves_us};
-use super::shared::{features, flag, ln, ln_ratio, overlap, push_shared};
+use super::memory::{L2_LATENCY_US, Traffic};
+use super::shared::{features, flag, ln, ln_ratio, push_shared};
+use super::times::{instructions_us, overlap, waves_us};
 
 /// The family.
 pub(super) struct Pools;

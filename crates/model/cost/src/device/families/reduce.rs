@@ -9,9 +9,10 @@ use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::elementwise::{instructions, work_code};
-use super::memory::{L2_LATENCY_US, Traffic, instructions_us, sector_waste};
+use super::memory::{L2_LATENCY_US, Traffic, sector_waste};
 use super::opcode::opcode;
-use super::shared::{features, flag, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, flag, ln, ln_ratio, push_shared};
+use super::times::{instructions_us, overlap};
 
 /// The family.
 pub(super) struct Reductions;

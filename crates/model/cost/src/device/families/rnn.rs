@@ -10,8 +10,9 @@ use crate::device::spec::DeviceSpec;
 
 use super::gemm::precision;
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
-use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Shape, best};
+use super::times::overlap;
 
 /// The family.
 pub(super) struct Recurrent;

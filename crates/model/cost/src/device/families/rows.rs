@@ -4,8 +4,8 @@ use steptime_aten::KernelCall;
 
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us, sm_rate};
-use super::shared::overlap;
+use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, sm_rate};
+use super::times::{instructions_us, overlap};
 
 /// Rows of work.
 #[derive(Debug, Clone, Copy)]

@@ -9,9 +9,10 @@ use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::lookups::{TableTraffic, in_rows, local_traffic, repeats, table_operand, table_traffic};
-use super::memory::{L2_LATENCY_US, instructions_us};
-use super::shared::{features, halvings, ln, ln_ratio, overlap, push_shared};
+use super::memory::L2_LATENCY_US;
+use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
+use super::times::{instructions_us, overlap};
 
 /// The family.
 pub(super) struct Scatters;

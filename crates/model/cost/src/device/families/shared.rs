@@ -115,24 +115,6 @@ pub(super) fn fill(size: u64, tile: f64) -> f32 {
     (size / ((size / tile).ceil() * tile)) as f32
 }
 
-/// How full the last of several waves is, 0 to 1: 1 where all are full.
-pub(super) fn last_wave(blocks: f64, slots: f64) -> f64 {
-    let waves = blocks / slots.max(1.0);
-    let rest = waves.fract();
-    if rest == 0.0 { 1.0 } else { rest }
-}
-
-/// The larger of two times that overlap, but for a share where neither hides the other.
-pub(super) fn overlap(a: f64, b: f64) -> f64 {
-    let (a, b) = (a.max(0.0), b.max(0.0));
-    let large = a.max(b);
-    if large == 0.0 {
-        return 0.0;
-    }
-    let (x, y) = (a / large, b / large);
-    large * (x.powi(4) + y.powi(4)).sqrt().sqrt()
-}
-
 /// A type as a number. Part of the profiles' format: never renumbered.
 fn dtype(dtype: Dtype) -> f32 {
     match dtype {
@@ -148,23 +130,5 @@ fn dtype(dtype: Dtype) -> f32 {
         Dtype::I64 => 9.0,
         Dtype::Complex64 => 10.0,
         Dtype::Complex128 => 11.0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_that_overlap_cost_little_more_than_the_larger() {
-        assert_eq!(overlap(0.0, 3.0), 3.0);
-        assert_eq!(overlap(0.0, 0.0), 0.0);
-        assert!(overlap(3.0, 3.0) < 3.6 && overlap(3.0, 3.0) > 3.0);
-    }
-
-    #[test]
-    fn the_last_wave_is_a_share() {
-        assert_eq!(last_wave(264.0, 132.0), 1.0);
-        assert_eq!(last_wave(66.0, 132.0), 0.5);
     }
 }

@@ -8,9 +8,10 @@ use crate::device::family::Family;
 use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
-use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, instructions_us, sector_waste, sm_rate};
+use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic, sector_waste, sm_rate};
 use super::opcode::opcode;
-use super::shared::{features, flag, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, flag, ln, ln_ratio, push_shared};
+use super::times::{instructions_us, overlap};
 
 /// Sorts.
 pub(super) struct Sorts;

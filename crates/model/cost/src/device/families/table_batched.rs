@@ -12,8 +12,9 @@ use crate::device::spec::DeviceSpec;
 use super::embedding_bag::pooling;
 use super::lookups::{TableTraffic, in_rows, table_operand, table_traffic};
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, SECTOR};
-use super::shared::{features, flag, halvings, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
+use super::times::overlap;
 
 /// The family.
 pub(super) struct BatchedTables;

@@ -14,8 +14,9 @@ use crate::device::spec::DeviceSpec;
 
 use super::lookups::{moved_row, table_operand};
 use super::memory::Traffic;
-use super::shared::{features, halvings, ln, ln_ratio, overlap, push_shared};
+use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::streams::{streams_us, written_through};
+use super::times::overlap;
 
 /// The family.
 pub(super) struct TiledGathers;

@@ -3,9 +3,8 @@
 
 use steptime_aten::kernel::Precision;
 
+use super::times::overlap;
 use crate::device::spec::DeviceSpec;
-
-use super::shared::overlap;
 
 /// A product to be cut: `batch` times `m x n x k`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -144,62 +144,16 @@ pub fn fit(
     let first = observations.first().ok_or(LearnError::NoRows)?;
     let family = families::of(&first.call.kernel);
     let rows = Rows::new(observations, spec, options);
-    let all: Vec<usize> = (0..rows.len()).collect();
-    let boosting = boosting(rows.len(), options.seed);
-    let grows = rows.len() >= ROWS_FOR_TREES && rows.folds.count() > 2;
-
-    let calibration = rows.calibrate(&all);
-    let mut held_out: BTreeMap<ModelKind, Vec<f64>> = BTreeMap::new();
-    held_out.insert(ModelKind::Analytic, rows.held_out(ModelKind::Analytic, &boosting)?);
-    let mut models = FamilyModels::default();
-    if grows {
-        let (learnt, trees) = rayon::join(
-            || rows.held_out(ModelKind::Learnt, &boosting),
-            || rows.grow(&all, &calibration, &boosting),
-        );
-        held_out.insert(ModelKind::Learnt, learnt?);
-        models.trees = Some(trees?);
-    }
-    // A network only where there is no formula.
-    let without: Vec<Option<[f32; SIZES]>> =
-        rows.sizes.iter().zip(&rows.paper).map(|(sizes, paper)| sizes.filter(|_| paper.is_none())).collect();
-    let network = network::fit(&without, &rows.measured, &rows.folds, options.search, options.seed)?;
-    let mut paper: Vec<f64> = rows.paper.iter().map(|paper| paper.unwrap_or(f64::NAN)).collect();
-    if let Some(NetworkFit { rows: of, held_out, .. }) = &network {
-        of.iter().zip(held_out).for_each(|(&row, &value)| paper[row] = value);
-    }
-    if paper.iter().any(|value| value.is_finite()) {
-        held_out.insert(ModelKind::Paper, paper);
-    }
-
-    let held = rows.folds.held_out();
-    let unseen = rows.table.select(&held);
-    let groups: Vec<&str> = held.iter().map(|&row| rows.variants[row].as_str()).collect();
-    let unseen_groups: Vec<u32> = held.iter().map(|&row| rows.groups[row]).collect();
-    let folds = Folds::new(&unseen_groups, options.folds, options.seed);
-    let residuals: BTreeMap<ModelKind, Vec<f64>> = held_out
-        .iter()
-        .map(|(&kind, predicted)| {
-            (kind, held.iter().map(|&row| rows.measured[row] - predicted[row]).collect())
-        })
-        .collect();
-    let scores: BTreeMap<ModelKind, Score> = residuals
-        .iter()
-        .filter_map(|(&kind, residuals)| Some((kind, Score::of_residuals(residuals)?)))
-        .collect();
-    let complete = scores.iter().filter(|(_, score)| score.rows == held.len());
-    let best =
-        complete.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean)).map_or(ModelKind::Analytic, |(&kind, _)| kind);
-    let mut intervals = BTreeMap::new();
-    for &kind in scores.keys() {
-        let detail = if kind == best { Detail::Fine } else { Detail::Coarse };
-        let interval = Interval::fit(&unseen, &residuals[&kind], &folds, &groups, detail)?;
+    let Candidates { calibration, trees, network, held_out } = Candidates::fit(&rows, options)?;
+    let Judged { best, scores, intervals } = Judged::of(&rows, &held_out, options)?;
+    let variants = held_out.get(&best).map_or_else(BTreeMap::new, |predicted| rows.by_variant(predicted));
+    let mut told = BTreeMap::new();
+    let mut models = FamilyModels { trees, ..FamilyModels::default() };
+    for (kind, interval) in intervals {
         let Interval { inside, half_width, shared, .. } = interval;
-        intervals.insert(kind, IntervalScore { inside, half_width, shared });
+        told.insert(kind, IntervalScore { inside, half_width, shared });
         models.intervals[kind as usize] = Some(interval);
     }
-
-    let variants = held_out.get(&best).map_or_else(BTreeMap::new, |predicted| rows.by_variant(predicted));
     let training = network.as_ref().map(|fit| fit.training);
     models.network = network.map(|fit| fit.network);
     let names = family.feature_names().iter().zip(rows.table.ranges());
@@ -212,13 +166,99 @@ pub fn fit(
         network: training,
         scores,
         variants,
-        intervals,
+        intervals: told,
         calibration,
         features: names.map(|(name, [low, high])| ((*name).to_owned(), low, high)).collect(),
         stages: Vec::new(),
     };
     let formula = rows.measured.iter().zip(&rows.formula).map(|(m, f)| m - f).collect();
     Ok(FamilyFit { header, models, formula })
+}
+
+/// The models of a family, fitted on all rows, and what each says of rows that it has not seen.
+struct Candidates {
+    calibration: Calibration,
+    trees: Option<Trees>,
+    network: Option<NetworkFit>,
+    held_out: BTreeMap<ModelKind, Vec<f64>>,
+}
+
+impl Candidates {
+    fn fit(rows: &Rows, options: &FitOptions) -> Result<Candidates, LearnError> {
+        let all: Vec<usize> = (0..rows.len()).collect();
+        let boosting = boosting(rows.len(), options.seed);
+        let grows = rows.len() >= ROWS_FOR_TREES && rows.folds.count() > 2;
+        let calibration = rows.calibrate(&all);
+        let mut held_out = BTreeMap::new();
+        held_out.insert(ModelKind::Analytic, rows.held_out(ModelKind::Analytic, &boosting)?);
+        let mut trees = None;
+        if grows {
+            let (learnt, grown) = rayon::join(
+                || rows.held_out(ModelKind::Learnt, &boosting),
+                || rows.grow(&all, &calibration, &boosting),
+            );
+            held_out.insert(ModelKind::Learnt, learnt?);
+            trees = Some(grown?);
+        }
+        // A network only where there is no formula.
+        let without: Vec<Option<[f32; SIZES]>> = rows
+            .sizes
+            .iter()
+            .zip(&rows.paper)
+            .map(|(sizes, paper)| sizes.filter(|_| paper.is_none()))
+            .collect();
+        let network = network::fit(&without, &rows.measured, &rows.folds, options.search, options.seed)?;
+        let mut paper: Vec<f64> = rows.paper.iter().map(|paper| paper.unwrap_or(f64::NAN)).collect();
+        if let Some(NetworkFit { rows: of, held_out, .. }) = &network {
+            of.iter().zip(held_out).for_each(|(&row, &value)| paper[row] = value);
+        }
+        if paper.iter().any(|value| value.is_finite()) {
+            held_out.insert(ModelKind::Paper, paper);
+        }
+        Ok(Candidates { calibration, trees, network, held_out })
+    }
+}
+
+/// How good models are on rows that they have not seen.
+struct Judged {
+    /// The one with the least mean error, of those that know every row.
+    best: ModelKind,
+    scores: BTreeMap<ModelKind, Score>,
+    intervals: BTreeMap<ModelKind, Interval>,
+}
+
+impl Judged {
+    fn of(
+        rows: &Rows,
+        held_out: &BTreeMap<ModelKind, Vec<f64>>,
+        options: &FitOptions,
+    ) -> Result<Judged, LearnError> {
+        let held = rows.folds.held_out();
+        let unseen = rows.table.select(&held);
+        let groups: Vec<&str> = held.iter().map(|&row| rows.variants[row].as_str()).collect();
+        let unseen_groups: Vec<u32> = held.iter().map(|&row| rows.groups[row]).collect();
+        let folds = Folds::new(&unseen_groups, options.folds, options.seed);
+        let residuals: BTreeMap<ModelKind, Vec<f64>> = held_out
+            .iter()
+            .map(|(&kind, predicted)| {
+                (kind, held.iter().map(|&row| rows.measured[row] - predicted[row]).collect())
+            })
+            .collect();
+        let scores: BTreeMap<ModelKind, Score> = residuals
+            .iter()
+            .filter_map(|(&kind, residuals)| Some((kind, Score::of_residuals(residuals)?)))
+            .collect();
+        let complete = scores.iter().filter(|(_, score)| score.rows == held.len());
+        let best = complete
+            .min_by(|a, b| a.1.mean.total_cmp(&b.1.mean))
+            .map_or(ModelKind::Analytic, |(&kind, _)| kind);
+        let mut intervals = BTreeMap::new();
+        for &kind in scores.keys() {
+            let detail = if kind == best { Detail::Fine } else { Detail::Coarse };
+            intervals.insert(kind, Interval::fit(&unseen, &residuals[&kind], &folds, &groups, detail)?);
+        }
+        Ok(Judged { best, scores, intervals })
+    }
 }
 
 /// Few rows grow few and small trees, by squared error: they need all they have. Many rows grow large ones by

@@ -8,12 +8,14 @@ use super::FitOptions;
 use super::signature::groups;
 use crate::device::context::{Context, Setting};
 use crate::device::families;
+use crate::device::family::Family;
 use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::conformal::{Detail, Interval};
 use crate::device::learn::cross::Folds;
 use crate::device::learn::error::LearnError;
 use crate::device::learn::score::{Score, quantile};
 use crate::device::learn::table::Table;
+use crate::device::learn::trees::Trees;
 use crate::device::observation::Observation;
 use crate::device::price::ModelChoice;
 use crate::device::profile::DeviceProfile;
@@ -41,69 +43,39 @@ pub fn fit(
 ) -> Result<Option<StageFit>, LearnError> {
     let Some(first) = observations.first() else { return Ok(None) };
     let family = families::of(&first.call.kernel);
-    let kinds = kinds(observations, |row| stage::kind_of(family, &row.call));
-    let judged: BTreeSet<usize> = kinds.values().flatten().copied().collect();
-    if judged.is_empty() {
+    let (rows, kinds) = judged(observations, |row| stage::kind_of(family, &row.call));
+    if rows.is_empty() {
         return Ok(None);
     }
-    // Rows of kinds with too few to be judged are not learnt from either.
-    let rows: Vec<&Observation> = judged.iter().map(|&at| observations[at]).collect();
-    let place: BTreeMap<usize, usize> = judged.iter().enumerate().map(|(new, &old)| (old, new)).collect();
-    let kinds: BTreeMap<String, Vec<usize>> =
-        kinds.into_iter().map(|(name, at)| (name, at.iter().map(|old| place[old]).collect())).collect();
-
-    let calls: Vec<(&KernelCall, &Context)> = rows.iter().map(|row| (&row.call, &row.ctx)).collect();
-    let before = profile.price_all(&calls, ModelChoice::Best);
-    let mut table = Table::new(stage::names(family).count());
-    for (&(call, ctx), before) in calls.iter().zip(&before) {
-        table.push(|out| stage::features(family, call, ctx, &profile.spec, before.time, out));
-    }
-    let left: Vec<f64> = rows
-        .iter()
-        .zip(&before)
-        .map(|(row, before)| (row.time.as_micros() / before.time.as_micros().max(1e-3)).ln())
-        .collect();
-    let groups = groups(&rows);
-    let folds = Folds::new(&groups, options.folds, options.seed);
+    let left = Left::of(&rows, family, profile);
+    let folds = Folds::new(&groups(&rows), options.folds, options.seed);
     if folds.count() < 3 {
         return Ok(None);
     }
     let boosting = boosting(rows.len(), options.seed);
-    let learn = |rows: &[usize]| {
-        let target: Vec<f64> = rows.iter().map(|&row| left[row]).collect();
-        boost(&table.select(rows), &target, &vec![1.0; rows.len()], &boosting)
-    };
     let (held_out, trees) = rayon::join(
         || {
             folds.out_of_fold(|train, held_out| {
-                let corrections = learn(train)?.predict(&table.select(held_out));
+                let corrections = left.learn(train, &boosting)?.predict(&left.table.select(held_out));
                 Ok::<_, LearnError>(corrections.into_iter().map(f64::from).collect())
             })
         },
-        || learn(&(0..rows.len()).collect::<Vec<usize>>()),
+        || left.learn(&(0..rows.len()).collect::<Vec<usize>>(), &boosting),
     );
     let (held_out, trees) = (held_out?, trees?);
 
-    let mut residuals = left.clone();
+    let mut residuals = left.logs.clone();
     let (mut told, mut seen) = (BTreeMap::new(), BTreeMap::new());
     for (name, of_kind) in &kinds {
-        let with = |share: f32| {
-            let residuals = of_kind.iter().map(|&row| left[row] - f64::from(share) * held_out[row]);
-            mean_error(residuals, of_kind.len())
-        };
-        let before = with(0.0);
-        let best = SHARES.into_iter().fold((0.0, before), |best, share| {
-            let error = with(share);
-            if error < best.1 * (1.0 - EVIDENCE) { (share, error) } else { best }
-        });
-        let (share, after) = best;
-        of_kind.iter().for_each(|&row| residuals[row] -= f64::from(share) * held_out[row]);
-        told.insert(name.clone(), KindScore { rows: of_kind.len(), share, before, after });
-        seen.insert(name.clone(), Kind { share, ranges: table.select(of_kind).ranges() });
+        let score = left.best_share(of_kind, &held_out);
+        of_kind.iter().for_each(|&row| residuals[row] -= f64::from(score.share) * held_out[row]);
+        told.insert(name.clone(), score);
+        let ranges = left.table.select(of_kind).ranges();
+        seen.insert(name.clone(), Kind { share: score.share, ranges });
     }
     let variants: Vec<String> = rows.iter().map(|row| variant(&row.call)).collect();
     let names: Vec<&str> = variants.iter().map(String::as_str).collect();
-    let interval = Interval::fit(&table, &residuals, &folds, &names, Detail::Fine)?;
+    let interval = Interval::fit(&left.table, &residuals, &folds, &names, Detail::Fine)?;
     let Interval { inside, half_width, shared, .. } = interval;
     let in_steps = rows.iter().any(|row| row.ctx.setting == Setting::Step);
     let score = |residuals: &[f64]| Score::of_residuals(residuals).ok_or(LearnError::NoScore);
@@ -112,14 +84,59 @@ pub fn fit(
         cases: rows.iter().map(|row| row.case).collect::<BTreeSet<u32>>().len(),
         trees: trees.len(),
         in_steps,
-        before: score(&left)?,
+        before: score(&left.logs)?,
         after: score(&residuals)?,
         interval: IntervalScore { inside, half_width, shared },
         features: stage::names(family).map(str::to_owned).collect(),
         kinds: told,
     };
-    let by_step = by_step(&calls, profile);
+    let by_step = by_step(&calls(&rows), profile);
     Ok(Some((header, Stage { trees, interval, in_steps, by_step, kinds: seen })))
+}
+
+fn calls<'o>(rows: &[&'o Observation]) -> Vec<(&'o KernelCall, &'o Context)> {
+    rows.iter().map(|row| (&row.call, &row.ctx)).collect()
+}
+
+/// What a profile leaves of rows: the features that a correction may go by, and logarithms of measured over predicted.
+struct Left {
+    table: Table,
+    logs: Vec<f64>,
+}
+
+impl Left {
+    fn of(rows: &[&Observation], family: &dyn Family, profile: &DeviceProfile) -> Left {
+        let calls = calls(rows);
+        let before = profile.price_all(&calls, ModelChoice::Best);
+        let mut table = Table::new(stage::names(family).count());
+        for (&(call, ctx), before) in calls.iter().zip(&before) {
+            table.push(|out| stage::features(family, call, ctx, &profile.spec, before.time, out));
+        }
+        let over = |measured: f64, before: f64| (measured / before.max(1e-3)).ln();
+        let pairs = rows.iter().zip(&before);
+        let logs = pairs.map(|(row, before)| over(row.time.as_micros(), before.time.as_micros())).collect();
+        Left { table, logs }
+    }
+
+    /// Trees that correct what is left of some rows.
+    fn learn(&self, rows: &[usize], boosting: &BoostOptions) -> Result<Trees, LearnError> {
+        let target: Vec<f64> = rows.iter().map(|&row| self.logs[row]).collect();
+        boost(&self.table.select(rows), &target, &vec![1.0; rows.len()], boosting)
+    }
+
+    /// How much of the corrections, which had not seen them, is best for the rows of a kind.
+    fn best_share(&self, of_kind: &[usize], corrections: &[f64]) -> KindScore {
+        let with = |share: f32| {
+            let residuals = of_kind.iter().map(|&row| self.logs[row] - f64::from(share) * corrections[row]);
+            mean_error(residuals, of_kind.len())
+        };
+        let before = with(0.0);
+        let (share, after) = SHARES.into_iter().fold((0.0, before), |best, share| {
+            let error = with(share);
+            if error < best.1 * (1.0 - EVIDENCE) { (share, error) } else { best }
+        });
+        KindScore { rows: of_kind.len(), share, before, after }
+    }
 }
 
 /// The usual range of what the profile adds for being inside a step, to logarithms of times.
@@ -139,6 +156,21 @@ fn by_step(calls: &[(&KernelCall, &Context)], profile: &DeviceProfile) -> [f64; 
         .map(|(inside, alone)| (inside.time.as_micros().max(1e-3) / alone.time.as_micros().max(1e-3)).ln())
         .collect();
     [quantile(&added, 0.1), quantile(&added, 0.9)].map(|end| if end.is_finite() { end } else { 0.0 })
+}
+
+/// The rows of all kinds that have enough of them, from enough cases, and which rows are of which kind. Rows of kinds with
+/// too few to be judged are not learnt from either.
+fn judged<'o>(
+    observations: &[&'o Observation],
+    kind: impl Fn(&Observation) -> String,
+) -> (Vec<&'o Observation>, BTreeMap<String, Vec<usize>>) {
+    let kinds = kinds(observations, kind);
+    let judged: BTreeSet<usize> = kinds.values().flatten().copied().collect();
+    let rows: Vec<&Observation> = judged.iter().map(|&at| observations[at]).collect();
+    let place: BTreeMap<usize, usize> = judged.iter().enumerate().map(|(new, &old)| (old, new)).collect();
+    let kinds =
+        kinds.into_iter().map(|(name, at)| (name, at.iter().map(|old| place[old]).collect())).collect();
+    (rows, kinds)
 }
 
 /// The rows of each kind that has enough of them, from enough cases.

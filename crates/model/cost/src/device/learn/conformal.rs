@@ -63,29 +63,7 @@ impl Interval {
         detail: Detail,
     ) -> Result<Interval, LearnError> {
         let rows: Vec<usize> = (0..residuals.len()).filter(|&row| residuals[row].is_finite()).collect();
-        let size = |row: usize| residuals[row].abs().max(LEAST);
-        let learn = |rows: &[usize]| -> Result<Trees, LearnError> {
-            let target: Vec<f64> = rows.iter().map(|&row| size(row).ln()).collect();
-            if rows.len() < ROWS_FOR_TREES {
-                let mean = target.iter().sum::<f64>() / target.len().max(1) as f64;
-                return Ok(Trees::constant(mean as f32, table.columns()));
-            }
-            let small = BoostOptions {
-                trees: 60,
-                rate: 0.08,
-                depth: 4,
-                leaves: 12,
-                rows: 25.0,
-                ..BoostOptions::default()
-            };
-            let options = match detail {
-                Detail::Fine if rows.len() >= ROWS_FOR_LARGE_TREES => {
-                    BoostOptions { trees: 150, depth: 8, leaves: 48, ..small }
-                }
-                _ => small,
-            };
-            boost(&table.select(rows), &target, &vec![1.0; rows.len()], &options)
-        };
+        let learn = |rows: &[usize]| scale(table, residuals, rows, detail);
         let finite = |rows: &[usize]| -> Vec<usize> {
             rows.iter().copied().filter(|&row| residuals[row].is_finite()).collect()
         };
@@ -125,6 +103,24 @@ impl Interval {
         let shared = self.shared.min(whole * MOST_SHARED.sqrt());
         ((whole * whole - shared * shared).sqrt(), shared)
     }
+}
+
+/// Learns the logarithm of the size of errors from some rows.
+fn scale(table: &Table, residuals: &[f64], rows: &[usize], detail: Detail) -> Result<Trees, LearnError> {
+    let target: Vec<f64> = rows.iter().map(|&row| residuals[row].abs().max(LEAST).ln()).collect();
+    if rows.len() < ROWS_FOR_TREES {
+        let mean = target.iter().sum::<f64>() / target.len().max(1) as f64;
+        return Ok(Trees::constant(mean as f32, table.columns()));
+    }
+    let small =
+        BoostOptions { trees: 60, rate: 0.08, depth: 4, leaves: 12, rows: 25.0, ..BoostOptions::default() };
+    let options = match detail {
+        Detail::Fine if rows.len() >= ROWS_FOR_LARGE_TREES => {
+            BoostOptions { trees: 150, depth: 8, leaves: 48, ..small }
+        }
+        _ => small,
+    };
+    boost(&table.select(rows), &target, &vec![1.0; rows.len()], &options)
 }
 
 /// The half-width of the error that a whole group has in common: the spread of the groups' means beyond what

@@ -2,8 +2,7 @@
 
 use std::string::FromUtf8Error;
 
-use super::file::{HEADER, MODELS};
-use super::header::{OLDEST, VERSION};
+use super::format::{HEADER, MODELS, OLDEST, VERSION};
 use crate::device::learn::error::TreesError;
 use crate::device::spec::SpecError;
 

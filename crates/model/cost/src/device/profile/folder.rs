@@ -8,7 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-use super::file::{HEADER, MODELS, belong};
+use super::format::{HEADER, MODELS};
+use super::sealed::belong;
 
 /// The header until it is whole.
 const NEXT_HEADER: &str = "profile.toml.next";

@@ -5,16 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::error::HeaderError;
+pub use super::format::{OLDEST, VERSION};
 use crate::device::estimate::ModelKind;
 use crate::device::learn::calibrate::Calibration;
 use crate::device::learn::descent::Training;
 use crate::device::learn::score::Score;
 use crate::device::spec::DeviceSpec;
-
-/// Version of both files; raised whenever a field is added or changes its meaning, and with the meaning of features.
-pub const VERSION: u32 = 3;
-/// The oldest version that can be read: it has no stages, and is otherwise the same.
-pub const OLDEST: u32 = 2;
 
 /// What `profile.toml` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

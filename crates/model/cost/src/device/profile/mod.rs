@@ -7,8 +7,10 @@ mod codec;
 pub mod error;
 pub mod file;
 mod folder;
+mod format;
 pub mod header;
 mod models;
+mod sealed;
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 6] = ["batch", "batch-dim", "fuse", "dtype", "cuda-graph", "host-speed"];
+const KEYS: [&str; 7] = ["batch", "batch-dim", "fuse", "dtype", "channels-last", "cuda-graph", "host-speed"];
 
 /// Reads a plan.
 pub fn read(path: &Path) -> Result<Changes, Failure> {
@@ -29,9 +29,8 @@ fn parse(table: &Table) -> Result<Changes, String> {
             "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
             "fuse" => changes.fuse = list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?,
             "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
-            "cuda-graph" => {
-                changes.cuda_graph = value.as_bool().ok_or_else(|| format!("`{key}` is true or false"))?;
-            }
+            "channels-last" => changes.channels_last = flag(key, value)?,
+            "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
                 let times = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
                 changes.host_speed = Some(times.ok_or_else(|| format!("`{key}` is a number"))?);
@@ -45,6 +44,10 @@ fn parse(table: &Table) -> Result<Changes, String> {
 fn whole(key: &str, value: &Value) -> Result<u64, String> {
     let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
     number.ok_or_else(|| format!("`{key}` is a whole number, and not {value}"))
+}
+
+fn flag(key: &str, value: &Value) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| format!("`{key}` is true or false, and not {value}"))
 }
 
 fn list(value: &Value) -> Vec<&Value> {
@@ -75,6 +78,7 @@ impl Changes {
             batch_dim: typed.batch_dim.or(self.batch_dim),
             fuse: if typed.fuse.is_empty() { self.fuse } else { typed.fuse.clone() },
             dtype: typed.dtype.or(self.dtype),
+            channels_last: typed.channels_last || self.channels_last,
             cuda_graph: typed.cuda_graph || self.cuda_graph,
             host_speed: typed.host_speed.or(self.host_speed),
         }

@@ -21,7 +21,7 @@ impl Inspected {
     pub fn of(input: &Input, choice: &Choice) -> Result<Inspected, Error> {
         let chosen = chosen(input, choice)?;
         let graphs = graphs(&input.recordings, chosen, choice.step)?;
-        Ok(of(input, &graphs, chosen, &crate::predict::own_constants(Process::Profiled).0))
+        Ok(of(input, &graphs, chosen, &crate::shipped_host::own_constants(Process::Profiled).0))
     }
 }
 

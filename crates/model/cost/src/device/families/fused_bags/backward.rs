@@ -9,11 +9,11 @@ use steptime_launch::UpdateLanes;
 use crate::device::context::Context;
 use crate::device::families::lookups::moved_row;
 use crate::device::families::memory::{SECTOR, Traffic};
-use crate::device::families::shared::overlap;
 use crate::device::families::streams::streams_us;
 use crate::device::spec::DeviceSpec;
 
 use super::{Alike, Model, alike, others};
+use crate::device::families::times::overlap;
 
 /// Lookups of a window, and of a chunk of a long row.
 const WINDOW: f64 = steptime_launch::WINDOW as f64;
@@ -64,6 +64,47 @@ impl Kind {
         let UpdateLanes { lanes, loads, .. } = UpdateLanes::new(self.dim as usize, fits);
         (lanes as f64, loads as f64)
     }
+
+    /// How long its kernels wait, as tables of so many columns in all are laid out.
+    fn waits(&self, dims: u64, optimizer: RowOptimizer, spec: &DeviceSpec) -> Waits {
+        let processors = f64::from(spec.multiprocessors);
+        let floor = spec.launch.floor_us;
+        let of = &spec.constants.fused_backward;
+        let (columns, one_a_row) = state(optimizer);
+        let trip = of.trip_us + one_a_row * of.row_state_us + columns * of.column_state_us;
+        let (group, loads) = self.lanes(dims);
+        let windows = self.lookups / WINDOW + self.tables;
+        let (at_once, blocks) = match (loads as u64, optimizer) {
+            (1, RowOptimizer::Sgd) => (3.5, 6.0),
+            (1, _) => (2.0, 6.0),
+            (2, _) => (2.0, 3.0),
+            _ => (1.0, 3.0),
+        };
+        // A group goes through as many lookups as it has lanes.
+        let life = (4.0 + group / at_once) * trip;
+        let waves = windows / (blocks * processors);
+        let ahead = (8.0 / loads).max(2.0);
+        let run = if self.longest > group / 2.0 {
+            1.0 + (self.longest.min(WINDOW) + self.longest / WINDOW) / (4.0 * ahead) * of.run_trip_us
+        } else {
+            1.2
+        };
+        Waits {
+            wait_us: waves.max(1.0) * life,
+            work_us: if self.longest >= WINDOW { WINDOW / ahead * of.chunk_trip_us + 2.0 } else { 0.0 },
+            ends_us: 2.0 * floor + 0.5 + life * waves.min(1.0) + run,
+        }
+    }
+}
+
+/// What the kernels of a kind wait for, µs.
+struct Waits {
+    /// Groups of lanes, from their begin to their end, times the waves of them.
+    wait_us: f64,
+    /// The chunks of long rows.
+    work_us: f64,
+    /// The floors of both kernels, and their last windows and rows.
+    ends_us: f64,
 }
 
 /// The kinds of tables.
@@ -91,18 +132,46 @@ pub(super) fn model(
     ctx: &Context,
     spec: &DeviceSpec,
 ) -> Model {
-    let processors = f64::from(spec.multiprocessors);
     let floor = spec.launch.floor_us;
     let of = &spec.constants.fused_backward;
-    let (columns, one_a_row) = state(optimizer);
     let tables = alike(bags, call, ctx, spec);
-    let mut found = Model::default();
     let [given, missed, _] = others(bags, call, ctx, spec);
+    let mut found = moved(bags, optimizer, &tables, [given, missed], spec);
+    found.sort_us = sort_us(bags, spec);
+    found.move_us = streams_us(&found.traffic, spec);
+    let mut ends_us = 0.0;
+    for kind in kinds(&tables) {
+        let waits = kind.waits(bags.dims(), optimizer, spec);
+        found.wait_us += waits.wait_us;
+        found.work_us += waits.work_us;
+        ends_us += waits.ends_us;
+        found.kinds += 1.0;
+    }
+    // The report is cleared; means of bags and the number of the step are small kernels.
+    let counts = matches!(optimizer, RowOptimizer::Adam | RowOptimizer::PartialRowWiseAdam);
+    let small = f64::from(u8::from(counts)) + f64::from(u8::from(bags.pooling == Pooling::Mean));
+    let rows_us = overlap(overlap(found.move_us, found.wait_us), found.work_us);
+    found.total_us = floor + found.sort_us + rows_us + ends_us + small * (floor + of.small_us);
+    found
+}
+
+/// What is moved of gradients, rows and their state; `others` is what is read beside the tables, and of that from
+/// device memory.
+fn moved(
+    bags: &FusedBags,
+    optimizer: RowOptimizer,
+    tables: &[Alike],
+    others: [f64; 2],
+    spec: &DeviceSpec,
+) -> Model {
+    let of = &spec.constants.fused_backward;
+    let (columns, one_a_row) = state(optimizer);
+    let mut found = Model::default();
     // Pairs are written by the sort, and read by what follows.
     let pairs = bags.lookups as f64 * if bags.weighted { 16.0 } else { 8.0 };
-    let (mut near, mut dram_read, mut near_written, mut dram_written) =
-        (pairs + given, pairs + missed, 0.0, 0.0);
-    for Alike { table, count, lookups, length, popularity, resident } in &tables {
+    let [mut near, mut dram_read] = others.map(|bytes| pairs + bytes);
+    let (mut near_written, mut dram_written) = (0.0, 0.0);
+    for Alike { table, count, lookups, length, popularity, resident } in tables {
         let (row, state_row) = (table.row_bytes as f64, (table.dim * 4) as f64);
         let distinct = popularity.distinct(*lookups);
         // A row of state with one float more ends between two sectors.
@@ -124,41 +193,6 @@ pub(super) fn model(
         found.longest = found.longest.max(popularity.largest_share() * lookups);
     }
     let resident = (1.0 - dram_read / near.max(1.0)).clamp(0.0, 1.0);
-    let traffic = Traffic { read: near, written: near_written, dram_read, dram_written, resident };
-    found.sort_us = sort_us(bags, spec);
-    found.move_us = streams_us(&traffic, spec);
-    let trip = of.trip_us + one_a_row * of.row_state_us + columns * of.column_state_us;
-    let mut ends_us = 0.0;
-    for kind in kinds(&tables) {
-        let (group, loads) = kind.lanes(bags.dims());
-        let windows = kind.lookups / WINDOW + kind.tables;
-        let (at_once, blocks) = match (loads as u64, optimizer) {
-            (1, RowOptimizer::Sgd) => (3.5, 6.0),
-            (1, _) => (2.0, 6.0),
-            (2, _) => (2.0, 3.0),
-            _ => (1.0, 3.0),
-        };
-        // A group goes through as many lookups as it has lanes.
-        let life = (4.0 + group / at_once) * trip;
-        let waves = windows / (blocks * processors);
-        found.wait_us += waves.max(1.0) * life;
-        let ahead = (8.0 / loads).max(2.0);
-        if kind.longest >= WINDOW {
-            found.work_us += WINDOW / ahead * of.chunk_trip_us + 2.0;
-        }
-        let run = if kind.longest > group / 2.0 {
-            1.0 + (kind.longest.min(WINDOW) + kind.longest / WINDOW) / (4.0 * ahead) * of.run_trip_us
-        } else {
-            1.2
-        };
-        ends_us += 2.0 * floor + 0.5 + life * waves.min(1.0) + run;
-        found.kinds += 1.0;
-    }
-    // The report is cleared; means of bags and the number of the step are small kernels.
-    let counts = matches!(optimizer, RowOptimizer::Adam | RowOptimizer::PartialRowWiseAdam);
-    let small = f64::from(u8::from(counts)) + f64::from(u8::from(bags.pooling == Pooling::Mean));
-    let rows_us = overlap(overlap(found.move_us, found.wait_us), found.work_us);
-    found.total_us = floor + found.sort_us + rows_us + ends_us + small * (floor + of.small_us);
-    found.traffic = traffic;
+    found.traffic = Traffic { read: near, written: near_written, dram_read, dram_written, resident };
     found
 }

@@ -9,12 +9,12 @@ use steptime_launch::cache::{Lookups, dram_reads};
 use crate::device::constants;
 use crate::device::context::Context;
 use crate::device::families::lookups::{in_rows, moved_row};
-use crate::device::families::memory::{Traffic, instructions_us};
-use crate::device::families::shared::overlap;
+use crate::device::families::memory::Traffic;
 use crate::device::families::streams::{streams_us, written_through};
 use crate::device::spec::DeviceSpec;
 
 use super::{Alike, Model, alike, lanes, others};
+use crate::device::families::times::{instructions_us, overlap};
 
 /// Warps that a multiprocessor holds.
 const WARPS: f64 = 32.0;
