@@ -1,6 +1,7 @@
 //! Images with their channels next to one another, as after `model.to(memory_format=torch.channels_last)`.
 
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use steptime_aten::Tensor;
 use steptime_step::{Patch, Step, TensorId};
 
@@ -36,7 +37,7 @@ impl Rule for ChannelsLast {
                 && value.is_contiguous()
                 && let Some(strides) = channels_last(value)
             {
-                patch.reshape.push((id, Tensor { strides: strides.into(), ..value.clone() }));
+                patch.reshape.push((id, Tensor { strides: SmallVec::from_slice(&strides), ..value.clone() }));
             }
         }
         if patch.is_empty() {
