@@ -54,7 +54,8 @@ fn images(step: &Step) -> FxHashSet<TensorId> {
     let mut images = FxHashSet::default();
     let four = |tensor: TensorId| step.tensors[tensor].value.shape.len() == 4;
     let running = step.running();
-    let calls: Vec<_> = running.iter().filter_map(|&op| step.ops[op].call.as_ref().map(|call| (op, call))).collect();
+    let calls: Vec<_> =
+        running.iter().filter_map(|&op| step.ops[op].call.as_ref().map(|call| (op, call))).collect();
     for (op, call) in &calls {
         if OF_IMAGES.iter().any(|word| step.ops[*op].name.contains(word)) {
             images.extend(call.takes().chain(call.gives()).filter(|&tensor| four(tensor)));
@@ -64,8 +65,11 @@ fn images(step: &Step) -> FxHashSet<TensorId> {
     while moved {
         moved = false;
         for (_, call) in &calls {
-            let all: Vec<TensorId> = call.takes().chain(call.gives()).filter(|&tensor| four(tensor)).collect();
-            let alike = all.iter().all(|&tensor| step.tensors[tensor].value.shape == step.tensors[all[0]].value.shape);
+            let all: Vec<TensorId> =
+                call.takes().chain(call.gives()).filter(|&tensor| four(tensor)).collect();
+            let alike = all
+                .iter()
+                .all(|&tensor| step.tensors[tensor].value.shape == step.tensors[all[0]].value.shape);
             if alike && all.iter().any(|tensor| images.contains(tensor)) {
                 for tensor in all {
                     moved |= images.insert(tensor);

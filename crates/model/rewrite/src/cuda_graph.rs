@@ -56,7 +56,9 @@ impl Rule for CudaGraph {
                     // A copy into memory that stays allocates nothing.
                     let copies = |&&inner: &&OpId| inner != op && step.ops[inner].name == "aten::copy_";
                     let copy = inside.iter().find(copies);
-                    patch.lift.extend(copy.filter(|_| step.ops[op].name == "aten::to").map(|&copy| (copy, op)));
+                    patch
+                        .lift
+                        .extend(copy.filter(|_| step.ops[op].name == "aten::to").map(|&copy| (copy, op)));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Changes of a step.
 
 use rustc_hash::FxHashSet;
-use steptime_aten::OpSet;
+use steptime_aten::{Arg, OpSet};
 
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
@@ -157,8 +157,19 @@ impl Step {
         Ok(())
     }
 
-    /// Puts an op where one around it stands.
+    /// Puts an op where one around it stands. It gives what that gave.
     fn lift(&mut self, inner: OpId, outer: OpId) {
+        let gave = self.ops[outer].call.as_ref().map(|call| call.outputs.clone());
+        if let (Some(gave), Some(call)) = (gave, &mut self.ops[inner].call) {
+            // What it writes in place is an argument, too.
+            for (old, new) in
+                call.outputs.iter().flat_map(Arg::tensors).zip(gave.iter().flat_map(Arg::tensors))
+            {
+                let taken = call.inputs.iter_mut().flat_map(Arg::tensors_mut);
+                taken.filter(|tensor| *tensor == old).for_each(|tensor| *tensor = *new);
+            }
+            call.outputs = gave;
+        }
         let (parent, thread) = (self.ops[outer].parent, self.ops[outer].thread);
         self.ops[inner].parent = parent;
         for sibling in self.siblings_mut(parent, thread) {

@@ -1,6 +1,7 @@
 //! Where the batch comes into the step.
 
 use rustc_hash::FxHashSet;
+use steptime_aten::Device;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
@@ -15,10 +16,12 @@ pub(super) struct Seeds {
 }
 
 impl Seeds {
-    /// The inputs in words.
+    /// The inputs in words: those in host memory where there are any.
     pub fn words(&self, step: &Step) -> String {
+        let on_host = |&&(tensor, _): &&(TensorId, usize)| step.tensors[tensor].value.device != Device::Cuda;
+        let from_host = self.dims.iter().any(|seed| on_host(&seed));
         let mut shapes: Vec<String> = Vec::new();
-        for &(tensor, dim) in &self.dims {
+        for &(tensor, dim) in self.dims.iter().filter(|seed| !from_host || on_host(seed)) {
             let each = step.tensors[tensor].value.shape.iter().enumerate();
             let words: Vec<String> = each
                 .map(|(at, size)| if at == dim { format!("*{size}") } else { size.to_string() })
@@ -68,13 +71,12 @@ pub(super) fn find(step: &Step, batch: u64, dims: &BatchDims) -> Seeds {
 /// Whether an op makes a batch on the host, of nothing: random numbers, a range.
 fn makes_batch(step: &Step, op: OpId) -> bool {
     let Some(call) = step.call(op) else { return false };
-    let on_host =
-        call.outputs.iter().flat_map(|arg| arg.tensors()).all(|t| t.device != steptime_aten::Device::Cuda);
+    let on_host = call.outputs.iter().flat_map(|arg| arg.tensors()).all(|t| t.device != Device::Cuda);
     on_host && call.input_tensors().next().is_none()
 }
 
 /// Tensors that the step keeps: those that an optimizer works on, a norm's running statistics, and all that no kernel
-/// takes but with a weight's role.
+/// takes but with a weight's role. A view that repeats a parameter along a dimension is none.
 fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
     let mut storages = FxHashSet::default();
     let mut kept = FxHashSet::default();
@@ -97,6 +99,12 @@ fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
         }
     }
     let views = step.tensors.iter_enumerated();
-    kept.extend(views.filter(|(_, t)| t.storage.is_some_and(|s| storages.contains(&s))).map(|(id, _)| id));
+    kept.extend(
+        views
+            .filter(|(_, t)| {
+                t.storage.is_some_and(|s| storages.contains(&s)) && !t.value.strides.contains(&0)
+            })
+            .map(|(id, _)| id),
+    );
     kept
 }

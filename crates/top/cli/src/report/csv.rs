@@ -4,7 +4,9 @@
 use serde::Serialize;
 use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
-use steptime::answers::{Changed, Compared, DeviceListed, Explained, KernelsPredicted, Predicted, Replayed, Roofed, Validated};
+use steptime::answers::{
+    Changed, Compared, DeviceListed, Explained, KernelsPredicted, Predicted, Replayed, Roofed, Validated,
+};
 
 use super::compare::{doubts, limit};
 use super::roofline::shapes;

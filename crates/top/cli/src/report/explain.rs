@@ -29,15 +29,31 @@ pub fn text(answer: &Explained) -> String {
     let mut columns = Columns::new(&["change", ">saves ms", ">step ms", ">90 % interval"]);
     for found in &answer.suggestions {
         let [low, high] = found.after.interval_ms;
-        columns.row([found.name.to_owned(), format!("{:+.3}", found.saves_ms), ms(found.after.step_ms), format!("{low:.2}-{high:.2}")]);
+        columns.row([
+            found.name.to_owned(),
+            format!("{:+.3}", found.saves_ms),
+            ms(found.after.step_ms),
+            format!("{low:.2}-{high:.2}"),
+        ]);
     }
     if let Some(all) = &answer.together {
         let [low, high] = all.after.interval_ms;
-        columns.row([all.names.join(" + "), format!("{:+.3}", all.saves_ms), ms(all.after.step_ms), format!("{low:.2}-{high:.2}")]);
+        columns.row([
+            all.names.join(" + "),
+            format!("{:+.3}", all.saves_ms),
+            ms(all.after.step_ms),
+            format!("{low:.2}-{high:.2}"),
+        ]);
     }
     text += &format!("\n{}\n", columns.text());
     for found in &answer.suggestions {
-        let line = format!("{}: {}. Effort: {}. Risk: {}.", found.name, found.what.join("; "), found.effort, found.risk);
+        let line = format!(
+            "{}: {}. Effort: {}. Risk: {}.",
+            found.name,
+            found.what.join("; "),
+            found.effort,
+            found.risk
+        );
         text += &format!("{}\n", wrapped(&line, prose(), 2));
     }
     for not in &answer.not_applicable {

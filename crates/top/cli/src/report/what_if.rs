@@ -29,9 +29,13 @@ pub fn text(answer: &Changed) -> String {
     }
     text += &format!("\n{}\n", sides(&answer.before, &answer.after).text());
     for transform in &answer.transforms {
-        let counts = [(transform.removed, "removed"), (transform.inserted, "put in"), (transform.changed, "changed")];
-        let counts: Vec<String> =
-            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        let counts =
+            [(transform.removed, "removed"), (transform.inserted, "put in"), (transform.changed, "changed")];
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
         let counts = if counts.is_empty() { String::new() } else { format!(" (ops: {})", counts.join(", ")) };
         let line = format!("{}: {}{counts}", transform.name, transform.why.join("; "));
         text += &format!("{}\n", wrapped(&line, prose(), 2));

@@ -7,8 +7,8 @@ use steptime_step::Scheduled;
 use steptime_trace::{Bytes, Nanos};
 
 use super::Pricing;
-use crate::error::Error;
 use crate::ask::FACTORS;
+use crate::error::Error;
 use crate::shipped_host::default_host;
 use crate::sources::Host;
 use crate::step::Step;

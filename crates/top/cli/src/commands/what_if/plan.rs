@@ -27,7 +27,10 @@ fn parse(table: &Table) -> Result<Changes, String> {
         match key.replace('_', "-").as_str() {
             "batch" => changes.batch = Some(whole(key, value)?),
             "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
-            "fuse" => changes.fuse = list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?,
+            "fuse" => {
+                changes.fuse =
+                    list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?
+            }
             "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
             "channels-last" => changes.channels_last = flag(key, value)?,
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
