@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod fuse_bags;
 mod resize;
 mod rule;
 mod tf32;
 
 pub use error::Error;
+pub use fuse_bags::FuseEmbeddingBags;
 pub use resize::{BatchDims, ResizeBatch};
 pub use rule::{Audit, Facts, Rule, apply};
 pub use tf32::Tf32;

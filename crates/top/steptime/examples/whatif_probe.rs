@@ -1,5 +1,5 @@
 //! Scratch: what-if from the command line.
-use steptime::rewrite::{ResizeBatch, Rule, Tf32};
+use steptime::rewrite::{FuseEmbeddingBags, ResizeBatch, Rule, Tf32};
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let step = steptime::open(&args[1]).unwrap();
@@ -7,6 +7,7 @@ fn main() {
     for arg in &args[2..] {
         match arg.as_str() {
             "tf32" => rules.push(Box::new(Tf32)),
+            "fuse-embedding-bags" => rules.push(Box::new(FuseEmbeddingBags)),
             "none" => {}
             n => rules.push(Box::new(ResizeBatch::to(n.parse().unwrap()))),
         }
