@@ -68,4 +68,32 @@ pub enum Error {
         /// The tensor's shape.
         shape: Vec<i64>,
     },
+    /// An optimizer whose ops are not known.
+    #[error("the optimizer {name} is not known: SGD, Adam, AdamW, Adagrad and RMSprop are")]
+    UnknownOptimizer {
+        /// Its name.
+        name: String,
+    },
+    /// An optimizer that ran other ops than it is known to.
+    #[error("{name} ran other ops than it is known to: {ops}")]
+    UnknownUpdate {
+        /// Its name.
+        name: String,
+        /// The first ops.
+        ops: String,
+    },
+    /// Tables whose gradients are rows.
+    #[error(
+        "{name} has sparse gradients: PyTorch then goes tensor by tensor, and refuses to be fused; sparse=False would change it"
+    )]
+    SparseGradients {
+        /// The optimizer.
+        name: String,
+    },
+    /// An optimizer that PyTorch has no fused form of.
+    #[error("{name}: PyTorch has no fused form of it")]
+    NoFusedForm {
+        /// The optimizer.
+        name: String,
+    },
 }

@@ -9,12 +9,14 @@
 
 mod error;
 mod fuse_bags;
+mod optimizer;
 mod resize;
 mod rule;
 mod tf32;
 
 pub use error::Error;
 pub use fuse_bags::FuseEmbeddingBags;
+pub use optimizer::Optimizer;
 pub use resize::{BatchDims, ResizeBatch};
 pub use rule::{Audit, Facts, Rule, apply};
 pub use tf32::Tf32;
