@@ -6,7 +6,7 @@ use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
 use steptime_step::Scheduled;
 use steptime_trace::{Bytes, Nanos};
 
-use super::Pricing;
+use super::{Pricing, parameters};
 use crate::error::Error;
 use crate::predict::{Host, default_host};
 use crate::step::Step;
@@ -57,6 +57,7 @@ pub(super) fn of(
         ..costs.clone()
     };
     copies(recorded, scheduled, &mut costs, pace)?;
+    parameters::scale(&recorded.graph, scheduled, &mut costs);
     if scheduled
         .graph
         .calls
