@@ -38,4 +38,62 @@ pub enum Error {
         /// The batch.
         batch: u64,
     },
+    /// No two embedding bags can become one.
+    #[error(
+        "fuse-embedding-bags: {found} embedding bags, and no two of the same batch, width, mode and type"
+    )]
+    NoBags {
+        /// How many there are.
+        found: usize,
+    },
+    /// The bags do not run the same ops.
+    #[error("fuse-embedding-bags: {op} does not run the same ops for each bag")]
+    BagsDiffer {
+        /// The op of the first bag.
+        op: String,
+    },
+    /// What a bag looks up is made in the step.
+    #[error(
+        "fuse-embedding-bags: {op} makes what a bag looks up: its inputs cannot be put together beforehand"
+    )]
+    BagInput {
+        /// The op.
+        op: String,
+    },
+    /// A table, or what a bag looks up, is used by others, too.
+    #[error("fuse-embedding-bags: {op}, too, takes a bag's tensor of shape {shape:?}")]
+    BagShared {
+        /// The op that is not of the bag.
+        op: String,
+        /// The tensor's shape.
+        shape: Vec<i64>,
+    },
+    /// An optimizer whose ops are not known.
+    #[error("the optimizer {name} is not known: SGD, Adam, AdamW, Adagrad and RMSprop are")]
+    UnknownOptimizer {
+        /// Its name.
+        name: String,
+    },
+    /// An optimizer that ran other ops than it is known to.
+    #[error("{name} ran other ops than it is known to: {ops}")]
+    UnknownUpdate {
+        /// Its name.
+        name: String,
+        /// The first ops.
+        ops: String,
+    },
+    /// Tables whose gradients are rows.
+    #[error(
+        "{name} has sparse gradients: PyTorch then goes tensor by tensor, and refuses to be fused; sparse=False would change it"
+    )]
+    SparseGradients {
+        /// The optimizer.
+        name: String,
+    },
+    /// An optimizer that PyTorch has no fused form of.
+    #[error("{name}: PyTorch has no fused form of it")]
+    NoFusedForm {
+        /// The optimizer.
+        name: String,
+    },
 }

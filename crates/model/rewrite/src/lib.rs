@@ -10,6 +10,8 @@
 mod channels_last;
 mod cuda_graph;
 mod error;
+mod fuse_bags;
+mod optimizer;
 mod resize;
 mod rule;
 mod tf32;
@@ -17,6 +19,8 @@ mod tf32;
 pub use channels_last::ChannelsLast;
 pub use cuda_graph::CudaGraph;
 pub use error::Error;
+pub use fuse_bags::FuseEmbeddingBags;
+pub use optimizer::Optimizer;
 pub use resize::{BatchDims, ResizeBatch};
 pub use rule::{Audit, Facts, Rule, all, apply};
 pub use tf32::Tf32;

@@ -74,6 +74,12 @@ impl Patch {
         self.tensors.push(value);
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
     }
+
+    /// A tensor that the patch added.
+    #[must_use]
+    pub fn added(&self, step: &Step, tensor: TensorId) -> Option<&steptime_aten::Tensor> {
+        self.tensors.get(usize::from(tensor).checked_sub(step.tensors.len())?)
+    }
 }
 
 impl Step {

@@ -144,7 +144,9 @@ impl<'s> Builder<'s> {
             _ => Vec::new(),
         }
         .into_iter();
-        let mut next = 0;
+        // Calls that came before any op still do, also where the ops are others now.
+        let mut next = recorded.iter().take_while(|item| matches!(item, marks::Item::Call(_))).count();
+        self.recorded_calls(&recorded[..next], &mut calls, at);
         for &child in children {
             if let Some(place) =
                 step.ops[child].origin.recorded().and_then(|op| marks::find(&recorded[next..], op))

@@ -1,5 +1,6 @@
 //! Scratch: what-if from the command line.
-use steptime::rewrite::{CudaGraph, ResizeBatch, Rule, Tf32};
+use steptime::aten::optimizer::Form;
+use steptime::rewrite::{CudaGraph, FuseEmbeddingBags, Optimizer, ResizeBatch, Rule, Tf32};
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let step = steptime::open(&args[1]).unwrap();
@@ -8,6 +9,10 @@ fn main() {
         match arg.as_str() {
             "cuda-graph" => rules.push(Box::new(CudaGraph)),
             "tf32" => rules.push(Box::new(Tf32)),
+            "fuse-embedding-bags" => rules.push(Box::new(FuseEmbeddingBags)),
+            "fuse-optimizer" => rules.push(Box::new(Optimizer { form: Form::Fused })),
+            "foreach-optimizer" => rules.push(Box::new(Optimizer { form: Form::Foreach })),
+            "loop-optimizer" => rules.push(Box::new(Optimizer { form: Form::Loop })),
             "none" => {}
             n => rules.push(Box::new(ResizeBatch::to(n.parse().unwrap()))),
         }

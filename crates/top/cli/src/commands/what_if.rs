@@ -3,7 +3,10 @@
 mod plan;
 
 use steptime::answers::chrome;
-use steptime::rewrite::{BatchDims, ChannelsLast, CudaGraph, ResizeBatch, Rule, Tf32};
+use steptime::aten::optimizer::Form;
+use steptime::rewrite::{
+    BatchDims, ChannelsLast, CudaGraph, FuseEmbeddingBags, Optimizer, ResizeBatch, Rule, Tf32,
+};
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
 
@@ -18,7 +21,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
         None => args.change.clone(),
         Some(path) => plan::read(path)?.overridden(&args.change),
     };
-    let rules = rules(&changes)?;
+    let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     if rules.is_empty() && changes.host_speed.is_none() {
         return Err("nothing to change: say --batch, --fuse, --dtype, --channels-last, --cuda-graph, --host-speed or --plan".into());
@@ -63,7 +66,7 @@ fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, Failure> {
 }
 
 /// The rules that were asked for, in the order in which they are applied.
-fn rules(changes: &Changes) -> Result<Vec<Box<dyn Rule>>, Failure> {
+fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = Vec::new();
     if let Some(batch) = changes.batch {
         let dims = changes.batch_dim.map_or(BatchDims::Inferred, BatchDims::At);
@@ -71,8 +74,8 @@ fn rules(changes: &Changes) -> Result<Vec<Box<dyn Rule>>, Failure> {
     }
     for fuse in &changes.fuse {
         match fuse {
-            Fuse::EmbeddingBags => return Err("--fuse embedding-bags: not yet".into()),
-            Fuse::Optimizer => return Err("--fuse optimizer: not yet".into()),
+            Fuse::EmbeddingBags => rules.push(Box::new(FuseEmbeddingBags)),
+            Fuse::Optimizer => rules.push(Box::new(Optimizer { form: Form::Fused })),
         }
     }
     if let Some(Precision::Tf32) = changes.dtype {
@@ -84,5 +87,5 @@ fn rules(changes: &Changes) -> Result<Vec<Box<dyn Rule>>, Failure> {
     if changes.cuda_graph {
         rules.push(Box::new(CudaGraph));
     }
-    Ok(rules)
+    rules
 }

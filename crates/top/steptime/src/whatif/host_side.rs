@@ -6,7 +6,7 @@ use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
 use steptime_step::Scheduled;
 use steptime_trace::{Bytes, Nanos};
 
-use super::Pricing;
+use super::{Pricing, parameters};
 use crate::ask::FACTORS;
 use crate::error::Error;
 use crate::shipped_host::default_host;
@@ -59,6 +59,7 @@ pub(super) fn of(
         ..costs.clone()
     };
     copies(recorded, scheduled, &mut costs, pace)?;
+    parameters::scale(&recorded.graph, scheduled, &mut costs);
     if scheduled
         .graph
         .calls

@@ -2,6 +2,7 @@
 
 mod device_side;
 mod host_side;
+mod parameters;
 
 use steptime_aten::Settings;
 use steptime_cost::PricedGraph;

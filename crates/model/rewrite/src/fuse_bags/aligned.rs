@@ -1,0 +1,65 @@
+//! Ops of several bags side by side: those that do the same for each.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::Arg;
+use steptime_step::{Call, OpId, Step, TensorId};
+
+use crate::error::Error;
+
+/// For each op of the first bag, the op of each bag.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Aligned {
+    pub rows: Vec<Vec<OpId>>,
+}
+
+impl Aligned {
+    /// Adds an op of each bag with all inside it.
+    pub fn add(&mut self, step: &Step, roots: &[OpId]) -> Result<(), Error> {
+        let trees: Vec<Vec<OpId>> = roots.iter().map(|&root| step.subtree(root)).collect();
+        let Some(first) = trees.first() else { return Ok(()) };
+        for tree in &trees {
+            let name = |op: &OpId| &step.ops[*op].name;
+            if !tree.iter().map(name).eq(first.iter().map(name)) {
+                return Err(Error::BagsDiffer { op: step.ops[roots[0]].name.clone() });
+            }
+        }
+        self.rows.extend((0..first.len()).map(|at| trees.iter().map(|tree| tree[at]).collect()));
+        Ok(())
+    }
+
+    /// For each tensor of the first bag that of each bag.
+    pub fn tensors(&self, step: &Step) -> Result<FxHashMap<TensorId, Vec<TensorId>>, Error> {
+        let mut all: FxHashMap<TensorId, Vec<TensorId>> = FxHashMap::default();
+        for row in &self.rows {
+            let each: Vec<Vec<TensorId>> = row
+                .iter()
+                .map(|&op| {
+                    step.ops[op].call.iter().flat_map(|call| call.takes().chain(call.gives())).collect()
+                })
+                .collect();
+            let count = each[0].len();
+            if each.iter().any(|tensors| tensors.len() != count) {
+                return Err(Error::BagsDiffer { op: step.ops[row[0]].name.clone() });
+            }
+            for at in 0..count {
+                all.entry(each[0][at]).or_insert_with(|| each.iter().map(|tensors| tensors[at]).collect());
+            }
+        }
+        Ok(all)
+    }
+
+    /// The calls of the ops in a row.
+    pub fn calls<'s>(step: &'s Step, row: &[OpId]) -> Option<Vec<&'s Call>> {
+        row.iter().map(|&op| step.ops[op].call.as_ref()).collect()
+    }
+}
+
+/// The lists of numbers that an argument is in each of several calls.
+pub(super) fn ints<'c>(each: &[&'c [Arg<TensorId>]], at: usize) -> Option<Vec<&'c [i64]>> {
+    let list = |args: &&'c [Arg<TensorId>]| match args.get(at)? {
+        Arg::Ints(list) => Some(&list[..]),
+        Arg::Int(one) => Some(std::slice::from_ref(one)),
+        _ => None,
+    };
+    each.iter().map(list).collect()
+}

@@ -1,0 +1,92 @@
+//! What runs for one bag: copies of its inputs, the lookup, its gradient, its table's update.
+
+use rustc_hash::FxHashSet;
+use steptime_step::{OpId, Step, TensorId, Uses};
+
+use super::bags::{Bag, one};
+use crate::error::Error;
+
+/// The ops of one bag.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Chain {
+    /// Ops that run for this bag, outermost ones, in the order that all bags have in common.
+    pub roots: Vec<OpId>,
+    /// The function of its backward, where the table is trained.
+    pub backward: Option<OpId>,
+    /// The gradient that comes to it.
+    pub gradient: Option<TensorId>,
+    /// The table, and all that is made of its gradient.
+    pub tensors: FxHashSet<TensorId>,
+}
+
+impl Chain {
+    /// The ops of a bag, but for those in the optimizer.
+    pub fn of(step: &Step, uses: &Uses, bag: &Bag) -> Result<Chain, Error> {
+        let mut chain = Chain::default();
+        chain.tensors.insert(bag.table);
+        for &input in &bag.inputs {
+            chain.made_of(step, uses, input)?;
+        }
+        chain.roots.push(bag.op);
+        let backward = uses.consumers(bag.bag_of).iter().find(|&&op| {
+            let takes_gradient = || gradient(step, op).is_some();
+            step.ops[op].name.starts_with("aten::_embedding_bag_backward") && takes_gradient()
+        });
+        if let Some(&backward) = backward {
+            let function = step.outermost(backward);
+            chain.backward = Some(function);
+            chain.gradient = gradient(step, backward);
+            chain.roots.push(function);
+            chain.roots.extend(accumulates(step, function));
+            for root in chain.roots.iter().skip_while(|&&root| root != function) {
+                let calls = step.subtree(*root).into_iter().filter_map(|op| step.ops[op].call.as_ref());
+                chain.tensors.extend(calls.flat_map(steptime_step::Call::gives));
+            }
+        }
+        Ok(chain)
+    }
+
+    /// Adds the ops that make an input: copies of one tensor, back to what is older than the step.
+    fn made_of(&mut self, step: &Step, uses: &Uses, input: TensorId) -> Result<(), Error> {
+        let mut found = Vec::new();
+        let mut tensor = input;
+        while let Some(maker) = uses.producer(tensor) {
+            let root = step.outermost(maker);
+            let sized = |tensor: &TensorId| !step.tensors[*tensor].value.shape.is_empty();
+            let call = step.ops[root].call.as_ref();
+            let takes: Vec<TensorId> =
+                call.map(|call| call.takes().filter(sized).collect()).unwrap_or_default();
+            let again = self.roots.contains(&root) || found.contains(&root);
+            match takes[..] {
+                _ if again => break,
+                [] if call.is_some() => {
+                    found.push(root);
+                    break;
+                }
+                [from] if from != tensor => {
+                    found.push(root);
+                    tensor = from;
+                }
+                _ => return Err(Error::BagInput { op: step.ops[root].name.clone() }),
+            }
+        }
+        self.roots.extend(found.into_iter().rev());
+        Ok(())
+    }
+}
+
+/// The gradient that a backward takes first.
+fn gradient(step: &Step, op: OpId) -> Option<TensorId> {
+    step.ops[op].call.as_ref()?.inputs.first().and_then(one)
+}
+
+/// What adds a gradient to that of its parameter: it comes right after the function that made it.
+fn accumulates(step: &Step, function: OpId) -> Option<OpId> {
+    let row = &step.ops[function];
+    let siblings = match row.parent {
+        Some(parent) => &step.ops[parent].children,
+        None => &step.threads[row.thread],
+    };
+    let at = siblings.iter().position(|&sibling| sibling == function)?;
+    siblings.get(at + 1).copied().filter(|&next| step.ops[next].name.contains("AccumulateGrad"))
+}

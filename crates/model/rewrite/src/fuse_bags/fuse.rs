@@ -1,0 +1,169 @@
+//! The patch that makes one bag of several: the first one's ops stay and take the sizes of all.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_aten::{Arg, Tensor};
+use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
+
+use super::aligned::{Aligned, ints};
+use super::bags::Bag;
+use super::chain::Chain;
+use super::grow::Grow;
+use super::inserted::Parts;
+use super::update::{self, Updates};
+use crate::error::Error;
+
+/// The patch, and what it saves in words.
+pub(super) fn patch(step: &Step, bags: &[Bag], rule: &'static str) -> Result<Patch, Error> {
+    let uses = Uses::of(step);
+    let chains: Vec<Chain> = bags.iter().map(|bag| Chain::of(step, &uses, bag)).collect::<Result<_, _>>()?;
+    let updates = update::of(step, chains.iter().map(|chain| chain.tensors.clone()).collect());
+    let mut fuse =
+        Fuse { step, bags, grow: Grow::of(step, bags), patch: Patch::new(rule), one: FxHashMap::default() };
+    let aligned = fuse.align(&chains, &updates)?;
+    fuse.new_tensors(&chains)?;
+    fuse.resize(&aligned, &uses, &updates)?;
+    fuse.why();
+    Ok(fuse.patch)
+}
+
+struct Fuse<'s> {
+    step: &'s Step,
+    bags: &'s [Bag],
+    grow: Grow,
+    patch: Patch,
+    /// Tensors of the first bag that others take its place for, in its own ops: its result, its gradient.
+    one: FxHashMap<TensorId, TensorId>,
+}
+
+impl Fuse<'_> {
+    /// Lays the ops of the bags side by side; those of all but the first are removed.
+    fn align(&mut self, chains: &[Chain], updates: &Updates) -> Result<Aligned, Error> {
+        let each: Vec<Vec<OpId>> = chains
+            .iter()
+            .zip(&updates.alone)
+            .map(|(chain, update)| chain.roots.iter().chain(update).copied().collect())
+            .collect();
+        let differ = |op: OpId| Error::BagsDiffer { op: self.step.ops[op].name.clone() };
+        if each.iter().any(|roots| roots.len() != each[0].len()) {
+            return Err(differ(self.bags[0].op));
+        }
+        let mut rows: Vec<Vec<OpId>> =
+            (0..each[0].len()).map(|at| each.iter().map(|roots| roots[at]).collect()).collect();
+        for (op, places) in &updates.lists {
+            let children = &self.step.ops[*op].children;
+            let all: Option<Vec<OpId>> = places.iter().map(|&place| children.get(place).copied()).collect();
+            rows.extend(all);
+        }
+        let mut aligned = Aligned::default();
+        for row in rows {
+            aligned.add(self.step, &row)?;
+            let others: FxHashSet<OpId> = row.iter().copied().filter(|&op| op != row[0]).collect();
+            if !others.is_empty() && others.len() + 1 != row.len() {
+                return Err(differ(row[0]));
+            }
+            self.patch.remove.extend(row.iter().filter(|op| others.contains(op)));
+        }
+        Ok(aligned)
+    }
+
+    /// The fused result and its gradient, and the ops that part and join them.
+    fn new_tensors(&mut self, chains: &[Chain]) -> Result<(), Error> {
+        let (step, first) = (self.step, &self.bags[0]);
+        let shape = [first.kind.bags * self.bags.len() as i64, first.kind.width];
+        let whole = Tensor::contiguous(&shape, first.kind.dtype);
+        let fused = self.patch.tensor(step, whole.clone());
+        self.one.insert(first.result, fused);
+        let results: Vec<TensorId> = self.bags.iter().map(|bag| bag.result).collect();
+        let parts = Parts { kind: &first.kind, results: &results, fused };
+        let [view, unbind] = parts.forward(step, &mut self.patch);
+        self.patch.insert.extend([(Place::After(first.op), unbind), (Place::After(first.op), view)]);
+        let gradients: Option<Vec<TensorId>> = chains.iter().map(|chain| chain.gradient).collect();
+        match (chains[0].backward, gradients) {
+            (Some(backward), Some(gradients)) => {
+                let gradient = self.patch.tensor(step, whole);
+                self.one.insert(gradients[0], gradient);
+                let functions = parts.backward(&gradients, gradient, step, &mut self.patch);
+                self.patch.insert.extend(functions.map(|function| (Place::Before(backward), function)));
+                Ok(())
+            }
+            _ if chains.iter().all(|chain| chain.backward.is_none()) => Ok(()),
+            _ => Err(Error::BagsDiffer { op: step.ops[first.op].name.clone() }),
+        }
+    }
+
+    /// Gives the first bag's tensors and arguments the sizes of all.
+    fn resize(&mut self, aligned: &Aligned, uses: &Uses, updates: &Updates) -> Result<(), Error> {
+        let mut tensors = aligned.tensors(self.step)?;
+        for (op, places) in &updates.lists {
+            let Some(call) = &self.step.ops[*op].call else { continue };
+            for arg in call.inputs.iter().chain(&call.outputs) {
+                let Arg::Tensors(list) = arg else { continue };
+                let each: Option<Vec<TensorId>> =
+                    places.iter().map(|&place| list.get(place).copied()).collect();
+                if let Some([first, ..]) = each.as_deref() {
+                    tensors.entry(*first).or_insert_with(|| each.clone().unwrap_or_default());
+                }
+            }
+            self.patch.change.push((*op, update::shortened(call, places)));
+        }
+        let listed = updates.lists.iter().map(|(op, _)| *op);
+        let own: FxHashSet<OpId> = aligned.rows.iter().map(|row| row[0]).chain(listed).collect();
+        let mut reshape = Vec::new();
+        for (&first, each) in tensors.iter().filter(|(first, _)| !self.one.contains_key(first)) {
+            let values: Vec<&Tensor> = each.iter().map(|&tensor| &self.step.tensors[tensor].value).collect();
+            let Some(grown) = self.grow.tensor(&values) else { continue };
+            if let Some(&op) = uses.consumers(first).iter().find(|op| !own.contains(op)) {
+                let (op, shape) = (self.step.ops[op].name.clone(), values[0].shape.to_vec());
+                return Err(Error::BagShared { op, shape });
+            }
+            reshape.push((first, grown));
+        }
+        reshape.sort_by_key(|(tensor, _)| *tensor);
+        self.patch.reshape = reshape;
+        for row in &aligned.rows {
+            self.patch.change.extend(self.changed(row).map(|call| (row[0], call)));
+        }
+        Ok(())
+    }
+
+    /// The call of the first op in a row with the sizes of all; `None` where it stays.
+    fn changed(&self, row: &[OpId]) -> Option<Call> {
+        let calls = Aligned::calls(self.step, row)?;
+        let sides: [fn(&Call) -> &[Arg<TensorId>]; 2] = [|call| &call.inputs, |call| &call.outputs];
+        let sized = {
+            let name = &self.step.ops[row[0]].name;
+            name.contains("embedding") || name.contains("nnz")
+        };
+        let [inputs, outputs] = sides.map(|side| {
+            let each: Vec<&[Arg<TensorId>]> = calls.iter().map(|call| side(call)).collect();
+            let arg = |(at, arg): (usize, &Arg<TensorId>)| {
+                let grown = ints(&each, at).and_then(|each| self.grow.sizes(&each));
+                match (arg, grown) {
+                    (Arg::Ints(_), Some(grown)) => Arg::Ints(grown.into_iter().collect()),
+                    (Arg::Int(_), Some(grown)) if sized => {
+                        grown.first().map_or(Arg::None, |&one| Arg::Int(one))
+                    }
+                    _ => arg.map(|tensor| *self.one.get(tensor).unwrap_or(tensor)),
+                }
+            };
+            each[0].iter().enumerate().map(arg).collect::<Vec<_>>()
+        });
+        let call = Call { inputs, outputs, settings: calls[0].settings };
+        (call != *calls[0]).then_some(call)
+    }
+
+    fn why(&mut self) {
+        let removed = self.patch.remove.iter().flat_map(|&op| self.step.subtree(op));
+        let (mut copies, mut ops) = (0, 0);
+        for op in removed {
+            ops += 1;
+            copies += usize::from(self.step.ops[op].name == "aten::_to_copy");
+        }
+        let kind = &self.bags[0].kind;
+        self.patch.why = format!(
+            "{} bags of {} wide rows become one: {ops} ops less, {copies} of them copies to the device",
+            self.bags.len(),
+            kind.width,
+        );
+    }
+}

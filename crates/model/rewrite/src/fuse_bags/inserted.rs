@@ -1,0 +1,83 @@
+//! The ops that part the fused result into those of the bags, and put their gradients together.
+
+use steptime_aten::{Arg, Tensor};
+use steptime_step::{Call, NewOp, Patch, Step, TensorId};
+
+use super::bags::Kind;
+
+/// The tensors around the fused bag.
+pub(super) struct Parts<'p> {
+    pub kind: &'p Kind,
+    pub results: &'p [TensorId],
+    pub fused: TensorId,
+}
+
+impl Parts<'_> {
+    fn count(&self) -> i64 {
+        self.results.len() as i64
+    }
+
+    fn stacked(&self, step: &Step, patch: &mut Patch) -> TensorId {
+        let shape = [self.count(), self.kind.bags, self.kind.width];
+        patch.tensor(step, Tensor::contiguous(&shape, self.kind.dtype))
+    }
+
+    /// `view` and `unbind`, which give what the bags gave.
+    pub fn forward(&self, step: &Step, patch: &mut Patch) -> [NewOp; 2] {
+        let (bags, width) = (self.kind.bags, self.kind.width);
+        let stacked = self.stacked(step, patch);
+        let view = op("aten::view", vec![Arg::Tensor(self.fused), ints(&[self.count(), bags, -1])], stacked);
+        let select = |(at, &result): (usize, &TensorId)| {
+            let at = at as i64;
+            let offset = Arg::Int(at * bags * width);
+            let strided = vec![Arg::Tensor(stacked), ints(&[bags, width]), ints(&[width, 1]), offset];
+            let inputs = vec![Arg::Tensor(stacked), Arg::Int(0), Arg::Int(at)];
+            op("aten::select", inputs, result).with(vec![op("aten::as_strided", strided, result)])
+        };
+        let unbind = Call {
+            inputs: vec![Arg::Tensor(stacked), Arg::Int(0)],
+            outputs: vec![Arg::Tensors(self.results.to_vec())],
+            ..Call::default()
+        };
+        let selects = self.results.iter().enumerate().map(select).collect();
+        [view, NewOp::new("aten::unbind", unbind).with(selects)]
+    }
+
+    /// The functions of their backward: the bags' gradients become one, `gradient`.
+    pub fn backward(
+        &self,
+        each: &[TensorId],
+        gradient: TensorId,
+        step: &Step,
+        patch: &mut Patch,
+    ) -> [NewOp; 2] {
+        let (bags, width) = (self.kind.bags, self.kind.width);
+        let flat = [self.count() * bags, width];
+        let stacked = self.stacked(step, patch);
+        let joined = patch.tensor(step, Tensor::contiguous(&flat, self.kind.dtype));
+        let list = || vec![Arg::Tensors(each.to_vec()), Arg::Int(0)];
+        let whole = [self.count(), bags, width];
+        let stack = op("aten::stack", list(), stacked).with(vec![
+            op("aten::cat", list(), joined),
+            op("aten::view", vec![Arg::Tensor(joined), ints(&whole)], stacked),
+        ]);
+        let view = || vec![Arg::Tensor(stacked), ints(&flat)];
+        let reshape = op("aten::reshape", view(), gradient).with(vec![op("aten::view", view(), gradient)]);
+        [function("UnbindBackward0", each, stack), function("ViewBackward0", &[stacked], reshape)]
+    }
+}
+
+/// A function of the backward, as the autograd engine runs it.
+fn function(name: &str, takes: &[TensorId], inside: NewOp) -> NewOp {
+    let inputs = takes.iter().map(|&tensor| Arg::Tensor(tensor)).collect();
+    let own = NewOp::new(name, Call { inputs, ..Call::default() }).with(vec![inside]);
+    NewOp::around(&format!("autograd::engine::evaluate_function: {name}"), vec![own])
+}
+
+fn op(name: &str, inputs: Vec<Arg<TensorId>>, output: TensorId) -> NewOp {
+    NewOp::new(name, Call { inputs, outputs: vec![Arg::Tensor(output)], ..Call::default() })
+}
+
+fn ints(sizes: &[i64]) -> Arg<TensorId> {
+    Arg::Ints(sizes.iter().copied().collect())
+}

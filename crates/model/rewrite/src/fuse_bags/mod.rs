@@ -1,0 +1,51 @@
+//! One embedding bag on one table in place of several.
+
+mod aligned;
+mod bags;
+mod chain;
+mod fuse;
+mod grow;
+mod inserted;
+mod update;
+
+use steptime_step::{Patch, Step};
+
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+
+/// Puts the tables of all embedding bags of the same width, mode and type below one another, and looks all up at once.
+///
+/// The first bag's ops stay, from the copies of its indices to its table's update, and take the sizes of all; `view` and
+/// `unbind` part the result.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FuseEmbeddingBags;
+
+impl Rule for FuseEmbeddingBags {
+    fn name(&self) -> &'static str {
+        "fuse-embedding-bags"
+    }
+
+    fn effort(&self) -> &'static str {
+        "medium: one table with an offset a feature, one copy of all indices"
+    }
+
+    fn risk(&self) -> &'static str {
+        "tables must agree in width, mode and type"
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let groups = bags::groups(bags::find(step));
+        let found = groups.iter().map(Vec::len).sum();
+        let mut now = step.clone();
+        let mut patches = Vec::new();
+        for group in groups.iter().filter(|group| group.len() > 1) {
+            let patch = fuse::patch(&now, group, self.name())?;
+            now.apply(&patch, facts.ops)?;
+            patches.push(patch);
+        }
+        if patches.is_empty() {
+            return Err(Error::NoBags { found });
+        }
+        Ok(patches)
+    }
+}

@@ -1,0 +1,144 @@
+//! What an optimizer does in a step: its rule, and the tensors that it updates.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::optimizer::{self, Form, Gradient, Optimizer, Parameter, Rule};
+use steptime_aten::{Arg, Device, Dtype, OpCall, Tensor};
+use steptime_step::{Call, OpId, Step, TensorId};
+
+use super::roles::{self, Role};
+use crate::error::Error;
+
+/// Parameters that are updated together, with their gradients and states, by role.
+pub(super) type Lists = FxHashMap<Role, Vec<TensorId>>;
+
+/// What an optimizer does.
+#[derive(Debug, Clone)]
+pub(super) struct Read {
+    pub optimizer: Optimizer,
+    /// The lists that it goes over, one after the other; tensor by tensor, one parameter each.
+    pub groups: Vec<Lists>,
+}
+
+/// The rules that have a name, each with the ways in which it can be set.
+fn named(name: &str) -> &'static [Rule] {
+    match name {
+        "SGD" => &[
+            Rule::Sgd { momentum: false, nesterov: false },
+            Rule::Sgd { momentum: true, nesterov: false },
+            Rule::Sgd { momentum: true, nesterov: true },
+        ],
+        "Adagrad" => &[Rule::Adagrad],
+        "Adam" => &[Rule::Adam { amsgrad: false }, Rule::Adam { amsgrad: true }],
+        "AdamW" => &[Rule::AdamW { amsgrad: false }, Rule::AdamW { amsgrad: true }],
+        "RMSprop" => &[Rule::RmsProp],
+        _ => &[],
+    }
+}
+
+/// Reads what runs inside an optimizer's annotation.
+pub(super) fn read(step: &Step, annotation: OpId) -> Result<Read, Error> {
+    let label = &step.ops[annotation].name;
+    let name = label.rsplit('#').next().unwrap_or(label).trim_end_matches(".step").to_owned();
+    let rules = named(&name);
+    if rules.is_empty() {
+        return Err(Error::UnknownOptimizer { name });
+    }
+    let ops: Vec<OpId> =
+        step.ops[annotation].children.iter().copied().filter(|&op| on_device(step, op)).collect();
+    let sparse = |op: OpId| {
+        let tensors = step.ops[op].call.iter().flat_map(Call::takes);
+        tensors.into_iter().any(|tensor| step.tensors[tensor].value.is_sparse())
+    };
+    if ops.iter().any(|&op| sparse(op)) {
+        return Err(Error::SparseGradients { name });
+    }
+    let found = fused(step, &ops, rules).or_else(|| in_sequence(step, &ops, rules));
+    found.ok_or_else(|| {
+        let names = ops.iter().take(8).map(|&op| step.ops[op].name.as_str()).collect::<Vec<_>>().join(", ");
+        Error::UnknownUpdate { name, ops: names }
+    })
+}
+
+/// Whether an op works on tensors on the device.
+fn on_device(step: &Step, op: OpId) -> bool {
+    let first = step.ops[op].call.as_ref().and_then(|call| call.takes().next());
+    first.is_some_and(|first| step.tensors[first].value.device != Device::Cpu)
+}
+
+/// One op for all.
+fn fused(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
+    let names = [Role::Parameter, Role::Gradient, Role::First, Role::Second, Role::Largest];
+    let mut groups = Vec::new();
+    let mut optimizer = None;
+    for call in ops.iter().filter(|&&op| step.ops[op].name.starts_with("aten::_fused_")) {
+        let call = step.ops[*call].call.as_ref()?;
+        let states = if matches!(rules[0], Rule::Adam { .. } | Rule::AdamW { .. }) { 5 } else { 3 };
+        let list = |(&role, arg): (&Role, &Arg<TensorId>)| match arg {
+            Arg::Tensors(list) if !list.is_empty() => Some((role, list.clone())),
+            _ => None,
+        };
+        let lists: Lists = names.iter().zip(&call.inputs).take(states).filter_map(list).collect();
+        let on = |at: usize| match call.inputs.get(at) {
+            Some(Arg::Float(number)) => *number != 0.0,
+            Some(Arg::Bool(on)) => *on,
+            _ => false,
+        };
+        let (rule, decay) = match rules[0] {
+            Rule::Sgd { .. } => {
+                (Rule::Sgd { momentum: lists.contains_key(&Role::First), nesterov: on(7) }, on(3))
+            }
+            Rule::Adam { .. } => (Rule::Adam { amsgrad: lists.contains_key(&Role::Largest) }, on(9)),
+            Rule::AdamW { .. } => (Rule::AdamW { amsgrad: lists.contains_key(&Role::Largest) }, on(9)),
+            other => (other, on(6)),
+        };
+        optimizer = Some(Optimizer { rule, weight_decay: decay, form: Form::Fused });
+        groups.push(lists);
+    }
+    Some(Read { optimizer: optimizer?, groups })
+}
+
+/// A sequence of ops that repeats, for one list after the other or for one parameter after the other.
+fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
+    for form in [Form::Foreach, Form::Loop] {
+        for (&rule, weight_decay) in rules.iter().flat_map(|rule| [(rule, false), (rule, true)]) {
+            let optimizer = Optimizer { rule, weight_decay, form };
+            let sequence = sequence(&optimizer, 1);
+            let fits = !ops.is_empty()
+                && ops.len().is_multiple_of(sequence.len())
+                && ops.iter().zip(sequence.iter().cycle()).all(|(&op, call)| step.ops[op].name == call.name);
+            if fits {
+                let roles = roles::of(rule, &sequence);
+                let groups = ops.chunks(sequence.len()).map(|chunk| lists(step, chunk, &roles)).collect();
+                return Some(Read { optimizer, groups });
+            }
+        }
+    }
+    None
+}
+
+/// The ops of an update that launch something, for lists of so many parameters.
+pub(super) fn sequence(optimizer: &Optimizer, parameters: usize) -> Vec<OpCall> {
+    let tensor = Tensor::contiguous(&[1], Dtype::F32);
+    let parameter = Parameter { tensor, gradient: Gradient::Dense };
+    let calls = optimizer::step(optimizer, &vec![parameter; parameters]);
+    let counts = |call: &OpCall| {
+        let first = call.inputs.first().and_then(|arg| arg.tensors().first());
+        first.is_some_and(|tensor| tensor.shape.is_empty())
+    };
+    calls.into_iter().filter(|call| !counts(call)).collect()
+}
+
+/// The tensors of an update by what they are, as they first occur.
+fn lists(step: &Step, ops: &[OpId], roles: &[roles::Roles]) -> Lists {
+    let mut lists = Lists::default();
+    for (&op, (takes, _)) in ops.iter().zip(roles) {
+        let Some(call) = &step.ops[op].call else { continue };
+        let sized = |arg: &&Arg<TensorId>| {
+            arg.tensors().first().is_some_and(|&tensor| step.tensors[tensor].value.device != Device::Cpu)
+        };
+        for (&role, arg) in takes.iter().zip(call.inputs.iter().filter(sized)) {
+            lists.entry(role).or_insert_with(|| arg.tensors().to_vec());
+        }
+    }
+    lists
+}

@@ -1,0 +1,45 @@
+//! What an optimizer does on the host for each parameter, beside its ops: less of it where there are fewer parameters.
+
+use steptime_cost::HostCosts;
+use steptime_graph::names::EventName;
+use steptime_graph::{OpId, StepGraph};
+use steptime_step::Scheduled;
+use steptime_trace::Nanos;
+
+/// Host time for a parameter before the first op of an optimizer's step, over that of `zero_grad` for one.
+const OF_ZERO_GRAD: f64 = 0.7;
+
+/// Brings what was recorded of optimizers to the number of parameters that there are now.
+pub(super) fn scale(recorded: &StepGraph, scheduled: &Scheduled, costs: &mut HostCosts) {
+    let [was, now] = [recorded, &scheduled.graph].map(parameters);
+    if was == 0 || now == 0 || was == now {
+        return;
+    }
+    let graph = &scheduled.graph;
+    let mut each = 0.0;
+    for (op, row) in graph.ops.iter_enumerated().filter(|(op, _)| optimizer(graph, *op)) {
+        let gap = if EventName::of(graph.op_name(op)).is_optimizer_step() {
+            let less = Nanos::from_micros_f64(each * OF_ZERO_GRAD * (was as f64 - now as f64));
+            let first = row.begin.next();
+            (first, (costs.gaps[first] - less).max(Nanos::ZERO))
+        } else if row.begin.next() == row.end {
+            // Nothing runs inside but Python: `zero_grad` forgets one gradient after the other.
+            each = costs.gaps[row.end].as_micros() / was as f64;
+            (row.end, Nanos::from_micros_f64(each * now as f64))
+        } else {
+            continue;
+        };
+        if scheduled.carried.gaps[gap.0] {
+            costs.gaps[gap.0] = gap.1;
+        }
+    }
+}
+
+fn optimizer(graph: &StepGraph, op: OpId) -> bool {
+    graph.ops[op].annotation && EventName::of(graph.op_name(op)).is_optimizer()
+}
+
+/// Parameters that get a gradient.
+fn parameters(graph: &StepGraph) -> usize {
+    graph.ops.keys().filter(|&op| graph.op_name(op) == "torch::autograd::AccumulateGrad").count()
+}
