@@ -23,9 +23,6 @@ GROUND = "steptime-launch"
 REMAINING = {
     "model/cost": 3,
     "model/graph": 3,
-    "operators/cuda": 3,
-    "operators/ops": 6,
-    "operators/tensor": 2,
     "read/trace": 2,
     "top/steptime": 3,
 }
