@@ -5,7 +5,7 @@ An import is a `use`, or a path in the code, that begins with `crate`, `self`, `
 that a module gives away with `pub use` count as those of the file that defines them. Tests may import what they like.
 
 A file and the files of its own folder may import each other: a module and its children are one thing. Any other
-circle is an error. Crates that had circles when this check came may keep as many: `--all` shows them.
+circle is an error.
 """
 
 import re
@@ -19,16 +19,6 @@ FLOORS = ["testing", "read", "operators", "model", "top"]
 
 GROUND = "steptime-launch"
 """The crate that lies below all floors: operators launch by it, models predict by it. It depends on none of ours."""
-
-REMAINING = {
-    "operators/cuda": 3,
-    "operators/ops": 6,
-    "operators/tensor": 2,
-}
-"""How many circles each crate still has, by its folder under crates/. A number may only become less."""
-
-SHOW = "--all"
-"""Shows the circles that are known, too."""
 
 PATH = re.compile(r"(?<![\w:$])(?:crate|self|super)(?:::\w+)+")
 USE = re.compile(r"^\s*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
@@ -184,8 +174,7 @@ def within(folder: Path) -> list[str]:
             for b in sorted(edges[a] & set(group))
         ]
         found[frozenset(group)] = "\n".join([f"{len(group)} files import each other in a circle:", *arrows])
-    known = REMAINING.get(str(folder.relative_to(ROOT / "crates")), 0)
-    return list(found.values()) if len(found) > known or SHOW in sys.argv else []
+    return list(found.values())
 
 
 def between(folders: list[Path]) -> list[str]:

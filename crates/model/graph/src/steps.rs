@@ -47,11 +47,14 @@ pub(crate) fn find(trace: &Trace, threads: &[ThreadMarks]) -> Option<Steps> {
 }
 
 fn marked(trace: &Trace) -> Option<Steps> {
+    let number = |(_, name)| match EventName::of(name) {
+        EventName::ProfilerStep(number) => Some(number),
+        _ => None,
+    };
+    let numbers: TiVec<NameId, Option<u32>> = trace.names.iter().map(number).collect();
     let mut found: Vec<(Nanos, Nanos, ThreadId, u32)> = (0..trace.ops.len())
         .filter_map(|op| {
-            let EventName::ProfilerStep(number) = EventName::of(trace.names.get(trace.ops.name[op])) else {
-                return None;
-            };
+            let number = numbers[trace.ops.name[op]]?;
             let start = trace.ops.start[op];
             Some((start, start + trace.ops.dur[op], trace.ops.thread[op], number))
         })

@@ -7,9 +7,11 @@ use steptime_cuda::embedding::{Grouping, Payload, RowOptimizer, RowSettings, Tab
 use steptime_ops::embedding::Bounds;
 use steptime_ops::embedding::backward::RowRule;
 
+use crate::addresses::{given, on};
+use crate::batch::{GpuLookups, GpuSizes};
 use crate::error::{code, free, handle};
-use crate::operands::{GpuLookups, GpuSizes, GpuTables, given, on};
 use crate::pointers::{alive, alive_mut};
+use crate::tables::GpuTables;
 
 /// Tables, how they are pooled, their optimizer and its state.
 pub struct Backward {

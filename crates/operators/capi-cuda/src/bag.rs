@@ -6,9 +6,11 @@ use steptime_cuda::Device;
 use steptime_cuda::embedding::{Forward, Tables};
 use steptime_ops::embedding::Bounds;
 
+use crate::addresses::{on, taken};
+use crate::batch::{GpuLookups, GpuSizes};
 use crate::error::{code, free, handle};
-use crate::operands::{GpuLookups, GpuSizes, GpuTables, on, taken};
 use crate::pointers::{alive, alive_mut};
+use crate::tables::GpuTables;
 
 /// Tables to be read, and how they are pooled.
 pub struct Bag {

@@ -8,9 +8,10 @@ use steptime_launch::gather_plan::{Launch, Problem};
 use steptime_launch::{GatherRates, Gpu, Indices, Popularity};
 use steptime_ops::embedding::{Bounds, Pooling};
 
+use crate::addresses::{given, on, taken};
 use crate::error::{Failure, code, free, handle};
-use crate::operands::{GpuTables, given, on, taken};
 use crate::pointers::{alive, alive_mut};
+use crate::tables::GpuTables;
 
 /// A gather of f32 outputs with rows D floats apart.
 pub struct Gather {

@@ -6,8 +6,8 @@ use steptime_cuda::Device;
 use steptime_cuda::interaction::{Features, FeaturesMut, Interaction as Op, Strides};
 use steptime_ops::interaction::Interaction as Shape;
 
+use crate::addresses::{given, on, taken};
 use crate::error::{Failure, code, free, handle};
-use crate::operands::{given, on, taken};
 use crate::pointers::alive;
 
 /// An interaction of stacked vectors, the dense one of each sample first.

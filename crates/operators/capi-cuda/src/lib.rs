@@ -7,15 +7,17 @@
 //! that can fail returns 0 for success and 1 for failure, or a null handle; [`steptime_error`] then says what was
 //! wrong.
 
+mod addresses;
 mod backward;
 mod bag;
+mod batch;
 #[path = "../../capi-cpu/src/error.rs"]
 mod error;
 mod gather;
 mod interaction;
-mod operands;
 #[path = "../../capi-cpu/src/pointers.rs"]
 mod pointers;
+mod tables;
 
 use steptime_cuda::Device;
 

@@ -80,6 +80,20 @@ impl Arch {
     }
 }
 
+impl Isa {
+    /// Whether this machine has it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        Arch::new(self).is_some()
+    }
+
+    /// The widest that this machine has.
+    #[must_use]
+    pub fn best() -> Isa {
+        Isa::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::arch::Arch;
-
 /// An instruction set that operators have versions for, from the plainest to the widest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
@@ -19,18 +17,6 @@ pub enum Isa {
 impl Isa {
     /// All there are, plainest first.
     pub const ALL: [Isa; 3] = [Isa::Scalar, Isa::Avx2, Isa::Avx512];
-
-    /// Whether this machine has it.
-    #[must_use]
-    pub fn is_available(self) -> bool {
-        Arch::new(self).is_some()
-    }
-
-    /// The widest that this machine has.
-    #[must_use]
-    pub fn best() -> Isa {
-        Isa::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
-    }
 
     /// Floats in a vector.
     #[must_use]

@@ -1,5 +1,7 @@
 //! Where the elements of a view lie: shape, strides, offset.
 
+mod reshape;
+
 use std::ops::Range;
 
 use crate::TensorError;
@@ -240,23 +242,5 @@ impl Layout {
             next *= size.max(1);
         }
         layout
-    }
-
-    /// Another shape over the same elements in the same order.
-    ///
-    /// # Errors
-    ///
-    /// Another number of elements, or one that no strides express.
-    pub fn reshape(&self, shape: &[usize]) -> Result<Layout, TensorError> {
-        let target = Layout::contiguous(shape)?;
-        if target.len() != self.len() {
-            return Err(TensorError::Elements { from: self.shape.clone(), to: shape.to_vec() });
-        }
-        let strides = crate::reshape::strides(self, shape).ok_or_else(|| TensorError::NotViewable {
-            from: self.shape.clone(),
-            strides: self.strides.clone(),
-            to: shape.to_vec(),
-        })?;
-        Ok(Layout { strides, offset: self.offset, ..target })
     }
 }

@@ -26,7 +26,6 @@ mod element;
 mod error;
 mod joined;
 mod layout;
-mod reshape;
 mod runs;
 mod storage;
 mod strided;

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::{Data, Layout, Runs, Tensor, TensorError, View};
+use crate::{Data, Layout, Runs, TensorError};
 
-/// Elements held in some way, seen through a layout. See [`Tensor`], [`View`](crate::View) and
-/// [`ViewMut`](crate::ViewMut).
+/// Elements held in some way, seen through a layout. See [`Tensor`](crate::Tensor), [`View`](crate::View)
+/// and [`ViewMut`](crate::ViewMut).
 ///
 /// Methods that change the layout take the value: clone a tensor, or take a [`view`](Strided::view), to keep it;
 /// both are cheap.
@@ -121,12 +121,6 @@ impl<S: Data> Strided<S> {
         self.is_contiguous().then(|| &self.elements()[self.offset()..self.offset() + self.len()])
     }
 
-    /// A view of the same.
-    #[must_use]
-    pub fn view(&self) -> View<'_, S::Elem> {
-        Strided { data: self.data.elements(), layout: self.layout.clone() }
-    }
-
     /// The elements in order, as slices of neighbours of one length, the longest there are.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[S::Elem]> {
         let elements = self.elements();
@@ -151,19 +145,6 @@ impl<S: Data> Strided<S> {
         let mut elements = Vec::with_capacity(self.len());
         self.rows().for_each(|row| elements.extend_from_slice(row));
         elements
-    }
-
-    /// A contiguous copy with its own storage.
-    #[must_use]
-    pub fn to_tensor(&self) -> Tensor<S::Elem> {
-        let mut tensor = Tensor::zeros_of(self.layout.reshaped_contiguous());
-        let mut at = 0;
-        let elements = tensor.own_elements();
-        for row in self.rows() {
-            elements[at..at + row.len()].copy_from_slice(row);
-            at += row.len();
-        }
-        tensor
     }
 
     /// Indices `range` along a dimension.

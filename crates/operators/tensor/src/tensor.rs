@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Element, Layout, Storage, Strided, TensorError, ViewMut};
+use crate::{Data, Element, Layout, Storage, Strided, TensorError, ViewMut};
 
 /// Elements in shared storage, aligned to 64 bytes. Clones and views share it.
 pub type Tensor<T> = Strided<Arc<Storage<T>>>;
@@ -101,5 +101,20 @@ impl<T: Element> Tensor<T> {
         }
         let layout = self.layout.clone();
         Strided { data: self.own_elements(), layout }
+    }
+}
+
+impl<S: Data> Strided<S> {
+    /// A contiguous copy with its own storage.
+    #[must_use]
+    pub fn to_tensor(&self) -> Tensor<S::Elem> {
+        let mut tensor = Tensor::zeros_of(self.layout.reshaped_contiguous());
+        let mut at = 0;
+        let elements = tensor.own_elements();
+        for row in self.rows() {
+            elements[at..at + row.len()].copy_from_slice(row);
+            at += row.len();
+        }
+        tensor
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Element, Layout, Strided, TensorError};
+use crate::{Data, Element, Layout, Strided, TensorError};
 
 /// A view of borrowed elements.
 pub type View<'a, T> = Strided<&'a [T]>;
@@ -16,6 +16,14 @@ fn whole(shape: &[usize], len: usize) -> Result<Layout, TensorError> {
         return Err(TensorError::Length { shape: shape.to_vec(), expected: layout.len(), len });
     }
     Ok(layout)
+}
+
+impl<S: Data> Strided<S> {
+    /// A view of the same.
+    #[must_use]
+    pub fn view(&self) -> View<'_, S::Elem> {
+        Strided { data: self.data.elements(), layout: self.layout.clone() }
+    }
 }
 
 impl<'a, T: Element> View<'a, T> {

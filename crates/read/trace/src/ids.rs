@@ -12,6 +12,7 @@ macro_rules! ids {
 
         impl $name {
             /// The position as an index.
+            #[inline]
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -21,18 +22,21 @@ macro_rules! ids {
             ///
             /// # Panics
             /// Where it is the first row, in builds that check arithmetic.
+            #[inline]
             #[must_use]
             pub const fn previous(self) -> $name {
                 $name(self.0 - 1)
             }
 
             /// The id of the row after.
+            #[inline]
             #[must_use]
             pub const fn next(self) -> $name {
                 $name(self.0 + 1)
             }
 
             /// The ids from this one up to, and without, `end`.
+            #[inline]
             pub fn until(
                 self,
                 end: $name,
@@ -42,12 +46,14 @@ macro_rules! ids {
         }
 
         impl From<usize> for $name {
+            #[inline]
             fn from(index: usize) -> $name {
                 $name(index as u32)
             }
         }
 
         impl From<$name> for usize {
+            #[inline]
             fn from(id: $name) -> usize {
                 id.index()
             }

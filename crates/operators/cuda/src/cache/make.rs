@@ -27,37 +27,7 @@ impl RowCache {
                 remedy: "give at least one table, and batches of fewer than 2^31 lookups",
             });
         }
-        let (mut views, mut slots, mut sets) = (Vec::new(), Vec::new(), Vec::new());
-        for CachedTable { table, slots: wanted, .. } in &tables {
-            // SAFETY: nothing is read through the views: they say of what shape and name the tables are.
-            let seen = unsafe { table.bytes().on_device() };
-            // SAFETY: as above.
-            let seen = unsafe { Slice::<u8>::from_raw(seen.address(), seen.len()) };
-            let (shape, element, pitch) = ([table.rows(), table.dim()], table.element(), table.pitch());
-            views.push(Table::borrow(table.name(), seen, shape, element, pitch)?);
-            if table.rows() > Sets::MOST_ROWS {
-                return Err(Error::Unsupported {
-                    what: format!("a cache of table {:?} of {} rows", table.name(), table.rows()),
-                    remedy: "a cache counts at most 2^31 rows: cut the table in two",
-                });
-            }
-            let of_table = Sets::new(table.rows(), *wanted);
-            if of_table.slots() > i32::MAX as usize {
-                return Err(Error::Unsupported {
-                    what: format!("a cache of {wanted} slots for table {:?}", table.name()),
-                    remedy: "give it fewer than 2^31 slots",
-                });
-            }
-            let bytes = Buffer::zeros(stream, of_table.slots().saturating_mul(pitch))?;
-            let shape = [of_table.slots(), table.dim()];
-            slots.push(Table::own(table.name(), bytes, shape, element, pitch)?);
-            sets.push(of_table);
-        }
-        let (mut views, mut slots) = (Tables::new(views, Pooling::Sum), Tables::new(slots, Pooling::Sum));
-        for (at, table) in tables.iter().enumerate() {
-            views = views.with_pooling(at, table.pooling)?;
-            slots = slots.with_pooling(at, table.pooling)?;
-        }
+        let (views, slots, sets) = places_of(stream, &tables)?;
         let (entries, all, words) = lay_out(&sets);
         let side = device.stream()?;
         let zeros = |len| Buffer::<u32>::zeros(&side, len);
@@ -123,4 +93,54 @@ impl RowCache {
         self.optimizer = Some(optimizer);
         Ok(())
     }
+}
+
+/// The tables of the host by name and shape, their slots on the device, and how these are cut into sets.
+fn places_of(
+    stream: &Stream,
+    tables: &[CachedTable],
+) -> Result<(Tables<'static>, Tables<'static>, Vec<Sets>), Error> {
+    let (mut views, mut slots, mut sets) = (Vec::new(), Vec::new(), Vec::new());
+    for cached in tables {
+        views.push(view_of(&cached.table)?);
+        let (of_table, held) = slots_of(stream, cached)?;
+        slots.push(held);
+        sets.push(of_table);
+    }
+    let (mut views, mut slots) = (Tables::new(views, Pooling::Sum), Tables::new(slots, Pooling::Sum));
+    for (at, table) in tables.iter().enumerate() {
+        views = views.with_pooling(at, table.pooling)?;
+        slots = slots.with_pooling(at, table.pooling)?;
+    }
+    Ok((views, slots, sets))
+}
+
+/// A table of the host by its name and shape. Nothing is read through it.
+fn view_of(table: &HostTable) -> Result<Table<'static>, Error> {
+    // SAFETY: nothing is read through the view: it says of what shape and name the table is.
+    let seen = unsafe { table.bytes().on_device() };
+    // SAFETY: as above.
+    let seen = unsafe { Slice::<u8>::from_raw(seen.address(), seen.len()) };
+    Table::borrow(table.name(), seen, [table.rows(), table.dim()], table.element(), table.pitch())
+}
+
+/// The sets of a table, and memory of the device for the rows that they hold.
+fn slots_of(stream: &Stream, cached: &CachedTable) -> Result<(Sets, Table<'static>), Error> {
+    let CachedTable { table, slots: wanted, .. } = cached;
+    if table.rows() > Sets::MOST_ROWS {
+        return Err(Error::Unsupported {
+            what: format!("a cache of table {:?} of {} rows", table.name(), table.rows()),
+            remedy: "a cache counts at most 2^31 rows: cut the table in two",
+        });
+    }
+    let sets = Sets::new(table.rows(), *wanted);
+    if sets.slots() > i32::MAX as usize {
+        return Err(Error::Unsupported {
+            what: format!("a cache of {wanted} slots for table {:?}", table.name()),
+            remedy: "give it fewer than 2^31 slots",
+        });
+    }
+    let bytes = Buffer::zeros(stream, sets.slots().saturating_mul(table.pitch()))?;
+    let shape = [sets.slots(), table.dim()];
+    Ok((sets, Table::own(table.name(), bytes, shape, table.element(), table.pitch())?))
 }

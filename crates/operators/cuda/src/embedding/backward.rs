@@ -4,18 +4,19 @@
 //! row-wise ones add up squares in another order.
 
 mod operands;
+mod state;
 
 use steptime_ops::embedding::{Bounds, Pooling};
 
+use self::state::state_pitch;
 use super::row_check::check_tables;
 use super::row_device::{Entry, Sources};
 use super::row_kind::RowKind;
 use super::row_numbers::Numbers;
-use super::row_state::state_pitch;
 use super::{Grouping, Lookups, Payload, RowSettings, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::runtime::StreamUse;
-use crate::{Args, Buffer, Error, Grid, Kernel, Slice, Stream};
+use crate::{Args, Buffer, Device, Error, Grid, Kernel, Slice, Source, Stream};
 
 /// The kernels of one kind of tables.
 #[derive(Debug)]
@@ -27,21 +28,46 @@ struct Kernels {
     winners: Kernel,
 }
 
+impl Kernels {
+    /// Those of a source that was written for this kind.
+    fn load(device: &Device, source: &Source, kind: RowKind) -> Result<Kernels, Error> {
+        let module = device.load(source)?;
+        let kernel = |name| module.kernel(name);
+        let (rows, runs) = (kernel("update_rows")?, kernel("update_runs")?);
+        Ok(Kernels { kind, rows, runs, advance: kernel("advance")?, winners: kernel("find_winners")? })
+    }
+}
+
+/// The kinds of these tables, each once, and the kind of each table.
+fn kinds_of(tables: &Tables<'_>, sizes: &Sizes) -> (Vec<RowKind>, Vec<usize>) {
+    let mut kinds: Vec<RowKind> = Vec::new();
+    let mut kind_of = Vec::new();
+    for at in 0..tables.len() {
+        let kind = RowKind::new(tables, at, sizes);
+        let place = kinds.iter().position(|known| *known == kind).unwrap_or(kinds.len());
+        if place == kinds.len() {
+            kinds.push(kind);
+        }
+        kind_of.push(place);
+    }
+    (kinds, kind_of)
+}
+
 /// An optimizer of embedding tables on a GPU, with its state for every row.
 ///
 /// Made once for tables and sizes; [`RowOptimizer::step`] allocates nothing and does not wait, but for the first step
 /// with tables in other places, so that later ones can be captured.
 #[derive(Debug)]
 pub struct RowOptimizer {
-    pub(super) settings: RowSettings,
+    settings: RowSettings,
     sizes: Sizes,
     payload: Payload,
     kernels: Vec<Kernels>,
     kind_of: Vec<usize>,
-    pub(super) shapes: Vec<(usize, usize)>,
-    pub(super) states: Vec<Buffer<f32>>,
+    shapes: Vec<(usize, usize)>,
+    states: Vec<Buffer<f32>>,
     winners: Vec<Buffer<u32>>,
-    pub(super) numbers: Buffer<Numbers>,
+    numbers: Buffer<Numbers>,
     entries: Vec<Entry>,
     device_entries: Buffer<Entry>,
     means: Buffer<f32>,
@@ -75,23 +101,11 @@ impl RowOptimizer {
                 remedy: "make the `Grouping` with the payload that `Payload::needed` says",
             });
         }
-        let mut kinds: Vec<RowKind> = Vec::new();
-        let mut kind_of = Vec::new();
-        for at in 0..tables.len() {
-            let kind = RowKind::new(tables, at, &sizes);
-            let place = kinds.iter().position(|known| *known == kind).unwrap_or(kinds.len());
-            if place == kinds.len() {
-                kinds.push(kind);
-            }
-            kind_of.push(place);
-        }
         let (device, payload) = (stream.device(), grouping.payload());
+        let (kinds, kind_of) = kinds_of(tables, &sizes);
         let compile = |(number, kind): (usize, RowKind)| {
             let source = kind.source(number, settings.rule, settings.rounding, payload, &sizes);
-            let module = device.load(&source)?;
-            let kernel = |name| module.kernel(name);
-            let (rows, runs) = (kernel("update_rows")?, kernel("update_runs")?);
-            Ok(Kernels { kind, rows, runs, advance: kernel("advance")?, winners: kernel("find_winners")? })
+            Kernels::load(device, &source, kind)
         };
         let kernels = kinds.into_iter().enumerate().map(compile).collect::<Result<Vec<_>, Error>>()?;
         let state = |(rows, dim): (usize, usize)| {

@@ -19,11 +19,11 @@ mod row_device;
 mod row_kind;
 mod row_layout;
 mod row_numbers;
-mod row_state;
+mod sizes;
 mod tables;
 
 pub use backward::RowOptimizer;
-pub use bag::{Forward, Sizes};
+pub use bag::Forward;
 pub use gather::{Gather, Wanted};
 pub use gather_plan::GatherOrder;
 pub use group::Grouping;
@@ -32,6 +32,7 @@ pub use payload::Payload;
 pub use report::Faults;
 pub(crate) use report::explain;
 pub use row_numbers::RowSettings;
+pub use sizes::Sizes;
 pub use tables::{Table, Tables};
 
 /// Elements that rows of so many columns span, `stride` apart: more than there can be where they cannot be counted.

@@ -184,24 +184,7 @@ impl<T: Factor> Gemm<T> {
         c: &mut SliceMut<'_, T>,
         bias: Option<Slice<'_, T>>,
     ) -> Result<(), Error> {
-        let needed = self.shape.lengths();
-        let given = [("A", a), ("B", b), ("C", c.as_ref())];
-        for ((what, slice), needed) in given.into_iter().zip(needed) {
-            if slice.len() < needed {
-                return Err(Error::Size { what, found: slice.len(), needed });
-            }
-            if !slice.address().is_multiple_of(ALIGN) {
-                return Err(Error::Unsupported {
-                    what: format!("{what} at an address that is no multiple of {ALIGN}"),
-                    remedy: "begin matrices at a multiple of 16 bytes",
-                });
-            }
-        }
-        let found = bias.map_or(0, Slice::len);
-        let needed = if self.epilogue.bias { self.shape.n } else { 0 };
-        if found != needed {
-            return Err(Error::Size { what: "the bias", found, needed });
-        }
+        self.check(a, b, c.as_ref(), bias)?;
         let wrong = || Error::blas(format!("multiplying {} as {:?}", T::NAME, self.shape));
         stream.device().bind()?;
         if let Some(bias) = bias {
@@ -239,6 +222,35 @@ impl<T: Factor> Gemm<T> {
             )
         }
         .map_err(wrong())
+    }
+
+    /// Fails where the matrices or the bias are not as this product takes them.
+    fn check(
+        &self,
+        a: Slice<'_, T>,
+        b: Slice<'_, T>,
+        c: Slice<'_, T>,
+        bias: Option<Slice<'_, T>>,
+    ) -> Result<(), Error> {
+        let needed = self.shape.lengths();
+        let given = [("A", a), ("B", b), ("C", c)];
+        for ((what, slice), needed) in given.into_iter().zip(needed) {
+            if slice.len() < needed {
+                return Err(Error::Size { what, found: slice.len(), needed });
+            }
+            if !slice.address().is_multiple_of(ALIGN) {
+                return Err(Error::Unsupported {
+                    what: format!("{what} at an address that is no multiple of {ALIGN}"),
+                    remedy: "begin matrices at a multiple of 16 bytes",
+                });
+            }
+        }
+        let found = bias.map_or(0, Slice::len);
+        let needed = if self.epilogue.bias { self.shape.n } else { 0 };
+        if found != needed {
+            return Err(Error::Size { what: "the bias", found, needed });
+        }
+        Ok(())
     }
 
     /// Bytes that the algorithm uses in between.

@@ -6,22 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::result::{self, primary_ctx};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 
-use super::{Build, CubinCache, Error, Module, Source, Stream};
-
-/// The compute capability of a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Capability {
-    /// The generation: 9 is Hopper.
-    pub major: u32,
-    /// Within the generation.
-    pub minor: u32,
-}
-
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
+use super::{Capability, CubinCache, Error};
 
 /// The oldest GPUs that CUDA 13 compiles for.
 const OLDEST: Capability = Capability { major: 7, minor: 5 };
@@ -158,6 +143,11 @@ impl Device {
         self.0.l2_bytes
     }
 
+    /// Where its compiled kernels are kept.
+    pub(super) fn cubins(&self) -> &CubinCache {
+        &self.0.cache
+    }
+
     /// Bytes of memory, free and in all.
     ///
     /// # Errors
@@ -166,25 +156,6 @@ impl Device {
     pub fn memory(&self) -> Result<(usize, usize), Error> {
         self.bind()?;
         result::mem_get_info().map_err(Error::driver("asking for free memory"))
-    }
-
-    /// A new stream, which does not wait for the null stream.
-    ///
-    /// # Errors
-    ///
-    /// The driver refuses.
-    pub fn stream(&self) -> Result<Stream, Error> {
-        Stream::new(self)
-    }
-
-    /// Compiles a source for this GPU, or takes it from the cache on disk, and loads it.
-    ///
-    /// # Errors
-    ///
-    /// No compiler, a source that does not compile, or a driver older than the compiler.
-    pub fn load(&self, source: &Source) -> Result<Module, Error> {
-        let build = Build::new(source, self.capability(), self.driver(), &self.0.cache)?;
-        Module::load(self, &build)
     }
 
     /// Waits until all streams are done.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUfunction_attribute as Attribute};
 
-use super::{Args, Build, Device, Error, Origin, Stream};
+use super::{Args, Build, Device, Error, Origin, Source, Stream};
 
 /// Blocks and threads of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,8 +56,20 @@ unsafe impl Send for Loaded {}
 // SAFETY: as above; nothing changes after loading.
 unsafe impl Sync for Loaded {}
 
+impl Device {
+    /// Compiles a source for this GPU, or takes it from the cache on disk, and loads it.
+    ///
+    /// # Errors
+    ///
+    /// No compiler, a source that does not compile, or a driver older than the compiler.
+    pub fn load(&self, source: &Source) -> Result<Module, Error> {
+        let build = Build::new(source, self.capability(), self.driver(), self.cubins())?;
+        Module::load(self, &build)
+    }
+}
+
 impl Module {
-    pub(super) fn load(device: &Device, build: &Build) -> Result<Module, Error> {
+    fn load(device: &Device, build: &Build) -> Result<Module, Error> {
         device.bind()?;
         // SAFETY: the cubin is whole: fresh from the compiler, or checked by its hash.
         let module = unsafe { result::module::load_data(build.cubin.as_ptr().cast()) }

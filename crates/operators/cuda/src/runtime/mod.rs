@@ -2,6 +2,7 @@
 
 mod args;
 mod buffer;
+mod capability;
 mod compile;
 mod cubin_cache;
 mod device;
@@ -17,9 +18,10 @@ mod timing;
 
 pub use args::Args;
 pub use buffer::Buffer;
+pub use capability::Capability;
 pub use compile::{Build, Origin, Source, nvrtc_version};
 pub use cubin_cache::CubinCache;
-pub use device::{Capability, Device};
+pub use device::Device;
 pub use error::Error;
 pub use graph::Graph;
 pub use kernel::{Grid, Kernel, Module};

@@ -7,7 +7,8 @@ use bytemuck::Pod;
 use cudarc::driver::result;
 use cudarc::driver::sys;
 
-use super::{Device, Error, Slice};
+use super::slice::same;
+use super::{Device, Error, Slice, SliceMut, Stream};
 
 /// Elements in host memory that is pinned and mapped: copies run at the link's full rate beside kernels, and kernels
 /// can read it in place.
@@ -59,6 +60,44 @@ impl<T: Pod> Pinned<T> {
         // SAFETY: with unified addressing, which every supported GPU has, the address is the same on the device; that
         // nobody writes while kernels read is the caller's promise.
         unsafe { Slice::from_raw(self.start.as_ptr().expose_provenance() as u64, self.len) }
+    }
+}
+
+impl<T: Pod> Slice<'_, T> {
+    /// Begins to copy them to pinned memory.
+    ///
+    /// # Safety
+    ///
+    /// `to` is not used, freed or moved from before the stream has come past the copy.
+    ///
+    /// # Errors
+    ///
+    /// A destination of another length; the driver refuses.
+    pub unsafe fn read_async(self, stream: &Stream, to: &mut Pinned<T>) -> Result<(), Error> {
+        same("a copy to the host", to.len(), self.len())?;
+        self.before_reading(stream)?;
+        // SAFETY: by the caller's promise.
+        unsafe { result::memcpy_dtoh_async(&mut to[..], self.address(), stream.raw()) }
+            .map_err(Error::driver("copying to pinned memory"))
+    }
+}
+
+impl<T: Pod> SliceMut<'_, T> {
+    /// Begins to copy elements from pinned memory.
+    ///
+    /// # Safety
+    ///
+    /// `from` is not changed or freed before the stream has come past the copy.
+    ///
+    /// # Errors
+    ///
+    /// A source of another length; the driver refuses.
+    pub unsafe fn write_async(&mut self, stream: &Stream, from: &Pinned<T>) -> Result<(), Error> {
+        same("a copy from the host", from.len(), self.len())?;
+        self.before_writing(stream)?;
+        // SAFETY: by the caller's promise.
+        unsafe { result::memcpy_htod_async(self.address(), &from[..], stream.raw()) }
+            .map_err(Error::driver("copying from pinned memory"))
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 use cudarc::driver::result;
 
-use super::{Error, Pinned, Stream, StreamUse};
+use super::{Error, Stream, StreamUse};
 
 /// Elements on a device that are read: part of a [`Buffer`](crate::Buffer), or memory of others.
 #[derive(Debug, Clone, Copy)]
@@ -108,23 +108,6 @@ impl<'a, T: Pod> Slice<'a, T> {
         }
         stream.synchronize()
     }
-
-    /// Begins to copy them to pinned memory.
-    ///
-    /// # Safety
-    ///
-    /// `to` is not used, freed or moved from before the stream has come past the copy.
-    ///
-    /// # Errors
-    ///
-    /// A destination of another length; the driver refuses.
-    pub unsafe fn read_async(self, stream: &Stream, to: &mut Pinned<T>) -> Result<(), Error> {
-        same("a copy to the host", to.len(), self.len)?;
-        self.before_reading(stream)?;
-        // SAFETY: by the caller's promise.
-        unsafe { result::memcpy_dtoh_async(&mut to[..], self.address, stream.raw()) }
-            .map_err(Error::driver("copying to pinned memory"))
-    }
 }
 
 impl<'a, T: Pod> SliceMut<'a, T> {
@@ -212,23 +195,6 @@ impl<'a, T: Pod> SliceMut<'a, T> {
         Ok(())
     }
 
-    /// Begins to copy elements from pinned memory.
-    ///
-    /// # Safety
-    ///
-    /// `from` is not changed or freed before the stream has come past the copy.
-    ///
-    /// # Errors
-    ///
-    /// A source of another length; the driver refuses.
-    pub unsafe fn write_async(&mut self, stream: &Stream, from: &Pinned<T>) -> Result<(), Error> {
-        same("a copy from the host", from.len(), self.len)?;
-        self.before_writing(stream)?;
-        // SAFETY: by the caller's promise.
-        unsafe { result::memcpy_htod_async(self.address, &from[..], stream.raw()) }
-            .map_err(Error::driver("copying from pinned memory"))
-    }
-
     /// Copies elements of the device, in the order of the stream.
     ///
     /// # Errors
@@ -264,6 +230,7 @@ impl<'a, T: Pod> SliceMut<'a, T> {
     }
 }
 
-fn same(what: &'static str, found: usize, needed: usize) -> Result<(), Error> {
+/// Fails where two lengths differ.
+pub(super) fn same(what: &'static str, found: usize, needed: usize) -> Result<(), Error> {
     if found == needed { Ok(()) } else { Err(Error::Size { what, found, needed }) }
 }

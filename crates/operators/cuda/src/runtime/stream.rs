@@ -32,15 +32,22 @@ unsafe impl Send for Queue {}
 // SAFETY: as above.
 unsafe impl Sync for Queue {}
 
-impl Stream {
-    pub(super) fn new(device: &Device) -> Result<Stream, Error> {
-        device.bind()?;
+impl Device {
+    /// A new stream, which does not wait for the null stream.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses.
+    pub fn stream(&self) -> Result<Stream, Error> {
+        self.bind()?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
             .map_err(Error::driver("making a stream"))?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Stream(Arc::new(Queue { device: device.clone(), stream, own: true, number })))
+        Ok(Stream(Arc::new(Queue { device: self.clone(), stream, own: true, number })))
     }
+}
 
+impl Stream {
     /// A stream of others, such as the current one of another library; 0 is the null stream.
     ///
     /// # Safety

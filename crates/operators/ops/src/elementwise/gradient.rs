@@ -16,31 +16,12 @@ impl Expr {
     pub fn backward(&self, gradient: Expr, inputs: usize) -> Vec<Expr> {
         let mut graph = Graph::default();
         let root = graph.add(self);
-        // The values as expressions again: parts that appear twice in this expression are one here.
-        let mut exprs: Vec<Expr> = Vec::with_capacity(graph.values.len());
-        for value in &graph.values {
-            exprs.push(match *value {
-                Value::Input(index) => Expr::input(index),
-                Value::Constant(bits) => Expr::constant(f32::from_bits(bits)),
-                Value::Unary(op, a) => exprs[a].clone().unary(op),
-                Value::Binary(op, a, b) => exprs[a].clone().binary(op, exprs[b].clone()),
-            });
-        }
-        let mut gradients: Vec<Option<Expr>> = vec![None; exprs.len()];
-        gradients[root] = Some(gradient);
+        let exprs = as_exprs(&graph);
+        let mut gradients = Gradients { values: &graph.values, of: vec![None; exprs.len()] };
+        gradients.of[root] = Some(gradient);
         let mut results = vec![None; inputs];
         for (id, value) in graph.values.iter().enumerate().rev() {
-            let Some(gradient) = gradients[id].take() else { continue };
-            let mut pass = |to: usize, part: Expr| {
-                // A constant has no gradient to compute.
-                if !matches!(graph.values[to], Value::Constant(_)) {
-                    let sum = gradients[to].take();
-                    gradients[to] = Some(match sum {
-                        Some(sum) => sum + part,
-                        None => part,
-                    });
-                }
-            };
+            let Some(gradient) = gradients.of[id].take() else { continue };
             match *value {
                 Value::Constant(_) => {}
                 Value::Input(index) => {
@@ -48,28 +29,11 @@ impl Expr {
                         *result = Some(gradient);
                     }
                 }
-                Value::Unary(op, a) => pass(a, through(op, gradient, &exprs[a], &exprs[id])),
+                Value::Unary(op, a) => gradients.add(a, through_unary(op, gradient, &exprs[a], &exprs[id])),
                 Value::Binary(op, a, b) => {
-                    let (left, right) = (exprs[a].clone(), exprs[b].clone());
-                    match op {
-                        Binary::Add => {
-                            pass(a, gradient.clone());
-                            pass(b, gradient);
-                        }
-                        Binary::Sub => {
-                            pass(a, gradient.clone());
-                            pass(b, -gradient);
-                        }
-                        Binary::Mul => {
-                            pass(a, gradient.clone() * right);
-                            pass(b, gradient * left);
-                        }
-                        Binary::Div => {
-                            let part = gradient / right;
-                            pass(a, part.clone());
-                            pass(b, -(part * exprs[id].clone()));
-                        }
-                    }
+                    let [left, right] = through_binary(op, gradient, [&exprs[a], &exprs[b]], &exprs[id]);
+                    gradients.add(a, left);
+                    gradients.add(b, right);
                 }
             }
         }
@@ -77,8 +41,55 @@ impl Expr {
     }
 }
 
+/// The values of a graph as expressions again: parts that appeared twice in one expression are one here.
+fn as_exprs(graph: &Graph) -> Vec<Expr> {
+    let mut exprs: Vec<Expr> = Vec::with_capacity(graph.values.len());
+    for value in &graph.values {
+        exprs.push(match *value {
+            Value::Input(index) => Expr::input(index),
+            Value::Constant(bits) => Expr::constant(f32::from_bits(bits)),
+            Value::Unary(op, a) => exprs[a].clone().unary(op),
+            Value::Binary(op, a, b) => exprs[a].clone().binary(op, exprs[b].clone()),
+        });
+    }
+    exprs
+}
+
+/// The gradients of a graph's values, as far as they are known.
+struct Gradients<'a> {
+    values: &'a [Value],
+    /// One for each value.
+    of: Vec<Option<Expr>>,
+}
+
+impl Gradients<'_> {
+    /// Adds a part to the gradient of a value. A constant has no gradient to compute.
+    fn add(&mut self, to: usize, part: Expr) {
+        if !matches!(self.values[to], Value::Constant(_)) {
+            let sum = self.of[to].take();
+            self.of[to] = Some(match sum {
+                Some(sum) => sum + part,
+                None => part,
+            });
+        }
+    }
+}
+
+/// The gradients of `a` and `b` from that of `y = op(a, b)`.
+fn through_binary(op: Binary, gradient: Expr, [a, b]: [&Expr; 2], y: &Expr) -> [Expr; 2] {
+    match op {
+        Binary::Add => [gradient.clone(), gradient],
+        Binary::Sub => [gradient.clone(), -gradient],
+        Binary::Mul => [gradient.clone() * b.clone(), gradient * a.clone()],
+        Binary::Div => {
+            let part = gradient / b.clone();
+            [part.clone(), -(part * y.clone())]
+        }
+    }
+}
+
 /// The gradient of `x` from that of `y = op(x)`, by whichever of the two makes it cheaper.
-fn through(op: Unary, gradient: Expr, x: &Expr, y: &Expr) -> Expr {
+fn through_unary(op: Unary, gradient: Expr, x: &Expr, y: &Expr) -> Expr {
     let (x, y) = (x.clone(), y.clone());
     match op {
         Unary::Neg => -gradient,

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use bytemuck::Pod;
+use half::{bf16, f16};
+
 /// How the scale and the bias of a quantized row are stored, at the start of that row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scale {
@@ -104,6 +107,24 @@ impl fmt::Display for Element {
             Element::Int4(Scale::F32) => "int4 (f32 scale)",
         })
     }
+}
+
+/// A plain type that a table's elements can be.
+pub trait Plain: Pod {
+    /// The name of the type.
+    const ELEMENT: Element;
+}
+
+impl Plain for f32 {
+    const ELEMENT: Element = Element::F32;
+}
+
+impl Plain for f16 {
+    const ELEMENT: Element = Element::F16;
+}
+
+impl Plain for bf16 {
+    const ELEMENT: Element = Element::Bf16;
 }
 
 #[cfg(test)]

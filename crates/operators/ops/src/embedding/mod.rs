@@ -19,6 +19,7 @@ mod lookups;
 mod order;
 mod storage;
 mod table;
+mod table_values;
 mod tables;
 mod vector;
 mod weight_gradient;
@@ -26,17 +27,18 @@ mod weights;
 
 pub use bag::{forward, forward_reference};
 pub use bounds::{BadLookup, Bounds, Report};
-pub use element::{Element, Scale};
+pub use element::{Element, Plain, Scale};
 pub use error::EmbeddingError;
 pub use gather::{gather, sequence};
 pub use huge::HugeBuffer;
 pub use ints::Ints;
 pub use lookups::Lookups;
 pub use order::{Order, Plan, plan};
-pub use table::{Table, TableValues, Tables};
+pub use table::{Table, Tables};
+pub use table_values::TableValues;
 pub use tables::{Columns, Pooling, TableSet};
 pub use weight_gradient::{weight_gradient, weight_gradient_reference};
-pub use weights::{Plain, Weights, WeightsMut};
+pub use weights::{Weights, WeightsMut};
 
 /// Checks that a slice has room for these rows of these columns, `stride` elements apart.
 fn check_rows(

@@ -1,6 +1,5 @@
 //! The elements of a table as floats in place.
 
-use bytemuck::Pod;
 use half::{bf16, f16};
 
 use super::{Element, EmbeddingError, Table};
@@ -25,24 +24,6 @@ pub enum WeightsMut<'a> {
     F16(&'a mut [f16]),
     /// 32-bit floats without their lower half.
     Bf16(&'a mut [bf16]),
-}
-
-/// A plain type that a table's elements can be.
-pub trait Plain: Pod {
-    /// The name of the type.
-    const ELEMENT: Element;
-}
-
-impl Plain for f32 {
-    const ELEMENT: Element = Element::F32;
-}
-
-impl Plain for f16 {
-    const ELEMENT: Element = Element::F16;
-}
-
-impl Plain for bf16 {
-    const ELEMENT: Element = Element::Bf16;
 }
 
 impl Table<'_> {

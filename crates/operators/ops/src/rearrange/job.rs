@@ -2,8 +2,9 @@
 
 use steptime_tensor::{Element, Layout, View};
 
+use super::dispatch;
 use super::plan::{Inner, Plan};
-use super::tile;
+use super::transpose::transpose;
 use crate::Cpu;
 use crate::arch::Arch;
 use crate::shared::Shared;
@@ -11,7 +12,7 @@ use crate::shared::Shared;
 /// Bytes of a part of the work: enough that starting it costs nothing beside doing it.
 const PART_BYTES: usize = 256 << 10;
 
-/// Rows of a part of a transpose; columns are a few of the blocks of [`tile::transpose`].
+/// Rows of a part of a transpose; columns are a few of the blocks of [`transpose`].
 const TURN: (usize, usize) = (64, 1024);
 
 /// Bytes of output from which it is written past the caches, as whole lines: that leaves out reading each line before it
@@ -78,7 +79,7 @@ pub(super) fn run<T: Element>(cpu: &Cpu, jobs: &[Job<'_, T>]) {
         let (first, job, plan, cut) = &cut[cut.partition_point(|(first, ..)| *first <= part) - 1];
         job.part(cpu.arch(), plan, *cut, part - first, stream);
         if stream {
-            tile::finish_stores();
+            dispatch::finish_stores();
         }
     });
 }
@@ -94,12 +95,12 @@ impl<T: Element> Job<'_, T> {
                 Inner::Run(len) => {
                     if ahead > 0 && copy + ahead < plan.count() {
                         let next = plan.start(copy + ahead).0;
-                        tile::prefetch(&self.from[next..next + len]);
+                        dispatch::prefetch(&self.from[next..next + len]);
                     }
                     // SAFETY: no two elements of a mutable view are one place, or it would not have been made; a plan
                     // visits each once, and each copy or block of it belongs to one part.
                     let to = unsafe { self.to.range(to, len) };
-                    tile::copy_run(arch, &self.from[from..from + len], to, stream);
+                    dispatch::copy_run(arch, &self.from[from..from + len], to, stream);
                 }
                 Inner::Each(dim) => {
                     for at in 0..dim.size {
@@ -118,7 +119,7 @@ impl<T: Element> Job<'_, T> {
                         columns.size = TURN.1.min(columns.size - column);
                     }
                     // SAFETY: as above.
-                    unsafe { tile::transpose(arch, self.from, self.to, start, rows, columns, stream) };
+                    unsafe { transpose(arch, self.from, self.to, start, rows, columns, stream) };
                 }
             }
         }

@@ -15,10 +15,12 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod dispatch;
 mod error;
 mod job;
 mod plan;
 mod tile;
+mod transpose;
 
 pub use error::RearrangeError;
 

@@ -4,10 +4,10 @@ use steptime_ops::embedding::backward::BackwardError;
 use steptime_ops::embedding::{EmbeddingError, Pooling};
 
 use super::RowOptimizer;
+use super::state::state_pitch;
 use crate::embedding::row_check::check_gradient;
 use crate::embedding::row_device::Entry;
 use crate::embedding::row_kind::RowKind;
-use crate::embedding::row_state::state_pitch;
 use crate::embedding::{Grouping, Lookups, Sizes, Tables};
 use crate::{Args, Error, Slice, Stream};
 

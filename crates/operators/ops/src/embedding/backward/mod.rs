@@ -11,7 +11,6 @@
 
 mod error;
 mod gradient;
-mod long;
 mod reference;
 mod round;
 mod rows;

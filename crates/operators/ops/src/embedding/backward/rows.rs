@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use half::{bf16, f16};
 
 use super::super::{EmbeddingError, TableValues, WeightsMut};
-use super::long::Partials;
 use super::round::{Dice, Weight};
 use super::sum::Sums;
+use super::sum::long::Partials;
 use super::update::Numbers;
 use super::{Rounding, State};
 use crate::Cpu;

@@ -3,8 +3,8 @@
 use super::super::group::Grouping;
 use super::super::{Bounds, Lookups, Tables};
 use super::gradient::Factors;
-use super::long::{self, Partials};
 use super::rows::{self, Job};
+use super::sum::long::{self, Partials};
 use super::update::Numbers;
 use super::{BackwardError, Decay, Gradient, Rounding, RowRule, State};
 use crate::Cpu;

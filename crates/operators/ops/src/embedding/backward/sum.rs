@@ -3,10 +3,12 @@
 //! Lookups are summed from first to last, in runs of [`LONG`]; the sums of the runs are added in order. What a row with
 //! more lookups than that gets is therefore the same whether one thread sums it or many.
 
+pub(super) mod long;
+
 use std::ops::Range;
 
+use self::long::Partials;
 use super::super::group::Groups;
-use super::long::Partials;
 use super::winners::NO_WINNER;
 use crate::optimizer::simd::{LANES, Simd, prefetch};
 

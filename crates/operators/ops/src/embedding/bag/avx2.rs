@@ -86,7 +86,8 @@ unsafe fn by_width<const E: u8, const M: u8>(work: &Work<'_>) {
     }
 }
 
-/// Pools `V` vectors of columns, the last of them perhaps in part.
+/// Pools `V` vectors of columns, the last of them perhaps in part. One long function, because a bag's sums
+/// stay in registers from its first lookup to the store.
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn bags<const E: u8, const M: u8, const V: usize>(work: &Work<'_>) {
     let &Work { chunk, slice, out, fetch } = work;

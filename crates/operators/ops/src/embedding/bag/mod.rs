@@ -7,14 +7,15 @@ mod avx512;
 mod chunk;
 mod dispatch;
 mod reference;
+mod room;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use reference::forward_reference;
 
-use self::chunk::Room;
 pub(super) use self::chunk::{Bags, Output};
+use self::room::Room;
 use super::{Bounds, EmbeddingError, Lookups, Pooling, Report, Table, Tables};
 use crate::Cpu;
 use crate::arch::Arch;

@@ -47,6 +47,7 @@ pub(super) unsafe fn tile(
 }
 
 /// The tile with its size known: `R` rows of `V` vectors, of which the last may be partly used.
+/// One long function, because its sums stay in registers from the first step to the last store.
 #[target_feature(enable = "avx512f")]
 unsafe fn sized<const R: usize, const V: usize>(
     k: usize,

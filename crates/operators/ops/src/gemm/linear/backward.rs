@@ -2,20 +2,9 @@
 
 use super::super::pack::{Gate, Source};
 use super::super::packed::{Product, Right};
-use super::super::{Activation, GemmError, MatMut, MatRef, Plan};
-use super::single;
+use super::super::{Activation, GemmError, MatRef, Plan};
+use super::{Gradients, single};
 use crate::Cpu;
-
-/// Where the gradients of a linear layer go; those that are `None` are not computed.
-#[derive(Debug, Default)]
-pub struct Gradients<'a> {
-    /// Of the inputs, `[batch, in]`.
-    pub x: Option<MatMut<'a>>,
-    /// Of the weight, `[out, in]`.
-    pub weight: Option<MatMut<'a>>,
-    /// Of the bias, `out` elements.
-    pub bias: Option<&'a mut [f32]>,
-}
 
 /// The gradients of `y = activation(x W^T + bias)` where the gradient of `y` is `dy`: with `dz = dy * slope(y)`,
 /// `dx = dz W`, `dW = dz^T x`, and `dbias` the sums of the columns of `dz`. What the gradients held before is replaced.
@@ -38,33 +27,13 @@ pub fn linear_backward(
     y.expect("y", batch, outputs)?;
     x.expect("x", batch, inputs)?;
     weight.expect("the weight", outputs, inputs)?;
-    let Gradients { x: dx, weight: dw, bias: db } = gradients;
-    if let Some(dx) = &dx {
-        dx.expect("the gradient of x", batch, inputs)?;
-    }
-    if let Some(dw) = &dw {
-        dw.expect("the gradient of the weight", outputs, inputs)?;
-    }
-    if let Some(found) = db.as_deref().map(<[f32]>::len).filter(|&found| found != outputs) {
-        return Err(GemmError::Length { what: "the gradient of the bias", found, expected: outputs });
-    }
-    let rows = |matrix: &MatMut| matrix.col_stride == 1 || matrix.cols <= 1;
-    if outputs == 1
-        && x.col_stride() == 1
-        && weight.col_stride() == 1
-        && dx.as_ref().is_none_or(rows)
-        && dw.as_ref().is_none_or(rows)
-    {
+    gradients.check(batch, inputs, outputs)?;
+    if outputs == 1 && x.col_stride() == 1 && weight.col_stride() == 1 && gradients.have_whole_rows() {
         let dz = single::Slopes { dy, y, activation };
-        single::backward(
-            cpu,
-            dz,
-            x,
-            weight.row_part(0, 0, inputs),
-            Gradients { x: dx, weight: dw, bias: db },
-        );
+        single::backward(cpu, dz, x, weight.row_part(0, 0, inputs), gradients);
         return Ok(());
     }
+    let Gradients { x: dx, weight: dw, bias: db } = gradients;
     let gate = match activation {
         Activation::Identity => None,
         _ => Some(Gate { outputs: y, activation }),

@@ -5,9 +5,11 @@
 
 mod backward;
 mod forward;
+mod gradients;
 mod reference;
 pub(super) mod single;
 
-pub use backward::{Gradients, linear_backward};
+pub use backward::linear_backward;
 pub use forward::{linear, linear_packed};
+pub use gradients::Gradients;
 pub use reference::{linear_backward_reference, linear_reference};

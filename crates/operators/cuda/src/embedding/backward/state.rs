@@ -2,8 +2,9 @@
 
 use steptime_ops::embedding::Element;
 
-use super::row_numbers::Numbers;
-use super::{RowOptimizer, RowSettings};
+use super::RowOptimizer;
+use crate::embedding::RowSettings;
+use crate::embedding::row_numbers::Numbers;
 use crate::{Buffer, Error, SliceMut, Stream};
 
 impl RowOptimizer {

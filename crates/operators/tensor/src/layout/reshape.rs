@@ -1,12 +1,33 @@
-//! Which strides show the same elements in another shape.
+//! The same elements in another shape.
 
-use crate::Layout;
+use super::Layout;
+use crate::TensorError;
+
+impl Layout {
+    /// Another shape over the same elements in the same order.
+    ///
+    /// # Errors
+    ///
+    /// Another number of elements, or one that no strides express.
+    pub fn reshape(&self, shape: &[usize]) -> Result<Layout, TensorError> {
+        let target = Layout::contiguous(shape)?;
+        if target.len() != self.len() {
+            return Err(TensorError::Elements { from: self.shape.clone(), to: shape.to_vec() });
+        }
+        let strides = strides(self, shape).ok_or_else(|| TensorError::NotViewable {
+            from: self.shape.clone(),
+            strides: self.strides.clone(),
+            to: shape.to_vec(),
+        })?;
+        Ok(Layout { strides, offset: self.offset, ..target })
+    }
+}
 
 /// The strides of `shape` over the elements of `layout`, whose number it has, or `None` where none do.
 ///
 /// Old and new dimensions are matched in groups of equal products; inside of an old group all must be one run, that
 /// is, each stride must be the next one's times its size.
-pub(crate) fn strides(layout: &Layout, shape: &[usize]) -> Option<Vec<usize>> {
+fn strides(layout: &Layout, shape: &[usize]) -> Option<Vec<usize>> {
     let mut strides = vec![0; shape.len()];
     if layout.is_empty() {
         return Some(strides);

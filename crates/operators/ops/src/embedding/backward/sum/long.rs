@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::sum::{LONG, Sums};
+use super::{LONG, Sums};
 use crate::Cpu;
 use crate::optimizer::simd::{Kernel, Simd, dispatch, update};
 
 /// Sums over runs of [`LONG`] lookups of the rows that have more of them.
 #[derive(Debug, Default)]
-pub(super) struct Partials {
+pub(in crate::embedding::backward) struct Partials {
     /// The distinct rows with more than [`LONG`] lookups, and the first run of each.
     groups: Vec<(u32, u32)>,
     /// The group and the first place of each run.
@@ -19,7 +19,7 @@ pub(super) struct Partials {
 
 impl Partials {
     /// Finds the long rows of a table. A table of few lookups has none.
-    pub(super) fn find(&mut self, sums: &Sums<'_>) {
+    fn find(&mut self, sums: &Sums<'_>) {
         self.groups.clear();
         self.runs.clear();
         let lookups = sums.groups;
@@ -52,7 +52,7 @@ impl Partials {
 }
 
 /// Fills the partial sums of all tables.
-pub(super) fn fill(cpu: &Cpu, sums: &[Sums<'_>], partials: &mut [Partials]) {
+pub(in crate::embedding::backward) fn fill(cpu: &Cpu, sums: &[Sums<'_>], partials: &mut [Partials]) {
     cpu.run_with(partials, |table, partials| partials.find(&sums[table]));
     let mut runs: Vec<Run<'_>> = Vec::new();
     for (sums, partials) in sums.iter().zip(partials) {

@@ -1,0 +1,62 @@
+//! The values of a table, to be changed, while its shape stays.
+
+use std::ops::Deref;
+
+use super::{Columns, EmbeddingError, Table, WeightsMut};
+
+impl<'a> Columns for Table<'a> {
+    type Values<'t>
+        = TableValues<'t, 'a>
+    where
+        Self: 't;
+
+    fn dim(&self) -> usize {
+        Table::dim(self)
+    }
+
+    fn values_mut(&mut self) -> TableValues<'_, 'a> {
+        TableValues(self)
+    }
+}
+
+/// The values of a table, to be changed, while its shape stays.
+#[derive(Debug)]
+pub struct TableValues<'t, 'a>(&'t mut Table<'a>);
+
+impl<'a> Deref for TableValues<'_, 'a> {
+    type Target = Table<'a>;
+
+    fn deref(&self) -> &Table<'a> {
+        self.0
+    }
+}
+
+impl<'t> TableValues<'t, '_> {
+    /// As [`Table::row_mut`].
+    ///
+    /// # Panics
+    ///
+    /// There is no such row.
+    #[must_use]
+    pub fn row_mut(&mut self, row: usize) -> Option<&mut [u8]> {
+        self.0.row_mut(row)
+    }
+
+    /// As [`Table::write_row`].
+    ///
+    /// # Panics
+    ///
+    /// There is no such row, or not D values.
+    pub fn write_row(&mut self, row: usize, values: &[f32]) -> bool {
+        self.0.write_row(row, values)
+    }
+
+    /// As [`Table::weights_mut`].
+    ///
+    /// # Errors
+    ///
+    /// The table is quantized, read only or not aligned.
+    pub fn weights_mut(self) -> Result<(WeightsMut<'t>, usize), EmbeddingError> {
+        self.0.weights_mut()
+    }
+}

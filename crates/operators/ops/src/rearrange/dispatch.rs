@@ -1,0 +1,47 @@
+//! The version of a step for the instructions in use.
+
+use steptime_tensor::Element;
+
+use super::tile::{TILE, Tile};
+use crate::arch::Arch;
+
+/// Makes stores that went past the caches visible to other threads.
+pub(super) fn finish_stores() {
+    #[cfg(target_arch = "x86_64")]
+    super::avx512::fence();
+}
+
+/// Asks for the lines of a slice.
+pub(super) fn prefetch<T>(run: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    super::avx512::prefetch(run);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = run;
+}
+
+/// Copies neighbours, past the caches if `stream`.
+pub(super) fn copy_run<T: Element>(arch: Arch, from: &[T], to: &mut [T], stream: bool) {
+    match arch {
+        #[cfg(target_arch = "x86_64")]
+        Arch::Avx512(token) if stream => super::avx512::stream(token, from, to),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Transposes a tile, past the caches if `stream`.
+pub(super) fn transpose_tile<T: Element>(arch: Arch, tile: Tile<'_, '_, T>, stream: bool) {
+    match arch {
+        #[cfg(target_arch = "x86_64")]
+        Arch::Avx512(token) if size_of::<T>() == 4 => super::avx512::transpose(token, tile, stream),
+        #[cfg(target_arch = "x86_64")]
+        Arch::Avx2(token) if size_of::<T>() == 4 && tile.from.len() == TILE && tile.to.len() == TILE => {
+            super::avx2::transpose(token, tile);
+        }
+        _ => {
+            let _ = stream;
+            for (i, to) in tile.to.iter_mut().enumerate() {
+                to.iter_mut().zip(tile.from).for_each(|(to, from)| *to = from[i]);
+            }
+        }
+    }
+}
