@@ -7,6 +7,7 @@
 //! Rules compose: [`apply`] applies one after the other, each to what the last one left.
 #![forbid(unsafe_code)]
 
+mod catalog;
 mod channels_last;
 mod cuda_graph;
 mod error;
@@ -16,11 +17,12 @@ mod resize;
 mod rule;
 mod tf32;
 
+pub use catalog::all;
 pub use channels_last::ChannelsLast;
 pub use cuda_graph::CudaGraph;
 pub use error::Error;
 pub use fuse_bags::FuseEmbeddingBags;
 pub use optimizer::Optimizer;
 pub use resize::{BatchDims, ResizeBatch};
-pub use rule::{Audit, Facts, Rule, all, apply};
+pub use rule::{Audit, Facts, Rule, apply};
 pub use tf32::Tf32;

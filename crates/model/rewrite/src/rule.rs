@@ -3,15 +3,9 @@
 use std::fmt::Debug;
 
 use steptime_aten::OpSet;
-use steptime_aten::optimizer::Form;
 use steptime_step::{Diff, Patch, Step};
 
-use crate::channels_last::ChannelsLast;
-use crate::cuda_graph::CudaGraph;
 use crate::error::Error;
-use crate::fuse_bags::FuseEmbeddingBags;
-use crate::optimizer::Optimizer;
-use crate::tf32::Tf32;
 
 /// What a rule may know of a step beside its ops.
 #[derive(Debug, Clone, Copy)]
@@ -79,16 +73,4 @@ pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<
     }
     *step = changed;
     Ok(audits)
-}
-
-/// Every change that needs no number: those that are tried where somebody asks what would make a step shorter.
-#[must_use]
-pub fn all() -> Vec<Box<dyn Rule>> {
-    vec![
-        Box::new(FuseEmbeddingBags),
-        Box::new(Optimizer { form: Form::Fused }),
-        Box::new(Tf32),
-        Box::new(ChannelsLast),
-        Box::new(CudaGraph),
-    ]
 }

@@ -1,9 +1,6 @@
 //! Ops that a rule puts in.
 
-use steptime_aten::{Arg, OpCall};
-
-use crate::ids::{OpId, TensorId};
-use crate::patch::Patch;
+use crate::ids::OpId;
 use crate::step::{Call, Op, Origin, Step};
 
 /// An op to be, with the ops inside it.
@@ -35,16 +32,6 @@ impl NewOp {
     pub fn with(mut self, children: Vec<NewOp>) -> NewOp {
         self.children = children;
         self
-    }
-
-    /// A call whose tensors are described and not of the step: each is new.
-    #[must_use]
-    pub fn described(call: &OpCall, patch: &mut Patch, step: &Step) -> NewOp {
-        let mut rows = |args: &[Arg]| -> Vec<Arg<TensorId>> {
-            args.iter().map(|arg| arg.map(|tensor| patch.tensor(step, tensor.clone()))).collect()
-        };
-        let (inputs, outputs) = (rows(&call.inputs), rows(&call.outputs));
-        NewOp::new(&call.name, Call { inputs, outputs, settings: call.settings })
     }
 
     /// Adds it, and what is inside it, to a step that does not list it yet.

@@ -1,7 +1,7 @@
 //! Changes of a step.
 
 use rustc_hash::FxHashSet;
-use steptime_aten::{Arg, OpSet};
+use steptime_aten::{Arg, OpCall, OpSet};
 
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
@@ -73,6 +73,15 @@ impl Patch {
     pub fn tensor(&mut self, step: &Step, value: steptime_aten::Tensor) -> TensorId {
         self.tensors.push(value);
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
+    }
+
+    /// An op whose tensors are described and not of the step: each is new.
+    pub fn described(&mut self, step: &Step, call: &OpCall) -> NewOp {
+        let mut rows = |args: &[Arg]| -> Vec<Arg<TensorId>> {
+            args.iter().map(|arg| arg.map(|tensor| self.tensor(step, tensor.clone()))).collect()
+        };
+        let (inputs, outputs) = (rows(&call.inputs), rows(&call.outputs));
+        NewOp::new(&call.name, Call { inputs, outputs, settings: call.settings })
     }
 
     /// A tensor that the patch added.

@@ -1,0 +1,22 @@
+//! The rules that can be tried without being told a number.
+
+use steptime_aten::optimizer::Form;
+
+use crate::channels_last::ChannelsLast;
+use crate::cuda_graph::CudaGraph;
+use crate::fuse_bags::FuseEmbeddingBags;
+use crate::optimizer::Optimizer;
+use crate::rule::Rule;
+use crate::tf32::Tf32;
+
+/// Every change that needs no number: those that are tried where somebody asks what would make a step shorter.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Rule>> {
+    vec![
+        Box::new(FuseEmbeddingBags),
+        Box::new(Optimizer { form: Form::Fused }),
+        Box::new(Tf32),
+        Box::new(ChannelsLast),
+        Box::new(CudaGraph),
+    ]
+}
