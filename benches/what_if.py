@@ -1,0 +1,98 @@
+"""Scores changes of steps against recordings of both sides.
+
+    cargo build --release -p steptime-cli
+    python benches/what_if.py FOLDER...
+
+Recordings of a folder whose names differ in the number at the end alone (`dlrm_512`, `dlrm_2048`) are the same step with
+another batch: each is predicted from each. `NAME_CHANGE` beside `NAME` (or beside `NAME_base_N`, as `NAME_CHANGE_N`) is the
+step with one change. For each pair: the predicted step, its error, and that of the speed-up and of the device's active time.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FLAGS = {
+    "fused": ["--fuse", "embedding-bags"],
+    "fusedopt": ["--fuse", "optimizer"],
+    "tf32": ["--dtype", "tf32"],
+    "chlast": ["--channels-last"],
+    "graph": ["--cuda-graph"],
+    "amp": ["--dtype", "bf16"],
+}
+"""What a name says was changed. Of a model without embedding bags, `fused` is the optimizer."""
+
+
+def answer(program: Path, *args: str) -> dict | None:
+    """What a command prints as JSON; nothing where the change does not apply, and says why."""
+    done = subprocess.run([program, *args, "--json"], capture_output=True, text=True)
+    if done.returncode:
+        print(f"  {' '.join(args[1:])}: {done.stderr.strip()}")
+        return None
+    return json.loads(done.stdout)
+
+
+def step_ms(recording: Path) -> float:
+    """The median step without the profiler."""
+    return json.loads((recording / "meta.json").read_text())["step_ms"]
+
+
+def batches(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
+    """Pairs of recordings that differ in their batch."""
+    models = {}
+    for recording in sorted(folder.iterdir()):
+        name = re.fullmatch(r"(.+)_(\d+)", recording.name)
+        batch = json.loads((recording / "meta.json").read_text()).get("batch") if name else None
+        if batch == int(name[2] if name else 0):
+            models.setdefault(name[1], []).append((batch, recording))
+    pairs = [(one, other) for same in models.values() for one in same for other in same if one[0] != other[0]]
+    return [(one, other, ["--batch", str(batch)], "batch") for (_, one), (batch, other) in pairs]
+
+
+def changes(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
+    """Pairs of recordings of which the second has one change."""
+    pairs = []
+    for recording in sorted(folder.iterdir()):
+        name = re.fullmatch(r"(.+?)_(fused|tf32|chlast|graph|amp)((?:_\d+)?)", recording.name)
+        bases = [folder / f"{name[1]}{middle}{name[3]}" for middle in ("", "_base")] if name else []
+        for base in (base for base in bases if base.is_dir()):
+            bags = name[2] != "fused" or "dlrm" in recording.name
+            kind = name[2] if bags else "fusedopt"
+            pairs.append((base, recording, FLAGS[kind], kind))
+    return pairs
+
+
+def main() -> None:
+    """Prints a line a pair, then a table by kind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    parser.add_argument("--steptime", type=Path, default=ROOT / "target/release/steptime")
+    asked = parser.parse_args()
+    scores = {}
+    for folder in asked.folders:
+        for before, after, flags, kind in batches(folder) + changes(folder):
+            predicted = answer(asked.steptime, "whatif", str(before), *flags)
+            measured = answer(asked.steptime, "predict", str(after))
+            if predicted is None or measured is None:
+                continue
+            truth = step_ms(after)
+            low, high = predicted["after"]["interval_ms"]
+            step = predicted["after"]["step_ms"] / truth - 1
+            speedup = predicted["speedup"] * truth / step_ms(before) - 1
+            active = predicted["after"]["active_ms"] / measured["active_ms"] - 1
+            scores.setdefault(kind, []).append((step, speedup, active, low <= truth <= high))
+            print(f"{before.name} -> {after.name}: step {step:+.1%}, speed-up {speedup:+.1%}, active {active:+.1%}")
+    print("\n| change | pairs | step | speed-up | worst | active | worst | in the interval |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+    for kind, rows in scores.items():
+        mean = [sum(abs(row[at]) for row in rows) / len(rows) for at in range(3)]
+        worst = [max(abs(row[at]) for row in rows) for at in range(3)]
+        inside = sum(row[3] for row in rows)
+        cells = [kind, len(rows), *(f"{value:.1%}" for value in (mean[0], mean[1], worst[1], mean[2], worst[2]))]
+        print("| " + " | ".join(map(str, cells)) + f" | {inside} of {len(rows)} |")
+
+
+if __name__ == "__main__":
+    main()
