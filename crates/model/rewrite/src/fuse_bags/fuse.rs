@@ -2,13 +2,14 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Tensor};
-use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{OpId, Patch, Place, Step, TensorId, Uses};
 
-use super::aligned::{Aligned, ints};
+use super::aligned::Aligned;
 use super::bags::Bag;
 use super::chain::Chain;
 use super::grow::Grow;
 use super::inserted::Parts;
+use super::sized;
 use super::update::{self, Updates};
 use crate::error::Error;
 
@@ -121,35 +122,11 @@ impl Fuse<'_> {
         reshape.sort_by_key(|(tensor, _)| *tensor);
         self.patch.reshape = reshape;
         for row in &aligned.rows {
-            self.patch.change.extend(self.changed(row).map(|call| (row[0], call)));
+            self.patch
+                .change
+                .extend(sized::call(self.step, row, &self.grow, &self.one).map(|call| (row[0], call)));
         }
         Ok(())
-    }
-
-    /// The call of the first op in a row with the sizes of all; `None` where it stays.
-    fn changed(&self, row: &[OpId]) -> Option<Call> {
-        let calls = Aligned::calls(self.step, row)?;
-        let sides: [fn(&Call) -> &[Arg<TensorId>]; 2] = [|call| &call.inputs, |call| &call.outputs];
-        let sized = {
-            let name = &self.step.ops[row[0]].name;
-            name.contains("embedding") || name.contains("nnz")
-        };
-        let [inputs, outputs] = sides.map(|side| {
-            let each: Vec<&[Arg<TensorId>]> = calls.iter().map(|call| side(call)).collect();
-            let arg = |(at, arg): (usize, &Arg<TensorId>)| {
-                let grown = ints(&each, at).and_then(|each| self.grow.sizes(&each));
-                match (arg, grown) {
-                    (Arg::Ints(_), Some(grown)) => Arg::Ints(grown.into_iter().collect()),
-                    (Arg::Int(_), Some(grown)) if sized => {
-                        grown.first().map_or(Arg::None, |&one| Arg::Int(one))
-                    }
-                    _ => arg.map(|tensor| *self.one.get(tensor).unwrap_or(tensor)),
-                }
-            };
-            each[0].iter().enumerate().map(arg).collect::<Vec<_>>()
-        });
-        let call = Call { inputs, outputs, settings: calls[0].settings };
-        (call != *calls[0]).then_some(call)
     }
 
     fn why(&mut self) {

@@ -6,6 +6,7 @@ mod chain;
 mod fuse;
 mod grow;
 mod inserted;
+mod sized;
 mod update;
 
 use steptime_step::{Patch, Step};

@@ -53,10 +53,17 @@ pub(super) fn read(step: &Step, annotation: OpId) -> Result<Read, Error> {
         return Err(Error::SparseGradients { name });
     }
     let found = fused(step, &ops, rules).or_else(|| in_sequence(step, &ops, rules));
+    let found = found.filter(|read| read.groups.iter().all(even));
     found.ok_or_else(|| {
         let names = ops.iter().take(8).map(|&op| step.ops[op].name.as_str()).collect::<Vec<_>>().join(", ");
         Error::UnknownUpdate { name, ops: names }
     })
+}
+
+/// Whether each parameter has all that the others have.
+fn even(lists: &Lists) -> bool {
+    let parameters = lists.get(&Role::Parameter).map_or(0, Vec::len);
+    parameters > 0 && lists.iter().all(|(role, list)| *role == Role::Divisor || list.len() == parameters)
 }
 
 /// Whether an op works on tensors on the device.
