@@ -1,7 +1,7 @@
 //! The patch that makes one bag of several: the first one's ops stay and take the sizes of all.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use steptime_aten::{Arg, Tensor};
+use steptime_aten::{Arg, Lowering, OpSet, Tensor};
 use steptime_step::{OpId, Patch, Place, Step, TensorId, Uses};
 
 use super::aligned::Aligned;
@@ -14,7 +14,7 @@ use super::update::{self, Updates};
 use crate::error::Error;
 
 /// The patch, and what it saves in words.
-pub(super) fn patch(step: &Step, bags: &[Bag], rule: &'static str) -> Result<Patch, Error> {
+pub(super) fn patch(step: &Step, bags: &[Bag], ops: &OpSet, rule: &'static str) -> Result<Patch, Error> {
     let uses = Uses::of(step);
     let chains: Vec<Chain> = bags.iter().map(|bag| Chain::of(step, &uses, bag)).collect::<Result<_, _>>()?;
     let updates = update::of(step, chains.iter().map(|chain| chain.tensors.clone()).collect());
@@ -23,7 +23,7 @@ pub(super) fn patch(step: &Step, bags: &[Bag], rule: &'static str) -> Result<Pat
     let aligned = fuse.align(&chains, &updates)?;
     fuse.new_tensors(&chains)?;
     fuse.resize(&aligned, &uses, &updates)?;
-    fuse.why();
+    fuse.why(ops);
     Ok(fuse.patch)
 }
 
@@ -129,18 +129,21 @@ impl Fuse<'_> {
         Ok(())
     }
 
-    fn why(&mut self) {
+    /// What is saved, in words.
+    fn why(&mut self, ops: &OpSet) {
         let removed = self.patch.remove.iter().flat_map(|&op| self.step.subtree(op));
-        let (mut copies, mut ops) = (0, 0);
+        let [mut all, mut copies, mut kernels] = [0; 3];
         for op in removed {
-            ops += 1;
-            copies += usize::from(self.step.ops[op].name == "aten::_to_copy");
+            let launches =
+                self.step.call(op).is_some_and(|call| matches!(ops.lower(&call), Lowering::Kernel(_)));
+            let copy = self.step.ops[op].name == "aten::copy_";
+            all += 1;
+            copies += usize::from(launches && copy);
+            kernels += usize::from(launches && !copy);
         }
-        let kind = &self.bags[0].kind;
+        let (bags, width) = (self.bags.len(), self.bags[0].kind.width);
         self.patch.why = format!(
-            "{} bags of {} wide rows become one: {ops} ops less, {copies} of them copies to the device",
-            self.bags.len(),
-            kind.width,
+            "{bags} bags of {width} wide rows become one: {all} ops less, among them {copies} copies and {kernels} kernels"
         );
     }
 }

@@ -32,7 +32,7 @@ impl Rule for FuseEmbeddingBags {
         let mut now = step.clone();
         let mut patches = Vec::new();
         for group in groups.iter().filter(|group| group.len() > 1) {
-            let patch = fuse::patch(&now, group, self.name())?;
+            let patch = fuse::patch(&now, group, facts.ops, self.name())?;
             now.apply(&patch, facts.ops)?;
             patches.push(patch);
         }

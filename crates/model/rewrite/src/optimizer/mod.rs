@@ -1,6 +1,7 @@
 //! The optimizer's step in another of PyTorch's forms: tensor by tensor, over lists, or fused.
 
 mod counts;
+mod fused;
 mod read;
 mod roles;
 mod write;
