@@ -70,6 +70,8 @@ fn rows_as_gradients_cannot_be_fused() {
         assert_eq!(error, Error::SparseGradients { name: "SGD".to_owned() });
         assert!(error.to_string().contains("refuses to be fused"), "{error}");
     }
+    let already = open("dlrm_default_2048").after(&Optimizer { form: Form::Loop }).unwrap_err();
+    assert!(matches!(already, Error::NothingToDo { .. }), "{already}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Fuse<'_> {
             self.patch.change.push((*op, update::shortened(call, places)));
         }
         let listed = updates.lists.iter().map(|(op, _)| *op);
-        let own: FxHashSet<OpId> = aligned.rows.iter().map(|row| row[0]).chain(listed).collect();
+        let own: FxHashSet<OpId> = aligned.rows.iter().flatten().copied().chain(listed).collect();
         let mut reshape = Vec::new();
         for (&first, each) in tensors.iter().filter(|(first, _)| !self.one.contains_key(first)) {
             let values: Vec<&Tensor> = each.iter().map(|&tensor| &self.step.tensors[tensor].value).collect();

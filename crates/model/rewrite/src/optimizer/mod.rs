@@ -45,7 +45,11 @@ impl Rule for Optimizer {
         let mut patch = Patch::new(self.name());
         let mut why = Vec::new();
         for at in steps {
-            let read = read::read(step, at)?;
+            let read = match read::read(step, at) {
+                // It goes tensor by tensor as it is.
+                Err(Error::SparseGradients { .. }) if self.form == Form::Loop => continue,
+                read => read?,
+            };
             if read.optimizer.form == self.form {
                 continue;
             }
