@@ -83,3 +83,26 @@ fn a_table_that_others_use_stays() {
     let error = example.after(&FuseEmbeddingBags).unwrap_err();
     assert_eq!(error, Error::BagShared { op: "aten::relu".to_owned(), shape: vec![1_000_000, 64] });
 }
+
+#[test]
+fn bags_may_share_where_they_begin() {
+    let mut example = open("dlrm_default_2048");
+    let bags = named(&example.step, "aten::embedding_bag");
+    let offsets = |op: steptime_step::OpId| {
+        let call = example.step.ops[op].call.as_ref().expect("a call");
+        call.inputs[2].tensors()[0]
+    };
+    let own: Vec<_> = bags.iter().map(|&op| offsets(op)).collect();
+    let names = ["aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_backward"];
+    let ops: Vec<_> = names.iter().flat_map(|name| named(&example.step, name)).collect();
+    for op in ops {
+        let call = example.step.ops[op].call.as_mut().expect("a call");
+        for arg in &mut call.inputs {
+            *arg = arg.map(|tensor| if own.contains(tensor) { own[0] } else { *tensor });
+        }
+    }
+    let fused = example.after(&FuseEmbeddingBags).expect("it applies");
+    let bag = named(&fused, "aten::embedding_bag")[0];
+    assert_eq!(takes(&fused, bag)[2], [8 * BATCH]);
+    assert_eq!(counts(&example.step)["aten::_to_copy"] - counts(&fused)["aten::_to_copy"], 7);
+}
