@@ -62,10 +62,12 @@ fn two() -> (Step, OpId) {
         two.op("aten::_embedding_bag_backward", Some(function), Some([inputs, vec![one(gradient)]]));
     }
     let label = two.op("Optimizer.step#SGD.step", None, None);
-    let list = |first, of: fn(&(TensorId, TensorId, TensorId, TensorId, TensorId, TensorId)) -> TensorId| {
-        Arg::Tensors(std::iter::once(first).chain(bags.iter().map(of)).collect())
-    };
-    let inputs = vec![list(weight, |bag| bag.0), list(of_weight, |bag| bag.1), Arg::Float(-0.01)];
+    let list = |tensors: [TensorId; 3]| Arg::Tensors(tensors.to_vec());
+    let inputs = vec![
+        list([weight, bags[0].0, bags[1].0]),
+        list([of_weight, bags[0].1, bags[1].1]),
+        Arg::Float(-0.01),
+    ];
     let update = two.op("aten::_foreach_add_", Some(label), Some([inputs, Vec::new()]));
     (two.step, update)
 }

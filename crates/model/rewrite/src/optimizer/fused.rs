@@ -2,11 +2,10 @@
 
 use steptime_aten::optimizer::{self, Form, Gradient, Optimizer, Parameter, Rule};
 use steptime_aten::{Arg, Dtype, OpCall, Tensor};
-use steptime_step::{Call, NewOp, OpId, Step, TensorId};
+use steptime_step::{Call, NewOp, OpId, Patch, Step, TensorId};
 
-use super::read::{Lists, Read};
+use super::lists::{Lists, Read};
 use super::roles::Role;
-use super::write::Writer;
 
 /// What the op's lists are, in their order.
 fn roles(rule: Rule) -> &'static [Role] {
@@ -50,16 +49,16 @@ pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
 }
 
 /// The op, after one that counts steps on the device.
-pub(super) fn write(writer: &mut Writer<'_>, lists: &Lists) -> Vec<NewOp> {
+pub(super) fn write(step: &Step, patch: &mut Patch, optimizer: &Optimizer, lists: &Lists) -> Vec<NewOp> {
     let parameters = lists.get(&Role::Parameter).cloned().unwrap_or_default();
     let described = |&tensor: &TensorId| {
-        Some(Parameter { tensor: writer.value(tensor)?.clone(), gradient: Gradient::Dense })
+        Some(Parameter { tensor: step.tensors.get(tensor)?.value.clone(), gradient: Gradient::Dense })
     };
     let described: Vec<Parameter> = parameters.iter().filter_map(described).collect();
-    let calls = optimizer::step(&writer.optimizer, &described);
-    let count = |_| writer.tensor(Tensor::contiguous(&[], Dtype::F32));
+    let calls = optimizer::step(optimizer, &described);
+    let count = |_| patch.tensor(step, Tensor::contiguous(&[], Dtype::F32));
     let counts: Vec<TensorId> = parameters.iter().map(count).collect();
-    let roles = roles(writer.optimizer.rule);
+    let roles = roles(optimizer.rule);
     let op = |call: &OpCall| {
         let updates = call.name.contains("_fused_");
         let arg = |(at, arg): (usize, &Arg)| match (arg, roles.get(at).filter(|_| updates)) {

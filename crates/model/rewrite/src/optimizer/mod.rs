@@ -2,6 +2,7 @@
 
 mod counts;
 mod fused;
+mod lists;
 mod read;
 mod roles;
 mod write;
@@ -11,7 +12,7 @@ use steptime_aten::optimizer::{Form, Rule as Update};
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Patch, Place, Step};
 
-use self::read::{Lists, Read};
+use self::lists::{Lists, Read};
 use self::roles::Role;
 use self::write::Writer;
 use crate::error::Error;

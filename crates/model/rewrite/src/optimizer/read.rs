@@ -1,24 +1,13 @@
 //! What an optimizer does in a step: its rule, and the tensors that it updates.
 
-use rustc_hash::FxHashMap;
-use steptime_aten::optimizer::{self, Form, Gradient, Optimizer, Parameter, Rule};
-use steptime_aten::{Arg, Device, Dtype, OpCall, Tensor};
+use steptime_aten::optimizer::{Form, Optimizer, Rule};
+use steptime_aten::{Arg, Device};
 use steptime_step::{Call, OpId, Step, TensorId};
 
 use super::fused;
+use super::lists::{Lists, Read, sequence};
 use super::roles::{self, Role};
 use crate::error::Error;
-
-/// Parameters that are updated together, with their gradients and states, by role.
-pub(super) type Lists = FxHashMap<Role, Vec<TensorId>>;
-
-/// What an optimizer does.
-#[derive(Debug, Clone)]
-pub(super) struct Read {
-    pub optimizer: Optimizer,
-    /// The lists that it goes over, one after the other; tensor by tensor, one parameter each.
-    pub groups: Vec<Lists>,
-}
 
 /// The rules that have a name, each with the ways in which it can be set.
 fn named(name: &str) -> &'static [Rule] {
@@ -90,18 +79,6 @@ fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
         }
     }
     None
-}
-
-/// The ops of an update that launch something, for lists of so many parameters.
-pub(super) fn sequence(optimizer: &Optimizer, parameters: usize) -> Vec<OpCall> {
-    let tensor = Tensor::contiguous(&[1], Dtype::F32);
-    let parameter = Parameter { tensor, gradient: Gradient::Dense };
-    let calls = optimizer::step(optimizer, &vec![parameter; parameters]);
-    let counts = |call: &OpCall| {
-        let first = call.inputs.first().and_then(|arg| arg.tensors().first());
-        first.is_some_and(|tensor| tensor.shape.is_empty())
-    };
-    calls.into_iter().filter(|call| !counts(call)).collect()
 }
 
 /// The tensors of an update by what they are, as they first occur.

@@ -6,7 +6,7 @@ use steptime_step::{Call, NewOp, Patch, Step, TensorId};
 
 use super::counts::Counts;
 use super::fused;
-use super::read::{self, Lists};
+use super::lists::{self, Lists};
 use super::roles::{self, Role, Roles};
 
 /// What is needed to write ops down.
@@ -22,18 +22,21 @@ impl Writer<'_> {
         match self.optimizer.form {
             Form::Loop => groups.iter().flat_map(one_by_one).flat_map(|lists| self.update(lists)).collect(),
             Form::Foreach => groups.iter().flat_map(|lists| self.update(lists.clone())).collect(),
-            Form::Fused => groups.iter().flat_map(|lists| fused::write(self, lists)).collect(),
+            Form::Fused => groups
+                .iter()
+                .flat_map(|lists| fused::write(self.step, self.patch, &self.optimizer, lists))
+                .collect(),
         }
     }
 
-    pub fn tensor(&mut self, value: Tensor) -> TensorId {
+    fn tensor(&mut self, value: Tensor) -> TensorId {
         self.patch.tensor(self.step, value)
     }
 
     /// A sequence of ops on lists, or on one parameter, with the counts of steps around it.
     fn update(&mut self, mut lists: Lists) -> Vec<NewOp> {
         let parameters = lists.get(&Role::Parameter).map_or(0, Vec::len);
-        let sequence = read::sequence(&self.optimizer, parameters);
+        let sequence = lists::sequence(&self.optimizer, parameters);
         let roles = roles::of(self.optimizer.rule, &sequence);
         let mut counts = Counts { step: self.step, patch: self.patch, form: self.optimizer.form, parameters };
         let rule = self.optimizer.rule;
@@ -96,7 +99,7 @@ impl Writer<'_> {
         Some(NewOp::new(&call.name, Call { inputs, outputs, settings: call.settings }).with(children))
     }
 
-    pub fn value(&self, tensor: TensorId) -> Option<&Tensor> {
+    fn value(&self, tensor: TensorId) -> Option<&Tensor> {
         self.step.tensors.get(tensor).map(|tensor| &tensor.value)
     }
 
