@@ -40,7 +40,7 @@ pub enum Error {
     },
     /// No two embedding bags can become one.
     #[error(
-        "fuse-embedding-bags: {found} embedding bags, and no two of the same batch, width, mode and type"
+        "fuse-embedding-bags: it takes two embedding bags of the same batch, width, mode and type; of {found} no two are"
     )]
     NoBags {
         /// How many there are.

@@ -27,8 +27,8 @@ impl Step {
         node: impl Fn(graph::OpId) -> Option<NodeId>,
     ) -> Step {
         let mut table = Table { trace, rows: TiVec::new(), known: FxHashMap::default() };
-        let mut step = Step::default();
-        step.threads = vec![Vec::new(); graph.threads.len()].into();
+        let threads = vec![Vec::new(); graph.threads.len()].into();
+        let mut step = Step { threads, ..Step::default() };
         for (at, row) in graph.ops.iter_enumerated() {
             let call = call(at).map(|call| table.call(&call, node(at)));
             step.ops.push(Op {

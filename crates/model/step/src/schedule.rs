@@ -66,7 +66,7 @@ impl<'s> Builder<'s> {
             samples: Samples::default(),
             steps: TiVec::new(),
             step_source: base.step_source,
-            coverage: base.coverage.clone(),
+            coverage: base.coverage,
             device: base.device.clone(),
         };
         Builder {

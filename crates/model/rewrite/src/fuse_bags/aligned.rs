@@ -1,8 +1,7 @@
 //! Ops of several bags side by side: those that do the same for each.
 
 use rustc_hash::FxHashMap;
-use steptime_aten::Arg;
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{OpId, Step, TensorId};
 
 use crate::error::Error;
 
@@ -47,19 +46,4 @@ impl Aligned {
         }
         Ok(all)
     }
-
-    /// The calls of the ops in a row.
-    pub fn calls<'s>(step: &'s Step, row: &[OpId]) -> Option<Vec<&'s Call>> {
-        row.iter().map(|&op| step.ops[op].call.as_ref()).collect()
-    }
-}
-
-/// The lists of numbers that an argument is in each of several calls.
-pub(super) fn ints<'c>(each: &[&'c [Arg<TensorId>]], at: usize) -> Option<Vec<&'c [i64]>> {
-    let list = |args: &&'c [Arg<TensorId>]| match args.get(at)? {
-        Arg::Ints(list) => Some(&list[..]),
-        Arg::Int(one) => Some(std::slice::from_ref(one)),
-        _ => None,
-    };
-    each.iter().map(list).collect()
 }

@@ -1,19 +1,20 @@
 //! The patch that makes one bag of several: the first one's ops stay and take the sizes of all.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use steptime_aten::{Arg, Tensor};
-use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_aten::{Arg, Lowering, OpSet, Tensor};
+use steptime_step::{OpId, Patch, Place, Step, TensorId, Uses};
 
-use super::aligned::{Aligned, ints};
+use super::aligned::Aligned;
 use super::bags::Bag;
 use super::chain::Chain;
 use super::grow::Grow;
 use super::inserted::Parts;
+use super::sized;
 use super::update::{self, Updates};
 use crate::error::Error;
 
 /// The patch, and what it saves in words.
-pub(super) fn patch(step: &Step, bags: &[Bag], rule: &'static str) -> Result<Patch, Error> {
+pub(super) fn patch(step: &Step, bags: &[Bag], ops: &OpSet, rule: &'static str) -> Result<Patch, Error> {
     let uses = Uses::of(step);
     let chains: Vec<Chain> = bags.iter().map(|bag| Chain::of(step, &uses, bag)).collect::<Result<_, _>>()?;
     let updates = update::of(step, chains.iter().map(|chain| chain.tensors.clone()).collect());
@@ -22,7 +23,7 @@ pub(super) fn patch(step: &Step, bags: &[Bag], rule: &'static str) -> Result<Pat
     let aligned = fuse.align(&chains, &updates)?;
     fuse.new_tensors(&chains)?;
     fuse.resize(&aligned, &uses, &updates)?;
-    fuse.why();
+    fuse.why(ops);
     Ok(fuse.patch)
 }
 
@@ -107,7 +108,7 @@ impl Fuse<'_> {
             self.patch.change.push((*op, update::shortened(call, places)));
         }
         let listed = updates.lists.iter().map(|(op, _)| *op);
-        let own: FxHashSet<OpId> = aligned.rows.iter().map(|row| row[0]).chain(listed).collect();
+        let own: FxHashSet<OpId> = aligned.rows.iter().flatten().copied().chain(listed).collect();
         let mut reshape = Vec::new();
         for (&first, each) in tensors.iter().filter(|(first, _)| !self.one.contains_key(first)) {
             let values: Vec<&Tensor> = each.iter().map(|&tensor| &self.step.tensors[tensor].value).collect();
@@ -121,49 +122,28 @@ impl Fuse<'_> {
         reshape.sort_by_key(|(tensor, _)| *tensor);
         self.patch.reshape = reshape;
         for row in &aligned.rows {
-            self.patch.change.extend(self.changed(row).map(|call| (row[0], call)));
+            self.patch
+                .change
+                .extend(sized::call(self.step, row, &self.grow, &self.one).map(|call| (row[0], call)));
         }
         Ok(())
     }
 
-    /// The call of the first op in a row with the sizes of all; `None` where it stays.
-    fn changed(&self, row: &[OpId]) -> Option<Call> {
-        let calls = Aligned::calls(self.step, row)?;
-        let sides: [fn(&Call) -> &[Arg<TensorId>]; 2] = [|call| &call.inputs, |call| &call.outputs];
-        let sized = {
-            let name = &self.step.ops[row[0]].name;
-            name.contains("embedding") || name.contains("nnz")
-        };
-        let [inputs, outputs] = sides.map(|side| {
-            let each: Vec<&[Arg<TensorId>]> = calls.iter().map(|call| side(call)).collect();
-            let arg = |(at, arg): (usize, &Arg<TensorId>)| {
-                let grown = ints(&each, at).and_then(|each| self.grow.sizes(&each));
-                match (arg, grown) {
-                    (Arg::Ints(_), Some(grown)) => Arg::Ints(grown.into_iter().collect()),
-                    (Arg::Int(_), Some(grown)) if sized => {
-                        grown.first().map_or(Arg::None, |&one| Arg::Int(one))
-                    }
-                    _ => arg.map(|tensor| *self.one.get(tensor).unwrap_or(tensor)),
-                }
-            };
-            each[0].iter().enumerate().map(arg).collect::<Vec<_>>()
-        });
-        let call = Call { inputs, outputs, settings: calls[0].settings };
-        (call != *calls[0]).then_some(call)
-    }
-
-    fn why(&mut self) {
+    /// What is saved, in words.
+    fn why(&mut self, ops: &OpSet) {
         let removed = self.patch.remove.iter().flat_map(|&op| self.step.subtree(op));
-        let (mut copies, mut ops) = (0, 0);
+        let [mut all, mut copies, mut kernels] = [0; 3];
         for op in removed {
-            ops += 1;
-            copies += usize::from(self.step.ops[op].name == "aten::_to_copy");
+            let launches =
+                self.step.call(op).is_some_and(|call| matches!(ops.lower(&call), Lowering::Kernel(_)));
+            let copy = self.step.ops[op].name == "aten::copy_";
+            all += 1;
+            copies += usize::from(launches && copy);
+            kernels += usize::from(launches && !copy);
         }
-        let kind = &self.bags[0].kind;
+        let (bags, width) = (self.bags.len(), self.bags[0].kind.width);
         self.patch.why = format!(
-            "{} bags of {} wide rows become one: {ops} ops less, {copies} of them copies to the device",
-            self.bags.len(),
-            kind.width,
+            "{bags} bags of {width} wide rows become one: {all} ops less, among them {copies} copies and {kernels} kernels"
         );
     }
 }

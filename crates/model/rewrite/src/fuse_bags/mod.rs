@@ -6,6 +6,7 @@ mod chain;
 mod fuse;
 mod grow;
 mod inserted;
+mod sized;
 mod update;
 
 use steptime_step::{Patch, Step};
@@ -39,7 +40,7 @@ impl Rule for FuseEmbeddingBags {
         let mut now = step.clone();
         let mut patches = Vec::new();
         for group in groups.iter().filter(|group| group.len() > 1) {
-            let patch = fuse::patch(&now, group, self.name())?;
+            let patch = fuse::patch(&now, group, facts.ops, self.name())?;
             now.apply(&patch, facts.ops)?;
             patches.push(patch);
         }

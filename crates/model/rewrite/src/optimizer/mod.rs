@@ -1,6 +1,8 @@
 //! The optimizer's step in another of PyTorch's forms: tensor by tensor, over lists, or fused.
 
 mod counts;
+mod fused;
+mod lists;
 mod read;
 mod roles;
 mod write;
@@ -10,7 +12,7 @@ use steptime_aten::optimizer::{Form, Rule as Update};
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Patch, Place, Step};
 
-use self::read::{Lists, Read};
+use self::lists::{Lists, Read};
 use self::roles::Role;
 use self::write::Writer;
 use crate::error::Error;
@@ -52,7 +54,11 @@ impl Rule for Optimizer {
         let mut patch = Patch::new(self.name());
         let mut why = Vec::new();
         for at in steps {
-            let read = read::read(step, at)?;
+            let read = match read::read(step, at) {
+                // It goes tensor by tensor as it is.
+                Err(Error::SparseGradients { .. }) if self.form == Form::Loop => continue,
+                read => read?,
+            };
             if read.optimizer.form == self.form {
                 continue;
             }

@@ -1,23 +1,13 @@
 //! What an optimizer does in a step: its rule, and the tensors that it updates.
 
-use rustc_hash::FxHashMap;
-use steptime_aten::optimizer::{self, Form, Gradient, Optimizer, Parameter, Rule};
-use steptime_aten::{Arg, Device, Dtype, OpCall, Tensor};
+use steptime_aten::optimizer::{Form, Optimizer, Rule};
+use steptime_aten::{Arg, Device};
 use steptime_step::{Call, OpId, Step, TensorId};
 
+use super::fused;
+use super::lists::{Lists, Read, sequence};
 use super::roles::{self, Role};
 use crate::error::Error;
-
-/// Parameters that are updated together, with their gradients and states, by role.
-pub(super) type Lists = FxHashMap<Role, Vec<TensorId>>;
-
-/// What an optimizer does.
-#[derive(Debug, Clone)]
-pub(super) struct Read {
-    pub optimizer: Optimizer,
-    /// The lists that it goes over, one after the other; tensor by tensor, one parameter each.
-    pub groups: Vec<Lists>,
-}
 
 /// The rules that have a name, each with the ways in which it can be set.
 fn named(name: &str) -> &'static [Rule] {
@@ -52,49 +42,24 @@ pub(super) fn read(step: &Step, annotation: OpId) -> Result<Read, Error> {
     if ops.iter().any(|&op| sparse(op)) {
         return Err(Error::SparseGradients { name });
     }
-    let found = fused(step, &ops, rules).or_else(|| in_sequence(step, &ops, rules));
+    let found = fused::read(step, &ops, rules).or_else(|| in_sequence(step, &ops, rules));
+    let found = found.filter(|read| read.groups.iter().all(even));
     found.ok_or_else(|| {
         let names = ops.iter().take(8).map(|&op| step.ops[op].name.as_str()).collect::<Vec<_>>().join(", ");
         Error::UnknownUpdate { name, ops: names }
     })
 }
 
+/// Whether each parameter has all that the others have.
+fn even(lists: &Lists) -> bool {
+    let parameters = lists.get(&Role::Parameter).map_or(0, Vec::len);
+    parameters > 0 && lists.iter().all(|(role, list)| *role == Role::Divisor || list.len() == parameters)
+}
+
 /// Whether an op works on tensors on the device.
 fn on_device(step: &Step, op: OpId) -> bool {
     let first = step.ops[op].call.as_ref().and_then(|call| call.takes().next());
     first.is_some_and(|first| step.tensors[first].value.device != Device::Cpu)
-}
-
-/// One op for all.
-fn fused(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
-    let names = [Role::Parameter, Role::Gradient, Role::First, Role::Second, Role::Largest];
-    let mut groups = Vec::new();
-    let mut optimizer = None;
-    for call in ops.iter().filter(|&&op| step.ops[op].name.starts_with("aten::_fused_")) {
-        let call = step.ops[*call].call.as_ref()?;
-        let states = if matches!(rules[0], Rule::Adam { .. } | Rule::AdamW { .. }) { 5 } else { 3 };
-        let list = |(&role, arg): (&Role, &Arg<TensorId>)| match arg {
-            Arg::Tensors(list) if !list.is_empty() => Some((role, list.clone())),
-            _ => None,
-        };
-        let lists: Lists = names.iter().zip(&call.inputs).take(states).filter_map(list).collect();
-        let on = |at: usize| match call.inputs.get(at) {
-            Some(Arg::Float(number)) => *number != 0.0,
-            Some(Arg::Bool(on)) => *on,
-            _ => false,
-        };
-        let (rule, decay) = match rules[0] {
-            Rule::Sgd { .. } => {
-                (Rule::Sgd { momentum: lists.contains_key(&Role::First), nesterov: on(7) }, on(3))
-            }
-            Rule::Adam { .. } => (Rule::Adam { amsgrad: lists.contains_key(&Role::Largest) }, on(9)),
-            Rule::AdamW { .. } => (Rule::AdamW { amsgrad: lists.contains_key(&Role::Largest) }, on(9)),
-            other => (other, on(6)),
-        };
-        optimizer = Some(Optimizer { rule, weight_decay: decay, form: Form::Fused });
-        groups.push(lists);
-    }
-    Some(Read { optimizer: optimizer?, groups })
 }
 
 /// A sequence of ops that repeats, for one list after the other or for one parameter after the other.
@@ -114,18 +79,6 @@ fn in_sequence(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
         }
     }
     None
-}
-
-/// The ops of an update that launch something, for lists of so many parameters.
-pub(super) fn sequence(optimizer: &Optimizer, parameters: usize) -> Vec<OpCall> {
-    let tensor = Tensor::contiguous(&[1], Dtype::F32);
-    let parameter = Parameter { tensor, gradient: Gradient::Dense };
-    let calls = optimizer::step(optimizer, &vec![parameter; parameters]);
-    let counts = |call: &OpCall| {
-        let first = call.inputs.first().and_then(|arg| arg.tensors().first());
-        first.is_some_and(|tensor| tensor.shape.is_empty())
-    };
-    calls.into_iter().filter(|call| !counts(call)).collect()
 }
 
 /// The tensors of an update by what they are, as they first occur.

@@ -5,7 +5,8 @@ use steptime_aten::{Arg, Device, OpCall, Tensor};
 use steptime_step::{Call, NewOp, Patch, Step, TensorId};
 
 use super::counts::Counts;
-use super::read::{self, Lists};
+use super::fused;
+use super::lists::{self, Lists};
 use super::roles::{self, Role, Roles};
 
 /// What is needed to write ops down.
@@ -21,7 +22,10 @@ impl Writer<'_> {
         match self.optimizer.form {
             Form::Loop => groups.iter().flat_map(one_by_one).flat_map(|lists| self.update(lists)).collect(),
             Form::Foreach => groups.iter().flat_map(|lists| self.update(lists.clone())).collect(),
-            Form::Fused => groups.iter().flat_map(|lists| self.fused(lists)).collect(),
+            Form::Fused => groups
+                .iter()
+                .flat_map(|lists| fused::write(self.step, self.patch, &self.optimizer, lists))
+                .collect(),
         }
     }
 
@@ -32,7 +36,7 @@ impl Writer<'_> {
     /// A sequence of ops on lists, or on one parameter, with the counts of steps around it.
     fn update(&mut self, mut lists: Lists) -> Vec<NewOp> {
         let parameters = lists.get(&Role::Parameter).map_or(0, Vec::len);
-        let sequence = read::sequence(&self.optimizer, parameters);
+        let sequence = lists::sequence(&self.optimizer, parameters);
         let roles = roles::of(self.optimizer.rule, &sequence);
         let mut counts = Counts { step: self.step, patch: self.patch, form: self.optimizer.form, parameters };
         let rule = self.optimizer.rule;
@@ -113,43 +117,6 @@ impl Writer<'_> {
         let inputs = value.map(|value| vec![ints(&value.shape), ints(&value.strides)]).unwrap_or_default();
         let outputs = vec![Arg::Tensor(tensor)];
         NewOp::new("aten::empty_strided", Call { inputs, outputs, ..Call::default() })
-    }
-
-    /// One op for all, after the counts of steps on the device.
-    fn fused(&mut self, lists: &Lists) -> Vec<NewOp> {
-        let parameters = lists.get(&Role::Parameter).cloned().unwrap_or_default();
-        let described = |&tensor: &TensorId| {
-            let tensor = self.value(tensor).cloned();
-            let tensor = tensor.unwrap_or_else(|| Tensor::contiguous(&[], steptime_aten::Dtype::F32));
-            steptime_aten::optimizer::Parameter {
-                tensor,
-                gradient: steptime_aten::optimizer::Gradient::Dense,
-            }
-        };
-        let described: Vec<_> = parameters.iter().map(described).collect();
-        let calls = steptime_aten::optimizer::step(&self.optimizer, &described);
-        let adam = matches!(self.optimizer.rule, Rule::Adam { .. } | Rule::AdamW { .. });
-        let roles = [Role::Parameter, Role::Gradient, Role::First, Role::Second, Role::Largest];
-        let states = if adam { 5 } else { 3 };
-        let counts: Vec<TensorId> = parameters
-            .iter()
-            .map(|_| self.tensor(Tensor::contiguous(&[], steptime_aten::Dtype::F32)))
-            .collect();
-        let op = |call: &OpCall| {
-            let updates = call.name.contains("_fused_");
-            let arg = |(at, arg): (usize, &Arg)| match arg {
-                Arg::Tensors(list) if list.is_empty() => Arg::Tensors(Vec::new()),
-                Arg::Tensors(_) if updates && at < states => {
-                    Arg::Tensors(roles.get(at).and_then(|role| lists.get(role)).cloned().unwrap_or_default())
-                }
-                Arg::Tensors(_) => Arg::Tensors(counts.clone()),
-                Arg::Int(number) => Arg::Int(*number),
-                _ => Arg::None,
-            };
-            let inputs = call.inputs.iter().enumerate().map(arg).collect();
-            NewOp::new(&call.name, Call { inputs, outputs: Vec::new(), settings: call.settings })
-        };
-        calls.iter().map(op).collect()
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Lin
     let inside = !step.ops[op].children.is_empty();
     let mut seen = Seen { step, ids, call, sparse, links: Vec::new() };
     // An op that calls others leaves it to them, unless none was recorded.
-    if !seen.by_name() && !(composite && inside) {
+    if !(seen.by_name() || composite && inside) {
         seen.by_shape();
     }
     seen.links

@@ -94,7 +94,7 @@ fn scaled(size: i64, from: u64, to: u64) -> Option<i64> {
         let product = i128::from(size) * i128::from(to);
         (product % i128::from(from) == 0).then(|| i64::try_from(product / i128::from(from)).ok()).flatten()
     };
-    times(size).or_else(|| Some(times(size - 1)?.checked_add(1)?))
+    times(size).or_else(|| times(size - 1)?.checked_add(1))
 }
 
 #[cfg(test)]

@@ -90,8 +90,8 @@ fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
     let carried = &scheduled.carried;
     let call =
         |was: CallId| carried.calls.iter_enumerated().find(|(_, at)| **at == Some(was)).map(|(at, _)| at);
-    let mut now = CapturedDelays::default();
-    now.leads = costs.captured.leads.iter().filter_map(|&(was, lead)| Some((call(was)?, lead))).collect();
+    let leads = costs.captured.leads.iter().filter_map(|&(was, lead)| Some((call(was)?, lead))).collect();
+    let mut now = CapturedDelays { leads, ..CapturedDelays::default() };
     if !costs.captured.between.is_empty() {
         let of: rustc_hash::FxHashMap<_, _> =
             carried.activities.iter_enumerated().filter_map(|(now, was)| Some(((*was)?, now))).collect();
