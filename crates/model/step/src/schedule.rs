@@ -28,17 +28,19 @@ pub struct Scheduled {
     pub carried: Carried,
 }
 
-/// Makes marks, calls and activities of a step. `base` is the graph that the step was made of.
+/// Makes marks, calls and activities of a step. `base` is the graph that the step was made of, and `before` the step as it
+/// was then.
 ///
 /// What was recorded and did not change carries over, row by row: a step that no rule changed gives `base` again. An op
 /// that a rule put in, or whose arguments want other launches, makes the calls that its kernels need.
 #[must_use]
-pub fn schedule(step: &Step, base: &StepGraph, set: &OpSet) -> Scheduled {
-    Builder::new(step, base, set).run()
+pub fn schedule(step: &Step, before: &Step, base: &StepGraph, set: &OpSet) -> Scheduled {
+    Builder::new(step, before, base, set).run()
 }
 
 struct Builder<'s> {
     step: &'s Step,
+    before: &'s Step,
     base: &'s StepGraph,
     set: &'s OpSet,
     /// What the recording has inside each of its ops, and outside of any.
@@ -51,7 +53,7 @@ struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    fn new(step: &'s Step, base: &'s StepGraph, set: &'s OpSet) -> Builder<'s> {
+    fn new(step: &'s Step, before: &'s Step, base: &'s StepGraph, set: &'s OpSet) -> Builder<'s> {
         let graph = StepGraph {
             names: base.names.clone(),
             threads: TiVec::new(),
@@ -71,6 +73,7 @@ impl<'s> Builder<'s> {
         };
         Builder {
             step,
+            before,
             base,
             set,
             items: Items::of(base),
@@ -128,7 +131,7 @@ impl<'s> Builder<'s> {
             None => &step.threads[thread],
         };
         let own = match around {
-            Some((op, _)) => plan::of(step, self.base, &self.items, op, self.set),
+            Some((op, _)) => plan::of(step, self.before, self.base, &self.items, op, self.set),
             None => OwnCalls::AsRecorded,
         };
         if let OwnCalls::Anew(planned) = own {

@@ -23,7 +23,7 @@ fn a_step_that_no_rule_changes_is_the_recording() {
         let recorded = whole(name);
         let base = &recorded.graph;
         let step = recorded.arguments.editable(base);
-        let now = schedule(&step, base, &recorded.ops);
+        let now = schedule(&step, &step, base, &recorded.ops);
         let rows = |graph: &steptime::graph::StepGraph| {
             format!(
                 "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",

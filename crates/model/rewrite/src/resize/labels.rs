@@ -59,9 +59,7 @@ impl Labels {
     fn adopt(&mut self, step: &Step, born: &[(TensorId, Vec<TensorId>)], seeds: &Seeds) -> bool {
         let mut moved = false;
         for (made, like) in born {
-            if self.grows[*made].contains(&true)
-                || !like.iter().all(|other| self.grows[*other] == self.grows[like[0]])
-            {
+            if !like.iter().all(|other| self.grows[*other] == self.grows[like[0]]) {
                 continue;
             }
             for at in 0..self.grows[*made].len() {

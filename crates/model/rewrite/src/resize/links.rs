@@ -114,6 +114,10 @@ impl Seen<'_> {
             | "logsumexp" | "any" | "all" | "prod" | "var" | "std" | "norm" => self.reduced(),
             "select_backward" => self.inserted(),
             "stack" => self.stacked(),
+            "cat" | "concat" | "concatenate" => {
+                let parts: Vec<TensorId> = self.ids.takes().collect();
+                parts.into_iter().for_each(|part| self.alike(Some(part), out));
+            }
             "embedding" => {
                 let (weight, indices) = (x, self.input(1));
                 self.leading(indices, out);

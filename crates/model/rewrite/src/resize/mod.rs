@@ -1,6 +1,7 @@
 //! Another batch: every dimension that grows with it is followed through all ops.
 
 mod born;
+mod children;
 mod labels;
 mod links;
 mod seeds;
@@ -89,6 +90,14 @@ impl Rule for ResizeBatch {
                 shapes.join(", ")
             );
         }
-        Ok(vec![patch])
+        let mut resized = step.clone();
+        resized.apply(&patch, facts.ops)?;
+        let mut children = children::patch(step, &resized, facts.ops, self.name());
+        if children.is_empty() {
+            return Ok(vec![patch]);
+        }
+        let (fewer, more) = (children.remove.len(), children.insert.len());
+        children.why = format!("of its size, ops call {fewer} ops less and {more} more");
+        Ok(vec![patch, children])
     }
 }

@@ -1,7 +1,7 @@
 //! Which calls an op makes for its own kernels.
 
 use steptime_aten::derive::calls::{self, RuntimeCall, Work};
-use steptime_aten::{Lowering, OpCall, OpSet};
+use steptime_aten::{Lowering, OpSet};
 use steptime_graph::{Blocking, StepGraph};
 
 use super::marks::Items;
@@ -42,28 +42,48 @@ impl From<RuntimeCall> for Planned {
     }
 }
 
-/// The calls that an op makes itself.
-pub(super) fn of(step: &Step, base: &StepGraph, items: &Items, op: OpId, set: &OpSet) -> OwnCalls {
-    let row = &step.ops[op];
-    match row.origin {
+/// The calls that an op makes itself. `before` is the step of the recording.
+pub(super) fn of(
+    step: &Step,
+    before: &Step,
+    base: &StepGraph,
+    items: &Items,
+    op: OpId,
+    set: &OpSet,
+) -> OwnCalls {
+    match step.ops[op].origin {
         Origin::Recorded(_) => OwnCalls::AsRecorded,
-        Origin::Inserted(_) => OwnCalls::Anew(of_call(step, op, step.call(op), set)),
+        Origin::Inserted(_) => OwnCalls::Anew(of_call(step, op, set)),
         Origin::Changed(recorded, _) => {
-            let planned = of_call(step, op, step.call(op), set);
             let made: Vec<_> = items.calls(recorded).map(|call| &base.calls[call]).collect();
-            // What is known of calls is what is often seen: where an op made others, it will again.
-            let same = made.len() == planned.len()
-                && made.iter().zip(&planned).all(|(made, planned)| base.names.get(made.api) == planned.api);
-            if !same {
-                return OwnCalls::AsRecorded;
+            let (was, now) = (of_call(before, OpId::of(recorded), set), of_call(step, op, set));
+            let recorded = made.iter().map(|call| base.names.get(call.api));
+            if recorded.eq(now.iter().map(|call| call.api)) {
+                let adjusted = made.iter().zip(now).map(|(made, planned)| Planned {
+                    blocks_otherwise: otherwise(made.blocking, planned.blocking),
+                    ..planned
+                });
+                return OwnCalls::Adjusted(adjusted.collect());
             }
-            let adjusted = made.iter().zip(planned).map(|(made, planned)| Planned {
-                blocks_otherwise: otherwise(made.blocking, planned.blocking),
-                ..planned
-            });
-            OwnCalls::Adjusted(adjusted.collect())
+            // What is known of calls is what is often seen: where an op made others, it will again, unless it launches
+            // as many kernels as was known and will launch another number.
+            let seen = made.iter().filter(|call| call.kind.launches()).count();
+            let as_known = seen.abs_diff(launches(&was)) <= seen / SURE;
+            if as_known && launches(&was) != launches(&now) {
+                OwnCalls::Anew(now)
+            } else {
+                OwnCalls::AsRecorded
+            }
         }
     }
+}
+
+/// One launch in so many may differ from what is known.
+const SURE: usize = 3;
+
+/// How many of some calls put work on the device.
+fn launches(planned: &[Planned]) -> usize {
+    planned.iter().filter(|call| call.work.is_some()).count()
 }
 
 /// A copy that was staged and is now made in chunks, or the other way round, waits in another way.
@@ -73,8 +93,8 @@ fn otherwise(was: Blocking, is: Blocking) -> Option<Blocking> {
     changes.then_some(is)
 }
 
-fn of_call(step: &Step, op: OpId, call: Option<OpCall>, set: &OpSet) -> Vec<Planned> {
-    let Some(call) = call else { return Vec::new() };
+fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
+    let Some(call) = step.call(op) else { return Vec::new() };
     let children = &step.ops[op].children;
     let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();
     match set.lower(&call) {

@@ -66,7 +66,7 @@ pub(crate) fn what_if(
     let facts = Facts { ops: &recorded.ops, batch: recorded.batch() };
     let audits = rewrite::apply(&mut step, change.rules, &facts)
         .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
-    let flat = edit::schedule(&step, &recorded.graph, &recorded.ops);
+    let flat = edit::schedule(&step, &base, &recorded.graph, &recorded.ops);
     let device = DeviceSide::of(recorded, pricing, &step, &flat)?;
     let (scheduled, device) = if step.ops.iter().any(|op| op.captured) {
         let replayed = edit::captured(&step, &flat);
