@@ -13,6 +13,7 @@ pub mod host;
 pub mod inspect;
 mod inspect_execution;
 pub mod kernels;
+mod memory;
 mod overheads;
 pub mod predict;
 pub mod replay;

@@ -4,6 +4,7 @@ use steptime::answers::Changed;
 use steptime::answers::what_if::Side;
 
 use super::format::{ms, percent};
+use super::memory;
 use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
@@ -35,6 +36,9 @@ pub fn text(answer: &Changed) -> String {
         let counts = if counts.is_empty() { String::new() } else { format!(" (ops: {})", counts.join(", ")) };
         let line = format!("{}: {}{counts}", transform.name, transform.why.join("; "));
         text += &format!("{}\n", wrapped(&line, prose(), 2));
+    }
+    if let (Some(before), Some(after)) = (&answer.before.peak_mb, &answer.after.peak_mb) {
+        text += &format!("{}\n", wrapped(&memory::both(before, after), prose(), 2));
     }
     let times = &answer.kernel_times;
     text += &format!(

@@ -44,6 +44,6 @@ pub use kernels::KernelsPredicted;
 pub use predict::Predicted;
 pub use replay::Replayed;
 pub use roofline::Roofed;
-pub use shared::{KernelTime, SCHEMA, Steps};
+pub use shared::{KernelTime, PeakMemory, SCHEMA, Steps};
 pub use validate::Validated;
 pub use what_if::Changed;
