@@ -49,6 +49,7 @@ pub use asked::{Asked, DeviceAsked, HostSlowerThan};
 pub use device::{PricedLaunches, device, devices};
 pub use doubt::{Doubt, REPLAY_SAID, of_replay};
 pub use error::Error;
+pub use explain::{Explanation, Suggestion};
 pub use fingerprint::Fingerprint;
 pub use fit::{Fitted, fit_host_profile};
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
@@ -58,7 +59,6 @@ pub use shipped_host::default_host;
 pub use sources::{Host, Kernels};
 pub use step::{Choice, Step, is_timed, one_job, timing};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
-pub use explain::{Explanation, Suggestion};
 pub use whatif::{Change, WhatIf};
 
 pub use steptime_aten as aten;

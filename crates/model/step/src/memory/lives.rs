@@ -55,7 +55,8 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life
             life.first = life.first.min(begin);
             first[piece].get_or_insert(op);
             stepped[piece] |= kinds::is_stepping(step, op);
-            let until = functions.get(&op).filter(|[from, _]| life.first < *from).map_or(end, |[_, until]| *until);
+            let until =
+                functions.get(&op).filter(|[from, _]| life.first < *from).map_or(end, |[_, until]| *until);
             life.last = life.last.max(until);
         }
         for piece in call.gives().filter_map(|tensor| pieces.of[tensor]) {

@@ -67,8 +67,9 @@ impl Peak {
         for (_, comes, piece) in events {
             let (kind, bytes) = (kinds[piece] as usize, pieces.bytes[piece]);
             now[kind] = if comes { now[kind].saturating_add(bytes) } else { now[kind].saturating_sub(bytes) };
-            if now.iter().sum::<u64>() > most.total() {
-                most.bytes = now;
+            let needed = Peak { bytes: now };
+            if needed.total() > most.total() {
+                most = needed;
             }
         }
         most

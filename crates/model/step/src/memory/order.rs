@@ -20,8 +20,11 @@ pub(super) struct Order {
 impl Order {
     pub(super) fn of(step: &Step, scheduled: &Scheduled) -> Order {
         let graph = &scheduled.graph;
-        let mut order =
-            Order { spans: vec![None; step.ops.len()].into(), ended: Vec::with_capacity(step.ops.len()), len: 0 };
+        let mut order = Order {
+            spans: vec![None; step.ops.len()].into(),
+            ended: Vec::with_capacity(step.ops.len()),
+            len: 0,
+        };
         for mark in by_hand_off(graph) {
             match graph.marks[mark].kind {
                 MarkKind::OpBegin(op) => order.spans[scheduled.ops[op]] = Some([order.len, usize::MAX]),
@@ -45,7 +48,8 @@ impl Order {
 
 /// Marks, each after the one that it waits for.
 fn by_hand_off(graph: &StepGraph) -> Vec<MarkId> {
-    let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|thread| thread.first_mark).collect();
+    let mut next: TiVec<HostThreadId, MarkId> =
+        graph.threads.iter().map(|thread| thread.first_mark).collect();
     let mut all = Vec::with_capacity(graph.marks.len());
     loop {
         let before = all.len();

@@ -58,3 +58,37 @@ fn extent(tensor: &Value) -> u64 {
     };
     tensor.offset.saturating_add(span).saturating_mul(tensor.dtype.size())
 }
+
+#[cfg(test)]
+mod tests {
+    use steptime_aten::Dtype;
+
+    use super::*;
+    use crate::tensors::Tensor;
+
+    fn row(shape: &[i64], strides: &[i64], storage: Option<u32>) -> Tensor {
+        Tensor { value: Value::strided(shape, strides, Dtype::F32), storage: storage.map(StorageId) }
+    }
+
+    #[test]
+    fn views_share_a_piece_as_large_as_the_furthest_of_them_reaches() {
+        let mut step = Step::default();
+        step.tensors.push(row(&[1000], &[1], Some(7)));
+        step.tensors.push(row(&[10, 100], &[0, 1], Some(7)));
+        step.tensors.push(row(&[4], &[1], None));
+        step.tensors.push(row(&[4], &[1], None));
+        step.tensors.push(row(&[0, 9], &[9, 1], Some(8)));
+        let pieces = Pieces::of(&step);
+        assert_eq!(pieces.of.raw, [Some(0), Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(pieces.bytes, [4096, 512, 512, 0]);
+    }
+
+    #[test]
+    fn sizes_beyond_all_memory_do_not_overflow() {
+        let huge = row(&[i64::MAX, i64::MAX], &[i64::MAX, 1], None);
+        assert!(extent(&huge.value) > 1 << 60);
+        let mut step = Step::default();
+        step.tensors.push(huge);
+        assert!(Pieces::of(&step).bytes[0] > 1 << 60);
+    }
+}

@@ -28,11 +28,15 @@ pub fn text(answer: &Changed) -> String {
     for doubt in &answer.doubts {
         text += &format!("{}\n", wrapped(&format!("! {}", doubt.text), prose(), 2));
     }
-    text += &format!("\n{}\n", sides(&answer.before, &answer.after).text());
+    text += &format!("\n{}\n", sides(&answer.before, &answer.after, ["before", "after"]).text());
     for transform in &answer.transforms {
-        let counts = [(transform.removed, "removed"), (transform.inserted, "put in"), (transform.changed, "changed")];
-        let counts: Vec<String> =
-            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        let counts =
+            [(transform.removed, "removed"), (transform.inserted, "put in"), (transform.changed, "changed")];
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
         let counts = if counts.is_empty() { String::new() } else { format!(" (ops: {})", counts.join(", ")) };
         let line = format!("{}: {}{counts}", transform.name, transform.why.join("; "));
         text += &format!("{}\n", wrapped(&line, prose(), 2));
@@ -51,8 +55,9 @@ pub fn text(answer: &Changed) -> String {
 }
 
 /// Both sides, and what lies between them.
-pub fn sides(before: &Side, after: &Side) -> Columns {
-    let mut columns = Columns::new(&["~ms", ">before", ">after", ">difference"]);
+pub fn sides(before: &Side, after: &Side, names: [&str; 2]) -> Columns {
+    let mut columns =
+        Columns::new(&["~ms", &format!(">{}", names[0]), &format!(">{}", names[1]), ">difference"]);
     let mut row = |what: String, was: f64, is: f64| {
         if was != 0.0 || is != 0.0 {
             columns.row([what, ms(was), ms(is), format!("{:+.3}", is - was)]);

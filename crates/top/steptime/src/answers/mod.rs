@@ -18,6 +18,7 @@ pub mod chrome;
 pub mod compare;
 pub mod coverage;
 pub mod device;
+pub mod difference;
 pub mod execution;
 pub mod explain;
 pub mod inspect;
@@ -38,6 +39,7 @@ pub mod words;
 
 pub use compare::Compared;
 pub use device::{DeviceListed, DeviceShown};
+pub use difference::Difference;
 pub use explain::Explained;
 pub use inspect::Inspected;
 pub use kernels::KernelsPredicted;

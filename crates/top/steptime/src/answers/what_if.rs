@@ -139,7 +139,8 @@ const WORTH: f64 = 0.005;
 
 /// Where the difference of two predictions comes from: device time, and idle time by cause, the largest first.
 pub(super) fn why(before: &Prediction, after: &Prediction) -> Vec<String> {
-    let mut parts: Vec<(String, Nanos, Nanos)> = vec![("device active".to_owned(), before.active, after.active)];
+    let mut parts: Vec<(String, Nanos, Nanos)> =
+        vec![("device active".to_owned(), before.active, after.active)];
     let of = |idle: &Idle| idle.iter().collect::<Vec<_>>();
     for ((cause, was), (_, is)) in of(&before.idle_by_cause).into_iter().zip(of(&after.idle_by_cause)) {
         parts.push((format!("device idle, {}", cause.name()), was, is));

@@ -4,8 +4,8 @@ use steptime_rewrite::{self as rewrite, Rule};
 
 use super::{Question, takes_time};
 use crate::error::Error;
-use crate::memory;
 use crate::explain::{self, Explanation};
+use crate::memory;
 use crate::predict::{Prediction, predict_in};
 use crate::step::Step;
 use crate::whatif::{self, Change, Pricing, WhatIf};
