@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod bench;
+mod compare;
 mod device;
 mod gather_plan;
 mod gemm;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub use bench::{Bench, BenchCpu, BenchCuda};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use compare::Compare;
 pub use device::{Device, Search};
 pub use gather_plan::GatherPlan;
 pub use gemm::{Gemm, Product};
@@ -60,6 +62,8 @@ pub enum Command {
     WhatIf(WhatIf),
     /// Tell what bounds the step, and which changes would make it shorter, the best first
     Explain(Explain),
+    /// Tell where the difference of two recordings comes from: idle time, ops, kernels
+    Compare(Compare),
     /// Compare predictions with measured step times
     Validate(Validate),
     /// Measure operators on this machine

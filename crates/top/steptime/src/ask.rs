@@ -21,6 +21,7 @@ use self::host::{Chosen, Times};
 use crate::answers::Predicted;
 use crate::asked::{Asked, DeviceAsked};
 use crate::error::Error;
+use crate::memory;
 use crate::predict::{Baseline, Prediction, baseline_in, predict_in};
 use crate::sources::{Host, Kernels};
 use crate::step::{Choice, Step};
@@ -130,7 +131,9 @@ impl<'s> Question<'s> {
         let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &self.kernels());
         takes_time(&step, prediction.step)?;
         prediction.asked = self.asked(&chosen);
-        Ok(prediction)
+        let kernels = self.kernels();
+        let spec = memory::spec(&step, &kernels);
+        Ok(prediction.with_peak(memory::of_recorded(&step, &kernels), spec.as_ref()))
     }
 
     /// Answers by a simpler way, to compare with.

@@ -33,6 +33,7 @@ mod error;
 mod explain;
 mod fingerprint;
 mod fit;
+mod memory;
 mod predict;
 mod replay;
 mod score;

@@ -2,12 +2,14 @@
 
 mod host_side;
 
+use steptime_cost::device::DeviceSpec;
 use steptime_cost::overheads::Overheads;
 use steptime_cost::{PricedGraph, Process};
 use steptime_graph::{ActivityId, Phase, TiVec};
 use steptime_sim::breakdown::{self, KernelCost, OpCost, PhaseCost};
 use steptime_sim::critical::{self, Slack, Stretch};
 use steptime_sim::{Idle, Timeline, baseline as baselines};
+use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 pub use self::host_side::host_costs;
@@ -90,6 +92,8 @@ pub struct Prediction {
     pub device: Option<PricedLaunches>,
     /// The recording replayed with the profiler's cost left in; `None` where nothing was timed.
     pub replay: Option<SelfCheck>,
+    /// The most device memory that its tensors need; `None` where that is not known.
+    pub peak: Option<Peak>,
     /// What was asked for.
     pub asked: Asked,
 }
@@ -158,6 +162,7 @@ impl Prediction {
             timeline,
             device: None,
             replay: SelfCheck::of(graph),
+            peak: None,
             asked,
         }
     }
@@ -172,6 +177,14 @@ impl Prediction {
         };
         self.doubts = doubt::all(recorded, kernels, &evidence);
         self.widened()
+    }
+
+    /// With the memory that it needs; where that is more than there is, it is said before all else.
+    pub(crate) fn with_peak(mut self, peak: Option<Peak>, spec: Option<&DeviceSpec>) -> Prediction {
+        let doubt = peak.as_ref().zip(spec).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
+        self.doubts.retain(|doubt| doubt.kind != doubt::memory::KIND);
+        self.doubts.splice(0..0, doubt);
+        Prediction { peak, ..self }
     }
 
     /// With the interval as much wider as its doubts want.

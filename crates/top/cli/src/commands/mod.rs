@@ -1,6 +1,7 @@
 //! One file a command: reads the input, asks the library, hands the answer to a report.
 
 mod bench;
+mod compare;
 mod device;
 mod gather_plan;
 mod gemm;
@@ -35,6 +36,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Predict(args) => predict::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Explain(args) => what_if::explain(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Gemm(args) => gemm::run(&args),

@@ -17,8 +17,8 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     check(args);
     spare_inputs(args)?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let want = if args.device.is_empty() { Want::TIMING } else { Want::ALL };
-    let step = load::step(&args.input, &choice, want)?;
+    // What a step's tensors need is in its arguments.
+    let step = load::step(&args.input, &choice, Want::ALL)?;
     let question = question(args, &step)?;
     match args.device.as_slice() {
         [] => one(args, &step, &question),

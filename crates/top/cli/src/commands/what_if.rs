@@ -47,11 +47,11 @@ pub fn explain(args: &Explain) -> Result<(), Failure> {
     Ok(output::print_answer(args.whom.form, &found.answer(&step), report::explain::text, csv::explained)?)
 }
 
-fn open(input: &std::path::Path, whom: &Whom) -> Result<Step, Failure> {
+pub(super) fn open(input: &std::path::Path, whom: &Whom) -> Result<Step, Failure> {
     load::step(input, &Choice { step: whom.part.step, rank: whom.part.rank }, Want::ALL)
 }
 
-fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, Failure> {
+pub(super) fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, Failure> {
     let mut question = pricing::ask(step, &whom.pricing)?;
     question = match &whom.host {
         None => question,

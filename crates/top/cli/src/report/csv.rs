@@ -5,7 +5,8 @@ use serde::Serialize;
 use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
-    Changed, Compared, DeviceListed, Explained, KernelsPredicted, Predicted, Replayed, Roofed, Validated,
+    Changed, Compared, DeviceListed, Difference, Explained, KernelsPredicted, Predicted, Replayed, Roofed,
+    Validated,
 };
 
 use super::compare::{doubts, limit};
@@ -65,6 +66,38 @@ pub fn changed(answer: &Changed) -> Table {
     table.row(("active", before.active_ms, after.active_ms));
     for ((cause, was), (_, is)) in before.idle_ms.iter().zip(&after.idle_ms) {
         table.row((format!("idle {cause}"), was, is));
+    }
+    table
+}
+
+/// Two steps: their parts, ops and kernels, with the largest differences first.
+pub fn differing(answer: &Difference) -> Table {
+    let names = ["table", "name", "nth_a", "nth_b", "count_a", "count_b", "host_ms_a", "host_ms_b"];
+    let names: Vec<&str> =
+        names.into_iter().chain(["device_ms_a", "device_ms_b", "critical_ms_a", "critical_ms_b"]).collect();
+    let mut table = Table::new(&names);
+    let (no_count, no_time) = ([None::<usize>; 2], [None::<f64>; 2]);
+    let (a, b) = (&answer.a.step, &answer.b.step);
+    table.row(("step", "step", no_count, no_count, no_time, no_time, [Some(a.step_ms), Some(b.step_ms)]));
+    table.row((
+        "step",
+        "active",
+        no_count,
+        no_count,
+        no_time,
+        [Some(a.active_ms), Some(b.active_ms)],
+        no_time,
+    ));
+    for ((cause, was), (_, is)) in a.idle_ms.iter().zip(&b.idle_ms) {
+        table.row(("idle", cause, no_count, no_count, no_time, [Some(*was), Some(*is)], no_time));
+    }
+    for (what, pairs) in [("annotation", &answer.annotations), ("op", &answer.ops)] {
+        for pair in pairs {
+            table.row((what, &pair.name, pair.nth, no_count, pair.host_ms, pair.device_ms, pair.critical_ms));
+        }
+    }
+    for pair in &answer.kernels {
+        table.row(("kernel", &pair.name, no_count, pair.count, no_time, pair.device_ms, no_time));
     }
     table
 }

@@ -8,6 +8,7 @@ use steptime::answers::shares::FamilyTime;
 use steptime::sim::IdleCause;
 
 use super::format::{self, counted, grouped, ms, percent};
+use super::memory;
 use super::table::Columns;
 use super::width::{apart, of, prose, shorten, width, wrapped};
 use crate::output::name;
@@ -74,9 +75,10 @@ fn headline(answer: &Predicted) -> String {
     let device = name(answer.device.as_deref().unwrap_or("an unnamed device"));
     let source = answer.kernel_coverage.as_ref();
     let source = source.map_or_else(String::new, |c| said("", &format!("kernel times: {}", c.text())));
+    let peak = answer.peak_mb.as_ref().map_or_else(String::new, |peak| said("", &memory::line(peak)));
     let doubts: String = answer.doubts.iter().map(|d| said("! ", &d.text)).collect();
     format!(
-        "{}\n{}\n{doubts}{}{source}",
+        "{}\n{}\n{doubts}{}{source}{peak}",
         shorten(&format!("{}{rank} on {device}", name(&answer.title)), width()),
         apart(&[time(answer), interval, rate], width()),
         how(answer),

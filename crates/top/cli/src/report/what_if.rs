@@ -4,6 +4,7 @@ use steptime::answers::Changed;
 use steptime::answers::what_if::Side;
 
 use super::format::{ms, percent};
+use super::memory;
 use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
@@ -27,7 +28,7 @@ pub fn text(answer: &Changed) -> String {
     for doubt in &answer.doubts {
         text += &format!("{}\n", wrapped(&format!("! {}", doubt.text), prose(), 2));
     }
-    text += &format!("\n{}\n", sides(&answer.before, &answer.after).text());
+    text += &format!("\n{}\n", sides(&answer.before, &answer.after, ["before", "after"]).text());
     for transform in &answer.transforms {
         let counts =
             [(transform.removed, "removed"), (transform.inserted, "put in"), (transform.changed, "changed")];
@@ -40,6 +41,9 @@ pub fn text(answer: &Changed) -> String {
         let line = format!("{}: {}{counts}", transform.name, transform.why.join("; "));
         text += &format!("{}\n", wrapped(&line, prose(), 2));
     }
+    if let (Some(before), Some(after)) = (&answer.before.peak_mb, &answer.after.peak_mb) {
+        text += &format!("{}\n", wrapped(&memory::both(before, after), prose(), 2));
+    }
     let times = &answer.kernel_times;
     text += &format!(
         "kernel times: {} measured, {} measured and scaled by a model, {} from a model\n",
@@ -51,8 +55,9 @@ pub fn text(answer: &Changed) -> String {
 }
 
 /// Both sides, and what lies between them.
-pub fn sides(before: &Side, after: &Side) -> Columns {
-    let mut columns = Columns::new(&["~ms", ">before", ">after", ">difference"]);
+pub fn sides(before: &Side, after: &Side, names: [&str; 2]) -> Columns {
+    let mut columns =
+        Columns::new(&["~ms", &format!(">{}", names[0]), &format!(">{}", names[1]), ">difference"]);
     let mut row = |what: String, was: f64, is: f64| {
         if was != 0.0 || is != 0.0 {
             columns.row([what, ms(was), ms(is), format!("{:+.3}", is - was)]);

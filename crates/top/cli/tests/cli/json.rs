@@ -44,6 +44,7 @@ fn predict_has_its_keys() {
             "active_ms",
             "utilisation",
             "idle_ms",
+            "peak_mb",
             "phases",
             "annotations",
             "ops",

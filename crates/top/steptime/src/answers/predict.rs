@@ -10,7 +10,7 @@ pub use self::rows::{DoubtSaid, Op, Part, Piece};
 use self::rows::{ops, pieces};
 use super::coverage::GraphCoverage;
 use super::replay::ReplayMeasured;
-use super::shared::{KernelTime, SCHEMA, Steps, as_object, ms};
+use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms};
 use super::shares::{FamilyTime, ModelShares};
 use super::warnings;
 use crate::asked::{Asked, HostSlowerThan};
@@ -67,6 +67,8 @@ pub struct Predicted {
     /// How long it does not, milliseconds by cause.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_object")]
     pub idle_ms: Vec<(&'static str, f64)>,
+    /// The most device memory that its tensors need at once, megabytes by kind.
+    pub peak_mb: Option<PeakMemory>,
     /// Time by part of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Vec<Part>>,
@@ -159,6 +161,7 @@ impl Predicted {
             active_ms: active,
             utilisation: active.filter(|_| step_ms > 0.0).map(|active| active / step_ms),
             idle_ms: idle.map(|(cause, time)| (cause.key(), ms(time))).collect(),
+            peak_mb: simulated.and_then(|s| s.peak.as_ref()).map(PeakMemory::new),
             phases: simulated.map(parts),
             annotations: simulated.map(named),
             ops: simulated.map(|s| ops(graph, s)),

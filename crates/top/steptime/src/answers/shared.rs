@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 use steptime_graph::{StepGraph, StepSource};
 use steptime_sim::breakdown::KernelCost;
+use steptime_step::{MemoryKind, Peak};
 use steptime_trace::Nanos;
 
 /// Version of every answer; raised when a key changes its meaning.
@@ -14,6 +15,33 @@ pub(super) fn as_object<K: Serialize, V: Serialize, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
+}
+
+/// The most device memory that tensors need at once, megabytes (10^6 bytes): all of it, and by kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct PeakMemory {
+    #[serde(serialize_with = "as_object")]
+    parts: Vec<(&'static str, f64)>,
+}
+
+impl PeakMemory {
+    pub(super) fn new(peak: &Peak) -> PeakMemory {
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let kinds = MemoryKind::ALL.into_iter().map(|kind| (kind.name(), mb(peak.of_kind(kind))));
+        PeakMemory { parts: std::iter::once(("total", mb(peak.total()))).chain(kinds).collect() }
+    }
+
+    /// All of it, megabytes.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.parts.first().map_or(0.0, |(_, mb)| *mb)
+    }
+
+    /// By kind, megabytes.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        self.parts.iter().skip(1).copied()
+    }
 }
 
 /// Milliseconds.

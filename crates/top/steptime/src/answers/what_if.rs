@@ -5,7 +5,7 @@ use steptime_sim::Idle;
 use steptime_trace::Nanos;
 
 use super::predict::DoubtSaid;
-use super::shared::{SCHEMA, as_object, ms};
+use super::shared::{PeakMemory, SCHEMA, as_object, ms};
 use crate::predict::{INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
 use crate::whatif::WhatIf;
@@ -60,6 +60,8 @@ pub struct Side {
     /// How long it does not, milliseconds by cause.
     #[serde(serialize_with = "as_object")]
     pub idle_ms: Vec<(&'static str, f64)>,
+    /// The most device memory that its tensors need at once, megabytes by kind.
+    pub peak_mb: Option<PeakMemory>,
 }
 
 /// What a rule did.
@@ -95,6 +97,7 @@ impl Side {
             interval_ms: prediction.interval.map(ms),
             active_ms: ms(prediction.active),
             idle_ms: prediction.idle_by_cause.iter().map(|(cause, time)| (cause.key(), ms(time))).collect(),
+            peak_mb: prediction.peak.as_ref().map(PeakMemory::new),
         }
     }
 }

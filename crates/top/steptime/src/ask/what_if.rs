@@ -5,6 +5,7 @@ use steptime_rewrite::{self as rewrite, Rule};
 use super::{Question, takes_time};
 use crate::error::Error;
 use crate::explain::{self, Explanation};
+use crate::memory;
 use crate::predict::{Prediction, predict_in};
 use crate::step::Step;
 use crate::whatif::{self, Change, Pricing, WhatIf};
@@ -62,6 +63,8 @@ impl Question<'_> {
         let mut before = predict_in(&step, self.process, &pricing.host, &pricing.kernels);
         takes_time(&step, before.step)?;
         before.asked = self.asked(&chosen);
+        let spec = memory::spec(&step, &pricing.kernels);
+        let before = before.with_peak(memory::of_recorded(&step, &pricing.kernels), spec.as_ref());
         then(&step, &pricing, before)
     }
 }

@@ -130,6 +130,12 @@ impl Arguments {
         tensors.map(|(_, _, tensor)| tensor.shape.to_vec()).collect()
     }
 
+    /// Whether it is known which of the tensors that ops were called with are the same.
+    #[must_use]
+    pub fn tells_tensors_apart(&self) -> bool {
+        self.execution.is_some() && self.nodes.iter().any(Option::is_some)
+    }
+
     /// For how many ops the arguments are known.
     #[must_use]
     pub fn known(&self) -> usize {

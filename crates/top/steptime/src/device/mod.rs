@@ -1,6 +1,6 @@
 //! Kernel times for a device: what each op of a step launches, priced by a device profile.
 
-mod catalog;
+pub(crate) mod catalog;
 mod elsewhere;
 mod launches;
 mod price;

@@ -1,6 +1,7 @@
 //! What speaks against a prediction, and how much wider that makes its interval. One cause, one file.
 
 mod copies;
+pub(crate) mod memory;
 mod replay;
 mod unpriced;
 
@@ -46,7 +47,7 @@ pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `replay`, `host`, `unpriced`.
+    /// What it is, for programs: `memory`, `replay`, `host`, `copies`, `unpriced`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

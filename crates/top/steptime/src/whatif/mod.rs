@@ -13,6 +13,7 @@ use steptime_step::{self as edit, Diff, Scheduled};
 
 use self::device_side::DeviceSide;
 use crate::error::Error;
+use crate::memory;
 use crate::predict::{Prediction, host_side as base_host};
 use crate::sources::{Host, Kernels};
 use crate::step::Step;
@@ -68,6 +69,7 @@ pub(crate) fn what_if(
         .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
     let flat = edit::schedule(&step, &base, &recorded.graph, &recorded.ops);
     let device = DeviceSide::of(recorded, pricing, &step, &flat)?;
+    let peak = memory::of_changed(recorded, &pricing.kernels, &step, &flat);
     let (scheduled, device) = if step.ops.iter().any(|op| op.captured) {
         let replayed = edit::captured(&step, &flat);
         let device = device.through(&replayed.carried);
@@ -85,7 +87,8 @@ pub(crate) fn what_if(
     let mut after =
         Prediction { slowness, ..Prediction::of_priced(&priced, device.spread, before.asked.clone()) };
     after.doubts.clone_from(&before.doubts);
-    after = after.widened();
+    let spec = memory::spec(recorded, &pricing.kernels);
+    after = after.with_peak(peak, spec.as_ref()).widened();
     let diff = Diff::between(&base, &step);
     Ok(WhatIf { before, after, audits, diff, step, scheduled, shares: device.shares })
 }

@@ -1,0 +1,82 @@
+//! What each piece of memory is for.
+
+use super::around;
+use super::lives::Life;
+use super::order::Order;
+use super::pieces::Pieces;
+use crate::ids::OpId;
+use crate::step::Step;
+
+/// Around what an optimizer does in a step.
+const OPTIMIZER: &str = "Optimizer.step";
+/// The function that adds a gradient to what a parameter has.
+const ACCUMULATE: &str = "torch::autograd::AccumulateGrad";
+
+/// What device memory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What the optimizer changes and the model takes.
+    Parameters,
+    /// What parameters are changed by.
+    Gradients,
+    /// What else the optimizer keeps from step to step.
+    Optimizer,
+    /// All other tensors: what functions saved for their gradients, the batch, buffers.
+    Activations,
+    /// What libraries take for themselves.
+    Workspace,
+}
+
+impl Kind {
+    /// All, in order.
+    pub const ALL: [Kind; 5] =
+        [Kind::Parameters, Kind::Gradients, Kind::Optimizer, Kind::Activations, Kind::Workspace];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Parameters => "parameters",
+            Kind::Gradients => "gradients",
+            Kind::Optimizer => "optimizer",
+            Kind::Activations => "activations",
+            Kind::Workspace => "workspace",
+        }
+    }
+}
+
+/// The kind of each piece.
+pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces, lives: &[Option<Life>]) -> Vec<Kind> {
+    let mut by_optimizer = vec![false; lives.len()];
+    let mut by_others = vec![false; lives.len()];
+    let mut gradient = vec![false; lives.len()];
+    for &op in &order.ended {
+        let Some(call) = &step.ops[op].call else { continue };
+        let (stepping, adding) = (is_stepping(step, op), is_adding(step, op));
+        for piece in call.takes().filter_map(|tensor| pieces.of[tensor]) {
+            by_optimizer[piece] |= stepping;
+            by_others[piece] |= !stepping && !adding;
+            gradient[piece] |= adding;
+        }
+    }
+    let kind = |(piece, life): (usize, &Option<Life>)| {
+        let older = life.is_some_and(|life| life.made.is_none());
+        match (gradient[piece], by_optimizer[piece] && older, by_others[piece]) {
+            (true, ..) => Kind::Gradients,
+            (_, true, true) => Kind::Parameters,
+            (_, true, false) => Kind::Optimizer,
+            _ => Kind::Activations,
+        }
+    };
+    lives.iter().enumerate().map(kind).collect()
+}
+
+/// Whether an op is a part of an optimizer's step.
+pub(super) fn is_stepping(step: &Step, op: OpId) -> bool {
+    around(step, op).any(|op| step.ops[op].name.starts_with(OPTIMIZER))
+}
+
+/// Whether an op is a part of a function that adds a gradient.
+fn is_adding(step: &Step, op: OpId) -> bool {
+    around(step, op).any(|op| step.ops[op].name == ACCUMULATE)
+}

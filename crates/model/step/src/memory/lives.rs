@@ -1,0 +1,120 @@
+//! From when to when each piece of memory is needed.
+
+use rustc_hash::FxHashMap;
+
+use super::kinds;
+use super::order::Order;
+use super::pieces::Pieces;
+use crate::ids::OpId;
+use crate::step::{Call, Step};
+
+/// A function of the autograd engine with all that it saved: that is given back when it has run.
+const FUNCTION: &str = "autograd::engine::evaluate_function: ";
+/// What names of PyTorch's own ops begin with.
+const OP: &str = "aten::";
+/// Names of what is around compiled code. It makes its tensors where no op shows it.
+const COMPILED: [&str; 3] = ["Torch-Compiled Region", "CompiledFx", "CompiledFunction"];
+/// Kernels of compiled code.
+const COMPILED_KERNEL: &str = "triton_";
+/// What zeroes gradients: from then on they are gone.
+const ZERO_GRAD: &str = "Optimizer.zero_grad";
+
+/// The life of one piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Life {
+    /// When it is made; `None` where it is older than the step.
+    pub made: Option<usize>,
+    /// When it is first taken or given.
+    pub first: usize,
+    /// When it is needed no more.
+    pub last: usize,
+}
+
+/// The life of each piece, by what takes and gives it alone; `None` where nothing does.
+pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life>> {
+    let mut lives: Vec<Option<Life>> = vec![None; pieces.bytes.len()];
+    let functions = functions(step, order);
+    let mut first: Vec<Option<OpId>> = vec![None; lives.len()];
+    let mut stepped: Vec<bool> = vec![false; lives.len()];
+    // By their ends: what is inside an op comes before it, so that the first that gives a piece is the innermost.
+    for &op in &order.ended {
+        let (Some([begin, end]), Some(call)) = (order.spans[op], &step.ops[op].call) else { continue };
+        let taken: Vec<usize> = call.takes().filter_map(|tensor| pieces.of[tensor]).collect();
+        let around = outer(step, order, op);
+        // Memory that an op makes unseen where another piece was before.
+        let reused = |lives: &[Option<Life>], piece: usize| {
+            let Some(life) = lives[piece] else { return false };
+            let takes = |call: &Call| call.takes().any(|tensor| pieces.of[tensor] == Some(piece));
+            around.iter().any(|(from, outer)| life.first < *from && !takes(outer))
+        };
+        for &piece in &taken {
+            if reused(&lives, piece) {
+                continue;
+            }
+            let life = lives[piece].get_or_insert(Life { made: None, first: begin, last: end });
+            life.first = life.first.min(begin);
+            first[piece].get_or_insert(op);
+            stepped[piece] |= kinds::is_stepping(step, op);
+            let until =
+                functions.get(&op).filter(|[from, _]| life.first < *from).map_or(end, |[_, until]| *until);
+            life.last = life.last.max(until);
+        }
+        for piece in call.gives().filter_map(|tensor| pieces.of[tensor]) {
+            if reused(&lives, piece) {
+                continue;
+            }
+            let life = lives[piece].get_or_insert(Life { made: Some(begin), first: begin, last: end });
+            // What is touched inside an op that gives it, and does not take it, was made there.
+            if !taken.contains(&piece) && begin <= life.first {
+                life.made = life.made.or(Some(begin));
+                life.first = begin;
+            }
+            life.last = life.last.max(end);
+        }
+    }
+    for ((life, first), stepped) in lives.iter_mut().zip(first).zip(stepped) {
+        if let (Some(life), Some(first), false) = (life, first, stepped)
+            && life.made.is_none()
+            && is_compiled(step, first)
+        {
+            life.made = Some(life.first);
+        }
+    }
+    lives
+}
+
+/// When the ops around an op began, and what they were called with: what is inside such an op takes what that takes, or
+/// what was made within.
+fn outer<'s>(step: &'s Step, order: &Order, op: OpId) -> Vec<(usize, &'s Call)> {
+    let called = |op: OpId| Some((order.spans[op]?[0], step.ops[op].call.as_ref()?));
+    let around = super::around(step, op).skip(1);
+    around.take_while(|&op| step.ops[op].name.starts_with(OP)).filter_map(called).collect()
+}
+
+/// Whether an op is a part of compiled code.
+fn is_compiled(step: &Step, op: OpId) -> bool {
+    let within = |op: OpId| COMPILED.iter().any(|name| step.ops[op].name.contains(name));
+    step.ops[op].name.starts_with(COMPILED_KERNEL) || super::around(step, op).any(within)
+}
+
+/// The span of the function of the autograd engine that each op is in.
+fn functions(step: &Step, order: &Order) -> FxHashMap<OpId, [usize; 2]> {
+    let mut inside = FxHashMap::default();
+    for op in step.running() {
+        let name = &step.ops[op].name;
+        // Compiled code gives back each tensor when it is done with it.
+        let saves = name.starts_with(FUNCTION) && !COMPILED.iter().any(|compiled| name.contains(compiled));
+        let own = saves.then(|| order.spans[op]).flatten();
+        let around = step.ops[op].parent.and_then(|parent| inside.get(&parent)).copied();
+        if let Some(span) = around.or(own) {
+            inside.insert(op, span);
+        }
+    }
+    inside
+}
+
+/// When gradients are given back.
+pub(super) fn zeroed(step: &Step, order: &Order) -> Option<usize> {
+    let mut found = order.ended.iter().filter(|&&op| step.ops[op].name.starts_with(ZERO_GRAD));
+    found.next().and_then(|&op| order.spans[op]).map(|[_, end]| end)
+}

@@ -1,0 +1,48 @@
+//! `steptime compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Whom;
+
+/// `steptime compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime compare examples/dlrm_default_2048 examples/dlrm_default_fused_2048
+    steptime compare before/ after/ --fail-above 5%
+
+With --fail-above the exit code is 1 where the second takes so much longer than the first: for continuous integration.")]
+pub struct Compare {
+    /// A recording, or a trace
+    pub a: PathBuf,
+    /// Another, to be compared with it
+    pub b: PathBuf,
+    /// Fail where the second takes more than so many percent longer than the first
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub fail_above: Option<f64>,
+    /// Where both run and how the answer is printed.
+    #[command(flatten)]
+    pub whom: Whom,
+}
+
+/// A percentage, with its sign or without, as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>() {
+        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent / 100.0),
+        _ => Err("it is a percentage, not below 0: 5%".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn percentages_are_read_with_and_without_their_sign() {
+        assert_eq!((percent("5%"), percent("2.5 %"), percent("0")), (Ok(0.05), Ok(0.025), Ok(0.0)));
+        for text in ["", "%", "-1%", "inf", "five", "5%%"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
+    }
+}

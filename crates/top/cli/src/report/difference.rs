@@ -1,0 +1,117 @@
+//! Two recordings on one screen.
+
+use steptime::answers::Difference;
+use steptime::answers::difference::{KernelPair, OpPair, Recorded};
+
+use super::format::{self, ms, percent};
+use super::table::Columns;
+use super::what_if::sides;
+use super::width::{prose, shorten, width, wrapped};
+use crate::output::name;
+
+/// Ops that are shown.
+const OPS: usize = 12;
+/// Kernels that are shown.
+const KERNELS: usize = 8;
+/// A smaller difference is not shown, milliseconds.
+const LEAST: f64 = 0.0005;
+
+/// The answer as text.
+pub fn text(answer: &Difference) -> String {
+    let mut text = format!("{}{}", headline("a", &answer.a), headline("b", &answer.b));
+    let share = percent(answer.longer.abs());
+    let words = if answer.longer < 0.0 { "shorter" } else { "longer" };
+    text += &format!(
+        "b takes {share} {words} than a\n\n{}",
+        sides(&answer.a.step, &answer.b.step, ["a", "b"]).text()
+    );
+    text += "\nthe largest differences, ms:\n";
+    if let Some(ops) = ops(&answer.ops) {
+        text += &format!("\n{}", ops.text());
+    }
+    if let Some(kernels) = kernels(&answer.kernels) {
+        text += &format!("\n{}", kernels.text());
+    }
+    text
+}
+
+fn headline(letter: &str, of: &Recorded) -> String {
+    let device = name(of.device.as_deref().unwrap_or("an unnamed device"));
+    let [low, high] = of.step.interval_ms;
+    let line = format!(
+        "{letter}: {} on {device}, step {} ms ({} to {})",
+        name(&of.title),
+        ms(of.step.step_ms),
+        ms(low),
+        ms(high)
+    );
+    let doubts =
+        of.doubts.iter().map(|doubt| wrapped(&format!("! {letter}: {}", doubt.text), prose(), 2) + "\n");
+    format!("{}\n{}", shorten(&line, width()), doubts.collect::<String>())
+}
+
+/// The ops that differ most.
+fn ops(pairs: &[OpPair]) -> Option<Columns> {
+    let mut columns = Columns::new(&["~op", "in", ">critical a", ">b", ">device a", ">b", ">difference"]);
+    let apart = |[a, b]: [f64; 2]| b - a;
+    let shown = pairs
+        .iter()
+        .filter(|pair| apart(pair.critical_ms).abs() >= LEAST || apart(pair.device_ms).abs() >= LEAST);
+    let mut any = false;
+    for pair in shown.take(OPS) {
+        any = true;
+        let most = if apart(pair.critical_ms).abs() >= apart(pair.device_ms).abs() {
+            apart(pair.critical_ms)
+        } else {
+            apart(pair.device_ms)
+        };
+        columns.row([
+            which(pair),
+            place(pair.nth),
+            ms(pair.critical_ms[0]),
+            ms(pair.critical_ms[1]),
+            ms(pair.device_ms[0]),
+            ms(pair.device_ms[1]),
+            format!("{most:+.3}"),
+        ]);
+    }
+    any.then_some(columns)
+}
+
+/// An op by its name and, from the second on, its number.
+fn which(pair: &OpPair) -> String {
+    let nth = pair.nth[0].or(pair.nth[1]).unwrap_or(1);
+    let short = format::op(&pair.name);
+    if nth > 1 { format!("{short} #{nth}") } else { short.to_owned() }
+}
+
+fn place<T>(of: [Option<T>; 2]) -> String {
+    match of {
+        [Some(_), Some(_)] => "both",
+        [Some(_), None] => "a",
+        [None, _] => "b",
+    }
+    .to_owned()
+}
+
+/// Kernels that run in one of the two only, and those that differ most.
+fn kernels(pairs: &[KernelPair]) -> Option<Columns> {
+    let mut columns = Columns::new(&["~kernel", "in", ">count a", ">b", ">device a", ">b", ">difference"]);
+    let apart = |pair: &KernelPair| pair.device_ms[1] - pair.device_ms[0];
+    let shown = pairs.iter().filter(|pair| apart(pair).abs() >= LEAST);
+    let mut any = false;
+    for pair in shown.take(KERNELS) {
+        any = true;
+        let there = pair.count.map(|count| (count > 0).then_some(()));
+        columns.row([
+            format::kernel(&pair.name).to_string(),
+            place(there),
+            pair.count[0].to_string(),
+            pair.count[1].to_string(),
+            ms(pair.device_ms[0]),
+            ms(pair.device_ms[1]),
+            format!("{:+.3}", apart(pair)),
+        ]);
+    }
+    any.then_some(columns)
+}

@@ -1,0 +1,44 @@
+//! The most device memory that a step needs.
+
+use steptime_cost::device::DeviceSpec;
+use steptime_graph::ApiKind;
+use steptime_step::{self as edit, Peak, Scheduled};
+
+use crate::device::catalog::shipped_spec;
+use crate::sources::Kernels;
+use crate::step::Step;
+
+/// The most that a recorded step needs; `None` where what its ops were called with is not known, or a CUDA graph hides it.
+pub(crate) fn of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak> {
+    if !is_seen(recorded) {
+        return None;
+    }
+    let step = recorded.arguments.editable(&recorded.graph);
+    let scheduled = edit::schedule(&step, &recorded.graph, &recorded.ops);
+    of_changed(recorded, kernels, &step, &scheduled)
+}
+
+/// The same of a step that rules changed. `scheduled` is what runs of it before any of it is captured.
+pub(crate) fn of_changed(
+    recorded: &Step,
+    kernels: &Kernels<'_>,
+    step: &edit::Step,
+    scheduled: &Scheduled,
+) -> Option<Peak> {
+    let capability = spec(recorded, kernels).map(|spec| u32::from(spec.compute_capability[0]));
+    is_seen(recorded).then(|| Peak::of(step, scheduled, capability))
+}
+
+/// Whether tensors can be told apart: there is an execution trace, and no CUDA graph runs ops that it does not show.
+fn is_seen(recorded: &Step) -> bool {
+    let replays = recorded.graph.calls.iter().any(|call| call.kind == ApiKind::GraphLaunch);
+    recorded.arguments.tells_tensors_apart() && !replays
+}
+
+/// The GPU predicted for, where its specification is known.
+pub(crate) fn spec(recorded: &Step, kernels: &Kernels<'_>) -> Option<DeviceSpec> {
+    match kernels {
+        Kernels::Device { profile, .. } => Some(profile.spec.clone()),
+        Kernels::Measured => recorded.graph.device.as_deref().and_then(shipped_spec),
+    }
+}
