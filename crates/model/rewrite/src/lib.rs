@@ -7,6 +7,7 @@
 //! Rules compose: [`apply`] applies one after the other, each to what the last one left.
 #![forbid(unsafe_code)]
 
+mod bf16;
 mod channels_last;
 mod cuda_graph;
 mod error;
@@ -16,6 +17,7 @@ mod resize;
 mod rule;
 mod tf32;
 
+pub use bf16::Bf16;
 pub use channels_last::ChannelsLast;
 pub use cuda_graph::CudaGraph;
 pub use error::Error;
