@@ -102,7 +102,13 @@ impl Needs {
             Kind::Any => {
                 let given = function.given.iter().chain(&function.incoming);
                 let of: Vec<Dtype> = given.filter_map(|tensor| self.of.get(tensor).copied()).collect();
-                if of.contains(&Dtype::F32) { Some(Dtype::F32) } else { of.first().copied() }
+                let wide = || function.given.iter().any(|tensor| self.last.contains(tensor));
+                match of.first() {
+                    _ if of.contains(&Dtype::F32) => Some(Dtype::F32),
+                    Some(&dtype) => Some(dtype),
+                    // The gradient of a table is made of gradients of the table's type.
+                    None => wide().then_some(Dtype::F32),
+                }
             }
         }
     }

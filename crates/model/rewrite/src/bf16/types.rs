@@ -160,7 +160,7 @@ impl<'s> Types<'s> {
         let mut made = FxHashSet::default();
         for &child in &self.step.ops[op].children {
             let row = &self.step.ops[child];
-            if let Some(call) = row.call.as_ref().filter(|_| !row.name.starts_with("aten::empty")) {
+            if let Some(call) = row.call.as_ref().filter(|_| !is_memory(&row.name)) {
                 let takes: FxHashSet<TensorId> = call.takes().collect();
                 made.extend(call.gives().filter(|tensor| !takes.contains(tensor)));
             }
@@ -174,13 +174,23 @@ impl<'s> Types<'s> {
         }
         let count = if name.contains("batch_norm") { 1 } else { usize::MAX };
         let all = || call.takes().take(count);
-        let sized = |tensor: &TensorId| self.value(*tensor).is_some_and(|value| !value.shape.is_empty());
+        // A number joins any type, and what has no elements was made for what it is joined with.
+        let sized = |tensor: &TensorId| {
+            self.value(*tensor).is_some_and(|value| !value.shape.is_empty() && value.numel() > 0)
+        };
         let mut of: Vec<Dtype> = all().filter(sized).filter_map(|tensor| self.of(tensor)).collect();
         if of.is_empty() {
             of = all().filter_map(|tensor| self.of(tensor)).collect();
         }
         if of.contains(&Dtype::F32) || of.is_empty() { Dtype::F32 } else { Dtype::Bf16 }
     }
+}
+
+/// Whether an op makes a tensor of no other.
+fn is_memory(name: &str) -> bool {
+    ["aten::empty", "aten::zeros", "aten::ones", "aten::full", "aten::new_"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// PyTorch's number of 32-bit floats.
