@@ -1,5 +1,6 @@
 //! The backward pass: gradients are cast where the type of what they are gradients of changed.
 
+use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
 use steptime_step::{Place, TensorId};
 
@@ -7,20 +8,23 @@ use super::lists::Kind;
 use super::needs::{Function, Needs};
 use super::types::{Local, Types};
 
+/// The types that gradients should have when a function is done.
+type Made = FxHashMap<TensorId, Dtype>;
+
 /// Follows types through the functions of the backward pass, in their order.
 pub(super) fn follow(types: &mut Types<'_>, functions: &[Function]) {
     let needs = Needs::of(types.step, functions);
-    for function in functions {
+    for ((function, &want), made_here) in functions.iter().zip(&needs.wants).zip(&needs.made) {
         let mut local = saved(types, function);
-        incoming(types, function, needs.want(function), &mut local);
+        incoming(types, function, want, &mut local);
         for &child in &types.step.ops[function.root].children {
             if function.sums.contains(&child) {
-                terms(types, child, &needs);
+                terms(types, child, made_here);
             }
             types.follow(child, &local, false);
         }
         for &tensor in &function.given {
-            made(types, tensor, Place::After(function.root), needs.made(tensor));
+            made(types, tensor, Place::After(function.root), made_here.get(&tensor).copied());
         }
     }
 }
@@ -57,9 +61,9 @@ fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, loc
 }
 
 /// The terms of a sum of gradients have the type of the sum.
-fn terms(types: &mut Types<'_>, sum: steptime_step::OpId, needs: &Needs) {
+fn terms(types: &mut Types<'_>, sum: steptime_step::OpId, needs: &Made) {
     let Some(call) = &types.step.ops[sum].call else { return };
-    let Some(need) = call.gives().find_map(|tensor| needs.made(tensor)) else { return };
+    let Some(need) = call.gives().find_map(|tensor| needs.get(&tensor).copied()) else { return };
     for tensor in call.takes() {
         made(types, tensor, Place::Before(sum), Some(need));
     }

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Dtype;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{Call, OpId, Step, TensorId};
 
 use super::lists::Kind;
 
@@ -24,6 +24,8 @@ pub(super) struct Function {
     pub sums: Vec<OpId>,
     /// All that is made inside.
     pub given: Vec<TensorId>,
+    /// What is made inside, and not passed on or written to.
+    pub fresh: FxHashSet<TensorId>,
 }
 
 impl Function {
@@ -35,22 +37,27 @@ impl Function {
         let incoming = own.and_then(|&own| step.ops[own].call.as_ref());
         let sums = children.iter().copied();
         let inside = step.subtree(root);
-        let mut given: Vec<TensorId> = inside
-            .iter()
-            .filter_map(|&op| step.ops[op].call.as_ref())
-            .flat_map(|call| call.gives())
-            .collect();
+        let calls: Vec<_> = inside.iter().filter_map(|&op| step.ops[op].call.as_ref()).collect();
+        let mut given: Vec<TensorId> = calls.iter().flat_map(|call| call.gives()).collect();
+        let made = |call: &&Call| {
+            let takes: FxHashSet<TensorId> = call.takes().collect();
+            call.gives().filter(move |tensor| !takes.contains(tensor)).collect::<Vec<_>>()
+        };
+        let mut fresh: FxHashSet<TensorId> = calls.iter().flat_map(made).collect();
+        let incoming: Vec<TensorId> = incoming.map(|call| call.takes().collect()).unwrap_or_default();
+        fresh.retain(|tensor| !incoming.contains(tensor));
         let mut seen = FxHashSet::default();
         given.retain(|tensor| seen.insert(*tensor));
         Some(Function {
             root,
             kind: Kind::of_function(name),
             is_last: name.ends_with("AccumulateGrad"),
-            incoming: incoming.map(|call| call.takes().collect()).unwrap_or_default(),
+            incoming,
             sums: sums
                 .filter(|&child| matches!(&*step.ops[child].name, "aten::add" | "aten::add_"))
                 .collect(),
             given,
+            fresh,
         })
     }
 }
@@ -58,6 +65,15 @@ impl Function {
 /// The types that gradients should have.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
+    /// For each function, the type in which it wants what comes to it; `None` where it is all the same.
+    pub wants: Vec<Option<Dtype>>,
+    /// For each function, the types that gradients should have when it is done.
+    pub made: Vec<FxHashMap<TensorId, Dtype>>,
+}
+
+/// What functions that come later need.
+#[derive(Debug, Default)]
+struct Later {
     /// By what functions want: 32 bits where any does.
     of: FxHashMap<TensorId, Dtype>,
     /// Gradients of parameters: of 32 bits.
@@ -66,21 +82,34 @@ pub(super) struct Needs {
 
 impl Needs {
     /// From the last function to the first: one that works in any type wants that of the gradients it gives.
+    ///
+    /// What a function makes anew was another tensor before, also where it has the same identity.
     pub fn of(step: &Step, functions: &[Function]) -> Needs {
-        let mut needs = Needs::default();
+        let (mut needs, mut later) = (Needs::default(), Later::default());
         for function in functions.iter().rev() {
             for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_ref()) {
                 for tensor in call.gives() {
-                    let (of, last) = (needs.of.get(&tensor).copied(), needs.last.contains(&tensor));
-                    call.takes().for_each(|term| needs.add(term, of, last));
+                    let (of, last) = (later.of.get(&tensor).copied(), later.last.contains(&tensor));
+                    call.takes().for_each(|term| later.add(term, of, last));
                 }
             }
-            let want = needs.want(function);
-            function.incoming.iter().for_each(|&tensor| needs.add(tensor, want, function.is_last));
+            let want = later.want(function);
+            needs.wants.push(want);
+            let made = function.given.iter().filter_map(|&tensor| Some((tensor, later.made(tensor)?)));
+            needs.made.push(made.collect());
+            for tensor in &function.fresh {
+                later.of.remove(tensor);
+                later.last.remove(tensor);
+            }
+            function.incoming.iter().for_each(|&tensor| later.add(tensor, want, function.is_last));
         }
+        needs.wants.reverse();
+        needs.made.reverse();
         needs
     }
+}
 
+impl Later {
     fn add(&mut self, tensor: TensorId, of: Option<Dtype>, last: bool) {
         if let Some(dtype) = of {
             let slot = self.of.entry(tensor).or_insert(dtype);
@@ -93,8 +122,7 @@ impl Needs {
         }
     }
 
-    /// The type in which a function wants the gradients that come to it; `None` where it is all the same.
-    pub fn want(&self, function: &Function) -> Option<Dtype> {
+    fn want(&self, function: &Function) -> Option<Dtype> {
         match function.kind {
             _ if function.is_last => None,
             Kind::Narrow => Some(Dtype::Bf16),
@@ -114,7 +142,7 @@ impl Needs {
     }
 
     /// The type that a gradient should have where it is made; `None` where it is all the same.
-    pub fn made(&self, tensor: TensorId) -> Option<Dtype> {
+    fn made(&self, tensor: TensorId) -> Option<Dtype> {
         if self.last.contains(&tensor) { Some(Dtype::F32) } else { self.of.get(&tensor).copied() }
     }
 }

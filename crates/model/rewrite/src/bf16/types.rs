@@ -111,7 +111,8 @@ impl<'s> Types<'s> {
                 _ => {}
             }
         }
-        self.narrowed += usize::from(kind == Kind::Narrow && !local.is_empty());
+        let is_ours = call.takes().any(|tensor| self.of(tensor).is_some());
+        self.narrowed += usize::from(kind == Kind::Narrow && is_ours);
         local
     }
 
@@ -130,12 +131,17 @@ impl<'s> Types<'s> {
 
     /// The results of an op have the widest type of its inputs.
     fn results(&mut self, op: OpId, call: &Call, local: &Local) {
+        let inner = self.made_inside(op);
+        let taken: FxHashSet<TensorId> = call.takes().collect();
+        // What is made anew is what no other stands for.
+        for tensor in call.gives().filter(|tensor| !taken.contains(tensor) && !inner.contains(tensor)) {
+            self.now.remove(&tensor);
+        }
         let each = |args: &[Arg<TensorId>]| -> Vec<Arg<TensorId>> {
             args.iter().map(|arg| arg.map(|&tensor| self.stands(tensor, local))).collect()
         };
         let now = Call { inputs: each(&call.inputs), outputs: each(&call.outputs), ..call.clone() };
         let takes: FxHashSet<TensorId> = now.takes().collect();
-        let inner = self.made_inside(op);
         let name = &self.step.ops[op].name;
         let first_only =
             name.contains("batch_norm") || (name.contains("attention") && !name.contains("backward"));
