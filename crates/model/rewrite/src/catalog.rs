@@ -2,6 +2,7 @@
 
 use steptime_aten::optimizer::Form;
 
+use crate::bf16::Bf16;
 use crate::channels_last::ChannelsLast;
 use crate::cuda_graph::CudaGraph;
 use crate::fuse_bags::FuseEmbeddingBags;
@@ -16,6 +17,7 @@ pub fn all() -> Vec<Box<dyn Rule>> {
         Box::new(FuseEmbeddingBags),
         Box::new(Optimizer { form: Form::Fused }),
         Box::new(Tf32),
+        Box::new(Bf16),
         Box::new(ChannelsLast),
         Box::new(CudaGraph),
     ]

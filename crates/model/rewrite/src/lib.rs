@@ -7,6 +7,7 @@
 //! Rules compose: [`apply`] applies one after the other, each to what the last one left.
 #![forbid(unsafe_code)]
 
+mod bf16;
 mod catalog;
 mod channels_last;
 mod cuda_graph;
@@ -17,6 +18,7 @@ mod resize;
 mod rule;
 mod tf32;
 
+pub use bf16::Bf16;
 pub use catalog::all;
 pub use channels_last::ChannelsLast;
 pub use cuda_graph::CudaGraph;

@@ -14,7 +14,7 @@ pub(crate) fn of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak
         return None;
     }
     let step = recorded.arguments.editable(&recorded.graph);
-    let scheduled = edit::schedule(&step, &recorded.graph, &recorded.ops);
+    let scheduled = edit::schedule(&step, &step, &recorded.graph, &recorded.ops);
     of_changed(recorded, kernels, &step, &scheduled)
 }
 

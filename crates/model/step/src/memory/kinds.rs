@@ -1,7 +1,7 @@
 //! What each piece of memory is for.
 
 use super::around;
-use super::lives::Life;
+use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use crate::ids::OpId;

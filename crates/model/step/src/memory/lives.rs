@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::kinds;
+use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use crate::ids::OpId;
@@ -18,17 +19,6 @@ const COMPILED: [&str; 3] = ["Torch-Compiled Region", "CompiledFx", "CompiledFun
 const COMPILED_KERNEL: &str = "triton_";
 /// What zeroes gradients: from then on they are gone.
 const ZERO_GRAD: &str = "Optimizer.zero_grad";
-
-/// The life of one piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Life {
-    /// When it is made; `None` where it is older than the step.
-    pub made: Option<usize>,
-    /// When it is first taken or given.
-    pub first: usize,
-    /// When it is needed no more.
-    pub last: usize,
-}
 
 /// The life of each piece, by what takes and gives it alone; `None` where nothing does.
 pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life>> {

@@ -5,6 +5,7 @@
 //! the step is always there; gradients are there until they are zeroed.
 
 mod kinds;
+mod life;
 mod lives;
 mod order;
 mod pieces;

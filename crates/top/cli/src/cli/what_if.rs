@@ -73,6 +73,8 @@ pub enum Fuse {
 pub enum Precision {
     /// 32-bit numbers, multiplied with 10 bits of mantissa
     Tf32,
+    /// 16-bit numbers, as under autocast
+    Bf16,
 }
 
 /// `steptime explain`.

@@ -5,7 +5,7 @@ mod plan;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    BatchDims, ChannelsLast, CudaGraph, FuseEmbeddingBags, Optimizer, ResizeBatch, Rule, Tf32,
+    BatchDims, Bf16, ChannelsLast, CudaGraph, FuseEmbeddingBags, Optimizer, ResizeBatch, Rule, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -78,8 +78,10 @@ fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
             Fuse::Optimizer => rules.push(Box::new(Optimizer { form: Form::Fused })),
         }
     }
-    if let Some(Precision::Tf32) = changes.dtype {
-        rules.push(Box::new(Tf32));
+    match changes.dtype {
+        Some(Precision::Tf32) => rules.push(Box::new(Tf32)),
+        Some(Precision::Bf16) => rules.push(Box::new(Bf16)),
+        None => {}
     }
     if changes.channels_last {
         rules.push(Box::new(ChannelsLast));

@@ -1,0 +1,80 @@
+//! The backward pass: gradients are cast where the type of what they are gradients of changed.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::Dtype;
+use steptime_step::{Place, TensorId};
+
+use super::lists::Kind;
+use super::needs::{Function, Needs};
+use super::types::{Local, Types};
+
+/// The types that gradients should have when a function is done.
+type Made = FxHashMap<TensorId, Dtype>;
+
+/// Follows types through the functions of the backward pass, in their order.
+pub(super) fn follow(types: &mut Types<'_>, functions: &[Function]) {
+    let needs = Needs::of(types.step, functions);
+    for ((function, &want), made_here) in functions.iter().zip(&needs.wants).zip(&needs.made) {
+        let mut local = saved(types, function);
+        incoming(types, function, want, &mut local);
+        for &child in &types.step.ops[function.root].children {
+            if function.sums.contains(&child) {
+                terms(types, child, made_here);
+            }
+            types.follow(child, &local, false);
+        }
+        for &tensor in &function.given {
+            made(types, tensor, Place::After(function.root), made_here.get(&tensor).copied());
+        }
+    }
+}
+
+/// What a function saved of the forward pass are the tensors that its op took: after autocast's casts.
+fn saved(types: &Types<'_>, function: &Function) -> Local {
+    let casts = match function.kind {
+        Kind::Narrow => &types.saved[0],
+        Kind::Wide => &types.saved[1],
+        Kind::Any => return Local::default(),
+    };
+    let mut local = Local::default();
+    for op in types.step.subtree(function.root) {
+        let Some(call) = &types.step.ops[op].call else { continue };
+        for tensor in call.takes().filter(|tensor| !function.incoming.contains(tensor)) {
+            if let Some(&cast) = casts.get(&tensor) {
+                local.insert(tensor, cast);
+            }
+        }
+    }
+    local
+}
+
+/// Gradients that come in another type are cast for this function alone.
+fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, local: &mut Local) {
+    let Some(want) = want else { return };
+    for &tensor in &function.incoming {
+        let stands = types.stands(tensor, local);
+        if types.of(stands).is_some_and(|is| is != want) {
+            let cast = types.cast(stands, want, Place::Before(function.root), true);
+            local.insert(tensor, cast);
+        }
+    }
+}
+
+/// The terms of a sum of gradients have the type of the sum.
+fn terms(types: &mut Types<'_>, sum: steptime_step::OpId, needs: &Made) {
+    let Some(call) = &types.step.ops[sum].call else { return };
+    let Some(need) = call.gives().find_map(|tensor| needs.get(&tensor).copied()) else { return };
+    for tensor in call.takes() {
+        made(types, tensor, Place::Before(sum), Some(need));
+    }
+}
+
+/// Casts a gradient where it should have another type than it came in; all that follows takes the cast.
+fn made(types: &mut Types<'_>, tensor: TensorId, place: Place, need: Option<Dtype>) {
+    let stands = types.stands(tensor, &Local::default());
+    let (Some(need), Some(is)) = (need, types.of(stands)) else { return };
+    if need != is {
+        let cast = types.cast(stands, need, place, true);
+        types.now.insert(tensor, cast);
+    }
+}

@@ -1,0 +1,57 @@
+//! Casts: what `aten::to` runs.
+
+use steptime_aten::{Arg, Dtype, Tensor};
+use steptime_step::{Call, NewOp, Place, TensorId};
+
+use super::types::Types;
+
+impl Types<'_> {
+    /// Autocast's cast of a tensor. What is older than the step is a parameter, and cast once.
+    pub fn autocast_to(&mut self, tensor: TensorId, to: Dtype, place: Place) -> TensorId {
+        let list = usize::from(to == Dtype::F32);
+        let is_old = self.step.tensors.get(tensor).is_some() && self.uses.producer(tensor).is_none();
+        if let Some(&cast) = self.saved[list].get(&tensor).filter(|_| is_old) {
+            return cast;
+        }
+        let cast = self.cast(tensor, to, place, false);
+        self.saved[list].insert(tensor, cast);
+        cast
+    }
+
+    /// Puts a cast in; `function` where the backward pass does it.
+    pub fn cast(&mut self, tensor: TensorId, to: Dtype, place: Place, function: bool) -> TensorId {
+        let Some(value) = self.value(tensor).cloned() else { return tensor };
+        let strides = if value.is_dense() { value.strides.clone() } else { Default::default() };
+        let made = Tensor::strided(&value.shape, &strides, to);
+        let (shape, strides) = (made.shape.iter().copied().collect(), made.strides.iter().copied().collect());
+        let cast = self.patch.tensor(self.step, made);
+        self.set(cast, to);
+        self.casts += 1;
+        let code = Arg::Int(if to == Dtype::F32 { 6 } else { 15 });
+        let no = || Arg::Bool(false);
+        let op = |name: &str, inputs: Vec<Arg<TensorId>>| {
+            NewOp::new(name, Call { inputs, outputs: vec![Arg::Tensor(cast)], ..Call::default() })
+        };
+        let memory = vec![Arg::Ints(shape), Arg::Ints(strides), code.clone(), Arg::Int(0), cuda(), no()];
+        let copy = vec![Arg::Tensor(cast), Arg::Tensor(tensor), no()];
+        let inner = vec![op("aten::empty_strided", memory), op("aten::copy_", copy)];
+        let none = || Arg::None;
+        let to_copy = vec![Arg::Tensor(tensor), code.clone(), none(), none(), none(), no(), none()];
+        let to = vec![Arg::Tensor(tensor), code, no(), no(), none()];
+        let whole = op("aten::to", to).with(vec![op("aten::_to_copy", to_copy).with(inner)]);
+        let whole = if function { in_function(tensor, whole) } else { whole };
+        self.patch.insert.push((place, whole));
+        cast
+    }
+}
+
+fn cuda() -> Arg<TensorId> {
+    Arg::Text("cuda:0".to_owned())
+}
+
+/// The function of the backward of a cast.
+fn in_function(tensor: TensorId, cast: NewOp) -> NewOp {
+    let call = Call { inputs: vec![Arg::Tensor(tensor)], ..Call::default() };
+    let own = NewOp::new("ToCopyBackward0", call).with(vec![cast]);
+    NewOp::around("autograd::engine::evaluate_function: ToCopyBackward0", vec![own])
+}

@@ -1,0 +1,96 @@
+//! Matrix products and convolutions in 16 bits, as under `torch.autocast("cuda", dtype=torch.bfloat16)`.
+//!
+//! Types are followed through the ops in the order in which they run: first the forward pass, with autocast's casts, then
+//! the backward pass, whose gradients are cast where the forward pass was.
+
+mod backward;
+mod casts;
+mod lists;
+mod needs;
+mod types;
+
+use steptime_aten::Dtype;
+use steptime_graph::names::EventName;
+use steptime_step::{OpId, Patch, Step};
+
+use self::needs::Function;
+use self::types::{Local, Types};
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+
+/// Autocast to bfloat16. Parameters, their gradients and the optimizer stay in 32 bits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bf16;
+
+impl Rule for Bf16 {
+    fn name(&self) -> &'static str {
+        "bf16"
+    }
+
+    fn effort(&self) -> &'static str {
+        "one line: with torch.autocast(\"cuda\", dtype=torch.bfloat16) around the forward pass"
+    }
+
+    fn risk(&self) -> &'static str {
+        "products have 8 bits of mantissa: check that the loss still falls"
+    }
+
+    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let nothing = |reason: &str| Error::NothingToDo { rule: self.name(), reason: reason.to_owned() };
+        if is_narrow(step) {
+            return Err(nothing("ops run in 16 bits already"));
+        }
+        let mut types = Types::new(step, self.name());
+        let (mut functions, mut last) = (Vec::new(), Vec::new());
+        for root in roots(step) {
+            let name = EventName::of(&step.ops[root].name);
+            if let Some(function) = Function::of(step, root) {
+                functions.push(function);
+            } else if name.is_optimizer_step() {
+                last.push(root);
+            } else {
+                types.follow(root, &Local::default(), true);
+            }
+        }
+        let products = types.narrowed;
+        if products == 0 {
+            return Err(nothing("no product, convolution or attention is in 32-bit floating point"));
+        }
+        backward::follow(&mut types, &functions);
+        for root in last {
+            types.follow(root, &Local::default(), false);
+        }
+        let casts = types.casts;
+        let mut patch = types.into_patch();
+        patch.why = format!(
+            "{products} products in 16 bits: {} tensors become bfloat16, {casts} casts",
+            patch.reshape.len()
+        );
+        Ok(vec![patch])
+    }
+}
+
+/// Outermost ops of all threads, thread by thread; annotations but an optimizer's are seen through.
+fn roots(step: &Step) -> Vec<OpId> {
+    let mut roots = Vec::new();
+    for thread in &step.threads {
+        let mut open: Vec<OpId> = thread.iter().rev().copied().collect();
+        while let Some(op) = open.pop() {
+            let row = &step.ops[op];
+            if row.annotation && !EventName::of(&row.name).is_optimizer_step() {
+                open.extend(row.children.iter().rev());
+            } else {
+                roots.push(op);
+            }
+        }
+    }
+    roots
+}
+
+/// Whether an op gives 16-bit numbers.
+fn is_narrow(step: &Step) -> bool {
+    step.running().into_iter().filter_map(|op| step.ops[op].call.as_ref()).any(|call| {
+        let mut gives = call.gives();
+        gives.any(|tensor| matches!(step.tensors[tensor].value.dtype, Dtype::Bf16 | Dtype::F16))
+    })
+}

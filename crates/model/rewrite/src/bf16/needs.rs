@@ -1,0 +1,148 @@
+//! Which type each gradient should have: that of what it is the gradient of.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_aten::Dtype;
+use steptime_step::{Call, OpId, Step, TensorId};
+
+use super::lists::Kind;
+
+/// What the autograd engine writes before the name of a function.
+const ENGINE: &str = "autograd::engine::evaluate_function: ";
+
+/// A function of the backward pass.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    /// What the engine ran.
+    pub root: OpId,
+    /// What autocast did about the op of the forward pass.
+    pub kind: Kind,
+    /// Whether it adds a gradient to that of its parameter.
+    pub is_last: bool,
+    /// The gradients that come to it.
+    pub incoming: Vec<TensorId>,
+    /// Sums of gradients, right inside the root.
+    pub sums: Vec<OpId>,
+    /// All that is made inside.
+    pub given: Vec<TensorId>,
+    /// What is made inside, and not passed on or written to.
+    pub fresh: FxHashSet<TensorId>,
+}
+
+impl Function {
+    /// The function that an outermost op is; `None` of others.
+    pub fn of(step: &Step, root: OpId) -> Option<Function> {
+        let name = step.ops[root].name.strip_prefix(ENGINE)?;
+        let children = &step.ops[root].children;
+        let own = children.iter().find(|&&child| step.ops[child].name == name);
+        let incoming = own.and_then(|&own| step.ops[own].call.as_ref());
+        let sums = children.iter().copied();
+        let inside = step.subtree(root);
+        let calls: Vec<_> = inside.iter().filter_map(|&op| step.ops[op].call.as_ref()).collect();
+        let mut given: Vec<TensorId> = calls.iter().flat_map(|call| call.gives()).collect();
+        let made = |call: &&Call| {
+            let takes: FxHashSet<TensorId> = call.takes().collect();
+            call.gives().filter(move |tensor| !takes.contains(tensor)).collect::<Vec<_>>()
+        };
+        let mut fresh: FxHashSet<TensorId> = calls.iter().flat_map(made).collect();
+        let incoming: Vec<TensorId> = incoming.map(|call| call.takes().collect()).unwrap_or_default();
+        fresh.retain(|tensor| !incoming.contains(tensor));
+        let mut seen = FxHashSet::default();
+        given.retain(|tensor| seen.insert(*tensor));
+        Some(Function {
+            root,
+            kind: Kind::of_function(name),
+            is_last: name.ends_with("AccumulateGrad"),
+            incoming,
+            sums: sums
+                .filter(|&child| matches!(&*step.ops[child].name, "aten::add" | "aten::add_"))
+                .collect(),
+            given,
+            fresh,
+        })
+    }
+}
+
+/// The types that gradients should have.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// For each function, the type in which it wants what comes to it; `None` where it is all the same.
+    pub wants: Vec<Option<Dtype>>,
+    /// For each function, the types that gradients should have when it is done.
+    pub made: Vec<FxHashMap<TensorId, Dtype>>,
+}
+
+/// What functions that come later need.
+#[derive(Debug, Default)]
+struct Later {
+    /// By what functions want: 32 bits where any does.
+    of: FxHashMap<TensorId, Dtype>,
+    /// Gradients of parameters: of 32 bits.
+    last: FxHashSet<TensorId>,
+}
+
+impl Needs {
+    /// From the last function to the first: one that works in any type wants that of the gradients it gives.
+    ///
+    /// What a function makes anew was another tensor before, also where it has the same identity.
+    pub fn of(step: &Step, functions: &[Function]) -> Needs {
+        let (mut needs, mut later) = (Needs::default(), Later::default());
+        for function in functions.iter().rev() {
+            for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_ref()) {
+                for tensor in call.gives() {
+                    let (of, last) = (later.of.get(&tensor).copied(), later.last.contains(&tensor));
+                    call.takes().for_each(|term| later.add(term, of, last));
+                }
+            }
+            let want = later.want(function);
+            needs.wants.push(want);
+            let made = function.given.iter().filter_map(|&tensor| Some((tensor, later.made(tensor)?)));
+            needs.made.push(made.collect());
+            for tensor in &function.fresh {
+                later.of.remove(tensor);
+                later.last.remove(tensor);
+            }
+            function.incoming.iter().for_each(|&tensor| later.add(tensor, want, function.is_last));
+        }
+        needs.wants.reverse();
+        needs.made.reverse();
+        needs
+    }
+}
+
+impl Later {
+    fn add(&mut self, tensor: TensorId, of: Option<Dtype>, last: bool) {
+        if let Some(dtype) = of {
+            let slot = self.of.entry(tensor).or_insert(dtype);
+            if dtype == Dtype::F32 {
+                *slot = dtype;
+            }
+        }
+        if last {
+            self.last.insert(tensor);
+        }
+    }
+
+    fn want(&self, function: &Function) -> Option<Dtype> {
+        match function.kind {
+            _ if function.is_last => None,
+            Kind::Narrow => Some(Dtype::Bf16),
+            Kind::Wide => Some(Dtype::F32),
+            Kind::Any => {
+                let given = function.given.iter().chain(&function.incoming);
+                let of: Vec<Dtype> = given.filter_map(|tensor| self.of.get(tensor).copied()).collect();
+                let wide = || function.given.iter().any(|tensor| self.last.contains(tensor));
+                match of.first() {
+                    _ if of.contains(&Dtype::F32) => Some(Dtype::F32),
+                    Some(&dtype) => Some(dtype),
+                    // The gradient of a table is made of gradients of the table's type.
+                    None => wide().then_some(Dtype::F32),
+                }
+            }
+        }
+    }
+
+    /// The type that a gradient should have where it is made; `None` where it is all the same.
+    fn made(&self, tensor: TensorId) -> Option<Dtype> {
+        if self.last.contains(&tensor) { Some(Dtype::F32) } else { self.of.get(&tensor).copied() }
+    }
+}

@@ -1,0 +1,207 @@
+//! The type of each tensor, followed through the ops.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_aten::{Arg, Device, Dtype};
+use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
+
+use super::lists::Kind;
+
+/// Which tensors others stand for, within an op.
+pub(super) type Local = FxHashMap<TensorId, TensorId>;
+
+/// Types so far, and the patch in the making.
+pub(super) struct Types<'s> {
+    pub step: &'s Step,
+    pub patch: Patch,
+    pub(super) uses: Uses,
+    /// Tensors of the step that are in 16 bits, and the types of those that the patch adds.
+    known: FxHashMap<TensorId, Dtype>,
+    /// Which tensors others stand for from here on.
+    pub now: Local,
+    /// Casts that the forward pass made, to 16 and to 32 bits: the backward pass takes them, too.
+    pub saved: [Local; 2],
+    /// How many ops run in 16 bits because autocast says so.
+    pub narrowed: usize,
+    /// How many casts were put in.
+    pub casts: usize,
+}
+
+impl<'s> Types<'s> {
+    pub fn new(step: &'s Step, rule: &'static str) -> Types<'s> {
+        Types {
+            step,
+            patch: Patch::new(rule),
+            uses: Uses::of(step),
+            known: FxHashMap::default(),
+            now: Local::default(),
+            saved: [Local::default(), Local::default()],
+            narrowed: 0,
+            casts: 0,
+        }
+    }
+
+    /// The patch, with the types of all tensors that have another.
+    pub fn into_patch(mut self) -> Patch {
+        let mut narrow: Vec<TensorId> = self.known.keys().copied().collect();
+        narrow.sort();
+        for tensor in narrow {
+            if let Some(row) = self.step.tensors.get(tensor)
+                && self.known[&tensor] == Dtype::Bf16
+            {
+                let value = steptime_aten::Tensor { dtype: Dtype::Bf16, ..row.value.clone() };
+                self.patch.reshape.push((tensor, value));
+            }
+        }
+        self.patch
+    }
+
+    /// What stands for a tensor.
+    pub fn stands(&self, tensor: TensorId, local: &Local) -> TensorId {
+        *local.get(&tensor).or_else(|| self.now.get(&tensor)).unwrap_or(&tensor)
+    }
+
+    /// A tensor as it was recorded, or as the patch added it.
+    pub fn value(&self, tensor: TensorId) -> Option<&steptime_aten::Tensor> {
+        self.step.tensors.get(tensor).map(|row| &row.value).or_else(|| self.patch.added(self.step, tensor))
+    }
+
+    /// The type of a tensor of the device in 16 or 32 bits; `None` of others.
+    pub fn of(&self, tensor: TensorId) -> Option<Dtype> {
+        let value = self.value(tensor)?;
+        let ours = value.device == Device::Cuda && matches!(value.dtype, Dtype::F32 | Dtype::Bf16);
+        ours.then(|| self.known.get(&tensor).copied().unwrap_or(value.dtype))
+    }
+
+    pub(super) fn set(&mut self, tensor: TensorId, dtype: Dtype) {
+        self.known.insert(tensor, dtype);
+    }
+
+    /// Gives the results of an op, and of those inside it, their types.
+    pub fn follow(&mut self, op: OpId, local: &Local, autocast: bool) {
+        let row = &self.step.ops[op];
+        let kind = if autocast { Kind::of_op(&row.name) } else { Kind::Any };
+        let inside = match (kind, &row.call) {
+            (Kind::Any, _) | (_, None) => None,
+            (kind, Some(call)) => Some(self.autocast(op, call, kind)),
+        };
+        let autocast = autocast && inside.is_none();
+        let local = inside.as_ref().unwrap_or(local);
+        for &child in &row.children {
+            self.follow(child, local, autocast);
+        }
+        if let Some(call) = &row.call {
+            self.results(op, call, local);
+            if autocast {
+                self.explicit(op, call);
+            }
+        }
+    }
+
+    /// Casts the inputs of an op of autocast's lists.
+    fn autocast(&mut self, op: OpId, call: &Call, kind: Kind) -> Local {
+        let to = if kind == Kind::Narrow { Dtype::Bf16 } else { Dtype::F32 };
+        let mut local = Local::default();
+        for tensor in call.takes() {
+            let stands = self.stands(tensor, &Local::default());
+            match self.of(stands) {
+                Some(from) if from != to && !local.contains_key(&tensor) => {
+                    let cast = self.autocast_to(stands, to, Place::Before(op));
+                    local.insert(tensor, cast);
+                }
+                _ => {}
+            }
+        }
+        let is_ours = call.takes().any(|tensor| self.of(tensor).is_some());
+        self.narrowed += usize::from(kind == Kind::Narrow && is_ours);
+        local
+    }
+
+    /// `x.float()` copies where it had nothing to do before.
+    fn explicit(&mut self, op: OpId, call: &Call) {
+        if is_to_f32(&self.step.ops[op].name, call)
+            && let Some(tensor) = call.takes().next()
+            && call.gives().eq([tensor])
+            && self.of(self.stands(tensor, &Local::default())) == Some(Dtype::Bf16)
+        {
+            let stands = self.stands(tensor, &Local::default());
+            let cast = self.cast(stands, Dtype::F32, Place::After(op), false);
+            self.now.insert(tensor, cast);
+        }
+    }
+
+    /// The results of an op have the widest type of its inputs.
+    fn results(&mut self, op: OpId, call: &Call, local: &Local) {
+        let inner = self.made_inside(op);
+        let taken: FxHashSet<TensorId> = call.takes().collect();
+        // What is made anew is what no other stands for.
+        for tensor in call.gives().filter(|tensor| !taken.contains(tensor) && !inner.contains(tensor)) {
+            self.now.remove(&tensor);
+        }
+        let each = |args: &[Arg<TensorId>]| -> Vec<Arg<TensorId>> {
+            args.iter().map(|arg| arg.map(|&tensor| self.stands(tensor, local))).collect()
+        };
+        let now = Call { inputs: each(&call.inputs), outputs: each(&call.outputs), ..call.clone() };
+        let takes: FxHashSet<TensorId> = now.takes().collect();
+        let name = &self.step.ops[op].name;
+        let first_only =
+            name.contains("batch_norm") || (name.contains("attention") && !name.contains("backward"));
+        let of = self.widest(name, &now);
+        for (at, tensor) in now.gives().enumerate() {
+            let is_new = !takes.contains(&tensor) && !inner.contains(&tensor);
+            if is_new && self.uses_producer(tensor) && self.of(tensor).is_some() && (at == 0 || !first_only) {
+                self.set(tensor, of);
+            }
+        }
+        if now != *call {
+            self.patch.change.push((op, now));
+        }
+    }
+
+    fn uses_producer(&self, tensor: TensorId) -> bool {
+        self.step.tensors.get(tensor).is_some() && self.uses.producer(tensor).is_some()
+    }
+
+    /// What ops right inside an op give, and have computed: memory alone has no type yet.
+    fn made_inside(&self, op: OpId) -> FxHashSet<TensorId> {
+        let mut made = FxHashSet::default();
+        for &child in &self.step.ops[op].children {
+            let row = &self.step.ops[child];
+            if let Some(call) = row.call.as_ref().filter(|_| !is_memory(&row.name)) {
+                let takes: FxHashSet<TensorId> = call.takes().collect();
+                made.extend(call.gives().filter(|tensor| !takes.contains(tensor)));
+            }
+        }
+        made
+    }
+
+    fn widest(&self, name: &str, call: &Call) -> Dtype {
+        if is_to_f32(name, call) {
+            return Dtype::F32;
+        }
+        let count = if name.contains("batch_norm") { 1 } else { usize::MAX };
+        let all = || call.takes().take(count);
+        // A number joins any type, and what has no elements was made for what it is joined with.
+        let sized = |tensor: &TensorId| {
+            self.value(*tensor).is_some_and(|value| !value.shape.is_empty() && value.numel() > 0)
+        };
+        let mut of: Vec<Dtype> = all().filter(sized).filter_map(|tensor| self.of(tensor)).collect();
+        if of.is_empty() {
+            of = all().filter_map(|tensor| self.of(tensor)).collect();
+        }
+        if of.contains(&Dtype::F32) || of.is_empty() { Dtype::F32 } else { Dtype::Bf16 }
+    }
+}
+
+/// Whether an op makes a tensor of no other.
+fn is_memory(name: &str) -> bool {
+    ["aten::empty", "aten::zeros", "aten::ones", "aten::full", "aten::new_"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+/// PyTorch's number of 32-bit floats.
+const F32_CODE: i64 = 6;
+
+fn is_to_f32(name: &str, call: &Call) -> bool {
+    matches!(name, "aten::to" | "aten::_to_copy") && call.inputs.get(1) == Some(&Arg::Int(F32_CODE))
+}

@@ -1,0 +1,77 @@
+//! What if products were in bfloat16.
+
+use std::path::Path;
+
+use steptime::aten::Dtype;
+use steptime::edit::{self, Origin, Uses};
+use steptime::rewrite::{self, Bf16, Facts};
+use steptime::{Choice, Step, trace};
+
+fn whole(name: &str) -> Step {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(name);
+    Step::open_with(&path, &Choice::default(), &trace::Options::default()).expect("an example")
+}
+
+fn changed(recorded: &Step) -> edit::Step {
+    let mut step = recorded.arguments.editable(&recorded.graph);
+    let facts = Facts { ops: &recorded.ops, batch: None };
+    rewrite::apply(&mut step, &[&Bf16], &facts).expect("it applies");
+    step
+}
+
+#[test]
+fn products_are_narrow_and_parameters_are_not() {
+    for (name, products) in [("dlrm_default_2048", 20), ("resnet50_32", 2)] {
+        let recorded = whole(name);
+        let step = changed(&recorded);
+        let narrow = |id: edit::TensorId| step.tensors[id].value.dtype == Dtype::Bf16;
+        let running = step.running();
+        let calls = || running.iter().filter_map(|&op| Some((op, step.ops[op].call.as_ref()?)));
+        let of = |name: &str| calls().filter(|(op, _)| step.ops[*op].name == name).collect::<Vec<_>>();
+        let all: Vec<_> = ["aten::mm", "aten::addmm", "aten::bmm"].iter().flat_map(|name| of(name)).collect();
+        assert!(all.len() >= products, "{name}: {}", all.len());
+        for (op, call) in all {
+            let all = call.takes().chain(call.gives()).all(narrow);
+            assert!(all, "{name}: {:?}", step.call(op));
+        }
+        for (op, call) in of("aten::convolution_backward") {
+            assert!(call.takes().chain(call.gives()).all(narrow), "{name}: {:?}", step.call(op));
+        }
+        let uses = Uses::of(&step);
+        let old = step.tensors.keys().filter(|&tensor| uses.producer(tensor).is_none());
+        let added = recorded.arguments.editable(&recorded.graph).tensors.len();
+        assert_eq!(old.filter(|&tensor| usize::from(tensor) < added && narrow(tensor)).count(), 0, "{name}");
+        let last = calls().filter(|(op, _)| step.ops[*op].name.starts_with("aten::_foreach"));
+        assert!(last.flat_map(|(_, call)| call.takes()).all(|tensor| !narrow(tensor)), "{name}");
+    }
+}
+
+#[test]
+fn parameters_are_cast_once_there_and_once_back() {
+    // The parameters of layers, which are cast both ways, and activations.
+    for (name, parameters, casts) in [("dlrm_default_2048", 12, 38), ("resnet50_32", 55, 162)] {
+        let recorded = whole(name);
+        let step = changed(&recorded);
+        let uses = Uses::of(&step);
+        let of = |op: &edit::OpId| {
+            let row = &step.ops[*op];
+            row.name == "aten::_to_copy" && matches!(row.origin, Origin::Inserted("bf16"))
+        };
+        let all: Vec<_> = step.running().into_iter().filter(of).collect();
+        assert_eq!(all.len(), casts, "{name}");
+        let old = all.iter().filter(|op| {
+            let call = step.ops[**op].call.as_ref();
+            call.and_then(|call| call.takes().next()).is_some_and(|tensor| uses.producer(tensor).is_none())
+        });
+        assert_eq!(old.count(), parameters, "{name}");
+    }
+}
+
+#[test]
+fn what_is_narrow_already_is_refused() {
+    let recorded = whole("dlrm_default_2048");
+    let mut step = changed(&recorded);
+    let facts = Facts { ops: &recorded.ops, batch: None };
+    let error = rewrite::apply(&mut step, &[&Bf16], &facts).unwrap_err();
+    assert_eq!(error.to_string(), "bf16: ops run in 16 bits already");
+}
