@@ -31,6 +31,12 @@ pub trait Rule: Debug + Send + Sync {
         "none known"
     }
 
+    /// What is not known of the change, in words, and how much longer the step may be for it: half-width of 90 %, logarithm
+    /// of a factor.
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        None
+    }
+
     /// Whether it must come after all others that are applied with it.
     fn is_last(&self) -> bool {
         false

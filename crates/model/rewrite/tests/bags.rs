@@ -56,7 +56,7 @@ fn of_tables_of_many_sizes() {
 fn what_runs_is_one_bag_less_for_each() {
     let example = open("dlrm_default_2048");
     let fused = example.after(&FuseEmbeddingBags).expect("it applies");
-    let after = schedule(&fused, &example.graph, &example.ops);
+    let after = schedule(&fused, &example.step, &example.graph, &example.ops);
     // Two copies, the lookup, its gradient and the update for each, and a `cat` of the gradients.
     assert_eq!(after.graph.activities.len() + 7 * 5 - 1, example.graph.activities.len());
     let [removed, inserted, _] = Diff::between(&example.step, &fused).counts();

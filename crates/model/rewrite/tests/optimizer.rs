@@ -43,7 +43,7 @@ fn one_by_one_and_back() {
     let each = example.after(&Optimizer { form: Form::Loop }).expect("it applies");
     assert_eq!(inside(&each).len(), 3 * PARAMETERS);
     assert_eq!(inside(&each)[..4], ["aten::mul_", "aten::add_", "aten::add_", "aten::mul_"]);
-    let after = schedule(&each, &example.graph, &example.ops);
+    let after = schedule(&each, &example.step, &example.graph, &example.ops);
     let launches =
         |graph: &steptime_graph::StepGraph| graph.calls.iter().filter(|call| call.has_activities()).count();
     assert!(launches(&after.graph) > launches(&example.graph) + 2 * PARAMETERS);

@@ -119,8 +119,8 @@ impl Kind {
         let name = name.to_ascii_lowercase();
         let is = |op: &&str| op.replace('_', "") == name;
         match () {
-            () if name.starts_with("scaleddotproduct") || NARROW.iter().any(|op| is(&op)) => Kind::Narrow,
-            () if WIDE.iter().any(|op| is(&op)) => Kind::Wide,
+            () if name.starts_with("scaleddotproduct") || NARROW.iter().any(&is) => Kind::Narrow,
+            () if WIDE.iter().any(is) => Kind::Wide,
             () => Kind::Any,
         }
     }

@@ -35,6 +35,12 @@ impl Rule for Bf16 {
         "products have 8 bits of mantissa: check that the loss still falls"
     }
 
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        let text = "autocast takes more time on the host than is known here, and attention may use another kernel: where the \
+                    host is the limit, the step is longer";
+        Some((text, 0.3))
+    }
+
     fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let nothing = |reason: &str| Error::NothingToDo { rule: self.name(), reason: reason.to_owned() };
         if is_narrow(step) {

@@ -12,6 +12,7 @@ use steptime_rewrite::{self as rewrite, Audit, Facts, Rule};
 use steptime_step::{self as edit, Diff, Scheduled};
 
 use self::device_side::DeviceSide;
+use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::memory;
 use crate::predict::{Prediction, host_side as base_host};
@@ -86,7 +87,16 @@ pub(crate) fn what_if(
     let priced = PricedGraph { graph: &scheduled.graph, host, durations: device.durations };
     let mut after =
         Prediction { slowness, ..Prediction::of_priced(&priced, device.spread, before.asked.clone()) };
-    after.doubts.clone_from(&before.doubts);
+    // What the changed step needs of memory is said of itself.
+    after.doubts = before.doubts.iter().filter(|doubt| doubt.kind != "memory").cloned().collect();
+    let by_rule = change.rules.iter().filter_map(|rule| rule.doubt());
+    after.doubts.extend(by_rule.map(|(text, above)| Doubt {
+        kind: "rule",
+        text: text.to_owned(),
+        below: 0.0,
+        above,
+        no_estimate: false,
+    }));
     let spec = memory::spec(recorded, &pricing.kernels);
     after = after.with_peak(peak, spec.as_ref()).widened();
     let diff = Diff::between(&base, &step);
