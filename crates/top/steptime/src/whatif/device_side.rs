@@ -47,7 +47,7 @@ impl DeviceSide {
         }
         let was = recorded.arguments.launches_by_hand_off(&recorded.graph, &indices, set, &recorded.ops);
         let (measured, _, _) = device_times(recorded, &pricing.kernels);
-        let changes = changes(&was, &now, &scheduled.carried);
+        let changes = changes(&was, &now, step, scheduled);
         if changes.is_empty() {
             let durations =
                 scheduled.carried.activities.iter().map(|at| at.map_or(Nanos::ZERO, |at| measured[at]));
@@ -84,15 +84,25 @@ struct Changed {
     was: Option<usize>,
 }
 
-fn changes(was: &[Launch], now: &[Launch], carried: &Carried) -> Vec<Changed> {
+fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Scheduled) -> Vec<Changed> {
+    let carried = &scheduled.carried;
     let mut of_activity: FxHashMap<ActivityId, usize> = FxHashMap::default();
     for (at, launch) in was.iter().enumerate() {
         of_activity.extend(launch.activities.iter().map(|&activity| (activity, at)));
     }
+    let of_op: FxHashMap<_, usize> =
+        was.iter().enumerate().filter_map(|(at, launch)| Some((launch.op?, at))).collect();
+    // An op that launches others than before is still the same op.
+    let by_op = |launch: &Launch| {
+        let recorded = step.ops[scheduled.ops[launch.op?]].origin.recorded()?;
+        let at = of_op.get(&recorded).copied()?;
+        (was[at].call.kernel.family() == launch.call.kernel.family()).then_some(at)
+    };
     let mut changes = Vec::new();
     for (at, launch) in now.iter().enumerate() {
         let before = launch.activities.iter().find_map(|&activity| carried.activities[activity]);
-        let before = before.and_then(|activity| of_activity.get(&activity)).copied();
+        let before =
+            before.and_then(|activity| of_activity.get(&activity)).copied().or_else(|| by_op(launch));
         let same = before.is_some_and(|before| {
             let other = &was[before];
             other.call == launch.call && other.context == launch.context
@@ -128,23 +138,29 @@ fn scaled(
         let launch = &now[change.now];
         let old = change.was.and_then(|_| before.next());
         let whole = launch.activities.iter().all(|&activity| carried.activities[activity].is_some());
-        let total = match old {
-            Some(old) if whole && old.time > Nanos::ZERO => {
-                let ratio = after.time.0 as f64 / old.time.0 as f64;
-                let each = launch.activities.iter();
-                each.map(|&activity| {
+        let ratio =
+            old.filter(|old| old.time > Nanos::ZERO).map(|old| after.time.0 as f64 / old.time.0 as f64);
+        let activities = launch.activities.iter();
+        let total: f64 = match (ratio, change.was) {
+            (Some(ratio), _) if whole => activities
+                .map(|&activity| {
                     durations[activity] = Nanos((durations[activity].0 as f64 * ratio).round() as i64);
                     durations[activity].as_micros()
                 })
-                .sum()
-            }
-            _ => {
-                let share = after.time.0 / launch.activities.len().max(1) as i64;
-                launch.activities.iter().for_each(|&activity| durations[activity] = Nanos(share));
-                after.time.as_micros()
+                .sum(),
+            (known, before) => {
+                let was = before
+                    .map(|at| was[at].activities.iter().map(|&activity| measured[activity].0).sum::<i64>());
+                let all = match (known, was) {
+                    (Some(ratio), Some(was)) if was > 0 => (was as f64 * ratio).round() as i64,
+                    _ => after.time.0,
+                };
+                let share = Nanos(all / launch.activities.len().max(1) as i64);
+                activities.for_each(|&activity| durations[activity] = share);
+                Nanos(all).as_micros()
             }
         };
-        let of_ratio = if old.is_some() && whole { OF_RATIO } else { 1.0 };
+        let of_ratio = if ratio.is_some() { OF_RATIO } else { 1.0 };
         times[if of_ratio < 1.0 { 1 } else { 2 }] += total;
         add_spread(after, total * of_ratio, &mut variance, &mut shared);
     }
