@@ -13,7 +13,8 @@ const WORTH: f64 = 0.005;
 pub fn line(peak: &PeakMemory) -> String {
     let mut kinds: Vec<(&str, f64)> = peak.kinds().filter(|(_, mb)| *mb > WORTH * peak.total()).collect();
     kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let kinds: Vec<String> = kinds.iter().take(KINDS).map(|(kind, mb)| format!("{kind} {}", whole(*mb))).collect();
+    let kinds: Vec<String> =
+        kinds.iter().take(KINDS).map(|(kind, mb)| format!("{kind} {}", whole(*mb))).collect();
     let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
     format!("peak memory: {} MB{kinds}", whole(peak.total()))
 }
