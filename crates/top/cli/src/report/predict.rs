@@ -20,7 +20,7 @@ const OPS: (usize, usize) = (10, 6);
 /// ... and never fewer than these.
 const FEWEST_OPS: usize = 3;
 /// Kernel families to show.
-const FAMILIES: usize = 6;
+const FAMILIES: usize = 5;
 /// Columns of the critical path that are left of names.
 const LEFT_OF_NAMES: usize = 48;
 /// Stretches of the critical path to show, at most and at least.
