@@ -16,12 +16,10 @@ pub(super) struct Seeds {
 }
 
 impl Seeds {
-    /// The inputs in words: those in host memory where there are any.
+    /// The inputs in words.
     pub fn words(&self, step: &Step) -> String {
-        let on_host = |&&(tensor, _): &&(TensorId, usize)| step.tensors[tensor].value.device != Device::Cuda;
-        let from_host = self.dims.iter().any(|seed| on_host(&seed));
         let mut shapes: Vec<String> = Vec::new();
-        for &(tensor, dim) in self.dims.iter().filter(|seed| !from_host || on_host(seed)) {
+        for &(tensor, dim) in &self.dims {
             let each = step.tensors[tensor].value.shape.iter().enumerate();
             let words: Vec<String> = each
                 .map(|(at, size)| if at == dim { format!("*{size}") } else { size.to_string() })
@@ -65,7 +63,15 @@ pub(super) fn find(step: &Step, batch: u64, dims: &BatchDims) -> Seeds {
         };
         seeds.dims.extend(found.map(|dim| (tensor, dim)));
     }
+    // Where a batch comes from the host, a size on the device that is a multiple of it may be any width.
+    if seeds.dims.iter().any(|seed| on_host(step, seed)) {
+        seeds.dims.retain(|seed| on_host(step, seed));
+    }
     seeds
+}
+
+fn on_host(step: &Step, seed: &(TensorId, usize)) -> bool {
+    step.tensors[seed.0].value.device != Device::Cuda
 }
 
 /// Whether an op makes a batch on the host, of nothing: random numbers, a range.

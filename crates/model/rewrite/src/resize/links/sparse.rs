@@ -1,0 +1,27 @@
+//! Sparse tensors: what they were made of.
+
+use rustc_hash::FxHashMap;
+use steptime_step::{Step, TensorId};
+
+/// What each sparse tensor was made of: its indices and its values.
+#[derive(Debug, Default)]
+pub(in crate::resize) struct Sparse(pub(super) FxHashMap<TensorId, (TensorId, TensorId)>);
+
+impl Sparse {
+    /// Those of a step.
+    pub fn of(step: &Step) -> Sparse {
+        let mut made = FxHashMap::default();
+        for op in step.running() {
+            let row = &step.ops[op];
+            let Some(call) = row.call.as_ref().filter(|_| row.name.starts_with("aten::_sparse_coo_tensor"))
+            else {
+                continue;
+            };
+            let dense: Vec<TensorId> = call.takes().filter(|&t| !step.tensors[t].value.is_sparse()).collect();
+            if let ([indices, values], Some(sparse)) = (&dense[..], call.gives().next()) {
+                made.insert(sparse, (*indices, *values));
+            }
+        }
+        Sparse(made)
+    }
+}
