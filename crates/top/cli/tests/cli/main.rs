@@ -29,6 +29,7 @@ mod shell;
 mod terminal;
 mod timeline;
 mod unpriced;
+mod what_if;
 mod width;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,45 @@
+//! `steptime whatif` and `steptime explain`.
+
+use crate::json;
+
+const EXAMPLE: &str = "examples/dlrm_default_2048";
+
+#[test]
+fn whatif_has_its_keys() {
+    let answer = json(&["whatif", EXAMPLE, "--batch", "4096", "--cuda-graph"]);
+    assert_eq!((&answer["schema"], &answer["command"]), (&1.into(), &"whatif".into()));
+    for side in ["before", "after"] {
+        for key in ["step_ms", "interval_ms", "active_ms", "idle_ms", "peak_mb"] {
+            assert!(!answer[side][key].is_null(), "{side}.{key}");
+        }
+    }
+    let names: Vec<_> =
+        answer["transforms"].as_array().unwrap().iter().map(|rule| rule["name"].clone()).collect();
+    assert_eq!(names, ["batch", "cuda-graph"]);
+    assert!(!answer["why"].as_array().unwrap().is_empty());
+    assert!(answer["after"]["active_ms"].as_f64() > answer["before"]["active_ms"].as_f64());
+}
+
+#[test]
+fn a_plan_says_the_same_as_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.toml");
+    std::fs::write(&plan, "batch = 4096\ncuda-graph = true\n").unwrap();
+    let planned = json(&["whatif", EXAMPLE, "--plan", plan.to_str().unwrap()]);
+    let typed = json(&["whatif", EXAMPLE, "--batch", "4096", "--cuda-graph"]);
+    assert_eq!(planned, typed);
+}
+
+#[test]
+fn explain_puts_the_best_first() {
+    let answer = json(&["explain", EXAMPLE]);
+    let saves: Vec<f64> = answer["suggestions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["saves_ms"].as_f64().unwrap())
+        .collect();
+    assert!(saves.len() > 2 && saves.is_sorted_by(|a, b| a >= b), "{saves:?}");
+    assert!(answer["together"]["saves_ms"].as_f64().unwrap() > saves[0]);
+    assert!(!answer["not_applicable"].as_array().unwrap().is_empty());
+}
