@@ -17,8 +17,9 @@ pub fn run(args: &Predict) -> Result<(), Failure> {
     check(args);
     spare_inputs(args)?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    // What a step's tensors need is in its arguments.
-    let step = load::step(&args.input, &choice, Want::ALL)?;
+    // What a step's tensors need of memory is in its execution trace; another GPU needs shapes of every op too.
+    let want = Want { shaped: !args.device.is_empty(), ..Want::ALL };
+    let step = load::step(&args.input, &choice, want)?;
     let question = question(args, &step)?;
     match args.device.as_slice() {
         [] => one(args, &step, &question),
