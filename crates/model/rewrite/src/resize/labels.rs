@@ -1,5 +1,7 @@
 //! Which dimensions grow with the batch.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 use steptime_aten::OpSet;
 use steptime_graph::TiVec;
@@ -111,21 +113,27 @@ impl Labels {
         !std::mem::replace(slot, true)
     }
 
-    /// Carries labels from one shape to another of as many elements: within each group of dimensions that have the same
-    /// product, the dimension of the same size grows, else the first, or the last, that is a multiple of the batch.
+    /// Carries labels from one shape to another of as many elements, within each group of dimensions that have the same
+    /// product. Elements keep their order: the dimension of the same size and stride grows, else the first, or the last, that
+    /// is a multiple of the batch, of those whose steps through memory overlap with the growing one's.
     fn reshape(&mut self, step: &Step, from: TensorId, to: TensorId, seeds: &Seeds) -> bool {
         let (a, b) = (&step.tensors[from].value.shape, &step.tensors[to].value.shape);
         let mut moved = false;
         for (ours, theirs) in groups(a, b) {
-            let labelled: Vec<usize> = ours.clone().filter(|&at| self.grows[from][at]).collect();
+            let labelled = ours.clone().filter(|&at| self.grows[from][at]);
+            let labelled: Vec<Range<i64>> = labelled.map(|at| reach(a, &ours, at)).collect();
             if labelled.is_empty() || theirs.clone().any(|at| self.grows[to][at]) {
                 continue;
             }
-            let sizes: Vec<i64> = labelled.iter().map(|&at| a[at]).collect();
-            let same = theirs.clone().find(|&at| sizes.contains(&b[at]));
-            let first = labelled[0] == ours.clone().find(|&at| a[at] > 1).unwrap_or(ours.start);
+            let outermost = ours.clone().find(|&at| a[at] > 1).unwrap_or(ours.start);
+            let first = labelled[0] == reach(a, &ours, outermost);
+            let same = theirs.clone().find(|&at| labelled.contains(&reach(b, &theirs, at)));
             let at = same.or_else(|| {
-                let mut fitting = theirs.clone().filter(|&at| b[at] > 1 && self.fits(b, at));
+                let overlaps = |at: usize| {
+                    let theirs = reach(b, &theirs, at);
+                    labelled.iter().any(|ours| ours.start < theirs.end && theirs.start < ours.end)
+                };
+                let mut fitting = theirs.clone().filter(|&at| b[at] > 1 && self.fits(b, at) && overlaps(at));
                 if first { fitting.next() } else { fitting.next_back() }
             });
             if let Some(at) = at {
@@ -136,8 +144,14 @@ impl Labels {
     }
 }
 
+/// From how many elements on to below how many a dimension of a group steps, if the group were contiguous.
+fn reach(shape: &[i64], group: &Range<usize>, at: usize) -> Range<i64> {
+    let stride = shape[at + 1..group.end].iter().product();
+    stride..shape[at].saturating_mul(stride)
+}
+
 /// Groups of consecutive dimensions of two shapes that have the same product.
-fn groups(a: &[i64], b: &[i64]) -> Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> {
+fn groups(a: &[i64], b: &[i64]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut groups = Vec::new();
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {
@@ -162,7 +176,16 @@ fn groups(a: &[i64], b: &[i64]) -> Vec<(std::ops::Range<usize>, std::ops::Range<
 
 #[cfg(test)]
 mod tests {
-    use super::groups;
+    use super::{groups, reach};
+
+    #[test]
+    fn heads_are_not_the_batch() {
+        // 64 samples of 6 heads of 64 columns: the batch is in the 384, and not the other 64.
+        let batch = reach(&[196, 64, 384], &(1..3), 1);
+        assert_eq!(batch, 384..24_576);
+        assert_eq!(reach(&[196, 384, 64], &(1..3), 1), 64..24_576);
+        assert!(reach(&[196, 384, 64], &(1..3), 2).end <= batch.start);
+    }
 
     #[test]
     fn shapes_fall_into_groups_of_the_same_product() {
