@@ -3,8 +3,8 @@
     cargo build --release -p steptime-cli
     python benches/what_if.py FOLDER...
 
-Recordings of a folder whose names differ in the number at the end alone (`dlrm_512`, `dlrm_2048`) are the same step with
-another batch: each is predicted from each. `NAME_CHANGE` beside `NAME` (or beside `NAME_base_N`, as `NAME_CHANGE_N`) is the
+Recordings of a folder whose names differ in the number at the end alone (`dlrm`, `dlrm_512`, `dlrm_2048`) are the same step
+with another batch: each is predicted from each. `NAME_CHANGE` beside `NAME` (or beside `NAME_base_N`, as `NAME_CHANGE_N`) is the
 step with one change. For each pair: the predicted step, its error, and that of the speed-up and of the device's active time.
 """
 
@@ -45,9 +45,11 @@ def batches(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
     models = {}
     for recording in sorted(folder.iterdir()):
         name = re.fullmatch(r"(.+)_(\d+)", recording.name)
-        batch = json.loads((recording / "meta.json").read_text()).get("batch") if name else None
-        if batch == int(name[2] if name else 0):
+        batch = json.loads((recording / "meta.json").read_text()).get("batch")
+        if name and batch == int(name[2]):
             models.setdefault(name[1], []).append((batch, recording))
+        elif batch:
+            models.setdefault(recording.name, []).append((batch, recording))
     pairs = [(one, other) for same in models.values() for one in same for other in same if one[0] != other[0]]
     return [(one, other, ["--batch", str(batch)], "batch") for (_, one), (batch, other) in pairs]
 
