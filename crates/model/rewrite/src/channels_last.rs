@@ -49,7 +49,7 @@ impl Rule for ChannelsLast {
         }
         if patch.is_empty() {
             let reason = "no op takes images of several channels, row by row".to_owned();
-            return Err(Error::NothingToDo { rule: self.name(), reason });
+            return Err(Error::NothingToDo { reason });
         }
         patch.why = format!("{} tensors with channels last", patch.reshape.len());
         Ok(vec![patch])

@@ -64,7 +64,7 @@ impl Rule for CudaGraph {
         }
         if patch.capture.is_empty() {
             let reason = "no op can be captured".to_owned();
-            return Err(Error::NothingToDo { rule: self.name(), reason });
+            return Err(Error::NothingToDo { reason });
         }
         let outside: Vec<String> = kept.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let outside = if outside.is_empty() { "nothing".to_owned() } else { outside.join(", ") };

@@ -1,5 +1,15 @@
 //! Why a rule does not apply.
 
+/// A rule that does not apply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{rule}: {source}")]
+pub struct Refused {
+    /// The rule.
+    pub rule: &'static str,
+    /// Why.
+    pub source: Error,
+}
+
 /// Why a rule does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -7,10 +17,8 @@ pub enum Error {
     #[error(transparent)]
     Patch(#[from] steptime_step::Error),
     /// There is nothing that it could change.
-    #[error("{rule}: {reason}")]
+    #[error("{reason}")]
     NothingToDo {
-        /// The rule.
-        rule: &'static str,
         /// What it looked for, and what there is instead.
         reason: String,
     },
@@ -18,7 +26,9 @@ pub enum Error {
     #[error("a batch of {0}: it must be at least 1")]
     Batch(u64),
     /// The recording does not say its batch.
-    #[error("the batch that was recorded is not known: say it with --batch-dim, or record with steptime")]
+    #[error(
+        "the batch that was recorded is not known: its recorder did not write it; say --recorded-batch N"
+    )]
     NoBatch,
     /// No tensor has a dimension that is a multiple of the batch.
     #[error(
@@ -39,29 +49,25 @@ pub enum Error {
         batch: u64,
     },
     /// No two embedding bags can become one.
-    #[error(
-        "fuse-embedding-bags: it takes two embedding bags of the same batch, width, mode and type; of {found} no two are"
-    )]
+    #[error("it takes two embedding bags of the same batch, width, mode and type; of {found} no two are")]
     NoBags {
         /// How many there are.
         found: usize,
     },
     /// The bags do not run the same ops.
-    #[error("fuse-embedding-bags: {op} does not run the same ops for each bag")]
+    #[error("{op} does not run the same ops for each bag")]
     BagsDiffer {
         /// The op of the first bag.
         op: String,
     },
     /// What a bag looks up is made in the step.
-    #[error(
-        "fuse-embedding-bags: {op} makes what a bag looks up: its inputs cannot be put together beforehand"
-    )]
+    #[error("{op} makes what a bag looks up: its inputs cannot be put together beforehand")]
     BagInput {
         /// The op.
         op: String,
     },
     /// A table, or what a bag looks up, is used by others, too.
-    #[error("fuse-embedding-bags: {op}, too, takes a bag's tensor of shape {shape:?}")]
+    #[error("{op}, too, takes a bag's tensor of shape {shape:?}")]
     BagShared {
         /// The op that is not of the bag.
         op: String,

@@ -22,7 +22,7 @@ pub use bf16::Bf16;
 pub use catalog::all;
 pub use channels_last::ChannelsLast;
 pub use cuda_graph::CudaGraph;
-pub use error::Error;
+pub use error::{Error, Refused};
 pub use fuse_bags::FuseEmbeddingBags;
 pub use optimizer::Optimizer;
 pub use resize::{BatchDims, ResizeBatch};

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use steptime_aten::OpSet;
 use steptime_step::{Diff, Patch, Step};
 
-use crate::error::Error;
+use crate::error::{Error, Refused};
 
 /// What a rule may know of a step beside its ops.
 #[derive(Debug, Clone, Copy)]
@@ -64,14 +64,15 @@ pub struct Audit {
 ///
 /// # Errors
 /// Where a rule does not apply, or what it makes is no step.
-pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, Error> {
+pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, Refused> {
     let mut changed = step.clone();
     let mut audits = Vec::with_capacity(rules.len());
     for rule in rules {
         let before = changed.clone();
         let mut why = Vec::new();
-        for patch in rule.patches(&before, facts)? {
-            changed.apply(&patch, facts.ops)?;
+        let refused = |source| Refused { rule: rule.name(), source };
+        for patch in rule.patches(&before, facts).map_err(refused)? {
+            changed.apply(&patch, facts.ops).map_err(|source| refused(source.into()))?;
             why.push(patch.why);
         }
         let counts = Diff::between(&before, &changed).counts();

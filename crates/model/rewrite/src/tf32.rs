@@ -39,7 +39,7 @@ impl Rule for Tf32 {
         }
         if patch.is_empty() {
             let reason = "no matrix product is in 32-bit floating point".to_owned();
-            return Err(Error::NothingToDo { rule: self.name(), reason });
+            return Err(Error::NothingToDo { reason });
         }
         patch.why = format!("{} matrix products in TF32", patch.change.len());
         Ok(vec![patch])

@@ -59,7 +59,7 @@ fn one_by_one_and_back() {
 fn the_same_form_is_an_error() {
     let rule = Optimizer { form: Form::Foreach };
     let error = open("resnet50_32").after(&rule).unwrap_err();
-    assert!(matches!(error, Error::NothingToDo { rule: "foreach-optimizer", .. }), "{error}");
+    assert!(matches!(error, Error::NothingToDo { .. }), "{error}");
     assert_eq!(Optimizer { form: Form::Fused }.name(), "fuse-optimizer");
 }
 

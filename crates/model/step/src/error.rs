@@ -6,53 +6,43 @@ use crate::ids::OpId;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It names an op that the step does not have.
-    #[error("{rule}: the step has no op {}", op.0)]
+    #[error("the step has no op {}", op.0)]
     NoSuchOp {
         /// The op.
         op: OpId,
-        /// The rule.
-        rule: &'static str,
     },
     /// It puts an op beside one that does not run.
-    #[error("{rule}: nothing can stand beside {op}, which does not run in this step any more")]
+    #[error("nothing can stand beside {op}, which does not run in this step any more")]
     NotRunning {
         /// The op's name.
         op: String,
-        /// The rule.
-        rule: &'static str,
     },
     /// A tensor is taken that no op makes any more.
-    #[error("{rule}: {op} takes a tensor of shape {shape:?} that no op makes any more")]
+    #[error("{op} takes a tensor of shape {shape:?} that no op makes any more")]
     Dangling {
         /// The op that takes it.
         op: String,
         /// The tensor's shape.
         shape: Vec<i64>,
-        /// The rule.
-        rule: &'static str,
     },
     /// A tensor is made twice.
-    #[error("{rule}: {op} makes a tensor of shape {shape:?} that another op makes, too")]
+    #[error("{op} makes a tensor of shape {shape:?} that another op makes, too")]
     MadeTwice {
         /// The op that makes it again.
         op: String,
         /// The tensor's shape.
         shape: Vec<i64>,
-        /// The rule.
-        rule: &'static str,
     },
     /// An op takes what is made after it.
-    #[error("{rule}: {op} takes a tensor of shape {shape:?} before it is made")]
+    #[error("{op} takes a tensor of shape {shape:?} before it is made")]
     Early {
         /// The op that takes it.
         op: String,
         /// The tensor's shape.
         shape: Vec<i64>,
-        /// The rule.
-        rule: &'static str,
     },
     /// What an op gives does not follow from what it takes.
-    #[error("{rule}: {op} would give {expected:?}, and not {found:?}")]
+    #[error("{op} would give {expected:?}, and not {found:?}")]
     Shapes {
         /// The op.
         op: String,
@@ -60,15 +50,11 @@ pub enum Error {
         expected: Vec<i64>,
         /// What the patch says.
         found: Vec<i64>,
-        /// The rule.
-        rule: &'static str,
     },
     /// An op takes tensors of both host and device.
-    #[error("{rule}: {op} takes tensors of the host and of the device")]
+    #[error("{op} takes tensors of the host and of the device")]
     Devices {
         /// The op.
         op: String,
-        /// The rule.
-        rule: &'static str,
     },
 }

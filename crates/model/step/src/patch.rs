@@ -98,9 +98,7 @@ impl Step {
     /// Where the result is no step: a tensor that is taken and no longer made, shapes that do not follow, an op that
     /// takes what is made later, devices that do not agree. The step is then as it was.
     pub fn apply(&mut self, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
-        if let [first, ..] = &patch.remove[..] {
-            self.check_known(*first, patch)?;
-        }
+        self.knows(patch)?;
         let mut changed = self.clone();
         changed
             .tensors
@@ -119,7 +117,7 @@ impl Step {
             changed.insert(*place, op, patch.rule)?;
         }
         for &op in &patch.remove {
-            changed.remove(op)?;
+            changed.remove(op);
         }
         for &(inner, outer) in &patch.lift {
             changed.lift(inner, outer);
@@ -148,16 +146,20 @@ impl Step {
         }
     }
 
-    fn check_known(&self, op: OpId, patch: &Patch) -> Result<(), Error> {
-        match self.ops.get(op) {
-            Some(_) => Ok(()),
-            None => Err(Error::NoSuchOp { op, rule: patch.rule }),
+    /// Whether the step has the ops that a patch names.
+    fn knows(&self, patch: &Patch) -> Result<(), Error> {
+        let changed = patch.change.iter().map(|(op, _)| *op);
+        let lifted = patch.lift.iter().flat_map(|&(inner, outer)| [inner, outer]);
+        let beside = patch.insert.iter().map(|(place, _)| place.op());
+        let named = patch.remove.iter().chain(&patch.capture).copied();
+        match named.chain(changed).chain(lifted).chain(beside).find(|&op| self.ops.get(op).is_none()) {
+            Some(op) => Err(Error::NoSuchOp { op }),
+            None => Ok(()),
         }
     }
 
     fn insert(&mut self, place: Place, op: &NewOp, rule: &'static str) -> Result<(), Error> {
         let beside = place.op();
-        self.ops.get(beside).ok_or(Error::NoSuchOp { op: beside, rule })?;
         let like = self.ops[beside].clone();
         if let Place::LastIn(around) = place {
             let at = op.add(self, &like, Some(around), rule);
@@ -167,7 +169,7 @@ impl Step {
         let at = op.add(self, &like, like.parent, rule);
         let siblings = self.siblings_mut(like.parent, like.thread);
         let found = siblings.iter().position(|&sibling| sibling == beside);
-        let found = found.ok_or(Error::NotRunning { op: like.name, rule })?;
+        let found = found.ok_or(Error::NotRunning { op: like.name })?;
         siblings.insert(found + usize::from(matches!(place, Place::After(_))), at);
         Ok(())
     }
@@ -194,10 +196,9 @@ impl Step {
         }
     }
 
-    fn remove(&mut self, op: OpId) -> Result<(), Error> {
+    fn remove(&mut self, op: OpId) {
         let (parent, thread) = (self.ops[op].parent, self.ops[op].thread);
         let siblings = self.siblings_mut(parent, thread);
         siblings.retain(|&sibling| sibling != op);
-        Ok(())
     }
 }

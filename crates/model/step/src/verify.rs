@@ -17,17 +17,17 @@ impl Step {
     pub(crate) fn verify(&self, before: &Step, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
         let (was, is) = (Uses::of(before), Uses::of(self));
         self.nothing_dangles(before, &was, &is, patch)?;
-        self.made_once(patch.rule)?;
+        self.made_once()?;
         for op in self.running() {
             match self.ops[op].origin {
                 Origin::Inserted(rule) if rule == patch.rule => {
-                    self.in_order(op, &is, patch.rule)?;
-                    self.devices_agree(op, patch.rule)?;
-                    self.shapes_follow(op, None, ops, patch.rule)?;
+                    self.in_order(op, &is)?;
+                    self.devices_agree(op)?;
+                    self.shapes_follow(op, None, ops)?;
                 }
                 Origin::Changed(_, rule) if rule == patch.rule => {
-                    self.devices_agree(op, patch.rule)?;
-                    self.shapes_follow(op, before.call(op), ops, patch.rule)?;
+                    self.devices_agree(op)?;
+                    self.shapes_follow(op, before.call(op), ops)?;
                 }
                 _ => {}
             }
@@ -41,7 +41,6 @@ impl Step {
 
     /// What was made before by an op, and is taken now, is still made.
     fn nothing_dangles(&self, before: &Step, was: &Uses, is: &Uses, patch: &Patch) -> Result<(), Error> {
-        let rule = patch.rule;
         // An op that takes the place of those around it writes to memory that is there before the step.
         let lifted = patch.lift.iter().filter_map(|(inner, _)| self.ops[*inner].call.as_ref());
         let there: FxHashSet<TensorId> = lifted.flat_map(Call::takes).collect();
@@ -51,14 +50,14 @@ impl Step {
                 && let Some(&op) = is.consumers(tensor).first()
             {
                 let (op, shape) = (self.ops[op].name.clone(), self.shape(tensor));
-                return Err(Error::Dangling { op, shape, rule });
+                return Err(Error::Dangling { op, shape });
             }
         }
         Ok(())
     }
 
     /// No op that a rule put in makes what another op makes, unless one is inside the other.
-    fn made_once(&self, rule: &'static str) -> Result<(), Error> {
+    fn made_once(&self) -> Result<(), Error> {
         let mut makers: FxHashMap<TensorId, OpId> = FxHashMap::default();
         for op in self.running() {
             let Some(call) = &self.ops[op].call else { continue };
@@ -67,7 +66,7 @@ impl Step {
                 let maker = *makers.entry(tensor).or_insert(op);
                 if inserted && !self.is_within(op, maker) {
                     let (op, shape) = (self.ops[op].name.clone(), self.shape(tensor));
-                    return Err(Error::MadeTwice { op, shape, rule });
+                    return Err(Error::MadeTwice { op, shape });
                 }
             }
         }
@@ -75,13 +74,13 @@ impl Step {
     }
 
     /// An op that was put in takes what was made before it, as far as one thread tells.
-    fn in_order(&self, op: OpId, uses: &Uses, rule: &'static str) -> Result<(), Error> {
+    fn in_order(&self, op: OpId, uses: &Uses) -> Result<(), Error> {
         let Some(call) = &self.ops[op].call else { return Ok(()) };
         for tensor in call.takes() {
             let Some(maker) = uses.producer(tensor) else { continue };
             let (own, other) = (self.path(op), self.path(maker));
             if self.ops[maker].thread == self.ops[op].thread && own < other && !self.is_within(maker, op) {
-                return Err(Error::Early { op: self.ops[op].name.clone(), shape: self.shape(tensor), rule });
+                return Err(Error::Early { op: self.ops[op].name.clone(), shape: self.shape(tensor) });
             }
         }
         Ok(())
@@ -97,27 +96,21 @@ impl Step {
         path
     }
 
-    fn devices_agree(&self, op: OpId, rule: &'static str) -> Result<(), Error> {
+    fn devices_agree(&self, op: OpId) -> Result<(), Error> {
         let Some(call) = self.call(op).filter(|call| !COPIES.contains(&&*call.name)) else { return Ok(()) };
         let on = |device: Device| {
             let sized = |tensor: &&steptime_aten::Tensor| !tensor.shape.is_empty() && tensor.device == device;
             call.inputs.iter().flat_map(Arg::tensors).any(|tensor| sized(&tensor))
         };
         if on(Device::Cuda) && (on(Device::Cpu) || on(Device::Pinned)) {
-            return Err(Error::Devices { op: call.name, rule });
+            return Err(Error::Devices { op: call.name });
         }
         Ok(())
     }
 
     /// What an op gives follows from what it takes, where a rule of its op says so: for an op that was recorded, where
     /// that rule gave what was recorded.
-    fn shapes_follow(
-        &self,
-        op: OpId,
-        before: Option<OpCall>,
-        ops: &OpSet,
-        rule: &'static str,
-    ) -> Result<(), Error> {
+    fn shapes_follow(&self, op: OpId, before: Option<OpCall>, ops: &OpSet) -> Result<(), Error> {
         let Some(call) = self.call(op) else { return Ok(()) };
         let Some(expected) = shapes(&follow(&call, ops)) else { return Ok(()) };
         if let Some(before) = before
@@ -128,7 +121,7 @@ impl Step {
         let found = shapes(&Some(call.outputs)).unwrap_or_default();
         for (expected, found) in expected.into_iter().zip(found) {
             if expected != found {
-                return Err(Error::Shapes { op: call.name, expected, found, rule });
+                return Err(Error::Shapes { op: call.name, expected, found });
             }
         }
         Ok(())

@@ -124,7 +124,7 @@ pub enum Error {
         /// The input.
         path: PathBuf,
         /// Why not.
-        source: steptime_rewrite::Error,
+        source: steptime_rewrite::Refused,
     },
     /// Changed kernels are priced by a profile of the GPU recorded on, and there is none.
     #[error(

@@ -66,7 +66,7 @@ pub(crate) fn explain(
                 let found = Suggestion { rule: rule.name(), why, effort, risk, after: answer.after };
                 alone.push((&**rule, found));
             }
-            Err(Error::Rewrite { source, .. }) => not.push((rule.name(), source.to_string())),
+            Err(Error::Rewrite { source, .. }) => not.push((rule.name(), source.source.to_string())),
             Err(other) => return Err(other),
         }
     }

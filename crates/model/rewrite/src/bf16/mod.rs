@@ -42,7 +42,7 @@ impl Rule for Bf16 {
     }
 
     fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let nothing = |reason: &str| Error::NothingToDo { rule: self.name(), reason: reason.to_owned() };
+        let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
         if is_narrow(step) {
             return Err(nothing("ops run in 16 bits already"));
         }

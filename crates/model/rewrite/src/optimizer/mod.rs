@@ -47,7 +47,7 @@ impl Rule for Optimizer {
         let steps: Vec<OpId> = running
             .filter(|&op| step.ops[op].annotation && EventName::of(&step.ops[op].name).is_optimizer_step())
             .collect();
-        let nothing = |reason: &str| Error::NothingToDo { rule: self.name(), reason: reason.to_owned() };
+        let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
         if steps.is_empty() {
             return Err(nothing("no optimizer is marked in the step"));
         }

@@ -37,8 +37,11 @@ pub struct WhatIf {
 #[derive(Debug, Clone, Default, Args)]
 pub struct Changes {
     /// Samples in a batch
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = samples, allow_negative_numbers = true)]
     pub batch: Option<u64>,
+    /// Samples in the batch that was recorded [default: what its recorder wrote]
+    #[arg(long, value_name = "N", requires = "batch", value_parser = samples, allow_negative_numbers = true)]
+    pub recorded_batch: Option<u64>,
     /// Which dimension of the inputs grows with the batch: 0, or 1 where time comes first [default: inferred, and shown]
     #[arg(long, value_name = "DIM", requires = "batch")]
     pub batch_dim: Option<usize>,
@@ -57,6 +60,14 @@ pub struct Changes {
     /// How many times as long the host takes for everything: 0.5 for one twice as fast
     #[arg(long, value_name = "TIMES", value_parser = times_as_long)]
     pub host_speed: Option<f64>,
+}
+
+/// Reads a batch.
+fn samples(text: &str) -> Result<u64, String> {
+    match text.replace('_', "").parse() {
+        Ok(samples) if samples > 0 => Ok(samples),
+        _ => Err("a batch is a whole number of samples, 1 or more".to_owned()),
+    }
 }
 
 /// What can be fused.
@@ -93,7 +104,7 @@ pub struct Explain {
 /// Which GPU and host are meant, and how the answer is printed.
 #[derive(Debug, Args)]
 pub struct Whom {
-    /// Price every kernel for a device, before the change and after it: a shipped profile's name, or a profile's folder
+    /// Price every kernel for a device, and none as it was measured: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: Option<String>,
     /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe

@@ -52,13 +52,7 @@ fn several(args: &Predict, questions: &[Question<'_>]) -> Result<(), Failure> {
 
 /// What was typed, as a question.
 fn question<'s>(args: &Predict, step: &'s Step) -> Result<Question<'s>, Failure> {
-    let mut question = pricing::ask(step, &args.pricing)?;
-    question = match &args.host {
-        None => question,
-        Some(HostChoice::Own) => question.on_its_own_host(),
-        Some(HostChoice::Default | HostChoice::LeaveOneOut) => question.on_a_typical_host(),
-        Some(HostChoice::File(path)) => question.on_host(path)?,
-    };
+    let mut question = pricing::ask(step, &args.pricing, args.host.as_ref())?;
     if args.keep_profiler {
         question = question.as_profiled();
     }

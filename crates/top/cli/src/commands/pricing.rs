@@ -8,7 +8,7 @@ use steptime::launch::{Indices, IndicesError};
 use steptime::{Kernels, Question, Step};
 
 use super::Failure;
-use crate::cli::{Models, Pricing};
+use crate::cli::{HostChoice, Models, Pricing};
 
 /// A device profile, and how to use it.
 pub struct Priced {
@@ -44,10 +44,20 @@ impl Priced {
     }
 }
 
-/// A question about a step, its kernels to be priced so.
-pub fn ask<'s>(step: &'s Step, pricing: &Pricing) -> Result<Question<'s>, Failure> {
+/// A question about a step, its kernels to be priced so, and its host where one was chosen.
+pub fn ask<'s>(
+    step: &'s Step,
+    pricing: &Pricing,
+    host: Option<&HostChoice>,
+) -> Result<Question<'s>, Failure> {
     let indices = pricing.indices.as_deref().map_or(Ok(Indices::Unknown), indices)?;
-    Ok(step.predict().models(models(pricing.models)).indices(indices).settings(settings(pricing)))
+    let question = step.predict().models(models(pricing.models)).indices(indices).settings(settings(pricing));
+    Ok(match host {
+        None => question,
+        Some(HostChoice::Own) => question.on_its_own_host(),
+        Some(HostChoice::Default | HostChoice::LeaveOneOut) => question.on_a_typical_host(),
+        Some(HostChoice::File(path)) => question.on_host(path)?,
+    })
 }
 
 /// The models that were asked for.

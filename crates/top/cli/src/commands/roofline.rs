@@ -16,7 +16,7 @@ pub fn run(args: &Roofline) -> Result<(), Failure> {
     }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let step = load::step(&args.input, &choice, Want::ALL)?;
-    let mut question = pricing::ask(&step, &args.pricing)?;
+    let mut question = pricing::ask(&step, &args.pricing, None)?;
     if let Some(name) = &args.device {
         question = question.on(name)?;
     }

@@ -11,7 +11,7 @@ use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
 
 use super::{Failure, load, pricing};
-use crate::cli::{Changes, Explain, Fuse, HostChoice, Precision, WhatIf, Whom};
+use crate::cli::{Changes, Explain, Fuse, Precision, WhatIf, Whom};
 use crate::report::{self, csv};
 use crate::{output, progress};
 
@@ -52,13 +52,7 @@ pub(super) fn open(input: &std::path::Path, whom: &Whom) -> Result<Step, Failure
 }
 
 pub(super) fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, Failure> {
-    let mut question = pricing::ask(step, &whom.pricing)?;
-    question = match &whom.host {
-        None => question,
-        Some(HostChoice::Own) => question.on_its_own_host(),
-        Some(HostChoice::Default | HostChoice::LeaveOneOut) => question.on_a_typical_host(),
-        Some(HostChoice::File(path)) => question.on_host(path)?,
-    };
+    let question = pricing::ask(step, &whom.pricing, whom.host.as_ref())?;
     Ok(match &whom.device {
         Some(name) => question.on(name)?,
         None => question,
@@ -70,7 +64,7 @@ fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = Vec::new();
     if let Some(batch) = changes.batch {
         let dims = changes.batch_dim.map_or(BatchDims::Inferred, BatchDims::At);
-        rules.push(Box::new(ResizeBatch { dims, ..ResizeBatch::to(batch) }));
+        rules.push(Box::new(ResizeBatch { to: batch, from: changes.recorded_batch, dims }));
     }
     for fuse in &changes.fuse {
         match fuse {

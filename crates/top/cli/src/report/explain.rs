@@ -4,6 +4,7 @@ use steptime::answers::Explained;
 
 use super::format::{ms, percent};
 use super::table::Columns;
+use super::what_if::warned;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
@@ -57,7 +58,9 @@ pub fn text(answer: &Explained) -> String {
         text += &format!("{}\n", wrapped(&line, prose(), 2));
     }
     for not in &answer.not_applicable {
-        text += &format!("{}\n", wrapped(&format!("does not apply: {}", not.reason), prose(), 2));
+        text +=
+            &format!("{}\n", wrapped(&format!("{} does not apply: {}", not.name, not.reason), prose(), 2));
     }
+    text += &warned(&answer.warnings);
     text
 }

@@ -51,7 +51,12 @@ pub fn text(answer: &Changed) -> String {
         percent(times.scaled),
         percent(times.modelled)
     );
-    text
+    text + &warned(&answer.warnings)
+}
+
+/// What was repaired, assumed or guessed, a line each.
+pub fn warned(warnings: &[String]) -> String {
+    warnings.iter().map(|warning| format!("{}\n", wrapped(&format!("! {warning}"), prose(), 2))).collect()
 }
 
 /// Both sides, and what lies between them.

@@ -37,6 +37,8 @@ pub struct Explained {
     pub interval_level: f64,
     /// What speaks against it.
     pub doubts: Vec<DoubtSaid>,
+    /// What was repaired, assumed or guessed, in words.
+    pub warnings: Vec<String>,
     /// What to call it. Not in the JSON.
     #[serde(skip)]
     pub title: String,
@@ -125,6 +127,7 @@ impl Explanation {
             not_applicable: self.not.iter().map(not).collect(),
             interval_level: INTERVAL_LEVEL,
             doubts: predicted.doubts,
+            warnings: predicted.warnings,
             title: step.title(),
         }
     }

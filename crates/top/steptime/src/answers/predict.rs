@@ -193,6 +193,13 @@ fn device_of(asked: &Asked, recorded: &Step) -> Option<String> {
     named.or_else(|| recorded.graph.device.clone()).or_else(meta)
 }
 
+/// What the user should know of a simulated step before believing it.
+pub(super) fn warnings_of(prediction: &Prediction, recorded: &Step) -> Vec<String> {
+    let device = prediction.device.as_ref();
+    let coverage = device.map(|device| ModelShares::new(&device.prices.coverage));
+    said(&prediction.asked, recorded, coverage.as_ref(), Some(prediction))
+}
+
 /// What the user should know before believing it.
 fn said(
     asked: &Asked,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime_sim::Idle;
 use steptime_trace::Nanos;
 
-use super::predict::DoubtSaid;
+use super::predict::{DoubtSaid, warnings_of};
 use super::shared::{PeakMemory, SCHEMA, as_object, ms};
 use crate::predict::{INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
@@ -43,6 +43,8 @@ pub struct Changed {
     pub interval_level: f64,
     /// What speaks against it.
     pub doubts: Vec<DoubtSaid>,
+    /// What was repaired, assumed or guessed, in words.
+    pub warnings: Vec<String>,
     /// What to call it. Not in the JSON.
     #[serde(skip)]
     pub title: String,
@@ -129,6 +131,7 @@ impl WhatIf {
             kernel_times: KernelTimes { measured, scaled, modelled },
             interval_level: INTERVAL_LEVEL,
             doubts: self.after.doubts.iter().map(DoubtSaid::new).collect(),
+            warnings: warnings_of(&self.before, step),
             title: step.title(),
         }
     }

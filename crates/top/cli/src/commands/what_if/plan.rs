@@ -11,7 +11,8 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 7] = ["batch", "batch-dim", "fuse", "dtype", "channels-last", "cuda-graph", "host-speed"];
+const KEYS: [&str; 8] =
+    ["batch", "recorded-batch", "batch-dim", "fuse", "dtype", "channels-last", "cuda-graph", "host-speed"];
 
 /// Reads a plan.
 pub fn read(path: &Path) -> Result<Changes, Failure> {
@@ -26,6 +27,7 @@ fn parse(table: &Table) -> Result<Changes, String> {
     for (key, value) in table {
         match key.replace('_', "-").as_str() {
             "batch" => changes.batch = Some(whole(key, value)?),
+            "recorded-batch" => changes.recorded_batch = Some(whole(key, value)?),
             "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
             "fuse" => {
                 changes.fuse =
@@ -78,6 +80,7 @@ impl Changes {
     pub fn overridden(self, typed: &Changes) -> Changes {
         Changes {
             batch: typed.batch.or(self.batch),
+            recorded_batch: typed.recorded_batch.or(self.recorded_batch),
             batch_dim: typed.batch_dim.or(self.batch_dim),
             fuse: if typed.fuse.is_empty() { self.fuse } else { typed.fuse.clone() },
             dtype: typed.dtype.or(self.dtype),
