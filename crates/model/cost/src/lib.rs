@@ -23,5 +23,5 @@ pub use host::profile::{HostProfile, TYPICAL_SLOWNESS};
 pub use host::profiler::{Process, ProfilerCost};
 pub use host::slowness::Slowness;
 pub use host::speed::{Elasticity, Pace, Speed};
-pub use host::usual::UsualGaps;
+pub use host::usual::{GapTable, UsualGaps};
 pub use priced::PricedGraph;

@@ -26,5 +26,5 @@ pub use error::{Error, Refused};
 pub use fuse_bags::FuseEmbeddingBags;
 pub use optimizer::Optimizer;
 pub use resize::{BatchDims, ResizeBatch};
-pub use rule::{Audit, Facts, Rule, apply};
+pub use rule::{Audit, Facts, Rule, applied, apply};
 pub use tf32::Tf32;

@@ -1,5 +1,6 @@
 //! What a rule is.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use steptime_aten::OpSet;
@@ -65,19 +66,32 @@ pub struct Audit {
 /// # Errors
 /// Where a rule does not apply, or what it makes is no step.
 pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<Vec<Audit>, Refused> {
-    let mut changed = step.clone();
-    let mut audits = Vec::with_capacity(rules.len());
-    for rule in rules {
-        let before = changed.clone();
-        let mut why = Vec::new();
-        let refused = |source| Refused { rule: rule.name(), source };
-        for patch in rule.patches(&before, facts).map_err(refused)? {
-            changed.apply(&patch, facts.ops).map_err(|source| refused(source.into()))?;
-            why.push(patch.why);
-        }
-        let counts = Diff::between(&before, &changed).counts();
-        audits.push(Audit { rule: rule.name(), why, counts });
-    }
+    let (changed, audits) = applied(step, rules, facts)?;
     *step = changed;
     Ok(audits)
+}
+
+/// The step that rules make of one, applied in turn, and what each did.
+///
+/// # Errors
+/// As [`apply`].
+pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(Step, Vec<Audit>), Refused> {
+    let mut now = Cow::Borrowed(step);
+    let mut audits = Vec::with_capacity(rules.len());
+    for rule in rules {
+        let mut why = Vec::new();
+        let mut changed: Option<Step> = None;
+        let refused = |source| Refused { rule: rule.name(), source };
+        for patch in rule.patches(&now, facts).map_err(refused)? {
+            let next = changed.as_ref().unwrap_or(&now).applied(&patch, facts.ops);
+            changed = Some(next.map_err(|source| refused(source.into()))?);
+            why.push(patch.why);
+        }
+        let counts = changed.as_ref().map_or([0; 3], |changed| Diff::between(&now, changed).counts());
+        audits.push(Audit { rule: rule.name(), why, counts });
+        if let Some(changed) = changed {
+            now = Cow::Owned(changed);
+        }
+    }
+    Ok((now.into_owned(), audits))
 }

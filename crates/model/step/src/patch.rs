@@ -1,7 +1,7 @@
 //! Changes of a step.
 
-use rustc_hash::FxHashSet;
 use steptime_aten::{Arg, OpCall, OpSet};
+use steptime_graph::TiVec;
 
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
@@ -98,6 +98,25 @@ impl Step {
     /// Where the result is no step: a tensor that is taken and no longer made, shapes that do not follow, an op that
     /// takes what is made later, devices that do not agree. The step is then as it was.
     pub fn apply(&mut self, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
+        *self = self.applied(patch, ops)?;
+        Ok(())
+    }
+
+    /// The step with a patch, checked.
+    ///
+    /// # Errors
+    /// As [`Step::apply`].
+    pub fn applied(&self, patch: &Patch, ops: &OpSet) -> Result<Step, Error> {
+        let changed = self.patched(patch)?;
+        changed.verify(self, patch, ops)?;
+        Ok(changed)
+    }
+
+    /// The step with a patch, not checked: to look at what comes of a patch before it is applied.
+    ///
+    /// # Errors
+    /// Where the patch names an op that is not there.
+    pub fn patched(&self, patch: &Patch) -> Result<Step, Error> {
         self.knows(patch)?;
         let mut changed = self.clone();
         changed
@@ -126,9 +145,7 @@ impl Step {
             changed.ops[op].captured = true;
         }
         changed.touch(patch);
-        changed.verify(self, patch, ops)?;
-        *self = changed;
-        Ok(())
+        Ok(changed)
     }
 
     /// Ops whose tensors are others than before are no longer as recorded.
@@ -136,10 +153,10 @@ impl Step {
         if patch.reshape.is_empty() {
             return;
         }
-        let reshaped: FxHashSet<TensorId> = patch.reshape.iter().map(|(tensor, _)| *tensor).collect();
+        let mut reshaped: TiVec<TensorId, bool> = vec![false; self.tensors.len()].into();
+        patch.reshape.iter().for_each(|(tensor, _)| reshaped[*tensor] = true);
         for row in &mut self.ops {
-            let touched =
-                |call: &Call| call.takes().chain(call.gives()).any(|tensor| reshaped.contains(&tensor));
+            let touched = |call: &Call| call.takes().chain(call.gives()).any(|tensor| reshaped[tensor]);
             if let (Origin::Recorded(op), true) = (row.origin, row.call.as_ref().is_some_and(touched)) {
                 row.origin = Origin::Changed(op, patch.rule);
             }

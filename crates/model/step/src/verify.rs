@@ -22,12 +22,10 @@ impl Step {
             match self.ops[op].origin {
                 Origin::Inserted(rule) if rule == patch.rule => {
                     self.in_order(op, &is)?;
-                    self.devices_agree(op)?;
-                    self.shapes_follow(op, None, ops)?;
+                    self.fits(op, None, ops)?;
                 }
                 Origin::Changed(_, rule) if rule == patch.rule => {
-                    self.devices_agree(op)?;
-                    self.shapes_follow(op, before.call(op), ops)?;
+                    self.fits(op, Some(before), ops)?;
                 }
                 _ => {}
             }
@@ -96,44 +94,54 @@ impl Step {
         path
     }
 
-    fn devices_agree(&self, op: OpId) -> Result<(), Error> {
-        let Some(call) = self.call(op).filter(|call| !COPIES.contains(&&*call.name)) else { return Ok(()) };
-        let on = |device: Device| {
-            let sized = |tensor: &&steptime_aten::Tensor| !tensor.shape.is_empty() && tensor.device == device;
-            call.inputs.iter().flat_map(Arg::tensors).any(|tensor| sized(&tensor))
-        };
-        if on(Device::Cuda) && (on(Device::Cpu) || on(Device::Pinned)) {
-            return Err(Error::Devices { op: call.name });
-        }
-        Ok(())
-    }
-
-    /// What an op gives follows from what it takes, where a rule of its op says so: for an op that was recorded, where
-    /// that rule gave what was recorded.
-    fn shapes_follow(&self, op: OpId, before: Option<OpCall>, ops: &OpSet) -> Result<(), Error> {
+    /// What an op is called with agrees in itself, and with what it was `before` where it was recorded.
+    fn fits(&self, op: OpId, before: Option<&Step>, ops: &OpSet) -> Result<(), Error> {
         let Some(call) = self.call(op) else { return Ok(()) };
-        let Some(expected) = shapes(&follow(&call, ops)) else { return Ok(()) };
-        if let Some(before) = before
-            && shapes(&follow(&before, ops)) != shapes(&Some(before.outputs))
-        {
+        devices_agree(&call)?;
+        shapes_follow(call, || before?.call(op), ops)
+    }
+}
+
+fn devices_agree(call: &OpCall) -> Result<(), Error> {
+    if COPIES.contains(&&*call.name) {
+        return Ok(());
+    }
+    let on = |device: Device| {
+        let sized = |tensor: &&steptime_aten::Tensor| !tensor.shape.is_empty() && tensor.device == device;
+        call.inputs.iter().flat_map(Arg::tensors).any(|tensor| sized(&tensor))
+    };
+    if on(Device::Cuda) && (on(Device::Cpu) || on(Device::Pinned)) {
+        return Err(Error::Devices { op: call.name.clone() });
+    }
+    Ok(())
+}
+
+/// What an op gives follows from what it takes, where a rule of its op says so: for an op that was recorded, where that
+/// rule gave what was recorded.
+fn shapes_follow(
+    mut call: OpCall,
+    before: impl FnOnce() -> Option<OpCall>,
+    ops: &OpSet,
+) -> Result<(), Error> {
+    let found = shapes(&std::mem::take(&mut call.outputs));
+    let Some(expected) = ops.outputs(&call).map(|results| shapes(&results)) else { return Ok(()) };
+    if expected.iter().zip(&found).all(|(expected, found)| expected == found) {
+        return Ok(());
+    }
+    if let Some(mut before) = before() {
+        let gave = shapes(&std::mem::take(&mut before.outputs));
+        if ops.outputs(&before).map(|results| shapes(&results)).as_ref() != Some(&gave) {
             return Ok(());
         }
-        let found = shapes(&Some(call.outputs)).unwrap_or_default();
-        for (expected, found) in expected.into_iter().zip(found) {
-            if expected != found {
-                return Err(Error::Shapes { op: call.name, expected, found });
-            }
-        }
-        Ok(())
     }
+    for (expected, found) in expected.into_iter().zip(found) {
+        if expected != found {
+            return Err(Error::Shapes { op: call.name, expected, found });
+        }
+    }
+    Ok(())
 }
 
-/// What follows from the arguments of a call.
-fn follow(call: &OpCall, ops: &OpSet) -> Option<Vec<Arg>> {
-    ops.outputs(&OpCall { outputs: Vec::new(), ..call.clone() })
-}
-
-fn shapes(results: &Option<Vec<Arg>>) -> Option<Vec<Vec<i64>>> {
-    let tensors = results.as_ref()?.iter().flat_map(Arg::tensors);
-    Some(tensors.map(|tensor| tensor.shape.to_vec()).collect())
+fn shapes(results: &[Arg]) -> Vec<Vec<i64>> {
+    results.iter().flat_map(Arg::tensors).map(|tensor| tensor.shape.to_vec()).collect()
 }

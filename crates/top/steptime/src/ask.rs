@@ -8,6 +8,7 @@ mod what_if;
 pub(crate) use host::FACTORS;
 pub use host::read_host;
 pub use roofline::{KernelRoof, Roofline};
+pub use what_if::WhatIfs;
 
 use std::ops::Deref;
 use std::path::Path;

@@ -6,7 +6,7 @@ use steptime_trace::Nanos;
 use crate::error::Error;
 use crate::predict::Prediction;
 use crate::step::Step;
-use crate::whatif::{Change, Pricing, WhatIf, what_if};
+use crate::whatif::{Base, Change, Pricing, WhatIf, what_if};
 
 /// A change must save this share of the step to be worth a place in the combination.
 const WORTH: f64 = 0.002;
@@ -52,11 +52,12 @@ pub(crate) fn explain(
     step: &Step,
     pricing: &Pricing<'_>,
     rules: &[Box<dyn Rule>],
-    before: Prediction,
+    base: &Base,
 ) -> Result<Explanation, Error> {
     let with = |rules: &[&dyn Rule]| -> Result<WhatIf, Error> {
-        what_if(step, pricing, &Change { rules, host_times: None }, before.clone())
+        what_if(step, pricing, &Change { rules, host_times: None }, base)
     };
+    let before = base.before.clone();
     let (mut alone, mut not) = (Vec::new(), Vec::new());
     for rule in rules {
         match with(&[&**rule]) {

@@ -44,7 +44,7 @@ mod validate;
 mod whatif;
 
 pub use architecture::architectures;
-pub use ask::{KernelRoof, Question, Roofline, open, read_host};
+pub use ask::{KernelRoof, Question, Roofline, WhatIfs, open, read_host};
 pub use asked::{Asked, DeviceAsked, HostSlowerThan};
 pub use device::{PricedLaunches, device, devices};
 pub use doubt::{Doubt, REPLAY_SAID, of_replay};
@@ -59,7 +59,7 @@ pub use shipped_host::default_host;
 pub use sources::{Host, Kernels};
 pub use step::{Choice, Step, is_timed, one_job, timing};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
-pub use whatif::{Change, WhatIf};
+pub use whatif::{Change, Edited, Outcome, WhatIf};
 
 pub use steptime_aten as aten;
 pub use steptime_cost as cost;

@@ -15,17 +15,17 @@ pub(crate) fn of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak
     }
     let step = recorded.arguments.editable(&recorded.graph);
     let scheduled = edit::schedule(&step, &step, &recorded.graph, &recorded.ops);
-    of_changed(recorded, kernels, &step, &scheduled)
+    of_changed(recorded, spec(recorded, kernels).as_ref(), &step, &scheduled)
 }
 
-/// The same of a step that rules changed. `scheduled` is what runs of it before any of it is captured.
+/// The same of a step that rules changed. `scheduled` is what runs of it before any of it is captured; `spec` is the GPU's.
 pub(crate) fn of_changed(
     recorded: &Step,
-    kernels: &Kernels<'_>,
+    spec: Option<&DeviceSpec>,
     step: &edit::Step,
     scheduled: &Scheduled,
 ) -> Option<Peak> {
-    let capability = spec(recorded, kernels).map(|spec| u32::from(spec.compute_capability[0]));
+    let capability = spec.map(|spec| u32::from(spec.compute_capability[0]));
     is_seen(recorded).then(|| Peak::of(step, scheduled, capability))
 }
 

@@ -140,13 +140,13 @@ impl Prediction {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
     pub(crate) fn of_priced(priced: &PricedGraph<'_>, spread: f64, asked: Asked) -> Prediction {
         let graph = priced.graph;
-        let timeline = Timeline::simulate(priced);
+        let Simulated { timeline, interval } = Simulated::of(priced, spread);
         let step = timeline.period;
         let path = critical::path(graph, &timeline);
         let idle_by_cause = Idle::of(graph, &timeline);
         Prediction {
             step,
-            interval: interval(priced, step, spread),
+            interval,
             doubts: Vec::new(),
             active: timeline.active(),
             idle: idle_by_cause.iter().map(|(_, time)| time).sum(),
@@ -181,16 +181,13 @@ impl Prediction {
 
     /// With the memory that it needs; where that is more than there is, it is said before all else.
     pub(crate) fn with_peak(mut self, peak: Option<Peak>, spec: Option<&DeviceSpec>) -> Prediction {
-        let doubt = peak.as_ref().zip(spec).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
-        self.doubts.retain(|doubt| doubt.kind != doubt::memory::KIND);
-        self.doubts.splice(0..0, doubt);
+        doubt::memory::first(&mut self.doubts, peak.as_ref(), spec);
         Prediction { peak, ..self }
     }
 
     /// With the interval as much wider as its doubts want.
     pub(crate) fn widened(mut self) -> Prediction {
-        let sides = self.interval.map(Nanos::as_millis);
-        self.interval = Doubt::widen(&self.doubts, self.step.as_millis(), sides).map(Nanos::from_millis_f64);
+        self.interval = doubt::widened(&self.doubts, self.step, self.interval);
         self
     }
 }
@@ -219,12 +216,31 @@ pub(crate) fn baseline_in(
     }
 }
 
+/// A priced step, replayed, and no more.
+pub(crate) struct Simulated {
+    /// When everything happens.
+    pub timeline: Timeline,
+    /// Holds the step time, if nothing speaks against it.
+    pub interval: [Nanos; 2],
+}
+
+impl Simulated {
+    /// Simulates a priced step. `spread` is the half-width of all device time together.
+    pub(crate) fn of(priced: &PricedGraph<'_>, spread: f64) -> Simulated {
+        let timeline = Timeline::simulate(priced);
+        let interval = interval(priced, timeline.period, spread);
+        Simulated { timeline, interval }
+    }
+}
+
 /// The step with the host and the kernels at either end of their own intervals, widened by the host's drift.
 fn interval(priced: &PricedGraph<'_>, step: Nanos, device: f64) -> [Nanos; 2] {
-    let scaled = |host: f64, kernels: f64| {
-        let mut other = priced.clone();
-        other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
-        other.durations.iter_mut().for_each(|time| *time = scale(*time, kernels));
+    let mut other = priced.clone();
+    let mut scaled = |host: f64, kernels: f64| {
+        let gaps = other.host.gaps.iter_mut().zip(&priced.host.gaps);
+        gaps.for_each(|(other, gap)| *other = scale(*gap, host));
+        let times = other.durations.iter_mut().zip(&priced.durations);
+        times.for_each(|(other, time)| *other = scale(*time, kernels));
         Timeline::simulate(&other).period
     };
     let low = scaled((-priced.host.spread).exp(), (-device).exp());

@@ -23,6 +23,9 @@ use super::variant::variant;
 /// The least half-width for an op that is not known: its bytes say little about what it does with them.
 const FALLBACK: f64 = 1.1;
 
+/// So many distinct calls are worth several threads.
+const MANY: usize = 64;
+
 /// Which models to price with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ModelChoice {
@@ -51,7 +54,7 @@ impl ModelChoice {
 
 /// A call in its context, compared bit by bit.
 #[derive(Clone, Copy)]
-struct Key<'a>(&'a KernelCall, &'a Context);
+pub(super) struct Key<'a>(pub(super) &'a KernelCall, pub(super) &'a Context);
 
 impl PartialEq for Key<'_> {
     fn eq(&self, other: &Self) -> bool {
@@ -125,8 +128,13 @@ impl DeviceProfile {
             }
         }
         let mut distinct: Vec<Option<Estimate>> = vec![None; seen.len()];
-        let priced: Vec<Vec<Estimate>> =
-            groups.par_iter().with_max_len(1).map(|group| self.price_group(group, choice)).collect();
+        let price = |group: &Group| self.price_group(group, choice);
+        // Threads take longer to start than few calls take.
+        let priced: Vec<Vec<Estimate>> = if seen.len() < MANY {
+            groups.iter().map(price).collect()
+        } else {
+            groups.par_iter().with_max_len(1).map(price).collect()
+        };
         for (group, estimates) in groups.iter().zip(priced) {
             for (estimate, (at, _)) in estimates.into_iter().zip(&group.calls) {
                 distinct[*at] = Some(estimate);

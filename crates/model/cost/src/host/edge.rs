@@ -47,8 +47,14 @@ impl Edges {
     /// Names every gap of a graph.
     pub fn of_graph(graph: &StepGraph) -> Edges {
         let mut names = Strings::default();
-        let labels: TiVec<MarkId, NameId> =
-            graph.marks.keys().map(|mark| names.intern(&label(graph, mark))).collect();
+        let mut known: FxHashMap<(NameId, char), NameId> = FxHashMap::default();
+        let mut labelled = |mark: MarkId| {
+            let (name, bracket) = (graph.mark_name(mark), bracket(graph, mark));
+            let text = || names.intern(&format!("{}{bracket}", graph.names.get(name)));
+            *known.entry((name, bracket)).or_insert_with(text)
+        };
+        let labels: TiVec<MarkId, NameId> = graph.marks.keys().map(&mut labelled).collect();
+        let mut around: FxHashMap<(Option<NameId>, &str), NameId> = FxHashMap::default();
         let mut index: FxHashMap<[NameId; 5], u32> = FxHashMap::default();
         let mut keys = Vec::new();
         let mut of_mark = TiVec::with_capacity(labels.len());
@@ -56,7 +62,7 @@ impl Edges {
             let left = mark.after;
             let before = graph.marks[left].after;
             let before_that = graph.marks[before].after;
-            let around = graph.enclosing_op(at).map_or("-", |op| graph.op_name(op));
+            let op = graph.enclosing_op(at).map(|op| graph.ops[op].name);
             let other_thread = graph.marks[left].thread != mark.thread;
             let sign = if mark.wraps {
                 "^"
@@ -65,7 +71,8 @@ impl Edges {
             } else {
                 ""
             };
-            let within = names.intern(&format!("{sign}{around}"));
+            let text = || names.intern(&format!("{sign}{}", op.map_or("-", |op| graph.names.get(op))));
+            let within = *around.entry((op, sign)).or_insert_with(text);
             let key = [labels[before_that], labels[before], labels[left], labels[at], within];
             let id = *index.entry(key).or_insert_with(|| {
                 keys.push(key);
@@ -82,6 +89,11 @@ impl Edges {
             let [before_that, before, left, right, within] = key.map(|name| self.names.get(name).to_owned());
             EdgeKey { before_that, before, left, right, within }
         })
+    }
+
+    /// The distinct keys, as names of a list of texts.
+    pub(super) fn named(&self) -> (&[[NameId; 5]], &Strings) {
+        (&self.keys, &self.names)
     }
 
     /// Of each distinct key the marks on both sides, and the sign before the op around: what level 2 keeps.
@@ -106,26 +118,25 @@ impl EdgeKey {
 }
 
 /// The sign before the op around: `~` for another thread, `^` for another step, empty for neither.
-fn turn(within: &str) -> &str {
+pub(super) fn turn(within: &str) -> &str {
     let signed = within.starts_with(['~', '^']);
     &within[..usize::from(signed)]
 }
 
-fn label(graph: &StepGraph, mark: MarkId) -> String {
-    let name = graph.names.get(graph.mark_name(mark));
-    let bracket = match graph.marks[mark].kind {
+/// What a mark's label ends in: what begins there, or ends.
+fn bracket(graph: &StepGraph, mark: MarkId) -> char {
+    match graph.marks[mark].kind {
         MarkKind::OpBegin(op) if graph.ops[op].annotation => '[',
         MarkKind::OpEnd(op) if graph.ops[op].annotation => ']',
         MarkKind::OpBegin(_) => '{',
         MarkKind::OpEnd(_) => '}',
         MarkKind::CallBegin(_) => '(',
         MarkKind::CallEnd(_) => ')',
-    };
-    format!("{name}{bracket}")
+    }
 }
 
 /// The class of a mark: what kind of thing begins or ends.
-fn class(label: &str) -> &'static str {
+pub(super) fn class(label: &str) -> &'static str {
     let Some(bracket) = label.chars().last() else { return "?" };
     let launches = || ApiKind::of(&label[..label.len() - 1]) != ApiKind::Other;
     match bracket {

@@ -2,8 +2,9 @@
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{MarkId, StepGraph, TiVec};
+use steptime_trace::NameId;
 
-use super::edge::{EdgeKey, Edges, LEVELS};
+use super::edge::{Edges, LEVELS, class, turn};
 use super::profile::HostProfile;
 use super::warmth;
 
@@ -26,10 +27,15 @@ impl UsualGaps {
     /// Looks every gap up.
     #[must_use]
     pub fn of(graph: &StepGraph, profile: &HostProfile) -> UsualGaps {
+        UsualGaps::in_table(graph, profile, &GapTable::new(profile))
+    }
+
+    /// The same in the table of the profile, where many graphs are looked up.
+    #[must_use]
+    pub fn in_table(graph: &StepGraph, profile: &HostProfile, table: &GapTable) -> UsualGaps {
         let edges = Edges::of_graph(graph);
         let classes = warmth::classes(graph, &edges);
-        let table = Table::new(profile);
-        let warm: Vec<Option<Usual>> = edges.keys().map(|key| table.find(&key)).collect();
+        let warm = table.find_all(&edges);
         let as_warm_as_here = |(&key, class)| {
             warm[key as usize].map(|warm| Usual { us: warm.us * profile.warmth.of(class), ..warm })
         };
@@ -37,29 +43,77 @@ impl UsualGaps {
     }
 }
 
-/// The profile's gaps by key at every level: sums of time and of weight.
-struct Table<'p> {
-    levels: [FxHashMap<[&'p str; 5], (f64, f64)>; LEVELS],
+/// A text of a table; [`Texts::NONE`] where the table has none like it.
+type Text = u32;
+
+/// A profile's gaps by key at every level: sums of time and of weight.
+#[derive(Debug, Clone, Default)]
+pub struct GapTable {
+    texts: Texts,
+    levels: [FxHashMap<[Text; 5], (f64, f64)>; LEVELS],
 }
 
-impl<'p> Table<'p> {
-    fn new(profile: &'p HostProfile) -> Table<'p> {
-        let mut levels: [FxHashMap<_, (f64, f64)>; LEVELS] = Default::default();
+/// The texts of a table's keys.
+#[derive(Debug, Clone, Default)]
+struct Texts(FxHashMap<String, Text>);
+
+impl Texts {
+    const NONE: Text = Text::MAX;
+
+    fn add(&mut self, text: &str) -> Text {
+        if let Some(&known) = self.0.get(text) {
+            return known;
+        }
+        let next = self.0.len() as Text;
+        self.0.insert(text.to_owned(), next);
+        next
+    }
+
+    fn find(&self, text: &str) -> Text {
+        self.0.get(text).copied().unwrap_or(Texts::NONE)
+    }
+}
+
+impl GapTable {
+    /// That of a profile.
+    #[must_use]
+    pub fn new(profile: &HostProfile) -> GapTable {
+        let mut table = GapTable::default();
         for gap in &profile.gaps {
-            for (level, table) in levels.iter_mut().enumerate() {
-                let sum = table.entry(gap.key.at_level(level)).or_default();
+            for (level, sums) in table.levels.iter_mut().enumerate() {
+                let key = gap.key.at_level(level).map(|text| table.texts.add(text));
+                let sum = sums.entry(key).or_default();
                 sum.0 += gap.us * gap.weight;
                 sum.1 += gap.weight;
             }
         }
-        Table { levels }
+        table
     }
 
-    /// The time when warm under the narrowest key that is known.
-    fn find(&self, key: &EdgeKey) -> Option<Usual> {
-        self.levels.iter().enumerate().find_map(|(level, table)| {
-            let &(sum, weight) = table.get(&key.at_level(level))?;
-            (weight > 0.0).then(|| Usual { us: sum / weight, level })
-        })
+    /// The time when warm of each distinct gap of a graph, under the narrowest key that is known.
+    fn find_all(&self, edges: &Edges) -> Vec<Option<Usual>> {
+        let (keys, names) = edges.named();
+        let empty = self.texts.find("");
+        // Of each name: itself, its class and its turn.
+        let texts: Vec<[Text; 3]> = (0..names.len())
+            .map(|at| names.get(NameId::from(at)))
+            .map(|name| [name, class(name), turn(name)].map(|text| self.texts.find(text)))
+            .collect();
+        let find = |key: &[NameId; 5]| {
+            let [before_that, before, left, right, within] = key.map(|name| texts[usize::from(name)]);
+            let at_level = |level: usize| match level {
+                0 => [before_that[0], before[0], left[0], right[0], within[0]],
+                1 => [empty, before[0], left[0], right[0], within[0]],
+                2 => [empty, empty, left[0], right[0], within[2]],
+                3 => [empty, empty, left[0], right[1], within[2]],
+                4 => [empty, empty, left[1], right[0], within[2]],
+                _ => [empty, empty, left[1], right[1], within[2]],
+            };
+            self.levels.iter().enumerate().find_map(|(level, sums)| {
+                let &(sum, weight) = sums.get(&at_level(level))?;
+                (weight > 0.0).then(|| Usual { us: sum / weight, level })
+            })
+        };
+        keys.iter().map(find).collect()
     }
 }

@@ -90,8 +90,7 @@ impl Rule for ResizeBatch {
                 shapes.join(", ")
             );
         }
-        let mut resized = step.clone();
-        resized.apply(&patch, facts.ops)?;
+        let resized = step.patched(&patch)?;
         let mut children = children::patch(step, &resized, facts.ops, self.name());
         if children.is_empty() {
             return Ok(vec![patch]);

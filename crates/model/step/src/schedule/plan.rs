@@ -56,9 +56,9 @@ pub(super) fn of(
         Origin::Inserted(_) => OwnCalls::Anew(of_call(step, op, set)),
         Origin::Changed(recorded, _) => {
             let made: Vec<_> = items.calls(recorded).map(|call| &base.calls[call]).collect();
-            let (was, now) = (of_call(before, OpId::of(recorded), set), of_call(step, op, set));
-            let recorded = made.iter().map(|call| base.names.get(call.api));
-            if recorded.eq(now.iter().map(|call| call.api)) {
+            let now = of_call(step, op, set);
+            let names = made.iter().map(|call| base.names.get(call.api));
+            if names.eq(now.iter().map(|call| call.api)) {
                 let adjusted = made.iter().zip(now).map(|(made, planned)| Planned {
                     blocks_otherwise: otherwise(made.blocking, planned.blocking),
                     ..planned
@@ -68,6 +68,7 @@ pub(super) fn of(
             // What is known of calls is what is often seen: where an op made others, it will again, unless it launches
             // as many kernels as was known and will launch another number.
             let seen = made.iter().filter(|call| call.kind.launches()).count();
+            let was = of_call(before, OpId::of(recorded), set);
             let as_known = seen.abs_diff(launches(&was)) <= seen / SURE;
             if as_known && launches(&was) != launches(&now) {
                 OwnCalls::Anew(now)

@@ -2,13 +2,13 @@
 
 use steptime_rewrite::{self as rewrite, Rule};
 
-use super::{Question, takes_time};
+use super::host::Chosen;
+use super::{Held, Question, takes_time};
 use crate::error::Error;
 use crate::explain::{self, Explanation};
 use crate::memory;
 use crate::predict::{Prediction, predict_in};
-use crate::step::Step;
-use crate::whatif::{self, Change, Pricing, WhatIf};
+use crate::whatif::{self, Base, Change, Costed, Edited, Outcome, Pricing, WhatIf};
 
 impl Question<'_> {
     /// Changes the step, and answers how long it takes before and after.
@@ -38,7 +38,7 @@ impl Question<'_> {
     /// # Errors
     /// As [`Question::what_if`]; where the factor makes no sense.
     pub fn changed(&self, change: &Change<'_>) -> Result<WhatIf, Error> {
-        self.with_pricing(|step, pricing, before| whatif::what_if(step, pricing, change, before))
+        self.what_ifs()?.changed(change)
     }
 
     /// What bounds the step, and what each change that applies would bring, the best first.
@@ -46,25 +46,100 @@ impl Question<'_> {
     /// # Errors
     /// As [`Question::simulate`].
     pub fn explain(&self) -> Result<Explanation, Error> {
-        let rules = rewrite::all();
-        self.with_pricing(|step, pricing, before| explain::explain(step, pricing, &rules, before))
+        let asked = self.what_ifs()?;
+        explain::explain(&asked.step, &asked.pricing(), &rewrite::all(), &asked.base)
     }
 
-    fn with_pricing<T>(
-        &self,
-        then: impl FnOnce(&Step, &Pricing<'_>, Prediction) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    /// The same step, to be asked about many changes: what they share is computed once.
+    ///
+    /// # Errors
+    /// As [`Question::simulate`].
+    pub fn what_ifs(&self) -> Result<WhatIfs<'_>, Error> {
         let step = self.shaped(true)?;
         if step.arguments.known() == 0 {
             return Err(Error::NoArguments { path: self.step.path.clone() });
         }
         let chosen = self.chosen(&step)?;
-        let pricing = Pricing { host: self.host_of(&chosen), kernels: self.kernels(), process: self.process };
+        let pricing = self.pricing(&chosen);
         let mut before = predict_in(&step, self.process, &pricing.host, &pricing.kernels);
         takes_time(&step, before.step)?;
         before.asked = self.asked(&chosen);
         let spec = memory::spec(&step, &pricing.kernels);
         let before = before.with_peak(memory::of_recorded(&step, &pricing.kernels), spec.as_ref());
-        then(&step, &pricing, before)
+        let base = Base::of(&step, &pricing, before);
+        Ok(WhatIfs { question: self, step, chosen, base })
+    }
+
+    fn pricing<'c>(&'c self, chosen: &'c Chosen<'_>) -> Pricing<'c> {
+        Pricing { host: self.host_of(chosen), kernels: self.kernels(), process: self.process }
+    }
+}
+
+/// A step to be asked about many changes, made by [`Question::what_ifs`]. Threads may ask at the same time.
+///
+/// ```
+/// # fn main() -> Result<(), steptime::Error> {
+/// # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+/// use steptime::Change;
+/// use steptime::rewrite::ResizeBatch;
+///
+/// let step = steptime::open(format!("{examples}/dlrm_default_2048"))?;
+/// let question = step.predict();
+/// let asked = question.what_ifs()?;
+/// for batch in [1024, 4096, 8192] {
+///     let answer = asked.changed(&Change { rules: &[&ResizeBatch::to(batch)], ..Change::default() })?;
+///     println!("{batch}: {}", answer.after.step);
+/// #   assert!(answer.after.step > steptime::trace::Nanos::ZERO);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct WhatIfs<'q> {
+    question: &'q Question<'q>,
+    step: Held<'q>,
+    chosen: Chosen<'q>,
+    base: Base,
+}
+
+impl WhatIfs<'_> {
+    /// The step before any change.
+    #[must_use]
+    pub fn before(&self) -> &Prediction {
+        &self.base.before
+    }
+
+    /// Changes the step, and answers how long it takes then.
+    ///
+    /// # Errors
+    /// As [`Question::changed`].
+    pub fn changed(&self, change: &Change<'_>) -> Result<WhatIf, Error> {
+        whatif::what_if(&self.step, &self.pricing(), change, &self.base)
+    }
+
+    /// Changes the step, to be priced for any GPU and host: what two questions of one step share that differ in nothing
+    /// but these. The distribution of lookups and PyTorch's settings are this question's.
+    ///
+    /// # Errors
+    /// Where a rule does not apply.
+    pub fn edited(&self, rules: &[&dyn Rule]) -> Result<Edited, Error> {
+        Edited::of(&self.step, &self.base.step, rules, &self.question.kernels())
+    }
+
+    /// How long a changed step takes, for each of these factors on the times of the host (`None` for as it is).
+    ///
+    /// # Errors
+    /// Where what changed is to be priced by the GPU recorded on and no profile of it ships. Each outcome: where its
+    /// factor makes no sense.
+    pub fn outcomes(
+        &self,
+        edited: &Edited,
+        host_times: &[Option<f64>],
+    ) -> Result<Vec<Result<Outcome, Error>>, Error> {
+        let costed = Costed::of(&self.step, &self.pricing(), &self.base, edited)?;
+        Ok(host_times.iter().map(|&times| Outcome::of(&self.base, edited, &costed, times)).collect())
+    }
+
+    fn pricing(&self) -> Pricing<'_> {
+        self.question.pricing(&self.chosen)
     }
 }

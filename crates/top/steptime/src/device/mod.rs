@@ -10,6 +10,7 @@ mod steps;
 
 pub use catalog::{device, devices, shipped_for};
 pub use launches::{Arguments, Known, Launch};
+pub(crate) use price::with_estimates;
 pub use price::{DevicePrices, ModelCoverage, PricedLaunches, Unpriced, price};
 pub use roofline::{Bound, Roof};
 pub use score::{FamilyScore, OpError, by, families};

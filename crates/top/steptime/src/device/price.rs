@@ -73,7 +73,16 @@ pub fn price(
     models: ModelChoice,
 ) -> DevicePrices {
     let calls: Vec<_> = launches.iter().map(|launch| (&launch.call, &launch.context)).collect();
-    let mut estimates = profile.price_all(&calls, models);
+    with_estimates(graph, launches, profile, profile.price_all(&calls, models))
+}
+
+/// The same, given what a profile says of each launch.
+pub(crate) fn with_estimates(
+    graph: &StepGraph,
+    launches: &[Launch],
+    profile: &DeviceProfile,
+    mut estimates: Vec<Estimate>,
+) -> DevicePrices {
     let mut durations: TiVec<ActivityId, Nanos> = vec![Nanos::ZERO; graph.activities.len()].into();
     let mut total = EstimateSum::default();
     let elsewhere = Elsewhere::new(graph, profile);

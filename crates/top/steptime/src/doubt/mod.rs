@@ -44,6 +44,12 @@ pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_
     found.into_iter().flatten().collect()
 }
 
+/// An interval of a step, as much wider as doubts want.
+pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [Nanos; 2] {
+    let sides = interval.map(Nanos::as_millis);
+    Doubt::widen(doubts, step.as_millis(), sides).map(Nanos::from_millis_f64)
+}
+
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {

@@ -6,10 +6,9 @@ use steptime_graph::{ActivityId, TiVec};
 use steptime_step::{self as edit, Carried, Scheduled};
 use steptime_trace::Nanos;
 
-use super::{Pricing, calls, settings};
-use crate::device::{self, Arguments, Launch};
+use super::{Base, Edited, Pricing};
+use crate::device::{self, Launch};
 use crate::error::Error;
-use crate::predict::device_times;
 use crate::sources::Kernels;
 use crate::step::Step;
 
@@ -28,53 +27,56 @@ pub(super) struct DeviceSide {
 }
 
 impl DeviceSide {
+    /// Of what runs of a changed step, captured or not.
     pub(super) fn of(
         recorded: &Step,
         pricing: &Pricing<'_>,
-        step: &edit::Step,
-        scheduled: &Scheduled,
+        base: &Base,
+        edited: &Edited,
     ) -> Result<DeviceSide, Error> {
-        let (indices, set) = settings(&pricing.kernels);
-        let arguments = Arguments::changed(calls(step, scheduled));
-        let now = arguments.launches_by_hand_off(&scheduled.graph, &indices, set, &recorded.ops);
+        let flat = DeviceSide::before_capture(recorded, pricing, base, edited)?;
+        Ok(match edited.through() {
+            Some(carried) => flat.through(carried),
+            None => flat,
+        })
+    }
+
+    fn before_capture(
+        recorded: &Step,
+        pricing: &Pricing<'_>,
+        base: &Base,
+        edited: &Edited,
+    ) -> Result<DeviceSide, Error> {
+        let (now, scheduled) = (&edited.launches, edited.flat());
         if let Kernels::Device { profile, models, .. } = &pricing.kernels {
-            let prices = device::price(&scheduled.graph, &now, profile, *models);
+            let calls: Vec<_> = now.iter().map(|launch| (&launch.call, &launch.context)).collect();
+            let estimates = base.prices.price_all(profile, &calls, *models);
+            let prices = device::with_estimates(&scheduled.graph, now, profile, estimates);
             return Ok(DeviceSide {
                 durations: prices.durations,
                 spread: prices.spread,
                 shares: [0.0, 0.0, 1.0],
             });
         }
-        let was = recorded.arguments.launches_by_hand_off(&recorded.graph, &indices, set, &recorded.ops);
-        let (measured, _, _) = device_times(recorded, &pricing.kernels);
-        let changes = changes(&was, &now, step, scheduled);
+        let changes = changes(&base.launches, now, &edited.step, scheduled);
         if changes.is_empty() {
-            let durations =
-                scheduled.carried.activities.iter().map(|at| at.map_or(Nanos::ZERO, |at| measured[at]));
+            let measured = |at: ActivityId| base.measured[at];
+            let durations = scheduled.carried.activities.iter().map(|at| at.map_or(Nanos::ZERO, measured));
             return Ok(DeviceSide {
                 durations: durations.collect(),
                 spread: MEASURED,
                 shares: [1.0, 0.0, 0.0],
             });
         }
-        let profile = own_profile(recorded)?;
-        Ok(scaled(&was, &now, &changes, &measured, scheduled, &profile))
+        let profile = base.own_profile(recorded)?;
+        Ok(scaled(base, now, &changes, scheduled, profile))
     }
 
     /// The same times for activities that were carried from those priced.
-    pub(super) fn through(self, carried: &Carried) -> DeviceSide {
+    fn through(self, carried: &Carried) -> DeviceSide {
         let durations = carried.activities.iter();
         let durations = durations.map(|at| at.map_or(Nanos::ZERO, |at| self.durations[at])).collect();
         DeviceSide { durations, ..self }
-    }
-}
-
-/// The profile of the GPU that was recorded on.
-fn own_profile(recorded: &Step) -> Result<DeviceProfile, Error> {
-    let named = recorded.graph.device.as_deref();
-    match named.and_then(device::shipped_for) {
-        Some(name) => device::device(name),
-        None => Err(Error::NoOwnProfile { path: recorded.path.clone(), device: named.map(str::to_owned) }),
     }
 }
 
@@ -116,22 +118,22 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
 }
 
 fn scaled(
-    was: &[Launch],
+    base: &Base,
     now: &[Launch],
     changes: &[Changed],
-    measured: &TiVec<ActivityId, Nanos>,
     scheduled: &Scheduled,
     profile: &DeviceProfile,
 ) -> DeviceSide {
+    let (was, measured) = (&base.launches, &base.measured);
     let carried = &scheduled.carried;
     let mut durations: TiVec<ActivityId, Nanos> =
         carried.activities.iter().map(|at| at.map_or(Nanos::ZERO, |at| measured[at])).collect();
     let after: Vec<_> =
         changes.iter().map(|change| (&now[change.now].call, &now[change.now].context)).collect();
-    let after = profile.price_all(&after, ModelChoice::default());
+    let after = base.prices.price_all(profile, &after, ModelChoice::default());
     let before: Vec<&Launch> = changes.iter().filter_map(|change| Some(&was[change.was?])).collect();
     let before: Vec<_> = before.iter().map(|launch| (&launch.call, &launch.context)).collect();
-    let mut before = profile.price_all(&before, ModelChoice::default()).into_iter();
+    let mut before = base.prices.price_all(profile, &before, ModelChoice::default()).into_iter();
     let mut times = [0.0; 3];
     let (mut variance, mut shared) = (0.0, 0.0);
     for (change, after) in changes.iter().zip(&after) {

@@ -6,34 +6,38 @@ use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
 use steptime_step::Scheduled;
 use steptime_trace::{Bytes, Nanos};
 
-use super::{Pricing, parameters};
+use super::{Base, Pricing, parameters};
 use crate::ask::FACTORS;
 use crate::error::Error;
-use crate::shipped_host::default_host;
+use crate::shipped_host::{default_gaps, default_host};
 use crate::sources::Host;
 use crate::step::Step;
 
 /// Half-width of host time that a profile prices beside a recording's own.
 const OF_PROFILE: f64 = 0.25;
 
-/// The host side of a changed step; `costs` are those of the recording, `slowness` its own gaps over the profile's.
+/// The host side of a changed step.
 pub(super) fn of(
     recorded: &Step,
     pricing: &Pricing<'_>,
     scheduled: &Scheduled,
-    costs: &HostCosts,
-    slowness: Option<f64>,
+    base: &Base,
 ) -> Result<HostCosts, Error> {
-    let graph = &scheduled.graph;
+    let (graph, costs) = (&scheduled.graph, &base.host);
     let profile = match &pricing.host {
-        Host::Profile(profile) => return Ok(HostCosts::from_profile(graph, profile, pricing.process)),
+        Host::Profile(profile) => {
+            let usual = UsualGaps::in_table(graph, profile, base.gaps_of(profile));
+            return Ok(HostCosts::from_usual(graph, profile, pricing.process, &usual));
+        }
         Host::Own | Host::Profiled => default_host()?,
     };
     let carried = &scheduled.carried;
     let is_new = carried.gaps.iter().any(|same| !same) || carried.calls.iter().any(Option::is_none);
-    let usual = is_new
-        .then(|| HostCosts::from_usual(graph, profile, pricing.process, &UsualGaps::of(graph, profile)));
-    let pace = slowness.unwrap_or(1.0);
+    let usual = is_new.then(|| {
+        let usual = UsualGaps::in_table(graph, profile, default_gaps());
+        HostCosts::from_usual(graph, profile, pricing.process, &usual)
+    });
+    let pace = base.slowness.unwrap_or(1.0);
     let (mut own, mut priced) = (0.0, 0.0);
     let gaps = carried.gaps.iter_enumerated().map(|(mark, &same)| {
         match (carried.marks[mark].filter(|_| same), &usual) {
@@ -103,7 +107,7 @@ fn captured(scheduled: &Scheduled, costs: &HostCosts) -> CapturedDelays {
 
 /// Staged copies of other sizes than were recorded take as much longer as the profile says.
 fn copies(recorded: &Step, scheduled: &Scheduled, costs: &mut HostCosts, pace: f64) -> Result<(), Error> {
-    let staging = default_host()?.copies.clone();
+    let staging = &default_host()?.copies;
     let us = |bytes: Bytes| staging.of(bytes).map(|cost| cost.time.as_micros());
     let graph = &scheduled.graph;
     for (at, call) in graph.calls.iter_enumerated() {

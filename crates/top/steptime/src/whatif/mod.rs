@@ -1,24 +1,27 @@
 //! What if the step were another: rules change it, what was recorded carries over, the rest is priced anew.
 
+mod base;
+mod costed;
 mod device_side;
+mod edited;
 mod host_side;
+mod outcome;
 mod parameters;
 
 use steptime_aten::Settings;
-use steptime_cost::PricedGraph;
+use steptime_cost::Process;
 use steptime_cost::device::Indices;
-use steptime_graph::TiVec;
-use steptime_rewrite::{self as rewrite, Audit, Facts, Rule};
+use steptime_rewrite::{Audit, Rule};
 use steptime_step::{self as edit, Diff, Scheduled};
 
-use self::device_side::DeviceSide;
-use crate::doubt::Doubt;
+pub(crate) use self::base::Base;
+pub(crate) use self::costed::Costed;
+pub use self::edited::Edited;
+pub use self::outcome::Outcome;
 use crate::error::Error;
-use crate::memory;
-use crate::predict::{Prediction, host_side as base_host};
+use crate::predict::Prediction;
 use crate::sources::{Host, Kernels};
 use crate::step::Step;
-use steptime_cost::Process;
 
 /// A step before and after a change.
 #[derive(Debug, Clone)]
@@ -56,59 +59,24 @@ pub(crate) struct Pricing<'p> {
     pub process: Process,
 }
 
-/// Changes a step by rules, and predicts it before and after.
+/// Changes a step by rules, and predicts it.
 pub(crate) fn what_if(
     recorded: &Step,
     pricing: &Pricing<'_>,
     change: &Change<'_>,
-    before: Prediction,
+    base: &Base,
 ) -> Result<WhatIf, Error> {
-    let base = recorded.arguments.editable(&recorded.graph);
-    let mut step = base.clone();
-    let facts = Facts { ops: &recorded.ops, batch: recorded.batch() };
-    let audits = rewrite::apply(&mut step, change.rules, &facts)
-        .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
-    let flat = edit::schedule(&step, &base, &recorded.graph, &recorded.ops);
-    let device = DeviceSide::of(recorded, pricing, &step, &flat)?;
-    let peak = memory::of_changed(recorded, &pricing.kernels, &step, &flat);
-    let (scheduled, device) = if step.ops.iter().any(|op| op.captured) {
-        let replayed = edit::captured(&step, &flat);
-        let device = device.through(&replayed.carried);
-        let carried = replayed.carried.over(&flat.carried);
-        (Scheduled { carried, ..replayed }, device)
-    } else {
-        (flat, device)
-    };
-    let (costs, slowness) = base_host(recorded, pricing.process, &pricing.host);
-    let mut host = host_side::of(recorded, pricing, &scheduled, &costs, slowness)?;
-    if let Some(times) = change.host_times {
-        host_side::slow(&mut host, times)?;
-    }
-    let priced = PricedGraph { graph: &scheduled.graph, host, durations: device.durations };
-    let mut after =
-        Prediction { slowness, ..Prediction::of_priced(&priced, device.spread, before.asked.clone()) };
-    // What the changed step needs of memory is said of itself.
-    after.doubts = before.doubts.iter().filter(|doubt| doubt.kind != "memory").cloned().collect();
-    let by_rule = change.rules.iter().filter_map(|rule| rule.doubt());
-    after.doubts.extend(by_rule.map(|(text, above)| Doubt {
-        kind: "rule",
-        text: text.to_owned(),
-        below: 0.0,
-        above,
-        no_estimate: false,
-    }));
-    let spec = memory::spec(recorded, &pricing.kernels);
-    after = after.with_peak(peak, spec.as_ref()).widened();
-    let diff = Diff::between(&base, &step);
-    Ok(WhatIf { before, after, audits, diff, step, scheduled, shares: device.shares })
-}
-
-/// The calls of a scheduled step, op by op.
-fn calls(
-    step: &edit::Step,
-    scheduled: &Scheduled,
-) -> TiVec<steptime_graph::OpId, Option<steptime_aten::OpCall>> {
-    scheduled.ops.iter().map(|&op| step.call(op)).collect()
+    let edited = Edited::of(recorded, &base.step, change.rules, &pricing.kernels)?;
+    let costed = Costed::of(recorded, pricing, base, &edited)?;
+    let priced = costed.priced(&edited, change.host_times)?;
+    let (before, device) = (base.before.clone(), &costed.device);
+    let predicted = Prediction::of_priced(&priced, device.spread, before.asked.clone());
+    let after = Prediction { slowness: base.slowness, doubts: costed::doubts(base, &edited), ..predicted };
+    let after = after.with_peak(costed.peak, base.spec.as_ref()).widened();
+    let shares = device.shares;
+    let Edited { audits, step, scheduled, .. } = edited;
+    let diff = Diff::between(&base.step, &step);
+    Ok(WhatIf { before, after, audits, diff, step, scheduled, shares })
 }
 
 /// How lookups are distributed and which settings hold, where kernels come from a profile; else the usual.

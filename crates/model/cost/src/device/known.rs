@@ -1,0 +1,67 @@
+//! Prices that are known already: where many steps that are nearly the same are priced, one after another.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+use steptime_aten::KernelCall;
+
+use super::context::Context;
+use super::estimate::Estimate;
+use super::price::{Key, ModelChoice};
+use super::profile::DeviceProfile;
+
+/// So many prices are kept; when there are more, all are forgotten.
+const MOST: usize = 1 << 18;
+
+/// What calls were found to cost on one device by one choice of models. Threads may ask at the same time.
+#[derive(Debug, Default)]
+pub struct KnownPrices(RwLock<FxHashMap<Owned, Estimate>>);
+
+/// A call in its context.
+#[derive(Debug)]
+struct Owned(KernelCall, Context);
+
+impl PartialEq for Owned {
+    fn eq(&self, other: &Self) -> bool {
+        Key(&self.0, &self.1) == Key(&other.0, &other.1)
+    }
+}
+
+impl Eq for Owned {}
+
+impl Hash for Owned {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Key(&self.0, &self.1).hash(state);
+    }
+}
+
+impl KnownPrices {
+    /// The times of many calls, as [`DeviceProfile::price_all`] tells them; those that are known are not computed again.
+    /// It is always asked of the same profile and with the same choice.
+    #[must_use]
+    pub fn price_all(
+        &self,
+        profile: &DeviceProfile,
+        calls: &[(&KernelCall, &Context)],
+        choice: ModelChoice,
+    ) -> Vec<Estimate> {
+        let owned: Vec<Owned> = calls.iter().map(|&(call, ctx)| Owned(call.clone(), ctx.clone())).collect();
+        let mut found: Vec<Option<Estimate>> = {
+            let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            owned.iter().map(|call| known.get(call).copied()).collect()
+        };
+        let missing: Vec<usize> = (0..calls.len()).filter(|&at| found[at].is_none()).collect();
+        if !missing.is_empty() {
+            let unknown: Vec<_> = missing.iter().map(|&at| calls[at]).collect();
+            let priced = profile.price_all(&unknown, choice);
+            missing.iter().zip(priced).for_each(|(&at, estimate)| found[at] = Some(estimate));
+            let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            if known.len() + missing.len() > MOST {
+                known.clear();
+            }
+            known.extend(owned.into_iter().zip(&found).filter_map(|(call, found)| Some((call, (*found)?))));
+        }
+        found.into_iter().map(|estimate| estimate.unwrap_or(Estimate::UNPRICED)).collect()
+    }
+}

@@ -1,0 +1,53 @@
+//! What a changed step costs on one GPU, by one host.
+
+use steptime_cost::{HostCosts, PricedGraph};
+use steptime_step::Peak;
+
+use super::device_side::DeviceSide;
+use super::{Base, Edited, Pricing, host_side};
+use crate::doubt::Doubt;
+use crate::error::Error;
+use crate::memory;
+use crate::step::Step;
+
+/// The costs of a changed step.
+pub(crate) struct Costed {
+    pub(super) device: DeviceSide,
+    host: HostCosts,
+    pub(super) peak: Option<Peak>,
+}
+
+impl Costed {
+    pub(crate) fn of(
+        recorded: &Step,
+        pricing: &Pricing<'_>,
+        base: &Base,
+        edited: &Edited,
+    ) -> Result<Costed, Error> {
+        let device = DeviceSide::of(recorded, pricing, base, edited)?;
+        let peak = memory::of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
+        let host = host_side::of(recorded, pricing, &edited.scheduled, base)?;
+        Ok(Costed { device, host, peak })
+    }
+
+    /// What runs, with its costs; the host takes so many times as long where that is said.
+    pub(super) fn priced<'e>(
+        &self,
+        edited: &'e Edited,
+        host_times: Option<f64>,
+    ) -> Result<PricedGraph<'e>, Error> {
+        let mut host = self.host.clone();
+        if let Some(times) = host_times {
+            host_side::slow(&mut host, times)?;
+        }
+        let durations = self.device.durations.clone();
+        Ok(PricedGraph { graph: &edited.scheduled.graph, host, durations })
+    }
+}
+
+/// What speaks against a changed step: what does against it before, and what is not known of the rules. What the changed
+/// step needs of memory is said of itself.
+pub(super) fn doubts(base: &Base, edited: &Edited) -> Vec<Doubt> {
+    let before = base.before.doubts.iter().filter(|doubt| doubt.kind != "memory");
+    before.chain(&edited.doubts).cloned().collect()
+}

@@ -1,0 +1,93 @@
+//! A step that rules changed, and what runs of it: the same for every GPU and host that it is priced for.
+
+use steptime_aten::Settings;
+use steptime_cost::device::Indices;
+use steptime_graph::TiVec;
+use steptime_rewrite::{self as rewrite, Audit, Facts, Rule};
+use steptime_step::{self as edit, Carried, Scheduled};
+
+use super::settings;
+use crate::device::{Arguments, Launch};
+use crate::doubt::Doubt;
+use crate::error::Error;
+use crate::sources::Kernels;
+use crate::step::Step;
+
+/// A changed step, to be priced for any GPU and host by [`crate::WhatIfs::outcome`].
+pub struct Edited {
+    /// What each rule did, and why.
+    pub audits: Vec<Audit>,
+    /// Its ops and tensors.
+    pub(crate) step: edit::Step,
+    /// What runs of it.
+    pub(crate) scheduled: Scheduled,
+    /// Where a CUDA graph launches some of it: what runs before it is captured, and which rows of that carry over.
+    captured: Option<(Scheduled, Carried)>,
+    /// What its ops launch, given how lookups are distributed and which settings hold.
+    pub(crate) launches: Vec<Launch>,
+    /// What is not known of the rules.
+    pub(super) doubts: Vec<Doubt>,
+}
+
+impl Edited {
+    /// Applies rules to a step; `before` is what its ops and tensors are before.
+    ///
+    /// # Errors
+    /// Where a rule does not apply.
+    pub(crate) fn of(
+        recorded: &Step,
+        before: &edit::Step,
+        rules: &[&dyn Rule],
+        kernels: &Kernels<'_>,
+    ) -> Result<Edited, Error> {
+        let facts = Facts { ops: &recorded.ops, batch: recorded.batch() };
+        let (step, audits) = rewrite::applied(before, rules, &facts)
+            .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
+        let flat = edit::schedule(&step, before, &recorded.graph, &recorded.ops);
+        let launches = launches(recorded, &step, &flat, settings(kernels));
+        let by_rule = rules.iter().filter_map(|rule| rule.doubt());
+        let doubts = by_rule.map(|(text, above)| Doubt {
+            kind: "rule",
+            text: text.to_owned(),
+            below: 0.0,
+            above,
+            no_estimate: false,
+        });
+        let doubts = doubts.collect();
+        let (scheduled, captured) = if step.ops.iter().any(|op| op.captured) {
+            let replayed = edit::captured(&step, &flat);
+            let carried = replayed.carried.over(&flat.carried);
+            let Scheduled { graph, ops, carried: through } = replayed;
+            (Scheduled { graph, ops, carried }, Some((flat, through)))
+        } else {
+            (flat, None)
+        };
+        Ok(Edited { audits, step, scheduled, captured, launches, doubts })
+    }
+
+    /// What runs before any of it is captured.
+    pub(super) fn flat(&self) -> &Scheduled {
+        self.captured.as_ref().map_or(&self.scheduled, |(flat, _)| flat)
+    }
+
+    /// Which rows of that are there after.
+    pub(super) fn through(&self) -> Option<&Carried> {
+        self.captured.as_ref().map(|(_, through)| through)
+    }
+}
+
+/// What the ops of a changed step launch.
+fn launches(
+    recorded: &Step,
+    step: &edit::Step,
+    scheduled: &Scheduled,
+    (indices, set): (Indices, Settings),
+) -> Vec<Launch> {
+    let graph = &scheduled.graph;
+    let mut launching: TiVec<steptime_graph::OpId, bool> = vec![false; graph.ops.len()].into();
+    for call in graph.calls.iter().filter(|call| call.has_activities()) {
+        call.op.into_iter().for_each(|op| launching[op] = true);
+    }
+    let calls = scheduled.ops.iter_enumerated().map(|(at, &op)| step.call(op).filter(|_| launching[at]));
+    Arguments::changed(calls.collect()).launches_by_hand_off(graph, &indices, set, &recorded.ops)
+}
