@@ -7,6 +7,7 @@ use crate::channels_last::ChannelsLast;
 use crate::cuda_graph::CudaGraph;
 use crate::fuse_bags::FuseEmbeddingBags;
 use crate::optimizer::Optimizer;
+use crate::prefetch::PrefetchInputs;
 use crate::rule::Rule;
 use crate::tf32::Tf32;
 
@@ -19,6 +20,7 @@ pub fn all() -> Vec<Box<dyn Rule>> {
         Box::new(Tf32),
         Box::new(Bf16),
         Box::new(ChannelsLast),
+        Box::new(PrefetchInputs),
         Box::new(CudaGraph),
     ]
 }

@@ -28,6 +28,7 @@ impl Two {
             children: Vec::new(),
             origin: Origin::Recorded(Recorded(0)),
             captured: false,
+            ahead: false,
         });
         match parent {
             Some(parent) => self.step.ops[parent].children.push(at),

@@ -29,6 +29,7 @@ pub struct Engine<'g> {
     before: TiVec<MarkId, Nanos>,
     pub(crate) starts: TiVec<ActivityId, Nanos>,
     pub(crate) ends: TiVec<ActivityId, Nanos>,
+    ends_before: TiVec<ActivityId, Nanos>,
     pub(crate) mark_causes: TiVec<MarkId, MarkCause>,
     pub(crate) activity_causes: TiVec<ActivityId, ActivityCause>,
     /// Where each call that waits may return.
@@ -66,6 +67,7 @@ impl<'g> Engine<'g> {
             before: vec![NEVER; graph.marks.len()].into(),
             starts: vec![NEVER; graph.activities.len()].into(),
             ends: vec![NEVER; graph.activities.len()].into(),
+            ends_before: vec![NEVER; graph.activities.len()].into(),
             mark_causes: vec![MarkCause::Host; graph.marks.len()].into(),
             activity_causes: vec![ActivityCause::Launch; graph.activities.len()].into(),
             returns: vec![(NEVER, MarkCause::Host); graph.calls.len()].into(),
@@ -78,6 +80,7 @@ impl<'g> Engine<'g> {
     pub fn step(&mut self, gaps: &TiSlice<MarkId, Nanos>, durations: &TiSlice<ActivityId, Nanos>) {
         std::mem::swap(&mut self.marks, &mut self.before);
         self.marks.raw.fill(NEVER);
+        self.ends_before.raw.copy_from_slice(&self.ends.raw);
         self.streams.iter_mut().for_each(Stream::begin_step);
         let graph = self.graph;
         let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|t| t.first_mark).collect();
@@ -247,8 +250,8 @@ impl<'g> Engine<'g> {
             }
         }
         for wait in self.graph.waits_of(activity) {
-            // What is of the step before is launched later in this one: its end is still that of the step before.
-            let after = self.ends[wait.from] + delay;
+            let ends = if wait.wraps { &self.ends_before } else { &self.ends };
+            let after = ends[wait.from] + delay;
             if after > start {
                 let why = if wait.wraps { ActivityCause::EventBefore } else { ActivityCause::Event };
                 (start, cause) = (after, why(wait.from));

@@ -4,7 +4,7 @@ mod support;
 
 use steptime_cost::host::captured::Captured;
 use steptime_cost::overheads::{Overhead, Overheads};
-use steptime_graph::{ActivityId, Blocking, CallId, StepGraph};
+use steptime_graph::{ActivityId, Blocking, CallId, StepGraph, StreamDependency};
 use steptime_sim::baseline::{PaperOp, algorithm_1};
 use steptime_sim::critical::{Place, Slack, path};
 use steptime_sim::{Idle, IdleCause, Timeline};
@@ -64,6 +64,23 @@ fn an_event_makes_one_stream_wait_for_the_other() {
     assert_eq!(timeline.starts.raw[0], us(17.0));
     assert_eq!(timeline.starts.raw[1], us(68.0), "the event holds it until 67, and 1 more");
     assert_eq!(timeline.ends.raw[1], us(78.0));
+}
+
+#[test]
+fn a_copy_for_the_next_step_does_not_hold_this_one() {
+    let mut graph = Step::default()
+        .op("aten::copy_", 0.0, 60.0)
+        .kernel([10.0, 15.0], 13, [17.0, 67.0])
+        .kernel([20.0, 25.0], 7, [27.0, 37.0])
+        .recorded(200.0);
+    let [from, to] = [ActivityId(0), ActivityId(1)];
+    graph.waits.push(StreamDependency { from, to, inferred: false, wraps: true });
+    assert_eq!(simulate(&graph).starts.raw[1], us(27.0));
+    // One that takes longer than the step does: the next step waits for it, and begins 1 after it.
+    let mut priced = priced(&graph);
+    priced.durations.raw[0] = us(300.0);
+    let timeline = Timeline::simulate(&priced);
+    assert_eq!(timeline.period, us(301.0));
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl NewOp {
             children: Vec::new(),
             origin: Origin::Inserted(rule),
             captured: like.captured,
+            ahead: false,
         });
         let children = self.children.iter().map(|child| child.add(step, like, Some(at), rule)).collect();
         step.ops[at].children = children;

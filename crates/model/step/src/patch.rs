@@ -26,6 +26,8 @@ pub struct Patch {
     pub reshape: Vec<(TensorId, steptime_aten::Tensor)>,
     /// Ops that a CUDA graph captures.
     pub capture: Vec<OpId>,
+    /// Ops that copy for the next step.
+    pub ahead: Vec<OpId>,
     /// Ops that take the place of one around them, which goes with all else inside it.
     pub lift: Vec<(OpId, OpId)>,
     /// Tensors that ops of the patch make or take first, after those of the step.
@@ -66,6 +68,7 @@ impl Patch {
             && self.change.is_empty()
             && self.reshape.is_empty()
             && self.capture.is_empty()
+            && self.ahead.is_empty()
             && self.lift.is_empty()
     }
 
@@ -143,6 +146,9 @@ impl Step {
         }
         for &op in &patch.capture {
             changed.ops[op].captured = true;
+        }
+        for &op in &patch.ahead {
+            changed.ops[op].ahead = true;
         }
         changed.touch(patch);
         Ok(changed)

@@ -40,6 +40,7 @@ impl Step {
                 children: Vec::new(),
                 origin: Origin::Recorded(at),
                 captured: false,
+                ahead: false,
             });
         }
         // Ops of a graph stand in the order of their beginning, thread by thread.

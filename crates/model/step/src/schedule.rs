@@ -1,5 +1,6 @@
 //! What runs in the end: marks, calls and activities, carried over from the recording where nothing changed.
 
+mod ahead;
 mod carried;
 pub(crate) mod marks;
 mod plan;
@@ -50,11 +51,13 @@ struct Builder<'s> {
     carried: Carried,
     /// The stream of what is launched anew.
     stream: StreamId,
+    /// The stream of what is copied for the next step.
+    ahead: Option<StreamId>,
 }
 
 impl<'s> Builder<'s> {
     fn new(step: &'s Step, before: &'s Step, base: &'s StepGraph, set: &'s OpSet) -> Builder<'s> {
-        let graph = StepGraph {
+        let mut graph = StepGraph {
             names: base.names.clone(),
             threads: TiVec::new(),
             streams: base.streams.clone(),
@@ -71,6 +74,7 @@ impl<'s> Builder<'s> {
             coverage: base.coverage,
             device: base.device.clone(),
         };
+        let ahead = ahead::stream(step, &mut graph);
         Builder {
             step,
             before,
@@ -81,6 +85,7 @@ impl<'s> Builder<'s> {
             ops: TiVec::new(),
             carried: Carried::default(),
             stream: busiest(base),
+            ahead,
         }
     }
 
@@ -93,6 +98,9 @@ impl<'s> Builder<'s> {
         }
         marks::link(&mut self.graph, self.base, &mut self.carried);
         self.carried.waits(&mut self.graph, self.base);
+        if let Some(stream) = self.ahead {
+            ahead::wait(&mut self.graph, stream);
+        }
         self.graph.tops = tops(&self.graph.ops);
         self.graph.assign_phases();
         Scheduled { graph: self.graph, ops: self.ops, carried: self.carried }
@@ -187,6 +195,7 @@ impl<'s> Builder<'s> {
         for activity in source.activities() {
             let mut row = self.base.activities[activity];
             row.call = at;
+            row.stream = self.ahead_of(op).unwrap_or(row.stream);
             if let Some(work) = other.and_then(|planned| planned.work.as_ref()).filter(|work| work.bytes > 0)
             {
                 row.bytes = Bytes(work.bytes);
@@ -237,7 +246,7 @@ impl<'s> Builder<'s> {
             self.graph.activities.push(Activity {
                 kind: work.kind,
                 name,
-                stream: self.stream,
+                stream: self.ahead_of(op).unwrap_or(self.stream),
                 call: at,
                 bytes: Bytes(work.bytes),
                 recorded: None,
@@ -262,6 +271,11 @@ impl<'s> Builder<'s> {
             },
         });
         self.carried.calls.push(None);
+    }
+
+    /// The stream of an op that copies for the next step; `None` for others.
+    fn ahead_of(&self, op: Option<steptime_graph::OpId>) -> Option<StreamId> {
+        self.ahead.filter(|_| op.is_some_and(|op| self.step.ops[self.ops[op]].ahead))
     }
 
     fn mark(

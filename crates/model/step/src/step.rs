@@ -36,6 +36,8 @@ pub struct Op {
     pub origin: Origin,
     /// Whether a CUDA graph launches what it launches.
     pub captured: bool,
+    /// Whether what it copies is for the next step: on a stream of its own, which the next step waits for.
+    pub ahead: bool,
 }
 
 /// What an op was called with: tensors by their ids.

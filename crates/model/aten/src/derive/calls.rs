@@ -181,7 +181,7 @@ fn transfer(copy: &Transfer, op: &OpCall) -> Vec<RuntimeCall> {
         copying.blocking = Blocking::Chunked { lead: None, tail: CHUNKED_TAIL };
     }
     if op.name == "aten::copy_" && op.flag_at(2) == Some(true) {
-        return vec![copying];
+        return vec![call(CAPTURING), copying];
     }
     let sync = RuntimeCall { blocking: Blocking::Streams(StreamSet::One(StreamId(0))), ..call(cuda::SYNC) };
     // Reading one number goes another way than copying a tensor.

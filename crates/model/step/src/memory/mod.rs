@@ -2,7 +2,7 @@
 //!
 //! Ops are walked in the order in which they run, over all threads. A piece of memory is there from the op that makes it
 //! to the end of the last op that takes it, or of the function of the autograd engine which that is in. What is older than
-//! the step is always there; gradients are there until they are zeroed.
+//! the step is always there; gradients are there until they are zeroed; what is copied for the next step is there twice.
 
 mod kinds;
 mod life;
@@ -24,6 +24,18 @@ fn around(step: &Step, op: OpId) -> impl Iterator<Item = OpId> {
     std::iter::successors(Some(op), |&op| step.ops[op].parent)
 }
 
+/// For each piece, whether it is copied for the next step: there are two then.
+fn copied_ahead(step: &Step, pieces: &Pieces) -> Vec<bool> {
+    let mut ahead = vec![false; pieces.bytes.len()];
+    for row in step.running().into_iter().map(|op| &step.ops[op]).filter(|row| row.ahead) {
+        let to = row.call.as_ref().and_then(|call| call.inputs.first()?.tensors().first());
+        if let Some(piece) = to.and_then(|&to| pieces.of[to]) {
+            ahead[piece] = true;
+        }
+    }
+    ahead
+}
+
 /// The most device memory that is needed at once, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Peak {
@@ -39,6 +51,7 @@ impl Peak {
         let pieces = Pieces::of(step);
         let lives = lives::of(step, &order, &pieces);
         let kinds = kinds::of(step, &order, &pieces, &lives);
+        let ahead = copied_ahead(step, &pieces);
         let zeroed = lives::zeroed(step, &order);
         // What comes and goes, at each begin and end.
         let mut events: Vec<(usize, bool, usize)> = Vec::new();
@@ -49,6 +62,10 @@ impl Peak {
             };
             match (life.made, kinds[piece]) {
                 (None, _) => lives_in(0, usize::MAX),
+                (Some(made), _) if ahead[piece] => {
+                    lives_in(0, life.last);
+                    lives_in(made, usize::MAX);
+                }
                 (Some(made), Kind::Gradients) => match zeroed {
                     Some(zeroed) if zeroed > made => lives_in(made, zeroed),
                     Some(zeroed) => {

@@ -70,7 +70,10 @@ pub(super) fn of(
             let seen = made.iter().filter(|call| call.kind.launches()).count();
             let was = of_call(before, OpId::of(recorded), set);
             let as_known = seen.abs_diff(launches(&was)) <= seen / SURE;
-            if as_known && launches(&was) != launches(&now) {
+            let waited = made.iter().any(|call| waits(call.blocking));
+            let waits_as_known = waited == any_waits(&was);
+            let other_waits = waits_as_known && any_waits(&was) != any_waits(&now);
+            if as_known && (other_waits || launches(&was) != launches(&now)) {
                 OwnCalls::Anew(now)
             } else {
                 OwnCalls::AsRecorded
@@ -81,6 +84,15 @@ pub(super) fn of(
 
 /// One launch in so many may differ from what is known.
 const SURE: usize = 3;
+
+/// Whether a call returns only when the device is done.
+fn waits(blocking: Blocking) -> bool {
+    matches!(blocking, Blocking::Streams(_) | Blocking::Activity(_))
+}
+
+fn any_waits(planned: &[Planned]) -> bool {
+    planned.iter().any(|call| waits(call.blocking))
+}
 
 /// How many of some calls put work on the device.
 fn launches(planned: &[Planned]) -> usize {

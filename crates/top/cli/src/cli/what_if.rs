@@ -54,6 +54,9 @@ pub struct Changes {
     /// Lay images out with their channels next to one another
     #[arg(long)]
     pub channels_last: bool,
+    /// Keep batches in pinned memory and copy the next one on a stream of its own, under the step before
+    #[arg(long)]
+    pub prefetch_inputs: bool,
     /// Capture what can be captured as a CUDA graph
     #[arg(long)]
     pub cuda_graph: bool,

@@ -43,6 +43,14 @@ fn a_larger_batch_has_larger_activations_and_no_larger_model() {
 }
 
 #[test]
+fn a_batch_that_is_copied_ahead_is_there_twice() {
+    let answer = json(&["whatif", EXAMPLE, "--prefetch-inputs"]);
+    let more = mb(&answer["after"], "total") - mb(&answer["before"], "total");
+    let images = f64::from(32 * 3 * 224 * 224 * 4) / 1e6;
+    assert!((more / images - 1.0).abs() < 0.01, "{more}");
+}
+
+#[test]
 fn what_does_not_fit_is_said_first() {
     let answer = json(&["whatif", EXAMPLE, "--batch", "4096"]);
     let first = &answer["doubts"][0];

@@ -21,6 +21,15 @@ fn whatif_has_its_keys() {
 }
 
 #[test]
+fn inputs_copied_ahead_hold_nobody() {
+    let answer = json(&["whatif", "examples/resnet50_32", "--prefetch-inputs"]);
+    let [before, after] = ["before", "after"].map(|side| answer[side].clone());
+    assert!(after["step_ms"].as_f64() < before["step_ms"].as_f64());
+    assert!(after["active_ms"].as_f64() < before["active_ms"].as_f64());
+    assert_eq!(answer["transforms"][0]["name"], "prefetch-inputs");
+}
+
+#[test]
 fn a_plan_says_the_same_as_flags() {
     let folder = tempfile::tempdir().unwrap();
     let plan = folder.path().join("plan.toml");

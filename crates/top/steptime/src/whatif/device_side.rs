@@ -1,6 +1,7 @@
 //! Device times of a changed step: measured where nothing changed, measured and scaled where arguments did, else priced.
 
 use rustc_hash::FxHashMap;
+use steptime_aten::kernel::Kernel;
 use steptime_cost::device::{DeviceProfile, Estimate, ModelChoice};
 use steptime_graph::{ActivityId, TiVec};
 use steptime_step::{self as edit, Carried, Scheduled};
@@ -98,7 +99,7 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
     let by_op = |launch: &Launch| {
         let recorded = step.ops[scheduled.ops[launch.op?]].origin.recorded()?;
         let at = of_op.get(&recorded).copied()?;
-        (was[at].call.kernel.family() == launch.call.kernel.family()).then_some(at)
+        is_alike(&was[at].call.kernel, &launch.call.kernel).then_some(at)
     };
     let mut changes = Vec::new();
     for (at, launch) in now.iter().enumerate() {
@@ -115,6 +116,15 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
         }
     }
     changes
+}
+
+/// Whether a kernel's measured time says something of another. What pageable memory was measured to take is the host's work:
+/// it says nothing of pinned memory.
+fn is_alike(was: &Kernel, now: &Kernel) -> bool {
+    match (was, now) {
+        (Kernel::Transfer(was), Kernel::Transfer(now)) => was.pinned == now.pinned,
+        _ => was.family() == now.family(),
+    }
 }
 
 fn scaled(

@@ -11,8 +11,17 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 8] =
-    ["batch", "recorded-batch", "batch-dim", "fuse", "dtype", "channels-last", "cuda-graph", "host-speed"];
+const KEYS: [&str; 9] = [
+    "batch",
+    "recorded-batch",
+    "batch-dim",
+    "fuse",
+    "dtype",
+    "channels-last",
+    "prefetch-inputs",
+    "cuda-graph",
+    "host-speed",
+];
 
 /// Reads a plan.
 pub fn read(path: &Path) -> Result<Changes, Failure> {
@@ -35,6 +44,7 @@ fn parse(table: &Table) -> Result<Changes, String> {
             }
             "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
             "channels-last" => changes.channels_last = flag(key, value)?,
+            "prefetch-inputs" => changes.prefetch_inputs = flag(key, value)?,
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
                 let times = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
@@ -85,6 +95,7 @@ impl Changes {
             fuse: if typed.fuse.is_empty() { self.fuse } else { typed.fuse.clone() },
             dtype: typed.dtype.or(self.dtype),
             channels_last: typed.channels_last || self.channels_last,
+            prefetch_inputs: typed.prefetch_inputs || self.prefetch_inputs,
             cuda_graph: typed.cuda_graph || self.cuda_graph,
             host_speed: typed.host_speed.or(self.host_speed),
         }
