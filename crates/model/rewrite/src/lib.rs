@@ -10,6 +10,7 @@
 mod bf16;
 mod catalog;
 mod channels_last;
+mod checkpoint;
 mod cuda_graph;
 mod error;
 mod fuse_bags;
@@ -22,6 +23,7 @@ mod tf32;
 pub use bf16::Bf16;
 pub use catalog::all;
 pub use channels_last::ChannelsLast;
+pub use checkpoint::Checkpoint;
 pub use cuda_graph::CudaGraph;
 pub use error::{Error, Refused};
 pub use fuse_bags::FuseEmbeddingBags;

@@ -27,6 +27,8 @@ impl Two {
             parent,
             children: Vec::new(),
             origin: Origin::Recorded(Recorded(0)),
+            again: None,
+            script: 0.0,
             captured: false,
             ahead: false,
         });

@@ -220,6 +220,6 @@ impl Builder<'_> {
     }
 
     fn mark(&mut self, kind: MarkKind, thread: HostThreadId, recorded: Option<MarkId>) -> MarkId {
-        marks::push(&mut self.graph, &mut self.carried, kind, thread, recorded)
+        marks::push(&mut self.graph, &mut self.carried, kind, thread, recorded, None)
     }
 }

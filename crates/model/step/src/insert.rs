@@ -1,6 +1,6 @@
 //! Ops that a rule puts in.
 
-use crate::ids::OpId;
+use crate::ids::{OpId, TensorId};
 use crate::step::{Call, Op, Origin, Step};
 
 /// An op to be, with the ops inside it.
@@ -12,19 +12,29 @@ pub struct NewOp {
     pub call: Option<Call>,
     /// The ops inside it, in order.
     pub children: Vec<NewOp>,
+    /// The op that it repeats.
+    pub again: Option<OpId>,
 }
 
 impl NewOp {
     /// An op with arguments and results.
     #[must_use]
     pub fn new(name: &str, call: Call) -> NewOp {
-        NewOp { name: name.to_owned(), call: Some(call), children: Vec::new() }
+        NewOp { name: name.to_owned(), call: Some(call), children: Vec::new(), again: None }
     }
 
     /// A function of the autograd engine, or another without arguments of its own.
     #[must_use]
     pub fn around(name: &str, children: Vec<NewOp>) -> NewOp {
-        NewOp { name: name.to_owned(), call: None, children }
+        NewOp { name: name.to_owned(), call: None, children, again: None }
+    }
+
+    /// An op of the step once more, with all inside it; `tensor` says which tensors it has now.
+    pub fn again(step: &Step, op: OpId, tensor: &mut impl FnMut(TensorId) -> TensorId) -> NewOp {
+        let row = &step.ops[op];
+        let call = row.call.as_ref().map(|call| call.with(tensor));
+        let children = row.children.iter().map(|&child| NewOp::again(step, child, tensor)).collect();
+        NewOp { name: row.name.clone(), call, children, again: Some(op) }
     }
 
     /// With ops inside.
@@ -44,6 +54,8 @@ impl NewOp {
             parent,
             children: Vec::new(),
             origin: Origin::Inserted(rule),
+            again: self.again,
+            script: 0.0,
             captured: like.captured,
             ahead: false,
         });

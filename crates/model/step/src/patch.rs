@@ -2,6 +2,7 @@
 
 use steptime_aten::{Arg, OpCall, OpSet};
 use steptime_graph::TiVec;
+use steptime_graph::execution::StorageId;
 
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
@@ -26,12 +27,14 @@ pub struct Patch {
     pub reshape: Vec<(TensorId, steptime_aten::Tensor)>,
     /// Ops that a CUDA graph captures.
     pub capture: Vec<OpId>,
+    /// Host time that the script takes more at an op, in times of a small op with autograd.
+    pub script: Vec<(OpId, f64)>,
     /// Ops that copy for the next step.
     pub ahead: Vec<OpId>,
     /// Ops that take the place of one around them, which goes with all else inside it.
     pub lift: Vec<(OpId, OpId)>,
     /// Tensors that ops of the patch make or take first, after those of the step.
-    tensors: Vec<steptime_aten::Tensor>,
+    tensors: Vec<Tensor>,
 }
 
 /// Where an op is put.
@@ -69,12 +72,23 @@ impl Patch {
             && self.reshape.is_empty()
             && self.capture.is_empty()
             && self.ahead.is_empty()
+            && self.script.is_empty()
             && self.lift.is_empty()
     }
 
     /// A new tensor, for ops that the patch puts in or changes. `step` is the one that the patch will be applied to.
     pub fn tensor(&mut self, step: &Step, value: steptime_aten::Tensor) -> TensorId {
-        self.tensors.push(value);
+        self.tensor_in(step, value, None)
+    }
+
+    /// The same in a memory that others share.
+    pub fn tensor_in(
+        &mut self,
+        step: &Step,
+        value: steptime_aten::Tensor,
+        storage: Option<StorageId>,
+    ) -> TensorId {
+        self.tensors.push(Tensor { value, storage });
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
     }
 
@@ -90,7 +104,7 @@ impl Patch {
     /// A tensor that the patch added.
     #[must_use]
     pub fn added(&self, step: &Step, tensor: TensorId) -> Option<&steptime_aten::Tensor> {
-        self.tensors.get(usize::from(tensor).checked_sub(step.tensors.len())?)
+        Some(&self.tensors.get(usize::from(tensor).checked_sub(step.tensors.len())?)?.value)
     }
 }
 
@@ -122,9 +136,7 @@ impl Step {
     pub fn patched(&self, patch: &Patch) -> Result<Step, Error> {
         self.knows(patch)?;
         let mut changed = self.clone();
-        changed
-            .tensors
-            .extend(patch.tensors.iter().map(|value| Tensor { value: value.clone(), storage: None }));
+        changed.tensors.extend(patch.tensors.iter().cloned());
         for (tensor, value) in &patch.reshape {
             changed.tensors[*tensor].value = value.clone();
         }
@@ -146,6 +158,9 @@ impl Step {
         }
         for &op in &patch.capture {
             changed.ops[op].captured = true;
+        }
+        for &(op, more) in &patch.script {
+            changed.ops[op].script += more;
         }
         for &op in &patch.ahead {
             changed.ops[op].ahead = true;

@@ -39,6 +39,8 @@ impl Step {
                 parent: row.parent.map(OpId::of),
                 children: Vec::new(),
                 origin: Origin::Recorded(at),
+                again: None,
+                script: 0.0,
                 captured: false,
                 ahead: false,
             });

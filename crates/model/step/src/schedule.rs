@@ -1,9 +1,9 @@
 //! What runs in the end: marks, calls and activities, carried over from the recording where nothing changed.
 
-mod ahead;
 mod carried;
 pub(crate) mod marks;
 mod plan;
+mod streams;
 
 use steptime_aten::OpSet;
 use steptime_graph::{
@@ -74,7 +74,7 @@ impl<'s> Builder<'s> {
             coverage: base.coverage,
             device: base.device.clone(),
         };
-        let ahead = ahead::stream(step, &mut graph);
+        let ahead = streams::ahead(step, &mut graph);
         Builder {
             step,
             before,
@@ -84,7 +84,7 @@ impl<'s> Builder<'s> {
             graph,
             ops: TiVec::new(),
             carried: Carried::default(),
-            stream: busiest(base),
+            stream: streams::busiest(base),
             ahead,
         }
     }
@@ -99,7 +99,7 @@ impl<'s> Builder<'s> {
         marks::link(&mut self.graph, self.base, &mut self.carried);
         self.carried.waits(&mut self.graph, self.base);
         if let Some(stream) = self.ahead {
-            ahead::wait(&mut self.graph, stream);
+            streams::wait(&mut self.graph, stream);
         }
         self.graph.tops = tops(&self.graph.ops);
         self.graph.assign_phases();
@@ -109,9 +109,10 @@ impl<'s> Builder<'s> {
     /// An op with all that is inside it.
     fn op(&mut self, op: OpId, parent: Option<steptime_graph::OpId>) {
         let row = &self.step.ops[op];
-        let recorded = row.origin.recorded().map(|at| (at, self.base.ops[at]));
+        let recorded = self.step.recorded(op).map(|at| (at, self.base.ops[at]));
+        let again = row.again.is_some();
         let at = self.graph.ops.next_key();
-        let begin = self.mark(MarkKind::OpBegin(at), row.thread, recorded.map(|(_, row)| row.begin));
+        let begin = self.mark(MarkKind::OpBegin(at), row.thread, recorded.map(|(_, row)| row.begin), again);
         self.graph.ops.push(Op {
             name: self.graph.names.intern(&row.name),
             annotation: row.annotation,
@@ -119,13 +120,13 @@ impl<'s> Builder<'s> {
             parent,
             begin,
             end: begin,
-            sequence: recorded.map_or(-1, |(_, row)| row.sequence),
+            sequence: recorded.filter(|_| !again).map_or(-1, |(_, row)| row.sequence),
             origin: recorded.map_or(steptime_graph::OpOrigin::Derived, |(_, row)| row.origin),
             phase: Phase::Other,
         });
         self.ops.push(op);
         self.inside(Some((op, at)), row.thread);
-        let end = self.mark(MarkKind::OpEnd(at), row.thread, recorded.map(|(_, row)| row.end));
+        let end = self.mark(MarkKind::OpEnd(at), row.thread, recorded.map(|(_, row)| row.end), again);
         self.graph.ops[at].end = end;
     }
 
@@ -146,7 +147,7 @@ impl<'s> Builder<'s> {
             return self.planned(children, &planned, at, thread);
         }
         let recorded = match around {
-            Some((op, _)) => step.ops[op].origin.recorded().map(|op| self.items.within(op)),
+            Some((op, _)) => step.recorded(op).map(|op| self.items.within(op)),
             None => Some(self.items.outermost(thread)),
         };
         let recorded = recorded.unwrap_or_default().to_vec();
@@ -159,9 +160,7 @@ impl<'s> Builder<'s> {
         let mut next = recorded.iter().take_while(|item| matches!(item, marks::Item::Call(_))).count();
         self.recorded_calls(&recorded[..next], &mut calls, at);
         for &child in children {
-            if let Some(place) =
-                step.ops[child].origin.recorded().and_then(|op| marks::find(&recorded[next..], op))
-            {
+            if let Some(place) = step.recorded(child).and_then(|op| marks::find(&recorded[next..], op)) {
                 self.recorded_calls(&recorded[next..next + place], &mut calls, at);
                 next += place + 1;
             }
@@ -187,11 +186,12 @@ impl<'s> Builder<'s> {
     /// A call as it was recorded; `other` has the bytes and the way to wait, where these are others now.
     fn recorded_call(&mut self, call: CallId, other: Option<&Planned>, op: Option<steptime_graph::OpId>) {
         let source = &self.base.calls[call];
-        let begin =
-            self.mark(MarkKind::CallBegin(self.graph.calls.next_key()), source.thread, Some(source.begin));
-        let end = self.mark(MarkKind::CallEnd(self.graph.calls.next_key()), source.thread, Some(source.end));
-        let first_activity = self.graph.activities.next_key();
         let at = self.graph.calls.next_key();
+        let again = op.is_some_and(|op| self.step.ops[self.ops[op]].again.is_some());
+        let thread = op.map_or(source.thread, |op| self.graph.ops[op].thread);
+        let begin = self.mark(MarkKind::CallBegin(at), thread, Some(source.begin), again);
+        let end = self.mark(MarkKind::CallEnd(at), thread, Some(source.end), again);
+        let first_activity = self.graph.activities.next_key();
         for activity in source.activities() {
             let mut row = self.base.activities[activity];
             row.call = at;
@@ -202,10 +202,11 @@ impl<'s> Builder<'s> {
             }
             self.graph.activities.push(row);
             self.graph.queue_delays.push(self.base.queue_delays[activity]);
-            self.carried.activities.push(Some(activity));
+            self.carried.activities.push(Some(activity).filter(|_| !again));
         }
         self.graph.calls.push(Call {
             op,
+            thread,
             begin,
             end,
             first_activity,
@@ -213,7 +214,7 @@ impl<'s> Builder<'s> {
             blocking: other.and_then(|planned| planned.blocks_otherwise).unwrap_or(source.blocking),
             ..*source
         });
-        self.carried.calls.push(Some(call));
+        self.carried.calls.push(Some(call).filter(|_| !again));
     }
 
     /// Ops with new calls before, between and after them.
@@ -238,8 +239,8 @@ impl<'s> Builder<'s> {
 
     fn planned_call(&mut self, planned: &Planned, op: Option<steptime_graph::OpId>, thread: HostThreadId) {
         let at = self.graph.calls.next_key();
-        let begin = self.mark(MarkKind::CallBegin(at), thread, None);
-        let end = self.mark(MarkKind::CallEnd(at), thread, None);
+        let begin = self.mark(MarkKind::CallBegin(at), thread, None, false);
+        let end = self.mark(MarkKind::CallEnd(at), thread, None, false);
         let first_activity = self.graph.activities.next_key();
         if let Some(work) = &planned.work {
             let name = self.graph.names.intern(work.name);
@@ -283,19 +284,9 @@ impl<'s> Builder<'s> {
         kind: MarkKind,
         thread: HostThreadId,
         recorded: Option<steptime_graph::MarkId>,
+        again: bool,
     ) -> steptime_graph::MarkId {
-        marks::push(&mut self.graph, &mut self.carried, kind, thread, recorded)
+        let (was, like) = if again { (None, recorded) } else { (recorded, None) };
+        marks::push(&mut self.graph, &mut self.carried, kind, thread, was, like)
     }
-}
-
-/// The stream that most of a step runs on.
-fn busiest(graph: &StepGraph) -> StreamId {
-    let mut count: TiVec<StreamId, usize> = vec![0; graph.streams.len()].into();
-    for activity in &graph.activities {
-        count[activity.stream] += 1;
-    }
-    count
-        .iter_enumerated()
-        .max_by_key(|(at, count)| (**count, std::cmp::Reverse(*at)))
-        .map_or(StreamId(0), |(at, _)| at)
 }

@@ -34,6 +34,10 @@ pub struct Op {
     pub children: Vec<OpId>,
     /// Where it comes from.
     pub origin: Origin,
+    /// The op that it repeats, with its calls and times; it has tensors of its own.
+    pub again: Option<OpId>,
+    /// Host time that a rule adds to it, in times of a small op with autograd.
+    pub script: f64,
     /// Whether a CUDA graph launches what it launches.
     pub captured: bool,
     /// Whether what it copies is for the next step: on a stream of its own, which the next step waits for.
@@ -74,6 +78,13 @@ impl Origin {
 }
 
 impl Call {
+    /// The same call of other tensors.
+    #[must_use]
+    pub fn with(&self, tensor: &mut impl FnMut(TensorId) -> TensorId) -> Call {
+        let mut all = |args: &[Arg<TensorId>]| args.iter().map(|arg| arg.map(|&id| tensor(id))).collect();
+        Call { inputs: all(&self.inputs), outputs: all(&self.outputs), settings: self.settings }
+    }
+
     /// The tensors it takes.
     pub fn takes(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().flat_map(Arg::tensors).copied()
@@ -100,6 +111,13 @@ impl Step {
             outputs: described(&call.outputs),
             settings: call.settings,
         })
+    }
+
+    /// The op of the recording that an op is, or repeats.
+    #[must_use]
+    pub fn recorded(&self, op: OpId) -> Option<graph::OpId> {
+        let row = &self.ops[op];
+        row.origin.recorded().or_else(|| self.recorded(row.again?))
     }
 
     /// The ops that run, each before those inside it, thread by thread in the order in which they begin.

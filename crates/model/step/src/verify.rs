@@ -22,7 +22,10 @@ impl Step {
             match self.ops[op].origin {
                 Origin::Inserted(rule) if rule == patch.rule => {
                     self.in_order(op, &is)?;
-                    self.fits(op, None, ops)?;
+                    // One that repeats another takes and gives the same shapes.
+                    if self.ops[op].again.is_none() {
+                        self.fits(op, None, ops)?;
+                    }
                 }
                 Origin::Changed(_, rule) if rule == patch.rule => {
                     self.fits(op, Some(before), ops)?;

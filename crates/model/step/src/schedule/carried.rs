@@ -10,6 +10,8 @@ pub struct Carried {
     pub marks: TiVec<MarkId, Option<MarkId>>,
     /// Whether the host time before a mark is the one recorded before it: the same mark comes before both.
     pub gaps: TiVec<MarkId, bool>,
+    /// The mark of the recording before which there is as much host time, where an op runs once more.
+    pub like: TiVec<MarkId, Option<MarkId>>,
     /// The call.
     pub calls: TiVec<CallId, Option<CallId>>,
     /// The activity.
@@ -22,7 +24,10 @@ impl Carried {
     pub fn over(&self, beneath: &Carried) -> Carried {
         let mark = |at: &Option<MarkId>| at.and_then(|at| beneath.marks[at]);
         let gap = |(&here, at): (&bool, &Option<MarkId>)| here && at.is_some_and(|at| beneath.gaps[at]);
+        let like =
+            |(&here, at): (&bool, &Option<MarkId>)| at.filter(|_| here).and_then(|at| beneath.like[at]);
         Carried {
+            like: self.gaps.iter().zip(&self.marks).map(like).collect(),
             marks: self.marks.iter().map(mark).collect(),
             gaps: self.gaps.iter().zip(&self.marks).map(gap).collect(),
             calls: self.calls.iter().map(|at| at.and_then(|at| beneath.calls[at])).collect(),

@@ -64,11 +64,13 @@ pub(crate) fn push(
     kind: MarkKind,
     thread: HostThreadId,
     recorded: Option<MarkId>,
+    like: Option<MarkId>,
 ) -> MarkId {
     let at = graph.marks.next_key();
     graph.marks.push(Mark { kind, thread, after: at, wraps: false });
     carried.marks.push(recorded);
     carried.gaps.push(false);
+    carried.like.push(like);
     at
 }
 
@@ -79,7 +81,12 @@ pub(crate) fn link(graph: &mut StepGraph, base: &StepGraph, carried: &mut Carrie
         carried.marks.iter_enumerated().filter_map(|(now, was)| Some(((*was)?, now))).collect();
     for thread in graph.threads.keys() {
         let (first, end) = (graph.threads[thread].first_mark, graph.threads[thread].end_mark);
+        let mut like_before = None;
         for at in first.until(end) {
+            // What runs once more has the gap of what it repeats where it comes after the same.
+            let like = carried.like[at].take();
+            carried.like[at] = like.filter(|&like| Some(base.marks[like].after) == like_before);
+            like_before = like;
             let (before, wraps) = if at == first { (end.previous(), true) } else { (at.previous(), false) };
             (graph.marks[at].after, graph.marks[at].wraps) = (before, wraps);
             if let Some(was) = carried.marks[at] {

@@ -51,6 +51,9 @@ pub(super) fn of(
     op: OpId,
     set: &OpSet,
 ) -> OwnCalls {
+    if let Some(again) = step.ops[op].again {
+        return of(step, before, base, items, again, set);
+    }
     match step.ops[op].origin {
         Origin::Recorded(_) => OwnCalls::AsRecorded,
         Origin::Inserted(_) => OwnCalls::Anew(of_call(step, op, set)),

@@ -4,7 +4,7 @@ use steptime_cost::{HostCosts, PricedGraph};
 use steptime_step::Peak;
 
 use super::device_side::DeviceSide;
-use super::{Base, Edited, Pricing, host_side};
+use super::{Base, Edited, Pricing, host_side, script};
 use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::memory;
@@ -26,7 +26,8 @@ impl Costed {
     ) -> Result<Costed, Error> {
         let device = DeviceSide::of(recorded, pricing, base, edited)?;
         let peak = memory::of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
-        let host = host_side::of(recorded, pricing, &edited.scheduled, base)?;
+        let mut host = host_side::of(recorded, pricing, &edited.scheduled, base)?;
+        script::add(&edited.step, &edited.scheduled, base.slowness.unwrap_or(1.0), &mut host);
         Ok(Costed { device, host, peak })
     }
 

@@ -97,7 +97,7 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
         was.iter().enumerate().filter_map(|(at, launch)| Some((launch.op?, at))).collect();
     // An op that launches others than before is still the same op.
     let by_op = |launch: &Launch| {
-        let recorded = step.ops[scheduled.ops[launch.op?]].origin.recorded()?;
+        let recorded = step.recorded(scheduled.ops[launch.op?])?;
         let at = of_op.get(&recorded).copied()?;
         is_alike(&was[at].call.kernel, &launch.call.kernel).then_some(at)
     };

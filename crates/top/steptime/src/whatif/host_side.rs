@@ -46,6 +46,11 @@ pub(super) fn of(
                 own += gap.as_micros();
                 gap
             }
+            (None, _) if carried.like[mark].is_some_and(|was| costs.gaps.get(was).is_some()) => {
+                let gap = carried.like[mark].map_or(Nanos::ZERO, |was| costs.gaps[was]);
+                own += gap.as_micros();
+                gap
+            }
             (None, Some(usual)) => {
                 let gap = Nanos((usual.gaps[mark].0 as f64 * pace).round() as i64);
                 priced += gap.as_micros();

@@ -7,6 +7,7 @@ mod edited;
 mod host_side;
 mod outcome;
 mod parameters;
+mod script;
 
 use steptime_aten::Settings;
 use steptime_cost::Process;

@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "batch",
     "recorded-batch",
     "batch-dim",
@@ -19,6 +19,7 @@ const KEYS: [&str; 9] = [
     "dtype",
     "channels-last",
     "prefetch-inputs",
+    "checkpoint",
     "cuda-graph",
     "host-speed",
 ];
@@ -45,6 +46,7 @@ fn parse(table: &Table) -> Result<Changes, String> {
             "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
             "channels-last" => changes.channels_last = flag(key, value)?,
             "prefetch-inputs" => changes.prefetch_inputs = flag(key, value)?,
+            "checkpoint" => changes.checkpoint = segments(key, value)?,
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
                 let times = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
@@ -63,6 +65,14 @@ fn whole(key: &str, value: &Value) -> Result<u64, String> {
 
 fn flag(key: &str, value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| format!("`{key}` is true or false, and not {value}"))
+}
+
+/// A number of segments, or whether there are any: each block is one then, which is 0.
+fn segments(key: &str, value: &Value) -> Result<Option<usize>, String> {
+    match value.as_bool() {
+        Some(wanted) => Ok(wanted.then_some(0)),
+        None => Ok(Some(whole(key, value)? as usize)),
+    }
 }
 
 fn list(value: &Value) -> Vec<&Value> {
@@ -96,6 +106,7 @@ impl Changes {
             dtype: typed.dtype.or(self.dtype),
             channels_last: typed.channels_last || self.channels_last,
             prefetch_inputs: typed.prefetch_inputs || self.prefetch_inputs,
+            checkpoint: typed.checkpoint.or(self.checkpoint),
             cuda_graph: typed.cuda_graph || self.cuda_graph,
             host_speed: typed.host_speed.or(self.host_speed),
         }

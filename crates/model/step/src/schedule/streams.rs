@@ -1,12 +1,13 @@
-//! Copies for the next step: on a stream of their own, which the next step waits for before all else.
+//! Streams: what is launched anew goes to the one that most runs on; copies for the next step have one of their own, which
+//! the next step waits for before all else.
 
-use steptime_graph::{ActivityId, StepGraph, StreamDependency, StreamId};
+use steptime_graph::{ActivityId, StepGraph, StreamDependency, StreamId, TiVec};
 use steptime_trace::Stream;
 
 use crate::step::Step;
 
 /// Adds a stream for what a step copies for the next one; `None` where it copies nothing ahead.
-pub(super) fn stream(step: &Step, graph: &mut StepGraph) -> Option<StreamId> {
+pub(super) fn ahead(step: &Step, graph: &mut StepGraph) -> Option<StreamId> {
     if !step.running().iter().any(|&op| step.ops[op].ahead) {
         return None;
     }
@@ -25,4 +26,16 @@ pub(super) fn wait(graph: &mut StepGraph, ahead: StreamId) {
         let place = graph.waits.partition_point(|wait| wait.to <= to);
         graph.waits.insert(place, StreamDependency { from, to, inferred: false, wraps: true });
     }
+}
+
+/// The stream that most of a step runs on.
+pub(super) fn busiest(graph: &StepGraph) -> StreamId {
+    let mut count: TiVec<StreamId, usize> = vec![0; graph.streams.len()].into();
+    for activity in &graph.activities {
+        count[activity.stream] += 1;
+    }
+    count
+        .iter_enumerated()
+        .max_by_key(|(at, count)| (**count, std::cmp::Reverse(*at)))
+        .map_or(StreamId(0), |(at, _)| at)
 }

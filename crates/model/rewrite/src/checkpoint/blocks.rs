@@ -1,0 +1,87 @@
+//! The blocks of a model: stretches of the forward pass that come again with the same shapes, each fed by the one before.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use steptime_aten::Arg;
+
+use super::forward::Forward;
+use super::repeats::{self, Repeat};
+
+/// A block has so many ops or more: fewer are a layer.
+const LEAST: usize = 3;
+
+/// A row of equal blocks: for each, the places of its ops.
+pub(super) type Row = Vec<Range<usize>>;
+
+/// The rows of blocks of a forward pass, in order.
+pub(super) fn find(forward: &Forward<'_>) -> Vec<Row> {
+    let keys = keys(forward);
+    let found = repeats::find(&keys, 0, LEAST, &|repeat| is_fed(forward, repeat));
+    found.iter().map(|repeat| row(forward, repeat)).collect()
+}
+
+/// Blocks put together to so many segments, the last of which may be longer; each block is one where no number is asked for.
+pub(super) fn segments(row: &Row, count: Option<usize>) -> Vec<Range<usize>> {
+    let count = count.unwrap_or(row.len()).clamp(1, row.len());
+    let each = row.len() / count;
+    let last = |at: usize| if at + 1 == count { row.len() } else { (at + 1) * each };
+    (0..count).map(|at| row[at * each].start..row[last(at) - 1].end).collect()
+}
+
+/// A number for each op, the same for ops of one name that take and give the same shapes.
+fn keys(forward: &Forward<'_>) -> Vec<u32> {
+    let mut known: FxHashMap<String, u32> = FxHashMap::default();
+    let key = |&op: &steptime_step::OpId| {
+        let mut text = forward.step.ops[op].name.clone();
+        if let Some(call) = forward.step.call(op) {
+            for tensor in call.inputs.iter().chain(&call.outputs).flat_map(Arg::tensors) {
+                let _ = write!(text, " {:?}{:?}", tensor.shape.as_slice(), tensor.dtype);
+            }
+        }
+        let next = known.len() as u32;
+        *known.entry(text).or_insert(next)
+    };
+    forward.roots.iter().map(key).collect()
+}
+
+/// Whether the second of some stretches takes what the first makes, and the backward pass takes some of it, too.
+fn is_fed(forward: &Forward<'_>, repeat: &Repeat) -> bool {
+    let [first, second] = [0, 1].map(|at| {
+        let start = repeat.first + at * repeat.length;
+        start..start + repeat.length
+    });
+    let of_first = |storage| forward.made.get(&storage).is_some_and(|(at, _)| first.contains(at));
+    let mut taken = forward.roots[second].iter().flat_map(|&root| forward.taken(root));
+    taken.any(of_first) && forward.saved.iter().any(|&storage| of_first(storage))
+}
+
+/// The blocks of a repeat: they begin where the least memory goes from one to the next.
+fn row(forward: &Forward<'_>, repeat: &Repeat) -> Row {
+    let crossing = |place: usize| -> u64 {
+        let crosses = forward.made.iter().filter(|(storage, (made, _))| {
+            *made < place && forward.taken_last.get(storage).is_some_and(|&last| last >= place)
+        });
+        crosses.map(|(_, (_, bytes))| bytes).sum()
+    };
+    // Between the first and the second block: what comes before the first may be of another kind.
+    let best = (0..=repeat.rest).min_by_key(|shift| crossing(repeat.first + repeat.length + shift));
+    let first = repeat.first + best.unwrap_or(0);
+    let start = |at: usize| first + at * repeat.length;
+    (0..repeat.count).map(|at| start(at)..start(at + 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_segment_takes_what_is_left() {
+        let row: Row = (0..5).map(|at| at * 10..at * 10 + 10).collect();
+        assert!(segments(&row, Some(1)).into_iter().eq(std::iter::once(0..50)));
+        assert_eq!(segments(&row, Some(2)), [0..20, 20..50]);
+        assert_eq!(segments(&row, None).len(), 5);
+        assert_eq!(segments(&row, Some(9)).len(), 5);
+    }
+}

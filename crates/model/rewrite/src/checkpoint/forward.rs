@@ -1,0 +1,97 @@
+//! The forward pass as a list of ops, and which of them makes and takes each piece of memory.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_graph::HostThreadId;
+use steptime_graph::execution::StorageId;
+use steptime_step::{Call, OpId, Step, TensorId};
+
+/// A function of the autograd engine.
+const FUNCTION: &str = "autograd::engine::evaluate_function: ";
+/// Around what an optimizer does.
+const OPTIMIZER: &str = "Optimizer.";
+
+/// The ops of a forward pass, and the memory between them.
+pub(super) struct Forward<'s> {
+    pub step: &'s Step,
+    /// Outermost ops of the script, in order.
+    pub roots: Vec<OpId>,
+    /// Functions of the backward pass, in order.
+    pub functions: Vec<OpId>,
+    /// For memory that is made in the forward pass, the place of the op that makes it, and its bytes.
+    pub made: FxHashMap<StorageId, (usize, u64)>,
+    /// The place of the op that takes it last.
+    pub taken_last: FxHashMap<StorageId, usize>,
+    /// What the backward pass takes of it.
+    pub saved: FxHashSet<StorageId>,
+}
+
+impl<'s> Forward<'s> {
+    pub fn of(step: &'s Step) -> Forward<'s> {
+        let (mut roots, mut functions) = (Vec::new(), Vec::new());
+        for op in step.running() {
+            let row = &step.ops[op];
+            if row.annotation || step.outermost(op) != op {
+                continue;
+            }
+            if row.name.starts_with(FUNCTION) {
+                functions.push(op);
+            } else if row.thread == HostThreadId::MAIN && !is_stepping(step, op) {
+                roots.push(op);
+            }
+        }
+        let mut forward = Forward {
+            step,
+            roots,
+            functions,
+            made: FxHashMap::default(),
+            taken_last: FxHashMap::default(),
+            saved: FxHashSet::default(),
+        };
+        forward.memory();
+        forward
+    }
+
+    fn memory(&mut self) {
+        let mut older: FxHashSet<StorageId> = FxHashSet::default();
+        for (at, &root) in self.roots.iter().enumerate() {
+            for call in calls(self.step, root) {
+                for tensor in call.takes() {
+                    let Some(storage) = self.step.tensors[tensor].storage else { continue };
+                    self.taken_last.insert(storage, at);
+                    if !self.made.contains_key(&storage) {
+                        older.insert(storage);
+                    }
+                }
+                for tensor in call.gives() {
+                    let row = &self.step.tensors[tensor];
+                    let Some(storage) = row.storage.filter(|storage| !older.contains(storage)) else {
+                        continue;
+                    };
+                    let (_, bytes) = self.made.entry(storage).or_insert((at, 0));
+                    *bytes = (*bytes).max(row.value.bytes());
+                }
+            }
+        }
+        for &function in &self.functions {
+            let taken = self.taken(function);
+            self.saved.extend(taken.filter(|storage| self.made.contains_key(storage)));
+        }
+    }
+
+    /// Memory that an op takes, and what is inside it.
+    pub fn taken(&self, op: OpId) -> impl Iterator<Item = StorageId> + use<'s> {
+        let step = self.step;
+        let takes = calls(step, op).flat_map(|call| call.takes().collect::<Vec<TensorId>>());
+        takes.filter_map(|tensor| step.tensors[tensor].storage)
+    }
+}
+
+/// What an op and those inside it were called with.
+pub(super) fn calls(step: &Step, op: OpId) -> impl Iterator<Item = &Call> + use<'_> {
+    step.subtree(op).into_iter().filter_map(|op| step.ops[op].call.as_ref())
+}
+
+fn is_stepping(step: &Step, op: OpId) -> bool {
+    let mut around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
+    around.any(|op| step.ops[op].name.starts_with(OPTIMIZER))
+}

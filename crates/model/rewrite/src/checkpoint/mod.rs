@@ -1,0 +1,82 @@
+//! Activations computed again in the backward pass, as `torch.utils.checkpoint` does.
+
+mod blocks;
+mod forward;
+mod hooks;
+mod names;
+mod recompute;
+mod repeats;
+
+use steptime_step::{Patch, Step};
+
+use self::forward::Forward;
+use self::recompute::Recompute;
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+
+/// Does not keep the activations of blocks: those of a segment are made again right before its gradients.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Checkpoint {
+    /// Into how many segments a row of equal blocks is divided; each block is one where it is not said.
+    pub segments: Option<usize>,
+}
+
+impl Rule for Checkpoint {
+    fn name(&self) -> &'static str {
+        "checkpoint"
+    }
+
+    fn effort(&self) -> &'static str {
+        "small: torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False) for each segment"
+    }
+
+    fn risk(&self) -> &'static str {
+        "blocks must compute the same again: random numbers are restored, other state is not"
+    }
+
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        Some((
+            "checkpointing calls Python for every tensor that a function saves: how long that takes is known of one host; where the host is the limit, the step may be longer",
+            0.15,
+        ))
+    }
+
+    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let forward = Forward::of(step);
+        let rows = blocks::find(&forward);
+        let mut recompute = Recompute::new(&forward, self.name());
+        let mut done = 0;
+        for row in &rows {
+            for segment in blocks::segments(row, self.segments) {
+                done += usize::from(recompute.segment(segment));
+            }
+        }
+        let blocks: usize = rows.iter().map(Vec::len).sum();
+        if done == 0 {
+            return Err(Error::NothingToDo { reason: reason(&forward, blocks) });
+        }
+        let (ops, bytes) = (recompute.ops, recompute.bytes);
+        let mut patch = recompute.done();
+        patch.why = format!(
+            "{blocks} blocks in {done} segments: {ops} ops run again in the backward pass, {:.0} MB of activations are not kept",
+            bytes as f64 / 1e6
+        );
+        Ok(vec![patch])
+    }
+}
+
+/// Why there is nothing to compute again.
+fn reason(forward: &Forward<'_>, blocks: usize) -> String {
+    if forward.functions.is_empty() {
+        "the step has no backward pass".to_owned()
+    } else if forward.made.is_empty() {
+        "tensors cannot be told apart: it takes an execution trace".to_owned()
+    } else if blocks == 0 {
+        format!(
+            "of {} ops of the forward pass no stretch comes again, fed by the one before",
+            forward.roots.len()
+        )
+    } else {
+        format!("the backward pass takes nothing that only the {blocks} blocks make")
+    }
+}

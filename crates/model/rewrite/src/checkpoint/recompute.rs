@@ -1,0 +1,96 @@
+//! The ops of a segment once more, in the backward pass.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rustc_hash::FxHashSet;
+use steptime_graph::execution::StorageId;
+use steptime_step::{Call, NewOp, OpId, Patch, Place, Step};
+
+use super::forward::Forward;
+use super::hooks;
+use super::names::Names;
+
+/// The patch as it grows, segment by segment.
+pub(super) struct Recompute<'f> {
+    forward: &'f Forward<'f>,
+    pub patch: Patch,
+    /// Ops of the backward pass that take what is made again.
+    changed: BTreeMap<OpId, Call>,
+    next_storage: u32,
+    /// Ops that run again, and bytes that are not kept.
+    pub ops: usize,
+    pub bytes: u64,
+}
+
+impl<'f> Recompute<'f> {
+    pub fn new(forward: &'f Forward<'f>, rule: &'static str) -> Recompute<'f> {
+        let storages = forward.step.tensors.iter().filter_map(|row| row.storage);
+        let next_storage = storages.map(|storage| storage.0 + 1).max().unwrap_or(0);
+        let patch = Patch::new(rule);
+        Recompute { forward, patch, changed: BTreeMap::new(), next_storage, ops: 0, bytes: 0 }
+    }
+
+    /// Runs the ops at some places again before the first function that takes what only they and the backward pass need.
+    /// Whether there is such a function.
+    pub fn segment(&mut self, places: Range<usize>) -> bool {
+        let forward = self.forward;
+        let made_within = |storage: &StorageId| forward.made.get(storage).map(|(at, _)| *at);
+        let needed: Vec<(StorageId, usize)> = forward
+            .saved
+            .iter()
+            .filter_map(|storage| Some((*storage, made_within(storage).filter(|at| places.contains(at))?)))
+            .collect();
+        // What later ops take is kept for them.
+        let is_kept =
+            |storage: &StorageId| forward.taken_last.get(storage).is_some_and(|&last| last >= places.end);
+        let own: FxHashSet<StorageId> =
+            needed.iter().map(|(storage, _)| *storage).filter(|storage| !is_kept(storage)).collect();
+        let takes = |function: &OpId| forward.taken(*function).any(|storage| own.contains(&storage));
+        let Some(first) = forward.functions.iter().position(takes) else { return false };
+        let Some(before) = unpacks(forward.step, forward.functions[first], &own) else { return false };
+        // It ends with the last op that makes what is needed.
+        let end = needed.iter().map(|(_, at)| at + 1).max().unwrap_or(places.start);
+        let roots = &forward.roots[places.start..end];
+        let mut names = Names::of(forward, places.start..end, self.next_storage);
+        for &root in roots {
+            let again = NewOp::again(forward.step, root, &mut |id| names.of_again(id, &mut self.patch));
+            self.patch.insert.push((Place::Before(before), again));
+            self.ops += forward.step.subtree(root).len();
+        }
+        for &function in &forward.functions[first..] {
+            for op in forward.step.subtree(function) {
+                let Some(call) = &forward.step.ops[op].call else { continue };
+                if call.takes().chain(call.gives()).any(|tensor| names.is_remade(tensor)) {
+                    let call = self.changed.remove(&op).unwrap_or_else(|| call.clone());
+                    self.changed.insert(op, call.with(&mut |id| names.of_saved(id, &mut self.patch)));
+                }
+            }
+        }
+        self.patch.script.extend(hooks::of(forward, places, first));
+        self.next_storage = names.next_storage;
+        self.bytes +=
+            own.iter().filter_map(|storage| forward.made.get(storage)).map(|(_, bytes)| bytes).sum::<u64>();
+        true
+    }
+
+    pub fn done(mut self) -> Patch {
+        self.patch.change = std::mem::take(&mut self.changed).into_iter().collect();
+        self.patch
+    }
+}
+
+/// The op of a function before which what was saved is made again: the outermost inside the function itself.
+fn unpacks(step: &Step, function: OpId, own: &FxHashSet<StorageId>) -> Option<OpId> {
+    let takes = |op: &OpId| {
+        let call = step.ops[*op].call.as_ref();
+        let mut storages = call.into_iter().flat_map(Call::takes).filter_map(|id| step.tensors[id].storage);
+        storages.any(|storage| own.contains(&storage))
+    };
+    let mut at = step.subtree(function).into_iter().find(takes)?;
+    while let Some(parent) = step.ops[at].parent.filter(|&parent| step.ops[parent].name.starts_with("aten::"))
+    {
+        at = parent;
+    }
+    (at != function).then_some(at)
+}

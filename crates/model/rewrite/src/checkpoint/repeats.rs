@@ -1,0 +1,84 @@
+//! Stretches of a list that come several times in a row.
+
+/// A stretch of `length` items that comes `count` times in a row, one after the other from `first` on, and after the last
+/// of them the first `rest` items of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Repeat {
+    pub first: usize,
+    pub length: usize,
+    pub count: usize,
+    pub rest: usize,
+}
+
+impl Repeat {
+    fn covers(&self) -> usize {
+        self.length * self.count + self.rest
+    }
+}
+
+/// The repeats of a list that hold: the longest first, then those before and after it. Stretches are of `least` items or
+/// more.
+pub(super) fn find(
+    keys: &[u32],
+    offset: usize,
+    least: usize,
+    holds: &impl Fn(&Repeat) -> bool,
+) -> Vec<Repeat> {
+    let mut all: Vec<Repeat> =
+        (least..=keys.len() / 2).flat_map(|length| with_length(keys, offset, length)).collect();
+    // Of those that cover as much, the one with the shortest stretch.
+    all.sort_by_key(|repeat| (std::cmp::Reverse(repeat.covers()), repeat.length));
+    let Some(found) = all.into_iter().find(holds) else { return Vec::new() };
+    let (begin, end) = (found.first - offset, found.first - offset + found.covers());
+    let mut repeats = find(&keys[..begin], offset, least, holds);
+    repeats.push(found);
+    repeats.extend(find(&keys[end..], offset + end, least, holds));
+    repeats
+}
+
+/// Where a list goes on as it did `length` items before.
+fn with_length(keys: &[u32], offset: usize, length: usize) -> Vec<Repeat> {
+    let (mut found, mut begin) = (Vec::new(), 0);
+    for at in 0..=keys.len() - length {
+        let same = at + length < keys.len() && keys[at] == keys[at + length];
+        if same {
+            continue;
+        }
+        let covers = at - begin + length;
+        if covers >= 2 * length {
+            let (count, rest) = (covers / length, covers % length);
+            found.push(Repeat { first: offset + begin, length, count, rest });
+        }
+        begin = at + 1;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<Repeat> {
+        let keys: Vec<u32> = text.bytes().map(u32::from).collect();
+        find(&keys, 0, 2, &|_| true)
+    }
+
+    #[test]
+    fn the_shortest_stretch_that_covers_most() {
+        assert_eq!(of("xabcabcabcabcy"), [Repeat { first: 1, length: 3, count: 4, rest: 0 }]);
+        assert_eq!(of("abcabca"), [Repeat { first: 0, length: 3, count: 2, rest: 1 }]);
+        assert_eq!(of("abcdefg"), []);
+    }
+
+    #[test]
+    fn before_and_after_the_longest() {
+        let found = of("ababzcdecdecdezfgfg");
+        let places: Vec<_> = found.iter().map(|repeat| (repeat.first, repeat.length, repeat.count)).collect();
+        assert_eq!(places, [(0, 2, 2), (5, 3, 3), (15, 2, 2)]);
+    }
+
+    #[test]
+    fn nothing_is_found_in_nothing() {
+        assert_eq!(find(&[], 0, 1, &|_| true), []);
+    }
+}
