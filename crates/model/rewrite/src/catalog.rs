@@ -6,6 +6,7 @@ use crate::bf16::Bf16;
 use crate::channels_last::ChannelsLast;
 use crate::cuda_graph::CudaGraph;
 use crate::fuse_bags::FuseEmbeddingBags;
+use crate::no_sync::NoSync;
 use crate::optimizer::Optimizer;
 use crate::prefetch::PrefetchInputs;
 use crate::rule::Rule;
@@ -21,6 +22,7 @@ pub fn all() -> Vec<Box<dyn Rule>> {
         Box::new(Bf16),
         Box::new(ChannelsLast),
         Box::new(PrefetchInputs),
+        Box::new(NoSync),
         Box::new(CudaGraph),
     ]
 }

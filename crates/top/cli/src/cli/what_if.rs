@@ -57,6 +57,9 @@ pub struct Changes {
     /// Keep batches in pinned memory and copy the next one on a stream of its own, under the step before
     #[arg(long)]
     pub prefetch_inputs: bool,
+    /// Do not read numbers such as the loss back from the device
+    #[arg(long)]
+    pub no_sync: bool,
     /// Compute the activations of blocks again in the backward pass: each block by itself, or a row of equal blocks in so
     /// many segments
     #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true)]

@@ -5,8 +5,8 @@ mod plan;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, Optimizer, PrefetchInputs,
-    ResizeBatch, Rule, Tf32,
+    BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, NoSync, Optimizer,
+    PrefetchInputs, ResizeBatch, Rule, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -25,7 +25,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     if rules.is_empty() && changes.host_speed.is_none() {
-        return Err("nothing to change: say --batch, --fuse, --dtype, --channels-last, --prefetch-inputs, --checkpoint, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --fuse, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --cuda-graph, --host-speed or --plan".into());
     }
     if let Some(path) = &args.timeline {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -83,6 +83,9 @@ fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     }
     if changes.prefetch_inputs {
         rules.push(Box::new(PrefetchInputs));
+    }
+    if changes.no_sync {
+        rules.push(Box::new(NoSync));
     }
     if let Some(segments) = changes.checkpoint {
         rules.push(Box::new(Checkpoint { segments: Some(segments).filter(|&segments| segments > 0) }));

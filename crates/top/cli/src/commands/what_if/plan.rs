@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "batch",
     "recorded-batch",
     "batch-dim",
@@ -19,6 +19,7 @@ const KEYS: [&str; 10] = [
     "dtype",
     "channels-last",
     "prefetch-inputs",
+    "no-sync",
     "checkpoint",
     "cuda-graph",
     "host-speed",
@@ -46,6 +47,7 @@ fn parse(table: &Table) -> Result<Changes, String> {
             "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
             "channels-last" => changes.channels_last = flag(key, value)?,
             "prefetch-inputs" => changes.prefetch_inputs = flag(key, value)?,
+            "no-sync" => changes.no_sync = flag(key, value)?,
             "checkpoint" => changes.checkpoint = segments(key, value)?,
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
@@ -106,6 +108,7 @@ impl Changes {
             dtype: typed.dtype.or(self.dtype),
             channels_last: typed.channels_last || self.channels_last,
             prefetch_inputs: typed.prefetch_inputs || self.prefetch_inputs,
+            no_sync: typed.no_sync || self.no_sync,
             checkpoint: typed.checkpoint.or(self.checkpoint),
             cuda_graph: typed.cuda_graph || self.cuda_graph,
             host_speed: typed.host_speed.or(self.host_speed),

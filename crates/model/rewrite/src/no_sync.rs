@@ -1,0 +1,99 @@
+//! Numbers that are no longer read back from the device each step.
+
+use std::collections::BTreeMap;
+
+use steptime_aten::Device;
+use steptime_step::{OpId, Patch, Step, Uses};
+
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+
+/// The op that reads a number.
+const READ: &str = "aten::_local_scalar_dense";
+/// What Python calls for it, and nothing else.
+const CALLED: [&str; 3] = ["aten::item", "aten::is_nonzero", READ];
+/// What a gradient scaler asks for, to skip a step.
+const SCALER: &str = "aten::_amp_";
+/// Around what an optimizer does.
+const OPTIMIZER: &str = "Optimizer.";
+
+/// Numbers such as the loss stay on the device: the host does not wait for it to read them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSync;
+
+impl Rule for NoSync {
+    fn name(&self) -> &'static str {
+        "no-sync"
+    }
+
+    fn effort(&self) -> &'static str {
+        "small: keep the loss as a tensor, and read it every so many steps"
+    }
+
+    fn risk(&self) -> &'static str {
+        "a number that decides what the script does next must be read"
+    }
+
+    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let uses = Uses::of(step);
+        let mut patch = Patch::new(self.name());
+        let (mut from, mut kept) = (BTreeMap::<String, usize>::new(), BTreeMap::<&str, usize>::new());
+        for op in reads(step) {
+            match needs(step, &uses, op) {
+                Some(reason) => *kept.entry(reason).or_default() += 1,
+                None => {
+                    patch.remove.push(step.outermost(op));
+                    *from.entry(maker(step, &uses, op)).or_default() += 1;
+                }
+            }
+        }
+        let kept: Vec<String> = kept.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        if patch.remove.is_empty() {
+            let reason = match kept.is_empty() {
+                true => "no op reads a number from the device".to_owned(),
+                false => format!("the numbers that {READ} reads are needed: {}", kept.join(", ")),
+            };
+            return Err(Error::NothingToDo { reason });
+        }
+        let from: Vec<String> = from.iter().map(|(name, count)| format!("{count} of {name}")).collect();
+        let kept = if kept.is_empty() { String::new() } else { format!("; still read: {}", kept.join(", ")) };
+        patch.why = format!("{} numbers are not read back: {}{kept}", patch.remove.len(), from.join(", "));
+        Ok(vec![patch])
+    }
+}
+
+/// Ops that read a number from the device.
+fn reads(step: &Step) -> impl Iterator<Item = OpId> + use<'_> {
+    let on_device = |op: OpId| {
+        let mut takes = step.ops[op].call.iter().flat_map(|call| call.takes());
+        takes.any(|tensor| step.tensors[tensor].value.device == Device::Cuda)
+    };
+    step.running().into_iter().filter(move |&op| step.ops[op].name == READ && on_device(op))
+}
+
+/// Why a number must be read, in the plural; `None` where nothing is known that needs it.
+fn needs(step: &Step, uses: &Uses, op: OpId) -> Option<&'static str> {
+    let tensors = || step.ops[op].call.iter().flat_map(|call| call.takes());
+    let mut touched = tensors()
+        .flat_map(|tensor| uses.producer(tensor).into_iter().chain(uses.consumers(tensor).iter().copied()));
+    let mut around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
+    if !CALLED.contains(&&*step.ops[step.outermost(op)].name) {
+        Some("by ops that need them")
+    } else if touched.any(|other| step.ops[other].name.starts_with(SCALER)) {
+        Some("by the gradient scaler")
+    } else if around.any(|op| step.ops[op].name.starts_with(OPTIMIZER)) {
+        Some("by the optimizer")
+    } else {
+        None
+    }
+}
+
+/// The op that makes a number.
+fn maker(step: &Step, uses: &Uses, op: OpId) -> String {
+    let tensor = step.ops[op].call.as_ref().and_then(|call| call.takes().next());
+    let maker = tensor.and_then(|tensor| uses.producer(tensor));
+    maker.map_or_else(
+        || "what is older than the step".to_owned(),
+        |maker| step.ops[step.outermost(maker)].name.clone(),
+    )
+}
