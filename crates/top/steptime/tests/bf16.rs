@@ -75,3 +75,24 @@ fn what_is_narrow_already_is_refused() {
     let error = rewrite::apply(&mut step, &[&Bf16], &facts).unwrap_err();
     assert_eq!(error.to_string(), "bf16: ops run in 16 bits already");
 }
+
+#[test]
+fn attention_goes_to_cudnn_both_ways() {
+    let Some(path) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces/h200_b/encdec_base_32")
+    else {
+        return;
+    };
+    let recorded =
+        Step::open_with(&path, &Choice::default(), &trace::Options::default()).expect("a recording");
+    let count = |step: &edit::Step, name: &str| {
+        step.running().into_iter().filter(|&op| step.ops[op].name == format!("aten::{name}")).count()
+    };
+    let before = recorded.arguments.editable(&recorded.graph);
+    let after = changed(&recorded);
+    for way in ["", "_backward"] {
+        let efficient = format!("_scaled_dot_product_efficient_attention{way}");
+        let cudnn = format!("_scaled_dot_product_cudnn_attention{way}");
+        assert!(count(&before, &efficient) > 0, "{efficient}");
+        assert_eq!((count(&after, &efficient), count(&after, &cudnn)), (0, count(&before, &efficient)));
+    }
+}

@@ -3,6 +3,7 @@
 //! Types are followed through the ops in the order in which they run: first the forward pass, with autocast's casts, then
 //! the backward pass, whose gradients are cast where the forward pass was.
 
+mod attention;
 mod backward;
 mod casts;
 mod lists;
@@ -41,7 +42,7 @@ impl Rule for Bf16 {
         Some((text, 0.3))
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
         if is_narrow(step) {
             return Err(nothing("ops run in 16 bits already"));
@@ -72,7 +73,14 @@ impl Rule for Bf16 {
             "{products} products in 16 bits: {} tensors become bfloat16, {casts} casts",
             patch.reshape.len()
         );
-        Ok(vec![patch])
+        let mut narrow = step.clone();
+        narrow.apply(&patch, facts.ops)?;
+        let mut attention = attention::patch(&narrow, self.name());
+        if attention.is_empty() {
+            return Ok(vec![patch]);
+        }
+        attention.why = format!("{} attentions by cuDNN, forward and backward", attention.insert.len());
+        Ok(vec![patch, attention])
     }
 }
 
