@@ -73,6 +73,44 @@ impl Dtype {
         })
     }
 
+    /// PyTorch's number for it (`c10::ScalarType`), which its recorders write; for what has several, the first.
+    #[must_use]
+    pub const fn code(self) -> i64 {
+        match self {
+            Dtype::I8 => 1,
+            Dtype::I16 => 2,
+            Dtype::I32 => 3,
+            Dtype::I64 => 4,
+            Dtype::F16 => 5,
+            Dtype::F32 => 6,
+            Dtype::F64 => 7,
+            Dtype::Complex64 => 9,
+            Dtype::Complex128 => 10,
+            Dtype::Bool => 11,
+            Dtype::Bf16 => 15,
+            Dtype::F8 => 23,
+        }
+    }
+
+    /// How PyTorch's recorders write it.
+    #[must_use]
+    pub const fn recorded(self) -> &'static str {
+        match self {
+            Dtype::F64 => "double",
+            Dtype::F32 => "float",
+            Dtype::F16 => "c10::Half",
+            Dtype::Bf16 => "c10::BFloat16",
+            Dtype::F8 => "c10::Float8_e4m3fn",
+            Dtype::I64 => "long int",
+            Dtype::I32 => "int",
+            Dtype::I16 => "short int",
+            Dtype::I8 => "signed char",
+            Dtype::Bool => "bool",
+            Dtype::Complex64 => "c10::complex<float>",
+            Dtype::Complex128 => "c10::complex<double>",
+        }
+    }
+
     /// Bytes an element.
     #[must_use]
     pub const fn size(self) -> u64 {

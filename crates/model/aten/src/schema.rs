@@ -19,6 +19,14 @@ static BY_NAME: LazyLock<HashMap<&'static str, Overloads>> = LazyLock::new(|| {
     all
 });
 
+/// The schema of an overload, `aten::add_.Tensor`, in PyTorch's words.
+#[must_use]
+pub fn declared(overload: &str) -> Option<&'static str> {
+    let name = overload.split_once('.').map_or(overload, |(name, _)| name);
+    let lines = &BY_NAME.get(name)?.lines;
+    lines.iter().copied().find(|line| line.strip_prefix(overload).is_some_and(|rest| rest.starts_with('(')))
+}
+
 /// The overloads of an op, read when they are first asked for.
 #[derive(Default)]
 struct Overloads {

@@ -31,7 +31,8 @@ pub use what_if::{Changes, Explain, Fuse, Precision, WhatIf, Whom};
     steptime predict examples/dlrm_default_2048
 
 An INPUT is a recording (a folder with kineto.json.gz and meta.json), a Kineto trace, an execution trace,
-a folder with one of these for each rank, or a tar archive of traces; plain, .gz or .zst."
+a folder with one of these for each rank, or a tar archive of traces; plain, .gz or .zst. A file that ends
+in .toml describes a model: it stands for the execution trace of a training step of it."
 )]
 pub struct Cli {
     /// What to do.

@@ -11,6 +11,9 @@ pub enum Error {
     /// The input could not be read.
     #[error(transparent)]
     Trace(#[from] steptime_trace::Error),
+    /// The input should describe a model, and does not.
+    #[error(transparent)]
+    Model(#[from] steptime_eager::Error),
     /// No execution graph could be built from it.
     #[error("{}: {source}", path.display())]
     Graph {

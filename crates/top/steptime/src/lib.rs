@@ -33,6 +33,7 @@ mod error;
 mod explain;
 mod fingerprint;
 mod fit;
+mod input;
 mod memory;
 mod predict;
 mod replay;
@@ -52,6 +53,7 @@ pub use error::Error;
 pub use explain::{Explanation, Suggestion};
 pub use fingerprint::Fingerprint;
 pub use fit::{Fitted, fit_host_profile};
+pub use input::open_input;
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
 pub use replay::SelfCheck;
 pub use score::Score;
@@ -66,6 +68,7 @@ pub use steptime_cost as cost;
 pub use steptime_cost::Process;
 #[cfg(feature = "cuda")]
 pub use steptime_cuda as cuda;
+pub use steptime_eager as eager;
 pub use steptime_graph as graph;
 pub use steptime_launch as launch;
 #[cfg(feature = "ops")]

@@ -18,6 +18,7 @@ use self::parts::Parts;
 use crate::device::{Arguments, Launch};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
+use crate::input::open_input;
 
 /// A recording, or one rank of several, ready to be predicted.
 #[derive(Debug)]
@@ -99,10 +100,10 @@ impl Step {
 
     fn read(path: &Path, choice: &Choice, options: &Options<'_>, ops: &OpSet) -> Result<Step, Error> {
         let mut all = options.want == Want::ALL;
-        let mut input = steptime_trace::open_with(path, options)?;
+        let mut input = open_input(path, options)?;
         if !all && !input.recordings.iter().any(is_timed) {
             all = true;
-            input = steptime_trace::open_with(path, &Options { want: Want::ALL, ..*options })?;
+            input = open_input(path, &Options { want: Want::ALL, ..*options })?;
         }
         Ok(Step { all_read: all, ..Step::of_parts(path, input.recordings, choice, ops)? })
     }

@@ -108,6 +108,26 @@ impl Values {
         &self.tensors[index.0 as usize]
     }
 
+    /// Keeps a list of values, and says where.
+    pub fn push_list(&mut self, list: &[Value]) -> ValueRange {
+        let first = self.values.len() as u32;
+        self.values.extend_from_slice(list);
+        ValueRange { first, end: self.values.len() as u32 }
+    }
+
+    /// Keeps a tensor, and says where.
+    pub fn push_tensor(&mut self, tensor: Tensor) -> TensorIdx {
+        self.tensors.push(tensor);
+        TensorIdx(self.tensors.len() as u32 - 1)
+    }
+
+    /// Keeps a shape or strides, and says where.
+    pub fn push_dims(&mut self, dims: &[i64]) -> DimRange {
+        let first = self.dims.len() as u32;
+        self.dims.extend_from_slice(dims);
+        DimRange { first, end: self.dims.len() as u32 }
+    }
+
     /// All tensors, as often as ops mention them.
     #[must_use]
     pub fn tensors(&self) -> &[Tensor] {

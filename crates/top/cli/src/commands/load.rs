@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use steptime::trace::{self, Input, Options, Want};
-use steptime::{Choice, Step};
+use steptime::trace::{Input, Options, Want};
+use steptime::{Choice, Step, open_input};
 
 use super::Failure;
 use crate::progress::Progress;
@@ -14,7 +14,7 @@ use crate::progress::Progress;
 pub fn everything(path: &Path) -> Result<Input, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
-    Ok(trace::open_with(path, &Options { progress: Some(&report), ..Options::default() })?)
+    Ok(open_input(path, &Options { progress: Some(&report), ..Options::default() })?)
 }
 
 /// Opens what is wanted, and builds the graph of the chosen rank.
@@ -69,7 +69,7 @@ pub fn lone(paths: &[PathBuf]) -> Result<Vec<Step>, Failure> {
     let want = Want { timing: false, shaped: false, execution: true };
     each(paths, |path| {
         let options = Options { want, threads: 1, ..Options::default() };
-        let mut recordings = trace::open_with(path, &options)?.recordings;
+        let mut recordings = open_input(path, &options)?.recordings;
         for recording in &mut recordings {
             (recording.timing, recording.shaped) = (None, None);
         }

@@ -18,6 +18,7 @@ mod json;
 mod kernels;
 mod lone;
 mod memory;
+mod models;
 mod pace;
 mod priced;
 mod ranks;

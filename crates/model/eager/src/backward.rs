@@ -1,0 +1,138 @@
+//! The backward pass: functions run latest first, as PyTorch's engine runs them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::argument::{Input, inputs};
+use crate::eager::Eager;
+use crate::ops::{arithmetic, fill, reduce, sparse, views};
+use crate::recorder::{BACKWARD, Kind, OP, Thread};
+use crate::tape::{GradId, GradKind};
+use crate::tensor::{Tensor, contiguous};
+
+/// Runs the backward pass of a loss; gradients are left with the parameters.
+pub(crate) fn run(e: &mut Eager, loss: &Tensor) {
+    let Some(root) = loss.grad else { return };
+    e.learning = false;
+    let first = fill::ones_like(e, loss);
+    e.log.on(Thread::Engine);
+    Engine::new(e, root, first.clone()).run(e);
+    e.log.on(Thread::Main);
+    e.learning = true;
+}
+
+/// Gradients on their way.
+struct Engine {
+    /// How many gradients a function still waits for.
+    waits: BTreeMap<GradId, usize>,
+    /// Gradients that have come, added up.
+    buffers: BTreeMap<GradId, Tensor>,
+    /// Functions that can run: the latest op first, gradients of parameters before all.
+    ready: BinaryHeap<(i64, Reverse<usize>, GradId)>,
+    pushed: usize,
+}
+
+impl Engine {
+    fn new(e: &Eager, root: GradId, first: Tensor) -> Engine {
+        let mut waits = BTreeMap::new();
+        let mut todo = vec![root];
+        while let Some(at) = todo.pop() {
+            for next in next(e, at).into_iter().flatten() {
+                let count = waits.entry(next).or_insert(0);
+                *count += 1;
+                if *count == 1 {
+                    todo.push(next);
+                }
+            }
+        }
+        let mut engine =
+            Engine { waits, buffers: BTreeMap::from([(root, first)]), ready: BinaryHeap::new(), pushed: 0 };
+        engine.push(e, root);
+        engine
+    }
+
+    fn push(&mut self, e: &Eager, at: GradId) {
+        let sequence = match &e.tape.functions[at].kind {
+            GradKind::Function { sequence, .. } => *sequence,
+            GradKind::Accumulate(_) => i64::MAX,
+        };
+        self.ready.push((sequence, Reverse(self.pushed), at));
+        self.pushed += 1;
+    }
+
+    fn run(mut self, e: &mut Eager) {
+        while let Some((_, _, at)) = self.ready.pop() {
+            let grad = self.buffers.remove(&at);
+            let name = e.tape.functions[at].name;
+            e.node(&format!("autograd::engine::evaluate_function: {name}"), OP, &[], |e| {
+                let grads = grad.map_or_else(Vec::new, |grad| call(e, at, grad));
+                for (to, grad) in
+                    next(e, at).into_iter().zip(grads.into_iter().chain(std::iter::repeat(None)))
+                {
+                    let Some(to) = to else { continue };
+                    if let Some(grad) = grad {
+                        let fitting = reduce::to_shape(e, grad, &e.tape.functions[to].shape.clone());
+                        self.add(e, to, fitting);
+                    }
+                    if let Some(waits) = self.waits.get_mut(&to) {
+                        *waits -= 1;
+                        if *waits == 0 {
+                            self.push(e, to);
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    /// Adds a gradient to those that came before, in place where nobody else holds their memory.
+    fn add(&mut self, e: &mut Eager, to: GradId, grad: Tensor) {
+        let sum = match self.buffers.remove(&to) {
+            None => grad,
+            Some(old) if old.is_dense() && old.is_sole_owner() => arithmetic::add_into(e, &old, &grad),
+            Some(old) => arithmetic::sum_of(e, &old, &grad),
+        };
+        self.buffers.insert(to, sum);
+    }
+}
+
+fn next(e: &Eager, at: GradId) -> Vec<Option<GradId>> {
+    match &e.tape.functions[at].kind {
+        GradKind::Function { next, .. } => next.clone(),
+        GradKind::Accumulate(_) => Vec::new(),
+    }
+}
+
+/// Calls a function. What it kept of the forward pass is free afterwards.
+fn call(e: &mut Eager, at: GradId, grad: Tensor) -> Vec<Option<Tensor>> {
+    let name = e.tape.functions[at].name;
+    match &mut e.tape.functions[at].kind {
+        GradKind::Accumulate(parameter) => {
+            let parameter = *parameter;
+            e.node(name, BACKWARD, inputs![&grad], |e| keep(e, parameter, &grad));
+            Vec::new()
+        }
+        GradKind::Function { sequence, apply, next } => {
+            let (sequence, apply) = (*sequence, apply.take());
+            let needed: Vec<bool> = next.iter().map(Option::is_some).collect();
+            let kind = Kind { sequence, ..BACKWARD };
+            let run = |e: &mut Eager| apply.map_or_else(Vec::new, |apply| apply(e, &grad, &needed));
+            e.node(name, kind, inputs![&grad], run)
+        }
+    }
+}
+
+/// Leaves a gradient with its parameter: itself, where it has the parameter's order, else a copy.
+fn keep(e: &mut Eager, parameter: usize, grad: &Tensor) {
+    let kept = if grad.sparse.is_some() {
+        sparse::share(e, grad)
+    } else if grad.strides == contiguous(&grad.shape) || grad.is_contiguous() {
+        e.op("aten::detach", inputs![grad], |e| {
+            e.node("detach", OP, inputs![grad], |_| ());
+            e.view(grad, &grad.shape, &grad.strides, grad.offset)
+        })
+    } else {
+        views::clone_as(e, grad, Input::None)
+    };
+    e.parameters[parameter].grad = Some(kept);
+}

@@ -1,0 +1,192 @@
+//! Runs ops one by one, as PyTorch eager does, without values: what counts is which ops run on what.
+
+use steptime_aten::Dtype;
+
+use crate::argument::{Given, Input};
+use crate::memory::Memory;
+use crate::recorder::{Kind, LABEL, OP, Recorder};
+use crate::tape::{GradFn, GradId, GradKind, Tape};
+use crate::tensor::{Place, Tensor, contiguous, numel};
+
+/// A tensor that is learnt.
+#[derive(Debug)]
+pub(crate) struct Parameter {
+    /// Takes part in ops; its gradient goes to [`Parameter::grad`].
+    pub(crate) tensor: Tensor,
+    /// The gradient of the last backward pass.
+    pub(crate) grad: Option<Tensor>,
+}
+
+/// A process that runs a script.
+pub(crate) struct Eager {
+    pub(crate) log: Recorder,
+    pub(crate) tape: Tape,
+    pub(crate) parameters: Vec<Parameter>,
+    memory: Memory,
+    /// How many ops around the present one are below autograd.
+    below: u32,
+    /// Whether gradients will be wanted.
+    pub(crate) learning: bool,
+    tensors: u64,
+}
+
+/// Tensors are numbered from here on, so that no node has the same number.
+const FIRST_TENSOR: u64 = 1 << 32;
+
+impl Eager {
+    pub(crate) fn new() -> Eager {
+        Eager {
+            log: Recorder::new(),
+            tape: Tape::default(),
+            parameters: Vec::new(),
+            memory: Memory::default(),
+            below: 0,
+            learning: true,
+            tensors: FIRST_TENSOR,
+        }
+    }
+
+    /// Begins to write down anew; memory and parameters stay.
+    pub(crate) fn restart(&mut self) {
+        self.log = Recorder::new();
+        self.tape = Tape::default();
+        for at in 0..self.parameters.len() {
+            let grad = self.accumulator(at, &self.parameters[at].tensor.shape.clone());
+            self.parameters[at].tensor.grad = Some(grad);
+        }
+    }
+
+    /// A parameter of a shape; its place among all.
+    pub(crate) fn parameter(&mut self, shape: &[i64]) -> usize {
+        let mut tensor = self.empty(shape, Dtype::F32);
+        let at = self.parameters.len();
+        tensor.grad = Some(self.accumulator(at, shape));
+        self.parameters.push(Parameter { tensor, grad: None });
+        at
+    }
+
+    fn accumulator(&mut self, at: usize, shape: &[i64]) -> GradId {
+        let name = "torch::autograd::AccumulateGrad";
+        self.tape.push(GradFn { name, shape: shape.to_vec(), kind: GradKind::Accumulate(at) })
+    }
+
+    /// An op that autograd knows: the ops in it are below autograd. `overload` is its name with that of the overload.
+    pub(crate) fn op<R: Given>(
+        &mut self,
+        overload: &str,
+        inputs: &[Input<'_>],
+        body: impl FnOnce(&mut Eager) -> R,
+    ) -> R {
+        let row = self.begin(overload, inputs);
+        self.below += 1;
+        let result = body(self);
+        self.below -= 1;
+        self.log.end(row, &result.results());
+        result
+    }
+
+    /// An op that is made of others, each of which autograd sees.
+    pub(crate) fn composite<R: Given>(
+        &mut self,
+        overload: &str,
+        inputs: &[Input<'_>],
+        body: impl FnOnce(&mut Eager) -> R,
+    ) -> R {
+        let row = self.begin(overload, inputs);
+        let result = body(self);
+        self.log.end(row, &result.results());
+        result
+    }
+
+    fn begin(&mut self, overload: &str, inputs: &[Input<'_>]) -> usize {
+        let seen = self.learning && self.below == 0;
+        let sequence = if seen { self.tape.sequence } else { -1 };
+        self.log.begin(overload, Kind { sequence, ..OP }, inputs)
+    }
+
+    /// Code under a label.
+    pub(crate) fn label<R>(&mut self, label: &str, body: impl FnOnce(&mut Eager) -> R) -> R {
+        self.node(label, LABEL, &[], body)
+    }
+
+    /// Code under a node that is no op.
+    pub(crate) fn node<R>(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        inputs: &[Input<'_>],
+        body: impl FnOnce(&mut Eager) -> R,
+    ) -> R {
+        let row = self.log.begin(name, kind, inputs);
+        let result = body(self);
+        self.log.end(row, &[]);
+        result
+    }
+
+    /// Lets a function take the gradient of a result, where an argument needs one.
+    pub(crate) fn track(
+        &mut self,
+        mut result: Tensor,
+        name: &'static str,
+        arguments: &[&Tensor],
+        apply: impl FnOnce(&mut Eager, &Tensor, &[bool]) -> Vec<Option<Tensor>> + 'static,
+    ) -> Tensor {
+        let next: Vec<Option<GradId>> = arguments.iter().map(|argument| argument.grad).collect();
+        if self.learning && self.below == 0 && next.iter().any(Option::is_some) {
+            let kind =
+                GradKind::Function { sequence: self.tape.sequence, apply: Some(Box::new(apply)), next };
+            self.tape.sequence += 1;
+            result.grad = Some(self.tape.push(GradFn { name, shape: result.shape.clone(), kind }));
+        }
+        result
+    }
+
+    /// A new tensor on the device.
+    pub(crate) fn empty(&mut self, shape: &[i64], dtype: Dtype) -> Tensor {
+        let bytes = numel(shape) as u64 * dtype.size();
+        let storage = (bytes > 0).then(|| self.memory.device(bytes));
+        self.tensors += 1;
+        Tensor {
+            id: self.tensors,
+            shape: shape.to_vec(),
+            strides: contiguous(shape),
+            offset: 0,
+            dtype,
+            device: Place::Device,
+            storage,
+            grad: None,
+            sparse: None,
+        }
+    }
+
+    /// A new tensor in host memory.
+    pub(crate) fn host(&mut self, shape: &[i64], dtype: Dtype) -> Tensor {
+        let bytes = numel(shape) as u64 * dtype.size();
+        let storage = Some(self.memory.host(bytes));
+        Tensor { device: Place::Host, storage, ..self.unallocated(shape, dtype) }
+    }
+
+    /// A tensor without memory.
+    pub(crate) fn unallocated(&mut self, shape: &[i64], dtype: Dtype) -> Tensor {
+        Tensor { shape: shape.to_vec(), strides: contiguous(shape), ..self.empty(&[0], dtype) }
+    }
+
+    /// A new tensor of the shape and order of another.
+    pub(crate) fn like(&mut self, model: &Tensor) -> Tensor {
+        let fresh = self.empty(&model.shape, model.dtype);
+        if model.is_dense() { Tensor { strides: model.strides.clone(), ..fresh } } else { fresh }
+    }
+
+    /// Another tensor on the same memory.
+    pub(crate) fn view(&mut self, of: &Tensor, shape: &[i64], strides: &[i64], offset: i64) -> Tensor {
+        self.tensors += 1;
+        Tensor {
+            id: self.tensors,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+            offset,
+            grad: None,
+            ..of.clone()
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! DLRM: dense features through an MLP, tables, an interaction, an MLP. DCN-v2 is one whose interaction is a cross network.
+
+use super::file::{Architecture, Description, Interaction};
+use super::interaction::Meeting;
+use super::layers::{Linear, Mlp, Tables};
+use super::network::{Network, floats, loss_of, output};
+use crate::eager::Eager;
+use crate::tensor::Tensor;
+
+pub(super) struct Dlrm {
+    of: Description,
+    bottom: Mlp,
+    tables: Tables,
+    /// Brings rows that are not as wide as the others to their width.
+    projections: Vec<Option<Linear>>,
+    meeting: Meeting,
+    top: Mlp,
+}
+
+impl Dlrm {
+    pub(super) fn new(e: &mut Eager, of: &Description) -> Dlrm {
+        let kind = match of.model {
+            Architecture::DcnV2 => Interaction::Cross,
+            _ => of.interaction.unwrap_or(Interaction::Dot),
+        };
+        let bottom = Mlp::new(e, of.dense, &of.bottom_mlp, true);
+        let tables = Tables::new(e, of, of.each_table());
+        let meets = matches!(kind, Interaction::Dot | Interaction::Fm);
+        let common = if of.dense > 0 { bottom.width } else { of.tables[0].columns };
+        let mut widths: Vec<i64> = tables.columns().collect();
+        let mut projections = Vec::with_capacity(widths.len());
+        for width in &mut widths {
+            let odd = meets && *width != common;
+            projections.push(odd.then(|| Linear::new(e, *width, common, false)));
+            *width = if odd { common } else { *width };
+        }
+        if of.dense > 0 {
+            widths.insert(0, bottom.width);
+        }
+        let meeting = Meeting::new(e, kind, of, &widths);
+        let top = Mlp::new(e, meeting.width, &of.top_mlp, false);
+        Dlrm { of: of.clone(), bottom, tables, projections, meeting, top }
+    }
+
+    fn forward(&self, e: &mut Eager, dense: Option<&Tensor>, at: &super::layers::Lookups) -> Tensor {
+        let dense = dense.map(|dense| e.label("## bottom_mlp ##", |e| self.bottom.forward(e, dense)));
+        let rows = e.label("## embedding ##", |e| {
+            let mut rows = self.tables.forward(e, at);
+            for (row, projection) in rows.iter_mut().zip(&self.projections) {
+                if let Some(projection) = projection {
+                    *row = projection.forward(e, row);
+                }
+            }
+            rows
+        });
+        let met = e.label("## interaction ##", |e| self.meeting.forward(e, dense, rows));
+        e.label("## top_mlp ##", |e| {
+            let logit = self.top.forward(e, &met);
+            output(e, &self.of, logit)
+        })
+    }
+}
+
+impl Network for Dlrm {
+    fn loss(&self, e: &mut Eager) -> Tensor {
+        let (dense, at, labels) = e.label("## to_device ##", |e| {
+            let dense = (self.of.dense > 0).then(|| floats(e, &[self.of.batch, self.of.dense]));
+            let at = self.tables.inputs(e, self.of.batch);
+            (dense, at, floats(e, &[self.of.batch, 1]))
+        });
+        let output = e.label("## forward ##", |e| self.forward(e, dense.as_ref(), &at));
+        loss_of(e, &self.of, &output, &labels)
+    }
+}

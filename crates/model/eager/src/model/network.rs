@@ -1,0 +1,38 @@
+//! What all models do: bring inputs to the device, and make a loss of them.
+
+use steptime_aten::Dtype;
+
+use super::file::{Description, Loss};
+use crate::eager::Eager;
+use crate::ops::activation::sigmoid;
+use crate::ops::copy::to_device;
+use crate::ops::loss;
+use crate::tensor::Tensor;
+
+/// A model whose parameters are there.
+pub(super) trait Network {
+    /// Runs it on a new batch, and gives the loss.
+    fn loss(&self, e: &mut Eager) -> Tensor;
+}
+
+/// A tensor of floats, brought to the device.
+pub(super) fn floats(e: &mut Eager, shape: &[i64]) -> Tensor {
+    let there = e.host(shape, Dtype::F32);
+    to_device(e, &there)
+}
+
+/// What a model with one output a sample gives: a logit, or where squares are made small its logistic.
+pub(super) fn output(e: &mut Eager, of: &Description, logit: Tensor) -> Tensor {
+    match of.loss() {
+        Loss::Mse => sigmoid(e, &logit),
+        Loss::BceWithLogits => logit,
+    }
+}
+
+/// The loss of outputs `[batch, 1]`.
+pub(super) fn loss_of(e: &mut Eager, of: &Description, output: &Tensor, labels: &Tensor) -> Tensor {
+    e.label("## loss ##", |e| match of.loss() {
+        Loss::Mse => loss::mse(e, output, labels),
+        Loss::BceWithLogits => loss::bce_with_logits(e, output, labels),
+    })
+}

@@ -1,0 +1,138 @@
+//! Views: another shape or order on the same memory.
+
+use crate::argument::{CUDA, Input, inputs};
+use crate::eager::Eager;
+use crate::ops::{copy, fill, reduce};
+use crate::recorder::code;
+use crate::tensor::{Tensor, contiguous};
+
+/// A view by strides.
+pub(crate) fn as_strided(
+    e: &mut Eager,
+    x: &Tensor,
+    shape: &[i64],
+    strides: &[i64],
+    offset: Option<i64>,
+) -> Tensor {
+    let given = offset.map_or(Input::None, Input::Int);
+    e.op("aten::as_strided", inputs![x, shape, strides, given], |e| {
+        e.view(x, shape, strides, offset.unwrap_or(x.offset))
+    })
+}
+
+/// Two dimensions exchanged.
+pub(crate) fn transpose(e: &mut Eager, x: &Tensor, a: usize, b: usize) -> Tensor {
+    let result = transposed(e, x, a, b);
+    e.track(result, "TransposeBackward0", &[x], move |e, grad, _| vec![Some(transpose(e, grad, a, b))])
+}
+
+fn transposed(e: &mut Eager, x: &Tensor, a: usize, b: usize) -> Tensor {
+    let (mut shape, mut strides) = (x.shape.clone(), x.strides.clone());
+    shape.swap(a, b);
+    strides.swap(a, b);
+    e.op("aten::transpose.int", inputs![x, a as i64, b as i64], |e| as_strided(e, x, &shape, &strides, None))
+}
+
+/// A matrix transposed.
+pub(crate) fn t(e: &mut Eager, x: &Tensor) -> Tensor {
+    let result = e.op("aten::t", inputs![x], |e| transposed(e, x, 0, 1));
+    e.track(result, "TBackward0", &[x], |e, grad, _| vec![Some(t(e, grad))])
+}
+
+/// Another shape of a contiguous tensor. `asked` is what the caller wrote, which may leave one size open (-1).
+pub(crate) fn view(e: &mut Eager, x: &Tensor, asked: &[i64]) -> Tensor {
+    let result = viewed(e, x, asked);
+    let shape = x.shape.clone();
+    e.track(result, "ViewBackward0", &[x], move |e, grad, _| vec![Some(reshape(e, grad, &shape))])
+}
+
+fn viewed(e: &mut Eager, x: &Tensor, asked: &[i64]) -> Tensor {
+    let known: i64 = asked.iter().filter(|&&size| size >= 0).product();
+    let open = x.numel() / known.max(1);
+    let shape: Vec<i64> = asked.iter().map(|&size| if size < 0 { open } else { size }).collect();
+    let strides = if x.is_contiguous() || x.shape.len() != 1 {
+        contiguous(&shape)
+    } else {
+        shape.iter().map(|_| x.strides[0]).collect()
+    };
+    e.op("aten::view", inputs![x, asked], |e| e.view(x, &shape, &strides, x.offset))
+}
+
+/// Another shape; what is not contiguous is copied.
+pub(crate) fn reshape(e: &mut Eager, x: &Tensor, asked: &[i64]) -> Tensor {
+    e.composite("aten::reshape", inputs![x, asked], |e| {
+        let whole = if x.is_contiguous() { x.clone() } else { clone_as(e, x, Input::Int(0)) };
+        viewed(e, &whole, asked)
+    })
+}
+
+/// Dimensions of one repeated.
+pub(crate) fn expand(e: &mut Eager, x: &Tensor, shape: &[i64]) -> Tensor {
+    let added = shape.len() - x.shape.len();
+    let strides: Vec<i64> = (0..shape.len())
+        .map(|dim| match dim.checked_sub(added) {
+            Some(own) if x.shape[own] == shape[dim] => x.strides[own],
+            _ => 0,
+        })
+        .collect();
+    let result = e.op("aten::expand", inputs![x, shape, false], |e| as_strided(e, x, shape, &strides, None));
+    let before = x.shape.clone();
+    e.track(result, "ExpandBackward0", &[x], move |e, grad, _| {
+        vec![Some(reduce::to_shape(e, grad.clone(), &before))]
+    })
+}
+
+/// A new dimension of one.
+pub(crate) fn unsqueeze(e: &mut Eager, x: &Tensor, dim: usize) -> Tensor {
+    let (mut shape, mut strides) = (x.shape.clone(), x.strides.clone());
+    let stride = if dim < shape.len() { shape[dim] * strides[dim] } else { 1 };
+    shape.insert(dim, 1);
+    strides.insert(dim, stride);
+    e.op("aten::unsqueeze", inputs![x, dim as i64], |e| as_strided(e, x, &shape, &strides, None))
+}
+
+/// Some columns, as the gradient of a concatenation takes them.
+pub(crate) fn narrow(e: &mut Eager, x: &Tensor, start: i64, length: i64) -> Tensor {
+    let shape = [x.size(0), length];
+    e.composite("aten::narrow", inputs![x, Input::Int(1), start, length], |e| {
+        let list = inputs![x, Input::Int(1), start, start + length, Input::Int(1)];
+        e.op("aten::slice.Tensor", list, |e| {
+            as_strided(e, x, &shape, &x.strides, Some(x.offset + start * x.strides[1]))
+        })
+    })
+}
+
+/// Columns side by side.
+pub(crate) fn cat(e: &mut Eager, parts: &[Tensor]) -> Tensor {
+    let widths: Vec<i64> = parts.iter().map(|part| part.size(1)).collect();
+    let shape = [parts[0].size(0), widths.iter().sum()];
+    let result = e.op("aten::cat", inputs![parts, Input::Int(1)], |e| e.empty(&shape, parts[0].dtype));
+    let arguments: Vec<&Tensor> = parts.iter().collect();
+    e.track(result, "CatBackward0", &arguments, move |e, grad, _| {
+        let mut start = 0;
+        let mut parts = Vec::with_capacity(widths.len());
+        for &width in &widths {
+            parts.push(Some(narrow(e, grad, start, width)));
+            start += width;
+        }
+        parts
+    })
+}
+
+/// A copy, contiguous or in the same order.
+pub(crate) fn clone_as(e: &mut Eager, x: &Tensor, order: Input<'_>) -> Tensor {
+    e.op("aten::clone", inputs![x, order], |e| {
+        let list = inputs![x, code(x.dtype), Input::Int(0), CUDA, Input::None, fill::CONTIGUOUS];
+        let result = e.op("aten::empty_like", list, |e| fill::empty(e, &x.shape, x.dtype, fill::CONTIGUOUS));
+        copy::copy_(e, &result, x);
+        result
+    })
+}
+
+/// The same tensor where it is contiguous, else a copy that is.
+pub(crate) fn contiguous_of(e: &mut Eager, x: &Tensor) -> Tensor {
+    if x.is_contiguous() {
+        return x.clone();
+    }
+    e.composite("aten::contiguous", inputs![x, fill::CONTIGUOUS], |e| clone_as(e, x, fill::CONTIGUOUS))
+}

@@ -1,0 +1,210 @@
+//! Writes down ops as PyTorch's `ExecutionTraceObserver` does, into the columns that its file is read into.
+
+use steptime_aten::{Dtype, declared};
+use steptime_trace::{ExecutionTrace, NameId, Node, Schema, Tensor as Recorded, Value, ValueRange};
+
+use crate::argument::Input;
+use crate::tensor::Tensor;
+
+/// Overloads that write into an argument: they stand in no list of PyTorch's schemas that is kept elsewhere.
+static OUT: [&str; 6] = [
+    "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
+    "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)",
+    "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    "aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+];
+
+/// The schema of an overload; none for functions and labels.
+pub(crate) fn schema(overload: &str) -> Option<&'static str> {
+    let own =
+        || OUT.into_iter().find(|text| text.starts_with(overload) && text[overload.len()..].starts_with('('));
+    declared(overload).or_else(own)
+}
+
+/// A host thread of the step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thread {
+    /// Runs the script.
+    Main,
+    /// Runs the backward pass.
+    Engine,
+}
+
+/// What a node is besides its name and arguments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// The number that ties forward to backward; -1 is none.
+    pub(crate) sequence: i64,
+    /// PyTorch's `RecordScope`.
+    pub(crate) scope: u8,
+}
+
+/// An op of the step.
+pub(crate) const OP: Kind = Kind { sequence: -1, scope: 0 };
+/// A label around code.
+pub(crate) const LABEL: Kind = Kind { sequence: -1, scope: 7 };
+/// A function of the backward pass.
+pub(crate) const BACKWARD: Kind = Kind { sequence: -1, scope: 1 };
+
+/// A step as far as it was run.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    trace: ExecutionTrace,
+    thread: Thread,
+    /// On each thread, the nodes that have begun and not ended.
+    open: [Vec<u64>; 2],
+    next: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Recorder {
+        let schema = Schema::parse("1.1.1-chakra.0.0.4");
+        let trace = ExecutionTrace { schema, pid: 1, ..ExecutionTrace::default() };
+        let mut recorder = Recorder { trace, thread: Thread::Main, open: [vec![0], vec![]], next: 0 };
+        recorder.begin(ExecutionTrace::PROCESS_NAMES[0], LABEL, &[]);
+        recorder.open[1].push(ExecutionTrace::PROCESS_ID);
+        recorder.begin(ExecutionTrace::THREAD_NAMES[0], LABEL, &[]);
+        recorder
+    }
+
+    /// The step, once it is over.
+    pub(crate) fn finish(self) -> ExecutionTrace {
+        self.trace
+    }
+
+    /// From now on ops run on a thread.
+    pub(crate) fn on(&mut self, thread: Thread) {
+        self.thread = thread;
+        if self.open[thread as usize].len() == 1 {
+            self.begin(ExecutionTrace::THREAD_NAMES[0], LABEL, &[]);
+        }
+    }
+
+    /// A node begins; its row is given.
+    pub(crate) fn begin(&mut self, overload: &str, kind: Kind, inputs: &[Input<'_>]) -> usize {
+        let declared = schema(overload);
+        let name = if declared.is_some() {
+            overload.split_once('.').map_or(overload, |(name, _)| name)
+        } else {
+            overload
+        };
+        let thread = self.thread as usize;
+        let parent = self.open[thread].last().copied().unwrap_or_default();
+        let backward = kind.scope == BACKWARD.scope;
+        let forward = self.open[0].last().copied().unwrap_or_default();
+        self.next += 1;
+        let row = self.trace.nodes.len();
+        let inputs = self.values(inputs);
+        let node = Node {
+            id: self.next,
+            name: self.trace.names.intern(name),
+            parent,
+            rf_id: self.next,
+            fw_parent: if backward { forward } else { 0 },
+            seq_id: kind.sequence,
+            scope: kind.scope,
+            tid: if parent == 0 { 0 } else { thread as u64 + 1 },
+            fw_tid: u64::from(backward),
+            op_schema: self.trace.names.intern(declared.unwrap_or("")),
+            kernel_backend: self.trace.names.intern(""),
+            kernel_file: self.trace.names.intern(""),
+            inputs,
+            outputs: ValueRange::default(),
+        };
+        self.trace.nodes.push(node);
+        self.open[thread].push(self.next);
+        row
+    }
+
+    /// The last node that began ends, with what it gives.
+    pub(crate) fn end(&mut self, row: usize, outputs: &[Input<'_>]) {
+        self.open[self.thread as usize].pop();
+        self.trace.nodes.outputs[row] = self.values(outputs);
+    }
+
+    fn values(&mut self, inputs: &[Input<'_>]) -> ValueRange {
+        let values: Vec<Value> = inputs.iter().map(|input| self.value(input)).collect();
+        self.trace.values.push_list(&values)
+    }
+
+    fn value(&mut self, input: &Input<'_>) -> Value {
+        match input {
+            Input::None => Value::None,
+            Input::Undefined => self.undefined(),
+            Input::Bool(value) => Value::Bool(*value),
+            Input::Int(value) => Value::Int(*value),
+            Input::Float(value) => Value::Float(*value),
+            Input::Text(text) => Value::Str(self.trace.names.intern(text)),
+            Input::Device(name) => Value::Device(self.trace.names.intern(name)),
+            Input::Ints(list) => self.list(list.iter().map(|&value| Value::Int(value)).collect()),
+            Input::Floats(list) => self.list(list.iter().map(|&value| Value::Float(value)).collect()),
+            Input::Tensor(tensor) => self.tensor(tensor),
+            Input::Tensors(list) => {
+                let values = list.iter().map(|tensor| self.tensor(tensor)).collect();
+                self.list(values)
+            }
+            Input::Indices(list) => {
+                let values = list.iter().map(|one| self.optional(one.as_ref(), Input::Undefined)).collect();
+                self.list(values)
+            }
+            Input::Options(list) => {
+                let values = list.iter().map(|one| self.optional(one.as_ref(), Input::None)).collect();
+                self.list(values)
+            }
+        }
+    }
+
+    fn optional(&mut self, tensor: Option<&Tensor>, missing: Input<'_>) -> Value {
+        self.value(&tensor.map_or(missing, Input::Tensor))
+    }
+
+    fn list(&mut self, values: Vec<Value>) -> Value {
+        Value::List(self.trace.values.push_list(&values))
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) -> Value {
+        let sparse = tensor.sparse.is_some();
+        let zeros = vec![0; tensor.shape.len()];
+        let strides = if sparse { &zeros } else { &tensor.strides };
+        let recorded = Recorded {
+            tensor_id: tensor.id,
+            storage_id: tensor.storage.as_ref().map_or(0, |block| block.address),
+            offset: tensor.offset as u64,
+            numel: if sparse { 0 } else { tensor.numel() as u64 },
+            itemsize: if sparse { 0 } else { tensor.dtype.size() as u32 },
+            device: self.name(if sparse { "" } else { tensor.device.name() }),
+            dtype: self.name(tensor.dtype.recorded()),
+            shape: self.trace.values.push_dims(&tensor.shape),
+            strides: Some(self.trace.values.push_dims(strides)),
+        };
+        Value::Tensor(self.trace.values.push_tensor(recorded))
+    }
+
+    /// A tensor that was left out.
+    fn undefined(&mut self) -> Value {
+        let none = self.trace.values.push_dims(&[]);
+        let recorded = Recorded {
+            tensor_id: 1,
+            storage_id: 0,
+            offset: 0,
+            numel: 0,
+            itemsize: 0,
+            device: self.name(""),
+            dtype: self.name("nullptr (uninitialized)"),
+            shape: none,
+            strides: Some(none),
+        };
+        Value::Tensor(self.trace.values.push_tensor(recorded))
+    }
+
+    fn name(&mut self, text: &str) -> NameId {
+        self.trace.names.intern(text)
+    }
+}
+
+/// The type of a dtype argument.
+pub(crate) fn code(dtype: Dtype) -> Input<'static> {
+    Input::Int(dtype.code())
+}
