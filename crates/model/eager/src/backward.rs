@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::argument::{Input, inputs};
 use crate::eager::Eager;
+use crate::eager::tape::GradKind;
 use crate::ops::{arithmetic, fill, reduce, sparse, views};
 use crate::recorder::{BACKWARD, Kind, OP, Thread};
-use crate::tape::{GradId, GradKind};
-use crate::tensor::{Tensor, contiguous};
+use crate::tensor::{GradId, Tensor, contiguous};
 
 /// Runs the backward pass of a loss; gradients are left with the parameters.
 pub(crate) fn run(e: &mut Eager, loss: &Tensor) {

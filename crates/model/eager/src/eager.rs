@@ -1,12 +1,14 @@
 //! Runs ops one by one, as PyTorch eager does, without values: what counts is which ops run on what.
 
+pub(crate) mod tape;
+
 use steptime_aten::Dtype;
 
+use self::tape::{GradFn, GradKind, Tape};
 use crate::argument::{Given, Input};
 use crate::memory::Memory;
 use crate::recorder::{Kind, LABEL, OP, Recorder};
-use crate::tape::{GradFn, GradId, GradKind, Tape};
-use crate::tensor::{Place, Tensor, contiguous, numel};
+use crate::tensor::{GradId, Place, Tensor, contiguous, numel};
 
 /// A tensor that is learnt.
 #[derive(Debug)]

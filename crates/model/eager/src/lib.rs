@@ -26,7 +26,6 @@ mod model;
 mod ops;
 mod optimizer;
 mod recorder;
-mod tape;
 mod tensor;
 
 pub use error::{Error, Problem};

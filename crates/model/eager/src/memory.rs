@@ -85,10 +85,12 @@ impl Pools {
     }
 
     fn segment(&mut self, bytes: u64) -> (u64, u64) {
-        let size = match bytes {
-            ..=SMALL => SMALL_SEGMENT,
-            ..OWN_SEGMENT => LARGE_SEGMENT,
-            _ => bytes.div_ceil(SMALL_SEGMENT) * SMALL_SEGMENT,
+        let size = if bytes <= SMALL {
+            SMALL_SEGMENT
+        } else if bytes < OWN_SEGMENT {
+            LARGE_SEGMENT
+        } else {
+            bytes.div_ceil(SMALL_SEGMENT) * SMALL_SEGMENT
         };
         // Segments do not touch, so that blocks of two never become one.
         let address = self.reserved + GRAIN;

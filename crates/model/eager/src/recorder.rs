@@ -6,8 +6,8 @@ use steptime_trace::{ExecutionTrace, NameId, Node, Schema, Tensor as Recorded, V
 use crate::argument::Input;
 use crate::tensor::Tensor;
 
-/// Overloads that write into an argument: they stand in no list of PyTorch's schemas that is kept elsewhere.
-static OUT: [&str; 6] = [
+/// Schemas of PyTorch 2.11 that [`declared`] does not know: overloads that write into an argument, and one of `to`.
+static OTHERS: [&str; 6] = [
     "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
     "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)",
@@ -18,8 +18,9 @@ static OUT: [&str; 6] = [
 
 /// The schema of an overload; none for functions and labels.
 pub(crate) fn schema(overload: &str) -> Option<&'static str> {
-    let own =
-        || OUT.into_iter().find(|text| text.starts_with(overload) && text[overload.len()..].starts_with('('));
+    let own = || {
+        OTHERS.into_iter().find(|text| text.starts_with(overload) && text[overload.len()..].starts_with('('))
+    };
     declared(overload).or_else(own)
 }
 

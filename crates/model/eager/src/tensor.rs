@@ -5,7 +5,9 @@ use std::rc::Rc;
 use steptime_aten::Dtype;
 
 use crate::memory::Block;
-use crate::tape::GradId;
+
+/// A function of the backward pass, by its place on the tape.
+pub(crate) type GradId = usize;
 
 /// A tensor. A clone is the same tensor; a view is another one on the same storage.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use steptime_aten::Dtype;
 
 use crate::argument::{Input, inputs};
 use crate::eager::Eager;
-use crate::ops::{copy, fill, sparse, views};
+use crate::ops::{copy, fill, reduce, sparse, views};
 use crate::tensor::Tensor;
 
 /// What a bag does with its rows, and what its gradient is.
@@ -16,7 +16,7 @@ pub(crate) struct Bags {
     pub(crate) sparse: bool,
 }
 
-/// Rows of a table of 10 lookups are a segment of its dense gradient.
+/// How many lookups of a row are added up together for a dense gradient.
 const SEGMENT: i64 = 10;
 
 /// The bags of a table `[rows, columns]`: lookups `[n]`, and where each bag begins `[bags]`.
@@ -132,7 +132,7 @@ fn rows_of(e: &mut Eager, x: &Tensor, index: &Tensor) -> Tensor {
     e.op("aten::index_select", inputs![x, Input::Int(0), index], |e| {
         let result = fill::empty_then_resized(e, &shape, x.dtype);
         let column = views::view(e, index, &[index.size(0), 1]);
-        let wide = views::expand(e, &column, &shape);
+        let wide = reduce::expand(e, &column, &shape);
         e.op("aten::gather.out", inputs![x, Input::Int(0), &wide, false, &result], |e| {
             views::as_strided(e, &result, &shape, &result.strides, None);
             views::as_strided(e, x, &shape, &[0, x.strides[1]], None);

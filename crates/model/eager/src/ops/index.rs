@@ -4,7 +4,7 @@ use steptime_aten::Dtype;
 
 use crate::argument::{Input, inputs};
 use crate::eager::Eager;
-use crate::ops::{arithmetic, copy, fill, views};
+use crate::ops::{arithmetic, copy, fill, reduce, views};
 use crate::tensor::Tensor;
 
 /// The elements of each matrix at some places.
@@ -41,7 +41,7 @@ fn put(e: &mut Eager, to: &Tensor, at: &[Option<Tensor>; 3], values: &Tensor) {
             });
         }
         let Some(linear) = linear else { return to.clone() };
-        let wide = views::expand(e, values, &values.shape);
+        let wide = reduce::expand(e, values, &values.shape);
         views::contiguous_of(e, &wide);
         let flat = views::reshape(e, &linear, &[-1]);
         fill::empty_like(e, &flat);

@@ -2,7 +2,7 @@
 
 use crate::argument::{Input, inputs};
 use crate::eager::Eager;
-use crate::ops::views;
+use crate::ops::{reduce, views};
 use crate::tensor::Tensor;
 
 /// Rows times a weight `[out, in]`, plus a bias where there is one.
@@ -35,7 +35,7 @@ fn addmm(e: &mut Eager, bias: &Tensor, a: &Tensor, b: &Tensor) -> Tensor {
     let result = e.op("aten::addmm", list, |e| {
         // cuBLASLt adds the bias, but for products with a vector.
         if b.shape.contains(&1) {
-            views::expand(e, bias, &shape);
+            reduce::expand(e, bias, &shape);
         }
         e.empty(&shape, a.dtype)
     });

@@ -4,7 +4,7 @@ use steptime_aten::Dtype;
 
 use crate::argument::{CUDA, Input, inputs};
 use crate::eager::Eager;
-use crate::ops::{arithmetic, fill, views};
+use crate::ops::{arithmetic, fill, reduce};
 use crate::recorder::code;
 use crate::tensor::Tensor;
 
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 pub(crate) fn normalize(e: &mut Eager, x: &Tensor) -> Tensor {
     let length = vector_norm(e, x);
     let least = clamp_min(e, &length);
-    let wide = e.composite("aten::expand_as", inputs![&least, x], |e| views::expand(e, &least, &x.shape));
+    let wide = e.composite("aten::expand_as", inputs![&least, x], |e| reduce::expand(e, &least, &x.shape));
     divide(e, x, &wide)
 }
 
@@ -25,7 +25,7 @@ fn vector_norm(e: &mut Eager, x: &Tensor) -> Tensor {
         let direction = arithmetic::quotient(e, &kept, &length);
         let zero = is_zero(e, &length);
         e.op("aten::masked_fill_.Scalar", inputs![&direction, &zero, Input::Int(0)], |e| {
-            views::expand(e, &zero, &kept.shape);
+            reduce::expand(e, &zero, &kept.shape);
             direction.clone()
         });
         vec![Some(arithmetic::product(e, grad, &direction))]

@@ -1,4 +1,4 @@
-//! Sums over dimensions.
+//! Sums over dimensions, and dimensions repeated: each is the gradient of the other.
 
 use crate::argument::{Input, inputs};
 use crate::eager::Eager;
@@ -11,7 +11,7 @@ pub(crate) fn sum(e: &mut Eager, x: &Tensor, dim: usize, kept: bool) -> Tensor {
     let shape = x.shape.clone();
     e.track(result, "SumBackward1", &[x], move |e, grad, _| {
         let whole = if kept { grad.clone() } else { views::unsqueeze(e, grad, dim) };
-        vec![Some(views::expand(e, &whole, &shape))]
+        vec![Some(expand(e, &whole, &shape))]
     })
 }
 
@@ -24,6 +24,21 @@ fn summed(e: &mut Eager, x: &Tensor, dims: &[i64], kept: bool) -> Tensor {
         })
         .collect();
     e.op("aten::sum.dim_IntList", inputs![x, dims, kept, Input::None], |e| e.empty(&shape, x.dtype))
+}
+
+/// Dimensions of one repeated.
+pub(crate) fn expand(e: &mut Eager, x: &Tensor, shape: &[i64]) -> Tensor {
+    let added = shape.len() - x.shape.len();
+    let strides: Vec<i64> = (0..shape.len())
+        .map(|dim| match dim.checked_sub(added) {
+            Some(own) if x.shape[own] == shape[dim] => x.strides[own],
+            _ => 0,
+        })
+        .collect();
+    let result =
+        e.op("aten::expand", inputs![x, shape, false], |e| views::as_strided(e, x, shape, &strides, None));
+    let before = x.shape.clone();
+    e.track(result, "ExpandBackward0", &[x], move |e, grad, _| vec![Some(to_shape(e, grad.clone(), &before))])
 }
 
 /// A gradient summed over the dimensions along which its tensor was repeated.

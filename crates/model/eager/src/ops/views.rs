@@ -2,7 +2,7 @@
 
 use crate::argument::{CUDA, Input, inputs};
 use crate::eager::Eager;
-use crate::ops::{copy, fill, reduce};
+use crate::ops::{copy, fill};
 use crate::recorder::code;
 use crate::tensor::{Tensor, contiguous};
 
@@ -63,22 +63,6 @@ pub(crate) fn reshape(e: &mut Eager, x: &Tensor, asked: &[i64]) -> Tensor {
     e.composite("aten::reshape", inputs![x, asked], |e| {
         let whole = if x.is_contiguous() { x.clone() } else { clone_as(e, x, Input::Int(0)) };
         viewed(e, &whole, asked)
-    })
-}
-
-/// Dimensions of one repeated.
-pub(crate) fn expand(e: &mut Eager, x: &Tensor, shape: &[i64]) -> Tensor {
-    let added = shape.len() - x.shape.len();
-    let strides: Vec<i64> = (0..shape.len())
-        .map(|dim| match dim.checked_sub(added) {
-            Some(own) if x.shape[own] == shape[dim] => x.strides[own],
-            _ => 0,
-        })
-        .collect();
-    let result = e.op("aten::expand", inputs![x, shape, false], |e| as_strided(e, x, shape, &strides, None));
-    let before = x.shape.clone();
-    e.track(result, "ExpandBackward0", &[x], move |e, grad, _| {
-        vec![Some(reduce::to_shape(e, grad.clone(), &before))]
     })
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{json, root, steptime, text};
+use crate::{json, root, steptime};
 
 /// The descriptions that ship.
 fn described() -> Vec<PathBuf> {
@@ -83,7 +83,7 @@ fn what_describes_no_model_is_refused_with_file_place_and_remedy() {
         std::fs::write(&path, good.replace(from, to)).expect("written");
         let name = path.display().to_string();
         let failed = steptime(&["predict", &name, "--device", "h200"]).assert().failure().code(1);
-        let said = text(&failed.get_output().stderr);
+        let said = String::from_utf8_lossy(&failed.get_output().stderr);
         assert!(said.contains(&name) && said.contains(expected), "{to}: {said}");
     }
 }

@@ -1,10 +1,7 @@
 //! The tape: what takes the gradients of the tensors made so far.
 
-use crate::eager::Eager;
-use crate::tensor::Tensor;
-
-/// A function of the backward pass, by its place on the tape.
-pub(crate) type GradId = usize;
+use super::Eager;
+use crate::tensor::{GradId, Tensor};
 
 /// From the gradient of a function's result to those of its arguments. `needed` says which are wanted.
 pub(crate) type Apply = Box<dyn FnOnce(&mut Eager, &Tensor, &[bool]) -> Vec<Option<Tensor>>>;
