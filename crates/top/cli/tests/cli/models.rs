@@ -30,7 +30,7 @@ fn every_description_is_predicted_by_fitted_models() {
         assert!(number(&answer["kernel_coverage"]["fallback"]) == 0.0, "{}: {answer}", file.display());
         let phases = answer["phases"].as_array().expect("phases");
         for name in ["input", "forward", "backward", "optimizer"] {
-            let busy = |phase: &Value| phase["phase"] == name && number(&phase["host_ms"]) > 0.0;
+            let busy = |phase: &Value| phase["name"] == name && number(&phase["host_ms"]) > 0.0;
             assert!(phases.iter().any(busy), "{}: {name}: {phases:?}", file.display());
         }
     }
