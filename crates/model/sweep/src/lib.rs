@@ -15,6 +15,7 @@ mod row;
 mod spec;
 
 pub use error::Error;
+pub use guard::guarded;
 pub use meta::{SweepMeta, VERSION};
 pub use observe::{Observations, observe};
 pub use read::{Sweep, read, read_all};

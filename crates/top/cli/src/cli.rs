@@ -7,6 +7,7 @@ mod gather_plan;
 mod gemm;
 mod kernels;
 mod predict;
+mod sweep;
 mod what_if;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub use gather_plan::GatherPlan;
 pub use gemm::{Gemm, Product};
 pub use kernels::{KernelsCommand, Roofline};
 pub use predict::{Predict, Validate};
+pub use sweep::{Shard, Sweep};
 pub use what_if::{Changes, Explain, Fuse, Precision, WhatIf, Whom};
 
 /// Tells how long a training step takes, why, and what would make it shorter.
@@ -63,6 +65,8 @@ pub enum Command {
     WhatIf(WhatIf),
     /// Tell what bounds the step, and which changes would make it shorter, the best first
     Explain(Explain),
+    /// Tell how long the step takes at every point of a grid of changes: batch x device x fusion x ...
+    Sweep(Sweep),
     /// Tell where the difference of two recordings comes from: idle time, ops, kernels
     Compare(Compare),
     /// Compare predictions with measured step times

@@ -31,6 +31,11 @@ impl Progress {
         Progress::new("fitting {wide_bar} {pos}/{len} families")
     }
 
+    /// Counts points of a grid.
+    pub fn points() -> Progress {
+        Progress::new("simulating {wide_bar} {pos}/{len} points, {eta} left")
+    }
+
     /// Counts ops that are measured.
     pub fn ops() -> Progress {
         Progress::new("measuring {wide_bar} {pos}/{len} ops")

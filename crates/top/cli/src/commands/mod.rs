@@ -15,6 +15,7 @@ mod replay;
 mod roofline;
 mod shell;
 mod source;
+mod sweep;
 mod validate;
 mod what_if;
 
@@ -36,6 +37,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Predict(args) => predict::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Explain(args) => what_if::explain(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -1,6 +1,6 @@
 //! `steptime whatif` and `steptime explain`.
 
-mod plan;
+pub(super) mod plan;
 
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
@@ -61,7 +61,7 @@ pub(super) fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, 
 }
 
 /// The rules that were asked for, in the order in which they are applied.
-fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
+pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = Vec::new();
     if let Some(batch) = changes.batch {
         let dims = changes.batch_dim.map_or(BatchDims::Inferred, BatchDims::At);

@@ -5,8 +5,8 @@ use serde::Serialize;
 use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
-    Changed, Compared, DeviceListed, Difference, Explained, KernelsPredicted, Predicted, Replayed, Roofed,
-    Validated,
+    Changed, Compared, DeviceListed, Difference, Explained, Gridded, KernelsPredicted, Predicted, Replayed,
+    Roofed, Validated,
 };
 
 use super::compare::{doubts, limit};
@@ -66,6 +66,18 @@ pub fn changed(answer: &Changed) -> Table {
     table.row(("active", before.active_ms, after.active_ms));
     for ((cause, was), (_, is)) in before.idle_ms.iter().zip(&after.idle_ms) {
         table.row((format!("idle {cause}"), was, is));
+    }
+    table
+}
+
+/// The best points of a grid.
+pub fn gridded(answer: &Gridded) -> Table {
+    let names = ["point", "change", "step_ms", "samples_per_s", "peak_mb"];
+    let mut table = Table::new(&names);
+    for best in &answer.best {
+        let keys: Vec<String> = best.keys.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        let row = &best.row;
+        table.row((row.point, keys.join("; "), row.step_ms, row.samples_per_s, row.peak_mb));
     }
     table
 }

@@ -19,6 +19,7 @@ mod overheads;
 pub mod predict;
 pub mod replay;
 pub mod roofline;
+pub mod sweep;
 mod table;
 pub mod validate;
 pub mod what_if;

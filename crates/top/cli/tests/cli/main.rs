@@ -27,6 +27,7 @@ mod replay;
 mod roofline;
 mod scores;
 mod shell;
+mod sweep;
 mod terminal;
 mod timeline;
 mod unpriced;

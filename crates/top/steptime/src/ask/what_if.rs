@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::explain::{self, Explanation};
 use crate::memory;
 use crate::predict::{Prediction, predict_in};
+use crate::sources::Kernels;
 use crate::whatif::{self, Base, Change, Costed, Edited, Outcome, Pricing, WhatIf};
 
 impl Question<'_> {
@@ -106,6 +107,11 @@ impl WhatIfs<'_> {
     #[must_use]
     pub fn before(&self) -> &Prediction {
         &self.base.before
+    }
+
+    /// Whether kernels that did not change take the time measured for them.
+    pub(crate) fn is_measured(&self) -> bool {
+        matches!(self.question.kernels(), Kernels::Measured)
     }
 
     /// Changes the step, and answers how long it takes then.

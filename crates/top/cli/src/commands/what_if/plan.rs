@@ -33,7 +33,8 @@ pub fn read(path: &Path) -> Result<Changes, Failure> {
     parse(&table).map_err(|error| format!("{place}: {error}").into())
 }
 
-fn parse(table: &Table) -> Result<Changes, String> {
+/// The changes of a table.
+pub fn parse(table: &Table) -> Result<Changes, String> {
     let mut changes = Changes::default();
     for (key, value) in table {
         match key.replace('_', "-").as_str() {
@@ -54,7 +55,7 @@ fn parse(table: &Table) -> Result<Changes, String> {
                 let times = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
                 changes.host_speed = Some(times.ok_or_else(|| format!("`{key}` is a number"))?);
             }
-            other => return Err(unknown(other)),
+            other => return known(other, &[]).map(|()| changes),
         }
     }
     Ok(changes)
@@ -90,11 +91,16 @@ fn choice<T: ValueEnum>(key: &str, value: &Value) -> Result<T, String> {
     T::from_str(text, true).map_err(|_| format!("`{key}` is one of {}, and not {text}", known()))
 }
 
-fn unknown(key: &str) -> String {
-    let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(key, known));
+/// Whether a plan has a key, or it is one of `more`; else the error names the nearest.
+pub fn known(key: &str, more: &[&str]) -> Result<(), String> {
+    let keys = || KEYS.iter().chain(more).copied();
+    if keys().any(|known| known == key) {
+        return Ok(());
+    }
+    let nearest = keys().min_by_key(|known| strsim::damerau_levenshtein(key, known));
     let nearest = nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 1 + known.len() / 3);
     let meant = nearest.map_or_else(String::new, |known| format!(" (is {known} meant?)"));
-    format!("`{key}` is no change{meant}: a plan has {}", KEYS.join(", "))
+    Err(format!("`{key}` is no change{meant}: there are {}", keys().collect::<Vec<_>>().join(", ")))
 }
 
 impl Changes {

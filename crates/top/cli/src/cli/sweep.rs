@@ -1,0 +1,55 @@
+//! `steptime sweep`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Whom;
+
+/// `steptime sweep`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime sweep examples/dlrm_default_2048 --grid examples/grid.toml -o grid.parquet --plot grid.svg
+    steptime sweep examples/dlrm_default_2048 --grid examples/grid.toml -o part1.parquet --shard 1/4
+
+A grid is TOML: the keys of a plan of `whatif`, and device, each with a list of values; \"as-is\" leaves a key out.
+    batch = [2048, 4096, 8192]
+    device = [\"h200\", \"a100\"]
+    cuda-graph = [false, true]
+What was interrupted goes on where it stopped when the same is typed again.")]
+pub struct Sweep {
+    /// A recording with an execution trace, or an execution trace
+    pub input: PathBuf,
+    /// The keys and their values
+    #[arg(long, value_name = "FILE.toml")]
+    pub grid: PathBuf,
+    /// Where a row for each point is written, as Parquet
+    #[arg(short, long, value_name = "OUT.parquet")]
+    pub output: PathBuf,
+    /// Only every Nth point, from the Ith on: 1/4, 2/4, 3/4 and 4/4 are all
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    pub shard: Option<Shard>,
+    /// Plot step times over a key that has several numbers
+    #[arg(long, value_name = "OUT.svg")]
+    pub plot: Option<PathBuf>,
+    /// Where it runs and how the summary is printed.
+    #[command(flatten)]
+    pub whom: Whom,
+}
+
+/// A part of a grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Which part, from 1.
+    pub part: u64,
+    /// Of how many.
+    pub of: u64,
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+    match numbers {
+        Some((part, of)) if 1 <= part && part <= of => Ok(Shard { part, of }),
+        _ => Err("a shard is two whole numbers, as 2/4: the second of four".to_owned()),
+    }
+}

@@ -1,0 +1,120 @@
+//! Points of a grid of changes.
+
+use serde::Serialize;
+
+use super::shared::{SCHEMA, ms};
+use crate::grid::GridAnswer;
+use crate::step::Step;
+
+/// The numbers of one point.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct GridRow {
+    /// Its place in the grid.
+    pub point: u64,
+    /// From one step to the next, milliseconds; `None` where the change does not apply.
+    pub step_ms: Option<f64>,
+    /// Holds the step time with a probability of 90 %, milliseconds.
+    pub interval_ms: Option<[f64; 2]>,
+    /// How long of the step the device works, milliseconds.
+    pub active_ms: Option<f64>,
+    /// The most device memory that its tensors need at once, megabytes.
+    pub peak_mb: Option<f64>,
+    /// Samples of the batch a second; `None` where the batch is not known.
+    pub samples_per_s: Option<f64>,
+    /// Why the change does not apply.
+    pub error: Option<String>,
+    /// What speaks against it.
+    pub doubts: Vec<String>,
+}
+
+impl GridRow {
+    /// Of an answer. `batch` is how many samples the step has after the change, where that is known.
+    #[must_use]
+    pub fn of(point: u64, answer: &GridAnswer, batch: Option<u64>) -> GridRow {
+        let outcome = match answer {
+            Ok(outcome) => outcome,
+            Err(error) => return GridRow { point, error: Some(error.to_string()), ..GridRow::default() },
+        };
+        let step_ms = ms(outcome.step);
+        GridRow {
+            point,
+            step_ms: Some(step_ms),
+            interval_ms: Some(outcome.interval.map(ms)),
+            active_ms: Some(ms(outcome.active)),
+            peak_mb: outcome.peak.map(|peak| peak.total() as f64 / 1e6),
+            samples_per_s: batch.filter(|_| step_ms > 0.0).map(|batch| batch as f64 / step_ms * 1e3),
+            error: None,
+            doubts: outcome.doubts.iter().map(|doubt| doubt.text.clone()).collect(),
+        }
+    }
+}
+
+/// What came of a grid.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gridded {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `sweep`.
+    pub command: &'static str,
+    /// The input, as it was named.
+    pub input: String,
+    /// The recording: its folder or file.
+    pub name: String,
+    /// Where its points were written.
+    pub output: String,
+    /// How many points it has, of this shard.
+    pub points: usize,
+    /// How many of them were there from a run before.
+    pub resumed: usize,
+    /// To how many their change does not apply.
+    pub not_applicable: usize,
+    /// The points of the most samples a second, or of the shortest steps where the batch is not known.
+    pub best: Vec<GridBest>,
+    /// What to call the step. Not in the JSON.
+    #[serde(skip)]
+    pub title: String,
+}
+
+/// A point that is better than most.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GridBest {
+    /// The values of its keys.
+    #[serde(serialize_with = "super::shared::as_object")]
+    pub keys: Vec<(String, String)>,
+    /// Its numbers.
+    pub row: GridRow,
+}
+
+/// So many points are told.
+const TOLD: usize = 5;
+
+impl Gridded {
+    /// The answer. `keys` tells the values of a point's keys.
+    #[must_use]
+    pub fn new(
+        step: &Step,
+        output: String,
+        rows: &[GridRow],
+        resumed: usize,
+        keys: impl Fn(u64) -> Vec<(String, String)>,
+    ) -> Gridded {
+        let mut best: Vec<&GridRow> = rows.iter().filter(|row| row.step_ms.is_some()).collect();
+        let rate = |row: &GridRow| {
+            row.samples_per_s.or(row.step_ms.map(|ms| 1.0 / ms.max(f64::MIN_POSITIVE))).unwrap_or_default()
+        };
+        best.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(a.point.cmp(&b.point)));
+        let told = best.into_iter().take(TOLD);
+        Gridded {
+            schema: SCHEMA,
+            command: "sweep",
+            input: step.input.display().to_string(),
+            name: step.name.clone(),
+            output,
+            points: rows.len(),
+            resumed,
+            not_applicable: rows.iter().filter(|row| row.error.is_some()).count(),
+            best: told.map(|row| GridBest { keys: keys(row.point), row: row.clone() }).collect(),
+            title: step.title(),
+        }
+    }
+}

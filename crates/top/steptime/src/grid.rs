@@ -1,0 +1,116 @@
+//! Many changes of one step, asked on several threads: each change is made once, and priced for every GPU and host.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use steptime_rewrite::Rule;
+
+use crate::ask::WhatIfs;
+use crate::error::Error;
+use crate::whatif::Outcome;
+
+/// One point of a grid.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GridPoint {
+    /// Which of the questions it asks: the GPU and host.
+    pub question: usize,
+    /// Which of the lists of rules changes the step.
+    pub change: usize,
+    /// How many times as long the host takes for everything; `None` for as long as it does.
+    pub host_times: Option<f64>,
+}
+
+/// What came of a point: where a change does not apply, all its points have the same error.
+pub type GridAnswer = Result<Outcome, Arc<Error>>;
+
+/// Points of one change that are priced alike: their places by question.
+type Asked = BTreeMap<usize, Vec<usize>>;
+
+/// Answers every point of a grid, and hands each answer over with the point's place, in no order and from several threads,
+/// until `take` says `false`. Questions are about the same step.
+///
+/// ```
+/// # fn main() -> Result<(), steptime::Error> {
+/// # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+/// use steptime::GridPoint;
+/// use steptime::rewrite::{ResizeBatch, Rule};
+///
+/// let step = steptime::open(format!("{examples}/dlrm_default_2048"))?;
+/// let question = step.predict();
+/// let changes: Vec<Vec<Box<dyn Rule>>> =
+///     [1024, 4096].map(|batch| vec![Box::new(ResizeBatch::to(batch)) as Box<dyn Rule>]).into();
+/// let point = |change, host_times| GridPoint { question: 0, change, host_times };
+/// let points = [point(0, None), point(0, Some(0.5)), point(1, None), point(1, Some(0.5))];
+/// let steps = std::sync::Mutex::new(vec![None; points.len()]);
+/// steptime::grid(&[question.what_ifs()?], &changes, &points, |at, answer| {
+///     steps.lock().unwrap()[at] = answer.ok().map(|outcome| outcome.step);
+///     true
+/// });
+/// let steps = steps.into_inner().unwrap();
+/// # assert!(steps[1] < steps[0] && steps[0] < steps[2]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Panics
+/// Where a point names a question or change that is not there.
+pub fn grid(
+    questions: &[WhatIfs<'_>],
+    changes: &[Vec<Box<dyn Rule>>],
+    points: &[GridPoint],
+    take: impl Fn(usize, GridAnswer) -> bool + Sync,
+) {
+    // What ops launch depends on whether a profile prices them.
+    let mut edits: BTreeMap<(usize, bool), Asked> = BTreeMap::new();
+    for (at, point) in points.iter().enumerate() {
+        let edit = (point.change, questions[point.question].is_measured());
+        edits.entry(edit).or_default().entry(point.question).or_default().push(at);
+    }
+    let edits: Vec<(usize, Asked)> = edits.into_iter().map(|((change, _), asked)| (change, asked)).collect();
+    let stopped = AtomicBool::new(false);
+    let give = |at: usize, answer: GridAnswer| {
+        if !stopped.load(Ordering::Relaxed) && !take(at, answer) {
+            stopped.store(true, Ordering::Relaxed);
+        }
+    };
+    edits.par_iter().with_max_len(1).for_each(|(change, asked)| {
+        if !stopped.load(Ordering::Relaxed) {
+            edit(questions, &changes[*change], asked, points, &give);
+        }
+    });
+}
+
+/// Answers the points of one change.
+fn edit(
+    questions: &[WhatIfs<'_>],
+    rules: &[Box<dyn Rule>],
+    asked: &Asked,
+    points: &[GridPoint],
+    give: &impl Fn(usize, GridAnswer),
+) {
+    let all = || asked.values().flatten().copied();
+    let Some(&first) = asked.keys().next() else { return };
+    let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
+    let edited = match questions[first].edited(&rules) {
+        Ok(edited) => edited,
+        Err(error) => {
+            let error = Arc::new(error);
+            return all().for_each(|at| give(at, Err(Arc::clone(&error))));
+        }
+    };
+    for (&question, places) in asked {
+        let times: Vec<Option<f64>> = places.iter().map(|&at| points[at].host_times).collect();
+        match questions[question].outcomes(&edited, &times) {
+            Ok(outcomes) => {
+                let answers = outcomes.into_iter().map(|outcome| outcome.map_err(Arc::new));
+                places.iter().zip(answers).for_each(|(&at, answer)| give(at, answer));
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                places.iter().for_each(|&at| give(at, Err(Arc::clone(&error))));
+            }
+        }
+    }
+}
