@@ -1,5 +1,6 @@
 //! What speaks against a prediction, and how much wider that makes its interval. One cause, one file.
 
+pub(crate) mod arguments;
 mod copies;
 pub(crate) mod memory;
 mod replay;
@@ -53,7 +54,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `replay`, `host`, `copies`, `unpriced`.
+    /// What it is, for programs: `memory`, `replay`, `host`, `copies`, `unpriced`, `rule`, `arguments`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

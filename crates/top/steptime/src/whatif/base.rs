@@ -9,7 +9,7 @@ use steptime_step as edit;
 use steptime_trace::Nanos;
 
 use super::{Pricing, settings};
-use crate::device::{self, Launch};
+use crate::device::{self, Known, Launch};
 use crate::error::Error;
 use crate::memory;
 use crate::predict::{Prediction, device_times, host_side};
@@ -64,6 +64,12 @@ impl Base {
             own: OnceLock::new(),
             gaps: OnceLock::new(),
         }
+    }
+
+    /// Measured device time of ops whose arguments are not known; none where a profile prices all.
+    pub(super) fn unknown_time(&self) -> Nanos {
+        let unknown = self.launches.iter().filter(|launch| launch.known == Known::Nothing);
+        unknown.flat_map(|launch| &launch.activities).map(|&activity| self.measured[activity]).sum()
     }
 
     /// The gaps of the one host profile in use.

@@ -2,10 +2,11 @@
 
 use steptime_cost::{HostCosts, PricedGraph};
 use steptime_step::Peak;
+use steptime_trace::Nanos;
 
 use super::device_side::DeviceSide;
 use super::{Base, Edited, Pricing, host_side, script};
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, arguments};
 use crate::error::Error;
 use crate::memory;
 use crate::step::Step;
@@ -44,11 +45,14 @@ impl Costed {
         let durations = self.device.durations.clone();
         Ok(PricedGraph { graph: &edited.scheduled.graph, host, durations })
     }
-}
 
-/// What speaks against a changed step: what does against it before, and what is not known of the rules. What the changed
-/// step needs of memory is said of itself.
-pub(super) fn doubts(base: &Base, edited: &Edited) -> Vec<Doubt> {
-    let before = base.before.doubts.iter().filter(|doubt| doubt.kind != "memory");
-    before.chain(&edited.doubts).cloned().collect()
+    /// What speaks against a changed step that takes so long: what does against it before, what is not known of the rules,
+    /// and of the ops. What the changed step needs of memory is said of itself.
+    pub(super) fn doubts(&self, base: &Base, edited: &Edited, step: Nanos) -> Vec<Doubt> {
+        let known = base.before.doubts.iter().filter(|doubt| doubt.kind != "memory");
+        let unknown = base.unknown_time();
+        let [was, is] = [&base.measured, &self.device.durations]
+            .map(|times| times.iter().copied().sum::<Nanos>() - unknown);
+        known.chain(&edited.doubts).cloned().chain(arguments::doubt(unknown, [was, is], step)).collect()
+    }
 }

@@ -72,7 +72,11 @@ pub(crate) fn what_if(
     let priced = costed.priced(&edited, change.host_times)?;
     let (before, device) = (base.before.clone(), &costed.device);
     let predicted = Prediction::of_priced(&priced, device.spread, before.asked.clone());
-    let after = Prediction { slowness: base.slowness, doubts: costed::doubts(base, &edited), ..predicted };
+    let after = Prediction {
+        slowness: base.slowness,
+        doubts: costed.doubts(base, &edited, predicted.step),
+        ..predicted
+    };
     let after = after.with_peak(costed.peak, base.spec.as_ref()).widened();
     let shares = device.shares;
     let Edited { audits, step, scheduled, .. } = edited;

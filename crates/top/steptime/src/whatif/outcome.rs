@@ -3,7 +3,7 @@
 use steptime_step::Peak;
 use steptime_trace::Nanos;
 
-use super::costed::{Costed, doubts};
+use super::Costed;
 use super::{Base, Edited};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
@@ -34,7 +34,7 @@ impl Outcome {
     ) -> Result<Outcome, Error> {
         let priced = costed.priced(edited, host_times)?;
         let simulated = Simulated::of(&priced, costed.device.spread);
-        let mut doubts = doubts(base, edited);
+        let mut doubts = costed.doubts(base, edited, simulated.timeline.period);
         doubt::memory::first(&mut doubts, costed.peak.as_ref(), base.spec.as_ref());
         Ok(Outcome {
             step: simulated.timeline.period,

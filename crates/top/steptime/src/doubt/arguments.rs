@@ -1,0 +1,45 @@
+//! Ops whose arguments are not known: a change that makes others longer or shorter leaves theirs as measured.
+
+use steptime_trace::Nanos;
+
+use super::Doubt;
+
+/// What may be amiss by less than this share of the step is not worth a word.
+const MENTIONED: f64 = 0.01;
+
+/// What a changed step is known less for, where so much device time before the change is of ops whose arguments are not
+/// known: it may have changed as that of the others, from one time to another, did.
+pub(crate) fn doubt(unknown: Nanos, [before, after]: [Nanos; 2], step: Nanos) -> Option<Doubt> {
+    let times = after.0 as f64 / before.0.max(1) as f64;
+    let amiss = unknown.0 as f64 * (times - 1.0) / step.0.max(1) as f64;
+    let share = 100.0 * unknown.0 as f64 / (unknown.0 + before.0).max(1) as f64;
+    (amiss.abs() >= MENTIONED).then(|| Doubt {
+        kind: "arguments",
+        text: format!(
+            "what ops were called with is not known for {share:.0} % of device time, which is taken not to change (record the \
+             step with its execution trace, whole)"
+        ),
+        below: -(1.0 + amiss.clamp(-0.5, 0.0)).ln(),
+        above: (1.0 + amiss.max(0.0)).ln(),
+        no_estimate: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn what_is_not_known_may_have_grown_too() {
+        let doubt = doubt(Nanos(2 * MS), [Nanos(2 * MS), Nanos(8 * MS)], Nanos(10 * MS)).unwrap();
+        assert!((doubt.above - 1.6f64.ln()).abs() < 1e-12 && doubt.below == 0.0);
+        assert!(doubt.text.contains("50 % of device time"), "{}", doubt.text);
+    }
+
+    #[test]
+    fn nothing_is_said_where_nothing_changed() {
+        assert_eq!(doubt(Nanos(2 * MS), [Nanos(2 * MS), Nanos(2 * MS)], Nanos(4 * MS)), None);
+    }
+}
