@@ -1,6 +1,7 @@
 //! The device profiles that ship with steptime, and those in folders.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use steptime_cost::device::profile::header::Header;
 use steptime_cost::device::{DeviceProfile, DeviceSpec};
@@ -70,9 +71,12 @@ pub fn shipped_for(recorded: &str) -> Option<&'static str> {
 /// The specification of a device by what it calls itself, where a profile of it ships.
 #[must_use]
 pub fn shipped_spec(recorded: &str) -> Option<DeviceSpec> {
+    static SPECS: LazyLock<Vec<(&str, Option<DeviceSpec>)>> = LazyLock::new(|| {
+        let spec = |header| Header::parse(header).ok().map(|header| header.device);
+        SHIPPED.iter().map(|shipped| (shipped.name, spec(shipped.header))).collect()
+    });
     let name = shipped_for(recorded)?;
-    let shipped = SHIPPED.iter().find(|shipped| shipped.name == name)?;
-    Header::parse(shipped.header).ok().map(|header| header.device)
+    SPECS.iter().find(|(known, _)| *known == name)?.1.clone()
 }
 
 #[cfg(test)]

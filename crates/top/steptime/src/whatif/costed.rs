@@ -9,7 +9,12 @@ use super::{Base, Edited, Pricing, host_side, script};
 use crate::doubt::{Doubt, arguments};
 use crate::error::Error;
 use crate::memory;
+use crate::sources::Host;
 use crate::step::Step;
+
+/// Half-width of a host's own times from one run to another, minutes later on the same machine. Of 146 changes
+/// that were recorded before and after on seven hosts, 96 % are inside the interval with it, and 84 % without.
+const ANOTHER_RUN: f64 = 0.25;
 
 /// The costs of a changed step.
 pub(crate) struct Costed {
@@ -28,6 +33,9 @@ impl Costed {
         let device = DeviceSide::of(recorded, pricing, base, edited)?;
         let peak = memory::of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
         let mut host = host_side::of(recorded, pricing, &edited.scheduled, base)?;
+        if edited.is_changed() && !matches!(pricing.host, Host::Profile(_)) {
+            host.spread = host.spread.hypot(ANOTHER_RUN);
+        }
         script::add(&edited.step, &edited.scheduled, base.slowness.unwrap_or(1.0), &mut host);
         Ok(Costed { device, host, peak })
     }

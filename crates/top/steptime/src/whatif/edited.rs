@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::sources::Kernels;
 use crate::step::Step;
 
-/// A changed step, to be priced for any GPU and host by [`crate::WhatIfs::outcome`].
+/// A changed step, to be priced for any GPU and host by [`crate::WhatIfs::outcomes`].
 pub struct Edited {
     /// What each rule did, and why.
     pub audits: Vec<Audit>,
@@ -30,6 +30,11 @@ pub struct Edited {
 }
 
 impl Edited {
+    /// Whether any rule found something to change.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.audits.iter().any(|audit| !audit.why.is_empty())
+    }
+
     /// Applies rules to a step; `before` is what its ops and tensors are before.
     ///
     /// # Errors

@@ -6,7 +6,8 @@ use steptime_graph::{OpId, StepGraph};
 use steptime_step::Scheduled;
 use steptime_trace::Nanos;
 
-/// Host time for a parameter before the first op of an optimizer's step, over that of `zero_grad` for one.
+/// Host time for a parameter before the first op of an optimizer's step, over that of `zero_grad` for one. Fitted to three
+/// pairs of DLRMs, with and without fused bags.
 const OF_ZERO_GRAD: f64 = 0.7;
 
 /// Brings what was recorded of optimizers to the number of parameters that there are now.
