@@ -6,6 +6,7 @@
 Recordings of a folder whose names differ in the number at the end alone (`dlrm`, `dlrm_512`, `dlrm_2048`) are the same step
 with another batch: each is predicted from each. `NAME_CHANGE` beside `NAME` (or beside `NAME_base_N`, as `NAME_CHANGE_N`) is the
 step with one change. For each pair: the predicted step, its error, and that of the speed-up and of the device's active time.
+`--explain`: of recordings with three changes or more, what `explain` puts first, beside what was measured to help most.
 """
 
 import argparse
@@ -69,12 +70,49 @@ def changes(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
     return pairs
 
 
+RULES = {
+    "fused": "fuse-embedding-bags",
+    "fusedopt": "fuse-optimizer",
+    "tf32": "tf32",
+    "chlast": "channels-last",
+    "graph": "cuda-graph",
+    "amp": "bf16",
+    "pin": "prefetch-inputs",
+}
+"""The rules of changes, as `explain` names them."""
+LEAST = 3
+"""With fewer measured changes, the first suggestion proves nothing."""
+
+
+def explained(program: Path, folder: Path) -> list[int]:
+    """Prints what `explain` ranks and what was measured; the place of its first suggestion among those measured."""
+    measured = {}
+    for before, after, _, kind in changes(folder):
+        if kind in RULES:
+            measured.setdefault(before, {})[RULES[kind]] = step_ms(before) - step_ms(after)
+    places = []
+    for before, saved in measured.items():
+        found = answer(program, "explain", str(before)) if len(saved) >= LEAST else None
+        ranked = [each for each in found["suggestions"] if each["name"] in saved] if found else []
+        if ranked:
+            best = sorted(saved, key=lambda name: -saved[name])
+            places.append(best.index(ranked[0]["name"]))
+            print(f"{before.name}: predicted", ", ".join(f"{each['name']} {each['saves_ms']:+.2f}" for each in ranked))
+            print(f"{' ' * len(before.name)}   measured", ", ".join(f"{name} {saved[name]:+.2f}" for name in best))
+    return places
+
+
 def main() -> None:
     """Prints a line a pair, then a table by kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--steptime", type=Path, default=ROOT / "target/release/steptime")
+    parser.add_argument("--explain", action="store_true", help="score explain and not whatif")
     asked = parser.parse_args()
+    if asked.explain:
+        places = [place for folder in asked.folders for place in explained(asked.steptime, folder)]
+        print(f"of {len(places)}: {places.count(0)} first are the best measured, {places.count(1)} the second best")
+        return
     scores = {}
     for folder in asked.folders:
         for before, after, flags, kind in batches(folder) + changes(folder):

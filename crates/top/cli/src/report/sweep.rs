@@ -4,7 +4,7 @@ pub mod plot;
 
 use steptime::answers::Gridded;
 
-use super::format::ms;
+use super::format::{grouped, ms};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
@@ -18,17 +18,21 @@ pub fn text(answer: &Gridded) -> String {
     if answer.not_applicable > 0 {
         head += &format!("; to {} of them their change does not apply", answer.not_applicable);
     }
-    let mut columns = Columns::new(&[">point", "~change", ">step ms", ">90 % interval", ">samples/s"]);
+    let keys = answer.best.first().map_or(&[][..], |best| &best.keys);
+    let changed = keys.iter().map(|(key, _)| format!("~{key}"));
+    let numbers = [">step ms", ">90 % interval", ">samples/s"].map(str::to_owned);
+    let heads: Vec<String> = std::iter::once(">point".to_owned()).chain(changed).chain(numbers).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut columns = Columns::new(&heads);
     for best in &answer.best {
-        let keys: Vec<String> = best.keys.iter().map(|(key, value)| format!("{key} {value}")).collect();
         let row = &best.row;
-        columns.row([
-            row.point.to_string(),
-            keys.join(", "),
+        let values = best.keys.iter().map(|(_, value)| value.clone());
+        let numbers = [
             row.step_ms.map_or_else(String::new, ms),
             row.interval_ms.map_or_else(String::new, |[low, high]| format!("{low:.2}-{high:.2}")),
-            row.samples_per_s.map_or_else(String::new, |rate| format!("{rate:.0}")),
-        ]);
+            row.samples_per_s.map_or_else(String::new, |rate| grouped(rate.round() as u64)),
+        ];
+        columns.row(std::iter::once(row.point.to_string()).chain(values).chain(numbers));
     }
     format!("{}\n\n{}", wrapped(&head, prose(), 2), columns.text())
 }

@@ -40,14 +40,9 @@ pub(super) fn of(
     let pace = base.slowness.unwrap_or(1.0);
     let (mut own, mut priced) = (0.0, 0.0);
     let gaps = carried.gaps.iter_enumerated().map(|(mark, &same)| {
-        match (carried.marks[mark].filter(|_| same), &usual) {
-            (Some(was), _) => {
-                let gap = costs.gaps[was];
-                own += gap.as_micros();
-                gap
-            }
-            (None, _) if carried.like[mark].is_some_and(|was| costs.gaps.get(was).is_some()) => {
-                let gap = carried.like[mark].map_or(Nanos::ZERO, |was| costs.gaps[was]);
+        let was = carried.marks[mark].filter(|_| same).or(carried.like[mark]);
+        match (was.and_then(|was| costs.gaps.get(was)), &usual) {
+            (Some(&gap), _) => {
                 own += gap.as_micros();
                 gap
             }
