@@ -52,6 +52,12 @@ impl Rule for ChannelsLast {
             return Err(Error::NothingToDo { reason });
         }
         patch.why = format!("{} tensors with channels last", patch.reshape.len());
+        let running = step.running();
+        let norms = running.iter().filter(|&&op| step.ops[op].name == "aten::native_group_norm").count();
+        if norms > 0 {
+            patch.why +=
+                &format!("; {norms} group norms copy them row by row, which is not counted: it takes longer");
+        }
         Ok(vec![patch])
     }
 }
