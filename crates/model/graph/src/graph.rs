@@ -61,6 +61,28 @@ pub fn tops(ops: &TiSlice<OpId, Op>) -> TiVec<OpId, OpId> {
 }
 
 impl StepGraph {
+    /// A step in which nothing runs, to be filled by hand: no rows, no samples, no device.
+    #[must_use]
+    pub fn empty() -> StepGraph {
+        StepGraph {
+            names: Strings::default(),
+            threads: TiVec::new(),
+            streams: TiVec::new(),
+            ops: TiVec::new(),
+            tops: TiVec::new(),
+            calls: TiVec::new(),
+            activities: TiVec::new(),
+            marks: TiVec::new(),
+            waits: Vec::new(),
+            queue_delays: TiVec::new(),
+            samples: Samples::default(),
+            steps: TiVec::new(),
+            step_source: StepSource::Whole,
+            coverage: Coverage::default(),
+            device: None,
+        }
+    }
+
     /// The name of an op.
     pub fn op_name(&self, op: OpId) -> &str {
         self.names.get(self.ops[op].name)

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 use steptime_graph::{
-    ApiKind, Blocking, Call, CallId, HostThreadId, MarkId, MarkKind, Op, OpId, OpOrigin, Phase, Samples,
-    StepGraph, StepSource, Thread, TiVec, tops,
+    ApiKind, Blocking, Call, CallId, HostThreadId, MarkId, MarkKind, Op, OpId, OpOrigin, Phase, StepGraph,
+    Thread, TiVec, tops,
 };
 
 use crate::schedule::{Carried, Scheduled, marks};
@@ -28,18 +28,11 @@ pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
         stretch_of: FxHashMap::default(),
         stretches,
         graph: StepGraph {
-            marks: TiVec::new(),
-            ops: TiVec::new(),
-            calls: TiVec::new(),
-            activities: TiVec::new(),
-            threads: TiVec::new(),
-            waits: Vec::new(),
-            queue_delays: TiVec::new(),
-            tops: TiVec::new(),
-            samples: Samples::default(),
-            steps: TiVec::new(),
-            step_source: StepSource::Whole,
-            ..from.clone()
+            names: from.names.clone(),
+            streams: from.streams.clone(),
+            coverage: from.coverage,
+            device: from.device.clone(),
+            ..StepGraph::empty()
         },
         ops: TiVec::new(),
         carried: Carried::default(),

@@ -7,8 +7,8 @@ mod streams;
 
 use steptime_aten::OpSet;
 use steptime_graph::{
-    Activity, ApiKind, Blocking, Call, CallId, HostThreadId, MarkKind, Op, Phase, Samples, StepGraph,
-    StreamId, Thread, TiVec, tops,
+    Activity, ApiKind, Blocking, Call, CallId, HostThreadId, MarkKind, Op, Phase, StepGraph, StreamId,
+    Thread, TiVec, tops,
 };
 use steptime_trace::Bytes;
 
@@ -59,20 +59,11 @@ impl<'s> Builder<'s> {
     fn new(step: &'s Step, before: &'s Step, base: &'s StepGraph, set: &'s OpSet) -> Builder<'s> {
         let mut graph = StepGraph {
             names: base.names.clone(),
-            threads: TiVec::new(),
             streams: base.streams.clone(),
-            ops: TiVec::new(),
-            tops: TiVec::new(),
-            calls: TiVec::new(),
-            activities: TiVec::new(),
-            marks: TiVec::new(),
-            waits: Vec::new(),
-            queue_delays: TiVec::new(),
-            samples: Samples::default(),
-            steps: TiVec::new(),
             step_source: base.step_source,
             coverage: base.coverage,
             device: base.device.clone(),
+            ..StepGraph::empty()
         };
         let ahead = streams::ahead(step, &mut graph);
         Builder {

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use steptime_graph::{
-    Activity, ActivityId, ApiKind, Call, Coverage, HostThreadId, Mark, MarkId, MarkKind, Op, OpId, OpOrigin,
-    Phase, Samples, StepGraph, StepSource, StreamId, Thread, TiVec,
+    Activity, ActivityId, ApiKind, Call, HostThreadId, Mark, MarkId, MarkKind, Op, OpId, OpOrigin, Phase,
+    StepGraph, StreamId, Thread, TiVec,
 };
-use steptime_trace::{Bytes, NameId, Stream, Strings};
+use steptime_trace::{Bytes, NameId, Stream};
 
 use super::OpLaunch;
 use super::calls::{self, RuntimeCall};
@@ -50,7 +50,7 @@ pub(super) fn build(
         tree,
         work,
         children,
-        graph: empty(),
+        graph: StepGraph { streams: vec![DEFAULT_STREAM].into(), ..StepGraph::empty() },
         ops: vec![OpId::default(); tree.nodes.len()],
         waits_for: vec![0; tree.nodes.len()],
         activities: vec![Vec::new(); tree.nodes.len()],
@@ -78,26 +78,6 @@ pub(super) fn build(
     graph.tops = steptime_graph::tops(&graph.ops);
     graph.assign_phases();
     (graph, kernels, nodes)
-}
-
-fn empty() -> StepGraph {
-    StepGraph {
-        names: Strings::default(),
-        threads: TiVec::new(),
-        streams: vec![DEFAULT_STREAM].into(),
-        ops: TiVec::new(),
-        tops: TiVec::new(),
-        calls: TiVec::new(),
-        activities: TiVec::new(),
-        marks: TiVec::new(),
-        waits: Vec::new(),
-        queue_delays: TiVec::new(),
-        samples: Samples::default(),
-        steps: TiVec::new(),
-        step_source: StepSource::Whole,
-        coverage: Coverage::default(),
-        device: None,
-    }
 }
 
 impl Builder<'_> {
