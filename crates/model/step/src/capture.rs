@@ -37,6 +37,7 @@ pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
         ops: TiVec::new(),
         carried: Carried::default(),
         new_op: vec![None; from.ops.len()].into(),
+        around: Vec::new(),
     };
     builder.place();
     for thread in from.threads.keys() {
@@ -101,6 +102,8 @@ struct Builder<'s> {
     ops: TiVec<OpId, crate::OpId>,
     carried: Carried,
     new_op: TiVec<OpId, Option<OpId>>,
+    /// The kept ops around the present mark, the innermost last.
+    around: Vec<OpId>,
 }
 
 impl Builder<'_> {
@@ -146,9 +149,11 @@ impl Builder<'_> {
                 self.graph.ops.push(Op { begin, end: begin, parent, ..row });
                 self.ops.push(scheduled.ops[op]);
                 self.new_op[op] = Some(at);
+                self.around.push(at);
             }
             MarkKind::OpEnd(op) => {
                 if let Some(at) = self.new_op[op] {
+                    self.around.pop();
                     self.graph.ops[at].end = self.mark(MarkKind::OpEnd(at), thread, Some(mark));
                 }
             }
@@ -189,7 +194,7 @@ impl Builder<'_> {
             name: self.graph.names.intern(REPLAY),
             annotation: false,
             thread,
-            parent: None,
+            parent: self.around.last().copied(),
             begin: begin_op,
             end: end_op,
             sequence: -1,
