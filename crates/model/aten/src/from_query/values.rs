@@ -110,29 +110,11 @@ pub(super) fn tensor(shape: &Value, strides: Option<&Value>, dtype: Dtype) -> Re
     Ok(tensor)
 }
 
-/// PyTorch's number for an element type, which its ops take.
-const fn code(dtype: Dtype) -> i64 {
-    match dtype {
-        Dtype::I8 => 1,
-        Dtype::I16 => 2,
-        Dtype::I32 => 3,
-        Dtype::I64 => 4,
-        Dtype::F16 => 5,
-        Dtype::F32 => 6,
-        Dtype::F64 => 7,
-        Dtype::Complex64 => 9,
-        Dtype::Complex128 => 10,
-        Dtype::Bool => 11,
-        Dtype::Bf16 => 15,
-        Dtype::F8 => 24,
-    }
-}
-
 /// A value for an argument: a type by its name becomes PyTorch's number for it.
 pub(super) fn arg_for(takes: ValueKind, value: &Value) -> Arg {
     match arg(value) {
         Arg::Text(name) if takes == ValueKind::Option => {
-            Dtype::parse(&name).map_or(Arg::Text(name), |dtype| Arg::Int(code(dtype)))
+            Dtype::parse(&name).map_or(Arg::Text(name), |dtype| Arg::Int(dtype.code()))
         }
         other => other,
     }

@@ -3,7 +3,7 @@
 use super::file::{Architecture, Description, Interaction};
 use super::interaction::Meeting;
 use super::layers::{Linear, Mlp, Tables};
-use super::network::{Network, floats, loss_of, output};
+use super::network::{Network, batch, loss_of, output};
 use crate::eager::Eager;
 use crate::tensor::Tensor;
 
@@ -63,11 +63,7 @@ impl Dlrm {
 
 impl Network for Dlrm {
     fn loss(&self, e: &mut Eager) -> Tensor {
-        let (dense, at, labels) = e.label("## to_device ##", |e| {
-            let dense = (self.of.dense > 0).then(|| floats(e, &[self.of.batch, self.of.dense]));
-            let at = self.tables.inputs(e, self.of.batch);
-            (dense, at, floats(e, &[self.of.batch, 1]))
-        });
+        let (dense, at, labels) = batch(e, &self.of, &self.tables);
         let output = e.label("## forward ##", |e| self.forward(e, dense.as_ref(), &at));
         loss_of(e, &self.of, &output, &labels)
     }

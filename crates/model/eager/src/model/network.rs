@@ -3,6 +3,7 @@
 use steptime_aten::Dtype;
 
 use super::file::{Description, Loss};
+use super::layers::{Lookups, Tables};
 use crate::eager::Eager;
 use crate::ops::activation::sigmoid;
 use crate::ops::copy::to_device;
@@ -19,6 +20,15 @@ pub(super) trait Network {
 pub(super) fn floats(e: &mut Eager, shape: &[i64]) -> Tensor {
     let there = e.host(shape, Dtype::F32);
     to_device(e, &there)
+}
+
+/// What comes with a batch: dense features `[batch, dense]` where there are some, lookups, a label for each sample.
+pub(super) fn batch(e: &mut Eager, of: &Description, tables: &Tables) -> (Option<Tensor>, Lookups, Tensor) {
+    e.label("## to_device ##", |e| {
+        let dense = (of.dense > 0).then(|| floats(e, &[of.batch, of.dense]));
+        let lookups = tables.inputs(e, of.batch);
+        (dense, lookups, floats(e, &[of.batch, 1]))
+    })
 }
 
 /// What a model with one output a sample gives: a logit, or where squares are made small its logistic.

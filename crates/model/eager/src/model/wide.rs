@@ -4,7 +4,7 @@
 use super::file::{Architecture, Description, Table};
 use super::interaction::machine;
 use super::layers::{Linear, Lookups, Mlp, Tables};
-use super::network::{Network, floats, loss_of, output};
+use super::network::{Network, batch, loss_of, output};
 use crate::eager::Eager;
 use crate::ops::arithmetic::add;
 use crate::ops::reduce::sum;
@@ -66,11 +66,7 @@ impl WideAndDeep {
 
 impl Network for WideAndDeep {
     fn loss(&self, e: &mut Eager) -> Tensor {
-        let (dense, at, labels) = e.label("## to_device ##", |e| {
-            let dense = (self.of.dense > 0).then(|| floats(e, &[self.of.batch, self.of.dense]));
-            let at = self.tables.inputs(e, self.of.batch);
-            (dense, at, floats(e, &[self.of.batch, 1]))
-        });
+        let (dense, at, labels) = batch(e, &self.of, &self.tables);
         let output = e.label("## forward ##", |e| self.forward(e, dense.as_ref(), &at));
         loss_of(e, &self.of, &output, &labels)
     }

@@ -62,7 +62,7 @@ pub struct Changes {
     pub no_sync: bool,
     /// Compute the activations of blocks again in the backward pass: each block by itself, or a row of equal blocks in so
     /// many segments
-    #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true)]
+    #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true, value_parser = segments)]
     pub checkpoint: Option<usize>,
     /// Capture what can be captured as a CUDA graph
     #[arg(long)]
@@ -78,6 +78,11 @@ fn samples(text: &str) -> Result<u64, String> {
         Ok(samples) if samples > 0 => Ok(samples),
         _ => Err("a batch is a whole number of samples, 1 or more".to_owned()),
     }
+}
+
+/// Reads how many segments a row of equal blocks becomes; 0 makes each block one.
+fn segments(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "how many segments a row of equal blocks becomes is a whole number".to_owned())
 }
 
 /// What can be fused.
