@@ -6,6 +6,7 @@
 Recordings of a folder whose names differ in the number at the end alone (`dlrm`, `dlrm_512`, `dlrm_2048`) are the same step
 with another batch: each is predicted from each. `NAME_CHANGE` beside `NAME` (or beside `NAME_base_N`, as `NAME_CHANGE_N`) is the
 step with one change. For each pair: the predicted step, its error, and that of the speed-up and of the device's active time.
+`NAME_accumulate` is the step with two halves of the batch and one update.
 `--explain`: of recordings with three changes or more, what `explain` puts first, beside what was measured to help most.
 """
 
@@ -67,6 +68,10 @@ def changes(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
             bags = name[2] != "fused" or "dlrm" in recording.name
             kind = name[2] if bags else "fusedopt"
             pairs.append((base, recording, FLAGS[kind], kind))
+        whole = recording.with_name(recording.name.removesuffix("_accumulate"))
+        if whole != recording and whole.is_dir():
+            half = json.loads((whole / "meta.json").read_text())["batch"] // 2
+            pairs.append((whole, recording, ["--batch", str(half), "--accumulate", "2"], "accumulate"))
     return pairs
 
 

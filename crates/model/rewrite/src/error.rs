@@ -48,6 +48,19 @@ pub enum Error {
         /// The batch.
         batch: u64,
     },
+    /// So many batches are not added up.
+    #[error("gradients of {batches} batches: it takes 1 to {most}")]
+    Accumulated {
+        /// How many.
+        batches: u32,
+        /// The most.
+        most: u32,
+    },
+    /// Sparse gradients grow from batch to batch.
+    #[error(
+        "torch::autograd::AccumulateGrad takes sparse gradients: they grow with every batch, and so does the update; sparse=False would change it"
+    )]
+    SparseAccumulated,
     /// No two embedding bags can become one.
     #[error("it takes two embedding bags of the same batch, width, mode and type; of {found} no two are")]
     NoBags {

@@ -7,6 +7,7 @@
 //! Rules compose: [`apply`] applies one after the other, each to what the last one left.
 #![forbid(unsafe_code)]
 
+mod accumulate;
 mod bf16;
 mod catalog;
 mod channels_last;
@@ -14,6 +15,7 @@ mod checkpoint;
 mod cuda_graph;
 mod error;
 mod fuse_bags;
+mod names;
 mod no_sync;
 mod optimizer;
 mod prefetch;
@@ -21,6 +23,7 @@ mod resize;
 mod rule;
 mod tf32;
 
+pub use accumulate::Accumulate;
 pub use bf16::Bf16;
 pub use catalog::all;
 pub use channels_last::ChannelsLast;

@@ -14,19 +14,21 @@ pub struct NewOp {
     pub children: Vec<NewOp>,
     /// The op that it repeats.
     pub again: Option<OpId>,
+    /// Which time it runs, where what it repeats runs again on all threads; 0 where it repeats nothing, or is one thread's alone.
+    pub round: u32,
 }
 
 impl NewOp {
     /// An op with arguments and results.
     #[must_use]
     pub fn new(name: &str, call: Call) -> NewOp {
-        NewOp { name: name.to_owned(), call: Some(call), children: Vec::new(), again: None }
+        NewOp { name: name.to_owned(), call: Some(call), children: Vec::new(), again: None, round: 0 }
     }
 
     /// A function of the autograd engine, or another without arguments of its own.
     #[must_use]
     pub fn around(name: &str, children: Vec<NewOp>) -> NewOp {
-        NewOp { name: name.to_owned(), call: None, children, again: None }
+        NewOp { name: name.to_owned(), call: None, children, again: None, round: 0 }
     }
 
     /// An op of the step once more, with all inside it; `tensor` says which tensors it has now.
@@ -34,7 +36,15 @@ impl NewOp {
         let row = &step.ops[op];
         let call = row.call.as_ref().map(|call| call.with(tensor));
         let children = row.children.iter().map(|&child| NewOp::again(step, child, tensor)).collect();
-        NewOp { name: row.name.clone(), call, children, again: Some(op) }
+        NewOp { name: row.name.clone(), call, children, again: Some(op), round: 0 }
+    }
+
+    /// The same in a round: it waits for what it repeats waited for on other threads, of that round.
+    #[must_use]
+    pub fn in_round(mut self, round: u32) -> NewOp {
+        self.round = round;
+        self.children = self.children.into_iter().map(|child| child.in_round(round)).collect();
+        self
     }
 
     /// With ops inside.
@@ -48,16 +58,17 @@ impl NewOp {
     pub(crate) fn add(&self, step: &mut Step, like: &Op, parent: Option<OpId>, rule: &'static str) -> OpId {
         let at = step.ops.push_and_get_key(Op {
             name: self.name.clone(),
-            annotation: false,
+            annotation: self.again.is_some_and(|again| step.ops[again].annotation),
             call: self.call.clone(),
             thread: like.thread,
             parent,
             children: Vec::new(),
             origin: Origin::Inserted(rule),
             again: self.again,
-            script: 0.0,
+            round: self.round,
+            script: self.again.filter(|_| self.round > 0).map_or(0.0, |again| step.ops[again].script),
             captured: like.captured,
-            ahead: false,
+            ahead: self.again.is_some_and(|again| step.ops[again].ahead),
         });
         let children = self.children.iter().map(|child| child.add(step, like, Some(at), rule)).collect();
         step.ops[at].children = children;

@@ -40,6 +40,7 @@ impl Step {
                 children: Vec::new(),
                 origin: Origin::Recorded(at),
                 again: None,
+                round: 0,
                 script: 0.0,
                 captured: false,
                 ahead: false,

@@ -3,6 +3,7 @@
 mod carried;
 pub(crate) mod marks;
 mod plan;
+mod rounds;
 mod streams;
 
 use steptime_aten::OpSet;
@@ -15,6 +16,7 @@ use steptime_trace::Bytes;
 pub use self::carried::Carried;
 use self::marks::Items;
 use self::plan::{OwnCalls, Planned};
+use self::rounds::Rounds;
 use crate::ids::OpId;
 use crate::step::Step;
 
@@ -49,6 +51,7 @@ struct Builder<'s> {
     graph: StepGraph,
     ops: TiVec<steptime_graph::OpId, OpId>,
     carried: Carried,
+    rounds: Rounds,
     /// The stream of what is launched anew.
     stream: StreamId,
     /// The stream of what is copied for the next step.
@@ -75,6 +78,7 @@ impl<'s> Builder<'s> {
             graph,
             ops: TiVec::new(),
             carried: Carried::default(),
+            rounds: Rounds::default(),
             stream: streams::busiest(base),
             ahead,
         }
@@ -88,6 +92,7 @@ impl<'s> Builder<'s> {
             self.graph.threads.push(Thread { tid: row.tid, role: row.role, first_mark, end_mark });
         }
         marks::link(&mut self.graph, self.base, &mut self.carried);
+        self.rounds.link(&mut self.graph, self.base, &mut self.carried);
         self.carried.waits(&mut self.graph, self.base);
         if let Some(stream) = self.ahead {
             streams::wait(&mut self.graph, stream);
@@ -103,7 +108,8 @@ impl<'s> Builder<'s> {
         let recorded = self.step.recorded(op).map(|at| (at, self.base.ops[at]));
         let again = row.again.is_some();
         let at = self.graph.ops.next_key();
-        let begin = self.mark(MarkKind::OpBegin(at), row.thread, recorded.map(|(_, row)| row.begin), again);
+        let begin =
+            self.mark(MarkKind::OpBegin(at), row.thread, recorded.map(|(_, row)| row.begin), Some(op));
         self.graph.ops.push(Op {
             name: self.graph.names.intern(&row.name),
             annotation: row.annotation,
@@ -117,7 +123,7 @@ impl<'s> Builder<'s> {
         });
         self.ops.push(op);
         self.inside(Some((op, at)), row.thread);
-        let end = self.mark(MarkKind::OpEnd(at), row.thread, recorded.map(|(_, row)| row.end), again);
+        let end = self.mark(MarkKind::OpEnd(at), row.thread, recorded.map(|(_, row)| row.end), Some(op));
         self.graph.ops[at].end = end;
     }
 
@@ -178,10 +184,11 @@ impl<'s> Builder<'s> {
     fn recorded_call(&mut self, call: CallId, other: Option<&Planned>, op: Option<steptime_graph::OpId>) {
         let source = &self.base.calls[call];
         let at = self.graph.calls.next_key();
-        let again = op.is_some_and(|op| self.step.ops[self.ops[op]].again.is_some());
+        let within = op.map(|op| self.ops[op]);
+        let again = within.is_some_and(|op| self.step.ops[op].again.is_some());
         let thread = op.map_or(source.thread, |op| self.graph.ops[op].thread);
-        let begin = self.mark(MarkKind::CallBegin(at), thread, Some(source.begin), again);
-        let end = self.mark(MarkKind::CallEnd(at), thread, Some(source.end), again);
+        let begin = self.mark(MarkKind::CallBegin(at), thread, Some(source.begin), within);
+        let end = self.mark(MarkKind::CallEnd(at), thread, Some(source.end), within);
         let first_activity = self.graph.activities.next_key();
         for activity in source.activities() {
             let mut row = self.base.activities[activity];
@@ -195,6 +202,7 @@ impl<'s> Builder<'s> {
             self.graph.queue_delays.push(self.base.queue_delays[activity]);
             self.carried.activities.push(Some(activity).filter(|_| !again));
         }
+        let blocking = if again { rounds::own(source, first_activity) } else { source.blocking };
         self.graph.calls.push(Call {
             op,
             thread,
@@ -202,7 +210,7 @@ impl<'s> Builder<'s> {
             end,
             first_activity,
             end_activity: self.graph.activities.next_key(),
-            blocking: other.and_then(|planned| planned.blocks_otherwise).unwrap_or(source.blocking),
+            blocking: other.and_then(|planned| planned.blocks_otherwise).unwrap_or(blocking),
             ..*source
         });
         self.carried.calls.push(Some(call).filter(|_| !again));
@@ -230,8 +238,8 @@ impl<'s> Builder<'s> {
 
     fn planned_call(&mut self, planned: &Planned, op: Option<steptime_graph::OpId>, thread: HostThreadId) {
         let at = self.graph.calls.next_key();
-        let begin = self.mark(MarkKind::CallBegin(at), thread, None, false);
-        let end = self.mark(MarkKind::CallEnd(at), thread, None, false);
+        let begin = self.mark(MarkKind::CallBegin(at), thread, None, None);
+        let end = self.mark(MarkKind::CallEnd(at), thread, None, None);
         let first_activity = self.graph.activities.next_key();
         if let Some(work) = &planned.work {
             let name = self.graph.names.intern(work.name);
@@ -275,9 +283,17 @@ impl<'s> Builder<'s> {
         kind: MarkKind,
         thread: HostThreadId,
         recorded: Option<steptime_graph::MarkId>,
-        again: bool,
+        op: Option<OpId>,
     ) -> steptime_graph::MarkId {
-        let (was, like) = if again { (None, recorded) } else { (recorded, None) };
-        marks::push(&mut self.graph, &mut self.carried, kind, thread, was, like)
+        let row = op.map(|op| &self.step.ops[op]);
+        let again = row.and_then(|row| row.again);
+        let (was, like) = if again.is_some() { (None, recorded) } else { (recorded, None) };
+        let at = marks::push(&mut self.graph, &mut self.carried, kind, thread, was, like);
+        // What a round repeats may itself repeat something: of that the recording has no hand-offs.
+        let repeats = again.filter(|&again| self.step.ops[again].again.is_none());
+        if let (Some(was), Some(row), Some(_)) = (recorded, row, repeats) {
+            self.rounds.add(was, row.round, at);
+        }
+        at
     }
 }

@@ -36,6 +36,8 @@ pub struct Op {
     pub origin: Origin,
     /// The op that it repeats, with its calls and times; it has tensors of its own.
     pub again: Option<OpId>,
+    /// Which time it runs, where it repeats an op together with what hands over to it from other threads; 0 is the first.
+    pub round: u32,
     /// Host time that a rule adds to it, in times of a small op with autograd.
     pub script: f64,
     /// Whether a CUDA graph launches what it launches.

@@ -3,7 +3,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::HostThreadId;
 use steptime_graph::execution::StorageId;
-use steptime_step::{Call, OpId, Step, TensorId};
+use steptime_step::{OpId, Step, TensorId};
+
+use crate::names::calls;
 
 /// A function of the autograd engine.
 const FUNCTION: &str = "autograd::engine::evaluate_function: ";
@@ -84,11 +86,6 @@ impl<'s> Forward<'s> {
         let takes = calls(step, op).flat_map(|call| call.takes().collect::<Vec<TensorId>>());
         takes.filter_map(|tensor| step.tensors[tensor].storage)
     }
-}
-
-/// What an op and those inside it were called with.
-pub(super) fn calls(step: &Step, op: OpId) -> impl Iterator<Item = &Call> + use<'_> {
-    step.subtree(op).into_iter().filter_map(|op| step.ops[op].call.as_ref())
 }
 
 fn is_stepping(step: &Step, op: OpId) -> bool {

@@ -3,7 +3,6 @@
 mod blocks;
 mod forward;
 mod hooks;
-mod names;
 mod recompute;
 mod repeats;
 

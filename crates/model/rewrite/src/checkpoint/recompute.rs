@@ -9,7 +9,7 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, Step};
 
 use super::forward::Forward;
 use super::hooks;
-use super::names::Names;
+use crate::names::{Names, free_storage};
 
 /// The patch as it grows, segment by segment.
 pub(super) struct Recompute<'f> {
@@ -25,8 +25,7 @@ pub(super) struct Recompute<'f> {
 
 impl<'f> Recompute<'f> {
     pub fn new(forward: &'f Forward<'f>, rule: &'static str) -> Recompute<'f> {
-        let storages = forward.step.tensors.iter().filter_map(|row| row.storage);
-        let next_storage = storages.map(|storage| storage.0 + 1).max().unwrap_or(0);
+        let next_storage = free_storage(forward.step);
         let patch = Patch::new(rule);
         Recompute { forward, patch, changed: BTreeMap::new(), next_storage, ops: 0, bytes: 0 }
     }
@@ -52,7 +51,9 @@ impl<'f> Recompute<'f> {
         // It ends with the last op that makes what is needed.
         let end = needed.iter().map(|(_, at)| at + 1).max().unwrap_or(places.start);
         let roots = &forward.roots[places.start..end];
-        let mut names = Names::of(forward, places.start..end, self.next_storage);
+        let remade = forward.made.iter().filter(|(_, (at, _))| (places.start..end).contains(at));
+        let remade = remade.map(|(storage, _)| *storage).collect();
+        let mut names = Names::of(forward.step, roots, remade, self.next_storage);
         for &root in roots {
             let again = NewOp::again(forward.step, root, &mut |id| names.of_again(id, &mut self.patch));
             self.patch.insert.push((Place::Before(before), again));

@@ -11,6 +11,8 @@ use crate::step::Step;
 const OPTIMIZER: &str = "Optimizer.step";
 /// The function that adds a gradient to what a parameter has.
 const ACCUMULATE: &str = "torch::autograd::AccumulateGrad";
+/// What it calls for it.
+const ADD: &str = "aten::add_";
 
 /// What device memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,9 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces, lives: &[Option<Li
     for &op in &order.ended {
         let Some(call) = &step.ops[op].call else { continue };
         let (stepping, adding) = (is_stepping(step, op), is_adding(step, op));
-        for piece in call.takes().filter_map(|tensor| pieces.of[tensor]) {
+        for (at, piece) in call.takes().enumerate() {
+            let Some(piece) = pieces.of[piece] else { continue };
+            let adding = adding && is_kept(step, op, at);
             by_optimizer[piece] |= stepping;
             by_others[piece] |= !stepping && !adding;
             gradient[piece] |= adding;
@@ -74,6 +78,12 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces, lives: &[Option<Li
 /// Whether an op is a part of an optimizer's step.
 pub(super) fn is_stepping(step: &Step, op: OpId) -> bool {
     around(step, op).any(|op| step.ops[op].name.starts_with(OPTIMIZER))
+}
+
+/// Whether what an op of such a function takes is a gradient from then on: what is added to one is not.
+fn is_kept(step: &Step, op: OpId, at: usize) -> bool {
+    let adds = |op: OpId| step.ops[op].name == ADD;
+    !adds(op) && !step.ops[op].children.iter().any(|&child| adds(child)) || adds(op) && at == 0
 }
 
 /// Whether an op is a part of a function that adds a gradient.

@@ -44,8 +44,8 @@ impl Carried {
         };
         graph.waits = base.waits.iter().filter_map(both).collect();
         graph.waits.sort_by_key(|wait| wait.to);
-        for call in &mut graph.calls {
-            if let Blocking::Activity(was) = call.blocking {
+        for (at, call) in graph.calls.iter_mut_enumerated() {
+            if let (Blocking::Activity(was), Some(_)) = (call.blocking, self.calls[at]) {
                 call.blocking = now.get(&was).map_or(Blocking::Never, |&now| Blocking::Activity(now));
             }
         }

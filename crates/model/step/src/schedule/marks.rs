@@ -112,7 +112,11 @@ pub(crate) fn link(graph: &mut StepGraph, base: &StepGraph, carried: &mut Carrie
 }
 
 /// A mark of the recording where it still is, else the last before it on its thread; and whether it is the same.
-fn still_there(base: &StepGraph, now: &FxHashMap<MarkId, MarkId>, was: MarkId) -> Option<(MarkId, bool)> {
+pub(super) fn still_there(
+    base: &StepGraph,
+    now: &FxHashMap<MarkId, MarkId>,
+    was: MarkId,
+) -> Option<(MarkId, bool)> {
     let first = base.threads[base.marks[was].thread].first_mark;
     first.until(was.next()).rev().find_map(|mark| Some((*now.get(&mark)?, mark == was)))
 }

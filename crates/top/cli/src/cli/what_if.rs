@@ -64,6 +64,9 @@ pub struct Changes {
     /// many segments
     #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true, value_parser = segments)]
     pub checkpoint: Option<usize>,
+    /// Add up the gradients of so many batches before each update
+    #[arg(long, value_name = "BATCHES", value_parser = batches, allow_negative_numbers = true)]
+    pub accumulate: Option<u32>,
     /// Capture what can be captured as a CUDA graph
     #[arg(long)]
     pub cuda_graph: bool,
@@ -77,6 +80,14 @@ fn samples(text: &str) -> Result<u64, String> {
     match text.replace('_', "").parse() {
         Ok(samples) if samples > 0 => Ok(samples),
         _ => Err("a batch is a whole number of samples, 1 or more".to_owned()),
+    }
+}
+
+/// Reads how many batches an update is for.
+fn batches(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(batches) if batches > 0 => Ok(batches),
+        _ => Err("an update is for a whole number of batches, 1 or more".to_owned()),
     }
 }
 

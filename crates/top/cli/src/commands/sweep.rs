@@ -87,7 +87,7 @@ fn answer(
     steptime::grid(&asked, &plan.changes, &plan.points, |at, answer| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (rows, written, failed) = &mut *state;
-        let row = GridRow::of(left[at], &answer, plan.batches[at].or(step.batch()));
+        let row = GridRow::of(left[at], &answer, plan.samples(at, step.batch()));
         rows.insert(row.point, row);
         progress.report(rows.len() as u64, total);
         if written.elapsed() > KEPT {
@@ -111,8 +111,8 @@ struct Plan<'s> {
     questions: Vec<Question<'s>>,
     changes: Vec<Vec<Box<dyn Rule>>>,
     points: Vec<GridPoint>,
-    /// The batch of each point, where the grid says it.
-    batches: Vec<Option<u64>>,
+    /// The batch of each point, where the grid says it, and for how many of them an update is.
+    batches: Vec<(Option<u64>, u32)>,
 }
 
 impl<'s> Plan<'s> {
@@ -141,9 +141,15 @@ impl<'s> Plan<'s> {
                 plan.changes.len() - 1
             });
             plan.points.push(GridPoint { question, change, host_times: changes.host_speed });
-            plan.batches.push(changes.batch);
+            plan.batches.push((changes.batch, changes.accumulate.unwrap_or(1)));
         }
         Ok(plan)
+    }
+
+    /// Samples of a step at a point, where the batch is known; `recorded` is what was recorded.
+    fn samples(&self, at: usize, recorded: Option<u64>) -> Option<u64> {
+        let (batch, times) = self.batches[at];
+        Some(batch.or(recorded)? * u64::from(times))
     }
 }
 

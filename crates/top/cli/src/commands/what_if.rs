@@ -5,7 +5,7 @@ pub(super) mod plan;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, NoSync, Optimizer,
+    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, NoSync, Optimizer,
     PrefetchInputs, ResizeBatch, Rule, Tf32,
 };
 use steptime::trace::Want;
@@ -25,7 +25,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     if rules.is_empty() && changes.host_speed.is_none() {
-        return Err("nothing to change: say --batch, --fuse, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --accumulate, --fuse, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --cuda-graph, --host-speed or --plan".into());
     }
     if let Some(path) = &args.timeline {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -89,6 +89,10 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     }
     if let Some(segments) = changes.checkpoint {
         rules.push(Box::new(Checkpoint { segments: Some(segments).filter(|&segments| segments > 0) }));
+    }
+    // All that comes before is done for each batch.
+    if let Some(batches) = changes.accumulate {
+        rules.push(Box::new(Accumulate { batches }));
     }
     if changes.cuda_graph {
         rules.push(Box::new(CudaGraph));

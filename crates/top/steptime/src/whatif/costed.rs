@@ -32,7 +32,7 @@ impl Costed {
     ) -> Result<Costed, Error> {
         let device = DeviceSide::of(recorded, pricing, base, edited)?;
         let peak = memory::of_changed(recorded, base.spec.as_ref(), &edited.step, edited.flat());
-        let mut host = host_side::of(recorded, pricing, &edited.scheduled, base)?;
+        let mut host = host_side::of(recorded, pricing, edited, base)?;
         if edited.is_changed() && !matches!(pricing.host, Host::Profile(_)) {
             host.spread = host.spread.hypot(ANOTHER_RUN);
         }

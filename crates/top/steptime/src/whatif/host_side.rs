@@ -6,7 +6,7 @@ use steptime_graph::{ApiKind, CallId, MarkKind, TiVec};
 use steptime_step::Scheduled;
 use steptime_trace::{Bytes, Nanos};
 
-use super::{Base, Pricing, parameters};
+use super::{Base, Edited, Pricing, parameters};
 use crate::ask::FACTORS;
 use crate::error::Error;
 use crate::shipped_host::{default_gaps, default_host};
@@ -20,9 +20,10 @@ const OF_PROFILE: f64 = 0.25;
 pub(super) fn of(
     recorded: &Step,
     pricing: &Pricing<'_>,
-    scheduled: &Scheduled,
+    edited: &Edited,
     base: &Base,
 ) -> Result<HostCosts, Error> {
+    let (step, scheduled) = (&edited.step, &edited.scheduled);
     let (graph, costs) = (&scheduled.graph, &base.host);
     let profile = match &pricing.host {
         Host::Profile(profile) => {
@@ -63,7 +64,7 @@ pub(super) fn of(
         ..costs.clone()
     };
     copies(recorded, scheduled, &mut costs, pace)?;
-    parameters::scale(&recorded.graph, scheduled, &mut costs);
+    parameters::scale(&recorded.graph, step, scheduled, &mut costs);
     if scheduled
         .graph
         .calls

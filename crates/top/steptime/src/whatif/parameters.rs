@@ -3,7 +3,7 @@
 use steptime_cost::HostCosts;
 use steptime_graph::names::EventName;
 use steptime_graph::{OpId, StepGraph};
-use steptime_step::Scheduled;
+use steptime_step::{Scheduled, Step};
 use steptime_trace::Nanos;
 
 /// Host time for a parameter before the first op of an optimizer's step, over that of `zero_grad` for one. Fitted to three
@@ -11,8 +11,10 @@ use steptime_trace::Nanos;
 const OF_ZERO_GRAD: f64 = 0.7;
 
 /// Brings what was recorded of optimizers to the number of parameters that there are now.
-pub(super) fn scale(recorded: &StepGraph, scheduled: &Scheduled, costs: &mut HostCosts) {
-    let [was, now] = [recorded, &scheduled.graph].map(parameters);
+pub(super) fn scale(recorded: &StepGraph, step: &Step, scheduled: &Scheduled, costs: &mut HostCosts) {
+    // What runs for a further batch adds to the same gradients.
+    let again = |op: OpId| step.ops[scheduled.ops[op]].again.is_some();
+    let [was, now] = [parameters(recorded, |_| false), parameters(&scheduled.graph, again)];
     if was == 0 || now == 0 || was == now {
         return;
     }
@@ -41,6 +43,7 @@ fn optimizer(graph: &StepGraph, op: OpId) -> bool {
 }
 
 /// Parameters that get a gradient.
-fn parameters(graph: &StepGraph) -> usize {
-    graph.ops.keys().filter(|&op| graph.op_name(op) == "torch::autograd::AccumulateGrad").count()
+fn parameters(graph: &StepGraph, again: impl Fn(OpId) -> bool) -> usize {
+    let gets = |&op: &OpId| graph.op_name(op) == "torch::autograd::AccumulateGrad" && !again(op);
+    graph.ops.keys().filter(gets).count()
 }

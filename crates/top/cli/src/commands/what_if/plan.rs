@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "batch",
     "recorded-batch",
     "batch-dim",
@@ -21,6 +21,7 @@ const KEYS: [&str; 11] = [
     "prefetch-inputs",
     "no-sync",
     "checkpoint",
+    "accumulate",
     "cuda-graph",
     "host-speed",
 ];
@@ -41,6 +42,7 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "batch" => changes.batch = Some(whole(key, value)?),
             "recorded-batch" => changes.recorded_batch = Some(whole(key, value)?),
             "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
+            "accumulate" => changes.accumulate = Some(u32::try_from(whole(key, value)?).unwrap_or(u32::MAX)),
             "fuse" => {
                 changes.fuse =
                     list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?
@@ -110,6 +112,7 @@ impl Changes {
             batch: typed.batch.or(self.batch),
             recorded_batch: typed.recorded_batch.or(self.recorded_batch),
             batch_dim: typed.batch_dim.or(self.batch_dim),
+            accumulate: typed.accumulate.or(self.accumulate),
             fuse: if typed.fuse.is_empty() { self.fuse } else { typed.fuse.clone() },
             dtype: typed.dtype.or(self.dtype),
             channels_last: typed.channels_last || self.channels_last,

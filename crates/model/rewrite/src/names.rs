@@ -1,15 +1,11 @@
 //! Tensors of what runs again: others than those of what it repeats.
 
-use std::ops::Range;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::StorageId;
-use steptime_step::{Patch, Step, TensorId};
-
-use super::forward::{Forward, calls};
+use steptime_step::{Call, OpId, Patch, Step, TensorId};
 
 /// The tensors of ops that run again.
-pub(super) struct Names<'s> {
+pub(crate) struct Names<'s> {
     step: &'s Step,
     /// Memory that is made again.
     remade: FxHashSet<StorageId>,
@@ -21,16 +17,26 @@ pub(super) struct Names<'s> {
     pub next_storage: u32,
 }
 
+/// What an op and those inside it were called with.
+pub(crate) fn calls(step: &Step, op: OpId) -> impl Iterator<Item = &Call> + use<'_> {
+    step.subtree(op).into_iter().filter_map(|op| step.ops[op].call.as_ref())
+}
+
+/// The first storage that no tensor of a step has.
+pub(crate) fn free_storage(step: &Step) -> u32 {
+    step.tensors.iter().filter_map(|row| row.storage).map(|storage| storage.0 + 1).max().unwrap_or(0)
+}
+
 impl<'s> Names<'s> {
-    pub fn of(forward: &Forward<'s>, places: Range<usize>, next_storage: u32) -> Names<'s> {
-        let made = forward.made.iter().filter(|(_, (at, _))| places.contains(at));
+    /// Of ops that run again, and the memory that they make.
+    pub fn of(step: &'s Step, roots: &[OpId], remade: FxHashSet<StorageId>, next_storage: u32) -> Names<'s> {
         let mut given = FxHashSet::default();
-        for call in forward.roots[places.clone()].iter().flat_map(|&root| calls(forward.step, root)) {
+        for call in roots.iter().flat_map(|&root| calls(step, root)) {
             given.extend(call.gives().filter(|made| !call.takes().any(|taken| taken == *made)));
         }
         Names {
-            step: forward.step,
-            remade: made.map(|(storage, _)| *storage).collect(),
+            step,
+            remade,
             given,
             known: FxHashMap::default(),
             storages: FxHashMap::default(),

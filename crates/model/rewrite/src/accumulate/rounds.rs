@@ -1,0 +1,95 @@
+//! The ops of further batches: copies of those of the first, with tensors of their own, that add to its gradients.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_aten::Arg;
+use steptime_graph::execution::StorageId;
+use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId};
+
+use super::pass::{ACCUMULATE, Pass};
+use crate::names::{Names, calls, free_storage};
+
+/// What keeps the first gradient of a parameter.
+const KEEP: &str = "aten::detach";
+/// What adds a further one.
+const ADD: &str = "aten::add_";
+
+/// The patch as it grows, round by round.
+pub(super) struct Rounds<'s> {
+    step: &'s Step,
+    pub patch: Patch,
+    next_storage: u32,
+    /// Ops that run again, and gradients that are added to those before.
+    pub ops: usize,
+    pub adds: usize,
+}
+
+impl<'s> Rounds<'s> {
+    pub fn new(step: &'s Step, rule: &'static str) -> Rounds<'s> {
+        Rounds { step, patch: Patch::new(rule), next_storage: free_storage(step), ops: 0, adds: 0 }
+    }
+
+    /// Runs a batch's ops once more, after all rounds before.
+    pub fn add(&mut self, pass: &Pass, round: u32) {
+        let (step, roots) = (self.step, pass.ops());
+        let kept = kept(step, &roots);
+        let mut names = Names::of(step, &roots, made(step, &roots), self.next_storage);
+        for thread in [&pass.script, &pass.engine] {
+            let Some(&last) = thread.last() else { continue };
+            let mut again = Vec::with_capacity(thread.len());
+            for &root in thread {
+                self.ops += step.subtree(root).len();
+                let copy = NewOp::again(step, root, &mut |id| names.of_again(id, &mut self.patch));
+                again.push(self.adding(copy, &kept).in_round(round));
+            }
+            // Each is put right after the last: the first comes to stand first.
+            self.patch.insert.extend(again.into_iter().rev().map(|op| (Place::After(last), op)));
+        }
+        self.next_storage = names.next_storage;
+    }
+
+    /// The same op where it adds to a gradient instead of keeping its own.
+    fn adding(&mut self, mut op: NewOp, kept: &FxHashMap<OpId, TensorId>) -> NewOp {
+        if let (Some(&gradient), Some(call)) = (op.again.and_then(|again| kept.get(&again)), &op.call) {
+            self.adds += 1;
+            let inputs =
+                [Arg::Tensor(gradient)].into_iter().chain(call.inputs.first().cloned()).chain([Arg::Int(1)]);
+            let call = Call {
+                inputs: inputs.collect(),
+                outputs: vec![Arg::Tensor(gradient)],
+                settings: call.settings,
+            };
+            return NewOp::new(ADD, call);
+        }
+        op.children = op.children.into_iter().map(|child| self.adding(child, kept)).collect();
+        op
+    }
+}
+
+/// Ops that keep a parameter's gradient, and the tensor that it is from then on.
+fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, TensorId> {
+    let mut kept = FxHashMap::default();
+    let within = roots.iter().flat_map(|&root| step.subtree(root));
+    for op in within.filter(|&op| step.ops[op].name == ACCUMULATE) {
+        let keeps = |child: &&OpId| step.ops[**child].name == KEEP;
+        let found = step.ops[op].children.iter().find(keeps);
+        if let Some((&child, gradient)) =
+            found.and_then(|child| Some((child, step.ops[*child].call.as_ref()?.gives().next()?)))
+        {
+            kept.insert(child, gradient);
+        }
+    }
+    kept
+}
+
+/// Memory that some ops make: every round has its own.
+fn made(step: &Step, roots: &[OpId]) -> FxHashSet<StorageId> {
+    let (mut made, mut older) = (FxHashSet::default(), FxHashSet::default());
+    for call in roots.iter().flat_map(|&root| calls(step, root)) {
+        let storages = |ids: &mut dyn Iterator<Item = TensorId>| -> Vec<StorageId> {
+            ids.filter_map(|id| step.tensors[id].storage).collect()
+        };
+        older.extend(storages(&mut call.takes()).into_iter().filter(|at| !made.contains(at)));
+        made.extend(storages(&mut call.gives()).into_iter().filter(|at| !older.contains(at)));
+    }
+    made
+}

@@ -1,0 +1,77 @@
+//! Gradients of several batches before one update.
+
+mod common;
+
+use common::{counts, named, open, takes};
+use steptime_graph::HostThreadId;
+use steptime_rewrite::{Accumulate, Error};
+use steptime_step::{Peak, schedule};
+
+const THREE: Accumulate = Accumulate { batches: 3 };
+
+#[test]
+fn every_batch_runs_both_passes_and_the_optimizer_runs_once() {
+    let example = open("resnet50_32");
+    let step = example.after(&THREE).expect("it applies");
+    let (was, now) = (counts(&example.step), counts(&step));
+    for name in ["aten::cudnn_convolution", "aten::convolution_backward", "aten::_log_softmax"] {
+        assert_eq!(now[name], 3 * was[name], "{name}");
+    }
+    for name in ["aten::_foreach_add_", "Optimizer.step#SGD.step"] {
+        assert_eq!(now.get(name), was.get(name), "{name}");
+    }
+    // Every parameter keeps its first gradient, and the further ones are added to it.
+    let parameters = was["torch::autograd::AccumulateGrad"];
+    assert_eq!(now["torch::autograd::AccumulateGrad"], 3 * parameters);
+    let adds = |op: &steptime_step::OpId| {
+        step.ops[*op].parent.is_some_and(|parent| step.ops[parent].name == "torch::autograd::AccumulateGrad")
+    };
+    let adds: Vec<_> = named(&step, "aten::add_").into_iter().filter(adds).collect();
+    assert_eq!(adds.len(), 2 * parameters);
+    for op in adds {
+        let shapes = takes(&step, op);
+        assert_eq!(shapes[0], shapes[1]);
+    }
+    assert_eq!(now["aten::detach"], was["aten::detach"]);
+}
+
+#[test]
+fn a_batch_begins_when_the_gradients_of_the_last_are_there() {
+    let example = open("resnet50_32");
+    let step = example.after(&THREE).expect("it applies");
+    let scheduled = schedule(&step, &example.step, &example.graph, &example.ops);
+    let graph = &scheduled.graph;
+    // From the script to the engine and back, once a batch.
+    let hand_offs = graph.marks.keys().filter(|&mark| graph.is_hand_off(mark) && !graph.marks[mark].wraps);
+    let to = |main: bool| {
+        let to = |mark: &steptime_graph::MarkId| (graph.marks[*mark].thread == HostThreadId::MAIN) == main;
+        hand_offs.clone().filter(to).count()
+    };
+    assert_eq!((to(true), to(false)), (3, 3));
+    let activities =
+        |name: &str| graph.activities.iter().filter(|row| graph.names.get(row.name).contains(name)).count();
+    let recorded = example.graph.activities.iter();
+    let before = recorded.filter(|row| example.graph.names.get(row.name).contains("Memcpy HtoD")).count();
+    assert_eq!(activities("Memcpy HtoD"), 3 * before);
+}
+
+#[test]
+fn gradients_are_held_once() {
+    let example = open("resnet50_32");
+    let peak = |rule: &Accumulate| {
+        let step = example.after(rule).expect("it applies");
+        Peak::of(&step, &schedule(&step, &example.step, &example.graph, &example.ops), Some(9)).total()
+    };
+    let [one, two, three] = [1, 2, 3].map(|batches| peak(&Accumulate { batches }));
+    // The parameters are 102 MB.
+    assert!(two > one && two < one + 120_000_000, "{one} {two}");
+    assert_eq!(two, three);
+}
+
+#[test]
+fn sparse_gradients_are_refused() {
+    let refused = open("dlrm_default_2048").after(&THREE);
+    assert!(matches!(refused, Err(Error::SparseAccumulated)), "{refused:?}");
+    let none = open("resnet50_32").after(&Accumulate { batches: 0 });
+    assert!(matches!(none, Err(Error::Accumulated { batches: 0, .. })));
+}

@@ -1,0 +1,94 @@
+//! Ops that run again on all threads, round by round: within a round threads hand over to one another as in the recording.
+
+use rustc_hash::FxHashMap;
+use steptime_graph::{ActivityId, Blocking, Call, HostThreadId, MarkId, StepGraph};
+
+use super::Carried;
+use super::marks::still_there;
+
+/// For each round after the first, the marks that repeat those of the recording.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    now: Vec<FxHashMap<MarkId, MarkId>>,
+}
+
+impl Rounds {
+    /// Remembers what a mark of a round repeats; of round 0 nothing.
+    pub(super) fn add(&mut self, was: MarkId, round: u32, now: MarkId) {
+        let Some(place) = (round as usize).checked_sub(1) else { return };
+        if self.now.len() <= place {
+            self.now.resize_with(place + 1, FxHashMap::default);
+        }
+        self.now[place].insert(was, now);
+    }
+
+    /// Copies the hand-offs of what is repeated. What came after it on a thread comes after the last round, and a round
+    /// begins where that came.
+    pub(super) fn link(&self, graph: &mut StepGraph, base: &StepGraph, carried: &mut Carried) {
+        let Some(last) = self.now.last() else { return };
+        for to in graph.marks.keys() {
+            let (row, was) = (graph.marks[to], carried.marks[to]);
+            let is_hand_off = !row.wraps && graph.marks[row.after].thread != row.thread;
+            if is_hand_off && was.is_some_and(|was| !last.contains_key(&was)) {
+                self.after_all(graph, base, carried, to);
+            }
+        }
+        for was in base.marks.keys().filter(|&was| base.is_hand_off(was)) {
+            let row = base.marks[was];
+            if let Some(to) = carried.marks.iter().position(|at| *at == Some(was)).map(MarkId::from)
+                && last.contains_key(&was)
+            {
+                self.before_others(graph, to);
+            }
+            for round in &self.now {
+                let (Some(&to), Some((from, _))) = (round.get(&was), still_there(base, round, row.after))
+                else {
+                    continue;
+                };
+                (graph.marks[to].after, graph.marks[to].wraps) = (from, row.wraps);
+                carried.like[to] = Some(was);
+            }
+        }
+    }
+
+    /// The first round hands over before the second begins, also where the recording does so a mark later.
+    fn before_others(&self, graph: &mut StepGraph, to: MarkId) {
+        let from = graph.marks[to].after;
+        let second = self.now.first().and_then(|round| begin_of(round, graph, graph.marks[from].thread));
+        if let Some(second) = second.filter(|&second| second <= from) {
+            graph.marks[to].after = second.previous();
+        }
+    }
+
+    /// What takes over from a thread that is done with the first round takes over when it is done with the last. In between
+    /// each round of its own thread takes over, after as much time.
+    fn after_all(&self, graph: &mut StepGraph, base: &StepGraph, carried: &mut Carried, to: MarkId) {
+        let mut from = graph.marks[to].after;
+        let Some(was) = carried.marks[from] else { return };
+        for round in &self.now {
+            let Some((done, _)) = still_there(base, round, was) else { return };
+            if let Some(begin) = begin_of(round, graph, graph.marks[to].thread) {
+                (graph.marks[begin].after, graph.marks[begin].wraps) = (from, false);
+                carried.like[begin] = carried.marks[to];
+            }
+            from = done;
+        }
+        graph.marks[to].after = from;
+    }
+}
+
+/// The first mark of a round on a thread.
+fn begin_of(round: &FxHashMap<MarkId, MarkId>, graph: &StepGraph, thread: HostThreadId) -> Option<MarkId> {
+    round.values().copied().filter(|&mark| graph.marks[mark].thread == thread).min()
+}
+
+/// How a call that runs again waits: for what it launches itself, where that is what it waited for.
+pub(super) fn own(source: &Call, first: ActivityId) -> Blocking {
+    match source.blocking {
+        Blocking::Activity(was) if source.activities().any(|own| own == was) => {
+            Blocking::Activity(ActivityId(first.0 + (was.0 - source.first_activity.0)))
+        }
+        Blocking::Activity(_) => Blocking::Never,
+        other => other,
+    }
+}
