@@ -6,6 +6,7 @@ import torch
 
 from common import DEVICE
 from zoo import MODELS
+from zoo.fused import fuse_linear, fuse_pointwise
 from zoo.variants import Prefetch, checkpointed, optimizer_of, words_of
 
 
@@ -21,6 +22,10 @@ def steptime_setup():
         model = model.to(memory_format=torch.channels_last)
     if "checkpoint" in words:
         checkpointed(model)
+    if "linear" in words:
+        fuse_linear(model)
+    if "pointwise" in words:
+        fuse_pointwise(model)
     if "tf32" in words:
         torch.backends.cuda.matmul.allow_tf32 = True
     optimizer = optimizer_of(task, model, words)

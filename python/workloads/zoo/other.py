@@ -33,9 +33,12 @@ class Dilated(nn.Module):
         self.gate = nn.Conv1d(width, 2 * width, 3, padding=dilation, dilation=dilation)
         self.out = nn.Conv1d(width, width, 1)
 
+    @staticmethod
+    def pointwise(left, right):
+        return left.tanh() * right.sigmoid()
+
     def forward(self, x):
-        left, right = self.gate(x).chunk(2, dim=1)
-        return x + self.out(left.tanh() * right.sigmoid())
+        return x + self.out(self.pointwise(*self.gate(x).chunk(2, dim=1)))
 
 
 @task(batch=8)

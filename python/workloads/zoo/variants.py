@@ -15,7 +15,9 @@ WORDS = {
     "fused": "the optimizer as one fused op",
     "graph": "the whole step captured as a CUDA graph",
     "item": "the loss read on the host each step",
+    "linear": "linear layers with the ReLU that follows as one op",
     "pin": "batches in pinned memory, the next one copied on a second stream",
+    "pointwise": "activations of several ops compiled, each by itself",
     "scaler": "autocast to f16 with a GradScaler",
     "tf32": "matrix products in TF32",
 }

@@ -6,6 +6,8 @@ use crate::bf16::Bf16;
 use crate::channels_last::ChannelsLast;
 use crate::cuda_graph::CudaGraph;
 use crate::fuse_bags::FuseEmbeddingBags;
+use crate::fuse_linear::FuseLinear;
+use crate::fuse_pointwise::FusePointwise;
 use crate::no_sync::NoSync;
 use crate::optimizer::Optimizer;
 use crate::prefetch::PrefetchInputs;
@@ -17,6 +19,8 @@ use crate::tf32::Tf32;
 pub fn all() -> Vec<Box<dyn Rule>> {
     vec![
         Box::new(FuseEmbeddingBags),
+        Box::new(FusePointwise),
+        Box::new(FuseLinear),
         Box::new(Optimizer { form: Form::Fused }),
         Box::new(Tf32),
         Box::new(Bf16),

@@ -28,6 +28,7 @@ impl Two {
             children: Vec::new(),
             origin: Origin::Recorded(Recorded(0)),
             again: None,
+            sequence: None,
             round: 0,
             script: 0.0,
             captured: false,

@@ -16,19 +16,28 @@ pub struct NewOp {
     pub again: Option<OpId>,
     /// Which time it runs, where what it repeats runs again on all threads; 0 where it repeats nothing, or is one thread's alone.
     pub round: u32,
+    /// Host time that it takes more, in times of a small op with autograd.
+    pub script: f64,
 }
 
 impl NewOp {
     /// An op with arguments and results.
     #[must_use]
     pub fn new(name: &str, call: Call) -> NewOp {
-        NewOp { name: name.to_owned(), call: Some(call), children: Vec::new(), again: None, round: 0 }
+        NewOp {
+            name: name.to_owned(),
+            call: Some(call),
+            children: Vec::new(),
+            again: None,
+            round: 0,
+            script: 0.0,
+        }
     }
 
     /// A function of the autograd engine, or another without arguments of its own.
     #[must_use]
     pub fn around(name: &str, children: Vec<NewOp>) -> NewOp {
-        NewOp { name: name.to_owned(), call: None, children, again: None, round: 0 }
+        NewOp { name: name.to_owned(), call: None, children, again: None, round: 0, script: 0.0 }
     }
 
     /// An op of the step once more, with all inside it; `tensor` says which tensors it has now.
@@ -36,7 +45,7 @@ impl NewOp {
         let row = &step.ops[op];
         let call = row.call.as_ref().map(|call| call.with(tensor));
         let children = row.children.iter().map(|&child| NewOp::again(step, child, tensor)).collect();
-        NewOp { name: row.name.clone(), call, children, again: Some(op), round: 0 }
+        NewOp { name: row.name.clone(), call, children, again: Some(op), round: 0, script: 0.0 }
     }
 
     /// The same in a round: it waits for what it repeats waited for on other threads, of that round.
@@ -45,6 +54,12 @@ impl NewOp {
         self.round = round;
         self.children = self.children.into_iter().map(|child| child.in_round(round)).collect();
         self
+    }
+
+    /// With more host time, in times of a small op with autograd.
+    #[must_use]
+    pub fn taking(self, script: f64) -> NewOp {
+        NewOp { script, ..self }
     }
 
     /// With ops inside.
@@ -63,10 +78,12 @@ impl NewOp {
             thread: like.thread,
             parent,
             children: Vec::new(),
+            sequence: None,
             origin: Origin::Inserted(rule),
             again: self.again,
             round: self.round,
-            script: self.again.filter(|_| self.round > 0).map_or(0.0, |again| step.ops[again].script),
+            script: self.script
+                + self.again.filter(|_| self.round > 0).map_or(0.0, |again| step.ops[again].script),
             captured: like.captured,
             ahead: self.again.is_some_and(|again| step.ops[again].ahead),
         });

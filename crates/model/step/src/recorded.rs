@@ -38,6 +38,7 @@ impl Step {
                 thread: row.thread,
                 parent: row.parent.map(OpId::of),
                 children: Vec::new(),
+                sequence: Some(row.sequence).filter(|&sequence| sequence >= 0),
                 origin: Origin::Recorded(at),
                 again: None,
                 round: 0,

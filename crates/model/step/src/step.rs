@@ -32,6 +32,8 @@ pub struct Op {
     pub parent: Option<OpId>,
     /// The ops inside it, in order.
     pub children: Vec<OpId>,
+    /// The number that autograd gave it; a function of the backward pass has that of the op whose gradient it computes.
+    pub sequence: Option<i64>,
     /// Where it comes from.
     pub origin: Origin,
     /// The op that it repeats, with its calls and times; it has tensors of its own.

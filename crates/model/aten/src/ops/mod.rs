@@ -10,6 +10,7 @@ pub mod attention_layer;
 pub mod batch_norm;
 pub mod binary;
 pub mod compare;
+pub mod compiled_pointwise;
 pub mod concat;
 pub mod convolution;
 pub mod convolution_backward;
@@ -94,6 +95,7 @@ static FILES: &[&[OpDef]] = &[
     fused_bags::OPS,
     tiled_gather::OPS,
     interaction::OPS,
+    compiled_pointwise::OPS,
     multi_tensor::OTHERS,
     table_batched::OTHERS,
     layers::OPS,

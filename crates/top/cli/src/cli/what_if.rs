@@ -103,6 +103,10 @@ pub enum Fuse {
     EmbeddingBags,
     /// The optimizer's ops into one
     Optimizer,
+    /// Each chain of elementwise ops into one kernel, as torch.compile of a function makes it
+    Elementwise,
+    /// Each linear layer and the ReLU that follows into one product
+    Linear,
 }
 
 /// Precisions of matrix products.

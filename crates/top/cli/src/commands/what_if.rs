@@ -5,8 +5,8 @@ pub(super) mod plan;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, NoSync, Optimizer,
-    PrefetchInputs, ResizeBatch, Rule, Tf32,
+    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, FuseLinear,
+    FusePointwise, NoSync, Optimizer, PrefetchInputs, ResizeBatch, Rule, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -70,6 +70,8 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     for fuse in &changes.fuse {
         match fuse {
             Fuse::EmbeddingBags => rules.push(Box::new(FuseEmbeddingBags)),
+            Fuse::Elementwise => rules.push(Box::new(FusePointwise)),
+            Fuse::Linear => rules.push(Box::new(FuseLinear)),
             Fuse::Optimizer => rules.push(Box::new(Optimizer { form: Form::Fused })),
         }
     }

@@ -1,0 +1,115 @@
+//! The step as units that run one after the other: outermost ops of the script, functions of the autograd engine.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_aten::Lowering;
+use steptime_aten::kernel::{Kernel, Work};
+use steptime_graph::HostThreadId;
+use steptime_step::{OpId, Step, TensorId};
+
+use crate::names::calls;
+use crate::rule::Facts;
+
+/// What names of functions of the autograd engine begin with.
+const FUNCTION: &str = "autograd::engine::evaluate_function: ";
+/// Around what an optimizer does.
+const OPTIMIZER: &str = "Optimizer.";
+
+/// What an outermost op does on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Does {
+    /// So many elementwise kernels over so many elements each.
+    Elementwise { kernels: usize, numel: u64 },
+    /// Nothing.
+    Nothing,
+    /// Anything else.
+    Other,
+}
+
+/// An outermost op.
+pub(super) struct Unit {
+    pub op: OpId,
+    pub does: Does,
+    /// Tensors that it takes from outside, and that it gives.
+    pub takes: Vec<TensorId>,
+    pub gives: Vec<TensorId>,
+    sequences: Vec<i64>,
+}
+
+/// All of them.
+pub(super) struct Units {
+    pub forward: Vec<Unit>,
+    pub backward: Vec<Unit>,
+}
+
+impl Units {
+    pub fn of(step: &Step, facts: &Facts<'_>) -> Units {
+        let mut units = Units { forward: Vec::new(), backward: Vec::new() };
+        for op in step.running() {
+            let row = &step.ops[op];
+            if row.annotation || step.outermost(op) != op || is_stepping(step, op) {
+                continue;
+            }
+            let unit = Unit::of(step, op, facts);
+            if row.name.starts_with(FUNCTION) {
+                units.backward.push(unit);
+            } else if row.thread == HostThreadId::MAIN {
+                units.forward.push(unit);
+            }
+        }
+        units
+    }
+
+    /// The functions that compute the gradients of some units of the forward pass, by their places.
+    pub fn functions_of(&self, forward: &[usize]) -> Vec<usize> {
+        // Of ops with one number the last has the gradient.
+        let mut owner: FxHashMap<i64, usize> = FxHashMap::default();
+        for (at, unit) in self.forward.iter().enumerate() {
+            owner.extend(unit.sequences.iter().map(|&sequence| (sequence, at)));
+        }
+        let is_theirs = |unit: &Unit| {
+            let owners = unit.sequences.iter().filter_map(|sequence| owner.get(sequence));
+            owners.into_iter().any(|at| forward.contains(at))
+        };
+        (0..self.backward.len()).filter(|&at| is_theirs(&self.backward[at])).collect()
+    }
+}
+
+impl Unit {
+    fn of(step: &Step, op: OpId, facts: &Facts<'_>) -> Unit {
+        let (mut takes, mut gives) = (Vec::new(), Vec::new());
+        let mut made: FxHashSet<TensorId> = FxHashSet::default();
+        for call in calls(step, op) {
+            takes.extend(call.takes().filter(|tensor| !made.contains(tensor)));
+            made.extend(call.gives());
+            gives.extend(call.gives());
+        }
+        let sequences = step.subtree(op).into_iter().filter_map(|op| step.ops[op].sequence).collect();
+        Unit { op, does: does(step, op, facts), takes, gives, sequences }
+    }
+}
+
+fn does(step: &Step, op: OpId, facts: &Facts<'_>) -> Does {
+    let mut all = Does::Nothing;
+    for call in step.subtree(op).into_iter().filter_map(|op| step.call(op)) {
+        let kernel = match facts.ops.lower(&call) {
+            Lowering::Kernel(kernel) => kernel.kernel,
+            Lowering::Unknown(_) if facts.ops.find(&call.name).is_some() => return Does::Other,
+            _ => continue,
+        };
+        let Kernel::Elementwise(kernel) = kernel else { return Does::Other };
+        all = match all {
+            _ if kernel.work == Work::Random => return Does::Other,
+            Does::Elementwise { kernels, numel } if numel == kernel.numel => {
+                Does::Elementwise { kernels: kernels + 1, numel }
+            }
+            Does::Nothing => Does::Elementwise { kernels: 1, numel: kernel.numel },
+            _ => return Does::Other,
+        };
+    }
+    all
+}
+
+fn is_stepping(step: &Step, op: OpId) -> bool {
+    let mut around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
+    around.any(|op| step.ops[op].name.starts_with(OPTIMIZER))
+}
