@@ -61,6 +61,50 @@ pub enum Error {
         "torch::autograd::AccumulateGrad takes sparse gradients: they grow with every batch, and so does the update; sparse=False would change it"
     )]
     SparseAccumulated,
+    /// A size that becomes none.
+    #[error("{path} = 0: it must be at least 1")]
+    SizeOfNone {
+        /// The size.
+        path: String,
+    },
+    /// A size of a name that is not known.
+    #[error(
+        "{path} names no size: there are tables[0].rows, tables[0].columns, tables[0].lookups and layers[0].width; * stands for all"
+    )]
+    UnknownSize {
+        /// What was said.
+        path: String,
+    },
+    /// A table or layer that is not there.
+    #[error("{path}: the step has {count} {what} ({ops}), counted from 0")]
+    NoSuchPart {
+        /// What was said.
+        path: String,
+        /// What it names.
+        what: String,
+        /// How many there are.
+        count: usize,
+        /// The ops that are looked for.
+        ops: String,
+    },
+    /// Bags that differ in how many rows they look up.
+    #[error("{name} looks up {lookups} rows for {bags} bags: that is no whole number each")]
+    UnevenLookups {
+        /// The table.
+        name: String,
+        /// All its lookups.
+        lookups: u64,
+        /// Its bags.
+        bags: u64,
+    },
+    /// A size of which only a part of another consists.
+    #[error("{path}: {op} joins what grows with it and what does not; a model.toml takes any size")]
+    PartlyGrown {
+        /// The size.
+        path: String,
+        /// The op.
+        op: String,
+    },
     /// No two embedding bags can become one.
     #[error("it takes two embedding bags of the same batch, width, mode and type; of {found} no two are")]
     NoBags {

@@ -23,6 +23,7 @@ mod optimizer;
 mod prefetch;
 mod resize;
 mod rule;
+mod set;
 mod tf32;
 
 pub use accumulate::Accumulate;
@@ -40,4 +41,5 @@ pub use optimizer::Optimizer;
 pub use prefetch::PrefetchInputs;
 pub use resize::{BatchDims, ResizeBatch};
 pub use rule::{Audit, Facts, Rule, applied, apply};
+pub use set::{SetSize, SizePath};
 pub use tf32::Tf32;

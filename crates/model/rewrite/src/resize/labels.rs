@@ -12,7 +12,7 @@ use super::links::{self, Dim, Link, Sparse};
 use super::seeds::Seeds;
 
 /// For each dimension of each tensor, whether it grows with the batch.
-pub(super) struct Labels {
+pub(crate) struct Labels {
     grows: TiVec<TensorId, SmallVec<[bool; 5]>>,
     batch: u64,
     /// Tensors that the step keeps and that seemed to grow.

@@ -7,9 +7,11 @@ mod links;
 mod seeds;
 mod sizes;
 
+use steptime_aten::{Arg, OpSet};
 use steptime_step::{Patch, Step};
 
-use self::labels::Labels;
+pub(crate) use self::labels::Labels;
+pub(crate) use self::seeds::Seeds;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 
@@ -67,8 +69,8 @@ impl Rule for ResizeBatch {
         if seeds.dims.is_empty() {
             return Err(Error::NoBatchDim { batch: from });
         }
-        let labels = Labels::spread(step, facts.ops, &seeds, from);
-        let mut patch = sizes::patch(step, &labels, facts.ops, self.name(), [from, self.to])?;
+        let (labels, mut patches) = scale(step, facts.ops, self.name(), &seeds, [from, self.to])?;
+        let Some(patch) = patches.first_mut() else { return Ok(patches) };
         let dims: usize = patch.reshape.len();
         patch.why = format!(
             "batch {from} to {}: {} of {} tensors grow with it, from {}",
@@ -90,13 +92,44 @@ impl Rule for ResizeBatch {
                 shapes.join(", ")
             );
         }
-        let resized = step.patched(&patch)?;
-        let mut children = children::patch(step, &resized, facts.ops, self.name());
-        if children.is_empty() {
-            return Ok(vec![patch]);
-        }
-        let (fewer, more) = (children.remove.len(), children.insert.len());
-        children.why = format!("of its size, ops call {fewer} ops less and {more} more");
-        Ok(vec![patch, children])
+        Ok(patches)
     }
+}
+
+/// The patches that scale some dimensions, and all that are the same, from one size to another; and which these are.
+pub(crate) fn scale(
+    step: &Step,
+    ops: &OpSet,
+    rule: &'static str,
+    seeds: &Seeds,
+    sizes: [u64; 2],
+) -> Result<(Labels, Vec<Patch>), Error> {
+    let labels = Labels::spread(step, ops, seeds, sizes[0]);
+    let patch = sizes::patch(step, &labels, ops, rule, sizes)?;
+    let resized = step.patched(&patch)?;
+    let mut children = children::patch(step, &resized, ops, rule);
+    if children.is_empty() {
+        return Ok((labels, vec![patch]));
+    }
+    let (fewer, more) = (children.remove.len(), children.insert.len());
+    children.why = format!("of its size, ops call {fewer} ops less and {more} more");
+    Ok((labels, vec![patch, children]))
+}
+
+/// An op that joins tensors along a dimension in which only some of them have grown.
+pub(crate) fn partly_grown(step: &Step, labels: &Labels) -> Option<String> {
+    let joins = |op: &steptime_step::OpId| {
+        let row = &step.ops[*op];
+        let Some(call) = row.call.as_ref().filter(|_| row.name == "aten::cat") else { return false };
+        let Some(Arg::Int(dim)) = call.inputs.get(1) else { return false };
+        let parts: Vec<_> = call.inputs.first().map_or(&[][..], Arg::tensors).to_vec();
+        let grows = |tensor| {
+            let rank = labels.of(tensor).len() as i64;
+            let at = usize::try_from(if *dim < 0 { dim + rank } else { *dim }).ok();
+            at.and_then(|at| labels.of(tensor).get(at)).copied().unwrap_or(false)
+        };
+        let grown = parts.iter().filter(|&&part| grows(part)).count();
+        grown > 0 && grown < parts.len()
+    };
+    step.running().into_iter().find(joins).map(|op| step.ops[op].name.clone())
 }

@@ -8,7 +8,7 @@ use steptime_step::{OpId, Step, TensorId, Uses};
 use super::BatchDims;
 
 /// Dimensions of inputs that grow with the batch, and what does not.
-pub(super) struct Seeds {
+pub(crate) struct Seeds {
     /// Inputs, and which of their dimensions.
     pub dims: Vec<(TensorId, usize)>,
     /// Tensors that the step keeps: parameters, what an optimizer knows of them, running statistics.
@@ -16,6 +16,11 @@ pub(super) struct Seeds {
 }
 
 impl Seeds {
+    /// Some dimensions; nothing is kept as it is.
+    pub fn of(dims: Vec<(TensorId, usize)>) -> Seeds {
+        Seeds { dims, kept: FxHashSet::default() }
+    }
+
     /// The inputs in words.
     pub fn words(&self, step: &Step) -> String {
         let mut shapes: Vec<String> = Vec::new();

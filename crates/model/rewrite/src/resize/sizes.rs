@@ -40,6 +40,12 @@ pub(super) fn patch(
         {
             *arg = Arg::Int(patch.reshape[at].1.size(0));
         }
+        if let Some(rows) = rows(step, op, ops)
+            && let Some(arg @ Arg::Int(_)) = changed.inputs.get_mut(rows)
+            && let Some(at) = call.gives().next().and_then(new)
+        {
+            *arg = Arg::Int(patch.reshape[at].1.size(0));
+        }
         if changed != *call {
             changes.push((op, changed));
         }
@@ -53,6 +59,13 @@ fn samples(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
     let call = step.call(op).filter(|call| call.name.contains("group_norm"))?;
     let bound = ops.bind(&call)?;
     bound.has("N").then(|| bound.position("N")).flatten()
+}
+
+/// Where a gradient of a table is told how many rows that has.
+fn rows(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
+    let call = step.call(op).filter(|call| call.name.contains("embedding"))?;
+    let bound = ops.bind(&call)?;
+    bound.has("num_weights").then(|| bound.position("num_weights")).flatten()
 }
 
 /// The name of an op that takes or makes a tensor.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use steptime::rewrite::SetSize;
 
 use super::{Form, HostChoice, Part, Pricing, one_host, times_as_long};
 
@@ -45,6 +46,10 @@ pub struct Changes {
     /// Which dimension of the inputs grows with the batch: 0, or 1 where time comes first [default: inferred, and shown]
     #[arg(long, value_name = "DIM", requires = "batch")]
     pub batch_dim: Option<usize>,
+    /// A size of the model: tables[3].rows, tables[*].lookups, tables[*].columns, layers[0].width, counted in the order of
+    /// their first use
+    #[arg(long, value_name = "PATH=VALUE", value_parser = size)]
+    pub set: Vec<SetSize>,
     /// Fuse ops
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,..")]
     pub fuse: Vec<Fuse>,
@@ -81,6 +86,15 @@ fn samples(text: &str) -> Result<u64, String> {
         Ok(samples) if samples > 0 => Ok(samples),
         _ => Err("a batch is a whole number of samples, 1 or more".to_owned()),
     }
+}
+
+/// Reads a size of the model and what it becomes.
+pub fn size(text: &str) -> Result<SetSize, String> {
+    let (path, value) = text.split_once('=').ok_or("it takes PATH=VALUE, as tables[0].rows=1000000")?;
+    let path = path.trim().parse().map_err(|error: steptime::rewrite::Error| error.to_string())?;
+    let number = value.trim().replace('_', "").parse();
+    let to = number.map_err(|_| format!("{value} is no size: it is a whole number, 1 or more"))?;
+    Ok(SetSize { path, to })
 }
 
 /// Reads how many batches an update is for.

@@ -25,7 +25,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     if rules.is_empty() && changes.host_speed.is_none() {
-        return Err("nothing to change: say --batch, --accumulate, --fuse, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --cuda-graph, --host-speed or --plan".into());
     }
     if let Some(path) = &args.timeline {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -66,6 +66,9 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     if let Some(batch) = changes.batch {
         let dims = changes.batch_dim.map_or(BatchDims::Inferred, BatchDims::At);
         rules.push(Box::new(ResizeBatch { to: batch, from: changes.recorded_batch, dims }));
+    }
+    for size in &changes.set {
+        rules.push(Box::new(size.clone()));
     }
     for fuse in &changes.fuse {
         match fuse {

@@ -92,6 +92,7 @@ impl Seen<'_> {
             {
                 self.by_leading();
             }
+            _ if name.starts_with("_foreach_") || name.starts_with("_fused_") => self.by_place(),
             "nll_loss_forward" | "nll_loss" | "nll_loss_nd" | "cross_entropy_loss" => {
                 self.same(x, 0, self.input(1), 0)
             }
@@ -102,6 +103,21 @@ impl Seen<'_> {
             _ => return false,
         }
         true
+    }
+
+    /// Lists of parameters, gradients and states: those of one place are of one shape.
+    fn by_place(&mut self) {
+        let args = self.ids.inputs.iter().chain(&self.ids.outputs);
+        let lists: Vec<Vec<TensorId>> =
+            args.map(|arg| arg.tensors().to_vec()).filter(|list| !list.is_empty()).collect();
+        let Some(first) = lists.first() else { return };
+        for list in lists[1..].iter().filter(|list| list.len() == first.len()) {
+            for (&one, &other) in first.iter().zip(list) {
+                if self.shape(one) == self.shape(other) {
+                    self.alike(Some(one), Some(other));
+                }
+            }
+        }
     }
 
     fn product(&mut self, name: &str) {

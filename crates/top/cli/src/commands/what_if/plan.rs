@@ -11,10 +11,11 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "batch",
     "recorded-batch",
     "batch-dim",
+    "set",
     "fuse",
     "dtype",
     "channels-last",
@@ -43,6 +44,14 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "recorded-batch" => changes.recorded_batch = Some(whole(key, value)?),
             "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
             "accumulate" => changes.accumulate = Some(u32::try_from(whole(key, value)?).unwrap_or(u32::MAX)),
+            "set" => {
+                let sizes = list(value).into_iter().map(|size| {
+                    let text =
+                        size.as_str().ok_or_else(|| format!("`{key}` is PATH=VALUE, and not {size}"))?;
+                    crate::cli::size(text).map_err(|error| format!("`{key}`: {error}"))
+                });
+                changes.set = sizes.collect::<Result<_, _>>()?;
+            }
             "fuse" => {
                 changes.fuse =
                     list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?
@@ -113,6 +122,7 @@ impl Changes {
             recorded_batch: typed.recorded_batch.or(self.recorded_batch),
             batch_dim: typed.batch_dim.or(self.batch_dim),
             accumulate: typed.accumulate.or(self.accumulate),
+            set: if typed.set.is_empty() { self.set } else { typed.set.clone() },
             fuse: if typed.fuse.is_empty() { self.fuse } else { typed.fuse.clone() },
             dtype: typed.dtype.or(self.dtype),
             channels_last: typed.channels_last || self.channels_last,
