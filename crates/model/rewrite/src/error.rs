@@ -38,15 +38,11 @@ pub enum Error {
         /// The batch.
         batch: u64,
     },
-    /// A size that cannot be scaled.
-    #[error("{op} has a dimension of {size}, which is no multiple of {batch} samples")]
-    Uneven {
+    /// A size that cannot be counted.
+    #[error("{op} would have a dimension of more than 2^63 - 1")]
+    TooLarge {
         /// The op.
         op: String,
-        /// The size.
-        size: i64,
-        /// The batch.
-        batch: u64,
     },
     /// So many batches are not added up.
     #[error("gradients of {batches} batches: it takes 1 to {most}")]
@@ -96,14 +92,6 @@ pub enum Error {
         lookups: u64,
         /// Its bags.
         bags: u64,
-    },
-    /// A size of which only a part of another consists.
-    #[error("{path}: {op} joins what grows with it and what does not; a model.toml takes any size")]
-    PartlyGrown {
-        /// The size.
-        path: String,
-        /// The op.
-        op: String,
     },
     /// No two embedding bags can become one.
     #[error("it takes two embedding bags of the same batch, width, mode and type; of {found} no two are")]

@@ -1,4 +1,4 @@
-//! Which dimensions grow with the batch.
+//! Which dimensions grow, and by how much.
 
 use std::ops::Range;
 
@@ -11,28 +11,29 @@ use super::born;
 use super::links::{self, Dim, Link, Sparse};
 use super::seeds::Seeds;
 
-/// For each dimension of each tensor, whether it grows with the batch.
-pub(crate) struct Labels {
-    grows: TiVec<TensorId, SmallVec<[bool; 5]>>,
-    batch: u64,
+/// For each dimension of each tensor, how often what grows is in it: 0 for one that stays as it is.
+pub(super) struct Labels {
+    times: TiVec<TensorId, SmallVec<[i64; 5]>>,
+    /// The size that grows.
+    from: i64,
     /// Tensors that the step keeps and that seemed to grow.
     pub doubted: Vec<TensorId>,
 }
 
 impl Labels {
     /// Spreads from the seeds along links between dimensions, until nothing more is reached.
-    pub fn spread(step: &Step, ops: &OpSet, seeds: &Seeds, batch: u64) -> Labels {
+    pub fn spread(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Labels {
         let mut labels = Labels {
-            batch,
-            grows: step
+            from: i64::try_from(from).unwrap_or(i64::MAX),
+            times: step
                 .tensors
                 .iter()
-                .map(|tensor| SmallVec::from_elem(false, tensor.value.shape.len()))
+                .map(|tensor| SmallVec::from_elem(0, tensor.value.shape.len()))
                 .collect(),
             doubted: Vec::new(),
         };
-        for &(tensor, dim) in &seeds.dims {
-            labels.grows[tensor][dim] = true;
+        for &(tensor, at) in &seeds.dims {
+            labels.times[tensor][at] = labels.multiple(&step.tensors[tensor].value.shape, at).unwrap_or(0);
         }
         let sparse = Sparse::of(step);
         let running = step.running().into_iter();
@@ -61,46 +62,76 @@ impl Labels {
     fn adopt(&mut self, step: &Step, born: &[(TensorId, Vec<TensorId>)], seeds: &Seeds) -> bool {
         let mut moved = false;
         for (made, like) in born {
-            if !like.iter().all(|other| self.grows[*other] == self.grows[like[0]]) {
+            if !like.iter().all(|other| self.times[*other] == self.times[like[0]]) {
                 continue;
             }
-            for at in 0..self.grows[*made].len() {
-                moved |= self.grows[like[0]][at] && self.set(step, Dim { tensor: *made, at }, seeds);
+            for at in 0..self.times[*made].len() {
+                let times = self.times[like[0]][at];
+                moved |= self.set(step, Dim { tensor: *made, at }, times, seeds);
             }
         }
         moved
     }
 
-    /// Which dimensions of a tensor grow.
-    pub fn of(&self, tensor: TensorId) -> &[bool] {
-        &self.grows[tensor]
+    /// How often each dimension of a tensor has what grows.
+    pub fn of(&self, tensor: TensorId) -> &[i64] {
+        &self.times[tensor]
     }
 
     fn follow(&mut self, step: &Step, link: &Link, seeds: &Seeds) -> bool {
-        match *link {
-            Link::Same(a, b) => {
-                let (one, two) = (self.has(a), self.has(b));
-                (one && !two && self.set(step, b, seeds)) | (two && !one && self.set(step, a, seeds))
-            }
+        match link {
+            Link::Same(a, b) => self.copy(step, *a, *b, seeds) | self.copy(step, *b, *a, seeds),
             Link::Reshape(from, to) => {
-                self.reshape(step, from, to, seeds) | self.reshape(step, to, from, seeds)
+                self.reshape(step, *from, *to, seeds) | self.reshape(step, *to, *from, seeds)
+            }
+            Link::Joined(parts, whole) => {
+                let sum = parts.iter().map(|&part| self.at(part)).sum();
+                self.set(step, *whole, sum, seeds) | self.part(step, parts, *whole, seeds)
             }
         }
     }
 
-    fn has(&self, dim: Dim) -> bool {
-        self.grows[dim.tensor].get(dim.at).copied().unwrap_or(false)
+    /// One dimension is another: of the same size, or both are multiples of what grows.
+    fn copy(&mut self, step: &Step, from: Dim, to: Dim, seeds: &Seeds) -> bool {
+        let times = self.at(from);
+        let size = |dim: Dim| step.tensors[dim.tensor].value.shape.get(dim.at).copied();
+        let times = match () {
+            () if times == 0 => 0,
+            () if size(from) == size(to) => times,
+            () => self.multiple(&step.tensors[to.tensor].value.shape, to.at).unwrap_or(0),
+        };
+        self.set(step, to, times, seeds)
     }
 
-    /// Whether a size is a multiple of the batch; of the ends of bags, one more.
-    fn fits(&self, shape: &[i64], at: usize) -> bool {
-        let multiple =
-            |size: i64| u64::try_from(size).is_ok_and(|size| size > 0 && size.is_multiple_of(self.batch));
-        multiple(shape[at]) || (shape.len() == 1 && multiple(shape[at] - 1))
+    /// What is joined grows where the whole does, if all of it does.
+    fn part(&mut self, step: &Step, parts: &[Dim], whole: Dim, seeds: &Seeds) -> bool {
+        let multiples =
+            parts.iter().map(|part| self.multiple(&step.tensors[part.tensor].value.shape, part.at));
+        let Some(each) = multiples.collect::<Option<Vec<i64>>>() else { return false };
+        if self.at(whole) == 0 || each.iter().sum::<i64>() != self.at(whole) {
+            return false;
+        }
+        let mut moved = false;
+        for (&part, times) in parts.iter().zip(each) {
+            moved |= self.set(step, part, times, seeds);
+        }
+        moved
     }
 
-    fn set(&mut self, step: &Step, dim: Dim, seeds: &Seeds) -> bool {
-        if !self.fits(&step.tensors[dim.tensor].value.shape, dim.at) {
+    fn at(&self, dim: Dim) -> i64 {
+        self.times[dim.tensor].get(dim.at).copied().unwrap_or(0)
+    }
+
+    /// How often a size has what grows; of the ends of bags, one less. `None` where it is no multiple.
+    fn multiple(&self, shape: &[i64], at: usize) -> Option<i64> {
+        let times = |size: i64| (size > 0 && size % self.from == 0).then(|| size / self.from);
+        let ends = || if shape.len() == 1 { times(shape[at] - 1) } else { None };
+        times(*shape.get(at)?).or_else(ends)
+    }
+
+    fn set(&mut self, step: &Step, dim: Dim, times: i64, seeds: &Seeds) -> bool {
+        let size = step.tensors[dim.tensor].value.shape.get(dim.at).copied().unwrap_or(0);
+        if times <= self.at(dim) || times.saturating_mul(self.from) > size {
             return false;
         }
         if seeds.kept.contains(&dim.tensor) {
@@ -109,38 +140,72 @@ impl Labels {
             }
             return false;
         }
-        let Some(slot) = self.grows[dim.tensor].get_mut(dim.at) else { return false };
-        !std::mem::replace(slot, true)
+        let Some(slot) = self.times[dim.tensor].get_mut(dim.at) else { return false };
+        *slot = times;
+        true
     }
 
     /// Carries labels from one shape to another of as many elements, within each group of dimensions that have the same
     /// product. Elements keep their order: the dimension of the same size and stride grows, else the first, or the last, that
-    /// is a multiple of the batch, of those whose steps through memory overlap with the growing one's.
+    /// is a multiple of what grows, of those whose steps through memory overlap with the growing one's.
     fn reshape(&mut self, step: &Step, from: TensorId, to: TensorId, seeds: &Seeds) -> bool {
         let (a, b) = (&step.tensors[from].value.shape, &step.tensors[to].value.shape);
         let mut moved = false;
         for (ours, theirs) in groups(a, b) {
-            let labelled = ours.clone().filter(|&at| self.grows[from][at]);
-            let labelled: Vec<Range<i64>> = labelled.map(|at| reach(a, &ours, at)).collect();
-            if labelled.is_empty() || theirs.clone().any(|at| self.grows[to][at]) {
+            let labelled: Vec<(Range<i64>, i64)> = (ours.clone())
+                .filter(|&at| self.times[from][at] > 0)
+                .map(|at| (reach(a, &ours, at), self.times[from][at]))
+                .collect();
+            if labelled.is_empty() {
+                continue;
+            }
+            for at in theirs.clone() {
+                let same = labelled.iter().find(|(ours, _)| *ours == reach(b, &theirs, at));
+                if let Some(&(_, times)) = same {
+                    moved |= self.set(step, Dim { tensor: to, at }, times, seeds);
+                }
+            }
+            moved |= self.merge(step, (from, &ours), (to, &theirs), seeds);
+            if theirs.clone().any(|at| self.times[to][at] > 0) {
                 continue;
             }
             let outermost = ours.clone().find(|&at| a[at] > 1).unwrap_or(ours.start);
-            let first = labelled[0] == reach(a, &ours, outermost);
-            let same = theirs.clone().find(|&at| labelled.contains(&reach(b, &theirs, at)));
-            let at = same.or_else(|| {
-                let overlaps = |at: usize| {
-                    let theirs = reach(b, &theirs, at);
-                    labelled.iter().any(|ours| ours.start < theirs.end && theirs.start < ours.end)
-                };
-                let mut fitting = theirs.clone().filter(|&at| b[at] > 1 && self.fits(b, at) && overlaps(at));
-                if first { fitting.next() } else { fitting.next_back() }
-            });
-            if let Some(at) = at {
-                moved |= self.set(step, Dim { tensor: to, at }, seeds);
+            let first = labelled[0].0 == reach(a, &ours, outermost);
+            let overlaps = |at: usize| {
+                let theirs = reach(b, &theirs, at);
+                labelled.iter().any(|(ours, _)| ours.start < theirs.end && theirs.start < ours.end)
+            };
+            let fits = |at: &usize| b[*at] > 1 && self.multiple(b, *at).is_some() && overlaps(*at);
+            let mut fitting = theirs.clone().filter(fits);
+            let found = if first { fitting.next() } else { fitting.next_back() };
+            if let Some(at) = found {
+                let times = self.multiple(b, at).unwrap_or(0);
+                moved |= self.set(step, Dim { tensor: to, at }, times, seeds);
             }
         }
         moved
+    }
+}
+
+impl Labels {
+    /// Dimensions that become one grow by as much as their product.
+    fn merge(
+        &mut self,
+        step: &Step,
+        (from, ours): (TensorId, &Range<usize>),
+        (to, theirs): (TensorId, &Range<usize>),
+        seeds: &Seeds,
+    ) -> bool {
+        let (a, b) = (&step.tensors[from].value.shape, &step.tensors[to].value.shape);
+        let mut large = theirs.clone().filter(|&at| b[at] > 1);
+        let mut labelled = ours.clone().filter(|&at| self.times[from][at] > 0);
+        let (Some(one), None, Some(at), None) =
+            (large.next(), large.next(), labelled.next(), labelled.next())
+        else {
+            return false;
+        };
+        let times = self.times[from][at].saturating_mul(b[one] / a[at]);
+        self.set(step, Dim { tensor: to, at: one }, times, seeds)
     }
 }
 

@@ -15,11 +15,13 @@ pub(super) struct Dim {
     pub at: usize,
 }
 
-/// Two dimensions that grow together, or two tensors of the same elements in another shape.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Two dimensions that grow together, two tensors of the same elements in another shape, or dimensions that are joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Link {
     Same(Dim, Dim),
     Reshape(TensorId, TensorId),
+    /// Dimensions that are laid one after the other, and the dimension that they become.
+    Joined(Vec<Dim>, Dim),
 }
 
 /// An op with its tensors, by argument.

@@ -4,13 +4,14 @@ mod born;
 mod children;
 mod labels;
 mod links;
+mod pieces;
 mod seeds;
 mod sizes;
 
-use steptime_aten::{Arg, OpSet};
+use steptime_aten::OpSet;
 use steptime_step::{Patch, Step};
 
-pub(crate) use self::labels::Labels;
+use self::labels::Labels;
 pub(crate) use self::seeds::Seeds;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -69,7 +70,7 @@ impl Rule for ResizeBatch {
         if seeds.dims.is_empty() {
             return Err(Error::NoBatchDim { batch: from });
         }
-        let (labels, mut patches) = scale(step, facts.ops, self.name(), &seeds, [from, self.to])?;
+        let (labels, mut patches) = scaled(step, facts.ops, self.name(), &seeds, [from, self.to])?;
         let Some(patch) = patches.first_mut() else { return Ok(patches) };
         let dims: usize = patch.reshape.len();
         patch.why = format!(
@@ -96,8 +97,18 @@ impl Rule for ResizeBatch {
     }
 }
 
-/// The patches that scale some dimensions, and all that are the same, from one size to another; and which these are.
+/// The patches that scale some dimensions, and all that follow from them, from one size to another.
 pub(crate) fn scale(
+    step: &Step,
+    ops: &OpSet,
+    rule: &'static str,
+    seeds: &Seeds,
+    sizes: [u64; 2],
+) -> Result<Vec<Patch>, Error> {
+    Ok(scaled(step, ops, rule, seeds, sizes)?.1)
+}
+
+fn scaled(
     step: &Step,
     ops: &OpSet,
     rule: &'static str,
@@ -114,22 +125,4 @@ pub(crate) fn scale(
     let (fewer, more) = (children.remove.len(), children.insert.len());
     children.why = format!("of its size, ops call {fewer} ops less and {more} more");
     Ok((labels, vec![patch, children]))
-}
-
-/// An op that joins tensors along a dimension in which only some of them have grown.
-pub(crate) fn partly_grown(step: &Step, labels: &Labels) -> Option<String> {
-    let joins = |op: &steptime_step::OpId| {
-        let row = &step.ops[*op];
-        let Some(call) = row.call.as_ref().filter(|_| row.name == "aten::cat") else { return false };
-        let Some(Arg::Int(dim)) = call.inputs.get(1) else { return false };
-        let parts: Vec<_> = call.inputs.first().map_or(&[][..], Arg::tensors).to_vec();
-        let grows = |tensor| {
-            let rank = labels.of(tensor).len() as i64;
-            let at = usize::try_from(if *dim < 0 { dim + rank } else { *dim }).ok();
-            at.and_then(|at| labels.of(tensor).get(at)).copied().unwrap_or(false)
-        };
-        let grown = parts.iter().filter(|&&part| grows(part)).count();
-        grown > 0 && grown < parts.len()
-    };
-    step.running().into_iter().find(joins).map(|op| step.ops[op].name.clone())
 }

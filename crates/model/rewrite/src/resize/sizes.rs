@@ -4,6 +4,7 @@ use steptime_aten::{Arg, OpSet, Tensor};
 use steptime_step::{OpId, Patch, Step, TensorId};
 
 use super::labels::Labels;
+use super::pieces::Pieces;
 use crate::error::Error;
 
 /// The patch that gives every tensor its new shape, and every list of sizes its new numbers.
@@ -16,13 +17,18 @@ pub(super) fn patch(
 ) -> Result<Patch, Error> {
     let mut patch = Patch::new(rule);
     for (id, tensor) in step.tensors.iter_enumerated() {
-        if labels.of(id).iter().any(|&grows| grows) {
+        if labels.of(id).iter().any(|&times| times > 0) {
             let value = resized(&tensor.value, labels.of(id), [from, to]);
-            let value = value.map_err(|size| Error::Uneven { op: taker(step, id), size, batch: from })?;
+            let value = value.ok_or_else(|| Error::TooLarge { op: taker(step, id) })?;
             patch.reshape.push((id, value));
         }
     }
     let new = |id: TensorId| patch.reshape.binary_search_by_key(&id, |(id, _)| *id).ok();
+    let pieces = Pieces::of(step);
+    let more = |tensor: TensorId, dim: i64| {
+        let old = step.tensors[tensor].value.size(dim);
+        new(tensor).map_or(0, |at| patch.reshape[at].1.size(dim) - old)
+    };
     let mut changes = Vec::new();
     for op in step.running() {
         let Some(call) = &step.ops[op].call else { continue };
@@ -34,6 +40,7 @@ pub(super) fn patch(
                 *sizes = patch.reshape[at].1.shape.iter().copied().collect();
             }
         }
+        pieces.adjust(step, op, &mut changed, &more);
         if let Some(samples) = samples(step, op, ops)
             && let Some(arg @ Arg::Int(_)) = changed.inputs.get_mut(samples)
             && let Some(at) = call.takes().next().and_then(new)
@@ -77,18 +84,19 @@ fn taker(step: &Step, tensor: TensorId) -> String {
     step.running().into_iter().find(|&op| names(op)).map_or_else(String::new, |op| step.ops[op].name.clone())
 }
 
-/// A tensor whose labelled dimensions have grown. The sizes that cannot be scaled are the error.
-fn resized(tensor: &Tensor, grows: &[bool], [from, to]: [u64; 2]) -> Result<Tensor, i64> {
+/// A tensor whose labelled dimensions have grown; `None` where one is too large to be counted.
+fn resized(tensor: &Tensor, times: &[i64], [from, to]: [u64; 2]) -> Option<Tensor> {
+    let more = i128::from(to) - i128::from(from);
     let mut shape = tensor.shape.clone();
-    for (size, _) in shape.iter_mut().zip(grows).filter(|(_, grows)| **grows) {
-        *size = scaled(*size, from, to).ok_or(*size)?;
+    for (size, &times) in shape.iter_mut().zip(times) {
+        *size = i64::try_from(i128::from(*size) + i128::from(times) * more).ok()?;
     }
     let mut strides = tensor.strides.clone();
     if !tensor.is_sparse() {
         for (at, stride) in strides.iter_mut().enumerate() {
             // A stride spans the dimensions that lie within it.
             let own = *stride;
-            for dim in (0..shape.len()).filter(|&dim| grows[dim] && dim != at) {
+            for dim in (0..shape.len()).filter(|&dim| times[dim] > 0 && dim != at) {
                 let inner = tensor.strides[dim];
                 let spans =
                     inner > 0 && own >= inner.saturating_mul(tensor.shape[dim]) && tensor.shape[dim] > 0;
@@ -98,16 +106,7 @@ fn resized(tensor: &Tensor, grows: &[bool], [from, to]: [u64; 2]) -> Result<Tens
             }
         }
     }
-    Ok(Tensor { shape, strides, ..tensor.clone() })
-}
-
-/// A size that is a multiple of the batch, or one more.
-fn scaled(size: i64, from: u64, to: u64) -> Option<i64> {
-    let times = |size: i64| {
-        let product = i128::from(size) * i128::from(to);
-        (product % i128::from(from) == 0).then(|| i64::try_from(product / i128::from(from)).ok()).flatten()
-    };
-    times(size).or_else(|| times(size - 1)?.checked_add(1))
+    Some(Tensor { shape, strides, ..tensor.clone() })
 }
 
 #[cfg(test)]
@@ -119,16 +118,19 @@ mod tests {
     #[test]
     fn strides_span_what_has_grown() {
         let tensor = Tensor::strided(&[4, 6], &[1, 4], F32);
-        let grown = resized(&tensor, &[true, false], [4, 8]).unwrap();
+        let grown = resized(&tensor, &[1, 0], [4, 8]).unwrap();
         assert_eq!((grown.shape.as_slice(), grown.strides.as_slice()), (&[8, 6][..], &[1, 8][..]));
-        let grown = resized(&Tensor::contiguous(&[4, 6, 5], F32), &[true, false, false], [4, 16]).unwrap();
+        let grown = resized(&Tensor::contiguous(&[4, 6, 5], F32), &[1, 0, 0], [4, 16]).unwrap();
         assert_eq!((grown.shape[0], grown.strides.as_slice()), (16, &[30, 5, 1][..]));
     }
 
     #[test]
-    fn ends_of_bags_have_one_more() {
-        assert_eq!(scaled(2048, 2048, 512), Some(512));
-        assert_eq!(scaled(2049, 2048, 512), Some(513));
-        assert_eq!(scaled(7, 2048, 512), None);
+    fn a_part_of_a_dimension_grows() {
+        let grown = resized(&Tensor::contiguous(&[2048, 100], F32), &[0, 1], [64, 128]).unwrap();
+        assert_eq!((grown.shape.as_slice(), grown.strides.as_slice()), (&[2048, 164][..], &[164, 1][..]));
+        // The ends of bags have one more.
+        let ends = resized(&Tensor::contiguous(&[2049], F32), &[1], [2048, 512]).unwrap();
+        assert_eq!(ends.shape.as_slice(), &[513]);
+        assert!(resized(&ends, &[1], [512, u64::MAX]).is_none());
     }
 }

@@ -8,7 +8,7 @@ use steptime_step::{Patch, Step};
 use self::parts::Target;
 pub use self::path::SizePath;
 use crate::error::Error;
-use crate::resize::{Seeds, partly_grown, scale};
+use crate::resize::{Seeds, scale};
 use crate::rule::{Facts, Rule};
 
 /// Gives a table or a layer another size; all that follows from it follows.
@@ -64,10 +64,7 @@ impl SetSize {
     ) -> Result<Vec<Patch>, Error> {
         let dims = targets.iter().flat_map(|target| target.dims.clone()).collect();
         let seeds = Seeds::of(dims);
-        let (labels, mut patches) = scale(step, facts.ops, self.name(), &seeds, [from, self.to])?;
-        if let Some(op) = partly_grown(step, &labels) {
-            return Err(Error::PartlyGrown { path: self.path.to_string(), op });
-        }
+        let mut patches = scale(step, facts.ops, self.name(), &seeds, [from, self.to])?;
         if let Some(patch) = patches.first_mut() {
             let names: Vec<&str> = targets.iter().take(4).map(|target| &*target.name).collect();
             let more = targets.len().saturating_sub(names.len());

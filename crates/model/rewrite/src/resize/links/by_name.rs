@@ -3,7 +3,7 @@
 use steptime_aten::Arg;
 use steptime_step::TensorId;
 
-use super::{Link, Seen};
+use super::{Dim, Link, Seen};
 
 impl Seen<'_> {
     /// What the op's name says; whether it says anything.
@@ -24,10 +24,7 @@ impl Seen<'_> {
             | "logsumexp" | "any" | "all" | "prod" | "var" | "std" | "norm" => self.reduced(),
             "select_backward" => self.inserted(),
             "stack" => self.stacked(),
-            "cat" | "concat" | "concatenate" => {
-                let parts: Vec<TensorId> = self.ids.takes().collect();
-                parts.into_iter().for_each(|part| self.alike(Some(part), out));
-            }
+            "cat" | "concat" | "concatenate" => self.joined(),
             "embedding" => {
                 let (weight, indices) = (x, self.input(1));
                 self.leading(indices, out);
@@ -50,6 +47,7 @@ impl Seen<'_> {
                 let offset2bag = if name == "_embedding_bag_backward" { 3 } else { 2 };
                 self.same(self.input(1), 0, self.input(offset2bag), 0);
                 self.same(x, 0, self.input(offset2bag + 1), 0);
+                self.same(x, -1, out, -1);
             }
             "_sparse_coo_tensor_unsafe"
             | "sparse_coo_tensor"
@@ -216,6 +214,22 @@ impl Seen<'_> {
         for (at, to) in others {
             self.same(Some(x), at as isize, Some(out), to as isize);
         }
+    }
+
+    /// Parts laid one after the other along a dimension.
+    fn joined(&mut self) {
+        let Some(out) = self.output(0) else { return };
+        let rank = self.shape(out).len() as i64;
+        let dim = self.call.int_at(1).map_or(0, |dim| if dim < 0 { dim + rank } else { dim });
+        let parts: Vec<TensorId> = self.ids.inputs.first().map_or(&[][..], Arg::tensors).to_vec();
+        // An empty part of another rank is left out.
+        let parts: Vec<TensorId> =
+            parts.into_iter().filter(|&part| self.shape(part).len() as i64 == rank).collect();
+        for at in (0..rank).filter(|&at| at != dim) {
+            parts.iter().for_each(|&part| self.same(Some(part), at as isize, Some(out), at as isize));
+        }
+        let dims = parts.iter().map(|&tensor| Dim { tensor, at: dim as usize }).collect();
+        self.links.push(Link::Joined(dims, Dim { tensor: out, at: dim as usize }));
     }
 
     fn stacked(&mut self) {

@@ -1,0 +1,91 @@
+//! Numbers that say which pieces of a tensor an op takes: they move with what has grown.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::Arg;
+use steptime_step::{Call, OpId, Step, TensorId};
+
+/// Ops that take one piece, and whether their last number is its length and not its end.
+const PIECES: [(&str, bool); 2] = [("aten::slice", false), ("aten::narrow", true)];
+/// Ops that cut a tensor into pieces.
+const CUTS: [&str; 3] = ["aten::split", "aten::split_with_sizes", "aten::unsafe_split"];
+
+/// For a tensor and one of its dimensions, where pieces of it begin, and the pieces.
+pub(super) struct Pieces {
+    of: FxHashMap<(TensorId, i64), Vec<(i64, TensorId)>>,
+}
+
+impl Pieces {
+    pub fn of(step: &Step) -> Pieces {
+        let mut of: FxHashMap<(TensorId, i64), Vec<(i64, TensorId)>> = FxHashMap::default();
+        for piece in step.running().into_iter().filter_map(|op| Piece::of(step, op)) {
+            let known = of.entry((piece.whole, piece.dim)).or_default();
+            if !known.iter().any(|(start, _)| *start == piece.start) {
+                known.push((piece.start, piece.tensor));
+            }
+        }
+        Pieces { of }
+    }
+
+    /// Changes the numbers of an op so that they say its pieces of what has grown. `more` is by how much a dimension of a tensor
+    /// has grown. A piece moves by what those before it have grown.
+    pub fn adjust(&self, step: &Step, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> i64) {
+        if CUTS.contains(&&*step.ops[op].name) {
+            return cut(step, op, call, more);
+        }
+        let Some(piece) = Piece::of(step, op) else { return };
+        let before = self.of[&(piece.whole, piece.dim)].iter().filter(|(start, _)| *start < piece.start);
+        let moved: i64 = before.map(|&(_, tensor)| more(tensor, piece.dim)).sum();
+        let grown = more(piece.tensor, piece.dim) * piece.by;
+        if let Some(start @ Arg::Int(_)) = call.inputs.get_mut(2) {
+            *start = Arg::Int(piece.start + moved);
+        }
+        if let Some(Arg::Int(end)) = call.inputs.get_mut(3) {
+            let moved = if piece.is_length { 0 } else { moved };
+            *end = end.saturating_add(grown + moved);
+        }
+    }
+}
+
+/// The sizes of the pieces that a tensor is cut into.
+fn cut(step: &Step, op: OpId, call: &mut Call, more: &impl Fn(TensorId, i64) -> i64) {
+    let Some(old) = &step.ops[op].call else { return };
+    let pieces: Vec<TensorId> = old.gives().collect();
+    let rank = pieces.first().map_or(0, |&piece| step.tensors[piece].value.shape.len() as i64);
+    let dim = match call.inputs.get(2) {
+        Some(Arg::Int(dim)) if *dim < 0 => dim + rank,
+        Some(Arg::Int(dim)) => *dim,
+        _ => 0,
+    };
+    match call.inputs.get_mut(1) {
+        Some(Arg::Ints(sizes)) if sizes.len() == pieces.len() => {
+            sizes.iter_mut().zip(&pieces).for_each(|(size, &piece)| *size += more(piece, dim));
+        }
+        Some(Arg::Int(size)) => *size += pieces.first().map_or(0, |&piece| more(piece, dim)),
+        _ => {}
+    }
+}
+
+/// What an op takes of a tensor.
+struct Piece {
+    whole: TensorId,
+    tensor: TensorId,
+    dim: i64,
+    start: i64,
+    /// Every so many elements are taken.
+    by: i64,
+    is_length: bool,
+}
+
+impl Piece {
+    fn of(step: &Step, op: OpId) -> Option<Piece> {
+        let row = &step.ops[op];
+        let (_, is_length) = PIECES.iter().find(|(name, _)| *name == row.name)?;
+        let call = row.call.as_ref()?;
+        let whole = *call.inputs.first()?.tensors().first()?;
+        let &[Arg::Int(dim), Arg::Int(start)] = call.inputs.get(1..3)? else { return None };
+        let rank = step.tensors[whole].value.shape.len() as i64;
+        let by = if let Some(Arg::Int(by)) = call.inputs.get(4) { *by } else { 1 };
+        let dim = if dim < 0 { dim + rank } else { dim };
+        Some(Piece { whole, tensor: call.gives().next()?, dim, start, by, is_length: *is_length })
+    }
+}
