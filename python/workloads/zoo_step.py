@@ -16,7 +16,9 @@ def steptime_setup():
     make = MODELS[name]
     batch = int(os.environ.get("STEPTIME_BATCH", make.batch))
     torch.manual_seed(0)
-    task = make(batch)
+    if "ours" in words and not make.ours:
+        raise SystemExit(f"{name} has no variant `ours`; these have: {', '.join(sorted(each for each in MODELS if MODELS[each].ours))}")
+    task = make(batch, ours=True) if "ours" in words else make(batch)
     model = task.model.to(DEVICE)
     if "chlast" in words:
         model = model.to(memory_format=torch.channels_last)

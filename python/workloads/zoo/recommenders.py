@@ -3,7 +3,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from .tables import OneCall
 from .task import Task, several, task
+
+ADAM = torch.optim.Adam, 1e-3
 
 
 def mlp(*widths):
@@ -13,14 +16,18 @@ def mlp(*widths):
     return nn.Sequential(*layers[:-1])
 
 
-@task(batch=4096)
-def two_towers(batch):
+@task(batch=4096, ours=True)
+def two_towers(batch, ours=False):
     """Retrieval: a tower of users, a tower of items, softmax over the batch."""
     rows, dim = 300_000, 64
+    if ours:
+        from steptime.operators import EmbeddingBags
+
+        user = EmbeddingBags([rows], dim, mode="mean", optimizer="adam", lr=1e-3, longest=batch * 20)
     model = nn.ModuleDict(
         {
-            "user": nn.EmbeddingBag(rows, dim, mode="mean"),
-            "item": nn.Embedding(rows, dim),
+            "user": user if ours else nn.EmbeddingBag(rows, dim, mode="mean"),
+            "item": OneCall([rows], dim, batch, *ADAM) if ours else nn.Embedding(rows, dim),
             "left": mlp(dim, 256, 128),
             "right": mlp(dim, 256, 128),
         }
@@ -31,7 +38,7 @@ def two_towers(batch):
         items = F.normalize(model["right"](model["item"](item)), dim=1)
         return F.cross_entropy(users @ items.t() / 0.07, torch.arange(len(item), device=item.device))
 
-    offsets = torch.arange(0, batch * 20, 20)
+    offsets = torch.arange(0, batch * 20 + (1 if ours else 0), 20)
     data = several(lambda: (torch.randint(0, rows, (batch * 20,)), offsets, torch.randint(0, rows, (batch,))))
     return Task(model, loss, data)
 
@@ -89,8 +96,8 @@ def autoint(batch):
     return Task(model, loss, data)
 
 
-@task(batch=8192)
-def wide_deep(batch):
+@task(batch=8192, ours=True)
+def wide_deep(batch, ours=False):
     """One table a field, a linear part and a deep part; dropout and batch norm."""
     fields, rows, dim = 16, 100_000, 16
     deep = []
@@ -98,33 +105,44 @@ def wide_deep(batch):
         deep += [nn.Linear(before, after), nn.BatchNorm1d(after), nn.ReLU(), nn.Dropout(0.2)]
     model = nn.ModuleDict(
         {
-            "wide": nn.ModuleList(nn.Embedding(rows, 1) for _ in range(fields)),
-            "tables": nn.ModuleList(nn.Embedding(rows, dim) for _ in range(fields)),
+            "wide": OneCall([rows] * fields, 1, batch, *ADAM) if ours else nn.ModuleList(nn.Embedding(rows, 1) for _ in range(fields)),
+            "tables": OneCall([rows] * fields, dim, batch, *ADAM) if ours else nn.ModuleList(nn.Embedding(rows, dim) for _ in range(fields)),
             "deep": nn.Sequential(*deep, nn.Linear(128, 1)),
         }
     )
 
     def loss(dense, index, label):
-        columns = index.unbind(1)
-        wide = torch.cat([table(each) for table, each in zip(model["wide"], columns)], dim=1).sum(dim=1)
-        rows_of = [table(each) for table, each in zip(model["tables"], columns)]
+        if ours:
+            indices = index.t().reshape(-1)
+            wide, rows_of = model["wide"](indices).sum(dim=1), [model["tables"](indices)]
+        else:
+            columns = index.unbind(1)
+            wide = torch.cat([table(each) for table, each in zip(model["wide"], columns)], dim=1).sum(dim=1)
+            rows_of = [table(each) for table, each in zip(model["tables"], columns)]
         return F.binary_cross_entropy_with_logits(model["deep"](torch.cat([dense, *rows_of], dim=1)).squeeze(1) + wide, label)
 
     data = several(lambda: (torch.rand(batch, 13), torch.randint(0, rows, (batch, fields)), torch.randint(0, 2, (batch,)).float()))
     return Task(model, loss, data)
 
 
-@task(batch=1024)
-def behaviour(batch):
+@task(batch=1024, ours=True)
+def behaviour(batch, ours=False):
     """A transformer over what a user did, beside other features."""
     items, length, dim = 200_000, 20, 32
+    item_table = OneCall([items], dim, batch * (length + 1), *ADAM) if ours else nn.Embedding(items, dim)
+    other_table = OneCall([50_000], 16, batch * 4, *ADAM) if ours else nn.Embedding(50_000, 16)
     layer = nn.TransformerEncoderLayer(dim, 4, 4 * dim, dropout=0.1, batch_first=True)
-    model = nn.ModuleDict({"item": nn.Embedding(items, dim), "place": nn.Embedding(length + 1, dim), "mix": nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), "other": nn.Embedding(50_000, 16), "top": mlp((length + 1) * dim + 4 * 16, 256, 64, 1)})
+    model = nn.ModuleDict({"item": item_table, "place": nn.Embedding(length + 1, dim), "mix": nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), "other": other_table, "top": mlp((length + 1) * dim + 4 * 16, 256, 64, 1)})
 
     def loss(history, item, others, label):
         sequence = torch.cat([history, item.unsqueeze(1)], dim=1)
-        mixed = model["mix"](model["item"](sequence) + model["place"].weight)
-        features = torch.cat([mixed.flatten(1), model["other"](others).flatten(1)], dim=1)
+        if ours:
+            rows = model["item"](sequence.view(-1)).view(*sequence.shape, dim)
+            beside = model["other"](others.view(-1)).view(len(others), -1)
+        else:
+            rows, beside = model["item"](sequence), model["other"](others).flatten(1)
+        mixed = model["mix"](rows + model["place"].weight)
+        features = torch.cat([mixed.flatten(1), beside], dim=1)
         return F.binary_cross_entropy_with_logits(model["top"](features).squeeze(1), label)
 
     def make():

@@ -15,11 +15,12 @@ class Task:
     optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.Adam
 
 
-def task(batch: int) -> Callable[[Callable[[int], Task]], Callable[[int], Task]]:
-    """Marks a function as a model of the zoo, with its usual batch size."""
+def task(batch: int, ours: bool = False) -> Callable[[Callable[..., Task]], Callable[..., Task]]:
+    """Marks a function as a model of the zoo, with its usual batch size; `ours`: it takes `ours=True`, for tables by
+    steptime's operators."""
 
-    def mark(make: Callable[[int], Task]) -> Callable[[int], Task]:
-        make.batch = batch
+    def mark(make: Callable[..., Task]) -> Callable[..., Task]:
+        make.batch, make.ours = batch, ours
         return make
 
     return mark

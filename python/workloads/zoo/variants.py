@@ -16,6 +16,7 @@ WORDS = {
     "graph": "the whole step captured as a CUDA graph",
     "item": "the loss read on the host each step",
     "linear": "linear layers with the ReLU that follows as one op",
+    "ours": "embedding tables by steptime's operators (wants STEPTIME_CUDA_LIBRARY)",
     "pin": "batches in pinned memory, the next one copied on a second stream",
     "pointwise": "activations of several ops compiled, each by itself",
     "scaler": "autocast to f16 with a GradScaler",
@@ -35,10 +36,11 @@ def words_of(text):
 def optimizer_of(task, model, words):
     """The optimizer as the words ask for it; an option that it does not take is left out."""
     options = {"capturable": True} if "graph" in words else {"fused": True} if "fused" in words else {"foreach": False} if "foreach0" in words else {}
+    trained = [each for each in model.parameters() if each.requires_grad]
     try:
-        return task.optimizer(model.parameters(), **options)
+        return task.optimizer(trained, **options)
     except TypeError:
-        return task.optimizer(model.parameters())
+        return task.optimizer(trained)
 
 
 def checkpointed(model):
