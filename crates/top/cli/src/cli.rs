@@ -21,7 +21,7 @@ pub use gemm::{Gemm, Product};
 pub use kernels::{KernelsCommand, Roofline};
 pub use predict::{Predict, Validate};
 pub use sweep::{Shard, Sweep};
-pub use what_if::{Changes, Explain, Fuse, Precision, WhatIf, Whom, size};
+pub use what_if::{Changes, Explain, Fuse, Operators, Precision, WhatIf, Whom, size};
 
 /// Tells how long a training step takes, why, and what would make it shorter.
 #[derive(Debug, Parser)]

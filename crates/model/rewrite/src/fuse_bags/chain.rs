@@ -5,6 +5,7 @@ use steptime_step::{OpId, Step, TensorId, Uses};
 
 use super::bags::{Bag, one};
 use crate::error::Error;
+use crate::new_ops::accumulates;
 
 /// The ops of one bag.
 #[derive(Debug, Clone, Default)]
@@ -78,15 +79,4 @@ impl Chain {
 /// The gradient that a backward takes first.
 fn gradient(step: &Step, op: OpId) -> Option<TensorId> {
     step.ops[op].call.as_ref()?.inputs.first().and_then(one)
-}
-
-/// What adds a gradient to that of its parameter: it comes right after the function that made it.
-fn accumulates(step: &Step, function: OpId) -> Option<OpId> {
-    let row = &step.ops[function];
-    let siblings = match row.parent {
-        Some(parent) => &step.ops[parent].children,
-        None => &step.threads[row.thread],
-    };
-    let at = siblings.iter().position(|&sibling| sibling == function)?;
-    siblings.get(at + 1).copied().filter(|&next| step.ops[next].name.contains("AccumulateGrad"))
 }

@@ -10,14 +10,14 @@ use super::chain::Chain;
 use super::grow::Grow;
 use super::inserted::Parts;
 use super::sized;
-use super::update::{self, Updates};
 use crate::error::Error;
+use crate::updates::{self, Updates};
 
 /// The patch, and what it saves in words.
 pub(super) fn patch(step: &Step, bags: &[Bag], ops: &OpSet, rule: &'static str) -> Result<Patch, Error> {
     let uses = Uses::of(step);
     let chains: Vec<Chain> = bags.iter().map(|bag| Chain::of(step, &uses, bag)).collect::<Result<_, _>>()?;
-    let updates = update::of(step, chains.iter().map(|chain| chain.tensors.clone()).collect());
+    let updates = updates::of(step, chains.iter().map(|chain| chain.tensors.clone()).collect());
     let mut fuse =
         Fuse { step, bags, grow: Grow::of(step, bags), patch: Patch::new(rule), one: FxHashMap::default() };
     let aligned = fuse.align(&chains, &updates)?;
@@ -50,8 +50,8 @@ impl Fuse<'_> {
         }
         let mut rows: Vec<Vec<OpId>> =
             (0..each[0].len()).map(|at| each.iter().map(|roots| roots[at]).collect()).collect();
-        for (op, places) in &updates.lists {
-            let children = &self.step.ops[*op].children;
+        for (op, places) in lists(updates) {
+            let children = &self.step.ops[op].children;
             let all: Option<Vec<OpId>> = places.iter().map(|&place| children.get(place).copied()).collect();
             rows.extend(all);
         }
@@ -95,8 +95,8 @@ impl Fuse<'_> {
     /// Gives the first bag's tensors and arguments the sizes of all.
     fn resize(&mut self, aligned: &Aligned, uses: &Uses, updates: &Updates) -> Result<(), Error> {
         let mut tensors = aligned.tensors(self.step)?;
-        for (op, places) in &updates.lists {
-            let Some(call) = &self.step.ops[*op].call else { continue };
+        for (op, places) in lists(updates) {
+            let Some(call) = &self.step.ops[op].call else { continue };
             for arg in call.inputs.iter().chain(&call.outputs) {
                 let Arg::Tensors(list) = arg else { continue };
                 let each: Option<Vec<TensorId>> =
@@ -105,7 +105,7 @@ impl Fuse<'_> {
                     tensors.entry(*first).or_insert_with(|| each.clone().unwrap_or_default());
                 }
             }
-            self.patch.change.push((*op, update::shortened(call, places)));
+            self.patch.change.push((op, updates::without(call, &places[1..])));
         }
         let listed = updates.lists.iter().map(|(op, _)| *op);
         let own: FxHashSet<OpId> = aligned.rows.iter().flatten().copied().chain(listed).collect();
@@ -146,4 +146,12 @@ impl Fuse<'_> {
             "{bags} bags of {width} wide rows become one: {all} ops less, among them {copies} copies and {kernels} kernels"
         );
     }
+}
+
+/// Ops on lists that have all bags' tensors, with their places.
+fn lists(updates: &Updates) -> impl Iterator<Item = (OpId, Vec<usize>)> {
+    let all = |(op, places): &(OpId, Vec<Option<usize>>)| {
+        Some((*op, places.iter().copied().collect::<Option<_>>()?))
+    };
+    updates.lists.iter().filter_map(all)
 }

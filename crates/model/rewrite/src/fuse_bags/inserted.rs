@@ -4,6 +4,7 @@ use steptime_aten::{Arg, Tensor};
 use steptime_step::{Call, NewOp, Patch, Step, TensorId};
 
 use super::bags::Kind;
+use crate::new_ops::{function, ints, op};
 
 /// The tensors around the fused bag.
 pub(super) struct Parts<'p> {
@@ -63,21 +64,6 @@ impl Parts<'_> {
         ]);
         let view = || vec![Arg::Tensor(stacked), ints(&flat)];
         let reshape = op("aten::reshape", view(), gradient).with(vec![op("aten::view", view(), gradient)]);
-        [function("UnbindBackward0", each, stack), function("ViewBackward0", &[stacked], reshape)]
+        [function("UnbindBackward0", each, vec![stack]), function("ViewBackward0", &[stacked], vec![reshape])]
     }
-}
-
-/// A function of the backward, as the autograd engine runs it.
-fn function(name: &str, takes: &[TensorId], inside: NewOp) -> NewOp {
-    let inputs = takes.iter().map(|&tensor| Arg::Tensor(tensor)).collect();
-    let own = NewOp::new(name, Call { inputs, ..Call::default() }).with(vec![inside]);
-    NewOp::around(&format!("autograd::engine::evaluate_function: {name}"), vec![own])
-}
-
-fn op(name: &str, inputs: Vec<Arg<TensorId>>, output: TensorId) -> NewOp {
-    NewOp::new(name, Call { inputs, outputs: vec![Arg::Tensor(output)], ..Call::default() })
-}
-
-fn ints(sizes: &[i64]) -> Arg<TensorId> {
-    Arg::Ints(sizes.iter().copied().collect())
 }

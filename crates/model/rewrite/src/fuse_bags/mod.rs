@@ -7,7 +7,6 @@ mod fuse;
 mod grow;
 mod inserted;
 mod sized;
-mod update;
 
 use steptime_step::{Patch, Step};
 

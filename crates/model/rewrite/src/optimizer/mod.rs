@@ -116,3 +116,8 @@ fn by_type(step: &Step, groups: &[Lists]) -> Vec<Lists> {
     }
     all.into_iter().map(|(_, lists)| lists).collect()
 }
+
+/// What an optimizer does, and whether it decays weights; `annotation` is around its step.
+pub(crate) fn rule_of(step: &Step, annotation: OpId) -> Result<(Update, bool), Error> {
+    read::read(step, annotation).map(|read| (read.optimizer.rule, read.optimizer.weight_decay))
+}

@@ -9,6 +9,8 @@ use crate::step::Step;
 
 /// Around what an optimizer does in a step.
 const OPTIMIZER: &str = "Optimizer.step";
+/// The function that updates the tables of fused bags.
+const FUSED: &str = "_PoolBackward";
 /// The function that adds a gradient to what a parameter has.
 const ACCUMULATE: &str = "torch::autograd::AccumulateGrad";
 /// What it calls for it.
@@ -55,9 +57,11 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces, lives: &[Option<Li
     for &op in &order.ended {
         let Some(call) = &step.ops[op].call else { continue };
         let (stepping, adding) = (is_stepping(step, op), is_adding(step, op));
-        for (at, piece) in call.takes().enumerate() {
-            let Some(piece) = pieces.of[piece] else { continue };
+        let fused = around(step, op).any(|op| step.ops[op].name == FUSED);
+        for (at, tensor) in call.takes().enumerate() {
+            let Some(piece) = pieces.of[tensor] else { continue };
             let adding = adding && is_kept(step, op, at);
+            let stepping = stepping || fused && step.tensors[tensor].value.dtype.is_float();
             by_optimizer[piece] |= stepping;
             by_others[piece] |= !stepping && !adding;
             gradient[piece] |= adding;

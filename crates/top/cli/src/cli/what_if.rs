@@ -53,6 +53,9 @@ pub struct Changes {
     /// Fuse ops
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,..")]
     pub fuse: Vec<Fuse>,
+    /// Operators in the place of PyTorch's, for embedding tables and dot interaction
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    pub operators: Option<Operators>,
     /// The precision of matrix products
     #[arg(long, value_enum)]
     pub dtype: Option<Precision>,
@@ -121,6 +124,13 @@ pub enum Fuse {
     Elementwise,
     /// Each linear layer and the ReLU that follows into one product
     Linear,
+}
+
+/// Whose operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Operators {
+    /// Those of `steptime.operators`
+    Steptime,
 }
 
 /// Precisions of matrix products.

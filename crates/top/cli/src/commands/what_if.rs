@@ -6,7 +6,7 @@ use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
     Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, FuseLinear,
-    FusePointwise, NoSync, Optimizer, PrefetchInputs, ResizeBatch, Rule, Tf32,
+    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, ResizeBatch, Rule, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -25,7 +25,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     if rules.is_empty() && changes.host_speed.is_none() {
-        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --cuda-graph, --host-speed or --plan".into());
     }
     if let Some(path) = &args.timeline {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -77,6 +77,9 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
             Fuse::Linear => rules.push(Box::new(FuseLinear)),
             Fuse::Optimizer => rules.push(Box::new(Optimizer { form: Form::Fused })),
         }
+    }
+    if changes.operators.is_some() {
+        rules.push(Box::new(Operators));
     }
     match changes.dtype {
         Some(Precision::Tf32) => rules.push(Box::new(Tf32)),

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use toml::{Table, Value};
 
-use crate::cli::{Changes, Fuse, Precision};
+use crate::cli::{Changes, Fuse, Operators, Precision};
 use crate::commands::Failure;
 
 /// The longest plan that is read, in bytes.
@@ -17,6 +17,7 @@ const KEYS: [&str; 13] = [
     "batch-dim",
     "set",
     "fuse",
+    "operators",
     "dtype",
     "channels-last",
     "prefetch-inputs",
@@ -56,6 +57,7 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
                 changes.fuse =
                     list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?
             }
+            "operators" => changes.operators = Some(choice::<Operators>(key, value)?),
             "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
             "channels-last" => changes.channels_last = flag(key, value)?,
             "prefetch-inputs" => changes.prefetch_inputs = flag(key, value)?,
@@ -124,6 +126,7 @@ impl Changes {
             accumulate: typed.accumulate.or(self.accumulate),
             set: if typed.set.is_empty() { self.set } else { typed.set.clone() },
             fuse: if typed.fuse.is_empty() { self.fuse } else { typed.fuse.clone() },
+            operators: typed.operators.or(self.operators),
             dtype: typed.dtype.or(self.dtype),
             channels_last: typed.channels_last || self.channels_last,
             prefetch_inputs: typed.prefetch_inputs || self.prefetch_inputs,

@@ -1,0 +1,32 @@
+//! Ops that rules put in.
+
+use steptime_aten::Arg;
+use steptime_step::{Call, NewOp, OpId, Step, TensorId};
+
+/// An op that gives one tensor.
+pub(crate) fn op(name: &str, inputs: Vec<Arg<TensorId>>, output: TensorId) -> NewOp {
+    NewOp::new(name, Call { inputs, outputs: vec![Arg::Tensor(output)], ..Call::default() })
+}
+
+/// A function of the backward pass, as the autograd engine runs it.
+pub(crate) fn function(name: &str, takes: &[TensorId], inside: Vec<NewOp>) -> NewOp {
+    let inputs = takes.iter().map(|&tensor| Arg::Tensor(tensor)).collect();
+    let own = NewOp::new(name, Call { inputs, ..Call::default() }).with(inside);
+    NewOp::around(&format!("autograd::engine::evaluate_function: {name}"), vec![own])
+}
+
+/// A list of whole numbers.
+pub(crate) fn ints(sizes: &[i64]) -> Arg<TensorId> {
+    Arg::Ints(sizes.iter().copied().collect())
+}
+
+/// What adds a gradient to that of its parameter: it comes right after the function that made it.
+pub(crate) fn accumulates(step: &Step, function: OpId) -> Option<OpId> {
+    let row = &step.ops[function];
+    let siblings = match row.parent {
+        Some(parent) => &step.ops[parent].children,
+        None => &step.threads[row.thread],
+    };
+    let at = siblings.iter().position(|&sibling| sibling == function)?;
+    siblings.get(at + 1).copied().filter(|&next| step.ops[next].name.contains("AccumulateGrad"))
+}

@@ -1,0 +1,127 @@
+//! Which lookups one call can make: those of as many bags whose results are put side by side.
+
+use steptime_aten::Dtype;
+use steptime_step::{OpId, Step, TensorId, Uses};
+
+use super::joined::{Joined, joined, list};
+use super::lookups::{Lookup, described, find};
+use super::trained::{self, Trained};
+use crate::updates;
+
+/// A lookup, and how its table is trained.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub lookup: Lookup,
+    pub trained: Option<Trained>,
+    joined: Joined,
+}
+
+/// Lookups for one call.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub members: Vec<Member>,
+    pub joined: Joined,
+    /// The operators' name of the optimizer.
+    pub optimizer: Option<&'static str>,
+}
+
+/// What those of a group share.
+type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
+
+/// The groups in the order of their last lookups, and why other lookups stay as they are.
+pub(super) fn of(step: &Step) -> (Vec<Group>, Vec<String>) {
+    let uses = Uses::of(step);
+    let (lookups, mut left) = find(step, &uses);
+    let trained = trained::of(step, &uses, &lookups);
+    let own =
+        |trained: &Option<Trained>| trained.as_ref().map(|trained| trained.own.clone()).unwrap_or_default();
+    let updates = updates::of(step, trained.iter().map(own).collect());
+    let mut groups: Vec<(Key, Group)> = Vec::new();
+    for (at, (lookup, trained)) in lookups.into_iter().zip(trained).enumerate() {
+        let optimizer = match &trained {
+            Some(trained) if trained.shared => {
+                left.push(format!(
+                    "the gradient of {} is not taken by its optimizer alone",
+                    described(step, lookup.table)
+                ));
+                continue;
+            }
+            Some(_) => {
+                let annotation = updates.owner(step, at);
+                trained::optimizer(step, annotation, &updates.alone[at], lookup.table).map(Some)
+            }
+            None => Ok(None),
+        };
+        match optimizer {
+            Ok(optimizer) => {
+                let joined = joined(step, &uses, &lookup, trained.as_ref());
+                add(step, &mut groups, Member { lookup, trained, joined }, optimizer);
+            }
+            Err(why) => left.push(why),
+        }
+    }
+    let mut groups: Vec<Group> = groups.into_iter().flat_map(|(_, group)| runs(step, group)).collect();
+    let place: rustc_hash::FxHashMap<OpId, usize> =
+        step.running().into_iter().enumerate().map(|(at, op)| (op, at)).collect();
+    groups.sort_by_key(|group| place.get(&last(step, group)).copied());
+    (groups, left)
+}
+
+/// The last lookup of a group to run.
+pub(super) fn last(step: &Step, group: &Group) -> OpId {
+    let ops: Vec<OpId> = group.members.iter().map(|member| member.lookup.op).collect();
+    step.running().into_iter().rfind(|op| ops.contains(op)).unwrap_or(ops[0])
+}
+
+fn add(step: &Step, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: Option<&'static str>) {
+    let (lookup, joined) = (&member.lookup, member.joined);
+    let (op, dims) = match joined {
+        Joined::Cat(op, _) | Joined::Stack(op, _) => {
+            (Some(op), step.tensors[lookup.result].value.shape.len())
+        }
+        Joined::Alone => (None, 0),
+    };
+    let dtype = step.tensors[lookup.indices].value.dtype;
+    let key = (lookup.bags, lookup.mean, dtype, optimizer, op, dims);
+    match groups.iter_mut().find(|(other, _)| *other == key && op.is_some()) {
+        Some((_, group)) => group.members.push(member),
+        None => groups.push((key, Group { members: vec![member], joined, optimizer })),
+    }
+}
+
+/// Those of a group that stand side by side, in their order. A `stack` takes all, or each is alone.
+fn runs(step: &Step, mut group: Group) -> Vec<Group> {
+    let place = |member: &Member| match member.joined {
+        Joined::Cat(_, at) | Joined::Stack(_, at) => at,
+        Joined::Alone => 0,
+    };
+    group.members.sort_by_key(place);
+    let all = match group.joined {
+        Joined::Stack(op, _) => list(step, op).map_or(0, <[TensorId]>::len),
+        _ => 0,
+    };
+    let of = |members: Vec<Member>, joined: Joined| Group { members, joined, optimizer: group.optimizer };
+    match group.joined {
+        Joined::Stack(..) if group.members.len() < all => {
+            group.members.into_iter().map(|member| of(vec![member], Joined::Alone)).collect()
+        }
+        Joined::Cat(op, _) => {
+            let mut runs: Vec<Vec<Member>> = Vec::new();
+            for member in group.members {
+                match runs.last_mut() {
+                    Some(run) if run.last().is_some_and(|last| place(last) + 1 == place(&member)) => {
+                        run.push(member)
+                    }
+                    _ => runs.push(vec![member]),
+                }
+            }
+            runs.into_iter()
+                .map(|run| {
+                    let at = place(&run[0]);
+                    of(run, Joined::Cat(op, at))
+                })
+                .collect()
+        }
+        _ => vec![group],
+    }
+}

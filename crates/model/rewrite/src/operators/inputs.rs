@@ -1,0 +1,120 @@
+//! What one call looks up: the indices of all tables, one table after the other, and where each bag begins.
+
+use steptime_aten::{Arg, Dtype};
+use steptime_step::{NewOp, OpId, TensorId, Uses};
+
+use super::copies::{grow, one_copy};
+use super::groups::Group;
+use super::places::{columns, rows};
+use super::trail::{self, Source};
+use super::views::Views;
+use crate::new_ops::op;
+
+/// What earlier calls have put together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Made {
+    /// Of pieces, or of one matrix whose columns they are.
+    indices: Vec<(Vec<TensorId>, TensorId)>,
+    offsets: Vec<(i64, Dtype, TensorId)>,
+}
+
+/// Indices and offsets of one call.
+pub(super) struct Inputs {
+    pub indices: TensorId,
+    pub offsets: TensorId,
+    /// The ops that put them together.
+    pub ops: Vec<NewOp>,
+}
+
+/// Puts them together; `removed` are the ops that took them.
+pub(super) fn of(
+    views: &mut Views<'_>,
+    uses: &Uses,
+    group: &Group,
+    removed: &[OpId],
+    made: &mut Made,
+) -> Inputs {
+    let pieces: Vec<TensorId> = group.members.iter().map(|member| member.lookup.indices).collect();
+    let columns = columns(views, uses, &pieces).filter(|_| pieces.len() > 1);
+    let key = columns.map_or(pieces.clone(), |whole| vec![whole]);
+    let known = made.indices.iter().find(|(known, _)| *known == key).map(|(_, indices)| *indices);
+    let mut ops = Vec::new();
+    let indices = known.unwrap_or_else(|| {
+        let indices = match columns {
+            Some(whole) => turned(views, whole, &mut ops),
+            None => flat(views, uses, &pieces, removed, &mut ops),
+        };
+        made.indices.push((key, indices));
+        indices
+    });
+    let offsets = offsets(views, uses, group, removed, made);
+    Inputs { indices, offsets, ops }
+}
+
+/// The indices, one piece after the other.
+fn flat(
+    views: &mut Views<'_>,
+    uses: &Uses,
+    pieces: &[TensorId],
+    removed: &[OpId],
+    ops: &mut Vec<NewOp>,
+) -> TensorId {
+    if let &[one] = pieces {
+        return row(views, one, ops);
+    }
+    if let Some(whole) = rows(views, uses, pieces) {
+        return row(views, whole, ops);
+    }
+    if let Some(copy) = one_copy(views, uses, pieces, removed) {
+        return copy;
+    }
+    let each: Vec<TensorId> = pieces.iter().map(|&piece| row(views, piece, ops)).collect();
+    let count = each.iter().map(|&piece| views.value(piece).numel() as i64).sum();
+    let all = views.tensor(&[count], pieces[0]);
+    ops.push(op("aten::cat", vec![Arg::Tensors(each), Arg::Int(0)], all));
+    all
+}
+
+/// The columns of a matrix, one after the other.
+fn turned(views: &mut Views<'_>, whole: TensorId, ops: &mut Vec<NewOp>) -> TensorId {
+    let count = [views.value(whole).numel() as i64];
+    let (transpose, turned) = views.transposed(whole);
+    let (reshape, flat) = views.reshape(turned, &count);
+    ops.extend([transpose, reshape]);
+    flat
+}
+
+/// A tensor in one dimension.
+fn row(views: &mut Views<'_>, tensor: TensorId, ops: &mut Vec<NewOp>) -> TensorId {
+    let value = views.value(tensor);
+    if value.shape.len() == 1 && value.is_contiguous() {
+        return tensor;
+    }
+    let count = [value.numel() as i64];
+    let (op, flat) =
+        if value.is_contiguous() { views.view(tensor, &count, None) } else { views.reshape(tensor, &count) };
+    ops.push(op);
+    flat
+}
+
+/// Where each bag begins, and where the last one ends: copied where a bag's were, else as old as the tables.
+fn offsets(views: &mut Views<'_>, uses: &Uses, group: &Group, removed: &[OpId], made: &mut Made) -> TensorId {
+    let step = views.step;
+    let each: Vec<TensorId> = group.members.iter().filter_map(|member| member.lookup.offsets).collect();
+    let count = group.members[0].lookup.bags.saturating_mul(group.members.len() as i64).saturating_add(1);
+    let gone = trail::unused(step, uses, &each, removed, &[]);
+    let mut sources: Vec<Source> = each.iter().filter_map(|&each| trail::source(step, uses, each)).collect();
+    sources.retain(|source| matches!(source, Source::Copied { op, .. } if gone.contains(op)));
+    if let Some(&Source::Copied { op, from, to }) = sources.first() {
+        grow(views, op, [from, to], count);
+        return to;
+    }
+    let indices = group.members[0].lookup.indices;
+    let dtype = step.tensors[indices].value.dtype;
+    let known = made.offsets.iter().find(|(known, of, _)| (*known, *of) == (count, dtype));
+    known.map(|(.., offsets)| *offsets).unwrap_or_else(|| {
+        let offsets = views.tensor(&[count], indices);
+        made.offsets.push((count, dtype, offsets));
+        offsets
+    })
+}

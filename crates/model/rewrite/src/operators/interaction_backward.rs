@@ -1,0 +1,136 @@
+//! The functions of the backward pass that a dot interaction has by PyTorch's ops.
+
+use steptime_step::{Call, OpId, Patch, Step, TensorId, Uses};
+
+use super::dot::Dot;
+use super::lookups::tensor;
+use super::trail::maker;
+
+/// They, and the gradients that come to them and go on.
+pub(super) struct Backward {
+    /// In the order in which they run.
+    pub functions: Vec<OpId>,
+    /// The gradient of the result.
+    pub comes: TensorId,
+    /// The gradient of the vectors.
+    pub gives: TensorId,
+    /// The op that adds the gradient of the first vector to what comes through all vectors, where there is one.
+    adds: Option<OpId>,
+    /// The gradient of the first vector.
+    first: Option<TensorId>,
+}
+
+/// The function that multiplies gradients.
+fn product(step: &Step, uses: &Uses, dot: &Dot) -> Option<OpId> {
+    let takes = uses.consumers(dot.vectors).iter().chain(uses.consumers(dot.turned));
+    let mut roots = takes.map(|&op| step.outermost(op));
+    roots.find(|&root| step.ops[root].name.ends_with("BmmBackward0"))
+}
+
+/// Whether there is a backward pass.
+pub(super) fn is_trained(step: &Step, uses: &Uses, dot: &Dot) -> bool {
+    product(step, uses, dot).is_some()
+}
+
+/// The functions; `None` where the gradients go another way than is known.
+pub(super) fn of(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
+    let mut functions = vec![product(step, uses, dot)?];
+    // From the product back to where the gradient of the result comes in.
+    let comes = loop {
+        let comes = taken(step, *functions.last()?)?;
+        let root = functions.last().map(|&root| &*step.ops[root].name)?;
+        if root.ends_with("CatBackward0") {
+            break comes;
+        }
+        let before = maker(step, uses, comes)?;
+        let known = [
+            "ViewBackward0",
+            "ReshapeAliasBackward0",
+            "IndexBackward0",
+            "IndexSelectBackward0",
+            "CatBackward0",
+        ];
+        known.iter().any(|known| step.ops[before].name.ends_with(known)).then(|| functions.push(before))?;
+    };
+    functions.reverse();
+    onwards(step, uses, &mut functions);
+    let (gives, first) = leaves(step, uses, dot, &functions)?;
+    let adds = match first {
+        Some(first) => Some(adds(step, uses, first)?),
+        None => None,
+    };
+    Some(Backward { functions, comes, gives, adds, first })
+}
+
+/// What a function takes first.
+fn taken(step: &Step, root: OpId) -> Option<TensorId> {
+    let own = step.ops[root].children.first()?;
+    tensor(&step.ops[*own].call.as_ref()?.inputs, 0)
+}
+
+/// Tensors that functions give.
+fn given(step: &Step, functions: &[OpId]) -> Vec<TensorId> {
+    let ops = functions.iter().flat_map(|&root| step.subtree(root));
+    ops.filter_map(|op| step.ops[op].call.as_ref()).flat_map(Call::gives).collect()
+}
+
+/// The functions of the transpose and of the first vector that come after.
+fn onwards(step: &Step, uses: &Uses, functions: &mut Vec<OpId>) {
+    let known = ["TransposeBackward0", "PermuteBackward0", "SelectBackward0"];
+    let given = given(step, functions);
+    let after = given.iter().flat_map(|&tensor| uses.consumers(tensor)).map(|&op| step.outermost(op));
+    let after = after.filter(|&root| known.iter().any(|known| step.ops[root].name.ends_with(known)));
+    for root in after.collect::<Vec<OpId>>() {
+        if !functions.contains(&root) {
+            functions.push(root);
+        }
+    }
+}
+
+/// The gradient of the vectors, and that of the first vector where it goes another way.
+fn leaves(step: &Step, uses: &Uses, dot: &Dot, functions: &[OpId]) -> Option<(TensorId, Option<TensorId>)> {
+    let outside = |op: OpId| !functions.iter().any(|&root| step.is_within(op, root));
+    let mut leaving: Vec<TensorId> = given(step, functions);
+    leaving.retain(|&tensor| {
+        let makes = uses.producer(tensor).is_some_and(|maker| !outside(maker));
+        makes && uses.consumers(tensor).iter().any(|&op| outside(op))
+    });
+    leaving.sort_unstable();
+    leaving.dedup();
+    let shape = &step.tensors[dot.vectors].value.shape;
+    let (gives, others): (Vec<TensorId>, Vec<TensorId>) =
+        leaving.into_iter().partition(|&tensor| step.tensors[tensor].value.shape == *shape);
+    match (&gives[..], &others[..], dot.is_selected) {
+        (&[gives], [], true) => Some((gives, None)),
+        (&[gives], &[first], false) => Some((gives, Some(first))),
+        _ => None,
+    }
+}
+
+/// The op that adds a gradient to another.
+fn adds(step: &Step, uses: &Uses, gradient: TensorId) -> Option<OpId> {
+    let mut users = uses.consumers(gradient).iter().copied();
+    users.find(|&op| matches!(&*step.ops[op].name, "aten::add" | "aten::add_"))
+}
+
+impl Backward {
+    /// Without a gradient of the first vector of its own nothing is added to what comes through all vectors.
+    pub fn bypass(&self, uses: &Uses, patch: &mut Patch, step: &Step) {
+        let (Some(op), Some(first)) = (self.adds, self.first) else { return };
+        let Some(call) = &step.ops[op].call else { return };
+        let sum = call.gives().next().or_else(|| call.takes().next());
+        let other = call.takes().find(|&taken| taken != first);
+        let (Some(sum), Some(other)) = (sum, other) else { return };
+        patch.remove.push(op);
+        if sum == other {
+            return;
+        }
+        for &user in uses.consumers(sum) {
+            let gone = user == op || self.functions.iter().any(|&root| step.is_within(user, root));
+            if let (false, Some(call)) = (gone, &step.ops[user].call) {
+                let replaced = call.with(&mut |tensor| if tensor == sum { other } else { tensor });
+                patch.change.push((user, replaced));
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What one call gives, in the place of what the lookups gave.
+
+use steptime_aten::Arg;
+use steptime_step::{NewOp, OpId, TensorId};
+
+use super::groups::Group;
+use super::joined::{Joined, list};
+use super::lookups::tensor;
+use super::views::Views;
+
+/// The tensor that the call gives, `[bags, columns]`, and the ops after it.
+pub(super) fn of(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewOp>) {
+    let step = views.step;
+    let lookups = || group.members.iter().map(|member| &member.lookup);
+    let first = &group.members[0].lookup;
+    let flat = [first.bags, lookups().map(|lookup| lookup.width).sum()];
+    let is_flat = step.tensors[first.result].value.shape.len() == 2;
+    let apart = [first.bags, group.members.len() as i64, first.width];
+    match group.joined {
+        Joined::Alone if is_flat => (first.result, None),
+        Joined::Alone => {
+            let shape = step.tensors[first.result].value.shape.clone();
+            shaped(views, first.table, &flat, &shape, Some(first.result))
+        }
+        Joined::Stack(op, _) => {
+            let given = given(views, op);
+            views.patch.remove.push(op);
+            shaped(views, first.table, &flat, &apart, given)
+        }
+        Joined::Cat(op, _) => {
+            // Others may have become one already.
+            let now = list(step, op).unwrap_or_default();
+            let at = now.iter().position(|&tensor| tensor == first.result).unwrap_or_default();
+            let all = now.len() == group.members.len();
+            let given = if all { given(views, op) } else { None };
+            if all {
+                views.patch.remove.push(op);
+            }
+            let (pooled, view) = match (is_flat, given) {
+                (true, Some(given)) => (given, None),
+                (true, None) => (views.tensor(&flat, first.table), None),
+                (false, given) => shaped(views, first.table, &flat, &apart, given),
+            };
+            if !all {
+                let part =
+                    view.as_ref().and_then(|view| tensor(&view.call.as_ref()?.outputs, 0)).unwrap_or(pooled);
+                splice(views, op, at..at + group.members.len(), part);
+            }
+            (pooled, view)
+        }
+    }
+}
+
+fn given(views: &Views<'_>, op: OpId) -> Option<TensorId> {
+    tensor(&views.step.ops[op].call.as_ref()?.outputs, 0)
+}
+
+/// A flat result, and a view of another shape.
+fn shaped(
+    views: &mut Views<'_>,
+    table: TensorId,
+    flat: &[i64],
+    shape: &[i64],
+    given: Option<TensorId>,
+) -> (TensorId, Option<NewOp>) {
+    let pooled = views.tensor(flat, table);
+    let (view, _) = views.view(pooled, shape, given);
+    (pooled, Some(view))
+}
+
+/// Puts one tensor in the place of some in an op's list.
+fn splice(views: &mut Views<'_>, op: OpId, places: std::ops::Range<usize>, one: TensorId) {
+    let Some(mut call) = views.step.ops[op].call.clone() else { return };
+    if let Some(Arg::Tensors(list)) = call.inputs.first_mut() {
+        list.splice(places, [one]);
+    }
+    views.patch.change.push((op, call));
+}

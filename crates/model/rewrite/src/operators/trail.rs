@@ -1,0 +1,91 @@
+//! Where indices and offsets come from: views and copies, back to what is older than the step.
+
+use steptime_step::{OpId, Step, TensorId, Uses};
+
+/// Ops that give what they take, seen otherwise or on another device.
+const SAME: [&str; 16] = [
+    "aten::to",
+    "aten::_to_copy",
+    "aten::view",
+    "aten::reshape",
+    "aten::flatten",
+    "aten::squeeze",
+    "aten::unsqueeze",
+    "aten::contiguous",
+    "aten::select",
+    "aten::slice",
+    "aten::narrow",
+    "aten::unbind",
+    "aten::split",
+    "aten::chunk",
+    "aten::detach",
+    "aten::t",
+];
+
+/// What a tensor comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A tensor that is older than the step.
+    Older(TensorId),
+    /// A copy that the step makes to the device.
+    Copied {
+        /// The op around the copy.
+        op: OpId,
+        /// What it copies, on the host and older than the step.
+        from: TensorId,
+        /// What it gives.
+        to: TensorId,
+    },
+}
+
+/// Where a tensor comes from; `None` where the step computes it.
+pub(super) fn source(step: &Step, uses: &Uses, tensor: TensorId) -> Option<Source> {
+    let mut now = tensor;
+    loop {
+        let Some(op) = maker(step, uses, now) else { return Some(Source::Older(now)) };
+        let from = SAME.contains(&&*step.ops[op].name).then(|| takes(step, op)).flatten()?;
+        if step.tensors[from].value.device != step.tensors[now].value.device {
+            let older = uses.producer(from).is_none();
+            return older.then_some(Source::Copied { op, from, to: now });
+        }
+        if from == now {
+            return None;
+        }
+        now = from;
+    }
+}
+
+/// The outermost op that makes a tensor.
+pub(super) fn maker(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> {
+    uses.producer(tensor).map(|op| step.outermost(op))
+}
+
+fn takes(step: &Step, op: OpId) -> Option<TensorId> {
+    step.ops[op].call.as_ref()?.takes().next()
+}
+
+/// Ops on the way to some tensors that nobody else takes anything of; `removed` no longer run.
+pub(super) fn unused(
+    step: &Step,
+    uses: &Uses,
+    tensors: &[TensorId],
+    removed: &[OpId],
+    kept: &[TensorId],
+) -> Vec<OpId> {
+    let mut gone: Vec<OpId> = Vec::new();
+    let mut open: Vec<TensorId> = tensors.to_vec();
+    while let Some(tensor) = open.pop() {
+        let Some(op) = maker(step, uses, tensor) else { continue };
+        if gone.contains(&op) || removed.contains(&op) || !SAME.contains(&&*step.ops[op].name) {
+            continue;
+        }
+        let goes =
+            |user: OpId| removed.iter().chain(&gone).chain([&op]).any(|&root| step.is_within(user, root));
+        let mut given = step.ops[op].call.iter().flat_map(steptime_step::Call::gives);
+        if given.all(|given| !kept.contains(&given) && uses.consumers(given).iter().all(|&user| goes(user))) {
+            gone.push(op);
+            open.extend(step.ops[op].call.iter().flat_map(steptime_step::Call::takes));
+        }
+    }
+    gone
+}

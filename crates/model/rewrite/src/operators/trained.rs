@@ -1,0 +1,131 @@
+//! How a table is trained: its gradient, and the optimizer that takes it.
+
+use rustc_hash::FxHashSet;
+use steptime_aten::Arg;
+use steptime_aten::optimizer::Rule as Update;
+use steptime_graph::names::EventName;
+use steptime_step::{Call, OpId, Step, TensorId, Uses};
+
+use super::lookups::{Lookup, described, tensor};
+use crate::error::Error;
+use crate::new_ops::accumulates;
+use crate::optimizer;
+use crate::updates;
+
+/// The backward pass of one lookup.
+#[derive(Debug, Clone)]
+pub(super) struct Trained {
+    /// The function of its backward, and what adds up its gradient.
+    pub roots: Vec<OpId>,
+    /// The gradient that comes to it.
+    pub gradient: TensorId,
+    /// The table, and what is made of its gradient.
+    pub own: FxHashSet<TensorId>,
+    /// The table's gradient.
+    made: Vec<TensorId>,
+    /// Whether others than the optimizer take it.
+    pub shared: bool,
+}
+
+impl Trained {
+    /// The function of its backward.
+    pub fn function(&self) -> OpId {
+        self.roots[0]
+    }
+}
+
+/// For each lookup its backward pass, where it has one. Of lookups that look the same, the last is the first to go back.
+pub(super) fn of(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Trained>> {
+    let named = |op: &OpId| {
+        let name = &*step.ops[*op].name;
+        name == "aten::embedding_backward" || name.starts_with("aten::_embedding_bag_backward")
+    };
+    let mut backward: Vec<OpId> = step.running().into_iter().filter(named).collect();
+    let one = |lookup: &Lookup| {
+        let at = backward.iter().rposition(|&op| belongs(step, op, lookup))?;
+        trained(step, lookup, backward.remove(at))
+    };
+    let mut all: Vec<Option<Trained>> = lookups.iter().map(one).collect();
+    for trained in all.iter_mut().flatten() {
+        let mut others = trained.made.iter().flat_map(|&made| uses.consumers(made));
+        trained.shared = others.any(|&op| {
+            let own = trained.roots.iter().any(|&root| step.is_within(op, root));
+            !own && updates::owner(step, op).is_none()
+        });
+    }
+    all
+}
+
+/// Whether a backward op is that of a lookup.
+fn belongs(step: &Step, op: OpId, lookup: &Lookup) -> bool {
+    let Some(call) = &step.ops[op].call else { return false };
+    if let Some(bag_of) = lookup.bag_of {
+        return call.takes().any(|taken| taken == bag_of);
+    }
+    let rows = step.tensors[lookup.table].value.size(0);
+    let gradient = tensor(&call.inputs, 0).map(|gradient| step.tensors[gradient].value.size(-1));
+    tensor(&call.inputs, 1) == Some(lookup.indices)
+        && call.inputs.get(2) == Some(&Arg::Int(rows))
+        && gradient == Some(lookup.width)
+}
+
+fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<Trained> {
+    let gradient = tensor(&step.ops[op].call.as_ref()?.inputs, 0)?;
+    let function = step.outermost(op);
+    let mut roots = vec![function];
+    roots.extend(accumulates(step, function));
+    let calls = |root: OpId| step.subtree(root).into_iter().filter_map(|op| step.ops[op].call.as_ref());
+    let mut own: FxHashSet<TensorId> =
+        roots.iter().flat_map(|&root| calls(root)).flat_map(Call::gives).collect();
+    own.insert(lookup.table);
+    let mut made: Vec<TensorId> = step.ops[op].call.iter().flat_map(Call::gives).collect();
+    let added = roots.iter().skip(1).flat_map(|&root| step.ops[root].children.iter());
+    let added =
+        added.flat_map(|&own| step.ops[own].children.iter()).filter_map(|&op| step.ops[op].call.as_ref());
+    made.extend(added.flat_map(Call::gives));
+    Some(Trained { roots, gradient, own, made, shared: false })
+}
+
+/// The operators' name of the optimizer that updates a table; an error where they have none like it.
+pub(super) fn optimizer(
+    step: &Step,
+    annotation: Option<OpId>,
+    alone: &[OpId],
+    table: TensorId,
+) -> Result<&'static str, String> {
+    let about = |what: &str| Err(format!("{} {what}", described(step, table)));
+    let Some(annotation) = annotation else { return about("is updated by no optimizer") };
+    let label = &step.ops[annotation].name;
+    let name = label.rsplit('#').next().unwrap_or(label).trim_end_matches(".step");
+    if name == "SparseAdam" {
+        return Ok("adam");
+    }
+    match optimizer::rule_of(step, annotation) {
+        Ok((Update::Sgd { momentum: false, .. }, false)) => Ok("sgd"),
+        Ok((Update::Adagrad, false)) => Ok("adagrad"),
+        Ok((Update::Adam { amsgrad: false }, false)) => Ok("adam"),
+        Err(Error::SparseGradients { .. }) if name == "Adagrad" => Ok("adagrad"),
+        Err(Error::SparseGradients { .. }) if name == "SGD" => match alone {
+            [one] if step.ops[*one].name == "aten::add_" => Ok("sgd"),
+            _ => about("is updated with momentum or weight decay"),
+        },
+        _ => about(&format!(
+            "is updated by {name} with settings that the operators have not: plain SGD, Adagrad and Adam they have"
+        )),
+    }
+}
+
+/// The call of an optimizer's `zero_grad` of the same place among those of its name, for an optimizer's step.
+pub(super) fn zero_grad(step: &Step, annotation: OpId) -> Option<OpId> {
+    let label = |op: OpId| &*step.ops[op].name;
+    let wanted =
+        label(annotation).replace("Optimizer.step#", "Optimizer.zero_grad#").replace(".step", ".zero_grad");
+    let running = step.running();
+    let mut steps = running.iter().filter(|&&op| label(op) == label(annotation));
+    let place = steps.position(|&op| op == annotation)?;
+    running
+        .iter()
+        .copied()
+        .filter(|&op| label(op) == wanted && !EventName::of(label(op)).is_optimizer_step())
+        .nth(place)
+}
