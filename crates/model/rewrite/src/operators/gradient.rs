@@ -5,8 +5,7 @@ use steptime_step::{NewOp, OpId, Place, TensorId, Uses};
 
 use super::groups::Group;
 use super::joined::{Joined, list};
-use super::lookups::tensor;
-use super::trail::maker;
+use super::trail::{self, maker};
 use super::views::Views;
 use crate::new_ops::function;
 
@@ -22,13 +21,13 @@ pub(super) fn of(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option<(T
         Joined::Stack(..) => {
             let root = maker(views.step, uses, own)?;
             views.patch.remove.push(root);
-            taken(views, root)?
+            trail::gradient(views.step, uses, root)?
         }
         Joined::Cat(op, _) => {
             let root = maker(views.step, uses, own)?;
             if list(views.step, op)?.len() == group.members.len() {
                 views.patch.remove.push(root);
-                taken(views, root)?
+                trail::gradient(views.step, uses, root)?
             } else {
                 part(views, uses, group, root)?
             }
@@ -39,12 +38,6 @@ pub(super) fn of(views: &mut Views<'_>, uses: &Uses, group: &Group) -> Option<(T
     }
     let (reshape, to) = views.reshape(comes, &flat);
     Some((to, Some(function("ViewBackward0", &[comes], vec![reshape]))))
-}
-
-/// What a function of the backward pass takes.
-fn taken(views: &Views<'_>, root: OpId) -> Option<TensorId> {
-    let own = views.step.ops[root].children.first()?;
-    tensor(&views.step.ops[*own].call.as_ref()?.inputs, 0)
 }
 
 /// One `narrow` in the place of those of all lookups.
@@ -58,7 +51,7 @@ fn part(views: &mut Views<'_>, uses: &Uses, group: &Group, root: OpId) -> Option
     let gradients = group.members.iter().map(|member| member.trained.as_ref().map(|one| one.gradient));
     let narrows: Vec<OpId> = gradients.map(|gradient| narrow(gradient?)).collect::<Option<_>>()?;
     let Some(Arg::Int(first)) = step.ops[narrows[0]].call.as_ref()?.inputs.get(2) else { return None };
-    let from = taken(views, root)?;
+    let from = trail::gradient(views.step, uses, root)?;
     let mut shape = step.tensors[group.members[0].trained.as_ref()?.gradient].value.shape.to_vec();
     let wide = |member: &super::groups::Member| {
         member.trained.as_ref().map_or(0, |one| step.tensors[one.gradient].value.size(1))

@@ -3,8 +3,7 @@
 use steptime_step::{Call, OpId, Patch, Step, TensorId, Uses};
 
 use super::dot::Dot;
-use super::lookups::tensor;
-use super::trail::maker;
+use super::trail::{self, maker};
 
 /// They, and the gradients that come to them and go on.
 pub(super) struct Backward {
@@ -37,7 +36,7 @@ pub(super) fn of(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
     let mut functions = vec![product(step, uses, dot)?];
     // From the product back to where the gradient of the result comes in.
     let comes = loop {
-        let comes = taken(step, *functions.last()?)?;
+        let comes = trail::gradient(step, uses, *functions.last()?)?;
         let root = functions.last().map(|&root| &*step.ops[root].name)?;
         if root.ends_with("CatBackward0") {
             break comes;
@@ -60,12 +59,6 @@ pub(super) fn of(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
         None => None,
     };
     Some(Backward { functions, comes, gives, adds, first })
-}
-
-/// What a function takes first.
-fn taken(step: &Step, root: OpId) -> Option<TensorId> {
-    let own = step.ops[root].children.first()?;
-    tensor(&step.ops[*own].call.as_ref()?.inputs, 0)
 }
 
 /// Tensors that functions give.

@@ -89,3 +89,17 @@ pub(super) fn unused(
     }
     gone
 }
+
+/// The gradient that a function of the backward pass takes: as it says, else the first inside it that another made.
+pub(super) fn gradient(step: &Step, uses: &Uses, root: OpId) -> Option<TensorId> {
+    let own = step.ops[root].children.first()?;
+    if let Some(call) = &step.ops[*own].call {
+        return call.takes().next();
+    }
+    let calls = step.subtree(root).into_iter().filter_map(|op| step.ops[op].call.as_ref());
+    let mut taken = calls.flat_map(steptime_step::Call::takes);
+    taken.find(|&taken| {
+        let maker = maker(step, uses, taken);
+        maker.is_some_and(|maker| maker != root && step.ops[maker].name.starts_with("autograd::engine"))
+    })
+}

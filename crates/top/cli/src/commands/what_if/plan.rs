@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "batch",
     "recorded-batch",
     "batch-dim",
