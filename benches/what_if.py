@@ -29,6 +29,7 @@ FLAGS = {
     "pointwise": ["--fuse", "elementwise"],
     "linear": ["--fuse", "linear"],
     "ours": ["--operators", "steptime"],
+    "streams": ["--streams", "2"],
 }
 """What a name says was changed. Of a model without embedding bags, `fused` is the optimizer."""
 
@@ -65,7 +66,7 @@ def changes(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
     """Pairs of recordings of which the second has one change."""
     pairs = []
     for recording in sorted(folder.iterdir()):
-        name = re.fullmatch(r"(.+?)_(fused|tf32|chlast|graph|amp|pin|checkpoint|pointwise|linear|ours)((?:_\d+)?)", recording.name)
+        name = re.fullmatch(r"(.+?)_(fused|tf32|chlast|graph|amp|pin|checkpoint|pointwise|linear|ours|streams)((?:_\d+)?)", recording.name)
         bases = [folder / f"{name[1]}{middle}{name[3]}" for middle in ("", "_base")] if name else []
         for base in (base for base in bases if base.is_dir()):
             bags = name[2] != "fused" or "dlrm" in recording.name

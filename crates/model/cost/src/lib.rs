@@ -5,12 +5,14 @@
 //! recording ([`PricedGraph::measured`]), or what a profile of a GPU says of each kernel call ([`device`]).
 #![forbid(unsafe_code)]
 
+mod demand;
 pub mod device;
 mod error;
 pub mod host;
 pub mod overheads;
 mod priced;
 
+pub use demand::{Demand, Demands, Multiprocessor};
 pub use error::Error;
 pub use host::captured::CapturedDelays;
 pub use host::coupling::Coupling;

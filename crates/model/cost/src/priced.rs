@@ -3,6 +3,7 @@
 use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
+use crate::demand::Demands;
 use crate::host::price::HostCosts;
 
 /// An execution graph, the time of each of its host gaps and of each of its device activities.
@@ -14,12 +15,15 @@ pub struct PricedGraph<'g> {
     pub host: HostCosts,
     /// The duration of each device activity.
     pub durations: TiVec<ActivityId, Nanos>,
+    /// What kernels ask of the GPU, where those of several streams share it; `None` where each takes its time, whatever runs
+    /// beside it.
+    pub demands: Option<Demands>,
 }
 
 impl<'g> PricedGraph<'g> {
     /// Takes kernel times from the recording: the median of each activity's samples.
     pub fn measured(graph: &'g StepGraph, host: HostCosts) -> PricedGraph<'g> {
-        PricedGraph { graph, host, durations: PricedGraph::measured_durations(graph) }
+        PricedGraph { graph, host, durations: PricedGraph::measured_durations(graph), demands: None }
     }
 
     /// The median of each activity's samples; zero where there are none.

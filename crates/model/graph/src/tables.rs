@@ -1,6 +1,6 @@
 //! The rows of a graph's tables.
 
-use steptime_trace::{ActivityKind, Bytes, NameId, Nanos, StreamId};
+use steptime_trace::{ActivityKind, Bytes, LaunchShape, NameId, Nanos, StreamId};
 
 use crate::execution::NodeId;
 use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, TraceActivity, TraceOp};
@@ -178,6 +178,8 @@ pub struct Activity {
     pub bytes: Bytes,
     /// Its row in the timing trace, in the template step; `None` where it was derived.
     pub recorded: Option<TraceActivity>,
+    /// How it was launched, in the template step; `None` for copies, and where it was derived.
+    pub launch: Option<LaunchShape>,
 }
 
 /// What a mark marks.

@@ -192,6 +192,7 @@ fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<A
                 call: index,
                 bytes: Bytes(trace.activities.bytes[at]),
                 recorded: Some(row),
+                launch: Some(*trace.activities.launch_shape(at)).filter(|shape| shape.grid[0] > 0),
             });
         }
         call.end_activity = activities.next_key();

@@ -22,6 +22,14 @@ pub enum Error {
         /// What it looked for, and what there is instead.
         reason: String,
     },
+    /// As many streams as make no sense.
+    #[error("{asked} streams: it takes 2 to {most}, that of all else among them")]
+    Streams {
+        /// What was asked for.
+        asked: usize,
+        /// The most.
+        most: usize,
+    },
     /// A batch that is none.
     #[error("a batch of {0}: it must be at least 1")]
     Batch(u64),

@@ -26,6 +26,7 @@ mod prefetch;
 mod resize;
 mod rule;
 mod set;
+mod streams;
 mod tf32;
 mod updates;
 
@@ -46,4 +47,5 @@ pub use prefetch::PrefetchInputs;
 pub use resize::{BatchDims, ResizeBatch};
 pub use rule::{Audit, Facts, Rule, applied, apply};
 pub use set::{SetSize, SizePath};
+pub use streams::Streams;
 pub use tf32::Tf32;

@@ -33,6 +33,8 @@ impl Two {
             script: 0.0,
             captured: false,
             ahead: false,
+            stream: 0,
+            waits: None,
         });
         match parent {
             Some(parent) => self.step.ops[parent].children.push(at),

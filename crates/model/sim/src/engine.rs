@@ -4,7 +4,9 @@
 //! couple threads to streams. Each computed time keeps its *cause*, the last thing it waited for. The causes form the
 //! critical path.
 
-use steptime_cost::HostCosts;
+mod settle;
+
+use steptime_cost::{HostCosts, PricedGraph};
 use steptime_graph::{
     ActivityId, Blocking, CallId, HostThreadId, MarkId, MarkKind, StepGraph, StreamId, StreamSet, TiSlice,
     TiVec,
@@ -13,7 +15,8 @@ use steptime_trace::Nanos;
 
 use crate::cause::{ActivityCause, MarkCause};
 use crate::delays::Delays;
-use crate::stream::{NEVER, Stream};
+use crate::device::Device;
+use crate::stream::{NEVER, Stream, UNKNOWN};
 
 /// A longer delay between queued activities is a wait for something that was not recorded, not overhead.
 const LONGEST_OVERHEAD: Nanos = Nanos(5_000);
@@ -38,6 +41,8 @@ pub struct Engine<'g> {
     leads: TiVec<CallId, Option<Nanos>>,
     /// How long after its stream is free an activity of a captured graph begins.
     between: TiVec<ActivityId, Option<Nanos>>,
+    /// What was launched and has not ended, where kernels share the device.
+    device: Option<Device<'g>>,
 }
 
 /// Values by their places.
@@ -73,7 +78,14 @@ impl<'g> Engine<'g> {
             returns: vec![(NEVER, MarkCause::Host); graph.calls.len()].into(),
             leads: dense(&host.captured.leads, graph.calls.len()),
             between: dense(&host.captured.between, graph.activities.len()),
+            device: None,
         }
+    }
+
+    /// An engine before the first step of a priced graph, whose kernels share the device where that is known.
+    pub(crate) fn of(priced: &'g PricedGraph<'_>) -> Engine<'g> {
+        let device = priced.demands.as_ref().map(|demands| Device::new(priced.graph, demands));
+        Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
 
     /// Runs one step. `gaps` has the host time before each mark, `durations` each activity's time.
@@ -82,6 +94,7 @@ impl<'g> Engine<'g> {
         self.marks.raw.fill(NEVER);
         self.ends_before.raw.copy_from_slice(&self.ends.raw);
         self.streams.iter_mut().for_each(Stream::begin_step);
+        self.device.iter_mut().for_each(Device::begin_step);
         let graph = self.graph;
         let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|t| t.first_mark).collect();
         while let Some(thread) = self.earliest(&next, gaps) {
@@ -97,6 +110,7 @@ impl<'g> Engine<'g> {
                 }
             }
         }
+        self.settle(|_| false);
     }
 
     /// The thread whose next mark can be passed first.
@@ -156,6 +170,7 @@ impl<'g> Engine<'g> {
                 let row = &self.graph.calls[call];
                 let launches = row.blocking == Blocking::Never && self.leads[call].is_none();
                 if launches && row.has_activities() {
+                    self.settle(|engine| engine.queue_full_until(row.first_activity) != UNKNOWN);
                     let full = self.queue_full_until(row.first_activity);
                     if full > time {
                         let stream = self.graph.activities[row.first_activity].stream;
@@ -194,11 +209,16 @@ impl<'g> Engine<'g> {
                 for activity in row.activities() {
                     self.launch(activity, time + lead, durations);
                 }
+                self.settle(|engine| engine.ends[first] != UNKNOWN);
                 // The call returns the tail before the copy ends on the device.
                 let done = self.ends[first] - tail;
                 (done, MarkCause::Device(first))
             }
             Blocking::Streams(set) => {
+                self.settle(|engine| match set {
+                    StreamSet::All => engine.streams.keys().all(|stream| engine.is_idle(stream)),
+                    StreamSet::One(stream) => engine.is_idle(stream),
+                });
                 let idle = match set {
                     StreamSet::All => self.streams.keys().max_by_key(|&s| self.streams[s].free),
                     StreamSet::One(stream) => Some(stream),
@@ -210,6 +230,7 @@ impl<'g> Engine<'g> {
                 }
             }
             Blocking::Activity(activity) => {
+                self.settle(|engine| engine.ends[activity] != UNKNOWN);
                 let own = time + self.delays.sync_own;
                 let done = self.ends[activity] + self.delays.sync_return;
                 if done > own { (done, MarkCause::Device(activity)) } else { (own, MarkCause::Host) }
@@ -239,6 +260,9 @@ impl<'g> Engine<'g> {
     fn launch(&mut self, activity: ActivityId, ready: Nanos, durations: &TiSlice<ActivityId, Nanos>) {
         let row = &self.graph.activities[activity];
         let delay = self.queue_delay(activity);
+        if self.device.is_some() {
+            return self.queue(activity, [ready, delay, durations[activity]]);
+        }
         let stream = &mut self.streams[row.stream];
         let (mut start, mut cause) = (ready, ActivityCause::Launch);
         if let Some((last, this_step)) = stream.last {

@@ -4,7 +4,8 @@
 //! PricedGraph ──Engine, step after step──> Timeline ──> Idle, critical::path, Slack, breakdown
 //! ```
 //!
-//! The engine knows host threads, streams, a launch queue, events, synchronisation and blocking copies. It is
+//! The engine knows host threads, streams, a launch queue, events, synchronisation, blocking copies, and kernels that share the
+//! GPU ([`sharing`]). It is
 //! deterministic: the same graph and costs give the same timeline, bit by bit. [`baseline`] holds the published
 //! method and the sum of kernels, to compare with.
 #![forbid(unsafe_code)]
@@ -14,9 +15,11 @@ pub mod breakdown;
 mod cause;
 pub mod critical;
 mod delays;
+mod device;
 mod engine;
 mod idle;
 mod replay;
+pub mod sharing;
 mod stream;
 mod timeline;
 

@@ -8,6 +8,9 @@ use crate::cause::MarkCause;
 /// A time not yet known.
 pub(crate) const NEVER: Nanos = Nanos(i64::MIN / 4);
 
+/// A time that is not known before the device has gone on.
+pub(crate) const UNKNOWN: Nanos = Nanos(i64::MAX / 4);
+
 /// A stream while it is simulated.
 #[derive(Debug, Clone)]
 pub(crate) struct Stream {
@@ -39,6 +42,21 @@ impl Stream {
         self.last = Some((activity, true));
         self.ring[self.head] = end;
         self.head = (self.head + 1) % self.ring.len();
+    }
+
+    /// Adds an activity whose end is not known; gives its place in the ring, for [`Stream::done`].
+    pub(crate) fn queue(&mut self, activity: ActivityId) -> usize {
+        let slot = self.head;
+        self.last = Some((activity, true));
+        self.ring[slot] = UNKNOWN;
+        self.head = (slot + 1) % self.ring.len();
+        slot
+    }
+
+    /// An activity that was queued ends.
+    pub(crate) fn done(&mut self, slot: usize, end: Nanos) {
+        self.free = self.free.max(end);
+        self.ring[slot] = end;
     }
 
     /// When there is room for one more launch.

@@ -47,7 +47,7 @@ pub struct Timeline {
 impl Timeline {
     /// Simulates steps one after the other until their period settles.
     pub fn simulate(priced: &PricedGraph<'_>) -> Timeline {
-        let mut engine = Engine::new(priced.graph, &priced.host);
+        let mut engine = Engine::of(priced);
         let mut period = Nanos::ZERO;
         let mut reached: Vec<Nanos> = engine.progress();
         let mut steps = 0;

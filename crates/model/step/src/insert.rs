@@ -1,7 +1,7 @@
 //! Ops that a rule puts in.
 
 use crate::ids::{OpId, TensorId};
-use crate::step::{Call, Op, Origin, Step};
+use crate::step::{Call, Op, Origin, Step, StreamWait};
 
 /// An op to be, with the ops inside it.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,26 +18,27 @@ pub struct NewOp {
     pub round: u32,
     /// Host time that it takes more, in times of a small op with autograd.
     pub script: f64,
+    /// The streams of which one waits here for the other.
+    pub waits: Option<StreamWait>,
 }
 
 impl NewOp {
     /// An op with arguments and results.
     #[must_use]
     pub fn new(name: &str, call: Call) -> NewOp {
-        NewOp {
-            name: name.to_owned(),
-            call: Some(call),
-            children: Vec::new(),
-            again: None,
-            round: 0,
-            script: 0.0,
-        }
+        NewOp { call: Some(call), ..NewOp::around(name, Vec::new()) }
     }
 
     /// A function of the autograd engine, or another without arguments of its own.
     #[must_use]
     pub fn around(name: &str, children: Vec<NewOp>) -> NewOp {
-        NewOp { name: name.to_owned(), call: None, children, again: None, round: 0, script: 0.0 }
+        NewOp { name: name.to_owned(), call: None, children, again: None, round: 0, script: 0.0, waits: None }
+    }
+
+    /// A stream that is made to wait for another: an event is recorded on the one, and waited for on the other.
+    #[must_use]
+    pub fn waiting(name: &str, waits: StreamWait) -> NewOp {
+        NewOp { waits: Some(waits), ..NewOp::around(name, Vec::new()) }
     }
 
     /// An op of the step once more, with all inside it; `tensor` says which tensors it has now.
@@ -45,7 +46,7 @@ impl NewOp {
         let row = &step.ops[op];
         let call = row.call.as_ref().map(|call| call.with(tensor));
         let children = row.children.iter().map(|&child| NewOp::again(step, child, tensor)).collect();
-        NewOp { name: row.name.clone(), call, children, again: Some(op), round: 0, script: 0.0 }
+        NewOp { call, again: Some(op), waits: row.waits, ..NewOp::around(&row.name, children) }
     }
 
     /// The same in a round: it waits for what it repeats waited for on other threads, of that round.
@@ -86,6 +87,8 @@ impl NewOp {
                 + self.again.filter(|_| self.round > 0).map_or(0.0, |again| step.ops[again].script),
             captured: like.captured,
             ahead: self.again.is_some_and(|again| step.ops[again].ahead),
+            stream: self.again.map_or(0, |again| step.ops[again].stream),
+            waits: self.waits,
         });
         let children = self.children.iter().map(|child| child.add(step, like, Some(at), rule)).collect();
         step.ops[at].children = children;

@@ -31,6 +31,6 @@ pub use insert::NewOp;
 pub use memory::{Kind as MemoryKind, Peak};
 pub use patch::{Patch, Place};
 pub use schedule::{Carried, Scheduled, schedule};
-pub use step::{Call, Op, Origin, Step};
+pub use step::{Call, Op, Origin, Step, StreamWait};
 pub use tensors::Tensor;
 pub use uses::Uses;

@@ -31,6 +31,8 @@ pub struct Patch {
     pub script: Vec<(OpId, f64)>,
     /// Ops that copy for the next step.
     pub ahead: Vec<OpId>,
+    /// Ops whose kernels go to another stream with those of all inside them, numbered as [`Op::stream`](crate::Op::stream).
+    pub streams: Vec<(OpId, u32)>,
     /// Ops that take the place of one around them, which goes with all else inside it.
     pub lift: Vec<(OpId, OpId)>,
     /// Tensors that ops of the patch make or take first, after those of the step.
@@ -72,6 +74,7 @@ impl Patch {
             && self.reshape.is_empty()
             && self.capture.is_empty()
             && self.ahead.is_empty()
+            && self.streams.is_empty()
             && self.script.is_empty()
             && self.lift.is_empty()
     }
@@ -165,6 +168,9 @@ impl Step {
         for &op in &patch.ahead {
             changed.ops[op].ahead = true;
         }
+        for &(op, stream) in &patch.streams {
+            changed.subtree(op).into_iter().for_each(|op| changed.ops[op].stream = stream);
+        }
         changed.touch(patch);
         Ok(changed)
     }
@@ -189,8 +195,15 @@ impl Step {
         let changed = patch.change.iter().map(|(op, _)| *op);
         let lifted = patch.lift.iter().flat_map(|&(inner, outer)| [inner, outer]);
         let beside = patch.insert.iter().map(|(place, _)| place.op());
+        let moved = patch.streams.iter().map(|(op, _)| *op);
         let named = patch.remove.iter().chain(&patch.capture).copied();
-        match named.chain(changed).chain(lifted).chain(beside).find(|&op| self.ops.get(op).is_none()) {
+        match named
+            .chain(moved)
+            .chain(changed)
+            .chain(lifted)
+            .chain(beside)
+            .find(|&op| self.ops.get(op).is_none())
+        {
             Some(op) => Err(Error::NoSuchOp { op }),
             None => Ok(()),
         }

@@ -1,9 +1,10 @@
 //! A step from what was recorded: the ops of a step graph, and what an execution trace says they were called with.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Device, OpCall};
 use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId};
 use steptime_graph::{self as graph, HostThreadId, StepGraph, TiVec};
+use steptime_trace::ActivityKind;
 
 use crate::ids::{OpId, TensorId};
 use crate::step::{Call, Op, Origin, Step};
@@ -28,7 +29,9 @@ impl Step {
     ) -> Step {
         let mut table = Table { trace, rows: TiVec::new(), known: FxHashMap::default() };
         let threads = vec![Vec::new(); graph.threads.len()].into();
-        let mut step = Step { threads, ..Step::default() };
+        let kernels = graph.activities.iter().filter(|row| row.kind == ActivityKind::Kernel);
+        let streams = kernels.map(|row| row.stream).collect::<FxHashSet<_>>().len();
+        let mut step = Step { threads, streams, ..Step::default() };
         for (at, row) in graph.ops.iter_enumerated() {
             let call = call(at).map(|call| table.call(&call, node(at)));
             step.ops.push(Op {
@@ -45,6 +48,8 @@ impl Step {
                 script: 0.0,
                 captured: false,
                 ahead: false,
+                stream: 0,
+                waits: None,
             });
         }
         // Ops of a graph stand in the order of their beginning, thread by thread.

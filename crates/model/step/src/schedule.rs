@@ -17,6 +17,7 @@ pub use self::carried::Carried;
 use self::marks::Items;
 use self::plan::{OwnCalls, Planned};
 use self::rounds::Rounds;
+use self::streams::Others;
 use crate::ids::OpId;
 use crate::step::Step;
 
@@ -54,8 +55,8 @@ struct Builder<'s> {
     rounds: Rounds,
     /// The stream of what is launched anew.
     stream: StreamId,
-    /// The stream of what is copied for the next step.
-    ahead: Option<StreamId>,
+    /// Streams beside it.
+    others: Others,
 }
 
 impl<'s> Builder<'s> {
@@ -68,7 +69,7 @@ impl<'s> Builder<'s> {
             device: base.device.clone(),
             ..StepGraph::empty()
         };
-        let ahead = streams::ahead(step, &mut graph);
+        let others = Others::of(step, &mut graph);
         Builder {
             step,
             before,
@@ -80,7 +81,7 @@ impl<'s> Builder<'s> {
             carried: Carried::default(),
             rounds: Rounds::default(),
             stream: streams::busiest(base),
-            ahead,
+            others,
         }
     }
 
@@ -94,8 +95,10 @@ impl<'s> Builder<'s> {
         marks::link(&mut self.graph, self.base, &mut self.carried);
         self.rounds.link(&mut self.graph, self.base, &mut self.carried);
         self.carried.waits(&mut self.graph, self.base);
-        if let Some(stream) = self.ahead {
-            streams::wait(&mut self.graph, stream);
+        let streams = self.others.numbered(self.stream);
+        streams::wait_for_events(self.step, &self.ops, &mut self.graph, &streams);
+        if let Some(stream) = self.others.ahead {
+            streams::wait_for_copies(&mut self.graph, stream);
         }
         self.graph.tops = tops(&self.graph.ops);
         self.graph.assign_phases();
@@ -193,7 +196,7 @@ impl<'s> Builder<'s> {
         for activity in source.activities() {
             let mut row = self.base.activities[activity];
             row.call = at;
-            row.stream = self.ahead_of(op).unwrap_or(row.stream);
+            row.stream = self.moved(op).unwrap_or(row.stream);
             if let Some(work) = other.and_then(|planned| planned.work.as_ref()).filter(|work| work.bytes > 0)
             {
                 row.bytes = Bytes(work.bytes);
@@ -246,10 +249,11 @@ impl<'s> Builder<'s> {
             self.graph.activities.push(Activity {
                 kind: work.kind,
                 name,
-                stream: self.ahead_of(op).unwrap_or(self.stream),
+                stream: self.moved(op).unwrap_or(self.stream),
                 call: at,
                 bytes: Bytes(work.bytes),
                 recorded: None,
+                launch: None,
             });
             self.graph.queue_delays.push(None);
             self.carried.activities.push(None);
@@ -273,9 +277,9 @@ impl<'s> Builder<'s> {
         self.carried.calls.push(None);
     }
 
-    /// The stream of an op that copies for the next step; `None` for others.
-    fn ahead_of(&self, op: Option<steptime_graph::OpId>) -> Option<StreamId> {
-        self.ahead.filter(|_| op.is_some_and(|op| self.step.ops[self.ops[op]].ahead))
+    /// The stream that a rule moved an op to; `None` for others.
+    fn moved(&self, op: Option<steptime_graph::OpId>) -> Option<StreamId> {
+        self.others.stream_of(&self.step.ops[self.ops[op?]])
     }
 
     fn mark(

@@ -15,6 +15,8 @@ pub struct Step {
     pub tensors: TiVec<TensorId, Tensor>,
     /// For each host thread, its outermost ops in order.
     pub threads: TiVec<HostThreadId, Vec<OpId>>,
+    /// How many streams its kernels were recorded on.
+    pub streams: usize,
 }
 
 /// An op, a function of the autograd engine, or an annotation.
@@ -46,6 +48,19 @@ pub struct Op {
     pub captured: bool,
     /// Whether what it copies is for the next step: on a stream of its own, which the next step waits for.
     pub ahead: bool,
+    /// Where a rule moved what it launches: 0 for the stream that it is on anyway, 1 for the first beside it.
+    pub stream: u32,
+    /// The streams of which one waits here for the other.
+    pub waits: Option<StreamWait>,
+}
+
+/// A stream that waits for all that another was given so far, through an event. Streams are numbered as in [`Op::stream`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamWait {
+    /// The stream that waits.
+    pub waiting: u32,
+    /// The stream that it waits for.
+    pub awaited: u32,
 }
 
 /// What an op was called with: tensors by their ids.

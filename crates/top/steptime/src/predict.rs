@@ -131,7 +131,7 @@ pub(crate) fn predict_in(
     let asked = Asked::of(host, kernels, process);
     let (durations, spread, device) = device_times(recorded, kernels);
     let (host, slowness) = host_side(recorded, process, host);
-    let priced = PricedGraph { graph: &recorded.graph, host, durations };
+    let priced = PricedGraph { graph: &recorded.graph, host, durations, demands: None };
     let simulated = Prediction { slowness, device, ..Prediction::of_priced(&priced, spread, asked) };
     simulated.doubted(recorded, kernels)
 }

@@ -192,6 +192,7 @@ impl Builder<'_> {
                 call,
                 bytes: Bytes(work.bytes),
                 recorded: None,
+                launch: None,
             });
             self.activities[node as usize].push(first_activity);
         }

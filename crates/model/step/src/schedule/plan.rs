@@ -30,6 +30,16 @@ pub(super) struct Planned {
     pub blocks_otherwise: Option<Blocking>,
 }
 
+/// How a stream is made to wait for another.
+const EVENT: [&str; 2] = ["cudaEventRecordWithFlags", "cudaStreamWaitEvent"];
+
+impl Planned {
+    fn without_work(api: &'static str) -> Planned {
+        let blocking = Blocking::Never;
+        Planned { api, after_children: 0, work: None, blocking, blocks_otherwise: None }
+    }
+}
+
 impl From<RuntimeCall> for Planned {
     fn from(call: RuntimeCall) -> Planned {
         Planned {
@@ -53,6 +63,9 @@ pub(super) fn of(
 ) -> OwnCalls {
     if let Some(again) = step.ops[op].again {
         return of(step, before, base, items, again, set);
+    }
+    if step.ops[op].waits.is_some() {
+        return OwnCalls::Anew(EVENT.map(Planned::without_work).into());
     }
     match step.ops[op].origin {
         Origin::Recorded(_) => OwnCalls::AsRecorded,

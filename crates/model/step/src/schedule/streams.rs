@@ -1,23 +1,93 @@
-//! Streams: what is launched anew goes to the one that most runs on; copies for the next step have one of their own, which
-//! the next step waits for before all else.
+//! Streams: what is launched anew goes to the one that most runs on, what a rule moved to others. Copies for the next step have
+//! one of their own, which the next step waits for before all else.
 
-use steptime_graph::{ActivityId, StepGraph, StreamDependency, StreamId, TiVec};
+use steptime_graph::{ActivityId, ApiKind, StepGraph, StreamDependency, StreamId, TiVec};
 use steptime_trace::Stream;
 
-use crate::step::Step;
+use crate::ids::OpId;
+use crate::step::{Op, Step};
 
-/// Adds a stream for what a step copies for the next one; `None` where it copies nothing ahead.
-pub(super) fn ahead(step: &Step, graph: &mut StepGraph) -> Option<StreamId> {
-    if !step.running().iter().any(|&op| step.ops[op].ahead) {
-        return None;
+/// Streams beside those of the recording.
+pub(super) struct Others {
+    /// That of what is copied for the next step; `None` where nothing is.
+    pub ahead: Option<StreamId>,
+    /// Those that rules moved ops to: number 1 first.
+    beside: Vec<StreamId>,
+}
+
+impl Others {
+    /// Adds the streams that a step asks for.
+    pub fn of(step: &Step, graph: &mut StepGraph) -> Others {
+        let device = graph.streams.first().map_or(0, |stream| stream.device);
+        let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
+        let mut stream = last;
+        let mut add = || {
+            stream += 1;
+            graph.streams.push_and_get_key(Stream { device, stream })
+        };
+        let running = step.running();
+        let ahead = running.iter().any(|&op| step.ops[op].ahead).then(&mut add);
+        let most = running.iter().map(|&op| step.ops[op].stream).max().unwrap_or(0);
+        Others { ahead, beside: (0..most).map(|_| add()).collect() }
     }
-    let device = graph.streams.first().map_or(0, |stream| stream.device);
-    let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
-    Some(graph.streams.push_and_get_key(Stream { device, stream: last + 1 }))
+
+    /// The stream that an op was moved to; `None` for one that stays.
+    pub fn stream_of(&self, op: &Op) -> Option<StreamId> {
+        let beside = || self.beside.get((op.stream as usize).checked_sub(1)?).copied();
+        self.ahead.filter(|_| op.ahead).or_else(beside)
+    }
+
+    /// Streams by the numbers that rules give them.
+    pub fn numbered(&self, main: StreamId) -> Vec<StreamId> {
+        std::iter::once(main).chain(self.beside.iter().copied()).collect()
+    }
+}
+
+/// What streams wait for through the events that rules put in: the next activity of one for the last that the other was
+/// given before, or had in the step before where it has none yet.
+pub(super) fn wait_for_events(
+    step: &Step,
+    ops: &TiVec<steptime_graph::OpId, OpId>,
+    graph: &mut StepGraph,
+    streams: &[StreamId],
+) {
+    if streams.len() < 2 {
+        return;
+    }
+    let calls = graph.calls_by_hand_off();
+    let mut last: TiVec<StreamId, Option<ActivityId>> = vec![None; graph.streams.len()].into();
+    for activity in calls.iter().flat_map(|&call| graph.calls[call].activities()) {
+        last[graph.activities[activity].stream] = Some(activity);
+    }
+    // The last activity of each stream, and whether it is of the step before.
+    let mut tails: TiVec<StreamId, _> = last.into_iter().map(|last| last.map(|at| (at, true))).collect();
+    let mut waiting: TiVec<StreamId, Vec<(ActivityId, bool)>> = vec![Vec::new(); graph.streams.len()].into();
+    for call in calls {
+        let row = &graph.calls[call];
+        if row.kind == ApiKind::StreamWait
+            && let Some(waits) = row.op.and_then(|op| step.ops[ops[op]].waits)
+        {
+            let stream = |number: u32| streams[number as usize];
+            waiting[stream(waits.waiting)].extend(tails[stream(waits.awaited)]);
+        }
+        for to in row.activities() {
+            let stream = graph.activities[to].stream;
+            tails[stream] = Some((to, false));
+            let awaited = waiting[stream].drain(..);
+            graph.waits.extend(awaited.map(|(from, wraps)| StreamDependency {
+                from,
+                to,
+                inferred: false,
+                wraps,
+            }));
+        }
+    }
+    graph.waits.sort_by_key(|wait| (wait.to, wait.from, wait.wraps));
+    graph.waits.dedup_by_key(|wait| (wait.to, wait.from, wait.wraps));
 }
 
 /// The first activity that is not copied ahead waits for the last that was, in the step before.
-pub(super) fn wait(graph: &mut StepGraph, ahead: StreamId) {
+pub(super) fn wait_for_copies(graph: &mut StepGraph, ahead: StreamId) {
     let mut last =
         graph.activities.iter_enumerated().filter(|(_, row)| row.stream == ahead).map(|(at, _)| at);
     let launched = graph.calls_by_hand_off().into_iter().flat_map(|call| graph.calls[call].activities());

@@ -72,6 +72,9 @@ pub struct Changes {
     /// many segments
     #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true, value_parser = segments)]
     pub checkpoint: Option<usize>,
+    /// Run independent branches on so many streams, side by side
+    #[arg(long, value_name = "N")]
+    pub streams: Option<usize>,
     /// Add up the gradients of so many batches before each update
     #[arg(long, value_name = "BATCHES", value_parser = batches, allow_negative_numbers = true)]
     pub accumulate: Option<u32>,

@@ -6,7 +6,7 @@ use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
     Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, FuseLinear,
-    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, ResizeBatch, Rule, Tf32,
+    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, ResizeBatch, Rule, Streams, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -25,7 +25,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     if rules.is_empty() && changes.host_speed.is_none() {
-        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --streams, --cuda-graph, --host-speed or --plan".into());
     }
     if let Some(path) = &args.timeline {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -97,6 +97,9 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     }
     if let Some(segments) = changes.checkpoint {
         rules.push(Box::new(Checkpoint { segments: Some(segments).filter(|&segments| segments > 0) }));
+    }
+    if let Some(count) = changes.streams {
+        rules.push(Box::new(Streams { count }));
     }
     // All that comes before is done for each batch.
     if let Some(batches) = changes.accumulate {

@@ -51,7 +51,12 @@ impl Costed {
             host_side::slow(&mut host, times)?;
         }
         let durations = self.device.durations.clone();
-        Ok(PricedGraph { graph: &edited.scheduled.graph, host, durations })
+        Ok(PricedGraph {
+            graph: &edited.scheduled.graph,
+            host,
+            durations,
+            demands: self.device.demands.clone(),
+        })
     }
 
     /// What speaks against a changed step that takes so long: what does against it before, what is not known of the rules,

@@ -2,12 +2,13 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::kernel::Kernel;
+use steptime_cost::Demands;
 use steptime_cost::device::{DeviceProfile, Estimate, ModelChoice};
 use steptime_graph::{ActivityId, TiVec};
 use steptime_step::{self as edit, Carried, Scheduled};
 use steptime_trace::Nanos;
 
-use super::{Base, Edited, Pricing};
+use super::{Base, Edited, Pricing, sharing};
 use crate::device::{self, Launch};
 use crate::error::Error;
 use crate::sources::Kernels;
@@ -27,6 +28,8 @@ pub(super) struct DeviceSide {
     pub spread: f64,
     /// Shares of device time: measured, measured and scaled, priced by a model alone.
     pub shares: [f64; 3],
+    /// What kernels ask of the GPU that they share; `None` where no rule made streams.
+    pub demands: Option<Demands>,
 }
 
 impl DeviceSide {
@@ -37,7 +40,11 @@ impl DeviceSide {
         base: &Base,
         edited: &Edited,
     ) -> Result<DeviceSide, Error> {
-        let flat = DeviceSide::before_capture(recorded, pricing, base, edited)?;
+        let mut flat = DeviceSide::before_capture(recorded, pricing, base, edited)?;
+        if let Some((demands, spread)) = sharing::of(base, edited, &flat.durations) {
+            flat.spread = flat.spread.hypot(spread);
+            flat.demands = Some(demands);
+        }
         Ok(match edited.through() {
             Some(carried) => flat.through(carried),
             None => flat,
@@ -59,6 +66,7 @@ impl DeviceSide {
                 durations: prices.durations,
                 spread: prices.spread,
                 shares: [0.0, 0.0, 1.0],
+                demands: None,
             });
         }
         let changes = changes(&base.launches, now, &edited.step, scheduled);
@@ -69,6 +77,7 @@ impl DeviceSide {
                 durations: durations.collect(),
                 spread: MEASURED,
                 shares: [1.0, 0.0, 0.0],
+                demands: None,
             });
         }
         let profile = base.own_profile(recorded)?;
@@ -79,7 +88,9 @@ impl DeviceSide {
     fn through(self, carried: &Carried) -> DeviceSide {
         let durations = carried.activities.iter();
         let durations = durations.map(|at| at.map_or(Nanos::ZERO, |at| self.durations[at])).collect();
-        DeviceSide { durations, spread: self.spread.hypot(REPLAYED), ..self }
+        let asked = |of: &Demands| carried.activities.iter().map(|at| at.and_then(|at| of.of[at])).collect();
+        let demands = self.demands.as_ref().map(|all| Demands { of: asked(all), ..*all });
+        DeviceSide { durations, spread: self.spread.hypot(REPLAYED), demands, ..self }
     }
 }
 
@@ -182,7 +193,12 @@ fn scaled(
     times[0] = (all - times[1] - times[2]).max(0.0);
     let total = all.max(f64::MIN_POSITIVE);
     let spread = (variance + shared * shared).sqrt() / total;
-    DeviceSide { durations, spread: spread.hypot(MEASURED), shares: times.map(|time| time / total) }
+    DeviceSide {
+        durations,
+        spread: spread.hypot(MEASURED),
+        shares: times.map(|time| time / total),
+        demands: None,
+    }
 }
 
 /// Own errors of launches add up as independent ones do, shared ones as they are.

@@ -8,6 +8,7 @@ mod host_side;
 mod outcome;
 mod parameters;
 mod script;
+mod sharing;
 
 use steptime_aten::Settings;
 use steptime_cost::Process;

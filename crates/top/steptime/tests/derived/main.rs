@@ -63,7 +63,8 @@ fn the_step_takes_as_long_as_that_of_the_recorded_graph() {
         let from_recording = Timeline::simulate(&PricedGraph::measured(&recorded, host(&recorded))).period;
         let durations = durations(&recorded, &derived);
         let graph = &derived.graph;
-        let alone = Timeline::simulate(&PricedGraph { graph, host: host(graph), durations }).period;
+        let alone =
+            Timeline::simulate(&PricedGraph { graph, host: host(graph), durations, demands: None }).period;
         let apart = alone.as_millis() / from_recording.as_millis() - 1.0;
         println!(
             "{:26} {:9.3} {:9.3} {:9.3} {:+6.2}%",

@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "batch",
     "recorded-batch",
     "batch-dim",
@@ -23,6 +23,7 @@ const KEYS: [&str; 14] = [
     "prefetch-inputs",
     "no-sync",
     "checkpoint",
+    "streams",
     "accumulate",
     "cuda-graph",
     "host-speed",
@@ -63,6 +64,7 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "prefetch-inputs" => changes.prefetch_inputs = flag(key, value)?,
             "no-sync" => changes.no_sync = flag(key, value)?,
             "checkpoint" => changes.checkpoint = segments(key, value)?,
+            "streams" => changes.streams = Some(whole(key, value)? as usize),
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
                 let times = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
@@ -132,6 +134,7 @@ impl Changes {
             prefetch_inputs: typed.prefetch_inputs || self.prefetch_inputs,
             no_sync: typed.no_sync || self.no_sync,
             checkpoint: typed.checkpoint.or(self.checkpoint),
+            streams: typed.streams.or(self.streams),
             cuda_graph: typed.cuda_graph || self.cuda_graph,
             host_speed: typed.host_speed.or(self.host_speed),
         }

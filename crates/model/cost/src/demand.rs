@@ -1,0 +1,126 @@
+//! What a kernel asks of the GPU while it runs: what others that run beside it cannot have.
+
+use steptime_graph::{ActivityId, TiVec};
+use steptime_trace::LaunchShape;
+
+/// What a multiprocessor has for the blocks that are on it, by compute capability: NVIDIA's CUDA C++ Programming Guide,
+/// "Technical specifications per compute capability".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Multiprocessor {
+    /// Blocks.
+    pub blocks: u32,
+    /// Warps.
+    pub warps: u32,
+    /// Registers, of 32 bits.
+    pub registers: u32,
+    /// Shared memory, bytes.
+    pub shared: u32,
+}
+
+/// What a kernel asks of the GPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand {
+    /// Blocks of its grid.
+    pub blocks: f64,
+    /// Warps of a block.
+    pub warps: f64,
+    /// Shares of a multiprocessor that a block takes: of its places for blocks, its warps, its registers, its shared memory.
+    pub block: [f64; 4],
+    /// Share of the bandwidth of device memory that it takes alone, 0 to 1.
+    pub memory: f64,
+}
+
+/// What kernels of several streams ask of the GPU that they share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demands {
+    /// Its multiprocessors.
+    pub multiprocessors: u32,
+    /// The demand of each activity; `None` for one that takes nothing from others, and from which they take nothing: a copy, or
+    /// a kernel whose time was measured beside others.
+    pub of: TiVec<ActivityId, Option<Demand>>,
+}
+
+/// Threads of a warp.
+const WARP: u32 = 32;
+/// Registers of a warp are given out in so many.
+const REGISTERS: u32 = 256;
+/// Shared memory is given out in so many bytes.
+const SHARED: u32 = 128;
+/// Shared memory of a block that CUDA keeps for itself, bytes.
+const RESERVED: u32 = 1024;
+
+impl Multiprocessor {
+    /// Of a compute capability, major and minor; that of the newest that is older where it is not known.
+    #[must_use]
+    pub fn of(capability: [u8; 2]) -> Multiprocessor {
+        let (blocks, warps, kilobytes) = match capability {
+            [..=6, _] => (32, 64, 96),
+            [7, 5] => (16, 32, 64),
+            [7, _] => (32, 64, 96),
+            [8, 0] => (32, 64, 164),
+            [8, 9] => (24, 48, 100),
+            [8, _] => (16, 48, 100),
+            [9, _] => (32, 64, 228),
+            [10 | 11, _] => (32, 64, 228),
+            _ => (24, 48, 100),
+        };
+        Multiprocessor { blocks, warps, registers: 65_536, shared: kilobytes << 10 }
+    }
+}
+
+impl Demand {
+    /// Of a kernel that is launched so, and takes a share of the bandwidth.
+    #[must_use]
+    pub fn of(launch: &LaunchShape, has: &Multiprocessor, memory: f64) -> Demand {
+        let product = |sides: [u32; 3]| sides.iter().map(|&side| f64::from(side.max(1))).product::<f64>();
+        let warps = (product(launch.block) / f64::from(WARP)).ceil();
+        let registers = f64::from((launch.registers.max(1) * WARP).next_multiple_of(REGISTERS)) * warps;
+        let shared = f64::from(launch.shared_memory.saturating_add(RESERVED).next_multiple_of(SHARED));
+        let share = |asked: f64, all: u32| (asked / f64::from(all)).min(1.0);
+        Demand {
+            blocks: product(launch.grid),
+            warps,
+            block: [
+                share(1.0, has.blocks),
+                share(warps, has.warps),
+                share(registers, has.registers),
+                share(shared, has.shared),
+            ],
+            memory: memory.clamp(0.0, 1.0),
+        }
+    }
+
+    /// Blocks that fit on a multiprocessor at once.
+    #[must_use]
+    pub fn resident(&self) -> f64 {
+        (1.0 / self.size() + 1e-9).floor().max(1.0)
+    }
+
+    /// The largest share that a block takes of anything.
+    #[must_use]
+    pub fn size(&self) -> f64 {
+        self.block.iter().copied().fold(1e-3, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_what_the_scarcest_allows() {
+        let hopper = Multiprocessor::of([9, 0]);
+        let launch = |block, registers, shared_memory| LaunchShape {
+            grid: [128, 1, 1],
+            block: [block, 1, 1],
+            registers,
+            shared_memory,
+        };
+        let fits =
+            |block, registers, shared| Demand::of(&launch(block, registers, shared), &hopper, 0.0).resident();
+        assert_eq!(fits(128, 32, 0), 16.0, "by warps");
+        assert_eq!(fits(256, 202, 49_152), 1.0, "by registers");
+        assert_eq!(fits(64, 16, 57_344), 4.0, "by shared memory");
+        assert_eq!(fits(32, 32, 0), 32.0, "by blocks");
+    }
+}

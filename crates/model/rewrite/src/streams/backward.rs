@@ -1,0 +1,45 @@
+//! The streams of the backward pass: the engine runs each function on the stream of the op that it differentiates.
+
+use rustc_hash::FxHashMap;
+use steptime_step::{OpId, TensorId};
+
+use super::units::{Units, gives, takes};
+
+/// For each function of the backward pass its stream, given those of the units of the forward pass.
+pub(super) fn streams(units: &Units<'_>, forward: &[u32]) -> Vec<u32> {
+    let step = units.step;
+    // The last op of a number is the one that the function differentiates.
+    let mut numbered: FxHashMap<i64, u32> = FxHashMap::default();
+    let mut made: FxHashMap<TensorId, u32> = FxHashMap::default();
+    for (&unit, &stream) in units.forward.iter().zip(forward) {
+        numbered
+            .extend(step.subtree(unit).into_iter().filter_map(|op| Some((step.ops[op].sequence?, stream))));
+        made.extend(gives(step, unit).into_iter().map(|tensor| (tensor, stream)));
+    }
+    let of = |function: OpId| {
+        let number = step.subtree(function).into_iter().find_map(|op| step.ops[op].sequence);
+        let known = number.and_then(|number| numbered.get(&number)).copied();
+        let stream = known.unwrap_or_else(|| of_tensors(takes(step, function), &made));
+        made.extend(gives(step, function).into_iter().map(|tensor| (tensor, stream)));
+        stream
+    };
+    units.backward.iter().copied().map(of).collect()
+}
+
+/// The one stream beside the first that makes what a function takes; 0 where there is none, or there are several.
+fn of_tensors(taken: Vec<TensorId>, made: &FxHashMap<TensorId, u32>) -> u32 {
+    let mut beside = taken.iter().filter_map(|tensor| made.get(tensor)).copied().filter(|&stream| stream > 0);
+    let first = beside.next().unwrap_or(0);
+    if beside.all(|stream| stream == first) { first } else { 0 }
+}
+
+/// Whether gradients are computed in several passes: a function runs again, or a number comes that is above the first.
+pub(super) fn several_passes(units: &Units<'_>) -> bool {
+    if units.backward.iter().any(|&function| units.step.ops[function].again.is_some()) {
+        return true;
+    }
+    let numbers = units.backward.iter().filter_map(|&function| units.step.ops[function].sequence);
+    let mut numbers = numbers.peekable();
+    let first = numbers.peek().copied();
+    numbers.any(|number| Some(number) > first)
+}

@@ -1,0 +1,136 @@
+//! Independent branches on streams of their own, with the events that they need.
+
+mod backward;
+mod branches;
+mod units;
+mod waits;
+
+use steptime_step::{Patch, Step};
+
+use self::branches::Branch;
+use self::units::Units;
+use self::waits::Waits;
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+
+/// Independent branches of the forward pass run on streams side by side, and their gradients with them.
+#[derive(Debug, Clone, Copy)]
+pub struct Streams {
+    /// How many streams, that of all else among them.
+    pub count: usize,
+}
+
+/// The most streams that are asked for.
+const MOST: usize = 32;
+
+impl Rule for Streams {
+    fn name(&self) -> &'static str {
+        "streams"
+    }
+
+    fn effort(&self) -> &'static str {
+        "medium: torch.cuda.stream around each branch, wait_stream where it begins and where branches meet"
+    }
+
+    fn risk(&self) -> &'static str {
+        "a wait that is missing gives wrong numbers; tensors used on two streams need record_stream"
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        if !(2..=MOST).contains(&self.count) {
+            return Err(Error::Streams { asked: self.count, most: MOST });
+        }
+        let units = Units::of(step, facts.ops);
+        refused(&units)?;
+        let branches = branches::find(&units, self.count);
+        let mut forward = vec![0; units.forward.len()];
+        for branch in &branches {
+            branch.units.iter().for_each(|&unit| forward[unit] = branch.stream);
+        }
+        units.follow(&mut forward);
+        let backward = backward::streams(&units, &forward);
+        let used = forward.iter().max().map_or(1, |&last| last + 1);
+        if used == 1 {
+            return Err(nothing(format!(
+                "of {} ops of the forward pass none joins branches that share nothing and are long enough to gain by a stream of their own",
+                units.forward.len()
+            )));
+        }
+        let mut patch = Patch::new(self.name());
+        let moves = units.forward.iter().zip(&forward).chain(units.backward.iter().zip(&backward));
+        patch.streams =
+            moves.clone().filter(|(_, stream)| **stream > 0).map(|(&op, &stream)| (op, stream)).collect();
+        let mut waits = Waits::new(&units, &mut patch);
+        moves.for_each(|(&op, &stream)| waits.unit(op, stream));
+        waits.join(used);
+        let count = waits.count;
+        patch.why = why(&units, &branches, &backward, count);
+        Ok(vec![patch])
+    }
+}
+
+/// Where nothing can be told apart, or the order of ops is not known.
+fn refused(units: &Units<'_>) -> Result<(), Error> {
+    let step = units.step;
+    if step.ops.iter().any(|op| op.stream > 0) {
+        return Err(nothing("branches have streams of their own already".to_owned()));
+    }
+    if step.tensors.iter().all(|tensor| tensor.storage.is_none()) {
+        return Err(nothing("tensors cannot be told apart: it takes an execution trace".to_owned()));
+    }
+    if step.streams > 1 {
+        return Err(nothing(format!("the step has kernels on {} streams already", step.streams)));
+    }
+    if backward::several_passes(units) {
+        return Err(nothing(
+            "the step has several backward passes: which ops run before which is not known".to_owned(),
+        ));
+    }
+    let unknown = |&&op: &&steptime_step::OpId| {
+        let inside = step.subtree(op);
+        inside.iter().all(|&op| step.ops[op].call.is_none()) && step.ops[op].name.contains("::")
+    };
+    match units.forward.iter().find(unknown) {
+        Some(&op) => Err(nothing(format!("what {} takes and gives is not known", step.ops[op].name))),
+        None => Ok(()),
+    }
+}
+
+fn nothing(reason: String) -> Error {
+    Error::NothingToDo { reason }
+}
+
+/// What went where.
+fn why(units: &Units<'_>, branches: &[Branch], backward: &[u32], waits: usize) -> String {
+    let name = |branch: &Branch| {
+        let heaviest = branch.units.iter().max_by(|&&one, &&other| {
+            let weight = |unit: usize| units.weights[unit].unwrap_or_default();
+            weight(one).total_cmp(&weight(other)).then(other.cmp(&one))
+        });
+        heaviest.map_or("", |&unit| &*units.step.ops[units.forward[unit]].name)
+    };
+    let most = branches.iter().map(|branch| branch.stream).max().unwrap_or(0);
+    let each = (0..=most).map(|stream| {
+        let here: Vec<&Branch> = branches.iter().filter(|branch| branch.stream == stream).collect();
+        let mut names: Vec<&str> = here.iter().map(|&branch| name(branch)).collect();
+        names.sort_unstable();
+        names.dedup();
+        let ops: usize = here.iter().map(|branch| branch.units.len()).sum();
+        let functions = backward.iter().filter(|&&on| on == stream && stream > 0).count();
+        let place = match stream {
+            0 => "stay".to_owned(),
+            _ => format!("go to stream {stream}, with {functions} functions of the backward pass"),
+        };
+        format!(
+            "{} of {ops} ops (with {}) {place}",
+            count(here.len(), "branch", "branches"),
+            names.join(", ")
+        )
+    });
+    let each: Vec<String> = each.collect();
+    format!("{}; streams wait for one another {}", each.join("; "), count(waits, "time", "times"))
+}
+
+fn count(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}

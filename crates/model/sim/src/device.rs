@@ -1,0 +1,151 @@
+//! The device where kernels of several streams share it: what is launched waits in queues, and runs once it is asked when
+//! something ends.
+
+use std::collections::VecDeque;
+
+use steptime_cost::Demands;
+use steptime_graph::{ActivityId, StepGraph, StreamId, TiSlice, TiVec};
+use steptime_trace::Nanos;
+
+use crate::cause::ActivityCause;
+use crate::sharing::Running;
+use crate::stream::{NEVER, Stream, UNKNOWN};
+
+/// An activity in the queue of its stream.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    activity: ActivityId,
+    ready: Nanos,
+    delay: Nanos,
+    duration: Nanos,
+    slot: usize,
+}
+
+/// What was launched and has not ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Device<'g> {
+    graph: &'g StepGraph,
+    demands: &'g Demands,
+    queues: TiVec<StreamId, VecDeque<Queued>>,
+    /// Whether the first of a queue runs.
+    runs: TiVec<StreamId, bool>,
+    /// What each stream ran last, and whether it was of this step.
+    last: TiVec<StreamId, Option<(ActivityId, bool)>>,
+    running: Running<StreamId>,
+}
+
+/// When activities begin and end, and why then.
+pub(crate) struct Times<'t> {
+    pub streams: &'t mut TiSlice<StreamId, Stream>,
+    pub starts: &'t mut TiSlice<ActivityId, Nanos>,
+    pub ends: &'t mut TiSlice<ActivityId, Nanos>,
+    pub ends_before: &'t TiSlice<ActivityId, Nanos>,
+    pub causes: &'t mut TiSlice<ActivityId, ActivityCause>,
+}
+
+impl<'g> Device<'g> {
+    pub fn new(graph: &'g StepGraph, demands: &'g Demands) -> Device<'g> {
+        Device {
+            graph,
+            demands,
+            queues: vec![VecDeque::new(); graph.streams.len()].into(),
+            runs: vec![false; graph.streams.len()].into(),
+            last: vec![None; graph.streams.len()].into(),
+            running: Running::on(demands.multiprocessors),
+        }
+    }
+
+    /// From now on what was launched is of the step before.
+    pub fn begin_step(&mut self) {
+        self.last.iter_mut().flatten().for_each(|(_, this_step)| *this_step = false);
+    }
+
+    /// Puts an activity into its stream.
+    pub fn launch(
+        &mut self,
+        activity: ActivityId,
+        [ready, delay, duration]: [Nanos; 3],
+        times: &mut Times<'_>,
+    ) {
+        let stream = self.graph.activities[activity].stream;
+        let slot = times.streams[stream].queue(activity);
+        times.ends[activity] = UNKNOWN;
+        self.queues[stream].push_back(Queued { activity, ready, delay, duration, slot });
+    }
+
+    /// Whether all that was launched into a stream has ended.
+    pub fn is_idle(&self, stream: StreamId) -> bool {
+        self.queues[stream].is_empty()
+    }
+
+    /// Goes on by one change; `false` where there is none.
+    pub fn go_on(&mut self, times: &mut Times<'_>) -> bool {
+        let mut first: Option<(Nanos, StreamId, ActivityCause)> = None;
+        for stream in self.queues.keys() {
+            let Some(&head) = self.queues[stream].front().filter(|_| !self.runs[stream]) else { continue };
+            let Some((start, cause)) = self.start(stream, head, times) else { continue };
+            if self.demands.of[head.activity].is_none() {
+                times.starts[head.activity] = start;
+                times.causes[head.activity] = cause;
+                self.end(stream, start + head.duration, times);
+                return true;
+            }
+            if first.is_none_or(|(earliest, ..)| start < earliest) {
+                first = Some((start, stream, cause));
+            }
+        }
+        let change = self.running.next_change();
+        match first {
+            Some((start, stream, cause)) if change.is_none_or(|change| start < change) => {
+                self.begin(stream, start, cause, times);
+                true
+            }
+            _ => {
+                let ended = self.running.change();
+                let at = self.running.now();
+                ended.into_iter().for_each(|stream| self.end(stream, at, times));
+                change.is_some()
+            }
+        }
+    }
+
+    fn begin(&mut self, stream: StreamId, start: Nanos, cause: ActivityCause, times: &mut Times<'_>) {
+        let Some(&head) = self.queues[stream].front() else { return };
+        let Some(demand) = self.demands.of[head.activity] else { return };
+        let start = start.max(self.running.now());
+        times.starts[head.activity] = start;
+        times.causes[head.activity] = cause;
+        self.runs[stream] = true;
+        self.running.begin(stream, start, head.duration, demand);
+    }
+
+    fn end(&mut self, stream: StreamId, at: Nanos, times: &mut Times<'_>) {
+        self.runs[stream] = false;
+        if let Some(head) = self.queues[stream].pop_front() {
+            times.ends[head.activity] = at;
+            times.streams[stream].done(head.slot, at);
+            self.last[stream] = Some((head.activity, true));
+        }
+    }
+
+    /// When the first of a queue may begin, and why then; `None` while it waits for what has not ended.
+    fn start(&self, stream: StreamId, head: Queued, times: &Times<'_>) -> Option<(Nanos, ActivityCause)> {
+        let (mut start, mut cause) = (head.ready, ActivityCause::Launch);
+        let free = times.streams[stream].free;
+        if let Some((last, this_step)) = self.last[stream].filter(|_| free + head.delay > start) {
+            let why = if this_step { ActivityCause::Stream } else { ActivityCause::StreamBefore };
+            (start, cause) = (free + head.delay, why(last));
+        }
+        for wait in self.graph.waits_of(head.activity) {
+            let end = if wait.wraps { times.ends_before[wait.from] } else { times.ends[wait.from] };
+            if end == UNKNOWN {
+                return None;
+            }
+            if end != NEVER && end + head.delay > start {
+                let why = if wait.wraps { ActivityCause::EventBefore } else { ActivityCause::Event };
+                (start, cause) = (end + head.delay, why(wait.from));
+            }
+        }
+        Some((start, cause))
+    }
+}
