@@ -6,12 +6,12 @@
 //!   done. Of those that wait the smallest are placed first, of equal ones those of the kernel that came first: a place that
 //!   becomes free is enough for a small block, not for a large one. A large grid so keeps later ones out until its last
 //!   wave, the *leftover policy* of NVIDIA's block scheduler.
-//! - *Issue slots* of each multiprocessor. Kernels on the same one share them by their warps. Alone a kernel uses [`UNIT`] of those
+//! - *Issue slots* of each multiprocessor. Kernels on the same one share them by their warps. Alone a kernel uses `UNIT` of those
 //!   of the multiprocessors that it covers.
 //! - *Bandwidth* of device memory, shared by warps, too. A kernel that is limited by it reaches it with fewer blocks than fit:
-//!   [`SPARE`] of them are spare.
+//!   `SPARE` of them are spare.
 //!
-//! What one cannot use the others have. A kernel for which there is no room when it is launched is late by [`LATE`].
+//! What one cannot use the others have. A kernel for which there is no room when it is launched is late by `LATE`.
 //! A kernel alone runs as fast as alone. The three constants were fitted to nine pairs of kernels measured on an H200, and
 //! scored on nine others (`benches/overlap.py`, `tests/overlap.rs`).
 
