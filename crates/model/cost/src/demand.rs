@@ -54,10 +54,12 @@ impl Multiprocessor {
     #[must_use]
     pub fn of(capability: [u8; 2]) -> Multiprocessor {
         let (blocks, warps, kilobytes) = match capability {
+            [6, 0] => (32, 64, 64),
             [..=6, _] => (32, 64, 96),
             [7, 5] => (16, 32, 64),
             [7, _] => (32, 64, 96),
             [8, 0] => (32, 64, 164),
+            [8, 7] => (16, 48, 164),
             [8, 9] => (24, 48, 100),
             [8, _] => (16, 48, 100),
             [9, _] => (32, 64, 228),

@@ -1,6 +1,7 @@
 //! Delays between host and device, in nanoseconds.
 
 use steptime_cost::HostCosts;
+use steptime_graph::TiVec;
 use steptime_trace::Nanos;
 
 /// The deepest launch queue that is simulated. Each stream keeps a ring buffer of this size.
@@ -35,4 +36,18 @@ impl Delays {
             depth: coupling.queue_depth.clamp(1, DEEPEST_QUEUE) as usize,
         }
     }
+}
+
+/// Values by their places.
+pub(crate) fn dense<Id: Copy + From<usize>>(sparse: &[(Id, Nanos)], len: usize) -> TiVec<Id, Option<Nanos>>
+where
+    usize: From<Id>,
+{
+    let mut all: TiVec<Id, Option<Nanos>> = vec![None; len].into();
+    for &(at, value) in sparse {
+        if let Some(place) = all.get_mut(at) {
+            *place = Some(value);
+        }
+    }
+    all
 }

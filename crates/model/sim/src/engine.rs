@@ -14,7 +14,7 @@ use steptime_graph::{
 use steptime_trace::Nanos;
 
 use crate::cause::{ActivityCause, MarkCause};
-use crate::delays::Delays;
+use crate::delays::{Delays, dense};
 use crate::device::Device;
 use crate::stream::{NEVER, Stream, UNKNOWN};
 
@@ -43,20 +43,6 @@ pub struct Engine<'g> {
     between: TiVec<ActivityId, Option<Nanos>>,
     /// What was launched and has not ended, where kernels share the device.
     device: Option<Device<'g>>,
-}
-
-/// Values by their places.
-fn dense<Id: Copy + From<usize>>(sparse: &[(Id, Nanos)], len: usize) -> TiVec<Id, Option<Nanos>>
-where
-    usize: From<Id>,
-{
-    let mut all: TiVec<Id, Option<Nanos>> = vec![None; len].into();
-    for &(at, value) in sparse {
-        if let Some(place) = all.get_mut(at) {
-            *place = Some(value);
-        }
-    }
-    all
 }
 
 impl<'g> Engine<'g> {

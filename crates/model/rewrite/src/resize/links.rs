@@ -36,11 +36,11 @@ struct Seen<'s> {
 /// The links that an op makes between its tensors.
 pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Link> {
     let (Some(ids), Some(call)) = (&step.ops[op].call, step.call(op)) else { return Vec::new() };
-    let composite = ops.find(&call.name).is_some() && ops.lower(&call) == Lowering::Children;
     let inside = !step.ops[op].children.is_empty();
+    let composite = inside && ops.find(&call.name).is_some() && ops.lower(&call) == Lowering::Children;
     let mut seen = Seen { step, ids, call, sparse, links: Vec::new() };
     // An op that calls others leaves it to them, unless none was recorded.
-    if !(seen.by_name() || composite && inside) {
+    if !(seen.by_name() || composite) {
         seen.by_shape();
     }
     seen.links

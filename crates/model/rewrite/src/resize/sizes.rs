@@ -63,14 +63,14 @@ pub(super) fn patch(
 
 /// Where an op is told how many samples there are, as group norm is.
 fn samples(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
-    let call = step.call(op).filter(|call| call.name.contains("group_norm"))?;
+    let call = step.ops[op].name.contains("group_norm").then(|| step.call(op)).flatten()?;
     let bound = ops.bind(&call)?;
     bound.has("N").then(|| bound.position("N")).flatten()
 }
 
 /// Where a gradient of a table is told how many rows that has.
 fn rows(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
-    let call = step.call(op).filter(|call| call.name.contains("embedding"))?;
+    let call = step.ops[op].name.contains("embedding").then(|| step.call(op)).flatten()?;
     let bound = ops.bind(&call)?;
     bound.has("num_weights").then(|| bound.position("num_weights")).flatten()
 }
