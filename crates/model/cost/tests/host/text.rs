@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use steptime_cost::{HostCosts, HostProfile, Process};
 use steptime_trace::Nanos;
@@ -53,9 +54,12 @@ fn with(begins: &str, line: &str) -> String {
 
 /// What is wrong with a text, as a user sees it.
 fn complaint(text: &str) -> String {
-    let folder = std::env::temp_dir().join(format!("steptime-profile-{}", std::process::id()));
+    // Tests run side by side: each text has a folder of its own.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let own = format!("steptime-profile-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let folder = std::env::temp_dir().join(own);
     fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join(format!("{:x}.toml", text.len()));
+    let path = folder.join("host.toml");
     fs::write(&path, text).expect("a file");
     let error = HostProfile::read(&path).expect_err("not usable").to_string();
     fs::remove_file(&path).expect("it was written");
