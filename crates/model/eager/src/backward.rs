@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use steptime_graph::names::EventName;
+
 use crate::argument::{Input, inputs};
 use crate::eager::Eager;
 use crate::eager::tape::GradKind;
@@ -64,7 +66,7 @@ impl Engine {
         while let Some((_, _, at)) = self.ready.pop() {
             let grad = self.buffers.remove(&at);
             let name = e.tape.functions[at].name;
-            e.node(&format!("autograd::engine::evaluate_function: {name}"), OP, &[], |e| {
+            e.node(&EventName::engine(name), OP, &[], |e| {
                 let grads = grad.map_or_else(Vec::new, |grad| call(e, at, grad));
                 for (to, grad) in
                     next(e, at).into_iter().zip(grads.into_iter().chain(std::iter::repeat(None)))

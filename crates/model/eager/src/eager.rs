@@ -3,6 +3,7 @@
 pub(crate) mod tape;
 
 use steptime_aten::Dtype;
+use steptime_graph::names::ACCUMULATE_GRAD;
 
 use self::tape::{GradFn, GradKind, Tape};
 use crate::argument::{Given, Input};
@@ -68,7 +69,7 @@ impl Eager {
     }
 
     fn accumulator(&mut self, at: usize, shape: &[i64]) -> GradId {
-        let name = "torch::autograd::AccumulateGrad";
+        let name = ACCUMULATE_GRAD;
         self.tape.push(GradFn { name, shape: shape.to_vec(), kind: GradKind::Accumulate(at) })
     }
 

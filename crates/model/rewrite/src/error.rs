@@ -65,6 +65,14 @@ pub enum Error {
         "torch::autograd::AccumulateGrad takes sparse gradients: they grow with every batch, and so does the update; sparse=False would change it"
     )]
     SparseAccumulated,
+    /// What trains after an update would add to gradients of another.
+    #[error(
+        "{op} trains again after the first update of the step: each update would need batches of its own"
+    )]
+    SeveralUpdates {
+        /// The first op that does.
+        op: String,
+    },
     /// A size that becomes none.
     #[error("{path} = 0: it must be at least 1")]
     SizeOfNone {

@@ -22,6 +22,7 @@ mod new_ops;
 mod no_sync;
 mod operators;
 mod optimizer;
+mod passes;
 mod prefetch;
 mod resize;
 mod rule;

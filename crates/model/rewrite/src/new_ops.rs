@@ -1,6 +1,7 @@
 //! Ops that rules put in.
 
 use steptime_aten::Arg;
+use steptime_graph::names::{ACCUMULATE_GRAD, EventName};
 use steptime_step::{Call, NewOp, OpId, Step, TensorId};
 
 /// An op that gives one tensor.
@@ -12,7 +13,7 @@ pub(crate) fn op(name: &str, inputs: Vec<Arg<TensorId>>, output: TensorId) -> Ne
 pub(crate) fn function(name: &str, takes: &[TensorId], inside: Vec<NewOp>) -> NewOp {
     let inputs = takes.iter().map(|&tensor| Arg::Tensor(tensor)).collect();
     let own = NewOp::new(name, Call { inputs, ..Call::default() }).with(inside);
-    NewOp::around(&format!("autograd::engine::evaluate_function: {name}"), vec![own])
+    NewOp::around(&EventName::engine(name), vec![own])
 }
 
 /// A list of whole numbers.
@@ -28,5 +29,5 @@ pub(crate) fn accumulates(step: &Step, function: OpId) -> Option<OpId> {
         None => &step.threads[row.thread],
     };
     let at = siblings.iter().position(|&sibling| sibling == function)?;
-    siblings.get(at + 1).copied().filter(|&next| step.ops[next].name.contains("AccumulateGrad"))
+    siblings.get(at + 1).copied().filter(|&next| step.ops[next].name == EventName::engine(ACCUMULATE_GRAD))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use steptime_aten::Device;
+use steptime_graph::names::EventName;
 use steptime_step::{OpId, Patch, Step, Uses};
 
 use crate::error::Error;
@@ -14,8 +15,6 @@ const READ: &str = "aten::_local_scalar_dense";
 const CALLED: [&str; 3] = ["aten::item", "aten::is_nonzero", READ];
 /// What a gradient scaler asks for, to skip a step.
 const SCALER: &str = "aten::_amp_";
-/// Around what an optimizer does.
-const OPTIMIZER: &str = "Optimizer.";
 
 /// Numbers such as the loss stay on the device: the host does not wait for it to read them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,12 +75,11 @@ fn needs(step: &Step, uses: &Uses, op: OpId) -> Option<&'static str> {
     let tensors = || step.ops[op].call.iter().flat_map(|call| call.takes());
     let mut touched = tensors()
         .flat_map(|tensor| uses.producer(tensor).into_iter().chain(uses.consumers(tensor).iter().copied()));
-    let mut around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
     if !CALLED.contains(&&*step.ops[step.outermost(op)].name) {
         Some("by ops that need them")
     } else if touched.any(|other| step.ops[other].name.starts_with(SCALER)) {
         Some("by the gradient scaler")
-    } else if around.any(|op| step.ops[op].name.starts_with(OPTIMIZER)) {
+    } else if step.is_in(op, EventName::is_optimizer) {
         Some("by the optimizer")
     } else {
         None

@@ -2,7 +2,6 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
-use steptime_graph::names::EventName;
 use steptime_step::{Call, OpId, Step, TensorId};
 
 /// The ops in optimizers that work on tables.
@@ -53,8 +52,7 @@ pub(crate) fn of(step: &Step, mut tensors: Vec<FxHashSet<TensorId>>) -> Updates 
 
 /// The annotation of the optimizer's step that an op is in.
 pub(crate) fn owner(step: &Step, op: OpId) -> Option<OpId> {
-    let mut around = std::iter::successors(step.ops[op].parent, |&op| step.ops[op].parent);
-    around.find(|&op| EventName::of(&step.ops[op].name).is_optimizer_step())
+    step.around(op).skip(1).find(|&op| step.event(op).is_optimizer_step())
 }
 
 /// Ops in optimizers that no other is around.

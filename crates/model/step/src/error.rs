@@ -51,6 +51,12 @@ pub enum Error {
         /// What the patch says.
         found: Vec<i64>,
     },
+    /// Host threads wait for one another in a circle.
+    #[error("the threads wait for one another at {op}: the change makes a circle")]
+    Circle {
+        /// The first op that is never reached.
+        op: String,
+    },
     /// An op takes tensors of both host and device.
     #[error("{op} takes tensors of the host and of the device")]
     Devices {

@@ -8,8 +8,8 @@ mod streams;
 
 use steptime_aten::OpSet;
 use steptime_graph::{
-    Activity, ApiKind, Blocking, Call, CallId, HostThreadId, MarkKind, Op, Phase, StepGraph, StreamId,
-    Thread, TiVec, tops,
+    Activity, ApiKind, Blocking, Call, CallId, HostThreadId, MarkId, MarkKind, Op, Phase, StepGraph,
+    StreamId, Thread, TiVec, tops,
 };
 use steptime_trace::Bytes;
 
@@ -30,6 +30,21 @@ pub struct Scheduled {
     pub ops: TiVec<steptime_graph::OpId, OpId>,
     /// Which rows were recorded.
     pub carried: Carried,
+}
+
+impl Scheduled {
+    /// An op at which the threads wait for one another; `None` where all of them go on to their ends.
+    #[must_use]
+    pub fn circle(&self) -> Option<&str> {
+        let mut passed: TiVec<MarkId, bool> = vec![false; self.graph.marks.len()].into();
+        self.graph.marks_by_hand_off().into_iter().for_each(|mark| passed[mark] = true);
+        let at = passed.iter_enumerated().find(|(_, passed)| !**passed)?.0;
+        let op = match self.graph.marks[at].kind {
+            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.graph.calls[call].op,
+        };
+        Some(op.map_or("a call outside of any op", |op| self.graph.op_name(op)))
+    }
 }
 
 /// Makes marks, calls and activities of a step. `base` is the graph that the step was made of, and `before` the step as it

@@ -1,6 +1,7 @@
 //! The step: ops within ops, and the tensors between them.
 
 use steptime_aten::{Arg, OpCall, Settings};
+use steptime_graph::names::EventName;
 use steptime_graph::{self as graph, HostThreadId, TiVec};
 
 use crate::ids::{OpId, TensorId};
@@ -170,7 +171,23 @@ impl Step {
     /// Whether an op is inside another, or is it.
     #[must_use]
     pub fn is_within(&self, op: OpId, around: OpId) -> bool {
-        std::iter::successors(Some(op), |&op| self.ops[op].parent).any(|at| at == around)
+        self.around(op).any(|at| at == around)
+    }
+
+    /// An op and those around it, from the inside.
+    pub fn around(&self, op: OpId) -> impl Iterator<Item = OpId> {
+        std::iter::successors(Some(op), |&op| self.ops[op].parent)
+    }
+
+    /// What the name of an op says.
+    #[must_use]
+    pub fn event(&self, op: OpId) -> EventName<'_> {
+        EventName::of(&self.ops[op].name)
+    }
+
+    /// Whether the name of an op, or of one around it, says something.
+    pub fn is_in<'s>(&'s self, op: OpId, says: impl Fn(EventName<'s>) -> bool) -> bool {
+        self.around(op).any(|op| says(self.event(op)))
     }
 
     /// The op and all inside it, each before what is inside it.

@@ -89,7 +89,7 @@ impl Step {
 
     /// Where an op stands on its thread: its place among its siblings, after those of the ops around it.
     fn path(&self, op: OpId) -> Vec<usize> {
-        let around = std::iter::successors(Some(op), |&op| self.ops[op].parent);
+        let around = self.around(op);
         let place =
             |op: OpId| self.siblings(op).iter().position(|&sibling| sibling == op).unwrap_or(usize::MAX);
         let mut path: Vec<usize> = around.map(place).collect();

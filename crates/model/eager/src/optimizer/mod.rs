@@ -7,6 +7,7 @@ mod sgd;
 mod state;
 
 use serde::Deserialize;
+use steptime_graph::names::EventName;
 
 use crate::eager::Eager;
 
@@ -58,7 +59,7 @@ impl Optimizer {
     /// Forgets the gradients of the last step.
     pub(crate) fn zero_grad(&self, e: &mut Eager) {
         let class = self.class();
-        e.label(&format!("Optimizer.zero_grad#{class}.zero_grad"), |e| {
+        e.label(&EventName::optimizer(class, "zero_grad"), |e| {
             e.parameters.iter_mut().for_each(|parameter| parameter.grad = None);
         });
     }
@@ -67,7 +68,7 @@ impl Optimizer {
     pub(crate) fn step(&self, e: &mut Eager) {
         let class = self.class();
         e.learning = false;
-        e.label(&format!("Optimizer.step#{class}.step"), |e| match self.rule {
+        e.label(&EventName::optimizer(class, "step"), |e| match self.rule {
             Rule::Sgd => sgd::step(e, self.form),
             Rule::Adagrad => adagrad::step(e, self.form, &self.state),
             Rule::Adam | Rule::AdamW => adam::step(e, self.form, self.rule == Rule::AdamW, &self.state),

@@ -7,7 +7,9 @@ pub enum EventName<'a> {
     ProfilerStep(u32),
     /// An optimizer's update of the parameters: `Optimizer.step#Adam.step`.
     OptimizerStep,
-    /// Anything else an optimizer marks: `Optimizer.zero_grad#Adam.zero_grad`.
+    /// An optimizer forgets the gradients: `Optimizer.zero_grad#Adam.zero_grad`.
+    ZeroGrad,
+    /// Anything else an optimizer marks.
     Optimizer,
     /// A data loader makes the next batch: `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`.
     DataLoader,
@@ -26,6 +28,10 @@ const ENGINE: &str = "autograd::engine::";
 const EVALUATE: &str = "evaluate_function: ";
 const AUTOGRAD: &str = "torch::autograd::";
 const BACKWARD: &str = "Backward";
+const ACCUMULATE: &str = "AccumulateGrad";
+
+/// The function that adds a gradient to that of a parameter.
+pub const ACCUMULATE_GRAD: &str = "torch::autograd::AccumulateGrad";
 
 impl<'a> EventName<'a> {
     /// Reads a name.
@@ -33,7 +39,11 @@ impl<'a> EventName<'a> {
         if let Some(number) = name.strip_prefix(STEP) {
             EventName::ProfilerStep(number.parse().unwrap_or(0))
         } else if let Some(method) = name.strip_prefix(OPTIMIZER) {
-            if method.starts_with("step") { EventName::OptimizerStep } else { EventName::Optimizer }
+            match method.split('#').next() {
+                Some("step") => EventName::OptimizerStep,
+                Some("zero_grad") => EventName::ZeroGrad,
+                _ => EventName::Optimizer,
+            }
         } else if name.starts_with(LOADER) {
             EventName::DataLoader
         } else if let Some(what) = name.strip_prefix(ENGINE) {
@@ -50,6 +60,17 @@ impl<'a> EventName<'a> {
     /// The name that the engine gives to its event around a function of the backward pass.
     pub fn engine(function: &str) -> String {
         format!("{ENGINE}{EVALUATE}{function}")
+    }
+
+    /// The name that an optimizer of a class gives to its event around a method: `Optimizer.step#Adam.step`.
+    pub fn optimizer(class: &str, method: &str) -> String {
+        format!("{OPTIMIZER}{method}#{class}.{method}")
+    }
+
+    /// The class of the optimizer that marks an event of such a name, `Adam` of `Optimizer.step#Adam.step`.
+    pub fn optimizer_class(name: &str) -> Option<&str> {
+        let (_, marked) = name.strip_prefix(OPTIMIZER)?.split_once('#')?;
+        Some(marked.rsplit_once('.').map_or(marked, |(class, _)| class))
     }
 
     /// Whether the profiler marks a step with it.
@@ -69,12 +90,17 @@ impl<'a> EventName<'a> {
 
     /// Whether an optimizer marks it.
     pub fn is_optimizer(self) -> bool {
-        matches!(self, EventName::OptimizerStep | EventName::Optimizer)
+        matches!(self, EventName::OptimizerStep | EventName::ZeroGrad | EventName::Optimizer)
     }
 
     /// Whether an optimizer updates parameters within it.
     pub fn is_optimizer_step(self) -> bool {
         self == EventName::OptimizerStep
+    }
+
+    /// Whether it adds a gradient to that of a parameter: the function itself, not what the engine has around it.
+    pub fn is_accumulation(self) -> bool {
+        self == EventName::BackwardFunction(ACCUMULATE)
     }
 }
 
@@ -93,7 +119,7 @@ pub(crate) fn mentions_backward(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::EventName;
+    use super::{ACCUMULATE_GRAD, EventName};
 
     #[test]
     fn functions_of_the_backward_pass_are_known_by_their_names() {
@@ -123,10 +149,18 @@ mod tests {
         assert_eq!(EventName::of("ProfilerStep#12"), EventName::ProfilerStep(12));
         assert_eq!(EventName::of("ProfilerStep#"), EventName::ProfilerStep(0));
         assert_eq!(EventName::of("Optimizer.step#Adam.step"), EventName::OptimizerStep);
-        assert_eq!(EventName::of("Optimizer.zero_grad#Adam.zero_grad"), EventName::Optimizer);
+        assert_eq!(EventName::of("Optimizer.zero_grad#Adam.zero_grad"), EventName::ZeroGrad);
+        assert_eq!(EventName::of("Optimizer.add_param_group#Adam"), EventName::Optimizer);
+        assert_eq!(EventName::optimizer_class("Optimizer.step#Adam.step"), Some("Adam"));
+        assert_eq!(EventName::optimizer_class("Optimizer.step#apex.FusedLAMB.step"), Some("apex.FusedLAMB"));
+        assert_eq!(EventName::optimizer_class("aten::step#Adam.step"), None);
+        assert_eq!(EventName::of(&EventName::optimizer("SGD", "step")), EventName::OptimizerStep);
+        assert_eq!(EventName::of(&EventName::optimizer("SGD", "zero_grad")), EventName::ZeroGrad);
         let loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
         assert_eq!(EventName::of(loader), EventName::DataLoader);
         let name = EventName::engine("MulBackward0");
         assert_eq!(EventName::of(&name), EventName::Engine("MulBackward0"));
+        assert!(EventName::of(ACCUMULATE_GRAD).is_accumulation());
+        assert!(!EventName::of(&EventName::engine(ACCUMULATE_GRAD)).is_accumulation());
     }
 }

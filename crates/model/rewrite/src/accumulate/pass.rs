@@ -2,18 +2,10 @@
 
 use rustc_hash::FxHashSet;
 use steptime_graph::HostThreadId;
-use steptime_graph::execution::StorageId;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{OpId, Step};
 
 use crate::error::Error;
-use crate::names::calls;
-
-/// What names of functions of the autograd engine begin with.
-const FUNCTION: &str = "autograd::engine::evaluate_function: ";
-/// Around what an optimizer does.
-const OPTIMIZER: &str = "Optimizer.";
-/// What adds a gradient to the one there is, or keeps it where there is none.
-pub(super) const ACCUMULATE: &str = "torch::autograd::AccumulateGrad";
+use crate::passes::Passes;
 
 /// The outermost ops of one batch.
 pub(super) struct Pass {
@@ -24,33 +16,33 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Of a step: what takes a gradient comes after it.
+    /// Of a step: what takes a gradient comes after it, and so does what comes after an update.
     pub fn of(step: &Step) -> Result<Pass, Error> {
-        let (mut main, mut engine) = (Vec::new(), Vec::new());
-        for op in step.running() {
-            let row = &step.ops[op];
-            let is_outermost = !row.annotation && step.outermost(op) == op;
-            if row.name == ACCUMULATE
-                && row.call.iter().flat_map(|call| call.takes()).any(|id| step.tensors[id].value.is_sparse())
-            {
-                return Err(Error::SparseAccumulated);
-            }
-            if is_outermost && row.thread == HostThreadId::MAIN && !is_stepping(step, op) {
-                main.push(op);
-            } else if is_outermost && row.name.starts_with(FUNCTION) {
-                engine.push(op);
-            }
+        let Passes { mut script, before_update, forward, backward } = Passes::of(step);
+        let is_function = |op: &OpId| step.event(*op).is_engine();
+        let mut engine = backward;
+        engine.retain(is_function);
+        if engine.is_empty() {
+            return Err(Error::NothingToDo { reason: "the step has no backward pass".to_owned() });
         }
-        let is_function = |op: &OpId| step.ops[*op].name.starts_with(FUNCTION);
-        let end = match main.iter().rposition(is_function) {
+        if engine.iter().any(|&function| adds_sparse(step, function)) {
+            return Err(Error::SparseAccumulated);
+        }
+        let numbers: FxHashSet<i64> = engine.iter().filter_map(|&op| step.ops[op].sequence).collect();
+        let has_gradient = |op: OpId| step.ops[op].sequence.is_some_and(|number| numbers.contains(&number));
+        let again = script[before_update..].iter().filter(|op| !is_function(op));
+        if let Some(&op) = again.clone().find(|&&op| step.subtree(op).into_iter().any(has_gradient)) {
+            return Err(Error::SeveralUpdates { op: step.ops[op].name.clone() });
+        }
+        script.truncate(before_update);
+        let forward: FxHashSet<OpId> = forward.into_iter().collect();
+        let end = match script.iter().rposition(is_function) {
             Some(last) => last + 1,
-            None if engine.is_empty() => {
-                return Err(Error::NothingToDo { reason: "the step has no backward pass".to_owned() });
-            }
-            None => before_update(step, &main, &engine),
+            None => script.iter().position(|op| !forward.contains(op)).unwrap_or(script.len()),
         };
-        main.truncate(end);
-        Ok(Pass { script: main, engine })
+        script.truncate(end);
+        engine.retain(|&op| step.ops[op].thread != HostThreadId::MAIN);
+        Ok(Pass { script, engine })
     }
 
     /// All of it, in order.
@@ -59,33 +51,11 @@ impl Pass {
     }
 }
 
-/// How many ops of the script come before any that takes what the engine makes.
-fn before_update(step: &Step, main: &[OpId], engine: &[OpId]) -> usize {
-    let mut older: FxHashSet<StorageId> = FxHashSet::default();
-    let mut made: FxHashSet<TensorId> = FxHashSet::default();
-    let mut memory: FxHashSet<StorageId> = FxHashSet::default();
-    for call in engine.iter().flat_map(|&op| calls(step, op)) {
-        older
-            .extend(call.takes().filter_map(|id| step.tensors[id].storage).filter(|at| !memory.contains(at)));
-        made.extend(call.gives());
-        memory
-            .extend(call.gives().filter_map(|id| step.tensors[id].storage).filter(|at| !older.contains(at)));
-    }
-    // Memory that the script itself makes before is another's by then.
-    let mut own: FxHashSet<StorageId> = FxHashSet::default();
-    let after = main.iter().position(|&op| {
-        let mut takes = calls(step, op).flat_map(|call| call.takes());
-        let taken = takes.any(|id| {
-            let storage = step.tensors[id].storage;
-            made.contains(&id) && storage.is_none_or(|at| memory.contains(&at) && !own.contains(&at))
-        });
-        own.extend(calls(step, op).flat_map(|call| call.gives()).filter_map(|id| step.tensors[id].storage));
-        taken
-    });
-    after.unwrap_or(main.len())
-}
-
-fn is_stepping(step: &Step, op: OpId) -> bool {
-    let mut around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
-    around.any(|op| step.ops[op].name.starts_with(OPTIMIZER))
+/// Whether a sparse gradient is added within an op.
+fn adds_sparse(step: &Step, op: OpId) -> bool {
+    let is_sparse = |op: OpId| {
+        let mut taken = step.ops[op].call.iter().flat_map(|call| call.takes());
+        step.event(op).is_accumulation() && taken.any(|id| step.tensors[id].value.is_sparse())
+    };
+    step.subtree(op).into_iter().any(is_sparse)
 }

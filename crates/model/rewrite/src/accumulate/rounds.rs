@@ -5,7 +5,7 @@ use steptime_aten::Arg;
 use steptime_graph::execution::StorageId;
 use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId};
 
-use super::pass::{ACCUMULATE, Pass};
+use super::pass::Pass;
 use crate::names::{Names, calls, free_storage};
 
 /// What keeps the first gradient of a parameter.
@@ -69,7 +69,7 @@ impl<'s> Rounds<'s> {
 fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, TensorId> {
     let mut kept = FxHashMap::default();
     let within = roots.iter().flat_map(|&root| step.subtree(root));
-    for op in within.filter(|&op| step.ops[op].name == ACCUMULATE) {
+    for op in within.filter(|&op| step.event(op).is_accumulation()) {
         let keeps = |child: &&OpId| step.ops[**child].name == KEEP;
         let found = step.ops[op].children.iter().find(keeps);
         if let Some((&child, gradient)) =

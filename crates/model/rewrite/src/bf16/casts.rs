@@ -4,6 +4,7 @@ use steptime_aten::{Arg, Dtype, Tensor};
 use steptime_step::{Call, NewOp, Place, TensorId};
 
 use super::types::Types;
+use crate::new_ops;
 
 impl Types<'_> {
     /// Autocast's cast of a tensor. What is older than the step is a parameter, and cast once.
@@ -51,7 +52,5 @@ fn cuda() -> Arg<TensorId> {
 
 /// The function of the backward of a cast.
 fn in_function(tensor: TensorId, cast: NewOp) -> NewOp {
-    let call = Call { inputs: vec![Arg::Tensor(tensor)], ..Call::default() };
-    let own = NewOp::new("ToCopyBackward0", call).with(vec![cast]);
-    NewOp::around("autograd::engine::evaluate_function: ToCopyBackward0", vec![own])
+    new_ops::function("ToCopyBackward0", &[tensor], vec![cast])
 }

@@ -11,7 +11,6 @@ mod needs;
 mod types;
 
 use steptime_aten::Dtype;
-use steptime_graph::names::EventName;
 use steptime_step::{OpId, Patch, Step};
 
 use self::needs::Function;
@@ -50,7 +49,7 @@ impl Rule for Bf16 {
         let mut types = Types::new(step, self.name());
         let (mut functions, mut last) = (Vec::new(), Vec::new());
         for root in roots(step) {
-            let name = EventName::of(&step.ops[root].name);
+            let name = step.event(root);
             if let Some(function) = Function::of(step, root) {
                 functions.push(function);
             } else if name.is_optimizer_step() {
@@ -91,7 +90,7 @@ fn roots(step: &Step) -> Vec<OpId> {
         let mut open: Vec<OpId> = thread.iter().rev().copied().collect();
         while let Some(op) = open.pop() {
             let row = &step.ops[op];
-            if row.annotation && !EventName::of(&row.name).is_optimizer_step() {
+            if row.annotation && !step.event(op).is_optimizer_step() {
                 open.extend(row.children.iter().rev());
             } else {
                 roots.push(op);

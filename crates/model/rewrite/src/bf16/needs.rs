@@ -2,12 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Dtype;
+use steptime_graph::names::{ACCUMULATE_GRAD, EventName};
 use steptime_step::{Call, OpId, Step, TensorId};
 
 use super::lists::Kind;
-
-/// What the autograd engine writes before the name of a function.
-const ENGINE: &str = "autograd::engine::evaluate_function: ";
 
 /// A function of the backward pass.
 #[derive(Debug, Clone)]
@@ -31,7 +29,7 @@ pub(super) struct Function {
 impl Function {
     /// The function that an outermost op is; `None` of others.
     pub fn of(step: &Step, root: OpId) -> Option<Function> {
-        let name = step.ops[root].name.strip_prefix(ENGINE)?;
+        let EventName::Engine(name) = step.event(root) else { return None };
         let children = &step.ops[root].children;
         let own = children.iter().find(|&&child| step.ops[child].name == name);
         let incoming = own.and_then(|&own| step.ops[own].call.as_ref());
@@ -51,7 +49,7 @@ impl Function {
         Some(Function {
             root,
             kind: Kind::of_function(name),
-            is_last: name.ends_with("AccumulateGrad"),
+            is_last: name == ACCUMULATE_GRAD,
             incoming,
             sums: sums
                 .filter(|&child| matches!(&*step.ops[child].name, "aten::add" | "aten::add_"))

@@ -1,16 +1,11 @@
 //! The forward pass as a list of ops, and which of them makes and takes each piece of memory.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use steptime_graph::HostThreadId;
 use steptime_graph::execution::StorageId;
 use steptime_step::{OpId, Step, TensorId};
 
 use crate::names::calls;
-
-/// A function of the autograd engine.
-const FUNCTION: &str = "autograd::engine::evaluate_function: ";
-/// Around what an optimizer does.
-const OPTIMIZER: &str = "Optimizer.";
+use crate::passes::Passes;
 
 /// The ops of a forward pass, and the memory between them.
 pub(super) struct Forward<'s> {
@@ -29,18 +24,7 @@ pub(super) struct Forward<'s> {
 
 impl<'s> Forward<'s> {
     pub fn of(step: &'s Step) -> Forward<'s> {
-        let (mut roots, mut functions) = (Vec::new(), Vec::new());
-        for op in step.running() {
-            let row = &step.ops[op];
-            if row.annotation || step.outermost(op) != op {
-                continue;
-            }
-            if row.name.starts_with(FUNCTION) {
-                functions.push(op);
-            } else if row.thread == HostThreadId::MAIN && !is_stepping(step, op) {
-                roots.push(op);
-            }
-        }
+        let Passes { forward: roots, backward: functions, .. } = Passes::of(step);
         let mut forward = Forward {
             step,
             roots,
@@ -86,9 +70,4 @@ impl<'s> Forward<'s> {
         let takes = calls(step, op).flat_map(|call| call.takes().collect::<Vec<TensorId>>());
         takes.filter_map(|tensor| step.tensors[tensor].storage)
     }
-}
-
-fn is_stepping(step: &Step, op: OpId) -> bool {
-    let mut around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
-    around.any(|op| step.ops[op].name.starts_with(OPTIMIZER))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 use steptime_aten::{Arg, Settings};
+use steptime_graph::names::EventName;
 use steptime_step::{Call, NewOp, Patch, Place, TensorId};
 
 use super::chains::Chain;
@@ -11,10 +12,9 @@ use super::units::{Does, Unit, Units};
 
 /// The kernel.
 const KERNEL: &str = "triton_poi_fused";
-/// What runs it, in either pass.
-const REGION: [&str; 2] = ["Torch-Compiled Region", "CompiledFunction"];
-const FUNCTION: [&str; 2] =
-    ["autograd::engine::evaluate_function: CompiledFunctionBackward", "CompiledFunctionBackward"];
+/// What runs it: around the function of the forward pass, and the function of either pass.
+const REGION: &str = "Torch-Compiled Region";
+const FUNCTION: [&str; 2] = ["CompiledFunction", "CompiledFunctionBackward"];
 /// Host time of a compiled function above that of its kernels, in the forward and in the backward pass, in times of a small op with
 /// autograd: between those of two recordings, 20 and 42, 15 and 29.
 const PYTHON: [f64; 2] = [29.0, 21.0];
@@ -62,9 +62,9 @@ impl<'u> Compiled<'u> {
     /// Puts one kernel where the last of some ops stands.
     fn replace(&mut self, members: &[&Unit], call: Call, pass: usize) {
         let Some(last) = members.last() else { return };
-        let names = if pass == 0 { REGION } else { FUNCTION };
-        let inner = NewOp::around(names[1], vec![NewOp::new(KERNEL, call)]);
-        let region = NewOp::around(names[0], vec![inner]).taking(PYTHON[pass]);
+        let function = NewOp::around(FUNCTION[pass], vec![NewOp::new(KERNEL, call)]);
+        let around = if pass == 0 { REGION.to_owned() } else { EventName::engine(FUNCTION[pass]) };
+        let region = NewOp::around(&around, vec![function]).taking(PYTHON[pass]);
         self.patch.insert.push((Place::Before(last.op), region));
         self.patch.remove.extend(members.iter().map(|unit| unit.op));
         let kernels =

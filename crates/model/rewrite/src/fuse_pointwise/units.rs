@@ -3,16 +3,11 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Lowering;
 use steptime_aten::kernel::{Kernel, Work};
-use steptime_graph::HostThreadId;
 use steptime_step::{OpId, Step, TensorId};
 
 use crate::names::calls;
+use crate::passes::Passes;
 use crate::rule::Facts;
-
-/// What names of functions of the autograd engine begin with.
-const FUNCTION: &str = "autograd::engine::evaluate_function: ";
-/// Around what an optimizer does.
-const OPTIMIZER: &str = "Optimizer.";
 
 /// What an outermost op does on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,20 +38,9 @@ pub(super) struct Units {
 
 impl Units {
     pub fn of(step: &Step, facts: &Facts<'_>) -> Units {
-        let mut units = Units { forward: Vec::new(), backward: Vec::new() };
-        for op in step.running() {
-            let row = &step.ops[op];
-            if row.annotation || step.outermost(op) != op || is_stepping(step, op) {
-                continue;
-            }
-            let unit = Unit::of(step, op, facts);
-            if row.name.starts_with(FUNCTION) {
-                units.backward.push(unit);
-            } else if row.thread == HostThreadId::MAIN {
-                units.forward.push(unit);
-            }
-        }
-        units
+        let passes = Passes::of(step);
+        let units = |ops: Vec<OpId>| ops.into_iter().map(|op| Unit::of(step, op, facts)).collect();
+        Units { forward: units(passes.forward), backward: units(passes.backward) }
     }
 
     /// The functions that compute the gradients of some units of the forward pass, by their places.
@@ -107,9 +91,4 @@ fn does(step: &Step, op: OpId, facts: &Facts<'_>) -> Does {
         };
     }
     all
-}
-
-fn is_stepping(step: &Step, op: OpId) -> bool {
-    let mut around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
-    around.any(|op| step.ops[op].name.starts_with(OPTIMIZER))
 }

@@ -73,7 +73,7 @@ fn called<'s>(step: &'s Step, op: OpId, names: &[&str]) -> Option<&'s Call> {
 fn only_user(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> {
     let mut users: Vec<OpId> = uses.consumers(tensor).iter().map(|&op| step.outermost(op)).collect();
     let maker = maker(step, uses, tensor);
-    users.retain(|&op| Some(op) != maker && !step.ops[op].name.starts_with("autograd::engine"));
+    users.retain(|&op| Some(op) != maker && !step.event(op).is_engine());
     users.dedup();
     if let [one] = users[..] { Some(one) } else { None }
 }

@@ -1,6 +1,7 @@
 //! The patch that makes one call of a group of lookups, of their gradients and of their tables' updates.
 
 use steptime_aten::Arg;
+use steptime_graph::names::ACCUMULATE_GRAD;
 use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId, Uses};
 
 use super::groups::{Group, last};
@@ -114,7 +115,7 @@ impl Calls<'_> {
         let thread = step.ops[self.group.members[0].lookup.op].thread;
         let begins = |&op: &OpId| step.ops[op].name == "aten::ones_like" && step.ops[op].thread == thread;
         let Some(at) = step.running().into_iter().rfind(begins) else { return };
-        let accumulate = function("torch::autograd::AccumulateGrad", &[], Vec::new());
+        let accumulate = function(ACCUMULATE_GRAD, &[], Vec::new());
         views.patch.insert.push((Place::After(at), accumulate));
     }
 }

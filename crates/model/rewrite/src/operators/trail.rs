@@ -100,6 +100,6 @@ pub(super) fn gradient(step: &Step, uses: &Uses, root: OpId) -> Option<TensorId>
     let mut taken = calls.flat_map(steptime_step::Call::takes);
     taken.find(|&taken| {
         let maker = maker(step, uses, taken);
-        maker.is_some_and(|maker| maker != root && step.ops[maker].name.starts_with("autograd::engine"))
+        maker.is_some_and(|maker| maker != root && step.event(maker).is_engine())
     })
 }

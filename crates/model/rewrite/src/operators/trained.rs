@@ -96,7 +96,7 @@ pub(super) fn optimizer(
     let about = |what: &str| Err(format!("{} {what}", described(step, table)));
     let Some(annotation) = annotation else { return about("is updated by no optimizer") };
     let label = &step.ops[annotation].name;
-    let name = label.rsplit('#').next().unwrap_or(label).trim_end_matches(".step");
+    let name = EventName::optimizer_class(label).unwrap_or(label);
     if name == "SparseAdam" {
         return Ok("adam");
     }
@@ -118,14 +118,9 @@ pub(super) fn optimizer(
 /// The call of an optimizer's `zero_grad` of the same place among those of its name, for an optimizer's step.
 pub(super) fn zero_grad(step: &Step, annotation: OpId) -> Option<OpId> {
     let label = |op: OpId| &*step.ops[op].name;
-    let wanted =
-        label(annotation).replace("Optimizer.step#", "Optimizer.zero_grad#").replace(".step", ".zero_grad");
+    let wanted = EventName::optimizer(EventName::optimizer_class(label(annotation))?, "zero_grad");
     let running = step.running();
     let mut steps = running.iter().filter(|&&op| label(op) == label(annotation));
     let place = steps.position(|&op| op == annotation)?;
-    running
-        .iter()
-        .copied()
-        .filter(|&op| label(op) == wanted && !EventName::of(label(op)).is_optimizer_step())
-        .nth(place)
+    running.iter().copied().filter(|&op| label(op) == wanted).nth(place)
 }

@@ -9,7 +9,6 @@ mod write;
 
 use steptime_aten::Dtype;
 use steptime_aten::optimizer::{Form, Rule as Update};
-use steptime_graph::names::EventName;
 use steptime_step::{OpId, Patch, Place, Step};
 
 use self::lists::{Lists, Read};
@@ -44,9 +43,8 @@ impl Rule for Optimizer {
 
     fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let running = step.running().into_iter();
-        let steps: Vec<OpId> = running
-            .filter(|&op| step.ops[op].annotation && EventName::of(&step.ops[op].name).is_optimizer_step())
-            .collect();
+        let steps: Vec<OpId> =
+            running.filter(|&op| step.ops[op].annotation && step.event(op).is_optimizer_step()).collect();
         let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
         if steps.is_empty() {
             return Err(nothing("no optimizer is marked in the step"));

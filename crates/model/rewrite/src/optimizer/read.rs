@@ -2,6 +2,7 @@
 
 use steptime_aten::optimizer::{Form, Optimizer, Rule};
 use steptime_aten::{Arg, Device};
+use steptime_graph::names::EventName;
 use steptime_step::{Call, OpId, Step, TensorId};
 
 use super::fused;
@@ -28,7 +29,7 @@ fn named(name: &str) -> &'static [Rule] {
 /// Reads what runs inside an optimizer's annotation.
 pub(super) fn read(step: &Step, annotation: OpId) -> Result<Read, Error> {
     let label = &step.ops[annotation].name;
-    let name = label.rsplit('#').next().unwrap_or(label).trim_end_matches(".step").to_owned();
+    let name = EventName::optimizer_class(label).unwrap_or(label).to_owned();
     let rules = named(&name);
     if rules.is_empty() {
         return Err(Error::UnknownOptimizer { name });

@@ -93,13 +93,8 @@ fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
     let mut kept = FxHashSet::default();
     for op in step.running() {
         let Some(call) = &step.ops[op].call else { continue };
-        let optimizes = || {
-            let around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
-            let mut names = around.map(|op| EventName::of(&step.ops[op].name));
-            names.any(|name| name.is_optimizer())
-        };
         let norm = step.ops[op].name.contains("batch_norm");
-        if !norm && !optimizes() {
+        if !norm && !step.is_in(op, EventName::is_optimizer) {
             continue;
         }
         for tensor in call.takes().skip(usize::from(norm)) {

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 use steptime_step::{OpId, TensorId};
 
-use super::units::{Units, gives, takes};
+use super::units::Units;
+use crate::passes::{gives, takes};
 
 /// For each function of the backward pass its stream, given those of the units of the forward pass.
 pub(super) fn streams(units: &Units<'_>, forward: &[u32]) -> Vec<u32> {
@@ -11,7 +12,7 @@ pub(super) fn streams(units: &Units<'_>, forward: &[u32]) -> Vec<u32> {
     // The last op of a number is the one that the function differentiates.
     let mut numbered: FxHashMap<i64, u32> = FxHashMap::default();
     let mut made: FxHashMap<TensorId, u32> = FxHashMap::default();
-    for (&unit, &stream) in units.forward.iter().zip(forward) {
+    for (&unit, &stream) in units.passes.forward.iter().zip(forward) {
         numbered
             .extend(step.subtree(unit).into_iter().filter_map(|op| Some((step.ops[op].sequence?, stream))));
         made.extend(gives(step, unit).into_iter().map(|tensor| (tensor, stream)));
@@ -23,7 +24,7 @@ pub(super) fn streams(units: &Units<'_>, forward: &[u32]) -> Vec<u32> {
         made.extend(gives(step, function).into_iter().map(|tensor| (tensor, stream)));
         stream
     };
-    units.backward.iter().copied().map(of).collect()
+    units.passes.backward.iter().copied().map(of).collect()
 }
 
 /// The one stream beside the first that makes what a function takes; 0 where there is none, or there are several.
@@ -31,15 +32,4 @@ fn of_tensors(taken: Vec<TensorId>, made: &FxHashMap<TensorId, u32>) -> u32 {
     let mut beside = taken.iter().filter_map(|tensor| made.get(tensor)).copied().filter(|&stream| stream > 0);
     let first = beside.next().unwrap_or(0);
     if beside.all(|stream| stream == first) { first } else { 0 }
-}
-
-/// Whether gradients are computed in several passes: a function runs again, or a number comes that is above the first.
-pub(super) fn several_passes(units: &Units<'_>) -> bool {
-    if units.backward.iter().any(|&function| units.step.ops[function].again.is_some()) {
-        return true;
-    }
-    let numbers = units.backward.iter().filter_map(|&function| units.step.ops[function].sequence);
-    let mut numbers = numbers.peekable();
-    let first = numbers.peek().copied();
-    numbers.any(|number| Some(number) > first)
 }

@@ -25,11 +25,11 @@ struct Join {
 /// The branches of all joins that are worth it, on at most so many streams; a unit is in one of them at most.
 pub(super) fn find(units: &Units<'_>, streams: usize) -> Vec<Branch> {
     let above = Above::of(units);
-    let joins = (0..units.forward.len()).filter(|&at| units.needs[at].len() > 1);
+    let joins = (0..units.passes.forward.len()).filter(|&at| units.needs[at].len() > 1);
     let mut joins: Vec<Join> = joins.filter_map(|at| join(units, &above, at, streams)).collect();
     // The one that saves most first; of equal ones the first.
     joins.sort_by(|one, other| other.saves.total_cmp(&one.saves));
-    let mut taken = vec![false; units.forward.len()];
+    let mut taken = vec![false; units.passes.forward.len()];
     let mut found = Vec::new();
     for join in joins {
         let all = || join.branches.iter().flat_map(|branch| &branch.units);
@@ -84,7 +84,7 @@ struct Above {
 
 impl Above {
     fn of(units: &Units<'_>) -> Above {
-        let mut rows: Vec<Vec<u64>> = Vec::with_capacity(units.forward.len());
+        let mut rows: Vec<Vec<u64>> = Vec::with_capacity(units.passes.forward.len());
         for (at, needs) in units.needs.iter().enumerate() {
             let mut row = vec![0; at / 64 + 1];
             row[at / 64] |= 1 << (at % 64);
@@ -93,9 +93,9 @@ impl Above {
             }
             rows.push(row);
         }
-        let mut above = Above { rows, stays: vec![false; units.forward.len()] };
-        let mut stays = vec![false; units.forward.len()];
-        for at in (0..units.forward.len()).filter(|&at| units.weights[at].is_none()) {
+        let mut above = Above { rows, stays: vec![false; units.passes.forward.len()] };
+        let mut stays = vec![false; units.passes.forward.len()];
+        for at in (0..units.passes.forward.len()).filter(|&at| units.weights[at].is_none()) {
             above.each(at, |unit| stays[unit] = true);
         }
         above.stays = stays;

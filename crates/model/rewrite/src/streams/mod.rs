@@ -43,7 +43,7 @@ impl Rule for Streams {
         let units = Units::of(step, facts.ops);
         refused(&units)?;
         let branches = branches::find(&units, self.count);
-        let mut forward = vec![0; units.forward.len()];
+        let mut forward = vec![0; units.passes.forward.len()];
         for branch in &branches {
             branch.units.iter().for_each(|&unit| forward[unit] = branch.stream);
         }
@@ -53,11 +53,12 @@ impl Rule for Streams {
         if used == 1 {
             return Err(nothing(format!(
                 "of {} ops of the forward pass none joins branches that share nothing and are long enough to gain by a stream of their own",
-                units.forward.len()
+                units.passes.forward.len()
             )));
         }
         let mut patch = Patch::new(self.name());
-        let moves = units.forward.iter().zip(&forward).chain(units.backward.iter().zip(&backward));
+        let moves =
+            units.passes.forward.iter().zip(&forward).chain(units.passes.backward.iter().zip(&backward));
         patch.streams =
             moves.clone().filter(|(_, stream)| **stream > 0).map(|(&op, &stream)| (op, stream)).collect();
         let mut waits = Waits::new(&units, &mut patch);
@@ -81,7 +82,7 @@ fn refused(units: &Units<'_>) -> Result<(), Error> {
     if step.streams > 1 {
         return Err(nothing(format!("the step has kernels on {} streams already", step.streams)));
     }
-    if backward::several_passes(units) {
+    if units.passes.are_several(step) {
         return Err(nothing(
             "the step has several backward passes: which ops run before which is not known".to_owned(),
         ));
@@ -90,7 +91,7 @@ fn refused(units: &Units<'_>) -> Result<(), Error> {
         let inside = step.subtree(op);
         inside.iter().all(|&op| step.ops[op].call.is_none()) && step.ops[op].name.contains("::")
     };
-    match units.forward.iter().find(unknown) {
+    match units.passes.forward.iter().find(unknown) {
         Some(&op) => Err(nothing(format!("what {} takes and gives is not known", step.ops[op].name))),
         None => Ok(()),
     }
@@ -107,7 +108,7 @@ fn why(units: &Units<'_>, branches: &[Branch], backward: &[u32], waits: usize) -
             let weight = |unit: usize| units.weights[unit].unwrap_or_default();
             weight(one).total_cmp(&weight(other)).then(other.cmp(&one))
         });
-        heaviest.map_or("", |&unit| &*units.step.ops[units.forward[unit]].name)
+        heaviest.map_or("", |&unit| &*units.step.ops[units.passes.forward[unit]].name)
     };
     let most = branches.iter().map(|branch| branch.stream).max().unwrap_or(0);
     let each = (0..=most).map(|stream| {

@@ -1,59 +1,42 @@
 //! The forward pass as a list of units, what each needs of the others, and the functions of the backward pass.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use steptime_aten::{Lowering, OpSet, kernel::Kernel};
-use steptime_graph::HostThreadId;
 use steptime_graph::execution::StorageId;
 use steptime_step::{OpId, Step, TensorId};
+
+use crate::passes::{Passes, takes};
 
 /// Bytes that a GPU moves in the time of its shortest kernel, about: what a launch weighs beside its bytes.
 pub(super) const LAUNCH: f64 = 4e6;
 /// Arithmetic that takes as long as moving a byte, about, for what is neither limited by one alone.
 const FLOPS_A_BYTE: f64 = 16.0;
-/// A function of the autograd engine.
-const FUNCTION: &str = "autograd::engine::evaluate_function: ";
-/// Around what an optimizer does.
-const OPTIMIZER: &str = "Optimizer.";
 
 /// Outermost ops.
 pub(super) struct Units<'s> {
     pub step: &'s Step,
-    /// Those of the forward pass, in order.
-    pub forward: Vec<OpId>,
-    /// For each of these, the places of those that it needs.
+    pub passes: Passes,
+    /// For each of the forward pass, the places of those that it needs.
     pub needs: Vec<Vec<usize>>,
     /// How long each takes, by its bytes and arithmetic: in bytes. `None` for one that must stay: a copy to or from the host.
     pub weights: Vec<Option<f64>>,
-    /// Functions of the backward pass, in order.
-    pub backward: Vec<OpId>,
 }
 
 impl<'s> Units<'s> {
     pub fn of(step: &'s Step, ops: &OpSet) -> Units<'s> {
-        let (mut script, mut backward) = (Vec::new(), Vec::new());
-        for op in step.running() {
-            let row = &step.ops[op];
-            if row.annotation || step.outermost(op) != op {
-                continue;
-            }
-            if row.thread != HostThreadId::MAIN || row.name.starts_with(FUNCTION) {
-                backward.push(op);
-            } else if !is_stepping(step, op) {
-                script.push(op);
-            }
-        }
-        let forward = before_gradients(step, script, &backward);
+        let passes = Passes::of(step);
+        let forward = &passes.forward;
         let mut known = Known::default();
         let needs = forward.iter().enumerate().map(|(at, &op)| known.needs(step, op, at)).collect();
         let weights = forward.iter().map(|&op| weight(step, op, ops)).collect();
-        Units { step, forward, needs, weights, backward }
+        Units { step, needs, weights, passes }
     }
 
     /// What no op takes goes with the op before it: a batch norm counts its batches right where it runs.
     pub fn follow(&self, streams: &mut [u32]) {
-        let mut taken = vec![false; self.forward.len()];
+        let mut taken = vec![false; self.passes.forward.len()];
         self.needs.iter().flatten().for_each(|&need| taken[need] = true);
-        for at in 1..self.forward.len() {
+        for at in 1..self.passes.forward.len() {
             let before = streams[at - 1];
             let own = self.needs[at].iter().all(|&need| streams[need] == before);
             if streams[at] == 0 && own && !taken[at] && self.weights[at].is_some() {
@@ -96,35 +79,6 @@ impl Known {
     }
 }
 
-/// The tensors that a unit takes, and what is inside it, in order.
-pub(super) fn takes(step: &Step, unit: OpId) -> Vec<TensorId> {
-    let calls = step.subtree(unit).into_iter().filter_map(|op| step.ops[op].call.as_ref());
-    calls.flat_map(steptime_step::Call::takes).collect()
-}
-
-/// The tensors that a unit gives.
-pub(super) fn gives(step: &Step, unit: OpId) -> Vec<TensorId> {
-    let calls = step.subtree(unit).into_iter().filter_map(|op| step.ops[op].call.as_ref());
-    calls.flat_map(steptime_step::Call::gives).collect()
-}
-
-/// Ops of the script that take no gradient, nor what was made of one.
-fn before_gradients(step: &Step, script: Vec<OpId>, backward: &[OpId]) -> Vec<OpId> {
-    let mut forward: FxHashSet<TensorId> = FxHashSet::default();
-    let mut later: FxHashSet<TensorId> = backward.iter().flat_map(|&op| gives(step, op)).collect();
-    let mut kept = Vec::with_capacity(script.len());
-    for op in script {
-        let taken = takes(step, op);
-        if taken.iter().any(|tensor| later.contains(tensor) && !forward.contains(tensor)) {
-            later.extend(gives(step, op));
-        } else {
-            forward.extend(taken.into_iter().chain(gives(step, op)));
-            kept.push(op);
-        }
-    }
-    kept
-}
-
 /// How long a unit takes; `None` where it copies between host and device.
 fn weight(step: &Step, unit: OpId, ops: &OpSet) -> Option<f64> {
     let mut weight = 0.0;
@@ -142,9 +96,4 @@ fn weight(step: &Step, unit: OpId, ops: &OpSet) -> Option<f64> {
         weight += LAUNCH * f64::from(kernel.launches) + work;
     }
     Some(weight)
-}
-
-fn is_stepping(step: &Step, op: OpId) -> bool {
-    let mut around = std::iter::successors(Some(op), |&op| step.ops[op].parent);
-    around.any(|op| step.ops[op].name.starts_with(OPTIMIZER))
 }

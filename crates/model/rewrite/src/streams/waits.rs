@@ -5,7 +5,8 @@ use steptime_aten::Arg;
 use steptime_graph::execution::StorageId;
 use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, StreamWait, TensorId, Uses};
 
-use super::units::{Units, gives, takes};
+use super::units::Units;
+use crate::passes::{gives, takes};
 
 /// An event is recorded on one stream and waited for on another.
 const WAIT: &str = "wait_stream";

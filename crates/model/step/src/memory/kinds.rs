@@ -1,19 +1,16 @@
 //! What each piece of memory is for.
 
-use super::around;
+use steptime_graph::names::EventName;
+
 use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// Around what an optimizer does in a step.
-const OPTIMIZER: &str = "Optimizer.step";
 /// The function that updates the tables of fused bags.
 const FUSED: &str = "_PoolBackward";
-/// The function that adds a gradient to what a parameter has.
-const ACCUMULATE: &str = "torch::autograd::AccumulateGrad";
-/// What it calls for it.
+/// What a function calls to add a gradient to what a parameter has.
 const ADD: &str = "aten::add_";
 
 /// What device memory is for.
@@ -56,8 +53,9 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces, lives: &[Option<Li
     let mut gradient = vec![false; lives.len()];
     for &op in &order.ended {
         let Some(call) = &step.ops[op].call else { continue };
-        let (stepping, adding) = (is_stepping(step, op), is_adding(step, op));
-        let fused = around(step, op).any(|op| step.ops[op].name == FUSED);
+        let stepping = step.is_in(op, EventName::is_optimizer_step);
+        let adding = step.is_in(op, EventName::is_accumulation);
+        let fused = step.around(op).any(|op| step.ops[op].name == FUSED);
         for (at, tensor) in call.takes().enumerate() {
             let Some(piece) = pieces.of[tensor] else { continue };
             let adding = adding && is_kept(step, op, at);
@@ -79,18 +77,8 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces, lives: &[Option<Li
     lives.iter().enumerate().map(kind).collect()
 }
 
-/// Whether an op is a part of an optimizer's step.
-pub(super) fn is_stepping(step: &Step, op: OpId) -> bool {
-    around(step, op).any(|op| step.ops[op].name.starts_with(OPTIMIZER))
-}
-
 /// Whether what an op of such a function takes is a gradient from then on: what is added to one is not.
 fn is_kept(step: &Step, op: OpId, at: usize) -> bool {
     let adds = |op: OpId| step.ops[op].name == ADD;
     !adds(op) && !step.ops[op].children.iter().any(|&child| adds(child)) || adds(op) && at == 0
-}
-
-/// Whether an op is a part of a function that adds a gradient.
-fn is_adding(step: &Step, op: OpId) -> bool {
-    around(step, op).any(|op| step.ops[op].name == ACCUMULATE)
 }

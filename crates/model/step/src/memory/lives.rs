@@ -1,24 +1,20 @@
 //! From when to when each piece of memory is needed.
 
 use rustc_hash::FxHashMap;
+use steptime_graph::names::EventName;
 
-use super::kinds;
 use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use crate::ids::OpId;
 use crate::step::{Call, Step};
 
-/// A function of the autograd engine with all that it saved: that is given back when it has run.
-const FUNCTION: &str = "autograd::engine::evaluate_function: ";
 /// What names of PyTorch's own ops begin with.
 const OP: &str = "aten::";
 /// Names of what is around compiled code. It makes its tensors where no op shows it.
 const COMPILED: [&str; 3] = ["Torch-Compiled Region", "CompiledFx", "CompiledFunction"];
 /// Kernels of compiled code.
 const COMPILED_KERNEL: &str = "triton_";
-/// What zeroes gradients: from then on they are gone.
-const ZERO_GRAD: &str = "Optimizer.zero_grad";
 
 /// The life of each piece, by what takes and gives it alone; `None` where nothing does.
 pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life>> {
@@ -44,7 +40,7 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life
             let life = lives[piece].get_or_insert(Life { made: None, first: begin, last: end });
             life.first = life.first.min(begin);
             first[piece].get_or_insert(op);
-            stepped[piece] |= kinds::is_stepping(step, op);
+            stepped[piece] |= step.is_in(op, EventName::is_optimizer_step);
             let until =
                 functions.get(&op).filter(|[from, _]| life.first < *from).map_or(end, |[_, until]| *until);
             life.last = life.last.max(until);
@@ -77,14 +73,14 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life
 /// what was made within.
 fn outer<'s>(step: &'s Step, order: &Order, op: OpId) -> Vec<(usize, &'s Call)> {
     let called = |op: OpId| Some((order.spans[op]?[0], step.ops[op].call.as_ref()?));
-    let around = super::around(step, op).skip(1);
+    let around = step.around(op).skip(1);
     around.take_while(|&op| step.ops[op].name.starts_with(OP)).filter_map(called).collect()
 }
 
 /// Whether an op is a part of compiled code.
 fn is_compiled(step: &Step, op: OpId) -> bool {
     let within = |op: OpId| COMPILED.iter().any(|name| step.ops[op].name.contains(name));
-    step.ops[op].name.starts_with(COMPILED_KERNEL) || super::around(step, op).any(within)
+    step.ops[op].name.starts_with(COMPILED_KERNEL) || step.around(op).any(within)
 }
 
 /// The span of the function of the autograd engine that each op is in.
@@ -92,8 +88,8 @@ fn functions(step: &Step, order: &Order) -> FxHashMap<OpId, [usize; 2]> {
     let mut inside = FxHashMap::default();
     for op in step.running() {
         let name = &step.ops[op].name;
-        // Compiled code gives back each tensor when it is done with it.
-        let saves = name.starts_with(FUNCTION) && !COMPILED.iter().any(|compiled| name.contains(compiled));
+        // What a function saved is given back when it has run; compiled code gives back each tensor when it is done with it.
+        let saves = step.event(op).is_engine() && !COMPILED.iter().any(|compiled| name.contains(compiled));
         let own = saves.then(|| order.spans[op]).flatten();
         let around = step.ops[op].parent.and_then(|parent| inside.get(&parent)).copied();
         if let Some(span) = around.or(own) {
@@ -103,8 +99,8 @@ fn functions(step: &Step, order: &Order) -> FxHashMap<OpId, [usize; 2]> {
     inside
 }
 
-/// When gradients are given back.
+/// When gradients are zeroed: from then on they are gone.
 pub(super) fn zeroed(step: &Step, order: &Order) -> Option<usize> {
-    let mut found = order.ended.iter().filter(|&&op| step.ops[op].name.starts_with(ZERO_GRAD));
+    let mut found = order.ended.iter().filter(|&&op| step.event(op) == EventName::ZeroGrad);
     found.next().and_then(|&op| order.spans[op]).map(|[_, end]| end)
 }

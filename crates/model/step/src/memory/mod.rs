@@ -15,14 +15,8 @@ pub use self::kinds::Kind;
 
 use self::order::Order;
 use self::pieces::Pieces;
-use crate::ids::OpId;
 use crate::schedule::Scheduled;
 use crate::step::Step;
-
-/// An op and those around it, from the inside.
-fn around(step: &Step, op: OpId) -> impl Iterator<Item = OpId> {
-    std::iter::successors(Some(op), |&op| step.ops[op].parent)
-}
 
 /// For each piece, whether it is copied for the next step: there are two then.
 fn copied_ahead(step: &Step, pieces: &Pieces) -> Vec<bool> {

@@ -1,6 +1,6 @@
 //! The order in which ops begin and end, over all threads.
 
-use steptime_graph::{HostThreadId, MarkId, MarkKind, StepGraph, TiVec};
+use steptime_graph::{MarkKind, TiVec};
 
 use crate::ids::OpId;
 use crate::schedule::Scheduled;
@@ -25,7 +25,7 @@ impl Order {
             ended: Vec::with_capacity(step.ops.len()),
             len: 0,
         };
-        for mark in by_hand_off(graph) {
+        for mark in graph.marks_by_hand_off() {
             match graph.marks[mark].kind {
                 MarkKind::OpBegin(op) => order.spans[scheduled.ops[op]] = Some([order.len, usize::MAX]),
                 MarkKind::OpEnd(op) => {
@@ -43,29 +43,5 @@ impl Order {
             span[1] = span[1].min(order.len);
         }
         order
-    }
-}
-
-/// Marks, each after the one that it waits for.
-fn by_hand_off(graph: &StepGraph) -> Vec<MarkId> {
-    let mut next: TiVec<HostThreadId, MarkId> =
-        graph.threads.iter().map(|thread| thread.first_mark).collect();
-    let mut all = Vec::with_capacity(graph.marks.len());
-    loop {
-        let before = all.len();
-        for (thread, row) in graph.threads.iter_enumerated() {
-            while next[thread] < row.end_mark {
-                let mark = next[thread];
-                let waits = &graph.marks[mark];
-                if !waits.wraps && next[graph.marks[waits.after].thread] <= waits.after {
-                    break;
-                }
-                all.push(mark);
-                next[thread] = mark.next();
-            }
-        }
-        if all.len() == before {
-            return all;
-        }
     }
 }

@@ -3,7 +3,7 @@
 use steptime_aten::Settings;
 use steptime_cost::device::Indices;
 use steptime_graph::TiVec;
-use steptime_rewrite::{self as rewrite, Audit, Facts, Rule};
+use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule};
 use steptime_step::{self as edit, Carried, Scheduled};
 
 use super::settings;
@@ -49,6 +49,11 @@ impl Edited {
         let (step, audits) = rewrite::applied(before, rules, &facts)
             .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
         let flat = edit::schedule(&step, before, &recorded.graph, &recorded.ops);
+        if let (Some(op), Some(rule)) = (flat.circle(), rules.last()) {
+            let source = steptime_step::Error::Circle { op: op.to_owned() }.into();
+            let source = Refused { rule: rule.name(), source };
+            return Err(Error::Rewrite { path: recorded.path.clone(), source });
+        }
         let launches = launches(recorded, &step, &flat, settings(kernels));
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let doubts = by_rule.map(|(text, above)| Doubt {

@@ -44,6 +44,6 @@ fn optimizer(graph: &StepGraph, op: OpId) -> bool {
 
 /// Parameters that get a gradient.
 fn parameters(graph: &StepGraph, again: impl Fn(OpId) -> bool) -> usize {
-    let gets = |&op: &OpId| graph.op_name(op) == "torch::autograd::AccumulateGrad" && !again(op);
+    let gets = |&op: &OpId| EventName::of(graph.op_name(op)).is_accumulation() && !again(op);
     graph.ops.keys().filter(gets).count()
 }
