@@ -2,7 +2,8 @@
 
 The tables take sparse gradients by SGD, the rest Adagrad.
 
-STEPTIME_OPERATORS   torch (default), or steptime: the tables by steptime's operators (wants STEPTIME_CUDA_LIBRARY)
+STEPTIME_OPERATORS   torch (default), steptime: the tables by steptime's operators (wants STEPTIME_CUDA_LIBRARY), or fbgemm: those of
+                     16 columns by FBGEMM's, which take no table of one column
 """
 import os
 
@@ -14,15 +15,16 @@ from common import BATCHES, DEVICE, arguments, batch_size, pick
 
 TABLES, ROWS, DIM, DENSE = pick((26, 100_000, 16, 13), (4, 100, 4, 3))
 BATCH = batch_size(2048)
-OURS = os.environ.get("STEPTIME_OPERATORS", "torch") == "steptime"
+LIBRARY = os.environ.get("STEPTIME_OPERATORS", "torch")
+OURS = LIBRARY == "steptime"
 
 
 def embeddings(dim):
     """A table of `dim` columns for each field."""
-    if OURS:
+    if OURS or LIBRARY == "fbgemm" and dim > 1:
         from zoo.tables import OneCall
 
-        return OneCall([ROWS] * TABLES, dim, BATCH, torch.optim.SGD, 0.01)
+        return OneCall(LIBRARY, [ROWS] * TABLES, dim, BATCH, torch.optim.SGD, 0.01)
     return nn.ModuleList(nn.Embedding(ROWS, dim, sparse=True) for _ in range(TABLES))
 
 
@@ -37,12 +39,14 @@ class DeepFM(nn.Module):
         )
 
     def forward(self, dense, sparse):
-        if OURS:
-            indices = sparse.t().reshape(-1)
+        indices = None if LIBRARY == "torch" else sparse.t().reshape(-1)
+        if indices is None:
+            vectors = torch.stack([table(sparse[:, i]) for i, table in enumerate(self.tables)], dim=1)
+        else:
             vectors = self.tables(indices).view(BATCH, TABLES, DIM)
+        if OURS:
             first = self.first_order(indices).sum(1, keepdim=True)
         else:
-            vectors = torch.stack([table(sparse[:, i]) for i, table in enumerate(self.tables)], dim=1)
             first = torch.cat([table(sparse[:, i]) for i, table in enumerate(self.first_order)], dim=1).sum(1, keepdim=True)
         second = 0.5 * (vectors.sum(1).pow(2) - vectors.pow(2).sum(1)).sum(1, keepdim=True)
         deep = self.mlp(torch.cat([vectors.flatten(1), dense], dim=1))
@@ -53,7 +57,8 @@ def steptime_setup():
     model = DeepFM().to(DEVICE)
     optimizers = [torch.optim.Adagrad([*model.linear.parameters(), *model.mlp.parameters()], lr=0.01)]
     if not OURS:
-        optimizers.insert(0, torch.optim.SGD([*model.tables.parameters(), *model.first_order.parameters()], lr=0.01))
+        tables = [] if LIBRARY == "fbgemm" else model.tables.parameters()
+        optimizers.insert(0, torch.optim.SGD([*tables, *model.first_order.parameters()], lr=0.01))
     data = [
         (torch.rand(BATCH, DENSE), torch.randint(0, ROWS, (BATCH, TABLES)), torch.randint(0, 2, (BATCH,)).float())
         for _ in range(BATCHES)
@@ -68,4 +73,4 @@ def steptime_setup():
         for optimizer in optimizers:
             optimizer.step()
 
-    return step, data, arguments("deepfm_ours" if OURS else "deepfm", BATCH, model)
+    return step, data, arguments(f"deepfm_{LIBRARY}" if LIBRARY != "torch" else "deepfm", BATCH, model)

@@ -1,7 +1,7 @@
 """DLRM with Criteo Kaggle's tables (at most a million rows each, 128 columns): embeddings and interaction by steptime's
-operators or, to compare, by PyTorch's; both MLPs by PyTorch.
+operators or, to compare, by PyTorch's, or embeddings by FBGEMM's; both MLPs by PyTorch.
 
-STEPTIME_OPERATORS   steptime (default; wants STEPTIME_CUDA_LIBRARY) or torch: an EmbeddingBag a table, bmm and an index
+STEPTIME_OPERATORS   steptime (default; wants STEPTIME_CUDA_LIBRARY), fbgemm, or torch: an EmbeddingBag a table, bmm and an index
 STEPTIME_OPTIMIZER   of the tables: sgd (default), adagrad, rowwise_adagrad, adam; PyTorch has no row-wise one. The MLPs take SGD
 STEPTIME_LOOKUPS     rows of each bag (default 1)
 """
@@ -23,7 +23,7 @@ ROWS, DIM, DENSE, BOTTOM, TOP = pick(
 )
 BATCH = batch_size(2048)
 LOOKUPS = int(os.environ.get("STEPTIME_LOOKUPS", 1))
-OURS = os.environ.get("STEPTIME_OPERATORS", "steptime") == "steptime"
+LIBRARY = os.environ.get("STEPTIME_OPERATORS", "steptime")
 OPTIMIZER = os.environ.get("STEPTIME_OPTIMIZER", "sgd")
 TORCH_OPTIMIZERS = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.SparseAdam}
 
@@ -66,11 +66,16 @@ class Dlrm(nn.Module):
         vectors = len(ROWS) + 1
         self.bottom = mlp([DENSE, *BOTTOM, DIM], last=True)
         self.top = mlp([DIM + vectors * (vectors - 1) // 2, *TOP], last=False)
-        if OURS:
+        if LIBRARY == "steptime":
             from steptime.operators import EmbeddingBags, interaction
 
             self.bags = EmbeddingBags(ROWS, DIM, optimizer=OPTIMIZER, lr=0.01, longest=BATCH * LOOKUPS, device=DEVICE)
             self.interaction = interaction
+        elif LIBRARY == "fbgemm":
+            from zoo.tables import bags
+
+            self.bags = bags("fbgemm", ROWS, DIM, TORCH_OPTIMIZERS[OPTIMIZER], 0.01)
+            self.interaction = TorchInteraction(vectors)
         else:
             self.bags, self.interaction = TorchBags(), TorchInteraction(vectors)
 
@@ -83,7 +88,7 @@ class Dlrm(nn.Module):
 def steptime_setup():
     model = Dlrm().to(DEVICE)
     optimizers = [torch.optim.SGD([*model.bottom.parameters(), *model.top.parameters()], lr=0.01)]
-    if not OURS:
+    if LIBRARY == "torch":
         optimizers.append(TORCH_OPTIMIZERS[OPTIMIZER](model.bags.parameters(), lr=0.01))
     offsets = torch.arange(0, len(ROWS) * BATCH * LOOKUPS + 1, LOOKUPS, device=DEVICE)
     data = [
@@ -104,4 +109,4 @@ def steptime_setup():
         for optimizer in optimizers:
             optimizer.step()
 
-    return step, data, arguments(f"dlrm_{'steptime' if OURS else 'torch'}_{OPTIMIZER}", BATCH, model)
+    return step, data, arguments(f"dlrm_{LIBRARY}_{OPTIMIZER}", BATCH, model)

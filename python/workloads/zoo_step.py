@@ -7,6 +7,7 @@ import torch
 from common import DEVICE
 from zoo import MODELS
 from zoo.fused import fuse_linear, fuse_pointwise
+from zoo.tables import LIBRARIES
 from zoo.variants import Prefetch, checkpointed, optimizer_of, words_of
 
 
@@ -16,9 +17,11 @@ def steptime_setup():
     make = MODELS[name]
     batch = int(os.environ.get("STEPTIME_BATCH", make.batch))
     torch.manual_seed(0)
-    if "ours" in words and not make.ours:
-        raise SystemExit(f"{name} has no variant `ours`; these have: {', '.join(sorted(each for each in MODELS if MODELS[each].ours))}")
-    task = make(batch, ours=True) if "ours" in words else make(batch)
+    library = next((LIBRARIES[word] for word in LIBRARIES if word in words), None)
+    if library and library not in make.tables:
+        having = sorted(each for each in MODELS if library in MODELS[each].tables)
+        raise SystemExit(f"{name} has no tables by {library}; these have: {', '.join(having)}")
+    task = make(batch, tables=library) if library else make(batch)
     model = task.model.to(DEVICE)
     if "chlast" in words:
         model = model.to(memory_format=torch.channels_last)

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .tables import OneCall
+from .tables import OneCall, bags
 from .task import Task, several, task
 
 ADAM = torch.optim.Adam, 1e-3
@@ -16,18 +16,14 @@ def mlp(*widths):
     return nn.Sequential(*layers[:-1])
 
 
-@task(batch=4096, ours=True)
-def two_towers(batch, ours=False):
+@task(batch=4096, tables=("steptime", "fbgemm"))
+def two_towers(batch, tables=None):
     """Retrieval: a tower of users, a tower of items, softmax over the batch."""
     rows, dim = 300_000, 64
-    if ours:
-        from steptime.operators import EmbeddingBags
-
-        user = EmbeddingBags([rows], dim, mode="mean", optimizer="adam", lr=1e-3, longest=batch * 20)
     model = nn.ModuleDict(
         {
-            "user": user if ours else nn.EmbeddingBag(rows, dim, mode="mean"),
-            "item": OneCall([rows], dim, batch, *ADAM) if ours else nn.Embedding(rows, dim),
+            "user": bags(tables, [rows], dim, *ADAM, mode="mean", longest=batch * 20) if tables else nn.EmbeddingBag(rows, dim, mode="mean"),
+            "item": OneCall(tables, [rows], dim, batch, *ADAM) if tables else nn.Embedding(rows, dim),
             "left": mlp(dim, 256, 128),
             "right": mlp(dim, 256, 128),
         }
@@ -38,7 +34,7 @@ def two_towers(batch, ours=False):
         items = F.normalize(model["right"](model["item"](item)), dim=1)
         return F.cross_entropy(users @ items.t() / 0.07, torch.arange(len(item), device=item.device))
 
-    offsets = torch.arange(0, batch * 20 + (1 if ours else 0), 20)
+    offsets = torch.arange(0, batch * 20 + (1 if tables else 0), 20)
     data = several(lambda: (torch.randint(0, rows, (batch * 20,)), offsets, torch.randint(0, rows, (batch,))))
     return Task(model, loss, data)
 
@@ -96,8 +92,8 @@ def autoint(batch):
     return Task(model, loss, data)
 
 
-@task(batch=8192, ours=True)
-def wide_deep(batch, ours=False):
+@task(batch=8192, tables=("steptime",))
+def wide_deep(batch, tables=None):
     """One table a field, a linear part and a deep part; dropout and batch norm."""
     fields, rows, dim = 16, 100_000, 16
     deep = []
@@ -105,14 +101,14 @@ def wide_deep(batch, ours=False):
         deep += [nn.Linear(before, after), nn.BatchNorm1d(after), nn.ReLU(), nn.Dropout(0.2)]
     model = nn.ModuleDict(
         {
-            "wide": OneCall([rows] * fields, 1, batch, *ADAM) if ours else nn.ModuleList(nn.Embedding(rows, 1) for _ in range(fields)),
-            "tables": OneCall([rows] * fields, dim, batch, *ADAM) if ours else nn.ModuleList(nn.Embedding(rows, dim) for _ in range(fields)),
+            "wide": OneCall(tables, [rows] * fields, 1, batch, *ADAM) if tables else nn.ModuleList(nn.Embedding(rows, 1) for _ in range(fields)),
+            "tables": OneCall(tables, [rows] * fields, dim, batch, *ADAM) if tables else nn.ModuleList(nn.Embedding(rows, dim) for _ in range(fields)),
             "deep": nn.Sequential(*deep, nn.Linear(128, 1)),
         }
     )
 
     def loss(dense, index, label):
-        if ours:
+        if tables:
             indices = index.t().reshape(-1)
             wide, rows_of = model["wide"](indices).sum(dim=1), [model["tables"](indices)]
         else:
@@ -125,18 +121,18 @@ def wide_deep(batch, ours=False):
     return Task(model, loss, data)
 
 
-@task(batch=1024, ours=True)
-def behaviour(batch, ours=False):
+@task(batch=1024, tables=("steptime", "fbgemm"))
+def behaviour(batch, tables=None):
     """A transformer over what a user did, beside other features."""
     items, length, dim = 200_000, 20, 32
-    item_table = OneCall([items], dim, batch * (length + 1), *ADAM) if ours else nn.Embedding(items, dim)
-    other_table = OneCall([50_000], 16, batch * 4, *ADAM) if ours else nn.Embedding(50_000, 16)
+    item_table = OneCall(tables, [items], dim, batch * (length + 1), *ADAM) if tables else nn.Embedding(items, dim)
+    other_table = OneCall(tables, [50_000], 16, batch * 4, *ADAM) if tables else nn.Embedding(50_000, 16)
     layer = nn.TransformerEncoderLayer(dim, 4, 4 * dim, dropout=0.1, batch_first=True)
     model = nn.ModuleDict({"item": item_table, "place": nn.Embedding(length + 1, dim), "mix": nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), "other": other_table, "top": mlp((length + 1) * dim + 4 * 16, 256, 64, 1)})
 
     def loss(history, item, others, label):
         sequence = torch.cat([history, item.unsqueeze(1)], dim=1)
-        if ours:
+        if tables:
             rows = model["item"](sequence.view(-1)).view(*sequence.shape, dim)
             beside = model["other"](others.view(-1)).view(len(others), -1)
         else:

@@ -1,21 +1,46 @@
-"""Tables of which each bag is one row, by steptime's operators: those of `nn.Embedding` modules, looked up by one call."""
+"""Embedding tables looked up by one call, by operators other than PyTorch's: steptime's or FBGEMM's."""
 import torch
 from torch import nn
 
 from common import DEVICE
 
-OPTIMIZERS = {torch.optim.SGD: "sgd", torch.optim.Adagrad: "adagrad", torch.optim.Adam: "adam"}
+OPTIMIZERS = {
+    torch.optim.SGD: ("sgd", "EXACT_SGD"),
+    torch.optim.Adagrad: ("adagrad", "EXACT_ADAGRAD"),
+    torch.optim.Adam: ("adam", "ADAM"),
+    torch.optim.SparseAdam: ("adam", "ADAM"),
+}
+LIBRARIES = {"ours": "steptime", "fbgemm": "fbgemm"}
+"""Which word of a variant means which library."""
+
+
+def bags(library, rows, dim, optimizer, lr, mode="sum", longest=None):
+    """A module that takes indices, table after table, and offsets of bags, and gives [bags, columns of all]. The optimizer's
+    step is in the backward pass. longest: most lookups of one table."""
+    ours, theirs = OPTIMIZERS[optimizer]
+    if library == "steptime":
+        from steptime.operators import EmbeddingBags
+
+        return EmbeddingBags(rows, dim, mode=mode, optimizer=ours, lr=lr, longest=longest, device=DEVICE)
+    import fbgemm_gpu.split_table_batched_embeddings_ops_training as training
+    from fbgemm_gpu.split_embedding_configs import EmbOptimType
+
+    return training.SplitTableBatchedEmbeddingBagsCodegen(
+        [(each, dim, training.EmbeddingLocation.DEVICE, training.ComputeDevice.CUDA) for each in rows],
+        optimizer=getattr(EmbOptimType, theirs),
+        learning_rate=lr,
+        pooling_mode={"sum": training.PoolingMode.SUM, "mean": training.PoolingMode.MEAN}[mode],
+        device=torch.device(DEVICE),
+    )
 
 
 class OneCall(nn.Module):
-    """Tables of so many rows and columns, `bags` lookups of each; the optimizer's step is in the backward pass."""
+    """Tables of so many rows and columns, `count` lookups of each, a bag of one row each."""
 
-    def __init__(self, rows, dims, bags, optimizer, lr):
+    def __init__(self, library, rows, dim, count, optimizer, lr):
         super().__init__()
-        from steptime.operators import EmbeddingBags
-
-        self.bags = EmbeddingBags(rows, dims, optimizer=OPTIMIZERS[optimizer], lr=lr, longest=bags, device=DEVICE)
-        self.offsets = torch.arange(len(rows) * bags + 1, device=DEVICE)
+        self.bags = bags(library, rows, dim, optimizer, lr, longest=count)
+        self.offsets = torch.arange(len(rows) * count + 1, device=DEVICE)
 
     def forward(self, indices):
         """indices: table after table. Returns [bags, columns of all]."""

@@ -1,6 +1,6 @@
 """What a model of the zoo gives: modules, a loss of one batch, batches on the host."""
 from dataclasses import dataclass
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Tuple
 
 import torch
 
@@ -15,12 +15,12 @@ class Task:
     optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.Adam
 
 
-def task(batch: int, ours: bool = False) -> Callable[[Callable[..., Task]], Callable[..., Task]]:
-    """Marks a function as a model of the zoo, with its usual batch size; `ours`: it takes `ours=True`, for tables by
-    steptime's operators."""
+def task(batch: int, tables: Tuple[str, ...] = ()) -> Callable[[Callable[..., Task]], Callable[..., Task]]:
+    """Marks a function as a model of the zoo, with its usual batch size; `tables`: libraries that it takes as `tables=`, for
+    its embedding tables by their operators."""
 
     def mark(make: Callable[..., Task]) -> Callable[..., Task]:
-        make.batch, make.ours = batch, ours
+        make.batch, make.tables = batch, tables
         return make
 
     return mark

@@ -11,6 +11,7 @@ WORDS = {
     "chlast": "channels-last weights and images",
     "clip": "gradients clipped",
     "compile": "the loss by torch.compile",
+    "fbgemm": "embedding tables by FBGEMM's table-batched operators (wants fbgemm_gpu)",
     "foreach0": "the optimizer as a loop over parameters",
     "fused": "the optimizer as one fused op",
     "graph": "the whole step captured as a CUDA graph",
