@@ -7,6 +7,8 @@ Recordings of a folder whose names differ in the number at the end alone (`dlrm`
 with another batch: each is predicted from each. `NAME_CHANGE` beside `NAME` (or beside `NAME_base_N`, as `NAME_CHANGE_N`) is the
 step with one change. For each pair: the predicted step, its error, and that of the speed-up and of the device's active time.
 `NAME_accumulate` is the step with two halves of the batch and one update.
+`turns_NAME.json` beside `NAME`: its changes as `benches/turns.py` timed them, in turns. The step is scored against what was timed then, the
+speed-up against the median ratio of neighbours.
 `--explain`: of recordings with three changes or more, what `explain` puts first, beside what was measured to help most.
 """
 
@@ -30,6 +32,7 @@ FLAGS = {
     "linear": ["--fuse", "linear"],
     "ours": ["--operators", "steptime"],
     "streams": ["--streams", "2"],
+    "fbgemm": ["--operators", "fbgemm"],
 }
 """What a name says was changed. Of a model without embedding bags, `fused` is the optimizer."""
 
@@ -51,7 +54,7 @@ def step_ms(recording: Path) -> float:
 def batches(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
     """Pairs of recordings that differ in their batch."""
     models = {}
-    for recording in sorted(folder.iterdir()):
+    for recording in sorted(folder.glob("*/")):
         name = re.fullmatch(r"(.+)_(\d+)", recording.name)
         batch = json.loads((recording / "meta.json").read_text()).get("batch")
         if name and batch == int(name[2]):
@@ -65,8 +68,8 @@ def batches(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
 def changes(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
     """Pairs of recordings of which the second has one change."""
     pairs = []
-    for recording in sorted(folder.iterdir()):
-        name = re.fullmatch(r"(.+?)_(fused|tf32|chlast|graph|amp|pin|checkpoint|pointwise|linear|ours|streams)((?:_\d+)?)", recording.name)
+    for recording in sorted(folder.glob("*/")):
+        name = re.fullmatch(r"(.+?)_(fused|tf32|chlast|graph|amp|pin|checkpoint|pointwise|linear|ours|streams|fbgemm)((?:_\d+)?)", recording.name)
         bases = [folder / f"{name[1]}{middle}{name[3]}" for middle in ("", "_base")] if name else []
         for base in (base for base in bases if base.is_dir()):
             bags = name[2] != "fused" or "dlrm" in recording.name
@@ -77,6 +80,25 @@ def changes(folder: Path) -> list[tuple[Path, Path, list[str], str]]:
             half = json.loads((whole / "meta.json").read_text())["batch"] // 2
             pairs.append((whole, recording, ["--batch", str(half), "--accumulate", "2"], "accumulate"))
     return pairs
+
+
+def in_turns(folder: Path) -> list[tuple[Path, dict, list[str], str]]:
+    """Changes that were timed in turns: the recording, what was timed, and the change."""
+    rows = []
+    for turns in sorted(folder.glob("turns_*.json")):
+        base = folder / turns.stem.removeprefix("turns_")
+        for variant, row in json.loads(turns.read_text())["variants"].items() if base.is_dir() else ():
+            kind = {"fused": "fusedopt"}.get(variant, "batch" if variant.startswith("@") else variant)
+            if kind == "accumulate":
+                flags = ["--batch", str(row["batch"] // 2), "--accumulate", "2"]
+            elif kind == "batch":
+                flags = ["--batch", str(row["batch"])]
+            elif kind not in FLAGS:
+                continue
+            else:
+                flags = FLAGS[kind]
+            rows.append((base, row, flags, kind))
+    return rows
 
 
 RULES = {
@@ -139,12 +161,25 @@ def main() -> None:
             active = predicted["after"]["active_ms"] / measured["active_ms"] - 1
             scores.setdefault(kind, []).append((step, speedup, active, low <= truth <= high))
             print(f"{before.name} -> {after.name}: step {step:+.1%}, speed-up {speedup:+.1%}, active {active:+.1%}")
+        for before, row, flags, kind in in_turns(folder):
+            predicted = answer(asked.steptime, "whatif", str(before), *flags)
+            if predicted is None:
+                continue
+            truth, ratio = row["step_ms"], row["ratio"]
+            low, high = predicted["after"]["interval_ms"]
+            step = predicted["after"]["step_ms"] / truth - 1
+            speedup = predicted["speedup"] * ratio - 1
+            right = (predicted["speedup"] > 1) == (ratio < 1) or abs(ratio - 1) <= 0.05
+            scores.setdefault(f"{kind}, in turns", []).append((step, speedup, None, low <= truth <= high))
+            sign = "" if right else ", WRONG SIGN"
+            print(f"{before.name} {kind} in turns: step {step:+.1%}, speed-up x{predicted['speedup']:.2f} for x{1 / ratio:.2f} {speedup:+.1%}{sign}")
     print("\n| change | pairs | step | speed-up | worst | active | worst | in the interval |\n|---|--:|--:|--:|--:|--:|--:|--:|")
     for kind, rows in scores.items():
-        mean = [sum(abs(row[at]) for row in rows) / len(rows) for at in range(3)]
-        worst = [max(abs(row[at]) for row in rows) for at in range(3)]
+        known = [[abs(row[at]) for row in rows if row[at] is not None] for at in range(3)]
+        mean = [sum(column) / len(column) if column else None for column in known]
+        worst = [max(column, default=None) for column in known]
         inside = sum(row[3] for row in rows)
-        cells = [kind, len(rows), *(f"{value:.1%}" for value in (mean[0], mean[1], worst[1], mean[2], worst[2]))]
+        cells = [kind, len(rows), *("-" if value is None else f"{value:.1%}" for value in (mean[0], mean[1], worst[1], mean[2], worst[2]))]
         print("| " + " | ".join(map(str, cells)) + f" | {inside} of {len(rows)} |")
 
 

@@ -9,7 +9,7 @@ use crate::fuse_bags::FuseEmbeddingBags;
 use crate::fuse_linear::FuseLinear;
 use crate::fuse_pointwise::FusePointwise;
 use crate::no_sync::NoSync;
-use crate::operators::Operators;
+use crate::operators::{Fbgemm, Operators};
 use crate::optimizer::Optimizer;
 use crate::prefetch::PrefetchInputs;
 use crate::rule::Rule;
@@ -21,6 +21,7 @@ pub fn all() -> Vec<Box<dyn Rule>> {
     vec![
         Box::new(FuseEmbeddingBags),
         Box::new(Operators),
+        Box::new(Fbgemm),
         Box::new(FusePointwise),
         Box::new(FuseLinear),
         Box::new(Optimizer { form: Form::Fused }),

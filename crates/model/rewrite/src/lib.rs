@@ -42,7 +42,7 @@ pub use fuse_bags::FuseEmbeddingBags;
 pub use fuse_linear::FuseLinear;
 pub use fuse_pointwise::FusePointwise;
 pub use no_sync::NoSync;
-pub use operators::Operators;
+pub use operators::{Fbgemm, Operators};
 pub use optimizer::Optimizer;
 pub use prefetch::PrefetchInputs;
 pub use resize::{BatchDims, ResizeBatch};

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{counts, named, open, takes};
+use common::{Example, counts, named, open, takes};
 use steptime_graph::HostThreadId;
 use steptime_rewrite::{Accumulate, Error};
-use steptime_step::{Peak, schedule};
+use steptime_step::{Call, NewOp, Patch, Peak, Place, Step, schedule};
 
 const THREE: Accumulate = Accumulate { batches: 3 };
 
@@ -53,6 +53,52 @@ fn a_batch_begins_when_the_gradients_of_the_last_are_there() {
     let recorded = example.graph.activities.iter();
     let before = recorded.filter(|row| example.graph.names.get(row.name).contains("Memcpy HtoD")).count();
     assert_eq!(activities("Memcpy HtoD"), 3 * before);
+}
+
+/// The same with an op of the script at its end, as `loss.item()` after the optimizer's step.
+fn with_last(example: &Example, name: &str, sequence: Option<i64>) -> Step {
+    let mut step = example.step.clone();
+    let update = named(&step, "Optimizer.step#SGD.step")[0];
+    let mut patch = Patch::new("test");
+    patch.insert.push((Place::After(update), NewOp::new(name, Call::default())));
+    step.apply(&patch, &example.ops).expect("an op more");
+    let last = named(&step, name).pop().expect("it is there");
+    step.ops[last].sequence = sequence;
+    step
+}
+
+#[test]
+fn what_comes_after_the_update_runs_once() {
+    let mut example = open("resnet50_32");
+    example.step = with_last(&example, "aten::item", None);
+    let step = example.after(&THREE).expect("it applies");
+    assert_eq!(counts(&step)["aten::item"], counts(&example.step)["aten::item"]);
+    assert_eq!(schedule(&step, &example.step, &example.graph, &example.ops).circle(), None);
+}
+
+#[test]
+fn what_trains_after_the_update_is_refused() {
+    let mut example = open("resnet50_32");
+    let function = |op: &&steptime_step::Op| op.name.contains("evaluate_function");
+    let number = example.step.ops.iter().filter(function).find_map(|op| op.sequence);
+    assert!(number.is_some());
+    example.step = with_last(&example, "aten::tanh", number);
+    let error = example.after(&THREE).unwrap_err();
+    assert!(matches!(&error, Error::SeveralUpdates { op } if op == "aten::tanh"), "{error}");
+}
+
+#[test]
+fn threads_that_wait_for_one_another_are_found() {
+    let example = open("resnet50_32");
+    let mut scheduled = schedule(&example.step, &example.step, &example.graph, &example.ops);
+    assert_eq!(scheduled.circle(), None);
+    let graph = &mut scheduled.graph;
+    let hands_over = |mark: &steptime_graph::MarkId| graph.is_hand_off(*mark) && !graph.marks[*mark].wraps;
+    let mark = graph.marks.keys().find(hands_over).expect("a hand-off");
+    let from = graph.marks[mark].after;
+    let last = graph.threads[graph.marks[mark].thread].end_mark;
+    graph.marks[from].after = steptime_graph::MarkId(last.0 - 1);
+    assert!(scheduled.circle().is_some());
 }
 
 #[test]

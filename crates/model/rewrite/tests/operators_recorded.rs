@@ -1,7 +1,8 @@
 //! Steps by PyTorch's ops after the change, beside recordings of the same models with the operators.
 //!
 //! `tests/data` has execution traces of both sides: `python -m steptime record` of `python/workloads/zoo_step.py` with
-//! `STEPTIME_VARIANT=ours` and without, and of `deepfm.py` with `STEPTIME_OPERATORS=steptime` and without.
+//! `STEPTIME_VARIANT=ours` (and `fbgemm`) and without, and of `deepfm.py` with `STEPTIME_OPERATORS=steptime` (and `fbgemm`) and
+//! without. FBGEMM 1.6.0.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::path::Path;
 use steptime_aten::derive::{self, OpTree, TreeKind};
 use steptime_aten::{Arg, Lowering, OpSet};
 use steptime_graph::execution::ExecutionGraph;
-use steptime_rewrite::{Facts, Operators, apply};
+use steptime_rewrite::{Facts, Fbgemm, Operators, Rule, apply};
 use steptime_step::Step;
 
 /// The step of an execution trace in `tests/data/`, without times.
@@ -47,27 +48,47 @@ fn launches(step: &Step, ops: &OpSet) -> BTreeMap<String, usize> {
     found
 }
 
+/// What is counted otherwise in one of two.
+fn other<K: AsRef<str> + Ord>(here: &BTreeMap<K, usize>, there: &BTreeMap<K, usize>) -> Vec<String> {
+    let mut keys: Vec<&K> = here.keys().chain(there.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    keys.retain(|key| here.get(key) != there.get(key));
+    let line = |key: &K| format!("{}: {:?} for {:?}", key.as_ref(), here.get(key), there.get(key));
+    keys.into_iter().map(line).collect()
+}
+
 /// The step that is derived has the ops that were recorded, and they launch the same.
-fn is_as_recorded(name: &str) {
+fn is_as_recorded(name: &str, rule: &dyn Rule, whose: &str) {
     let ops = OpSet::standard();
     let mut step = open(name);
-    let audits = apply(&mut step, &[&Operators], &Facts { ops: &ops, batch: None }).expect("it applies");
-    let recorded = open(&format!("{name}_ours"));
-    assert_eq!(counts(&step), counts(&recorded), "{audits:?}");
-    assert_eq!(launches(&step, &ops), launches(&recorded, &ops));
+    let audits = apply(&mut step, &[rule], &Facts { ops: &ops, batch: None }).expect("it applies");
+    let recorded = open(&format!("{name}_{whose}"));
+    assert_eq!(other(&counts(&step), &counts(&recorded)), [""; 0], "{audits:?}");
+    assert_eq!(other(&launches(&step, &ops), &launches(&recorded, &ops)), [""; 0]);
 }
 
 #[test]
 fn columns_of_one_tensor_that_two_groups_share_and_adam_over_lists() {
-    is_as_recorded("wide_deep");
+    is_as_recorded("wide_deep", &Operators, "ours");
 }
 
 #[test]
 fn results_in_a_stack_and_an_optimizer_that_goes() {
-    is_as_recorded("deepfm");
+    is_as_recorded("deepfm", &Operators, "ours");
 }
 
 #[test]
 fn means_of_bags_whose_offsets_are_copied_and_single_rows() {
-    is_as_recorded("two_towers");
+    is_as_recorded("two_towers", &Operators, "ours");
+}
+
+#[test]
+fn tables_by_fbgemm_but_those_of_one_column() {
+    is_as_recorded("deepfm", &Fbgemm, "fbgemm");
+}
+
+#[test]
+fn adam_and_means_by_fbgemm() {
+    is_as_recorded("two_towers", &Fbgemm, "fbgemm");
 }

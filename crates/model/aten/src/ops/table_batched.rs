@@ -19,12 +19,11 @@ macro_rules! optimizers {
         /// Lookups in many tables, by optimizer.
         pub static OPS: &[OpDef] = &[$(
             OpDef::leaf(
-                &[
-                    concat!("fbgemm::split_embedding_codegen_lookup_", $name, "_function"),
-                    concat!("fbgemm::split_embedding_codegen_lookup_", $name, "_function_pt2"),
-                ],
+                &[concat!("fbgemm::split_embedding_codegen_lookup_", $name, "_function")],
                 |call| lower(call, Pass::Forward, RowOptimizer::$optimizer),
             ),
+            // Newer ones launch from `split_embedding_codegen_forward_..` within.
+            OpDef::composite(&[concat!("fbgemm::split_embedding_codegen_lookup_", $name, "_function_pt2")]),
             OpDef::leaf(
                 &[
                     concat!("fbgemm::split_embedding_backward_codegen_", $name, "_unweighted_exact_cuda"),

@@ -4,6 +4,7 @@ use steptime_aten::Dtype;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
 use super::joined::{Joined, joined, list};
+use super::library::Library;
 use super::lookups::{Lookup, described, find};
 use super::trained::{self, Trained};
 use crate::updates;
@@ -29,9 +30,14 @@ pub(super) struct Group {
 type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
 
 /// The groups in the order of their last lookups, and why other lookups stay as they are.
-pub(super) fn of(step: &Step) -> (Vec<Group>, Vec<String>) {
+pub(super) fn of(step: &Step, library: Library) -> (Vec<Group>, Vec<String>) {
     let uses = Uses::of(step);
-    let (lookups, mut left) = find(step, &uses);
+    let (mut lookups, mut left) = find(step, &uses);
+    lookups.retain(|lookup| {
+        let refused = library.refuses(step, lookup);
+        left.extend(refused.clone());
+        refused.is_none()
+    });
     let trained = trained::of(step, &uses, &lookups);
     let own =
         |trained: &Option<Trained>| trained.as_ref().map(|trained| trained.own.clone()).unwrap_or_default();

@@ -1,15 +1,18 @@
-//! The operators of `steptime.operators` for PyTorch's.
+//! Operators of other libraries for PyTorch's: ours, and FBGEMM's for embedding tables.
 
 mod copies;
 mod dot;
+mod fbgemm;
 mod gradient;
 mod groups;
 mod inputs;
 mod interaction;
 mod interaction_backward;
 mod joined;
+mod library;
 mod lookups;
 mod one_call;
+mod ours;
 mod places;
 mod results;
 mod state;
@@ -20,6 +23,7 @@ mod views;
 use steptime_step::{Patch, Step};
 
 use self::inputs::Made;
+use self::library::Library;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 
@@ -44,35 +48,80 @@ impl Rule for Operators {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let mut now = step.clone();
-        let mut patches = Vec::new();
-        let (groups, mut left) = groups::of(step);
-        let mut made = Made::default();
-        for group in &groups {
-            let mut more = made.clone();
-            let Some(patch) = one_call::patch(&now, group, &mut more, self.name()) else {
-                let table = lookups::described(step, group.members[0].lookup.table);
-                left.push(format!("the gradient of {table} comes another way than is known"));
-                continue;
-            };
-            now.apply(&patch, facts.ops)?;
-            made = more;
-            patches.push(patch);
-        }
+        let Lookups { mut now, mut patches, left } = lookups(step, facts, Library::Steptime, self.name())?;
         for patch in interaction::patches(&now, self.name()) {
             now.apply(&patch, facts.ops)?;
             patches.push(patch);
         }
-        left.dedup();
-        match patches.last_mut() {
-            Some(last) if !left.is_empty() => last.why += &format!("; as it was: {}", left.join(", ")),
-            Some(_) => {}
-            None if left.is_empty() => {
-                let reason = "no embedding table is looked up, and no dot interaction is computed".to_owned();
-                return Err(Error::NothingToDo { reason });
-            }
-            None => return Err(Error::NothingToDo { reason: left.join(", ") }),
-        }
-        Ok(patches)
+        named(patches, left, "no embedding table is looked up, and no dot interaction is computed")
     }
+}
+
+/// Embedding bags and rows of embedding tables by FBGEMM's table-batched embeddings, in calls as those of [`Operators`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fbgemm;
+
+impl Rule for Fbgemm {
+    fn name(&self) -> &'static str {
+        "operators-fbgemm"
+    }
+
+    fn effort(&self) -> &'static str {
+        "medium: SplitTableBatchedEmbeddingBagsCodegen of fbgemm_gpu, indices one table after the other"
+    }
+
+    fn risk(&self) -> &'static str {
+        "tables take their step in the backward pass: no clipping, and Adam moves only rows that were looked up"
+    }
+
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        Some((
+            "what FBGEMM's Python module and ops take on the host is known of one host: where the host is the limit, the step may be longer or shorter",
+            0.2,
+        ))
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let Lookups { patches, left, .. } = lookups(step, facts, Library::Fbgemm, self.name())?;
+        named(patches, left, "no embedding table is looked up")
+    }
+}
+
+/// What one call each made of groups of lookups.
+struct Lookups {
+    now: Step,
+    patches: Vec<Patch>,
+    /// Why others stay as they are.
+    left: Vec<String>,
+}
+
+fn lookups(step: &Step, facts: &Facts<'_>, library: Library, rule: &'static str) -> Result<Lookups, Error> {
+    let mut now = step.clone();
+    let mut patches = Vec::new();
+    let (groups, mut left) = groups::of(step, library);
+    let mut made = Made::default();
+    for group in &groups {
+        let mut more = made.clone();
+        let Some(patch) = one_call::patch(&now, group, &mut more, library, rule) else {
+            let table = lookups::described(step, group.members[0].lookup.table);
+            left.push(format!("the gradient of {table} comes another way than is known"));
+            continue;
+        };
+        now.apply(&patch, facts.ops)?;
+        made = more;
+        patches.push(patch);
+    }
+    Ok(Lookups { now, patches, left })
+}
+
+/// The patches with what they leave as it was; `nothing` says what there would have been to change.
+fn named(mut patches: Vec<Patch>, mut left: Vec<String>, nothing: &str) -> Result<Vec<Patch>, Error> {
+    left.dedup();
+    match patches.last_mut() {
+        Some(last) if !left.is_empty() => last.why += &format!("; as it was: {}", left.join(", ")),
+        Some(_) => {}
+        None if left.is_empty() => return Err(Error::NothingToDo { reason: nothing.to_owned() }),
+        None => return Err(Error::NothingToDo { reason: left.join(", ") }),
+    }
+    Ok(patches)
 }

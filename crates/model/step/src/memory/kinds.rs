@@ -8,8 +8,8 @@ use super::pieces::Pieces;
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// The function that updates the tables of fused bags.
-const FUSED: &str = "_PoolBackward";
+/// What the names of functions contain that update the tables of fused bags.
+const FUSED: [&str; 2] = ["_PoolBackward", "CppNode<SplitLookupFunction_"];
 /// What a function calls to add a gradient to what a parameter has.
 const ADD: &str = "aten::add_";
 
@@ -55,7 +55,7 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces, lives: &[Option<Li
         let Some(call) = &step.ops[op].call else { continue };
         let stepping = step.is_in(op, EventName::is_optimizer_step);
         let adding = step.is_in(op, EventName::is_accumulation);
-        let fused = step.around(op).any(|op| step.ops[op].name == FUSED);
+        let fused = step.around(op).any(|op| FUSED.iter().any(|name| step.ops[op].name.contains(name)));
         for (at, tensor) in call.takes().enumerate() {
             let Some(piece) = pieces.of[tensor] else { continue };
             let adding = adding && is_kept(step, op, at);

@@ -53,7 +53,7 @@ pub struct Changes {
     /// Fuse ops
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,..")]
     pub fuse: Vec<Fuse>,
-    /// Operators in the place of PyTorch's, for embedding tables and dot interaction
+    /// Operators in the place of PyTorch's, for embedding tables and, of ours, dot interaction
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub operators: Option<Operators>,
     /// The precision of matrix products
@@ -134,6 +134,8 @@ pub enum Fuse {
 pub enum Operators {
     /// Those of `steptime.operators`
     Steptime,
+    /// FBGEMM's table-batched embeddings, for embedding tables alone
+    Fbgemm,
 }
 
 /// Precisions of matrix products.

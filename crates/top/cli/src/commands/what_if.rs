@@ -5,14 +5,14 @@ pub(super) mod plan;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, FuseEmbeddingBags, FuseLinear,
+    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, Fbgemm, FuseEmbeddingBags, FuseLinear,
     FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, ResizeBatch, Rule, Streams, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
 
 use super::{Failure, load, pricing};
-use crate::cli::{Changes, Explain, Fuse, Precision, WhatIf, Whom};
+use crate::cli::{Changes, Explain, Fuse, Operators as Whose, Precision, WhatIf, Whom};
 use crate::report::{self, csv};
 use crate::{output, progress};
 
@@ -78,8 +78,10 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
             Fuse::Optimizer => rules.push(Box::new(Optimizer { form: Form::Fused })),
         }
     }
-    if changes.operators.is_some() {
-        rules.push(Box::new(Operators));
+    match changes.operators {
+        Some(Whose::Steptime) => rules.push(Box::new(Operators)),
+        Some(Whose::Fbgemm) => rules.push(Box::new(Fbgemm)),
+        None => {}
     }
     match changes.dtype {
         Some(Precision::Tf32) => rules.push(Box::new(Tf32)),

@@ -1,7 +1,7 @@
 //! Device times of a changed step: measured where nothing changed, measured and scaled where arguments did, else priced.
 
 use rustc_hash::FxHashMap;
-use steptime_aten::kernel::Kernel;
+use steptime_aten::kernel::{Kernel, KernelCall};
 use steptime_cost::Demands;
 use steptime_cost::device::{DeviceProfile, Estimate, ModelChoice};
 use steptime_graph::{ActivityId, TiVec};
@@ -112,7 +112,7 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
     let by_op = |launch: &Launch| {
         let recorded = step.recorded(scheduled.ops[launch.op?])?;
         let at = of_op.get(&recorded).copied()?;
-        is_alike(&was[at].call.kernel, &launch.call.kernel).then_some(at)
+        is_alike(&was[at].call, &launch.call).then_some(at)
     };
     let mut changes = Vec::new();
     for (at, launch) in now.iter().enumerate() {
@@ -132,11 +132,13 @@ fn changes(was: &[Launch], now: &[Launch], step: &edit::Step, scheduled: &Schedu
 }
 
 /// Whether a kernel's measured time says something of another. What pageable memory was measured to take is the host's work:
-/// it says nothing of pinned memory.
-fn is_alike(was: &Kernel, now: &Kernel) -> bool {
-    match (was, now) {
+/// it says nothing of pinned memory. Few lookups are added up by one kernel, many are sorted by a dozen first: neither says
+/// something of the other.
+fn is_alike(was: &KernelCall, now: &KernelCall) -> bool {
+    match (&was.kernel, &now.kernel) {
         (Kernel::Transfer(was), Kernel::Transfer(now)) => was.pinned == now.pinned,
-        _ => was.family() == now.family(),
+        (Kernel::Scatter(_), Kernel::Scatter(_)) => was.launches == now.launches,
+        (was, now) => was.family() == now.family(),
     }
 }
 

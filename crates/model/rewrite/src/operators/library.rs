@@ -1,0 +1,58 @@
+//! Whose operators take the place of PyTorch's.
+
+use steptime_step::{NewOp, Step, TensorId};
+
+use super::fbgemm::Fused;
+use super::groups::Group;
+use super::inputs::Inputs;
+use super::lookups::{Lookup, described};
+use super::ours::Pool;
+use super::views::Views;
+
+/// A library of operators on embedding tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Library {
+    /// `steptime.operators`.
+    Steptime,
+    /// `fbgemm_gpu`.
+    Fbgemm,
+}
+
+/// The calls of a group of lookups.
+pub(super) trait Calls {
+    /// What gives `pooled`.
+    fn forward(&self, views: &mut Views<'_>, pooled: TensorId) -> Vec<NewOp>;
+
+    /// What takes the gradient of that, and updates the tables by the group's optimizer.
+    fn backward(&self, views: &mut Views<'_>, gradient: TensorId) -> Vec<NewOp>;
+}
+
+/// FBGEMM reads rows four elements at once.
+const VECTOR: i64 = 4;
+/// The most columns of its kernels.
+const WIDEST: i64 = 2048;
+
+impl Library {
+    /// Its calls for a group.
+    pub fn calls<'c>(
+        self,
+        views: &mut Views<'_>,
+        group: &'c Group,
+        inputs: &'c Inputs,
+    ) -> Box<dyn Calls + 'c> {
+        match self {
+            Library::Steptime => Box::new(Pool { group, inputs }),
+            Library::Fbgemm => Box::new(Fused::of(views, group, inputs)),
+        }
+    }
+
+    /// Why the library cannot make a lookup.
+    pub fn refuses(self, step: &Step, lookup: &Lookup) -> Option<String> {
+        let fits = lookup.width % VECTOR == 0 && lookup.width <= WIDEST;
+        let refuses = self == Library::Fbgemm && !fits;
+        refuses.then(|| {
+            let table = described(step, lookup.table);
+            format!("{table}: FBGEMM takes multiples of {VECTOR} columns up to {WIDEST}")
+        })
+    }
+}
