@@ -1,55 +1,70 @@
-//! What a changed step would take, the step and its base prediction already there.
+//! What a changed step would take, its recording already read: change by change where the unchanged side is there, and
+//! that side alone. `STEPTIME_BENCH_RECORDINGS` names other recordings, with `:` between them.
 
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use steptime::Change;
-use steptime::rewrite::{CudaGraph, FuseEmbeddingBags, ResizeBatch, Rule, Tf32};
+use steptime::rewrite::{self, Accumulate, Checkpoint, ResizeBatch, Rule, Streams};
+use steptime::trace::Options;
+use steptime::{Change, Choice, Error, Step, WhatIf};
+
+const RECORDINGS: [&str; 2] = ["dlrm_default_2048", "resnet50_32"];
 
 fn what_if(criterion: &mut Criterion) {
-    for name in ["dlrm_default_2048", "resnet50_32"] {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(name);
-        let step = match steptime::open(&folder) {
-            Ok(step) => step,
-            Err(error) => {
-                eprintln!("skipped {name}: {error}");
-                continue;
-            }
-        };
-        let question = step.predict();
-        let asked = match question.what_ifs() {
-            Ok(asked) => asked,
-            Err(error) => {
-                eprintln!("skipped {name}: {error}");
-                continue;
-            }
-        };
-        let on = |rule: &dyn Rule| {
-            asked.changed(&Change { rules: &[rule], host_times: None }).map(|answer| answer.after.step)
-        };
-        let ops = step.graph.ops.len();
-        // Each batch is another: what it launches was not priced before.
-        let batch = Cell::new(0);
-        criterion.bench_function(&format!("another batch of {name}, {ops} ops"), |bencher| {
-            bencher.iter(|| {
-                batch.set(batch.get() % 100_000 + 1);
-                on(&ResizeBatch::to(batch.get()))
-            });
-        });
-        let changes: [(&str, &dyn Rule); 3] =
-            [("bags", &FuseEmbeddingBags), ("tf32", &Tf32), ("graph", &CudaGraph)];
-        for (what, rule) in changes.into_iter().filter(|(_, rule)| on(*rule).is_ok()) {
-            criterion.bench_function(&format!("{what} of {name}, {ops} ops"), |bencher| {
-                bencher.iter(|| on(rule));
-            });
+    let others = std::env::var_os("STEPTIME_BENCH_RECORDINGS");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
+    let folders: Vec<PathBuf> = match &others {
+        Some(paths) => std::env::split_paths(paths).collect(),
+        None => RECORDINGS.iter().map(|name| examples.join(name)).collect(),
+    };
+    for folder in folders {
+        if let Err(error) = of_recording(criterion, &folder) {
+            eprintln!("skipped {}: {error}", folder.display());
         }
     }
 }
 
+fn of_recording(criterion: &mut Criterion, folder: &Path) -> Result<(), Error> {
+    let step = Step::open_with(folder, &Choice::default(), &Options::default())?;
+    let of = format!("of {}, {} ops", step.name, step.graph.ops.len());
+    let question = step.predict();
+    let asked = question.what_ifs()?;
+    let on = |rule: &dyn Rule| asked.changed(&Change { rules: &[rule], host_times: None });
+    criterion.bench_function(&format!("unchanged side {of}"), |bencher| {
+        bencher.iter(|| question.what_ifs().map(|asked| asked.before().step));
+    });
+    let time = |answer: Result<WhatIf, Error>| answer.map(|answer| answer.after.step);
+    // Each batch is another: what it launches was not priced before.
+    let batch = Cell::new(0);
+    criterion.bench_function(&format!("another batch {of}"), |bencher| {
+        bencher.iter(|| {
+            batch.set(batch.get() % 100_000 + 1);
+            time(on(&ResizeBatch::to(batch.get())))
+        });
+    });
+    let mut rules = rewrite::all();
+    let (streams, checkpoint) = (Streams { count: 2 }, Checkpoint { segments: None });
+    rules.extend([
+        Box::new(streams) as Box<dyn Rule>,
+        Box::new(checkpoint),
+        Box::new(Accumulate { batches: 2 }),
+    ]);
+    let changes = |rule: &dyn Rule| {
+        on(rule).is_ok_and(|answer| answer.audits.iter().any(|audit| !audit.why.is_empty()))
+    };
+    for rule in rules.iter().filter(|rule| changes(&***rule)) {
+        criterion.bench_function(&format!("{} {of}", rule.name()), |bencher| {
+            bencher.iter(|| time(on(&**rule)));
+        });
+    }
+    Ok(())
+}
+
 criterion_group! {
     name = benches;
-    config = Criterion::default().sample_size(20);
+    config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
     targets = what_if
 }
 criterion_main!(benches);
