@@ -36,19 +36,19 @@ pub const ACCUMULATE_GRAD: &str = "torch::autograd::AccumulateGrad";
 impl<'a> EventName<'a> {
     /// Reads a name.
     pub fn of(name: &'a str) -> EventName<'a> {
-        if let Some(number) = name.strip_prefix(STEP) {
+        if let Some(number) = after(name, STEP) {
             EventName::ProfilerStep(number.parse().unwrap_or(0))
-        } else if let Some(method) = name.strip_prefix(OPTIMIZER) {
+        } else if let Some(method) = after(name, OPTIMIZER) {
             match method.split('#').next() {
                 Some("step") => EventName::OptimizerStep,
                 Some("zero_grad") => EventName::ZeroGrad,
                 _ => EventName::Optimizer,
             }
-        } else if name.starts_with(LOADER) {
+        } else if after(name, LOADER).is_some() {
             EventName::DataLoader
-        } else if let Some(what) = name.strip_prefix(ENGINE) {
+        } else if let Some(what) = after(name, ENGINE) {
             EventName::Engine(what.strip_prefix(EVALUATE).unwrap_or(name))
-        } else if let Some(function) = name.strip_prefix(AUTOGRAD) {
+        } else if let Some(function) = after(name, AUTOGRAD) {
             EventName::BackwardFunction(function)
         } else if is_function(name) {
             EventName::BackwardFunction(name)
@@ -104,12 +104,22 @@ impl<'a> EventName<'a> {
     }
 }
 
+/// What follows a prefix of a name. Of most names the first two letters tell that it is another.
+#[inline]
+fn after<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
+    let first = |text: &str| [text.as_bytes().first().copied(), text.as_bytes().get(1).copied()];
+    if first(name) == first(prefix) { name.strip_prefix(prefix) } else { None }
+}
+
 /// Whether a name is that of a function of the backward pass, with or without a number at its end.
 fn is_function(name: &str) -> bool {
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if !name.ends_with(BACKWARD) {
+        return false;
+    }
     let plain = name.rsplit("::").next().unwrap_or(name);
     let word = plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    word && plain.len() > BACKWARD.len() && plain.ends_with(BACKWARD) && plain.starts_with(char::is_uppercase)
+    word && plain.len() > BACKWARD.len() && plain.starts_with(char::is_uppercase)
 }
 
 /// Whether a name without a scope speaks of the backward pass.
