@@ -1,5 +1,7 @@
 //! What rules changed, as a list of ops.
 
+use steptime_graph::TiVec;
+
 use crate::ids::OpId;
 use crate::step::{Origin, Step};
 
@@ -25,16 +27,18 @@ impl Diff {
     /// How a step differs from what it was before.
     #[must_use]
     pub fn between(before: &Step, after: &Step) -> Diff {
-        let running: rustc_hash::FxHashSet<OpId> = after.running().into_iter().collect();
+        let now = after.running();
+        let mut runs: TiVec<OpId, bool> = vec![false; after.ops.len()].into();
+        now.iter().for_each(|&op| runs[op] = true);
         let mut changes = Vec::new();
-        let gone = |op: OpId| !running.contains(&op);
+        let gone = |op: OpId| runs.get(op) != Some(&true);
         for op in before.running() {
             let with_parent = before.ops[op].parent.is_some_and(gone);
             if gone(op) && !with_parent {
                 changes.push((Change::Removed, op));
             }
         }
-        for op in after.running() {
+        for op in now {
             let row = &after.ops[op];
             let within = |parent: OpId| matches!(after.ops[parent].origin, Origin::Inserted(_));
             match row.origin {

@@ -1,15 +1,14 @@
 //! What each piece of memory is for.
 
-use steptime_graph::names::EventName;
+use steptime_graph::TiVec;
 
 use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
+use super::within::Within;
 use crate::ids::OpId;
 use crate::step::Step;
 
-/// What the names of functions contain that update the tables of fused bags.
-const FUSED: [&str; 2] = ["_PoolBackward", "CppNode<SplitLookupFunction_"];
 /// What a function calls to add a gradient to what a parameter has.
 const ADD: &str = "aten::add_";
 
@@ -47,15 +46,19 @@ impl Kind {
 }
 
 /// The kind of each piece.
-pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces, lives: &[Option<Life>]) -> Vec<Kind> {
+pub(super) fn of(
+    step: &Step,
+    order: &Order,
+    within: &TiVec<OpId, Within>,
+    pieces: &Pieces,
+    lives: &[Option<Life>],
+) -> Vec<Kind> {
     let mut by_optimizer = vec![false; lives.len()];
     let mut by_others = vec![false; lives.len()];
     let mut gradient = vec![false; lives.len()];
     for &op in &order.ended {
         let Some(call) = &step.ops[op].call else { continue };
-        let stepping = step.is_in(op, EventName::is_optimizer_step);
-        let adding = step.is_in(op, EventName::is_accumulation);
-        let fused = step.around(op).any(|op| FUSED.iter().any(|name| step.ops[op].name.contains(name)));
+        let Within { stepping, adding, fused } = within[op];
         for (at, tensor) in call.takes().enumerate() {
             let Some(piece) = pieces.of[tensor] else { continue };
             let adding = adding && is_kept(step, op, at);

@@ -1,11 +1,12 @@
 //! From when to when each piece of memory is needed.
 
-use rustc_hash::FxHashMap;
+use steptime_graph::TiVec;
 use steptime_graph::names::EventName;
 
 use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
+use super::within::Within;
 use crate::ids::OpId;
 use crate::step::{Call, Step};
 
@@ -17,21 +18,27 @@ const COMPILED: [&str; 3] = ["Torch-Compiled Region", "CompiledFx", "CompiledFun
 const COMPILED_KERNEL: &str = "triton_";
 
 /// The life of each piece, by what takes and gives it alone; `None` where nothing does.
-pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life>> {
+pub(super) fn of(
+    step: &Step,
+    order: &Order,
+    (running, within): (&[OpId], &TiVec<OpId, Within>),
+    pieces: &Pieces,
+) -> Vec<Option<Life>> {
     let mut lives: Vec<Option<Life>> = vec![None; pieces.bytes.len()];
-    let functions = functions(step, order);
+    let functions = functions(step, order, running);
+    let mut taken: Vec<usize> = Vec::new();
     let mut first: Vec<Option<OpId>> = vec![None; lives.len()];
     let mut stepped: Vec<bool> = vec![false; lives.len()];
     // By their ends: what is inside an op comes before it, so that the first that gives a piece is the innermost.
     for &op in &order.ended {
         let (Some([begin, end]), Some(call)) = (order.spans[op], &step.ops[op].call) else { continue };
-        let taken: Vec<usize> = call.takes().filter_map(|tensor| pieces.of[tensor]).collect();
-        let around = outer(step, order, op);
+        taken.clear();
+        taken.extend(call.takes().filter_map(|tensor| pieces.of[tensor]));
         // Memory that an op makes unseen where another piece was before.
         let reused = |lives: &[Option<Life>], piece: usize| {
             let Some(life) = lives[piece] else { return false };
             let takes = |call: &Call| call.takes().any(|tensor| pieces.of[tensor] == Some(piece));
-            around.iter().any(|(from, outer)| life.first < *from && !takes(outer))
+            outer(step, order, op).any(|(from, outer)| life.first < from && !takes(outer))
         };
         for &piece in &taken {
             if reused(&lives, piece) {
@@ -40,9 +47,8 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life
             let life = lives[piece].get_or_insert(Life { made: None, first: begin, last: end });
             life.first = life.first.min(begin);
             first[piece].get_or_insert(op);
-            stepped[piece] |= step.is_in(op, EventName::is_optimizer_step);
-            let until =
-                functions.get(&op).filter(|[from, _]| life.first < *from).map_or(end, |[_, until]| *until);
+            stepped[piece] |= within[op].stepping;
+            let until = functions[op].filter(|[from, _]| life.first < *from).map_or(end, |[_, until]| until);
             life.last = life.last.max(until);
         }
         for piece in call.gives().filter_map(|tensor| pieces.of[tensor]) {
@@ -71,10 +77,10 @@ pub(super) fn of(step: &Step, order: &Order, pieces: &Pieces) -> Vec<Option<Life
 
 /// When the ops around an op began, and what they were called with: what is inside such an op takes what that takes, or
 /// what was made within.
-fn outer<'s>(step: &'s Step, order: &Order, op: OpId) -> Vec<(usize, &'s Call)> {
+fn outer<'s>(step: &'s Step, order: &'s Order, op: OpId) -> impl Iterator<Item = (usize, &'s Call)> {
     let called = |op: OpId| Some((order.spans[op]?[0], step.ops[op].call.as_ref()?));
     let around = step.around(op).skip(1);
-    around.take_while(|&op| step.ops[op].name.starts_with(OP)).filter_map(called).collect()
+    around.take_while(|&op| step.ops[op].name.starts_with(OP)).filter_map(called)
 }
 
 /// Whether an op is a part of compiled code.
@@ -84,17 +90,15 @@ fn is_compiled(step: &Step, op: OpId) -> bool {
 }
 
 /// The span of the function of the autograd engine that each op is in.
-fn functions(step: &Step, order: &Order) -> FxHashMap<OpId, [usize; 2]> {
-    let mut inside = FxHashMap::default();
-    for op in step.running() {
+fn functions(step: &Step, order: &Order, running: &[OpId]) -> TiVec<OpId, Option<[usize; 2]>> {
+    let mut inside: TiVec<OpId, Option<[usize; 2]>> = vec![None; step.ops.len()].into();
+    for &op in running {
         let name = &step.ops[op].name;
         // What a function saved is given back when it has run; compiled code gives back each tensor when it is done with it.
         let saves = step.event(op).is_engine() && !COMPILED.iter().any(|compiled| name.contains(compiled));
         let own = saves.then(|| order.spans[op]).flatten();
-        let around = step.ops[op].parent.and_then(|parent| inside.get(&parent)).copied();
-        if let Some(span) = around.or(own) {
-            inside.insert(op, span);
-        }
+        let around = step.ops[op].parent.and_then(|parent| inside[parent]);
+        inside[op] = around.or(own);
     }
     inside
 }

@@ -9,19 +9,21 @@ mod life;
 mod lives;
 mod order;
 mod pieces;
+mod within;
 mod workspace;
 
 pub use self::kinds::Kind;
 
 use self::order::Order;
 use self::pieces::Pieces;
+use crate::ids::OpId;
 use crate::schedule::Scheduled;
 use crate::step::Step;
 
 /// For each piece, whether it is copied for the next step: there are two then.
-fn copied_ahead(step: &Step, pieces: &Pieces) -> Vec<bool> {
+fn copied_ahead(step: &Step, running: &[OpId], pieces: &Pieces) -> Vec<bool> {
     let mut ahead = vec![false; pieces.bytes.len()];
-    for row in step.running().into_iter().map(|op| &step.ops[op]).filter(|row| row.ahead) {
+    for row in running.iter().map(|&op| &step.ops[op]).filter(|row| row.ahead) {
         let to = row.call.as_ref().and_then(|call| call.inputs.first()?.tensors().first());
         if let Some(piece) = to.and_then(|&to| pieces.of[to]) {
             ahead[piece] = true;
@@ -43,9 +45,11 @@ impl Peak {
     pub fn of(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Peak {
         let order = Order::of(step, scheduled);
         let pieces = Pieces::of(step);
-        let lives = lives::of(step, &order, &pieces);
-        let kinds = kinds::of(step, &order, &pieces, &lives);
-        let ahead = copied_ahead(step, &pieces);
+        let running = step.running();
+        let within = within::of(step, &running);
+        let lives = lives::of(step, &order, (&running, &within), &pieces);
+        let kinds = kinds::of(step, &order, &within, &pieces, &lives);
+        let ahead = copied_ahead(step, &running, &pieces);
         let zeroed = lives::zeroed(step, &order);
         // What comes and goes, at each begin and end.
         let mut events: Vec<(usize, bool, usize)> = Vec::new();
@@ -73,7 +77,7 @@ impl Peak {
         }
         // What goes at a place goes before what comes there.
         events.sort_unstable();
-        let workspace = workspace::bytes(step, capability);
+        let workspace = workspace::bytes(step, &running, capability);
         let mut now = [0, 0, 0, 0, workspace];
         let mut most = Peak { bytes: now };
         for (_, comes, piece) in events {
