@@ -163,7 +163,8 @@ fn device_within(graph: &StepGraph, timeline: &Timeline, op: &Op) -> Nanos {
     let end = graph.activities.partition_point(|activity| activity.call < to);
     let mut spans: Vec<(Nanos, Nanos)> =
         first.until(end).map(|index| (timeline.starts[index], timeline.ends[index])).collect();
-    spans.sort_unstable();
+    // Those of each stream are in order.
+    spans.sort();
     union(&spans)
 }
 
@@ -174,6 +175,7 @@ fn device_union(graph: &StepGraph, timeline: &Timeline, wanted: impl Fn(Option<O
         .filter(|(_, activity)| wanted(graph.calls[activity.call].op))
         .map(|(index, _)| (timeline.starts[index], timeline.ends[index]))
         .collect();
-    spans.sort_unstable();
+    // Those of each stream are in order.
+    spans.sort();
     union(&spans)
 }

@@ -165,7 +165,8 @@ impl Slack {
         let marks = timeline.marks.iter_enumerated().map(|(mark, &time)| (time, Node::Mark(mark)));
         let ends = timeline.ends.iter_enumerated().map(|(activity, &time)| (time, Node::Activity(activity)));
         let mut nodes: Vec<(Nanos, Node)> = marks.chain(ends).collect();
-        nodes.sort_unstable();
+        // Those of each thread and stream are in order.
+        nodes.sort();
         for &(_, node) in nodes.iter().rev() {
             match node {
                 Node::Mark(mark) => latest.before_mark(mark),

@@ -83,34 +83,36 @@ impl<'g> Engine<'g> {
         self.device.iter_mut().for_each(Device::begin_step);
         let graph = self.graph;
         let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|t| t.first_mark).collect();
-        while let Some(thread) = self.earliest(&next, gaps) {
+        while let Some((thread, mut when)) = self.earliest(&next, gaps) {
             let end = graph.threads[thread].end_mark;
+            let mut mark = next[thread];
             // A thread runs on until it launches or waits, or until its next mark waits for another thread.
             loop {
-                let mark = next[thread];
-                next[thread] = mark.next();
-                let visible = self.pass(mark, gaps, durations);
-                let ahead = next[thread];
-                if visible || ahead == end || graph.marks[ahead].after != mark {
+                let visible = self.pass(mark, when, durations);
+                let ahead = mark.next();
+                if visible || ahead == end || graph.marks[ahead].after != mark || graph.marks[ahead].wraps {
+                    next[thread] = ahead;
                     break;
                 }
+                let (own, let_go) = (self.marks[mark], self.marks[mark] + gaps[ahead]);
+                when = if own > let_go { (own, MarkCause::Busy) } else { (let_go, MarkCause::Host) };
+                mark = ahead;
             }
         }
         self.settle(|_| false);
     }
 
-    /// The thread whose next mark can be passed first.
+    /// The thread whose next mark can be passed first; when, and why then.
     fn earliest(
         &self,
         next: &TiSlice<HostThreadId, MarkId>,
         gaps: &TiSlice<MarkId, Nanos>,
-    ) -> Option<HostThreadId> {
+    ) -> Option<(HostThreadId, (Nanos, MarkCause))> {
         let graph = self.graph;
         next.keys()
             .filter(|&t| next[t] < graph.threads[t].end_mark)
-            .filter_map(|t| Some((self.candidate(next[t], gaps)?.0, t)))
-            .min()
-            .map(|(_, t)| t)
+            .filter_map(|t| Some((t, self.candidate(next[t], gaps)?)))
+            .min_by_key(|&(t, (time, _))| (time, t))
     }
 
     /// When a mark could be passed if there were no device, and why; `None` until the mark that it waits for has passed.
@@ -134,14 +136,14 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Passes a mark. Returns whether other threads can see what happened.
+    /// Passes a mark, at its [`Engine::candidate`] if no device is in the way. Returns whether other threads can see what
+    /// happened.
     fn pass(
         &mut self,
         mark: MarkId,
-        gaps: &TiSlice<MarkId, Nanos>,
+        (mut time, mut cause): (Nanos, MarkCause),
         durations: &TiSlice<ActivityId, Nanos>,
     ) -> bool {
-        let (mut time, mut cause) = self.candidate(mark, gaps).unwrap_or((Nanos::ZERO, MarkCause::Host));
         let mut visible = false;
         match self.graph.marks[mark].kind {
             MarkKind::CallBegin(call) => {

@@ -57,7 +57,7 @@ impl Timeline {
             // The slowest thread or stream decides the period, even if another still ends later.
             let now = engine.progress();
             let latest = now.iter().zip(&reached).map(|(now, before)| *now - *before);
-            let latest = latest.filter(|_| steps > 1).max().unwrap_or(engine.completion());
+            let latest = latest.filter(|_| steps > 1).max().unwrap_or_else(|| engine.completion());
             let change = (latest - period).max(period - latest);
             let settled = change * SETTLED <= latest;
             (reached, period) = (now, latest);
@@ -103,7 +103,8 @@ impl Timeline {
             })
             .filter(|&(start, stop, ..)| stop >= begin && start <= end)
             .collect();
-        running.sort_unstable();
+        // Each step's are in order.
+        running.sort();
         let mut gaps = Vec::new();
         let mut reached = begin;
         for (start, stop, activity, shift) in running {

@@ -1,5 +1,6 @@
 //! Prices that are known already: where many steps that are nearly the same are priced, one after another.
 
+use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
 
@@ -22,9 +23,46 @@ pub struct KnownPrices(RwLock<FxHashMap<Owned, Estimate>>);
 #[derive(Debug)]
 struct Owned(KernelCall, Context);
 
+/// What is compared of a call, its own or borrowed: it is looked up without a copy of it.
+trait AsKey {
+    fn key(&self) -> Key<'_>;
+}
+
+impl AsKey for Owned {
+    fn key(&self) -> Key<'_> {
+        Key(&self.0, &self.1)
+    }
+}
+
+impl AsKey for Key<'_> {
+    fn key(&self) -> Key<'_> {
+        *self
+    }
+}
+
+impl<'a> Borrow<dyn AsKey + 'a> for Owned {
+    fn borrow(&self) -> &(dyn AsKey + 'a) {
+        self
+    }
+}
+
+impl PartialEq for dyn AsKey + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for dyn AsKey + '_ {}
+
+impl Hash for dyn AsKey + '_ {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
 impl PartialEq for Owned {
     fn eq(&self, other: &Self) -> bool {
-        Key(&self.0, &self.1) == Key(&other.0, &other.1)
+        self.key() == other.key()
     }
 }
 
@@ -32,7 +70,7 @@ impl Eq for Owned {}
 
 impl Hash for Owned {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Key(&self.0, &self.1).hash(state);
+        self.key().hash(state);
     }
 }
 
@@ -46,21 +84,21 @@ impl KnownPrices {
         calls: &[(&KernelCall, &Context)],
         choice: ModelChoice,
     ) -> Vec<Estimate> {
-        let owned: Vec<Owned> = calls.iter().map(|&(call, ctx)| Owned(call.clone(), ctx.clone())).collect();
         let mut found: Vec<Option<Estimate>> = {
             let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            owned.iter().map(|call| known.get(call).copied()).collect()
+            calls.iter().map(|&(call, ctx)| known.get(&Key(call, ctx) as &dyn AsKey).copied()).collect()
         };
         let missing: Vec<usize> = (0..calls.len()).filter(|&at| found[at].is_none()).collect();
         if !missing.is_empty() {
             let unknown: Vec<_> = missing.iter().map(|&at| calls[at]).collect();
             let priced = profile.price_all(&unknown, choice);
-            missing.iter().zip(priced).for_each(|(&at, estimate)| found[at] = Some(estimate));
+            missing.iter().zip(&priced).for_each(|(&at, &estimate)| found[at] = Some(estimate));
             let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
             if known.len() + missing.len() > MOST {
                 known.clear();
             }
-            known.extend(owned.into_iter().zip(&found).filter_map(|(call, found)| Some((call, (*found)?))));
+            let owned = |(call, ctx): (&KernelCall, &Context)| Owned(call.clone(), ctx.clone());
+            known.extend(unknown.into_iter().map(owned).zip(priced));
         }
         found.into_iter().map(|estimate| estimate.unwrap_or(Estimate::UNPRICED)).collect()
     }

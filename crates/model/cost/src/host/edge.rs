@@ -47,15 +47,17 @@ impl Edges {
     /// Names every gap of a graph.
     pub fn of_graph(graph: &StepGraph) -> Edges {
         let mut names = Strings::default();
-        let mut known: FxHashMap<(NameId, char), NameId> = FxHashMap::default();
+        // By the name, and what begins or ends.
+        let mut known: Vec<[Option<NameId>; BRACKETS.len()]> = vec![[None; BRACKETS.len()]; graph.names.len()];
         let mut labelled = |mark: MarkId| {
             let (name, bracket) = (graph.mark_name(mark), bracket(graph, mark));
-            let text = || names.intern(&format!("{}{bracket}", graph.names.get(name)));
-            *known.entry((name, bracket)).or_insert_with(text)
+            let text = || names.intern(&format!("{}{}", graph.names.get(name), BRACKETS[bracket]));
+            *known[usize::from(name)][bracket].get_or_insert_with(text)
         };
         let labels: TiVec<MarkId, NameId> = graph.marks.keys().map(&mut labelled).collect();
-        let mut around: FxHashMap<(Option<NameId>, &str), NameId> = FxHashMap::default();
-        let mut index: FxHashMap<[NameId; 5], u32> = FxHashMap::default();
+        // By the name of the op around, the last for none, and the sign.
+        let mut around: Vec<[Option<NameId>; SIGNS.len()]> = vec![[None; SIGNS.len()]; graph.names.len() + 1];
+        let mut index: FxHashMap<Key, u32> = FxHashMap::default();
         let mut keys = Vec::new();
         let mut of_mark = TiVec::with_capacity(labels.len());
         for (at, mark) in graph.marks.iter_enumerated() {
@@ -64,17 +66,12 @@ impl Edges {
             let before_that = graph.marks[before].after;
             let op = graph.enclosing_op(at).map(|op| graph.ops[op].name);
             let other_thread = graph.marks[left].thread != mark.thread;
-            let sign = if mark.wraps {
-                "^"
-            } else if other_thread {
-                "~"
-            } else {
-                ""
-            };
-            let text = || names.intern(&format!("{sign}{}", op.map_or("-", |op| graph.names.get(op))));
-            let within = *around.entry((op, sign)).or_insert_with(text);
+            let sign = if mark.wraps { 2 } else { usize::from(other_thread) };
+            let text =
+                || names.intern(&format!("{}{}", SIGNS[sign], op.map_or("-", |op| graph.names.get(op))));
+            let within = *around[op.map_or(graph.names.len(), usize::from)][sign].get_or_insert_with(text);
             let key = [labels[before_that], labels[before], labels[left], labels[at], within];
-            let id = *index.entry(key).or_insert_with(|| {
+            let id = *index.entry(Key::from(key)).or_insert_with(|| {
                 keys.push(key);
                 keys.len() as u32 - 1
             });
@@ -123,15 +120,24 @@ pub(super) fn turn(within: &str) -> &str {
     &within[..usize::from(signed)]
 }
 
-/// What a mark's label ends in: what begins there, or ends.
-fn bracket(graph: &StepGraph, mark: MarkId) -> char {
+/// A key as names: these are compared faster than a list of them.
+type Key = (NameId, NameId, NameId, NameId, NameId);
+
+/// What stands before the op around: nothing, another thread, another step.
+const SIGNS: [&str; 3] = ["", "~", "^"];
+
+/// What a mark's label may end in.
+const BRACKETS: [char; 6] = ['[', ']', '{', '}', '(', ')'];
+
+/// What a mark's label ends in: what begins there, or ends. A place in [`BRACKETS`].
+fn bracket(graph: &StepGraph, mark: MarkId) -> usize {
     match graph.marks[mark].kind {
-        MarkKind::OpBegin(op) if graph.ops[op].annotation => '[',
-        MarkKind::OpEnd(op) if graph.ops[op].annotation => ']',
-        MarkKind::OpBegin(_) => '{',
-        MarkKind::OpEnd(_) => '}',
-        MarkKind::CallBegin(_) => '(',
-        MarkKind::CallEnd(_) => ')',
+        MarkKind::OpBegin(op) if graph.ops[op].annotation => 0,
+        MarkKind::OpEnd(op) if graph.ops[op].annotation => 1,
+        MarkKind::OpBegin(_) => 2,
+        MarkKind::OpEnd(_) => 3,
+        MarkKind::CallBegin(_) => 4,
+        MarkKind::CallEnd(_) => 5,
     }
 }
 
