@@ -72,6 +72,15 @@ impl OpSet {
         self
     }
 
+    /// Whether it is this very set, or a copy of it.
+    #[must_use]
+    pub fn is(&self, other: &OpSet) -> bool {
+        let same = |(one, two): (&Arc<Entry>, &Arc<Entry>)| Arc::ptr_eq(one, two);
+        std::ptr::eq(self.base, other.base)
+            && self.added.len() == other.added.len()
+            && self.added.iter().zip(&other.added).all(same)
+    }
+
     /// What is known of an op.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&OpDef> {

@@ -68,7 +68,7 @@ fn images(step: &Step) -> FxHashSet<TensorId> {
     let four = |tensor: TensorId| step.tensors[tensor].value.shape.len() == 4;
     let running = step.running();
     let calls: Vec<_> =
-        running.iter().filter_map(|&op| step.ops[op].call.as_ref().map(|call| (op, call))).collect();
+        running.iter().filter_map(|&op| step.ops[op].call.as_deref().map(|call| (op, call))).collect();
     for (op, call) in &calls {
         if OF_IMAGES.iter().any(|word| step.ops[*op].name.contains(word)) {
             images.extend(call.takes().chain(call.gives()).filter(|&tensor| four(tensor)));

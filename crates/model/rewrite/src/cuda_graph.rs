@@ -48,7 +48,7 @@ impl Rule for CudaGraph {
         let mut kept: BTreeMap<&'static str, usize> = BTreeMap::new();
         for op in units(step) {
             let inside = step.subtree(op);
-            let reason = inside.iter().find_map(|&op| prevents(&step.call(op)?));
+            let reason = inside.iter().find_map(|&op| prevents(step.call(op)?));
             match reason {
                 None => patch.capture.push(op),
                 Some(reason) => {

@@ -68,12 +68,10 @@ impl Rule for FuseLinear {
 /// The product with a bias that is all that an op computes.
 fn product(step: &Step, op: OpId, facts: &Facts<'_>) -> Option<OpId> {
     let mut found = step.subtree(op).into_iter().filter_map(|op| {
-        let call = step.call(op)?;
-        let kernel = facts.ops.lower(&call).kernel()?.kernel.clone();
-        Some((
-            op,
-            call.name == PRODUCT && matches!(kernel, Kernel::Gemm(gemm) if gemm.epilogue == Epilogue::Bias),
-        ))
+        let lowered = step.lower(op, facts.ops)?;
+        let kernel = &lowered.kernel()?.kernel;
+        let biased = matches!(kernel, Kernel::Gemm(gemm) if gemm.epilogue == Epilogue::Bias);
+        Some((op, step.ops[op].name == PRODUCT && biased))
     });
     let (product, biased) = found.next()?;
     (biased && found.next().is_none()).then_some(product)
@@ -91,12 +89,12 @@ struct Layer {
 
 impl Layer {
     fn of(step: &Step, uses: &Uses, linear: OpId, product: OpId) -> Option<Layer> {
-        let between = step.ops[linear].call.as_ref()?.gives().next()?;
+        let between = step.ops[linear].call.as_deref()?.gives().next()?;
         let mut after =
             uses.consumers(between).iter().map(|&op| step.outermost(op)).filter(|&op| op != linear);
         let relu = after.next()?;
         let name = &step.ops[relu].name;
-        let result = step.ops[relu].call.as_ref()?.gives().next()?;
+        let result = step.ops[relu].call.as_deref()?.gives().next()?;
         let alone = result == between || after.all(|op| op == relu);
         let same = step.tensors[result].value.shape == step.tensors[between].value.shape;
         let is_relu = matches!(&**name, "aten::relu" | "aten::relu_");

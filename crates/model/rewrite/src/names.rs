@@ -19,7 +19,7 @@ pub(crate) struct Names<'s> {
 
 /// What an op and those inside it were called with.
 pub(crate) fn calls(step: &Step, op: OpId) -> impl Iterator<Item = &Call> + use<'_> {
-    step.subtree(op).into_iter().filter_map(|op| step.ops[op].call.as_ref())
+    step.subtree(op).into_iter().filter_map(|op| step.ops[op].call.as_deref())
 }
 
 /// The first storage that no tensor of a step has.

@@ -88,7 +88,7 @@ fn needs(step: &Step, uses: &Uses, op: OpId) -> Option<&'static str> {
 
 /// The op that makes a number.
 fn maker(step: &Step, uses: &Uses, op: OpId) -> String {
-    let tensor = step.ops[op].call.as_ref().and_then(|call| call.takes().next());
+    let tensor = step.ops[op].call.as_deref().and_then(|call| call.takes().next());
     let maker = tensor.and_then(|tensor| uses.producer(tensor));
     maker.map_or_else(
         || "what is older than the step".to_owned(),

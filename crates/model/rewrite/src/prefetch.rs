@@ -79,9 +79,10 @@ struct Copy {
 
 impl Copy {
     fn of(step: &Step, op: OpId, facts: &Facts<'_>) -> Option<Copy> {
-        let (row, call) = (step.ops[op].call.as_ref()?, step.call(op)?);
-        let Lowering::Kernel(kernel) = facts.ops.lower(&call) else { return None };
-        let Kernel::Transfer(transfer) = kernel.kernel else { return None };
+        let (row, call) = (step.ops[op].call.as_deref()?, step.call(op)?);
+        let lowered = step.lower(op, facts.ops)?;
+        let Lowering::Kernel(kernel) = &*lowered else { return None };
+        let Kernel::Transfer(transfer) = &kernel.kernel else { return None };
         if call.name != "aten::copy_" || transfer.direction != Direction::ToDevice {
             return None;
         }
@@ -91,7 +92,7 @@ impl Copy {
     }
 
     fn ahead(&self, step: &Step, patch: &mut Patch) {
-        let Some(mut call) = step.ops[self.op].call.clone() else { return };
+        let Some(mut call) = step.ops[self.op].call.as_deref().cloned() else { return };
         let pinned =
             steptime_aten::Tensor { device: Device::Pinned, ..step.tensors[self.from].value.clone() };
         if !patch.reshape.iter().any(|(tensor, _)| *tensor == self.from) {

@@ -27,11 +27,11 @@ impl Rule for Tf32 {
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let mut patch = Patch::new(self.name());
         for op in step.running() {
-            let Some(call) = step.call(op) else { continue };
-            if let Lowering::Kernel(kernel) = facts.ops.lower(&call)
+            let Some(lowered) = step.lower(op, facts.ops) else { continue };
+            if let Lowering::Kernel(kernel) = &*lowered
                 && let Kernel::Gemm(gemm) = &kernel.kernel
                 && gemm.precision == Precision::F32
-                && let Some(mut call) = step.ops[op].call.clone()
+                && let Some(mut call) = step.ops[op].call.as_deref().cloned()
             {
                 call.settings = Settings { matmul_tf32: true, ..call.settings };
                 patch.change.push((op, call));

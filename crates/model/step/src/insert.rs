@@ -1,5 +1,6 @@
 //! Ops that a rule puts in.
 
+use crate::called::Called;
 use crate::ids::{OpId, TensorId};
 use crate::step::{Call, Op, Origin, Step, StreamWait};
 
@@ -44,7 +45,7 @@ impl NewOp {
     /// An op of the step once more, with all inside it; `tensor` says which tensors it has now.
     pub fn again(step: &Step, op: OpId, tensor: &mut impl FnMut(TensorId) -> TensorId) -> NewOp {
         let row = &step.ops[op];
-        let call = row.call.as_ref().map(|call| call.with(tensor));
+        let call = row.call.as_deref().map(|call| call.with(tensor));
         let children = row.children.iter().map(|&child| NewOp::again(step, child, tensor)).collect();
         NewOp { call, again: Some(op), waits: row.waits, ..NewOp::around(&row.name, children) }
     }
@@ -75,7 +76,7 @@ impl NewOp {
         let at = step.ops.push_and_get_key(Op {
             name: self.name.clone(),
             annotation: self.again.is_some_and(|again| step.ops[again].annotation),
-            call: self.call.clone(),
+            call: self.call.clone().map(Called::from),
             thread: like.thread,
             parent,
             children: Vec::new(),

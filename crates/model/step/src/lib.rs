@@ -9,6 +9,7 @@
 //! the rest is derived from what ops launch.
 #![forbid(unsafe_code)]
 
+mod called;
 mod capture;
 mod diff;
 mod error;
@@ -23,6 +24,7 @@ mod tensors;
 mod uses;
 mod verify;
 
+pub use called::Called;
 pub use capture::captured;
 pub use diff::{Change, Diff};
 pub use error::Error;

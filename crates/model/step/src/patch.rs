@@ -4,6 +4,7 @@ use steptime_aten::{Arg, OpCall, OpSet};
 use steptime_graph::TiVec;
 use steptime_graph::execution::StorageId;
 
+use crate::called::Called;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::insert::NewOp;
@@ -145,7 +146,7 @@ impl Step {
         }
         for (op, call) in &patch.change {
             let row = &mut changed.ops[*op];
-            row.call = Some(call.clone());
+            row.call = Some(call.clone().into());
             if let Some(recorded) = row.origin.recorded() {
                 row.origin = Origin::Changed(recorded, patch.rule);
             }
@@ -183,8 +184,10 @@ impl Step {
         let mut reshaped: TiVec<TensorId, bool> = vec![false; self.tensors.len()].into();
         patch.reshape.iter().for_each(|(tensor, _)| reshaped[*tensor] = true);
         for row in &mut self.ops {
-            let touched = |call: &Call| call.takes().chain(call.gives()).any(|tensor| reshaped[tensor]);
-            if let (Origin::Recorded(op), true) = (row.origin, row.call.as_ref().is_some_and(touched)) {
+            let touched = |call: &&Called| call.takes().chain(call.gives()).any(|tensor| reshaped[tensor]);
+            let Some(call) = row.call.as_ref().filter(touched) else { continue };
+            row.call = Some(call.anew());
+            if let Origin::Recorded(op) = row.origin {
                 row.origin = Origin::Changed(op, patch.rule);
             }
         }
@@ -227,8 +230,8 @@ impl Step {
 
     /// Puts an op where one around it stands. It gives what that gave.
     fn lift(&mut self, inner: OpId, outer: OpId) {
-        let gave = self.ops[outer].call.as_ref().map(|call| call.outputs.clone());
-        if let (Some(gave), Some(call)) = (gave, &mut self.ops[inner].call) {
+        let gave = self.ops[outer].call.as_deref().map(|call| call.outputs.clone());
+        if let (Some(gave), Some(call)) = (gave, self.ops[inner].call.as_deref_mut()) {
             // What it writes in place is an argument, too.
             for (old, new) in
                 call.outputs.iter().flat_map(Arg::tensors).zip(gave.iter().flat_map(Arg::tensors))

@@ -33,7 +33,7 @@ impl Step {
         let streams = kernels.map(|row| row.stream).collect::<FxHashSet<_>>().len();
         let mut step = Step { threads, streams, ..Step::default() };
         for (at, row) in graph.ops.iter_enumerated() {
-            let call = call(at).map(|call| table.call(&call, node(at)));
+            let call = call(at).map(|call| table.call(&call, node(at)).into());
             step.ops.push(Op {
                 name: graph.op_name(at).to_owned(),
                 annotation: row.annotation,

@@ -1,9 +1,12 @@
 //! The step: ops within ops, and the tensors between them.
 
-use steptime_aten::{Arg, OpCall, Settings};
+use std::borrow::Cow;
+
+use steptime_aten::{Arg, Lowering, OpCall, OpSet, Settings};
 use steptime_graph::names::EventName;
 use steptime_graph::{self as graph, HostThreadId, TiVec};
 
+use crate::called::Called;
 use crate::ids::{OpId, TensorId};
 use crate::tensors::Tensor;
 
@@ -28,7 +31,7 @@ pub struct Op {
     /// Whether it is a label around a piece of code.
     pub annotation: bool,
     /// What it was called with; `None` where that was not recorded, as of functions and annotations.
-    pub call: Option<Call>,
+    pub call: Option<Called>,
     /// Its thread.
     pub thread: HostThreadId,
     /// The op around it.
@@ -119,18 +122,17 @@ impl Call {
 impl Step {
     /// What an op was called with, its tensors described.
     #[must_use]
-    pub fn call(&self, op: OpId) -> Option<OpCall> {
+    pub fn call(&self, op: OpId) -> Option<&OpCall> {
         let row = &self.ops[op];
-        let call = row.call.as_ref()?;
-        let described = |args: &[Arg<TensorId>]| {
-            args.iter().map(|arg| arg.map(|&id| self.tensors[id].value.clone())).collect()
-        };
-        Some(OpCall {
-            name: row.name.clone(),
-            inputs: described(&call.inputs),
-            outputs: described(&call.outputs),
-            settings: call.settings,
-        })
+        Some(row.call.as_ref()?.described(&row.name, &self.tensors))
+    }
+
+    /// What an op launches by itself; `None` where it is not known what it was called with.
+    #[must_use]
+    pub fn lower(&self, op: OpId, set: &OpSet) -> Option<Cow<'_, Lowering>> {
+        let call = self.call(op)?;
+        let known = self.ops[op].call.as_ref()?.lowered(call, set);
+        Some(known.map_or_else(|| Cow::Owned(set.lower(call)), Cow::Borrowed))
     }
 
     /// The op of the recording that an op is, or repeats.

@@ -19,7 +19,7 @@ impl Uses {
     #[must_use]
     pub fn of(step: &Step) -> Uses {
         let running = step.running();
-        let calls = || running.iter().filter_map(|&op| Some((op, step.ops[op].call.as_ref()?)));
+        let calls = || running.iter().filter_map(|&op| Some((op, step.ops[op].call.as_deref()?)));
         let mut producers: TiVec<TensorId, Option<OpId>> = vec![None; step.tensors.len()].into();
         let mut ends: TiVec<TensorId, u32> = vec![0; step.tensors.len()].into();
         for (op, call) in calls() {

@@ -73,7 +73,7 @@ fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, TensorId> {
         let keeps = |child: &&OpId| step.ops[**child].name == KEEP;
         let found = step.ops[op].children.iter().find(keeps);
         if let Some((&child, gradient)) =
-            found.and_then(|child| Some((child, step.ops[*child].call.as_ref()?.gives().next()?)))
+            found.and_then(|child| Some((child, step.ops[*child].call.as_deref()?.gives().next()?)))
         {
             kept.insert(child, gradient);
         }

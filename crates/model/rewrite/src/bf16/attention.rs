@@ -16,7 +16,7 @@ pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {
     let mut patch = Patch::new(rule);
     let mut sums = FxHashMap::default();
     for op in step.running() {
-        let Some(call) = step.ops[op].call.as_ref().filter(|_| step.ops[op].name == EFFICIENT) else {
+        let Some(call) = step.ops[op].call.as_deref().filter(|_| step.ops[op].name == EFFICIENT) else {
             continue;
         };
         if let Some(new) = forward(step, call, &mut patch, &mut sums) {
@@ -24,7 +24,7 @@ pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {
         }
     }
     for op in step.running() {
-        let Some(call) = step.ops[op].call.as_ref().filter(|_| step.ops[op].name == EFFICIENT_BACKWARD)
+        let Some(call) = step.ops[op].call.as_deref().filter(|_| step.ops[op].name == EFFICIENT_BACKWARD)
         else {
             continue;
         };

@@ -102,7 +102,7 @@ fn roots(step: &Step) -> Vec<OpId> {
 
 /// Whether an op gives 16-bit numbers.
 fn is_narrow(step: &Step) -> bool {
-    step.running().into_iter().filter_map(|op| step.ops[op].call.as_ref()).any(|call| {
+    step.running().into_iter().filter_map(|op| step.ops[op].call.as_deref()).any(|call| {
         let mut gives = call.gives();
         gives.any(|tensor| matches!(step.tensors[tensor].value.dtype, Dtype::Bf16 | Dtype::F16))
     })

@@ -32,10 +32,10 @@ impl Function {
         let EventName::Engine(name) = step.event(root) else { return None };
         let children = &step.ops[root].children;
         let own = children.iter().find(|&&child| step.ops[child].name == name);
-        let incoming = own.and_then(|&own| step.ops[own].call.as_ref());
+        let incoming = own.and_then(|&own| step.ops[own].call.as_deref());
         let sums = children.iter().copied();
         let inside = step.subtree(root);
-        let calls: Vec<_> = inside.iter().filter_map(|&op| step.ops[op].call.as_ref()).collect();
+        let calls: Vec<_> = inside.iter().filter_map(|&op| step.ops[op].call.as_deref()).collect();
         let mut given: Vec<TensorId> = calls.iter().flat_map(|call| call.gives()).collect();
         let made = |call: &&Call| {
             let takes: FxHashSet<TensorId> = call.takes().collect();
@@ -85,7 +85,7 @@ impl Needs {
     pub fn of(step: &Step, functions: &[Function]) -> Needs {
         let (mut needs, mut later) = (Needs::default(), Later::default());
         for function in functions.iter().rev() {
-            for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_ref()) {
+            for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_deref()) {
                 for tensor in call.gives() {
                     let (of, last) = (later.of.get(&tensor).copied(), later.last.contains(&tensor));
                     call.takes().for_each(|term| later.add(term, of, last));

@@ -166,7 +166,7 @@ impl<'s> Types<'s> {
         let mut made = FxHashSet::default();
         for &child in &self.step.ops[op].children {
             let row = &self.step.ops[child];
-            if let Some(call) = row.call.as_ref().filter(|_| !is_memory(&row.name)) {
+            if let Some(call) = row.call.as_deref().filter(|_| !is_memory(&row.name)) {
                 let takes: FxHashSet<TensorId> = call.takes().collect();
                 made.extend(call.gives().filter(|tensor| !takes.contains(tensor)));
             }

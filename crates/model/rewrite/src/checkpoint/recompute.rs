@@ -63,7 +63,7 @@ impl<'f> Recompute<'f> {
             for op in forward.step.subtree(function) {
                 let Some(call) = &forward.step.ops[op].call else { continue };
                 if call.takes().chain(call.gives()).any(|tensor| names.is_remade(tensor)) {
-                    let call = self.changed.remove(&op).unwrap_or_else(|| call.clone());
+                    let call = self.changed.remove(&op).unwrap_or_else(|| Call::clone(call));
                     self.changed.insert(op, call.with(&mut |id| names.of_saved(id, &mut self.patch)));
                 }
             }
@@ -84,7 +84,7 @@ impl<'f> Recompute<'f> {
 /// The op of a function before which what was saved is made again: the outermost inside the function itself.
 fn unpacks(step: &Step, function: OpId, own: &FxHashSet<StorageId>) -> Option<OpId> {
     let takes = |op: &OpId| {
-        let call = step.ops[*op].call.as_ref();
+        let call = step.ops[*op].call.as_deref();
         let mut storages = call.into_iter().flat_map(Call::takes).filter_map(|id| step.tensors[id].storage);
         storages.any(|storage| own.contains(&storage))
     };

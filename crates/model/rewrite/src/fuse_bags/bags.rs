@@ -50,7 +50,7 @@ fn bag(step: &Step, op: OpId) -> Option<Bag> {
     const NAME: &str = "aten::embedding_bag";
     let row = &step.ops[op];
     let inside = row.parent.is_some_and(|parent| step.ops[parent].name == NAME);
-    let call = row.call.as_ref().filter(|_| row.name == NAME && !inside)?;
+    let call = row.call.as_deref().filter(|_| row.name == NAME && !inside)?;
     let input = |at: usize| call.inputs.get(at).and_then(one);
     let output = |at: usize| call.outputs.get(at).and_then(one);
     let flag = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();

@@ -40,7 +40,7 @@ impl Chain {
             chain.roots.push(function);
             chain.roots.extend(accumulates(step, function));
             for root in chain.roots.iter().skip_while(|&&root| root != function) {
-                let calls = step.subtree(*root).into_iter().filter_map(|op| step.ops[op].call.as_ref());
+                let calls = step.subtree(*root).into_iter().filter_map(|op| step.ops[op].call.as_deref());
                 chain.tensors.extend(calls.flat_map(steptime_step::Call::gives));
             }
         }
@@ -54,7 +54,7 @@ impl Chain {
         while let Some(maker) = uses.producer(tensor) {
             let root = step.outermost(maker);
             let sized = |tensor: &TensorId| !step.tensors[*tensor].value.shape.is_empty();
-            let call = step.ops[root].call.as_ref();
+            let call = step.ops[root].call.as_deref();
             let takes: Vec<TensorId> =
                 call.map(|call| call.takes().filter(sized).collect()).unwrap_or_default();
             let again = self.roots.contains(&root) || found.contains(&root);
@@ -78,5 +78,5 @@ impl Chain {
 
 /// The gradient that a backward takes first.
 fn gradient(step: &Step, op: OpId) -> Option<TensorId> {
-    step.ops[op].call.as_ref()?.inputs.first().and_then(one)
+    step.ops[op].call.as_deref()?.inputs.first().and_then(one)
 }

@@ -135,7 +135,7 @@ impl Fuse<'_> {
         let [mut all, mut copies, mut kernels] = [0; 3];
         for op in removed {
             let launches =
-                self.step.call(op).is_some_and(|call| matches!(ops.lower(&call), Lowering::Kernel(_)));
+                self.step.lower(op, ops).is_some_and(|lowered| matches!(*lowered, Lowering::Kernel(_)));
             let copy = self.step.ops[op].name == "aten::copy_";
             all += 1;
             copies += usize::from(launches && copy);

@@ -14,7 +14,7 @@ pub(super) fn call(
     grow: &Grow,
     one: &FxHashMap<TensorId, TensorId>,
 ) -> Option<Call> {
-    let calls: Vec<&Call> = row.iter().map(|&op| step.ops[op].call.as_ref()).collect::<Option<_>>()?;
+    let calls: Vec<&Call> = row.iter().map(|&op| step.ops[op].call.as_deref()).collect::<Option<_>>()?;
     let first = *calls.first()?;
     let name = &step.ops[*row.first()?].name;
     // Other ops' numbers are dimensions, types and flags.

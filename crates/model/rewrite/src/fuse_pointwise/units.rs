@@ -74,10 +74,11 @@ impl Unit {
 
 fn does(step: &Step, op: OpId, facts: &Facts<'_>) -> Does {
     let mut all = Does::Nothing;
-    for call in step.subtree(op).into_iter().filter_map(|op| step.call(op)) {
-        let kernel = match facts.ops.lower(&call) {
-            Lowering::Kernel(kernel) => kernel.kernel,
-            Lowering::Unknown(_) if facts.ops.find(&call.name).is_some() => return Does::Other,
+    for op in step.subtree(op) {
+        let Some(lowered) = step.lower(op, facts.ops) else { continue };
+        let kernel = match &*lowered {
+            Lowering::Kernel(kernel) => &kernel.kernel,
+            Lowering::Unknown(_) if facts.ops.find(&step.ops[op].name).is_some() => return Does::Other,
             _ => continue,
         };
         let Kernel::Elementwise(kernel) = kernel else { return Does::Other };

@@ -44,13 +44,13 @@ pub(super) fn grow(views: &mut Views<'_>, copy: OpId, tensors: [TensorId; 2], co
     }
     for op in views.step.subtree(copy) {
         let Some(call) = &views.step.ops[op].call else { continue };
-        let mut changed = call.clone();
+        let mut changed = steptime_step::Call::clone(call);
         for arg in &mut changed.inputs {
             if matches!(arg, Arg::Ints(sizes) if sizes[..] == was.shape[..]) {
                 *arg = Arg::Ints([count].into_iter().collect());
             }
         }
-        if changed != *call {
+        if changed != **call {
             views.patch.change.push((op, changed));
         }
     }

@@ -66,7 +66,7 @@ pub(super) fn dot(step: &Step, uses: &Uses, product: OpId) -> Option<Dot> {
 fn called<'s>(step: &'s Step, op: OpId, names: &[&str]) -> Option<&'s Call> {
     let row = &step.ops[op];
     let own = names.contains(&&*row.name) && step.outermost(op) == op && !row.captured;
-    row.call.as_ref().filter(|_| own)
+    row.call.as_deref().filter(|_| own)
 }
 
 /// The only op of the forward pass that takes a tensor.

@@ -50,7 +50,7 @@ fn part(views: &mut Views<'_>, uses: &Uses, group: &Group, root: OpId) -> Option
     };
     let gradients = group.members.iter().map(|member| member.trained.as_ref().map(|one| one.gradient));
     let narrows: Vec<OpId> = gradients.map(|gradient| narrow(gradient?)).collect::<Option<_>>()?;
-    let Some(Arg::Int(first)) = step.ops[narrows[0]].call.as_ref()?.inputs.get(2) else { return None };
+    let Some(Arg::Int(first)) = step.ops[narrows[0]].call.as_deref()?.inputs.get(2) else { return None };
     let from = trail::gradient(views.step, uses, root)?;
     let mut shape = step.tensors[group.members[0].trained.as_ref()?.gradient].value.shape.to_vec();
     let wide = |member: &super::groups::Member| {

@@ -24,7 +24,7 @@ pub(super) fn patches(step: &Step, rule: &'static str) -> Vec<Patch> {
 fn patch(step: &Step, uses: &Uses, dot: &Dot, rule: &'static str) -> Option<Patch> {
     let mut views = Views { step, patch: Patch::new(rule) };
     let join = *dot.ops.last()?;
-    let out = tensor(&step.ops[join].call.as_ref()?.outputs, 0)?;
+    let out = tensor(&step.ops[join].call.as_deref()?.outputs, 0)?;
     let empty = op("aten::empty", vec![ints(&step.tensors[out].value.shape)], out);
     let own =
         op("steptime::interaction", vec![Arg::Tensor(dot.vectors), Arg::Int(PLAN)], out).with(vec![empty]);

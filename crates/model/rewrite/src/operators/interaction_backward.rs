@@ -64,7 +64,7 @@ pub(super) fn of(step: &Step, uses: &Uses, dot: &Dot) -> Option<Backward> {
 /// Tensors that functions give.
 fn given(step: &Step, functions: &[OpId]) -> Vec<TensorId> {
     let ops = functions.iter().flat_map(|&root| step.subtree(root));
-    ops.filter_map(|op| step.ops[op].call.as_ref()).flat_map(Call::gives).collect()
+    ops.filter_map(|op| step.ops[op].call.as_deref()).flat_map(Call::gives).collect()
 }
 
 /// The functions of the transpose and of the first vector that come after.

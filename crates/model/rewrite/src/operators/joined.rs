@@ -47,7 +47,7 @@ pub(super) fn joined(step: &Step, uses: &Uses, lookup: &Lookup, trained: Option<
 
 /// The list that a `cat` or a `stack` takes.
 pub(super) fn list(step: &Step, op: OpId) -> Option<&[TensorId]> {
-    match step.ops[op].call.as_ref()?.inputs.first()? {
+    match step.ops[op].call.as_deref()?.inputs.first()? {
         Arg::Tensors(list) => Some(list),
         _ => None,
     }

@@ -39,7 +39,7 @@ pub(super) fn find(step: &Step, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
 /// The lookup that an op is; an error where it does what the operators do not.
 fn lookup(step: &Step, op: OpId) -> Option<Result<Lookup, String>> {
     let row = &step.ops[op];
-    let call = row.call.as_ref().filter(|_| step.outermost(op) == op && !row.captured)?;
+    let call = row.call.as_deref().filter(|_| step.outermost(op) == op && !row.captured)?;
     match &*row.name {
         "aten::embedding" => rows(step, op, call),
         "aten::embedding_bag" => bags(step, op, call),

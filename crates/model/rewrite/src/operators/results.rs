@@ -52,7 +52,7 @@ pub(super) fn of(views: &mut Views<'_>, group: &Group) -> (TensorId, Option<NewO
 }
 
 fn given(views: &Views<'_>, op: OpId) -> Option<TensorId> {
-    tensor(&views.step.ops[op].call.as_ref()?.outputs, 0)
+    tensor(&views.step.ops[op].call.as_deref()?.outputs, 0)
 }
 
 /// A flat result, and a view of another shape.
@@ -70,7 +70,7 @@ fn shaped(
 
 /// Puts one tensor in the place of some in an op's list.
 fn splice(views: &mut Views<'_>, op: OpId, places: std::ops::Range<usize>, one: TensorId) {
-    let Some(mut call) = views.step.ops[op].call.clone() else { return };
+    let Some(mut call) = views.step.ops[op].call.as_deref().cloned() else { return };
     if let Some(Arg::Tensors(list)) = call.inputs.first_mut() {
         list.splice(places, [one]);
     }

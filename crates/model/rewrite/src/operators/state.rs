@@ -50,7 +50,7 @@ pub(super) fn shorten(views: &mut Views<'_>, trained: &[&Trained]) {
         let children = &step.ops[owner].children;
         // Counts of steps that are read one by one.
         let reads = |op: OpId| {
-            let mut takes = step.ops[op].call.iter().flat_map(Call::takes).peekable();
+            let mut takes = step.ops[op].call.as_deref().into_iter().flat_map(Call::takes).peekable();
             step.ops[op].name == "aten::item"
                 && takes.peek().is_some()
                 && takes.all(|taken| gone.contains(&taken))

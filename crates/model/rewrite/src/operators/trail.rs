@@ -61,7 +61,7 @@ pub(super) fn maker(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> 
 }
 
 fn takes(step: &Step, op: OpId) -> Option<TensorId> {
-    step.ops[op].call.as_ref()?.takes().next()
+    step.ops[op].call.as_deref()?.takes().next()
 }
 
 /// Ops on the way to some tensors that nobody else takes anything of; `removed` no longer run.
@@ -81,10 +81,10 @@ pub(super) fn unused(
         }
         let goes =
             |user: OpId| removed.iter().chain(&gone).chain([&op]).any(|&root| step.is_within(user, root));
-        let mut given = step.ops[op].call.iter().flat_map(steptime_step::Call::gives);
+        let mut given = step.ops[op].call.as_deref().into_iter().flat_map(steptime_step::Call::gives);
         if given.all(|given| !kept.contains(&given) && uses.consumers(given).iter().all(|&user| goes(user))) {
             gone.push(op);
-            open.extend(step.ops[op].call.iter().flat_map(steptime_step::Call::takes));
+            open.extend(step.ops[op].call.as_deref().into_iter().flat_map(steptime_step::Call::takes));
         }
     }
     gone
@@ -96,7 +96,7 @@ pub(super) fn gradient(step: &Step, uses: &Uses, root: OpId) -> Option<TensorId>
     if let Some(call) = &step.ops[*own].call {
         return call.takes().next();
     }
-    let calls = step.subtree(root).into_iter().filter_map(|op| step.ops[op].call.as_ref());
+    let calls = step.subtree(root).into_iter().filter_map(|op| step.ops[op].call.as_deref());
     let mut taken = calls.flat_map(steptime_step::Call::takes);
     taken.find(|&taken| {
         let maker = maker(step, uses, taken);

@@ -70,18 +70,18 @@ fn belongs(step: &Step, op: OpId, lookup: &Lookup) -> bool {
 }
 
 fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<Trained> {
-    let gradient = tensor(&step.ops[op].call.as_ref()?.inputs, 0)?;
+    let gradient = tensor(&step.ops[op].call.as_deref()?.inputs, 0)?;
     let function = step.outermost(op);
     let mut roots = vec![function];
     roots.extend(accumulates(step, function));
-    let calls = |root: OpId| step.subtree(root).into_iter().filter_map(|op| step.ops[op].call.as_ref());
+    let calls = |root: OpId| step.subtree(root).into_iter().filter_map(|op| step.ops[op].call.as_deref());
     let mut own: FxHashSet<TensorId> =
         roots.iter().flat_map(|&root| calls(root)).flat_map(Call::gives).collect();
     own.insert(lookup.table);
-    let mut made: Vec<TensorId> = step.ops[op].call.iter().flat_map(Call::gives).collect();
+    let mut made: Vec<TensorId> = step.ops[op].call.as_deref().into_iter().flat_map(Call::gives).collect();
     let added = roots.iter().skip(1).flat_map(|&root| step.ops[root].children.iter());
     let added =
-        added.flat_map(|&own| step.ops[own].children.iter()).filter_map(|&op| step.ops[op].call.as_ref());
+        added.flat_map(|&own| step.ops[own].children.iter()).filter_map(|&op| step.ops[op].call.as_deref());
     made.extend(added.flat_map(Call::gives));
     Some(Trained { roots, gradient, own, made, shared: false })
 }

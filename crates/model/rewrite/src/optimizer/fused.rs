@@ -23,7 +23,7 @@ pub(super) fn read(step: &Step, ops: &[OpId], rules: &[Rule]) -> Option<Read> {
     let mut groups = Vec::new();
     let mut optimizer = None;
     for op in ops.iter().filter(|&&op| step.ops[op].name.starts_with("aten::_fused_")) {
-        let call = step.ops[*op].call.as_ref()?;
+        let call = step.ops[*op].call.as_deref()?;
         let list = |(&role, arg): (&Role, &Arg<TensorId>)| match arg {
             Arg::Tensors(list) if !list.is_empty() => Some((role, list.clone())),
             _ => None,

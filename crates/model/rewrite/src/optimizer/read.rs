@@ -37,7 +37,7 @@ pub(super) fn read(step: &Step, annotation: OpId) -> Result<Read, Error> {
     let ops: Vec<OpId> =
         step.ops[annotation].children.iter().copied().filter(|&op| on_device(step, op)).collect();
     let sparse = |op: OpId| {
-        let tensors = step.ops[op].call.iter().flat_map(Call::takes);
+        let tensors = step.ops[op].call.as_deref().into_iter().flat_map(Call::takes);
         tensors.into_iter().any(|tensor| step.tensors[tensor].value.is_sparse())
     };
     if ops.iter().any(|&op| sparse(op)) {
@@ -59,7 +59,7 @@ fn even(lists: &Lists) -> bool {
 
 /// Whether an op works on tensors on the device.
 fn on_device(step: &Step, op: OpId) -> bool {
-    let first = step.ops[op].call.as_ref().and_then(|call| call.takes().next());
+    let first = step.ops[op].call.as_deref().and_then(|call| call.takes().next());
     first.is_some_and(|first| step.tensors[first].value.device != Device::Cpu)
 }
 

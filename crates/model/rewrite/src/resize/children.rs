@@ -8,8 +8,11 @@ pub(super) fn patch(before: &Step, after: &Step, ops: &OpSet, rule: &'static str
     let mut patch = Patch::new(rule);
     for op in after.running() {
         let Origin::Changed(recorded, _) = after.ops[op].origin else { continue };
+        if ops.find(&after.ops[op].name).is_none_or(|known| known.expand.is_none()) {
+            continue;
+        }
         let (Some(was), Some(now)) = (before.call(OpId::of(recorded)), after.call(op)) else { continue };
-        let (was, now) = (ops.expand(&was), ops.expand(&now));
+        let (was, now) = (ops.expand(was), ops.expand(now));
         let names = |calls: &[OpCall]| calls.iter().map(|call| call.name.clone()).collect::<Vec<_>>();
         let (mut gone, mut added) = (names(&was), now);
         added.retain(|call| match gone.iter().position(|name| *name == call.name) {

@@ -28,7 +28,7 @@ pub(super) enum Link {
 struct Seen<'s> {
     step: &'s Step,
     ids: &'s Call,
-    call: OpCall,
+    call: &'s OpCall,
     sparse: &'s Sparse,
     links: Vec<Link>,
 }
@@ -37,7 +37,9 @@ struct Seen<'s> {
 pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Link> {
     let (Some(ids), Some(call)) = (&step.ops[op].call, step.call(op)) else { return Vec::new() };
     let inside = !step.ops[op].children.is_empty();
-    let composite = inside && ops.find(&call.name).is_some() && ops.lower(&call) == Lowering::Children;
+    let composite = inside
+        && ops.find(&call.name).is_some()
+        && step.lower(op, ops).is_some_and(|lowered| *lowered == Lowering::Children);
     let mut seen = Seen { step, ids, call, sparse, links: Vec::new() };
     // An op that calls others leaves it to them, unless none was recorded.
     if !(seen.by_name() || composite) {

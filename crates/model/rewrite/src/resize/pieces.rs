@@ -80,7 +80,7 @@ impl Piece {
     fn of(step: &Step, op: OpId) -> Option<Piece> {
         let row = &step.ops[op];
         let (_, is_length) = PIECES.iter().find(|(name, _)| *name == row.name)?;
-        let call = row.call.as_ref()?;
+        let call = row.call.as_deref()?;
         let whole = *call.inputs.first()?.tensors().first()?;
         let &[Arg::Int(dim), Arg::Int(start)] = call.inputs.get(1..3)? else { return None };
         let rank = step.tensors[whole].value.shape.len() as i64;

@@ -31,7 +31,10 @@ pub(super) fn patch(
     };
     let mut changes = Vec::new();
     for op in step.running() {
-        let Some(call) = &step.ops[op].call else { continue };
+        let Some(call) = step.ops[op].call.as_deref() else { continue };
+        if !call.inputs.iter().any(|arg| matches!(arg, Arg::Int(_) | Arg::Ints(_))) {
+            continue;
+        }
         let mut changed = call.clone();
         for arg in &mut changed.inputs {
             let Arg::Ints(sizes) = arg else { continue };
@@ -64,14 +67,14 @@ pub(super) fn patch(
 /// Where an op is told how many samples there are, as group norm is.
 fn samples(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
     let call = step.ops[op].name.contains("group_norm").then(|| step.call(op)).flatten()?;
-    let bound = ops.bind(&call)?;
+    let bound = ops.bind(call)?;
     bound.has("N").then(|| bound.position("N")).flatten()
 }
 
 /// Where a gradient of a table is told how many rows that has.
 fn rows(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
     let call = step.ops[op].name.contains("embedding").then(|| step.call(op)).flatten()?;
-    let bound = ops.bind(&call)?;
+    let bound = ops.bind(call)?;
     bound.has("num_weights").then(|| bound.position("num_weights")).flatten()
 }
 
@@ -79,7 +82,7 @@ fn rows(step: &Step, op: OpId, ops: &OpSet) -> Option<usize> {
 fn taker(step: &Step, tensor: TensorId) -> String {
     let names = |op| {
         let row: &steptime_step::Op = &step.ops[op];
-        row.call.as_ref().is_some_and(|call| call.takes().chain(call.gives()).any(|other| other == tensor))
+        row.call.as_deref().is_some_and(|call| call.takes().chain(call.gives()).any(|other| other == tensor))
     };
     step.running().into_iter().find(|&op| names(op)).map_or_else(String::new, |op| step.ops[op].name.clone())
 }

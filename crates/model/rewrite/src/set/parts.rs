@@ -46,7 +46,7 @@ fn parts(step: &Step, names: &[&str], arg: usize) -> Vec<OpId> {
     let mut seen: FxHashSet<(Option<StorageId>, TensorId)> = FxHashSet::default();
     let is_first = |op: &OpId| {
         let weight =
-            step.ops[*op].call.as_ref().and_then(|call| call.inputs.get(arg)?.tensors().first().copied());
+            step.ops[*op].call.as_deref().and_then(|call| call.inputs.get(arg)?.tensors().first().copied());
         weight.is_some_and(|weight| {
             let storage = step.tensors[weight].storage;
             seen.insert((storage, if storage.is_some() { TensorId::from(0_usize) } else { weight }))
@@ -64,7 +64,7 @@ fn target(step: &Step, path: &SizePath, name: String, op: OpId, arg: usize) -> R
         count: 0,
         ops: step.ops[op].name.clone(),
     };
-    let input = |at: usize| step.ops[op].call.as_ref()?.inputs.get(at)?.tensors().first().copied();
+    let input = |at: usize| step.ops[op].call.as_deref()?.inputs.get(at)?.tensors().first().copied();
     let shape = |tensor: TensorId| &step.tensors[tensor].value.shape;
     let (tensor, at) = match path.size {
         Size::Rows | Size::Width => (input(arg), 0),
@@ -90,7 +90,7 @@ fn target(step: &Step, path: &SizePath, name: String, op: OpId, arg: usize) -> R
 
 /// How many bags an op fills.
 fn bags(step: &Step, op: OpId, offsets: TensorId) -> u64 {
-    let result = step.ops[op].call.as_ref().and_then(|call| call.gives().next());
+    let result = step.ops[op].call.as_deref().and_then(|call| call.gives().next());
     let of = result.and_then(|result| step.tensors[result].value.shape.first().copied());
     of.or_else(|| step.tensors[offsets].value.shape.first().copied())
         .and_then(|size| u64::try_from(size).ok())

@@ -83,8 +83,8 @@ impl Known {
 fn weight(step: &Step, unit: OpId, ops: &OpSet) -> Option<f64> {
     let mut weight = 0.0;
     for op in step.subtree(unit) {
-        let Some(call) = step.call(op) else { continue };
-        let kernel = match ops.lower(&call) {
+        let Some(lowered) = step.lower(op, ops) else { continue };
+        let kernel = match &*lowered {
             Lowering::Kernel(kernel) => kernel,
             Lowering::Unknown(kernel) if step.ops[op].children.is_empty() => kernel,
             _ => continue,

@@ -78,7 +78,7 @@ pub(super) fn of(
 /// When the ops around an op began, and what they were called with: what is inside such an op takes what that takes, or
 /// what was made within.
 fn outer<'s>(step: &'s Step, order: &'s Order, op: OpId) -> impl Iterator<Item = (usize, &'s Call)> {
-    let called = |op: OpId| Some((order.spans[op]?[0], step.ops[op].call.as_ref()?));
+    let called = |op: OpId| Some((order.spans[op]?[0], step.ops[op].call.as_deref()?));
     let around = step.around(op).skip(1);
     around.take_while(|&op| step.ops[op].name.starts_with(OP)).filter_map(called)
 }

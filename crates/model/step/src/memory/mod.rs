@@ -24,7 +24,7 @@ use crate::step::Step;
 fn copied_ahead(step: &Step, running: &[OpId], pieces: &Pieces) -> Vec<bool> {
     let mut ahead = vec![false; pieces.bytes.len()];
     for row in running.iter().map(|&op| &step.ops[op]).filter(|row| row.ahead) {
-        let to = row.call.as_ref().and_then(|call| call.inputs.first()?.tensors().first());
+        let to = row.call.as_deref().and_then(|call| call.inputs.first()?.tensors().first());
         if let Some(piece) = to.and_then(|&to| pieces.of[to]) {
             ahead[piece] = true;
         }

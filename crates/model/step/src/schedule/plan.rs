@@ -123,16 +123,16 @@ fn otherwise(was: Blocking, is: Blocking) -> Option<Blocking> {
 }
 
 fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
-    let Some(call) = step.call(op) else { return Vec::new() };
+    let (Some(call), Some(lowered)) = (step.call(op), step.lower(op, set)) else { return Vec::new() };
     let children = &step.ops[op].children;
     let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();
-    match set.lower(&call) {
+    match &*lowered {
         Lowering::Kernel(kernel) => {
-            calls::of(&call, &kernel, &names).into_iter().map(Planned::from).collect()
+            calls::of(call, kernel, &names).into_iter().map(Planned::from).collect()
         }
         // The ops inside an unknown one launch its kernels.
         Lowering::Unknown(kernel) if children.is_empty() => {
-            calls::of(&call, &kernel, &names).into_iter().map(Planned::from).collect()
+            calls::of(call, kernel, &names).into_iter().map(Planned::from).collect()
         }
         _ => Vec::new(),
     }

@@ -1,6 +1,6 @@
 //! What each op of a step launches: its arguments, lowered to a kernel call, beside what was recorded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use smallvec::{SmallVec, smallvec};
 use steptime_aten::derive::{DerivedStep, OpLaunch, OpTree, TreeKind, TreeNode};
@@ -102,12 +102,6 @@ impl Arguments {
         }
     }
 
-    /// Those of a step that rules changed: a call for each op of its graph.
-    #[must_use]
-    pub(crate) fn changed(calls: TiVec<OpId, Option<OpCall>>) -> Arguments {
-        Arguments { calls, ..Arguments::default() }
-    }
-
     /// The step as a graph that can be changed.
     #[must_use]
     pub fn editable(&self, graph: &StepGraph) -> steptime_step::Step {
@@ -176,42 +170,77 @@ impl Arguments {
         settings: Settings,
         ops: &OpSet,
     ) -> (Vec<Launch>, Vec<Places>) {
-        let mut launches: Vec<Launch> = Vec::new();
-        let mut places: Vec<Places> = Vec::new();
-        let mut of_op: BTreeMap<OpId, usize> = BTreeMap::new();
-        let in_tf32 = ops_in_tf32(graph);
-        for &call in order {
-            let call = &graph.calls[call];
-            for row in call.activities() {
-                if let Some(&at) = call.op.and_then(|op| of_op.get(&op)) {
-                    launches[at].activities.push(row);
-                    continue;
-                }
-                let arguments = call.op.and_then(|op| self.calls.get(op)?.as_ref());
-                let matmul_tf32 = settings.matmul_tf32
-                    || call.op.is_some_and(|op| in_tf32.contains(&op))
-                    || arguments.is_some_and(|arguments| arguments.settings.matmul_tf32);
-                let lowered = arguments
-                    .and_then(|arguments| lower(arguments, Settings { matmul_tf32, ..settings }, ops));
-                let (kernel, known) = match (lowered, of_activity(graph, row)) {
-                    // Only an execution trace says on which side of a copy the host is; its activity does too.
-                    (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
-                        (copied, Known::Op)
-                    }
-                    (Some(lowered), _) => lowered,
-                    (None, copied) if is_transfer(&copied) => (copied, Known::Op),
-                    (None, unknown) => (unknown, Known::Nothing),
-                };
-                if let (Some(op), true) = (call.op, known != Known::Nothing) {
-                    of_op.insert(op, launches.len());
-                }
-                let context = Context::in_step(smallvec![None; kernel.operands.len()]);
-                places.push(arguments.map(|arguments| arguments.places(&kernel)).unwrap_or_default());
-                launches.push(Launch { op: call.op, call: kernel, context, known, activities: vec![row] });
-            }
-        }
-        (launches, places)
+        let lowering = |op: OpId| {
+            let call = self.calls.get(op)?.as_ref()?;
+            Some((call, move |settings| lower(call, settings, ops, |call| ops.lower(call))))
+        };
+        in_order(graph, order, settings, lowering)
     }
+}
+
+/// What each op of a step that rules changed launches, as [`Arguments::launches_by_hand_off`] tells it.
+pub(crate) fn of_changed(
+    step: &steptime_step::Step,
+    scheduled: &steptime_step::Scheduled,
+    indices: &Indices,
+    settings: Settings,
+    ops: &OpSet,
+) -> Vec<Launch> {
+    let graph = &scheduled.graph;
+    let lowering = |op: OpId| {
+        let op = scheduled.ops[op];
+        let call = step.call(op)?;
+        let as_called = move |other: &OpCall| match step.lower(op, ops) {
+            Some(lowered) if std::ptr::eq(call, other) => lowered.into_owned(),
+            _ => ops.lower(other),
+        };
+        Some((call, move |settings| lower(call, settings, ops, as_called)))
+    };
+    in_context(in_order(graph, &graph.calls_by_hand_off(), settings, lowering), indices)
+}
+
+/// What is launched, in the order of some calls. `lowering` gives what an op was called with, and what that launches under
+/// some settings.
+fn in_order<'c, Lower: FnOnce(Settings) -> Option<(KernelCall, Known)>>(
+    graph: &StepGraph,
+    order: &[CallId],
+    settings: Settings,
+    lowering: impl Fn(OpId) -> Option<(&'c OpCall, Lower)>,
+) -> (Vec<Launch>, Vec<Places>) {
+    let mut launches: Vec<Launch> = Vec::new();
+    let mut places: Vec<Places> = Vec::new();
+    let mut of_op: TiVec<OpId, Option<usize>> = vec![None; graph.ops.len()].into();
+    let in_tf32 = ops_in_tf32(graph);
+    for &call in order {
+        let call = &graph.calls[call];
+        for row in call.activities() {
+            if let Some(at) = call.op.and_then(|op| of_op[op]) {
+                launches[at].activities.push(row);
+                continue;
+            }
+            let (arguments, lower) = call.op.and_then(&lowering).unzip();
+            let matmul_tf32 = settings.matmul_tf32
+                || call.op.is_some_and(|op| in_tf32.contains(&op))
+                || arguments.is_some_and(|arguments| arguments.settings.matmul_tf32);
+            let lowered = lower.and_then(|lower| lower(Settings { matmul_tf32, ..settings }));
+            let (kernel, known) = match (lowered, of_activity(graph, row)) {
+                // Only an execution trace says on which side of a copy the host is; its activity does too.
+                (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
+                    (copied, Known::Op)
+                }
+                (Some(lowered), _) => lowered,
+                (None, copied) if is_transfer(&copied) => (copied, Known::Op),
+                (None, unknown) => (unknown, Known::Nothing),
+            };
+            if let (Some(op), true) = (call.op, known != Known::Nothing) {
+                of_op[op] = Some(launches.len());
+            }
+            let context = Context::in_step(smallvec![None; kernel.operands.len()]);
+            places.push(arguments.map(|arguments| arguments.places(&kernel)).unwrap_or_default());
+            launches.push(Launch { op: call.op, call: kernel, context, known, activities: vec![row] });
+        }
+    }
+    (launches, places)
 }
 
 /// Launches with what the step around them says: where their operands were touched last, which rows are looked up.
@@ -274,10 +303,16 @@ fn set_reuse(launches: &mut [Launch], places: &[Places]) {
     }
 }
 
-/// What an op that was seen to launch something launches.
-fn lower(arguments: &OpCall, settings: Settings, ops: &OpSet) -> Option<(KernelCall, Known)> {
-    let arguments = &OpCall { settings, ..arguments.clone() };
-    match ops.lower(arguments) {
+/// What an op that was seen to launch something launches under some settings. `as_called` lowers a call.
+fn lower(
+    call: &OpCall,
+    settings: Settings,
+    ops: &OpSet,
+    as_called: impl FnOnce(&OpCall) -> Lowering,
+) -> Option<(KernelCall, Known)> {
+    let other = (settings != call.settings).then(|| OpCall { settings, ..call.clone() });
+    let arguments = other.as_ref().unwrap_or(call);
+    match as_called(arguments) {
         Lowering::Kernel(call) => Some((call, Known::Op)),
         Lowering::Unknown(call) => Some((call, Known::Arguments)),
         Lowering::Nothing | Lowering::Children => match ops.by_bytes(arguments) {

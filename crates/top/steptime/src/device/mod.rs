@@ -9,6 +9,7 @@ mod score;
 mod steps;
 
 pub use catalog::{device, devices, shipped_for};
+pub(crate) use launches::of_changed;
 pub use launches::{Arguments, Known, Launch};
 pub(crate) use price::with_estimates;
 pub use price::{DevicePrices, ModelCoverage, PricedLaunches, Unpriced, price};

@@ -1,13 +1,10 @@
 //! A step that rules changed, and what runs of it: the same for every GPU and host that it is priced for.
 
-use steptime_aten::Settings;
-use steptime_cost::device::Indices;
-use steptime_graph::TiVec;
 use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule};
 use steptime_step::{self as edit, Carried, Scheduled};
 
 use super::settings;
-use crate::device::{Arguments, Launch};
+use crate::device::{self, Launch};
 use crate::doubt::Doubt;
 use crate::error::Error;
 use crate::sources::Kernels;
@@ -54,7 +51,8 @@ impl Edited {
             let source = Refused { rule: rule.name(), source };
             return Err(Error::Rewrite { path: recorded.path.clone(), source });
         }
-        let launches = launches(recorded, &step, &flat, settings(kernels));
+        let (indices, set) = settings(kernels);
+        let launches = device::of_changed(&step, &flat, &indices, set, &recorded.ops);
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let doubts = by_rule.map(|(text, above)| Doubt {
             kind: "rule",
@@ -84,20 +82,4 @@ impl Edited {
     pub(super) fn through(&self) -> Option<&Carried> {
         self.captured.as_ref().map(|(_, through)| through)
     }
-}
-
-/// What the ops of a changed step launch.
-fn launches(
-    recorded: &Step,
-    step: &edit::Step,
-    scheduled: &Scheduled,
-    (indices, set): (Indices, Settings),
-) -> Vec<Launch> {
-    let graph = &scheduled.graph;
-    let mut launching: TiVec<steptime_graph::OpId, bool> = vec![false; graph.ops.len()].into();
-    for call in graph.calls.iter().filter(|call| call.has_activities()) {
-        call.op.into_iter().for_each(|op| launching[op] = true);
-    }
-    let calls = scheduled.ops.iter_enumerated().map(|(at, &op)| step.call(op).filter(|_| launching[at]));
-    Arguments::changed(calls.collect()).launches_by_hand_off(graph, &indices, set, &recorded.ops)
 }

@@ -13,7 +13,7 @@ impl Sparse {
         let mut made = FxHashMap::default();
         for op in step.running() {
             let row = &step.ops[op];
-            let Some(call) = row.call.as_ref().filter(|_| row.name.starts_with("aten::_sparse_coo_tensor"))
+            let Some(call) = row.call.as_deref().filter(|_| row.name.starts_with("aten::_sparse_coo_tensor"))
             else {
                 continue;
             };

@@ -1,0 +1,83 @@
+//! What an op was called with, and what follows from that: found once, however many steps share it.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
+
+use steptime_aten::{Arg, Lowering, OpCall, OpSet};
+use steptime_graph::TiVec;
+
+use crate::ids::TensorId;
+use crate::step::Call;
+use crate::tensors::Tensor;
+
+/// A call of an op. Steps that were copied share it, with what was found of it; one that is changed is another.
+#[derive(Debug, Clone, Default)]
+pub struct Called(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    call: Call,
+    described: OnceLock<OpCall>,
+    /// Of the set of ops that was asked first.
+    lowered: OnceLock<(OpSet, Lowering)>,
+}
+
+impl From<Call> for Called {
+    fn from(call: Call) -> Called {
+        Called(Arc::new(Shared { call, ..Shared::default() }))
+    }
+}
+
+impl Deref for Called {
+    type Target = Call;
+
+    fn deref(&self) -> &Call {
+        &self.0.call
+    }
+}
+
+impl DerefMut for Called {
+    fn deref_mut(&mut self) -> &mut Call {
+        let shared = Arc::make_mut(&mut self.0);
+        (shared.described, shared.lowered) = (OnceLock::new(), OnceLock::new());
+        &mut shared.call
+    }
+}
+
+impl Clone for Shared {
+    fn clone(&self) -> Shared {
+        Shared { call: self.call.clone(), ..Shared::default() }
+    }
+}
+
+impl PartialEq for Called {
+    fn eq(&self, other: &Called) -> bool {
+        self.0.call == other.0.call
+    }
+}
+
+impl Called {
+    /// The same call, of which nothing is known yet: where its tensors are others than they were.
+    pub(crate) fn anew(&self) -> Called {
+        Called::from(self.0.call.clone())
+    }
+
+    /// The call with its tensors described. They are those of the step that the op is of.
+    pub(crate) fn described(&self, name: &str, tensors: &TiVec<TensorId, Tensor>) -> &OpCall {
+        let all = |args: &[Arg<TensorId>]| {
+            args.iter().map(|arg| arg.map(|&id| tensors[id].value.clone())).collect()
+        };
+        self.0.described.get_or_init(|| OpCall {
+            name: name.to_owned(),
+            inputs: all(&self.inputs),
+            outputs: all(&self.outputs),
+            settings: self.settings,
+        })
+    }
+
+    /// What the described call launches; `None` where another set of ops was asked before.
+    pub(crate) fn lowered(&self, call: &OpCall, set: &OpSet) -> Option<&Lowering> {
+        let (of, lowered) = self.0.lowered.get_or_init(|| (set.clone(), set.lower(call)));
+        of.is(set).then_some(lowered)
+    }
+}
