@@ -7,6 +7,7 @@ use steptime_aten::OpSet;
 use steptime_step::{Diff, Patch, Step};
 
 use crate::error::{Error, Refused};
+use crate::known::{Known, Unchanged};
 
 /// What a rule may know of a step beside its ops.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +16,21 @@ pub struct Facts<'a> {
     pub ops: &'a OpSet,
     /// Samples in a batch, where the recording says it.
     pub batch: Option<u64>,
+    /// The step before any change, where it is asked about again and again.
+    pub unchanged: Option<Unchanged<'a>>,
+}
+
+impl<'a> Facts<'a> {
+    /// Of a step whose ops mean what a set says; `batch` is the number of samples, where the recording says it.
+    #[must_use]
+    pub fn new(ops: &'a OpSet, batch: Option<u64>) -> Facts<'a> {
+        Facts { ops, batch, unchanged: None }
+    }
+
+    /// What was found of a step before, where that is the one that nothing has changed.
+    pub(crate) fn known(&self, step: &Step) -> Option<&'a Known> {
+        self.unchanged.filter(|unchanged| std::ptr::eq(unchanged.step, step)).map(|unchanged| unchanged.known)
+    }
 }
 
 /// A change that can be made to a step.

@@ -83,7 +83,7 @@ fn two() -> (Step, OpId) {
 fn lists_get_shorter() {
     let (mut step, update) = two();
     let ops = OpSet::standard();
-    apply(&mut step, &[&FuseEmbeddingBags], &Facts { ops: &ops, batch: None }).expect("it applies");
+    apply(&mut step, &[&FuseEmbeddingBags], &Facts::new(&ops, None)).expect("it applies");
     let call = step.call(update).expect("a call");
     let shapes = |arg: &Arg| arg.tensors().iter().map(|tensor| tensor.shape.to_vec()).collect::<Vec<_>>();
     assert_eq!(shapes(&call.inputs[0]), [vec![5], vec![30, 4]]);

@@ -62,7 +62,7 @@ fn other<K: AsRef<str> + Ord>(here: &BTreeMap<K, usize>, there: &BTreeMap<K, usi
 fn is_as_recorded(name: &str, rule: &dyn Rule, whose: &str) {
     let ops = OpSet::standard();
     let mut step = open(name);
-    let audits = apply(&mut step, &[rule], &Facts { ops: &ops, batch: None }).expect("it applies");
+    let audits = apply(&mut step, &[rule], &Facts::new(&ops, None)).expect("it applies");
     let recorded = open(&format!("{name}_{whose}"));
     assert_eq!(other(&counts(&step), &counts(&recorded)), [""; 0], "{audits:?}");
     assert_eq!(other(&launches(&step, &ops), &launches(&recorded, &ops)), [""; 0]);

@@ -53,12 +53,12 @@ fn they_run_on_a_stream_that_the_next_step_waits_for() {
 fn what_does_not_block_is_left_and_said() {
     let example = open("resnet50_32");
     let step = example.after(&PrefetchInputs).expect("it applies");
-    let facts = Facts { ops: &example.ops, batch: None };
+    let facts = Facts::new(&example.ops, None);
     let Err(Error::NothingToDo { reason }) = PrefetchInputs.patches(&step, &facts) else {
         panic!("it has been done")
     };
     assert!(reason.contains("aten::copy_ does not wait"), "{reason}");
-    let empty = Facts { ops: &OpSet::standard(), batch: None };
+    let empty = Facts::new(&OpSet::standard(), None);
     let error = PrefetchInputs.patches(&Step::default(), &empty).expect_err("no copies");
     assert!(error.to_string().contains("no op copies"), "{error}");
 }

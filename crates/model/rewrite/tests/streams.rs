@@ -66,7 +66,7 @@ fn projections_of_residual_blocks_go_beside_their_chains() {
         assert_eq!(of(kind), was(kind) + waits);
     }
     // What was put in is put in once.
-    let facts = Facts { ops: &example.ops, batch: None };
+    let facts = Facts::new(&example.ops, None);
     let again = Streams { count: 2 }.patches(&step, &facts).expect_err("it has been done");
     assert!(again.to_string().contains("already"), "{again}");
 }
@@ -103,11 +103,11 @@ fn it_says_why_it_does_not_apply() {
         let error = example.after(&Streams { count }).expect_err("no such number");
         assert!(matches!(error, Error::Streams { .. }), "{error}");
     }
-    let empty = Facts { ops: &OpSet::standard(), batch: None };
+    let empty = Facts::new(&OpSet::standard(), None);
     let error = Streams { count: 2 }.patches(&Step::default(), &empty).expect_err("no tensors");
     assert!(error.to_string().contains("execution trace"), "{error}");
     let beside = Step { streams: 2, ..example.step.clone() };
-    let facts = Facts { ops: &example.ops, batch: None };
+    let facts = Facts::new(&example.ops, None);
     let error = Streams { count: 2 }.patches(&beside, &facts).expect_err("streams");
     assert!(error.to_string().contains("kernels on 2 streams"), "{error}");
     // The backward pass alone.

@@ -80,6 +80,16 @@ impl Patch {
             && self.lift.is_empty()
     }
 
+    /// Whether any tensor is made or taken by other ops of a step than before.
+    pub(crate) fn moves_tensors(&self, step: &Step) -> bool {
+        let same = |(op, now): &(OpId, Call)| {
+            let was = step.ops[*op].call.as_deref();
+            was.is_some_and(|was| was.takes().eq(now.takes()) && was.gives().eq(now.gives()))
+        };
+        let of_ops = [self.remove.is_empty(), self.insert.is_empty(), self.lift.is_empty()];
+        !(of_ops.iter().all(|none| *none) && self.change.iter().all(same))
+    }
+
     /// A new tensor, for ops that the patch puts in or changes. `step` is the one that the patch will be applied to.
     pub fn tensor(&mut self, step: &Step, value: steptime_aten::Tensor) -> TensorId {
         self.tensor_in(step, value, None)

@@ -14,7 +14,7 @@ fn whole(name: &str) -> Step {
 
 fn changed(recorded: &Step) -> edit::Step {
     let mut step = recorded.arguments.editable(&recorded.graph);
-    let facts = Facts { ops: &recorded.ops, batch: None };
+    let facts = Facts::new(&recorded.ops, None);
     rewrite::apply(&mut step, &[&Bf16], &facts).expect("it applies");
     step
 }
@@ -71,7 +71,7 @@ fn parameters_are_cast_once_there_and_once_back() {
 fn what_is_narrow_already_is_refused() {
     let recorded = whole("dlrm_default_2048");
     let mut step = changed(&recorded);
-    let facts = Facts { ops: &recorded.ops, batch: None };
+    let facts = Facts::new(&recorded.ops, None);
     let error = rewrite::apply(&mut step, &[&Bf16], &facts).unwrap_err();
     assert_eq!(error.to_string(), "bf16: ops run in 16 bits already");
 }

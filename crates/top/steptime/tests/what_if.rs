@@ -61,7 +61,7 @@ fn a_step_that_no_rule_changes_is_the_same_on_another_gpu() {
 fn a_batch_grows_every_dimension_that_it_has() {
     let recorded = whole("dlrm_default_2048");
     let mut step = recorded.arguments.editable(&recorded.graph);
-    let facts = Facts { ops: &recorded.ops, batch: recorded.batch() };
+    let facts = Facts::new(&recorded.ops, recorded.batch());
     rewrite::apply(&mut step, &[&ResizeBatch::to(512)], &facts).unwrap();
     let shapes = |name: &str| -> Vec<Vec<i64>> {
         let ops = step.running().into_iter().filter(|&op| step.ops[op].name == name);

@@ -12,6 +12,7 @@ use super::links::{self, Dim, Link, Sparse};
 use super::seeds::Seeds;
 
 /// For each dimension of each tensor, how often what grows is in it: 0 for one that stays as it is.
+#[derive(Debug, Default)]
 pub(super) struct Labels {
     times: TiVec<TensorId, SmallVec<[i64; 5]>>,
     /// The size that grows.

@@ -26,6 +26,22 @@ pub enum BatchDims {
     At(usize),
 }
 
+/// Where a batch comes into a step, and which dimensions grow with it.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    seeds: Seeds,
+    labels: Labels,
+}
+
+impl Followed {
+    fn of(step: &Step, ops: &OpSet, seeds: Seeds, from: u64) -> Followed {
+        // Where nothing grows, nothing is followed.
+        let seeded = !seeds.dims.is_empty();
+        let labels = if seeded { Labels::spread(step, ops, &seeds, from) } else { Labels::default() };
+        Followed { seeds, labels }
+    }
+}
+
 /// A batch of another size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResizeBatch {
@@ -66,11 +82,14 @@ impl Rule for ResizeBatch {
         if self.to == from {
             return Ok(Vec::new());
         }
-        let seeds = seeds::find(step, from, &self.dims);
-        if seeds.dims.is_empty() {
+        let follow = || Followed::of(step, facts.ops, seeds::find(step, from, &self.dims), from);
+        let known = facts.known(step).and_then(|known| known.batch((facts.ops, from, &self.dims), follow));
+        let own = if known.is_none() { Some(follow()) } else { None };
+        let Some(Followed { seeds, labels }) = known.or(own.as_ref()).filter(|found| !found.seeds.dims.is_empty())
+        else {
             return Err(Error::NoBatchDim { batch: from });
-        }
-        let (labels, mut patches) = scaled(step, facts.ops, self.name(), &seeds, [from, self.to])?;
+        };
+        let mut patches = scaled(step, facts.ops, self.name(), labels, [from, self.to])?;
         let Some(patch) = patches.first_mut() else { return Ok(patches) };
         let dims: usize = patch.reshape.len();
         patch.why = format!(
@@ -105,24 +124,22 @@ pub(crate) fn scale(
     seeds: &Seeds,
     sizes: [u64; 2],
 ) -> Result<Vec<Patch>, Error> {
-    Ok(scaled(step, ops, rule, seeds, sizes)?.1)
+    scaled(step, ops, rule, &Labels::spread(step, ops, seeds, sizes[0]), sizes)
 }
 
 fn scaled(
     step: &Step,
     ops: &OpSet,
     rule: &'static str,
-    seeds: &Seeds,
+    labels: &Labels,
     sizes: [u64; 2],
-) -> Result<(Labels, Vec<Patch>), Error> {
-    let labels = Labels::spread(step, ops, seeds, sizes[0]);
-    let patch = sizes::patch(step, &labels, ops, rule, sizes)?;
-    let resized = step.patched(&patch)?;
-    let mut children = children::patch(step, &resized, ops, rule);
+) -> Result<Vec<Patch>, Error> {
+    let patch = sizes::patch(step, labels, ops, rule, sizes)?;
+    let mut children = children::patch(step, &patch, ops, rule);
     if children.is_empty() {
-        return Ok((labels, vec![patch]));
+        return Ok(vec![patch]);
     }
     let (fewer, more) = (children.remove.len(), children.insert.len());
     children.why = format!("of its size, ops call {fewer} ops less and {more} more");
-    Ok((labels, vec![patch, children]))
+    Ok(vec![patch, children])
 }

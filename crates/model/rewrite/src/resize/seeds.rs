@@ -8,6 +8,7 @@ use steptime_step::{OpId, Step, TensorId, Uses};
 use super::BatchDims;
 
 /// Dimensions of inputs that grow with the batch, and what does not.
+#[derive(Debug)]
 pub(crate) struct Seeds {
     /// Inputs, and which of their dimensions.
     pub dims: Vec<(TensorId, usize)>,

@@ -128,7 +128,7 @@ impl WhatIfs<'_> {
     /// # Errors
     /// Where a rule does not apply.
     pub fn edited(&self, rules: &[&dyn Rule]) -> Result<Edited, Error> {
-        Edited::of(&self.step, &self.base.step, rules, &self.question.kernels())
+        Edited::of(&self.step, &self.base, rules, &self.question.kernels())
     }
 
     /// How long a changed step takes, for each of these factors on the times of the host (`None` for as it is).

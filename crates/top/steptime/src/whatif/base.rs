@@ -22,6 +22,8 @@ pub(crate) struct Base {
     pub before: Prediction,
     /// Its ops and tensors, as they are before any change.
     pub step: edit::Step,
+    /// What rules found of these.
+    pub known: steptime_rewrite::Known,
     /// Its host times ...
     pub host: HostCosts,
     /// ... and its own gaps over those of the profile in use.
@@ -55,6 +57,7 @@ impl Base {
         Base {
             before,
             step: recorded.arguments.editable(&recorded.graph),
+            known: steptime_rewrite::Known::default(),
             host,
             slowness,
             spec: memory::spec(recorded, &pricing.kernels),

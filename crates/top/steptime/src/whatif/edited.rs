@@ -1,9 +1,9 @@
 //! A step that rules changed, and what runs of it: the same for every GPU and host that it is priced for.
 
-use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule};
+use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule, Unchanged};
 use steptime_step::{self as edit, Carried, Scheduled};
 
-use super::settings;
+use super::{Base, settings};
 use crate::device::{self, Launch};
 use crate::doubt::Doubt;
 use crate::error::Error;
@@ -32,17 +32,19 @@ impl Edited {
         self.audits.iter().any(|audit| !audit.why.is_empty())
     }
 
-    /// Applies rules to a step; `before` is what its ops and tensors are before.
+    /// Applies rules to a step; `base` is what it is before.
     ///
     /// # Errors
     /// Where a rule does not apply.
     pub(crate) fn of(
         recorded: &Step,
-        before: &edit::Step,
+        base: &Base,
         rules: &[&dyn Rule],
         kernels: &Kernels<'_>,
     ) -> Result<Edited, Error> {
-        let facts = Facts { ops: &recorded.ops, batch: recorded.batch() };
+        let unchanged = Some(Unchanged { step: &base.step, known: &base.known });
+        let facts = Facts { ops: &recorded.ops, batch: recorded.batch(), unchanged };
+        let before = &base.step;
         let (step, audits) = rewrite::applied(before, rules, &facts)
             .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;
         let flat = edit::schedule(&step, before, &recorded.graph, &recorded.ops);

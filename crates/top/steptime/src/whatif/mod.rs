@@ -68,7 +68,7 @@ pub(crate) fn what_if(
     change: &Change<'_>,
     base: &Base,
 ) -> Result<WhatIf, Error> {
-    let edited = Edited::of(recorded, &base.step, change.rules, &pricing.kernels)?;
+    let edited = Edited::of(recorded, base, change.rules, &pricing.kernels)?;
     let costed = Costed::of(recorded, pricing, base, &edited)?;
     let priced = costed.priced(&edited, change.host_times)?;
     let (before, device) = (base.before.clone(), &costed.device);
