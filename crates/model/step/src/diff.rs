@@ -45,7 +45,11 @@ impl Diff {
                 Origin::Inserted(_) if !row.parent.is_some_and(within) => {
                     changes.push((Change::Inserted, op))
                 }
-                Origin::Changed(..) if before.ops.get(op) != Some(row) => changes.push((Change::Changed, op)),
+                Origin::Changed(..)
+                    if before.ops.get(op).is_none_or(|was| was.origin != row.origin || was != row) =>
+                {
+                    changes.push((Change::Changed, op));
+                }
                 _ => {}
             }
         }

@@ -235,12 +235,10 @@ impl Simulated {
 
 /// The step with the host and the kernels at either end of their own intervals, widened by the host's drift.
 fn interval(priced: &PricedGraph<'_>, step: Nanos, device: f64) -> [Nanos; 2] {
-    let mut other = priced.clone();
-    let mut scaled = |host: f64, kernels: f64| {
-        let gaps = other.host.gaps.iter_mut().zip(&priced.host.gaps);
-        gaps.for_each(|(other, gap)| *other = scale(*gap, host));
-        let times = other.durations.iter_mut().zip(&priced.durations);
-        times.for_each(|(other, time)| *other = scale(*time, kernels));
+    let scaled = |host: f64, kernels: f64| {
+        let mut other = priced.clone();
+        other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
+        other.durations.iter_mut().for_each(|time| *time = scale(*time, kernels));
         Timeline::simulate(&other).period
     };
     let low = scaled((-priced.host.spread).exp(), (-device).exp());

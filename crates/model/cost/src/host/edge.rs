@@ -48,7 +48,8 @@ impl Edges {
     pub fn of_graph(graph: &StepGraph) -> Edges {
         let mut names = Strings::default();
         // By the name, and what begins or ends.
-        let mut known: Vec<[Option<NameId>; BRACKETS.len()]> = vec![[None; BRACKETS.len()]; graph.names.len()];
+        let mut known: Vec<[Option<NameId>; BRACKETS.len()]> =
+            vec![[None; BRACKETS.len()]; graph.names.len()];
         let mut labelled = |mark: MarkId| {
             let (name, bracket) = (graph.mark_name(mark), bracket(graph, mark));
             let text = || names.intern(&format!("{}{}", graph.names.get(name), BRACKETS[bracket]));

@@ -10,6 +10,11 @@ const EFFICIENT_BACKWARD: &str = "aten::_scaled_dot_product_efficient_attention_
 const WIDEST: i64 = 128;
 const ALIGNED: i64 = 8;
 
+/// Whether a step has any attention that could be another.
+pub(super) fn is_in(step: &Step) -> bool {
+    step.running().into_iter().any(|op| [EFFICIENT, EFFICIENT_BACKWARD].contains(&&*step.ops[op].name))
+}
+
 /// The patch that puts cuDNN's kernels in the place of the memory-efficient ones, where these would now run in 16 bits and
 /// nothing is added to the scores. Empty where there are none. `step` has its types already.
 pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {

@@ -72,9 +72,10 @@ impl Rule for Bf16 {
             "{products} products in 16 bits: {} tensors become bfloat16, {casts} casts",
             patch.reshape.len()
         );
-        let mut narrow = step.clone();
-        narrow.apply(&patch, facts.ops)?;
-        let mut attention = attention::patch(&narrow, self.name());
+        if !attention::is_in(step) {
+            return Ok(vec![patch]);
+        }
+        let mut attention = attention::patch(&step.applied(&patch, facts.ops)?, self.name());
         if attention.is_empty() {
             return Ok(vec![patch]);
         }

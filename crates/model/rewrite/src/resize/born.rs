@@ -44,8 +44,9 @@ pub(super) fn of(step: &Step) -> Vec<(TensorId, Vec<TensorId>)> {
 
 fn alike(step: &Step, op: OpId, made: TensorId) -> Vec<TensorId> {
     let around = step.around(op).skip(1).take(AROUND);
-    let tensors =
-        around.filter_map(|op| step.ops[op].call.as_deref()).flat_map(|call| call.takes().chain(call.gives()));
+    let tensors = around
+        .filter_map(|op| step.ops[op].call.as_deref())
+        .flat_map(|call| call.takes().chain(call.gives()));
     let shape = &step.tensors[made].value.shape;
     tensors.filter(|&other| other != made && step.tensors[other].value.shape == *shape).collect()
 }

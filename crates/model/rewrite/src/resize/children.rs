@@ -11,9 +11,7 @@ pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str
     let mut patch = Patch::new(rule);
     for op in step.running() {
         let row = &step.ops[op];
-        if row.origin.recorded().is_none()
-            || ops.find(&row.name).is_none_or(|known| known.expand.is_none())
-        {
+        if row.origin.recorded().is_none() || ops.find(&row.name).is_none_or(|known| known.expand.is_none()) {
             continue;
         }
         let (Some(was), Some(now)) = (step.call(op), resized.call(step, op)) else { continue };
@@ -61,7 +59,8 @@ impl<'p> Resized<'p> {
         let was = step.ops[op].call.as_deref()?;
         let now = self.calls.get(&op).copied();
         let call = now.unwrap_or(was);
-        if now.is_none() && !call.takes().chain(call.gives()).any(|tensor| self.tensors.contains_key(&tensor)) {
+        if now.is_none() && !call.takes().chain(call.gives()).any(|tensor| self.tensors.contains_key(&tensor))
+        {
             return None;
         }
         let value = |id: &TensorId| self.tensors.get(id).copied().unwrap_or(&step.tensors[*id].value).clone();

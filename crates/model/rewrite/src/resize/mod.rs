@@ -85,7 +85,8 @@ impl Rule for ResizeBatch {
         let follow = || Followed::of(step, facts.ops, seeds::find(step, from, &self.dims), from);
         let known = facts.known(step).and_then(|known| known.batch((facts.ops, from, &self.dims), follow));
         let own = if known.is_none() { Some(follow()) } else { None };
-        let Some(Followed { seeds, labels }) = known.or(own.as_ref()).filter(|found| !found.seeds.dims.is_empty())
+        let Some(Followed { seeds, labels }) =
+            known.or(own.as_ref()).filter(|found| !found.seeds.dims.is_empty())
         else {
             return Err(Error::NoBatchDim { batch: from });
         };

@@ -35,8 +35,7 @@ impl Example {
     /// The step after a rule.
     pub fn after(&self, rule: &dyn Rule) -> Result<Step, Error> {
         let mut step = self.step.clone();
-        apply(&mut step, &[rule], &Facts::new(&self.ops, None))
-            .map_err(|refused| refused.source)?;
+        apply(&mut step, &[rule], &Facts::new(&self.ops, None)).map_err(|refused| refused.source)?;
         Ok(step)
     }
 }

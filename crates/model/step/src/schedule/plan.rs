@@ -127,9 +127,7 @@ fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
     let children = &step.ops[op].children;
     let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();
     match &*lowered {
-        Lowering::Kernel(kernel) => {
-            calls::of(call, kernel, &names).into_iter().map(Planned::from).collect()
-        }
+        Lowering::Kernel(kernel) => calls::of(call, kernel, &names).into_iter().map(Planned::from).collect(),
         // The ops inside an unknown one launch its kernels.
         Lowering::Unknown(kernel) if children.is_empty() => {
             calls::of(call, kernel, &names).into_iter().map(Planned::from).collect()

@@ -143,39 +143,44 @@ impl Trees {
         if table.columns() < self.columns || table.columns() == 0 {
             return sums;
         }
-        let blocks = blocks(table);
+        let (full, rest) = (sums.len() / LANES * LANES, sums.len() % LANES);
         for root in &self.roots {
             let range = root.start as usize..root.start as usize + usize::from(root.nodes);
-            let (nodes, leaves) = (&self.nodes[range.clone()], &self.leaves[range]);
-            for (block, sums) in blocks.chunks_exact(table.columns() * LANES).zip(sums.chunks_mut(LANES)) {
-                let mut places = [0u16; LANES];
-                for _ in 0..root.depth {
-                    for (lane, place) in places.iter_mut().enumerate() {
-                        let node = nodes[usize::from(*place)];
-                        let value = block[usize::from(node.feature) * LANES + lane];
-                        *place = node.below + u16::from(value >= node.threshold);
-                    }
-                }
-                for (sum, place) in sums.iter_mut().zip(places) {
-                    *sum += leaves[usize::from(place)];
-                }
+            let tree = (&self.nodes[range.clone()], &self.leaves[range], root.depth);
+            for at in (0..full).step_by(LANES) {
+                add::<LANES>(tree, table, at, &mut sums);
+            }
+            match rest {
+                0 => {}
+                1 => add::<1>(tree, table, full, &mut sums),
+                2 => add::<2>(tree, table, full, &mut sums),
+                3 | 4 => add::<4>(tree, table, full, &mut sums),
+                _ => add::<LANES>(tree, table, full, &mut sums),
             }
         }
         sums
     }
 }
 
-/// The rows in blocks of eight, feature by feature; the last block is filled up.
-fn blocks(table: &Table) -> Vec<f32> {
-    let size = table.columns() * LANES;
-    let mut blocks = vec![0.0; table.rows().div_ceil(LANES) * size];
-    for row in 0..table.rows() {
-        let block = &mut blocks[row / LANES * size..];
-        for (feature, &value) in table.row(row).iter().enumerate() {
-            block[feature * LANES + row % LANES] = value;
+/// Adds what a tree gives so many rows from one on; lanes that have no row repeat the last.
+fn add<const ROWS: usize>(
+    (nodes, leaves, depth): (&[Node], &[f32], u16),
+    table: &Table,
+    from: usize,
+    sums: &mut [f32],
+) {
+    let last = sums.len() - 1;
+    let rows: [&[f32]; ROWS] = std::array::from_fn(|lane| table.row((from + lane).min(last)));
+    let mut places = [0u16; ROWS];
+    for _ in 0..depth {
+        for (row, place) in rows.iter().zip(&mut places) {
+            let node = nodes[usize::from(*place)];
+            *place = node.below + u16::from(row[usize::from(node.feature)] >= node.threshold);
         }
     }
-    blocks
+    for (sum, place) in sums[from..].iter_mut().zip(places) {
+        *sum += leaves[usize::from(place)];
+    }
 }
 
 #[cfg(test)]
