@@ -22,7 +22,7 @@ impl Two {
         let at = self.step.ops.push_and_get_key(Op {
             name: name.to_owned(),
             annotation: call.is_none() && name.starts_with("Optimizer"),
-            call: call.map(|[inputs, outputs]| Call { inputs, outputs, ..Call::default() }),
+            call: call.map(|[inputs, outputs]| Call { inputs, outputs, ..Call::default() }.into()),
             thread,
             parent,
             children: Vec::new(),
