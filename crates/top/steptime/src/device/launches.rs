@@ -1,22 +1,20 @@
 //! What each op of a step launches: its arguments, lowered to a kernel call, beside what was recorded.
 
-use std::collections::BTreeSet;
-
 use smallvec::{SmallVec, smallvec};
 use steptime_aten::derive::{DerivedStep, OpLaunch, OpTree, TreeKind, TreeNode};
-use steptime_aten::kernel::{Direction, Kernel, Precision, Transfer};
+use steptime_aten::kernel::{Kernel, Precision};
 use steptime_aten::{
-    Dtype, KernelCall, Lowering, OpCall, OpSet, Operand, Place, Role, Settings, Slot, from_execution,
-    from_kineto, reuse_distances,
+    KernelCall, OpCall, OpSet, Place, Settings, from_execution, from_kineto, reuse_distances,
 };
 use steptime_cost::device::{Context, Indices};
 use steptime_graph::execution::{ExecutionGraph, NodeId, join_step};
-use steptime_graph::names::{CopyDirection, HostMemory};
 use steptime_graph::{ActivityId, CallId, OpId, OpOrigin, StepGraph, TiVec};
-use steptime_trace::{ActivityKind, Nanos, Trace};
+use steptime_trace::{Nanos, Trace};
+
+use super::lowered::{in_order, is_transfer, lower};
 
 /// Where the operands of a launch lie.
-type Places = SmallVec<[Place; 4]>;
+pub(super) type Places = SmallVec<[Place; 4]>;
 
 /// How well it is known what an op launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,73 +176,11 @@ impl Arguments {
     }
 }
 
-/// What each op of a step that rules changed launches, as [`Arguments::launches_by_hand_off`] tells it.
-pub(crate) fn of_changed(
-    step: &steptime_step::Step,
-    scheduled: &steptime_step::Scheduled,
-    indices: &Indices,
-    settings: Settings,
-    ops: &OpSet,
-) -> Vec<Launch> {
-    let graph = &scheduled.graph;
-    let lowering = |op: OpId| {
-        let op = scheduled.ops[op];
-        let call = step.call(op)?;
-        let as_called = move |other: &OpCall| match step.lower(op, ops) {
-            Some(lowered) if std::ptr::eq(call, other) => lowered.into_owned(),
-            _ => ops.lower(other),
-        };
-        Some((call, move |settings| lower(call, settings, ops, as_called)))
-    };
-    in_context(in_order(graph, &graph.calls_by_hand_off(), settings, lowering), indices)
-}
-
-/// What is launched, in the order of some calls. `lowering` gives what an op was called with, and what that launches under
-/// some settings.
-fn in_order<'c, Lower: FnOnce(Settings) -> Option<(KernelCall, Known)>>(
-    graph: &StepGraph,
-    order: &[CallId],
-    settings: Settings,
-    lowering: impl Fn(OpId) -> Option<(&'c OpCall, Lower)>,
-) -> (Vec<Launch>, Vec<Places>) {
-    let mut launches: Vec<Launch> = Vec::new();
-    let mut places: Vec<Places> = Vec::new();
-    let mut of_op: TiVec<OpId, Option<usize>> = vec![None; graph.ops.len()].into();
-    let in_tf32 = ops_in_tf32(graph);
-    for &call in order {
-        let call = &graph.calls[call];
-        for row in call.activities() {
-            if let Some(at) = call.op.and_then(|op| of_op[op]) {
-                launches[at].activities.push(row);
-                continue;
-            }
-            let (arguments, lower) = call.op.and_then(&lowering).unzip();
-            let matmul_tf32 = settings.matmul_tf32
-                || call.op.is_some_and(|op| in_tf32.contains(&op))
-                || arguments.is_some_and(|arguments| arguments.settings.matmul_tf32);
-            let lowered = lower.and_then(|lower| lower(Settings { matmul_tf32, ..settings }));
-            let (kernel, known) = match (lowered, of_activity(graph, row)) {
-                // Only an execution trace says on which side of a copy the host is; its activity does too.
-                (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
-                    (copied, Known::Op)
-                }
-                (Some(lowered), _) => lowered,
-                (None, copied) if is_transfer(&copied) => (copied, Known::Op),
-                (None, unknown) => (unknown, Known::Nothing),
-            };
-            if let (Some(op), true) = (call.op, known != Known::Nothing) {
-                of_op[op] = Some(launches.len());
-            }
-            let context = Context::in_step(smallvec![None; kernel.operands.len()]);
-            places.push(arguments.map(|arguments| arguments.places(&kernel)).unwrap_or_default());
-            launches.push(Launch { op: call.op, call: kernel, context, known, activities: vec![row] });
-        }
-    }
-    (launches, places)
-}
-
 /// Launches with what the step around them says: where their operands were touched last, which rows are looked up.
-fn in_context((mut launches, places): (Vec<Launch>, Vec<Places>), indices: &Indices) -> Vec<Launch> {
+pub(super) fn in_context(
+    (mut launches, places): (Vec<Launch>, Vec<Places>),
+    indices: &Indices,
+) -> Vec<Launch> {
     set_reuse(&mut launches, &places);
     for launch in &mut launches {
         // A new batch is in no cache of the host: its copy is as slow as after a flush.
@@ -254,21 +190,6 @@ fn in_context((mut launches, places): (Vec<Launch>, Vec<Places>), indices: &Indi
         launch.context.indices = indices.clone();
     }
     launches
-}
-
-fn is_transfer(call: &KernelCall) -> bool {
-    matches!(call.kernel, Kernel::Transfer(_))
-}
-
-/// Ops that a library multiplied for in TF32: the names of kernels are all that a recording says of this setting. An
-/// op's first kernel may be another, which spreads a bias or clears.
-fn ops_in_tf32(graph: &StepGraph) -> BTreeSet<OpId> {
-    let in_tf32 = |activity: ActivityId| {
-        let name = graph.names.get(graph.activities[activity].name);
-        ["tf32", "s1688gemm"].iter().any(|mark| name.contains(mark))
-    };
-    let calls = graph.calls.iter().filter(|call| call.activities().any(in_tf32));
-    calls.filter_map(|call| call.op).collect()
 }
 
 fn of_derived(launched: &[OpLaunch], settings: Settings) -> (Vec<Launch>, Vec<Places>) {
@@ -301,45 +222,4 @@ fn set_reuse(launches: &mut [Launch], places: &[Places]) {
     for (at, reuse) in with_place.into_iter().zip(found) {
         launches[at].context.reuse = reuse;
     }
-}
-
-/// What an op that was seen to launch something launches under some settings. `as_called` lowers a call.
-fn lower(
-    call: &OpCall,
-    settings: Settings,
-    ops: &OpSet,
-    as_called: impl FnOnce(&OpCall) -> Lowering,
-) -> Option<(KernelCall, Known)> {
-    let other = (settings != call.settings).then(|| OpCall { settings, ..call.clone() });
-    let arguments = other.as_ref().unwrap_or(call);
-    match as_called(arguments) {
-        Lowering::Kernel(call) => Some((call, Known::Op)),
-        Lowering::Unknown(call) => Some((call, Known::Arguments)),
-        Lowering::Nothing | Lowering::Children => match ops.by_bytes(arguments) {
-            Lowering::Unknown(call) => Some((call, Known::Arguments)),
-            _ => None,
-        },
-    }
-}
-
-/// An activity whose op is not known: a copy or memset says what it is, a kernel does not.
-fn of_activity(graph: &StepGraph, activity: ActivityId) -> KernelCall {
-    let row = &graph.activities[activity];
-    let bytes = row.bytes.0;
-    let copy = graph.copy_name(activity);
-    let transfer = |direction| {
-        let pinned = copy.host == HostMemory::Pinned;
-        (Kernel::Transfer(Transfer { direction, pinned, bytes }), Role::Write)
-    };
-    let (kernel, role) = match row.kind {
-        ActivityKind::Memset => (Kernel::Memset, Role::Write),
-        ActivityKind::Memcpy => match copy.direction {
-            CopyDirection::HostToDevice => transfer(Direction::ToDevice),
-            CopyDirection::DeviceToHost => transfer(Direction::ToHost),
-            CopyDirection::DeviceToDevice => (Kernel::DeviceCopy, Role::Update),
-        },
-        _ => (Kernel::Unknown, Role::Update),
-    };
-    let operands: SmallVec<[Operand; 4]> = smallvec![Operand { slot: Slot::Scratch, role, bytes }];
-    KernelCall { kernel, dtype: Dtype::I8, operands, flops: 0, launches: 1 }
 }

@@ -3,14 +3,15 @@
 pub(crate) mod catalog;
 mod elsewhere;
 mod launches;
+mod lowered;
 mod price;
 mod roofline;
 mod score;
 mod steps;
 
 pub use catalog::{device, devices, shipped_for};
-pub(crate) use launches::of_changed;
 pub use launches::{Arguments, Known, Launch};
+pub(crate) use lowered::of_changed;
 pub(crate) use price::with_estimates;
 pub use price::{DevicePrices, ModelCoverage, PricedLaunches, Unpriced, price};
 pub use roofline::{Bound, Roof};
