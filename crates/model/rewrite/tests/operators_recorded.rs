@@ -40,7 +40,7 @@ fn launches(step: &Step, ops: &OpSet) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for op in step.running() {
         let Some(call) = step.call(op) else { continue };
-        if let Lowering::Kernel(kernel) = ops.lower(&call) {
+        if let Lowering::Kernel(kernel) = ops.lower(call) {
             let sizes: u64 = call.inputs.iter().flat_map(Arg::tensors).map(|tensor| tensor.numel()).sum();
             *found.entry(format!("{} of {sizes}, {} launches", call.name, kernel.launches)).or_default() += 1;
         }
