@@ -14,7 +14,7 @@ use crate::place::Place;
 /// When the node is of another graph and out of bounds.
 #[must_use]
 pub fn op_call(graph: &ExecutionGraph, node: NodeId) -> OpCall {
-    let args = |range| graph.args.get(range).iter().map(|&arg| convert(graph, arg)).collect();
+    let args = |range| graph.args.get(range).iter().map(|&arg| argument_of(graph, arg)).collect();
     let mut call = OpCall {
         name: graph.node_name(node).into(),
         inputs: args(graph.inputs(node)),
@@ -35,7 +35,12 @@ fn same(graph: &ExecutionGraph, a: TensorId, b: TensorId) -> bool {
     a == b
 }
 
-fn convert(graph: &ExecutionGraph, arg: Recorded) -> Arg {
+/// An argument that was recorded. A tensor of a type that is not known is absent.
+///
+/// # Panics
+/// When it is of another graph and out of bounds.
+#[must_use]
+pub fn argument_of(graph: &ExecutionGraph, arg: Recorded) -> Arg {
     match arg {
         Recorded::None | Recorded::Unknown => Arg::None,
         Recorded::Tensor(id) => tensor(graph, id).map_or(Arg::None, Arg::Tensor),
@@ -51,7 +56,7 @@ fn convert(graph: &ExecutionGraph, arg: Recorded) -> Arg {
         Recorded::Scalar(Scalar::Int(value)) => Arg::Int(value),
         Recorded::Scalar(Scalar::Float(value)) => Arg::Float(value),
         Recorded::Str(name) | Recorded::Device(name) => Arg::Text(graph.name(name).into()),
-        Recorded::List(range) => list(graph.args.get(range).iter().map(|&arg| convert(graph, arg)).collect()),
+        Recorded::List(range) => list(graph.args.get(range).iter().map(|&arg| argument_of(graph, arg)).collect()),
     }
 }
 
@@ -67,7 +72,12 @@ fn list(items: Vec<Arg>) -> Arg {
     argument::numbers(&items)
 }
 
-pub(crate) fn tensor(graph: &ExecutionGraph, id: TensorId) -> Option<Tensor> {
+/// A tensor that was recorded; `None` where its type is not known.
+///
+/// # Panics
+/// When it is of another graph and out of bounds.
+#[must_use]
+pub fn tensor(graph: &ExecutionGraph, id: TensorId) -> Option<Tensor> {
     let recorded = graph.tensors.get(id);
     let dtype = Dtype::parse(graph.name(recorded.dtype))?;
     // A sparse tensor has a shape and no storage; its strides are recorded as zeros.

@@ -52,4 +52,4 @@ pub use op_def::{CallRule, LowerRule, Lowering, OpDef};
 pub use op_set::OpSet;
 pub use place::Place;
 pub use reuse::{Reuse, reuse_distances};
-pub use schema::declared;
+pub use schema::{declared, declared_for};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
-use crate::call::Arg;
+use crate::call::{Arg, OpCall};
 
 /// Written by `data/schemas.py` from PyTorch 2.11.
 static TEXT: &str = include_str!("../data/schemas.txt");
@@ -25,6 +25,20 @@ pub fn declared(overload: &str) -> Option<&'static str> {
     let name = overload.split_once('.').map_or(overload, |(name, _)| name);
     let lines = &BY_NAME.get(name)?.lines;
     lines.iter().copied().find(|line| line.strip_prefix(overload).is_some_and(|rest| rest.starts_with('(')))
+}
+
+/// The schema of the first overload that a call can be of, in PyTorch's words; `None` where none is known.
+#[must_use]
+pub fn declared_for(call: &OpCall) -> Option<&'static str> {
+    let fits = |schema: &Schema| {
+        let mut given = call.inputs.iter().zip(&schema.arguments);
+        schema.arguments.len() >= call.inputs.len() && given.all(|(arg, argument)| argument.may_be(arg))
+    };
+    let lines = &BY_NAME.get(&*call.name)?.lines;
+    let read = lines.iter().filter_map(|&line| Some((line, parse(line)?)));
+    let fitting: Vec<_> = read.filter(|(_, schema)| fits(schema)).collect();
+    let exact = fitting.iter().find(|(_, schema)| schema.arguments.len() == call.inputs.len());
+    exact.or(fitting.first()).map(|&(line, _)| line)
 }
 
 /// The overloads of an op, read when they are first asked for.
@@ -123,6 +137,16 @@ impl Schema {
 }
 
 impl Argument {
+    /// Whether a value can be meant for it.
+    fn may_be(&self, value: &Arg) -> bool {
+        match (self.kind, value) {
+            (_, Arg::None) => self.optional,
+            (Kind::Tensor, value) => matches!(value, Arg::Tensor(_)),
+            (Kind::Tensors, value) => matches!(value, Arg::Tensors(_)),
+            (Kind::Other, value) => self.takes.accepts(value),
+        }
+    }
+
     /// A tensor, or a list of them, of which nothing is declared.
     pub(crate) fn unnamed() -> Argument {
         Argument { name: "", kind: Kind::Tensor, takes: ValueKind::Option, optional: false, default: None }

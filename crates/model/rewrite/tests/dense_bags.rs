@@ -14,7 +14,7 @@ struct Two {
 impl Two {
     fn tensor(&mut self, shape: &[i64], dtype: Dtype) -> TensorId {
         let value = Tensor::contiguous(shape, dtype);
-        self.step.tensors.push_and_get_key(steptime_step::Tensor { value, storage: None })
+        self.step.tensors.push_and_get_key(steptime_step::Tensor { value, storage: None, recorded: None })
     }
 
     fn op(&mut self, name: &str, parent: Option<OpId>, call: Option<[Vec<Arg<TensorId>>; 2]>) -> OpId {
@@ -27,6 +27,7 @@ impl Two {
             parent,
             children: Vec::new(),
             origin: Origin::Recorded(Recorded(0)),
+            node: None,
             again: None,
             sequence: None,
             round: 0,

@@ -82,6 +82,7 @@ impl NewOp {
             children: Vec::new(),
             sequence: None,
             origin: Origin::Inserted(rule),
+            node: None,
             again: self.again,
             round: self.round,
             script: self.script

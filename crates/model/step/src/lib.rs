@@ -13,6 +13,7 @@ mod called;
 mod capture;
 mod diff;
 mod error;
+pub mod export;
 mod ids;
 mod insert;
 mod memory;

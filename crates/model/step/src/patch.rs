@@ -102,7 +102,7 @@ impl Patch {
         value: steptime_aten::Tensor,
         storage: Option<StorageId>,
     ) -> TensorId {
-        self.tensors.push(Tensor { value, storage });
+        self.tensors.push(Tensor { value, storage, recorded: None });
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
     }
 

@@ -33,7 +33,8 @@ impl Step {
         let streams = kernels.map(|row| row.stream).collect::<FxHashSet<_>>().len();
         let mut step = Step { threads, streams, ..Step::default() };
         for (at, row) in graph.ops.iter_enumerated() {
-            let call = call(at).map(|call| table.call(&call, node(at)).into());
+            let node = node(at);
+            let call = call(at).map(|call| table.call(&call, node).into());
             step.ops.push(Op {
                 name: graph.op_name(at).to_owned(),
                 annotation: row.annotation,
@@ -43,6 +44,7 @@ impl Step {
                 children: Vec::new(),
                 sequence: Some(row.sequence).filter(|&sequence| sequence >= 0),
                 origin: Origin::Recorded(at),
+                node,
                 again: None,
                 round: 0,
                 script: 0.0,
@@ -110,11 +112,19 @@ impl Table<'_> {
 
     fn row(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
         let Some(id) = id else {
-            return self.rows.push_and_get_key(Tensor { value: tensor.clone(), storage: None });
+            return self.rows.push_and_get_key(Tensor {
+                value: tensor.clone(),
+                storage: None,
+                recorded: None,
+            });
         };
         let storage = self.trace.map(|trace| trace.tensors.get(id).storage);
         let rows = &mut self.rows;
-        let fresh = || rows.push_and_get_key(Tensor { value: tensor.clone(), storage });
+        let fresh = || rows.push_and_get_key(Tensor {
+                value: tensor.clone(),
+                storage,
+                recorded: Some(id),
+            });
         *self.known.entry((id, tensor.device)).or_insert_with(fresh)
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use steptime_aten::{Arg, Lowering, OpCall, OpSet, Settings};
+use steptime_graph::execution::NodeId;
 use steptime_graph::names::EventName;
 use steptime_graph::{self as graph, HostThreadId, TiVec};
 
@@ -42,6 +43,8 @@ pub struct Op {
     pub sequence: Option<i64>,
     /// Where it comes from.
     pub origin: Origin,
+    /// The node of the execution trace that it was, where that is known.
+    pub node: Option<NodeId>,
     /// The op that it repeats, with its calls and times; it has tensors of its own.
     pub again: Option<OpId>,
     /// Which time it runs, where it repeats an op together with what hands over to it from other threads; 0 is the first.

@@ -1,6 +1,6 @@
 //! Tensors that have an identity.
 
-use steptime_graph::execution::StorageId;
+use steptime_graph::execution::{self, StorageId};
 
 /// A tensor of a step: what makes it and what takes it is in [`Uses`](crate::Uses).
 #[derive(Debug, Clone, PartialEq)]
@@ -9,4 +9,6 @@ pub struct Tensor {
     pub value: steptime_aten::Tensor,
     /// Its memory, which views share; `None` where it was not recorded.
     pub storage: Option<StorageId>,
+    /// The tensor of the execution trace that it was, where that is known. A rule may have changed its value.
+    pub recorded: Option<execution::TensorId>,
 }

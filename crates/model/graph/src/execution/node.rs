@@ -29,6 +29,21 @@ const BACKWARD_SCOPE: u8 = 1;
 /// PyTorch's `RecordScope::USER_SCOPE`.
 const USER_SCOPE: u8 = 7;
 
+impl Noted {
+    fn of(trace: &ExecutionTrace, row: usize) -> Noted {
+        let nodes = &trace.nodes;
+        Noted {
+            record_function: nodes.rf_id[row],
+            sequence: nodes.seq_id[row],
+            scope: nodes.scope[row],
+            forward_parent: nodes.fw_parent[row],
+            forward_thread: nodes.fw_tid[row],
+            kernel_backend: nodes.kernel_backend[row],
+            kernel_file: nodes.kernel_file[row],
+        }
+    }
+}
+
 impl NodeKind {
     pub(super) fn of(trace: &ExecutionTrace, row: usize) -> NodeKind {
         let name = trace.name(trace.nodes.name[row]);
@@ -59,6 +74,25 @@ impl NodeKind {
     }
 }
 
+/// What the recorder noted of a node beside its name, its thread and what it took and gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// The `Record function id` of the same op in a Kineto trace of the same step; 0 is none.
+    pub record_function: u64,
+    /// The number that ties forward to backward; -1 is none.
+    pub sequence: i64,
+    /// PyTorch's `RecordScope`: 0 function, 1 backward function, 7 user scope.
+    pub scope: u8,
+    /// For a backward op, the id of the node around its forward op; 0 is none.
+    pub forward_parent: u64,
+    /// For a backward op, the thread of its forward op; 0 is none.
+    pub forward_thread: u64,
+    /// Who generated the kernel, `triton`; empty for none.
+    pub kernel_backend: NameId,
+    /// The file of the generated kernel; empty for none.
+    pub kernel_file: NameId,
+}
+
 /// Nodes in id order, in columns; how they nest is in [`Tree`].
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
@@ -72,6 +106,8 @@ pub struct Nodes {
     pub schema: Vec<NameId>,
     /// The host thread, as the profiler counts.
     pub thread: Vec<u64>,
+    /// What else was recorded.
+    pub noted: Vec<Noted>,
     /// The outermost operator around it, itself included; `None` outside of operators.
     pub top_level: Vec<Option<NodeId>>,
 }
@@ -91,6 +127,7 @@ impl Nodes {
             name: trace.nodes.name.clone(),
             schema: trace.nodes.op_schema.clone(),
             thread: trace.nodes.tid.clone(),
+            noted: (0..tree.len()).map(|row| Noted::of(trace, row)).collect(),
             top_level,
         }
     }

@@ -123,7 +123,7 @@ fn is_function(name: &str) -> bool {
 }
 
 /// Whether a name without a scope speaks of the backward pass.
-pub(crate) fn mentions_backward(name: &str) -> bool {
+pub fn mentions_backward(name: &str) -> bool {
     name.contains(BACKWARD)
 }
 

@@ -8,5 +8,5 @@ mod event;
 
 pub use api::{ApiKind, cuda};
 pub use copy::{CopyDirection, CopyName, HostMemory, MEMSET};
-pub(crate) use event::mentions_backward;
+pub use event::mentions_backward;
 pub use event::{ACCUMULATE_GRAD, EventName};

@@ -32,6 +32,10 @@ pub struct WhatIf {
     /// Write the step after the change as a Chrome trace
     #[arg(long, value_name = "OUT.json")]
     pub timeline: Option<PathBuf>,
+    /// Write the step after the change as a graph: a picture for Graphviz, JSON for scripts, or an execution trace that can be
+    /// read again; without a change, the step as it is
+    #[arg(long, value_name = "OUT.dot|OUT.json|OUT.et.json")]
+    pub graph: Option<PathBuf>,
 }
 
 /// What to change.

@@ -1,5 +1,6 @@
 //! `steptime whatif` and `steptime explain`.
 
+mod graph;
 pub(super) mod plan;
 
 use steptime::answers::chrome;
@@ -24,10 +25,11 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     };
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
-    if rules.is_empty() && changes.host_speed.is_none() {
+    let graph = args.graph.as_deref().map(graph::Format::of).transpose()?;
+    if rules.is_empty() && changes.host_speed.is_none() && graph.is_none() {
         return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --streams, --cuda-graph, --host-speed or --plan".into());
     }
-    if let Some(path) = &args.timeline {
+    for path in args.timeline.iter().chain(&args.graph) {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
     }
     let step = open(&args.input, &args.whom)?;
@@ -36,6 +38,9 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let found = progress::spin("simulating", || question.changed(&change))?;
     if let Some(path) = &args.timeline {
         output::write_file(path, |out| chrome::write(out, &found.scheduled.graph, &found.after.timeline))?;
+    }
+    if let (Some(path), Some(format)) = (&args.graph, graph) {
+        format.write(path, &found.export(&step))?;
     }
     Ok(output::print_answer(args.whom.form, &found.answer(&step), report::what_if::text, csv::changed)?)
 }

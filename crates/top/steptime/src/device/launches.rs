@@ -108,6 +108,12 @@ impl Arguments {
         steptime_step::Step::of(graph, self.execution.as_ref(), call, node)
     }
 
+    /// The execution trace, where there is one.
+    #[must_use]
+    pub fn execution(&self) -> Option<&ExecutionGraph> {
+        self.execution.as_ref()
+    }
+
     /// Whether nothing of the step was timed.
     #[must_use]
     pub fn is_derived(&self) -> bool {

@@ -19,7 +19,7 @@ pub struct Edited {
     /// What runs of it.
     pub(crate) scheduled: Scheduled,
     /// Where a CUDA graph launches some of it: what runs before it is captured, and which rows of that carry over.
-    captured: Option<(Scheduled, Carried)>,
+    pub(super) captured: Option<(Scheduled, Carried)>,
     /// What its ops launch, given how lookups are distributed and which settings hold.
     pub(crate) launches: Vec<Launch>,
     /// What is not known of the rules.

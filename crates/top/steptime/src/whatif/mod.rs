@@ -14,6 +14,7 @@ use steptime_aten::Settings;
 use steptime_cost::Process;
 use steptime_cost::device::Indices;
 use steptime_rewrite::{Audit, Rule};
+use steptime_step::export::Export;
 use steptime_step::{self as edit, Diff, Scheduled};
 
 pub(crate) use self::base::Base;
@@ -40,6 +41,8 @@ pub struct WhatIf {
     pub step: edit::Step,
     /// What runs then.
     pub scheduled: Scheduled,
+    /// What runs before a CUDA graph captures some of it; `None` where none does.
+    pub uncaptured: Option<Scheduled>,
     /// Share of device time after the change that was measured, that is measured and scaled by a model, and that a model
     /// alone prices.
     pub shares: [f64; 3],
@@ -80,9 +83,42 @@ pub(crate) fn what_if(
     };
     let after = after.with_peak(costed.peak, base.spec.as_ref()).widened();
     let shares = device.shares;
-    let Edited { audits, step, scheduled, .. } = edited;
+    let Edited { audits, step, scheduled, captured, .. } = edited;
     let diff = Diff::between(&base.step, &step);
-    Ok(WhatIf { before, after, audits, diff, step, scheduled, shares })
+    Ok(WhatIf { before, after, audits, diff, step, scheduled, uncaptured: captured.map(|(flat, _)| flat), shares })
+}
+
+impl WhatIf {
+    /// The step after the change, to be written as a picture, for scripts, or as an execution trace: `recorded` is the step
+    /// that was changed, read with the arguments of its ops.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+    /// use steptime::edit::export::{dot, execution, json};
+    /// use steptime::rewrite::ResizeBatch;
+    /// use steptime::trace::Options;
+    ///
+    /// let path = format!("{examples}/dlrm_default_2048");
+    /// let step = steptime::Step::open_with(path.as_ref(), &Default::default(), &Options::default())?;
+    /// let answer = step.predict().what_if(&[&ResizeBatch::to(8192)])?;
+    /// let export = answer.export(&step);
+    /// let mut out = Vec::new();
+    /// execution::write(&mut out, &export)?; // `steptime predict` reads it again
+    /// dot::write(&mut out, &export)?;
+    /// json::write(&mut out, &export)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn export<'s>(&'s self, recorded: &'s Step) -> Export<'s> {
+        Export {
+            name: &recorded.name,
+            step: &self.step,
+            scheduled: self.uncaptured.as_ref().unwrap_or(&self.scheduled),
+            trace: recorded.arguments.execution(),
+        }
+    }
 }
 
 /// How lookups are distributed and which settings hold, where kernels come from a profile; else the usual.

@@ -1,0 +1,75 @@
+//! What comes before what: through a tensor, by a hand-off between host threads, by a stream that waits for another.
+
+use rustc_hash::FxHashSet;
+use steptime_graph::{ActivityId, MarkId, MarkKind};
+
+use super::Export;
+use crate::ids::{OpId, TensorId};
+use crate::uses::Uses;
+
+/// A tensor from the op that makes it to one that takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Data {
+    pub from: OpId,
+    pub to: OpId,
+    pub tensor: TensorId,
+}
+
+/// An op that waits for another one: its thread, or its stream, does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Wait {
+    pub from: OpId,
+    pub to: OpId,
+    /// Whether what is waited for is of the step before.
+    pub wraps: bool,
+}
+
+/// Tensors from the innermost op that makes them to the innermost ops that take them.
+pub(super) fn data(export: &Export<'_>, uses: &Uses) -> Vec<Data> {
+    let step = export.step;
+    let mut edges = Vec::new();
+    for to in step.running() {
+        let Some(call) = &step.ops[to].call else { continue };
+        let passed_on: FxHashSet<TensorId> = step.ops[to]
+            .children
+            .iter()
+            .filter_map(|&child| step.ops[child].call.as_ref())
+            .flat_map(|call| call.takes())
+            .collect();
+        let mut seen = FxHashSet::default();
+        for tensor in call.takes().filter(|tensor| !passed_on.contains(tensor)) {
+            let from = uses.producer(tensor).filter(|&from| !step.is_within(from, to) && seen.insert(tensor));
+            edges.extend(from.map(|from| Data { from, to, tensor }));
+        }
+    }
+    edges
+}
+
+/// Where a host thread waits for another.
+pub(super) fn hand_offs(export: &Export<'_>) -> Vec<Wait> {
+    let graph = &export.scheduled.graph;
+    let op = |mark: MarkId| {
+        let op = match graph.marks[mark].kind {
+            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => graph.calls[call].op,
+        };
+        op.map(|op| export.scheduled.ops[op])
+    };
+    let handed = graph.marks.keys().filter(|&mark| graph.is_hand_off(mark));
+    let wait = |mark: MarkId| {
+        let row = &graph.marks[mark];
+        Some(Wait { from: op(row.after)?, to: op(mark)?, wraps: row.wraps })
+    };
+    handed.filter_map(wait).collect()
+}
+
+/// Where a stream waits for another, from the op that launched what it waits for to the op that launched what waits.
+pub(super) fn stream_waits(export: &Export<'_>) -> Vec<Wait> {
+    let graph = &export.scheduled.graph;
+    let op = |activity: ActivityId| {
+        let op = graph.calls[graph.activities[activity].call].op?;
+        Some(export.scheduled.ops[op])
+    };
+    let waits = graph.waits.iter();
+    waits.filter_map(|row| Some(Wait { from: op(row.from)?, to: op(row.to)?, wraps: row.wraps })).collect()
+}

@@ -1,0 +1,141 @@
+//! By which numbers tensors and storages go. They follow addresses, which serve one after the other.
+
+use std::hash::Hash;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_graph::execution::{self, ExecutionGraph, StorageId};
+
+use super::super::Export;
+use super::Ends;
+use super::values::{Values, Which, Written};
+use crate::ids::{OpId, TensorId};
+
+/// The numbers of tensors and storages of a step.
+pub(super) struct Identities {
+    tensors: FxHashMap<TensorId, u64>,
+    storages: FxHashMap<Memory, u64>,
+    /// The first number that nothing has.
+    free: u64,
+}
+
+/// A piece of memory: one that was recorded, or one of a tensor that was not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Memory {
+    Recorded(StorageId),
+    Of(TensorId),
+}
+
+/// Who has which number, as ops go by.
+struct Lives<T> {
+    owner: FxHashMap<u64, T>,
+    /// Those whose number went to others.
+    over: FxHashSet<T>,
+    /// Those that are seen again after that, or never had a number: in the order in which they come.
+    new: Vec<T>,
+    known: FxHashSet<T>,
+}
+
+impl<T: Copy + Eq + Hash> Lives<T> {
+    fn new() -> Lives<T> {
+        let (owner, over) = (FxHashMap::default(), FxHashSet::default());
+        Lives { owner, over, new: Vec::new(), known: FxHashSet::default() }
+    }
+
+    fn see(&mut self, one: T, number: Option<u64>) {
+        let Some(number) = number else { return self.renew(one) };
+        let owner = self.owner.get(&number).copied();
+        if owner == Some(one) {
+            return;
+        }
+        if self.over.contains(&one) {
+            return self.renew(one);
+        }
+        self.over.extend(owner);
+        self.owner.insert(number, one);
+    }
+
+    fn renew(&mut self, one: T) {
+        if self.known.insert(one) {
+            self.new.push(one);
+        }
+    }
+}
+
+impl Identities {
+    pub fn of(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
+        let (step, trace) = (export.step, export.trace);
+        let raw = |tensor: TensorId| Some(trace?.tensors.get(step.tensors[tensor].recorded?).raw_id);
+        let memory = |tensor: TensorId| {
+            step.tensors[tensor].storage.map_or(Memory::Of(tensor), Memory::Recorded)
+        };
+        let address = |memory: Memory| match memory {
+            Memory::Recorded(storage) => Some(trace?.tensors.storage(storage).address),
+            Memory::Of(_) => None,
+        };
+        let (mut tensors, mut storages) = (Lives::new(), Lives::new());
+        let mut seen: FxHashSet<TensorId> = FxHashSet::default();
+        let mut see = |args: &[Written]| {
+            for which in args.iter().flat_map(Written::tensors) {
+                if let Which::Step(tensor) = which {
+                    seen.insert(tensor);
+                    tensors.see(tensor, raw(tensor));
+                    let memory = memory(tensor);
+                    // Tensors without elements, and sparse ones, have no memory.
+                    if address(memory) != Some(0) {
+                        storages.see(memory, address(memory));
+                    }
+                }
+            }
+        };
+        for &begun in begins {
+            see(&values.of_op(begun)[0]);
+            ends.after(begun).for_each(|ended| see(&values.of_op(ended)[1]));
+        }
+        let mut free = trace.map_or(2, first_free);
+        let mut next = || {
+            free += 1;
+            free - 1
+        };
+        let new_tensors: FxHashMap<TensorId, u64> = tensors.new.iter().map(|&one| (one, next())).collect();
+        let new_storages: FxHashMap<Memory, u64> = storages.new.iter().map(|&one| (one, next())).collect();
+        let of_tensor = |&tensor: &TensorId| {
+            let number = new_tensors.get(&tensor).copied().or_else(|| raw(tensor));
+            (tensor, number.unwrap_or(0))
+        };
+        let of_memory = |&tensor: &TensorId| {
+            let memory = memory(tensor);
+            let number = new_storages.get(&memory).copied().or_else(|| address(memory));
+            (memory, number.unwrap_or(0))
+        };
+        Identities {
+            tensors: seen.iter().map(of_tensor).collect(),
+            storages: seen.iter().map(of_memory).collect(),
+            free,
+        }
+    }
+
+    /// The numbers of a tensor and of its storage.
+    pub fn of_tensor(&self, export: &Export<'_>, tensor: TensorId) -> [u64; 2] {
+        let memory = export.step.tensors[tensor].storage.map_or(Memory::Of(tensor), Memory::Recorded);
+        let [own, storage] = [self.tensors.get(&tensor), self.storages.get(&memory)];
+        [own, storage].map(|number| number.copied().unwrap_or(0))
+    }
+
+    /// Those of a tensor that only the trace knows.
+    pub fn of_recorded(trace: &ExecutionGraph, tensor: execution::TensorId) -> [u64; 2] {
+        let row = trace.tensors.get(tensor);
+        [row.raw_id, trace.tensors.storage(row.storage).address]
+    }
+
+    /// The first number that neither a tensor nor a storage nor a node of the recording has.
+    pub fn first_free(&self) -> u64 {
+        self.free
+    }
+}
+
+fn first_free(trace: &ExecutionGraph) -> u64 {
+    let tensors = trace.tensors.all().iter().map(|tensor| tensor.raw_id);
+    let storages = trace.tensors.storages().iter().map(|storage| storage.address);
+    let nodes = trace.nodes.id.iter().copied();
+    tensors.chain(storages).chain(nodes).max().unwrap_or(1).saturating_add(1)
+}

@@ -1,0 +1,131 @@
+//! Values as they stand in the file: parallel lists of values, shapes, types and strides.
+
+use serde_json::{Value, json};
+use steptime_aten::{Device, Dtype, Tensor, from_execution};
+use steptime_graph::execution::{self, ExecutionGraph};
+
+use super::super::Export;
+use super::identities::Identities;
+use super::node::Described;
+use super::values::{Which, Written};
+
+/// One value with what is said of it.
+struct Item {
+    value: Value,
+    shape: Value,
+    kind: String,
+    strides: Value,
+}
+
+/// What an op takes or gives.
+pub(super) fn written(export: &Export<'_>, identities: &Identities, args: &[Written]) -> Described {
+    let mut all = Described::default();
+    for arg in args {
+        let Item { value, shape, kind, strides } = item(export, identities, arg);
+        all.values.push(value);
+        all.shapes.push(shape);
+        all.types.push(kind);
+        all.strides.push(strides);
+    }
+    all
+}
+
+fn item(export: &Export<'_>, identities: &Identities, arg: &Written) -> Item {
+    let plain = |value: Value, kind: &str| Item {
+        value,
+        shape: json!([]),
+        kind: kind.to_owned(),
+        strides: json!([]),
+    };
+    match arg {
+        Written::None => plain(json!("<None>"), "None"),
+        Written::Bool(value) => plain(json!(value), "Bool"),
+        Written::Int(value) => plain(json!(value), "Int"),
+        Written::Float(value) => plain(float(*value), "Double"),
+        Written::Text(text) => plain(json!(text), "String"),
+        Written::Device(name) => plain(json!(name), "Device"),
+        Written::Tensor(which) => tensor(export, identities, *which),
+        Written::List(items) => {
+            let items: Vec<Item> = items.iter().map(|arg| item(export, identities, arg)).collect();
+            let kinds: Vec<&str> = items.iter().map(|item| &*item.kind).collect();
+            Item {
+                kind: format!("GenericList[{}]", kinds.join(",")),
+                shape: items.iter().map(|item| item.shape.clone()).collect(),
+                strides: items.iter().map(|item| item.strides.clone()).collect(),
+                value: items.into_iter().map(|item| item.value).collect(),
+            }
+        }
+    }
+}
+
+/// Numbers that JSON does not have stand in quotes.
+fn float(value: f64) -> Value {
+    match value {
+        _ if value.is_nan() => json!("NaN"),
+        f64::INFINITY => json!("Inf"),
+        f64::NEG_INFINITY => json!("-Inf"),
+        _ => json!(value),
+    }
+}
+
+fn tensor(export: &Export<'_>, identities: &Identities, which: Which) -> Item {
+    match (which, export.trace) {
+        (Which::Trace(id), Some(trace)) => as_recorded(trace, id, Identities::of_recorded(trace, id)),
+        (Which::Trace(_), None) => {
+            Item { value: json!("<None>"), shape: json!([]), kind: "None".to_owned(), strides: json!([]) }
+        }
+        (Which::Step(at), trace) => {
+            let row = &export.step.tensors[at];
+            let numbers = identities.of_tensor(export, at);
+            let was = trace.zip(row.recorded);
+            match was {
+                Some((trace, id)) if from_execution::tensor(trace, id).as_ref() == Some(&row.value) => {
+                    as_recorded(trace, id, numbers)
+                }
+                _ => changed(&row.value, was, numbers),
+            }
+        }
+    }
+}
+
+/// A tensor as it was.
+fn as_recorded(trace: &ExecutionGraph, id: execution::TensorId, [own, storage]: [u64; 2]) -> Item {
+    let row = trace.tensors.get(id);
+    let shape = trace.tensors.shape(id);
+    let strides = trace.tensors.strides(id);
+    let contiguous = || Tensor::contiguous(shape, Dtype::I8).strides;
+    Item {
+        value: json!([own, storage, row.offset, row.numel, row.itemsize, trace.name(row.device)]),
+        shape: json!(shape),
+        kind: format!("Tensor({})", trace.name(row.dtype)),
+        strides: strides.map_or_else(|| json!(contiguous().as_slice()), |strides| json!(strides)),
+    }
+}
+
+/// A tensor that is another now, or was not recorded.
+fn changed(
+    value: &Tensor,
+    was: Option<(&ExecutionGraph, execution::TensorId)>,
+    [own, storage]: [u64; 2],
+) -> Item {
+    let was = was.map(|(trace, id)| (trace, trace.tensors.get(id)));
+    let named = was.map(|(trace, row)| trace.name(row.dtype));
+    let dtype = named.filter(|name| Dtype::parse(name) == Some(value.dtype));
+    let device = match value.device {
+        Device::Cuda => "cuda:0",
+        Device::Cpu | Device::Pinned => "cpu",
+        Device::Unknown => "",
+    };
+    let named = was.map(|(trace, row)| trace.name(row.device));
+    let device = named.filter(|name| name.split(':').next() == device.split(':').next()).unwrap_or(device);
+    let kind = format!("Tensor({})", dtype.unwrap_or(value.dtype.recorded()));
+    let shape = json!(value.shape.as_slice());
+    if value.is_sparse() {
+        // Its elements lie in other tensors.
+        let strides = json!(vec![0; value.shape.len()]);
+        return Item { value: json!([own, 0, 0, 0, 0, ""]), shape, kind, strides };
+    }
+    let (numel, itemsize) = (value.numel(), value.dtype.size());
+    let strides = json!(value.strides.as_slice());
+    Item { value: json!([own, storage, value.offset, numel, itemsize, device]), shape, kind, strides }
+}

@@ -1,0 +1,173 @@
+//! What each op takes and gives, as it is written: as it was recorded where it did not change.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::{Arg, Device, from_execution};
+use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId, Scalar};
+
+use super::super::Export;
+use crate::ids::{OpId, TensorId};
+use crate::step::{Call, Step};
+
+/// One argument or result.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Written {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    Device(String),
+    Tensor(Which),
+    List(Vec<Written>),
+}
+
+/// A tensor: of the step, or one that only the trace knows, as of a type that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Which {
+    Step(TensorId),
+    Trace(execution::TensorId),
+}
+
+/// The values of all ops.
+pub(super) struct Values<'s> {
+    step: &'s Step,
+    trace: Option<&'s ExecutionGraph>,
+    /// The rows of the step that tensors of the trace became.
+    rows: FxHashMap<(execution::TensorId, Device), TensorId>,
+}
+
+impl Written {
+    /// The tensors it is or holds.
+    pub fn tensors(&self) -> Vec<Which> {
+        match self {
+            Written::Tensor(which) => vec![*which],
+            Written::List(items) => items.iter().flat_map(Written::tensors).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl<'s> Values<'s> {
+    pub fn of(export: &Export<'s>) -> Values<'s> {
+        let (step, trace) = (export.step, export.trace);
+        let known = step.tensors.iter_enumerated();
+        let rows = known.filter_map(|(at, row)| Some(((row.recorded?, row.value.device), at))).collect();
+        Values { step, trace, rows }
+    }
+
+    /// What an op takes, and what it gives.
+    pub fn of_op(&self, op: OpId) -> [Vec<Written>; 2] {
+        let row = &self.step.ops[op];
+        // What repeats another op has other tensors, and the other arguments as they were recorded.
+        let node = self.trace.zip(super::order::node(self.step, op));
+        let node = node.filter(|(trace, node)| trace.node_name(*node) == row.name);
+        let recorded = |range: fn(&ExecutionGraph, NodeId) -> execution::ArgRange| {
+            node.map_or(&[][..], |(trace, node)| trace.args.get(range(trace, node)))
+        };
+        let (inputs, outputs) = (recorded(ExecutionGraph::inputs), recorded(ExecutionGraph::outputs));
+        let blank = Call::default();
+        let call = row.call.as_ref().unwrap_or(&blank);
+        if call.inputs.is_empty() && call.outputs.is_empty() {
+            return [inputs, outputs].map(|args| args.iter().map(|&arg| self.recorded(arg)).collect());
+        }
+        [self.args(&call.inputs, inputs), self.args(&call.outputs, outputs)]
+    }
+
+    fn args(&self, args: &[Arg<TensorId>], recorded: &[Recorded]) -> Vec<Written> {
+        let onto_itself = matches!(recorded, [Recorded::Tensor(to), Recorded::Tensor(from), ..] if to == from);
+        let each = args.iter().enumerate().map(|(at, arg)| match recorded.get(at) {
+            Some(&was) if self.is_kept(arg, was) => self.kept(arg, was),
+            // Of a copy of a tensor onto itself, the source is not taken.
+            Some(&was) if onto_itself && at == 1 && *arg == Arg::None => self.recorded(was),
+            _ => self.new(arg),
+        });
+        each.collect()
+    }
+
+    /// Whether an argument is the one that was recorded. Its tensors may be others now.
+    fn is_kept(&self, arg: &Arg<TensorId>, was: Recorded) -> bool {
+        let Some(trace) = self.trace else { return false };
+        let read = from_execution::argument_of(trace, was);
+        let is_tensor = |arg: &Arg| !arg.tensors().is_empty();
+        match (arg, &read) {
+            (Arg::Tensor(_), Arg::Tensor(_)) => true,
+            (Arg::Tensors(now), Arg::Tensors(read)) => now.len() == read.len(),
+            _ => !is_tensor(&read) && arg.tensors().is_empty() && arg.map(|_| ()) == read.map(|_| ()),
+        }
+    }
+
+    /// An argument in the form in which it was recorded, with the tensors that it has now.
+    fn kept(&self, arg: &Arg<TensorId>, was: Recorded) -> Written {
+        match (arg, was) {
+            (Arg::Tensor(tensor), _) => Written::Tensor(Which::Step(*tensor)),
+            (Arg::Tensors(list), Recorded::List(range)) => {
+                let was = self.trace.map_or(&[][..], |trace| trace.args.get(range));
+                let item = |(tensor, was): (&TensorId, &Recorded)| match was {
+                    Recorded::Tensor(_) => Written::Tensor(Which::Step(*tensor)),
+                    _ => self.recorded(*was),
+                };
+                Written::List(list.iter().zip(was).map(item).collect())
+            }
+            (Arg::Tensors(list), _) => tensors(list),
+            _ => self.recorded(was),
+        }
+    }
+
+    /// An argument as it was recorded.
+    fn recorded(&self, arg: Recorded) -> Written {
+        let Some(trace) = self.trace else { return Written::None };
+        match arg {
+            Recorded::None | Recorded::Unknown => Written::None,
+            Recorded::Scalar(Scalar::Bool(value)) => Written::Bool(value),
+            Recorded::Scalar(Scalar::Int(value)) => Written::Int(value),
+            Recorded::Scalar(Scalar::Float(value)) => Written::Float(value),
+            Recorded::Str(name) => Written::Text(trace.name(name).to_owned()),
+            Recorded::Device(name) => Written::Device(trace.name(name).to_owned()),
+            Recorded::Tensor(id) => Written::Tensor(self.which(trace, id)),
+            Recorded::TensorList(range) => {
+                let all = trace.args.tensor_list(range).iter();
+                Written::List(all.map(|&id| Written::Tensor(self.which(trace, id))).collect())
+            }
+            Recorded::List(range) => {
+                Written::List(trace.args.get(range).iter().map(|&arg| self.recorded(arg)).collect())
+            }
+        }
+    }
+
+    fn which(&self, trace: &ExecutionGraph, id: execution::TensorId) -> Which {
+        let read = from_execution::tensor(trace, id);
+        let row = read.and_then(|read| self.rows.get(&(id, read.device)));
+        row.map_or(Which::Trace(id), |&row| Which::Step(row))
+    }
+
+    /// An argument that was not recorded.
+    fn new(&self, arg: &Arg<TensorId>) -> Written {
+        match arg {
+            Arg::None => Written::None,
+            Arg::Tensor(tensor) => Written::Tensor(Which::Step(*tensor)),
+            Arg::Tensors(list) => {
+                // What stands for a missing tensor is of no device.
+                let missing = |&tensor: &TensorId| {
+                    let value = &self.step.tensors[tensor].value;
+                    value.device == Device::Unknown && value.numel() == 0
+                };
+                let one = |tensor: &TensorId| match missing(tensor) {
+                    true => Written::None,
+                    false => Written::Tensor(Which::Step(*tensor)),
+                };
+                Written::List(list.iter().map(one).collect())
+            }
+            Arg::Bool(value) => Written::Bool(*value),
+            Arg::Int(value) => Written::Int(*value),
+            Arg::Float(value) => Written::Float(*value),
+            Arg::Ints(list) => Written::List(list.iter().copied().map(Written::Int).collect()),
+            Arg::Floats(list) => Written::List(list.iter().copied().map(Written::Float).collect()),
+            Arg::Text(text) if text == "cpu" || text.starts_with("cuda") => Written::Device(text.clone()),
+            Arg::Text(text) => Written::Text(text.clone()),
+        }
+    }
+}
+
+fn tensors(list: &[TensorId]) -> Written {
+    Written::List(list.iter().map(|&tensor| Written::Tensor(Which::Step(tensor))).collect())
+}
