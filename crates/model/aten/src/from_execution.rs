@@ -56,7 +56,9 @@ pub fn argument_of(graph: &ExecutionGraph, arg: Recorded) -> Arg {
         Recorded::Scalar(Scalar::Int(value)) => Arg::Int(value),
         Recorded::Scalar(Scalar::Float(value)) => Arg::Float(value),
         Recorded::Str(name) | Recorded::Device(name) => Arg::Text(graph.name(name).into()),
-        Recorded::List(range) => list(graph.args.get(range).iter().map(|&arg| argument_of(graph, arg)).collect()),
+        Recorded::List(range) => {
+            list(graph.args.get(range).iter().map(|&arg| argument_of(graph, arg)).collect())
+        }
     }
 }
 

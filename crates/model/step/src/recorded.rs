@@ -120,11 +120,7 @@ impl Table<'_> {
         };
         let storage = self.trace.map(|trace| trace.tensors.get(id).storage);
         let rows = &mut self.rows;
-        let fresh = || rows.push_and_get_key(Tensor {
-                value: tensor.clone(),
-                storage,
-                recorded: Some(id),
-            });
+        let fresh = || rows.push_and_get_key(Tensor { value: tensor.clone(), storage, recorded: Some(id) });
         *self.known.entry((id, tensor.device)).or_insert_with(fresh)
     }
 }

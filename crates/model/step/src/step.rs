@@ -103,6 +103,14 @@ impl Origin {
     }
 }
 
+impl Op {
+    /// What it takes and gives; `None` where it does neither, as functions and annotations.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&Call> {
+        self.call.as_ref().filter(|call| !call.inputs.is_empty() || !call.outputs.is_empty())
+    }
+}
+
 impl Call {
     /// The same call of other tensors.
     #[must_use]

@@ -69,7 +69,7 @@ fn rule(step: &Step, op: OpId) -> Option<&'static str> {
 
 /// Whether an op is drawn as a node: it has arguments, or nothing is inside it.
 fn is_node(step: &Step, op: OpId) -> bool {
-    step.ops[op].call.is_some() || step.ops[op].children.is_empty()
+    step.ops[op].arguments().is_some() || step.ops[op].children.is_empty()
 }
 
 /// A text in quotes, on one line. Characters that steer are left out.
@@ -91,7 +91,11 @@ impl Picture<'_> {
         writeln!(self.out, "  subgraph cluster_rules {{ label=\"changed by\";")?;
         for rule in self.rules.clone() {
             let (name, colour) = (quoted(rule), self.colour(rule));
-            writeln!(self.out, "    {} [label={name}, fillcolor=\"{colour}\"];", quoted(&format!("rule {rule}")))?;
+            writeln!(
+                self.out,
+                "    {} [label={name}, fillcolor=\"{colour}\"];",
+                quoted(&format!("rule {rule}"))
+            )?;
         }
         writeln!(self.out, "  }}")
     }
@@ -104,7 +108,11 @@ impl Picture<'_> {
                 Role::Autograd => ", autograd",
                 Role::Other => "",
             });
-            writeln!(self.out, "  subgraph cluster_thread_{} {{ label=\"thread {}{role}\";", thread.0, thread.0)?;
+            writeln!(
+                self.out,
+                "  subgraph cluster_thread_{} {{ label=\"thread {}{role}\";",
+                thread.0, thread.0
+            )?;
             self.inside(roots)?;
             writeln!(self.out, "  }}")?;
         }
@@ -182,4 +190,16 @@ impl Picture<'_> {
 /// The first node inside a box.
 fn first_node(step: &Step, op: OpId) -> Option<OpId> {
     step.subtree(op).into_iter().find(|&op| is_node(step, op))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn names_end_neither_their_quotes_nor_their_line() {
+        assert_eq!(quoted(r#"a "b" \ c"#), r#""a \"b\" \\ c""#);
+        assert_eq!(quoted("a\nb\u{1b}["), "\"a b [\"");
+        assert_eq!(quoted("autograd::engine: Größe<{}>"), "\"autograd::engine: Größe<{}>\"");
+    }
 }

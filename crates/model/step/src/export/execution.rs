@@ -131,9 +131,11 @@ impl NodeIds {
             let was = |op: OpId| Some((trace.nodes.id[step.ops[op].node?.index()], of_op[&op]));
             now.extend(begins.iter().filter_map(|&op| was(op)));
             let threads = of_thread.iter_enumerated();
-            now.extend(threads.filter_map(|(at, &id)| {
-                Some((trace.nodes.id[thread_node(trace, tids[at])?.index()], id))
-            }));
+            now.extend(
+                threads.filter_map(|(at, &id)| {
+                    Some((trace.nodes.id[thread_node(trace, tids[at])?.index()], id))
+                }),
+            );
         }
         NodeIds { of_op, of_thread, tids, now }
     }
@@ -211,7 +213,9 @@ impl File<'_> {
         let noted = noted.map(|(_, noted)| noted);
         let attributes = Attributes {
             record_function: noted.map_or(0, |noted| noted.record_function),
-            forward_parent: noted.and_then(|noted| self.ids.now.get(&noted.forward_parent)).map_or(0, |id| *id),
+            forward_parent: noted
+                .and_then(|noted| self.ids.now.get(&noted.forward_parent))
+                .map_or(0, |id| *id),
             sequence: noted.map_or(row.sequence, |noted| Some(noted.sequence)).unwrap_or(-1),
             scope,
             thread: self.ids.tids[row.thread],

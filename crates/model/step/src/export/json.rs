@@ -115,10 +115,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 fn op(step: &Step, at: OpId) -> Value {
     let row = &step.ops[at];
-    let args = |of: fn(&Call) -> &Vec<Arg<TensorId>>| {
-        row.call.as_ref().map(|call| of(call).iter().map(argument).collect())
-    };
-    let kind = match (&row.call, row.annotation) {
+    let call = row.arguments();
+    let args =
+        |of: fn(&Call) -> &Vec<Arg<TensorId>>| call.map(|call| of(call).iter().map(argument).collect());
+    let kind = match (call, row.annotation) {
         (_, true) => "annotation",
         (Some(_), _) => "op",
         (None, _) => "function",

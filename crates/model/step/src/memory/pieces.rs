@@ -67,7 +67,11 @@ mod tests {
     use crate::tensors::Tensor;
 
     fn row(shape: &[i64], strides: &[i64], storage: Option<u32>) -> Tensor {
-        Tensor { value: Value::strided(shape, strides, Dtype::F32), storage: storage.map(StorageId), recorded: None }
+        Tensor {
+            value: Value::strided(shape, strides, Dtype::F32),
+            storage: storage.map(StorageId),
+            recorded: None,
+        }
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     for path in args.timeline.iter().chain(&args.graph) {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
     }
+    if args.timeline.is_some() && args.timeline == args.graph {
+        return Err("--timeline and --graph name the same file; give one of them another name".into());
+    }
     let step = open(&args.input, &args.whom)?;
     let question = question(&step, &args.whom)?;
     let change = Change { rules: &rules, host_times: changes.host_speed };

@@ -10,6 +10,7 @@ mod difference;
 mod failures;
 mod fit;
 mod gather_plan;
+mod graph;
 mod held_out;
 mod host;
 mod hostile;

@@ -85,7 +85,16 @@ pub(crate) fn what_if(
     let shares = device.shares;
     let Edited { audits, step, scheduled, captured, .. } = edited;
     let diff = Diff::between(&base.step, &step);
-    Ok(WhatIf { before, after, audits, diff, step, scheduled, uncaptured: captured.map(|(flat, _)| flat), shares })
+    Ok(WhatIf {
+        before,
+        after,
+        audits,
+        diff,
+        step,
+        scheduled,
+        uncaptured: captured.map(|(flat, _)| flat),
+        shares,
+    })
 }
 
 impl WhatIf {

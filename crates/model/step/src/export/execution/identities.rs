@@ -65,9 +65,8 @@ impl Identities {
     pub fn of(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
         let (step, trace) = (export.step, export.trace);
         let raw = |tensor: TensorId| Some(trace?.tensors.get(step.tensors[tensor].recorded?).raw_id);
-        let memory = |tensor: TensorId| {
-            step.tensors[tensor].storage.map_or(Memory::Of(tensor), Memory::Recorded)
-        };
+        let memory =
+            |tensor: TensorId| step.tensors[tensor].storage.map_or(Memory::Of(tensor), Memory::Recorded);
         let address = |memory: Memory| match memory {
             Memory::Recorded(storage) => Some(trace?.tensors.storage(storage).address),
             Memory::Of(_) => None,
@@ -80,8 +79,9 @@ impl Identities {
                     seen.insert(tensor);
                     tensors.see(tensor, raw(tensor));
                     let memory = memory(tensor);
-                    // Tensors without elements, and sparse ones, have no memory.
-                    if address(memory) != Some(0) {
+                    // Tensors without elements, and sparse ones, have no memory: what number they name is no matter.
+                    let empty = step.tensors[tensor].value.numel() == 0;
+                    if address(memory).is_none_or(|address| address != 0 && !empty) {
                         storages.see(memory, address(memory));
                     }
                 }

@@ -22,7 +22,8 @@ pub(super) fn of<'s>(export: &Export<'s>, op: OpId) -> Cow<'s, str> {
             let kinds = call.inputs.iter().enumerate();
             let takes: Vec<String> = kinds.map(|(at, arg)| format!("{} arg{at}", kind(arg))).collect();
             let gives: Vec<&str> = call.outputs.iter().map(kind).collect();
-            let gives = if let [one] = gives[..] { one.to_owned() } else { format!("({})", gives.join(", ")) };
+            let gives =
+                if let [one] = gives[..] { one.to_owned() } else { format!("({})", gives.join(", ")) };
             format!("{}({}) -> {gives}", row.name, takes.join(", ")).into()
         }
     }

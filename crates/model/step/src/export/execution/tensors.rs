@@ -58,12 +58,12 @@ fn item(export: &Export<'_>, identities: &Identities, arg: &Written) -> Item {
     }
 }
 
-/// Numbers that JSON does not have stand in quotes.
+/// Numbers that JSON does not have stand in quotes, as C++ prints them.
 fn float(value: f64) -> Value {
     match value {
-        _ if value.is_nan() => json!("NaN"),
-        f64::INFINITY => json!("Inf"),
-        f64::NEG_INFINITY => json!("-Inf"),
+        _ if value.is_nan() => json!("nan"),
+        f64::INFINITY => json!("inf"),
+        f64::NEG_INFINITY => json!("-inf"),
         _ => json!(value),
     }
 }

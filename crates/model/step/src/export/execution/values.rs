@@ -74,7 +74,8 @@ impl<'s> Values<'s> {
     }
 
     fn args(&self, args: &[Arg<TensorId>], recorded: &[Recorded]) -> Vec<Written> {
-        let onto_itself = matches!(recorded, [Recorded::Tensor(to), Recorded::Tensor(from), ..] if to == from);
+        let onto_itself =
+            matches!(recorded, [Recorded::Tensor(to), Recorded::Tensor(from), ..] if to == from);
         let each = args.iter().enumerate().map(|(at, arg)| match recorded.get(at) {
             Some(&was) if self.is_kept(arg, was) => self.kept(arg, was),
             // Of a copy of a tensor onto itself, the source is not taken.
