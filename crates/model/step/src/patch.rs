@@ -36,6 +36,8 @@ pub struct Patch {
     pub streams: Vec<(OpId, u32)>,
     /// Ops that take the place of one around them, which goes with all else inside it.
     pub lift: Vec<(OpId, OpId)>,
+    /// Ops that stay what they are, and of which nothing that was recorded counts any more: calls and times are derived.
+    pub derive: Vec<OpId>,
     /// Tensors that ops of the patch make or take first, after those of the step.
     tensors: Vec<Tensor>,
 }
@@ -78,6 +80,7 @@ impl Patch {
             && self.streams.is_empty()
             && self.script.is_empty()
             && self.lift.is_empty()
+            && self.derive.is_empty()
     }
 
     /// Whether any tensor is made or taken by other ops of a step than before.
@@ -161,6 +164,9 @@ impl Step {
                 row.origin = Origin::Changed(recorded, patch.rule);
             }
         }
+        for &op in &patch.derive {
+            changed.ops[op].origin = Origin::Inserted(patch.rule);
+        }
         for (place, op) in &patch.insert {
             changed.insert(*place, op, patch.rule)?;
         }
@@ -209,7 +215,7 @@ impl Step {
         let lifted = patch.lift.iter().flat_map(|&(inner, outer)| [inner, outer]);
         let beside = patch.insert.iter().map(|(place, _)| place.op());
         let moved = patch.streams.iter().map(|(op, _)| *op);
-        let named = patch.remove.iter().chain(&patch.capture).copied();
+        let named = patch.remove.iter().chain(&patch.capture).chain(&patch.derive).copied();
         match named
             .chain(moved)
             .chain(changed)

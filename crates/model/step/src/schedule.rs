@@ -135,7 +135,7 @@ impl<'s> Builder<'s> {
             parent,
             begin,
             end: begin,
-            sequence: recorded.filter(|_| !again).map_or(-1, |(_, row)| row.sequence),
+            sequence: row.sequence.filter(|_| !again).unwrap_or(-1),
             origin: recorded.map_or(steptime_graph::OpOrigin::Derived, |(_, row)| row.origin),
             phase: Phase::Other,
         });

@@ -21,8 +21,11 @@ impl Step {
             self.nothing_dangles(before, &Uses::of(before), is, patch)?;
             self.made_once()?;
         }
+        let derived: FxHashSet<OpId> = patch.derive.iter().copied().collect();
         for op in self.running() {
             match self.ops[op].origin {
+                // It takes and gives what it did.
+                Origin::Inserted(_) if derived.contains(&op) => {}
                 Origin::Inserted(rule) if rule == patch.rule => {
                     is.as_ref().map_or(Ok(()), |is| self.in_order(op, is))?;
                     // One that repeats another takes and gives the same shapes.

@@ -102,14 +102,18 @@ pub fn of_tree(tree: &OpTree, ops: &OpSet) -> Result<DerivedStep, Error> {
     Ok(DerivedStep { graph, kernels, nodes, counts })
 }
 
+/// Whether an op leaves what it would launch to an op inside it: one overload calls another, in place by the one with a
+/// result, or dense plus sparse by index.
+#[must_use]
+pub fn delegates(op: &str, inside: &str) -> bool {
+    let base = |name: &str| name.trim_end_matches('_').to_owned();
+    base(inside) == base(op) || inside == "aten::index_add_"
+}
+
 /// What a node launches by itself, and whether it is known.
 fn lower(node: &TreeNode, inside: &[&TreeNode], ops: &OpSet) -> Option<(KernelCall, bool)> {
-    // One overload calls another, in place by the one with a result, or dense plus sparse by index.
-    let base = |name: &str| name.trim_end_matches('_').to_owned();
-    let own = base(&node.call.name);
-    let delegates =
-        |child: &&TreeNode| base(&child.call.name) == own || child.call.name == "aten::index_add_";
-    if node.kind != TreeKind::Op || inside.iter().any(delegates) {
+    let mut names = inside.iter().map(|child| &*child.call.name);
+    if node.kind != TreeKind::Op || names.any(|child| delegates(&node.call.name, child)) {
         return None;
     }
     match ops.lower(&node.call) {

@@ -1,6 +1,7 @@
 //! Which calls an op makes for its own kernels.
 
 use steptime_aten::derive::calls::{self, RuntimeCall, Work};
+use steptime_aten::derive::delegates;
 use steptime_aten::{Lowering, OpSet};
 use steptime_graph::{Blocking, StepGraph};
 
@@ -126,6 +127,11 @@ fn of_call(step: &Step, op: OpId, set: &OpSet) -> Vec<Planned> {
     let (Some(call), Some(lowered)) = (step.call(op), step.lower(op, set)) else { return Vec::new() };
     let children = &step.ops[op].children;
     let names: Vec<&str> = children.iter().map(|&child| &*step.ops[child].name).collect();
+    // A function of the engine that is no known op launches what the ops inside it do.
+    let passes_on = step.event(op).is_backward() && set.find(&call.name).is_none();
+    if passes_on || names.iter().any(|child| delegates(&call.name, child)) {
+        return Vec::new();
+    }
     match &*lowered {
         Lowering::Kernel(kernel) => calls::of(call, kernel, &names).into_iter().map(Planned::from).collect(),
         // The ops inside an unknown one launch its kernels.

@@ -1,0 +1,33 @@
+//! Every op by itself, as if it had not been recorded: what is left of a prediction without measured calls and times.
+
+use steptime_step::{OpId, Patch, Step};
+
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+
+/// Derives calls, kernels and times of every op with arguments from these arguments alone. What is known of ops is checked
+/// by it: a step that is so derived should be the one that was recorded.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Derive;
+
+impl Rule for Derive {
+    fn name(&self) -> &'static str {
+        "derive"
+    }
+
+    fn effort(&self) -> &'static str {
+        "none: it is the same step"
+    }
+
+    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let mut patch = Patch::new(self.name());
+        // Functions of the engine take and give tensors too, and launch nothing.
+        let is_op = |op: &OpId| step.ops[*op].arguments().is_some() && !step.event(*op).is_backward();
+        patch.derive.extend(step.running().into_iter().filter(is_op));
+        if patch.is_empty() {
+            return Err(Error::NothingToDo { reason: "the arguments of no op are known".to_owned() });
+        }
+        patch.why = format!("{} ops derived from their arguments", patch.derive.len());
+        Ok(vec![patch])
+    }
+}
