@@ -6,6 +6,7 @@ mod plan;
 mod rounds;
 mod streams;
 
+use rustc_hash::FxHashMap;
 use steptime_aten::OpSet;
 use steptime_graph::{
     Activity, ApiKind, Blocking, Call, CallId, HostThreadId, MarkId, MarkKind, Op, Phase, StepGraph,
@@ -68,6 +69,8 @@ struct Builder<'s> {
     ops: TiVec<steptime_graph::OpId, OpId>,
     carried: Carried,
     rounds: Rounds,
+    /// Marks of the recording that ops stand for which are in it, and count as put in: they wait for what these waited for.
+    stands: FxHashMap<MarkId, MarkId>,
     /// The stream of what is launched anew.
     stream: StreamId,
     /// Streams beside it.
@@ -95,6 +98,7 @@ impl<'s> Builder<'s> {
             ops: TiVec::new(),
             carried: Carried::default(),
             rounds: Rounds::default(),
+            stands: FxHashMap::default(),
             stream: streams::busiest(base),
             others,
         }
@@ -107,7 +111,7 @@ impl<'s> Builder<'s> {
             let (row, end_mark) = (&self.base.threads[thread], self.graph.marks.next_key());
             self.graph.threads.push(Thread { tid: row.tid, role: row.role, first_mark, end_mark });
         }
-        marks::link(&mut self.graph, self.base, &mut self.carried);
+        marks::link(&mut self.graph, self.base, &mut self.carried, &self.stands);
         self.rounds.link(&mut self.graph, self.base, &mut self.carried);
         self.carried.waits(&mut self.graph, self.base);
         let streams = self.others.numbered(self.stream);
@@ -143,6 +147,10 @@ impl<'s> Builder<'s> {
         self.inside(Some((op, at)), row.thread);
         let end = self.mark(MarkKind::OpEnd(at), row.thread, recorded.map(|(_, row)| row.end), Some(op));
         self.graph.ops[at].end = end;
+        let stands = steptime_graph::OpId(op.0);
+        if let (None, None, Some(was)) = (recorded, row.again, self.base.ops.get(stands)) {
+            self.stands.extend([(was.begin, begin), (was.end, end)]);
+        }
     }
 
     /// What is inside an op, or outermost on a thread: the ops inside, and between them the calls that were recorded there

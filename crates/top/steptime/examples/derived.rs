@@ -51,7 +51,8 @@ fn show(path: &Path, with_ops: bool) -> Result<(), Error> {
     for (what, count) in other.iter().filter(|_| with_ops) {
         println!("    {count:4} {what}");
     }
-    for (name, answer) in [("measured", &measured), ("modelled", &modelled)].into_iter().filter(|_| with_ops) {
+    for (name, answer) in [("measured", &measured), ("modelled", &modelled)].into_iter().filter(|_| with_ops)
+    {
         let [before, after] = [&answer.before, &answer.after];
         for ((cause, was), (_, is)) in before.idle_by_cause.iter().zip(after.idle_by_cause.iter()) {
             println!("    {name}, idle by {}: {was} and now {is}", cause.name());
@@ -60,9 +61,15 @@ fn show(path: &Path, with_ops: bool) -> Result<(), Error> {
     for (name, graph) in [("recorded", was), ("derived", is)].into_iter().filter(|_| with_ops) {
         let hand_offs = graph.marks.keys().filter(|&mark| graph.is_hand_off(mark)).count();
         let mut blocking = BTreeMap::<String, usize>::new();
-        for call in graph.calls.iter() { *blocking.entry(format!("{} {:?}", graph.names.get(call.api), call.blocking)).or_default() += 1; }
+        for call in graph.calls.iter() {
+            *blocking.entry(format!("{} {:?}", graph.names.get(call.api), call.blocking)).or_default() += 1;
+        }
         blocking.retain(|k, _| !k.ends_with("Never"));
-        println!("    {name}: {hand_offs} hand-offs, {} waits, {} streams, {blocking:?}", graph.waits.len(), graph.streams.len());
+        println!(
+            "    {name}: {hand_offs} hand-offs, {} waits, {} streams, {blocking:?}",
+            graph.waits.len(),
+            graph.streams.len()
+        );
     }
     Ok(())
 }

@@ -75,10 +75,16 @@ pub(crate) fn push(
 }
 
 /// Says what each mark waits for: the one before it on its thread, or one of another thread where the recording has a
-/// hand-off. A hand-off whose ends no longer run is kept by their neighbours.
-pub(crate) fn link(graph: &mut StepGraph, base: &StepGraph, carried: &mut Carried) {
-    let now: FxHashMap<MarkId, MarkId> =
+/// hand-off. A hand-off whose ends no longer run is kept by their neighbours; `stands` has further marks that can have it.
+pub(crate) fn link(
+    graph: &mut StepGraph,
+    base: &StepGraph,
+    carried: &mut Carried,
+    stands: &FxHashMap<MarkId, MarkId>,
+) {
+    let mut now: FxHashMap<MarkId, MarkId> =
         carried.marks.iter_enumerated().filter_map(|(now, was)| Some(((*was)?, now))).collect();
+    now.extend(stands);
     for thread in graph.threads.keys() {
         let (first, end) = (graph.threads[thread].first_mark, graph.threads[thread].end_mark);
         let mut like_before = None;
@@ -106,7 +112,8 @@ pub(crate) fn link(graph: &mut StepGraph, base: &StepGraph, carried: &mut Carrie
             orphan = None;
             let Some((from, exact)) = still_there(base, &now, hand_off.after) else { continue };
             (graph.marks[at].after, graph.marks[at].wraps) = (from, hand_off.wraps);
-            carried.gaps[at] = exact && base.is_hand_off(was);
+            let recorded = carried.marks[at].is_some() && carried.marks[from].is_some();
+            carried.gaps[at] = exact && recorded && base.is_hand_off(was);
         }
     }
 }
