@@ -52,6 +52,7 @@ fn a_step_that_did_not_change_is_written_too_and_read_again() {
     for key in ["step_ms", "interval_ms", "active_ms", "idle_ms", "peak_mb"] {
         assert_eq!(recorded[key], written[key], "{key}");
     }
-    let change = |input| json(&["whatif", input, "--device", "h200", "--batch", "8192"]);
+    let change =
+        |input| json(&["whatif", input, "--device", "h200", "--batch", "8192", "--recorded-batch", "2048"]);
     assert_eq!(change(&trace)["after"], change(text(&file))["after"]);
 }
