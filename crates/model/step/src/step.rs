@@ -107,7 +107,7 @@ impl Op {
     /// What it takes and gives; `None` where it does neither, as functions and annotations.
     #[must_use]
     pub fn arguments(&self) -> Option<&Call> {
-        self.call.as_ref().filter(|call| !call.inputs.is_empty() || !call.outputs.is_empty())
+        self.call.as_deref().filter(|call| !call.inputs.is_empty() || !call.outputs.is_empty())
     }
 }
 

@@ -129,7 +129,7 @@ fn shapes(call: &OpCall) -> String {
 fn ops_of(step: &Edited) -> BTreeSet<Vec<String>> {
     let one = |op: OpId| {
         let named = OpCall::new(&step.ops[op].name, Vec::new());
-        shapes(&step.call(op).unwrap_or(named))
+        shapes(step.call(op).unwrap_or(&named))
     };
     let threads = step.threads.iter();
     threads.map(|roots| roots.iter().flat_map(|&root| step.subtree(root)).map(one).collect()).collect()
@@ -214,7 +214,7 @@ fn every_edge_of_the_picture_has_its_ends() {
         .collect();
     let edges: Vec<(String, String)> = text
         .lines()
-        .filter_map(|line| Some(line.split_once(" -> ")?))
+        .filter_map(|line| line.split_once(" -> "))
         .map(|(from, to)| (from.trim().to_owned(), first(to)))
         .collect();
     assert!(edges.len() > 50 && edges.iter().all(|(from, to)| nodes.contains(from) && nodes.contains(to)));

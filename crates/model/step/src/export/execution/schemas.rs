@@ -16,7 +16,7 @@ pub(super) fn of<'s>(export: &Export<'s>, op: OpId) -> Cow<'s, str> {
         return trace.name(trace.nodes.schema[node.index()]).into();
     }
     let (Some(call), Some(described)) = (&row.call, step.call(op)) else { return "".into() };
-    match declared_for(&described) {
+    match declared_for(described) {
         Some(schema) => schema.into(),
         None => {
             let kinds = call.inputs.iter().enumerate();

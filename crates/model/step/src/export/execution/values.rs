@@ -66,7 +66,7 @@ impl<'s> Values<'s> {
         };
         let (inputs, outputs) = (recorded(ExecutionGraph::inputs), recorded(ExecutionGraph::outputs));
         let blank = Call::default();
-        let call = row.call.as_ref().unwrap_or(&blank);
+        let call = row.call.as_deref().unwrap_or(&blank);
         if call.inputs.is_empty() && call.outputs.is_empty() {
             return [inputs, outputs].map(|args| args.iter().map(|&arg| self.recorded(arg)).collect());
         }
@@ -80,7 +80,7 @@ impl<'s> Values<'s> {
             Some(&was) if self.is_kept(arg, was) => self.kept(arg, was),
             // Of a copy of a tensor onto itself, the source is not taken.
             Some(&was) if onto_itself && at == 1 && *arg == Arg::None => self.recorded(was),
-            _ => self.new(arg),
+            _ => self.changed(arg),
         });
         each.collect()
     }
@@ -142,7 +142,7 @@ impl<'s> Values<'s> {
     }
 
     /// An argument that was not recorded.
-    fn new(&self, arg: &Arg<TensorId>) -> Written {
+    fn changed(&self, arg: &Arg<TensorId>) -> Written {
         match arg {
             Arg::None => Written::None,
             Arg::Tensor(tensor) => Written::Tensor(Which::Step(*tensor)),
