@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use steptime_aten::OpSet;
 use steptime_step::Step;
 
-use crate::resize::{BatchDims, Followed};
+use crate::resize::dims::BatchDims;
+use crate::resize::followed::Followed;
 
 /// A step before any change, and what rules found of it.
 #[derive(Debug, Clone, Copy)]

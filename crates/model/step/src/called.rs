@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use steptime_aten::{Arg, Lowering, OpCall, OpSet};
 use steptime_graph::TiVec;
 
+use crate::call::Call;
 use crate::ids::TensorId;
-use crate::step::Call;
 use crate::tensors::Tensor;
 
 /// A call of an op. Steps that were copied share it, with what was found of it; one that is changed is another.

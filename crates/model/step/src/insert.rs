@@ -1,8 +1,9 @@
 //! Ops that a rule puts in.
 
+use crate::call::Call;
 use crate::called::Called;
 use crate::ids::{OpId, TensorId};
-use crate::step::{Call, Op, Origin, Step, StreamWait};
+use crate::step::{Op, Origin, Step, StreamWait};
 
 /// An op to be, with the ops inside it.
 #[derive(Debug, Clone, PartialEq)]

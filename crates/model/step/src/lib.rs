@@ -9,6 +9,7 @@
 //! the rest is derived from what ops launch.
 #![forbid(unsafe_code)]
 
+mod call;
 mod called;
 mod capture;
 mod diff;
@@ -25,6 +26,7 @@ mod tensors;
 mod uses;
 mod verify;
 
+pub use call::Call;
 pub use called::Called;
 pub use capture::captured;
 pub use diff::{Change, Diff};
@@ -34,6 +36,6 @@ pub use insert::NewOp;
 pub use memory::{Kind as MemoryKind, Peak};
 pub use patch::{Patch, Place};
 pub use schedule::{Carried, Scheduled, schedule};
-pub use step::{Call, Op, Origin, Step, StreamWait};
+pub use step::{Op, Origin, Step, StreamWait};
 pub use tensors::Tensor;
 pub use uses::Uses;

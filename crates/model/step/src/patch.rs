@@ -4,11 +4,12 @@ use steptime_aten::{Arg, OpCall, OpSet};
 use steptime_graph::TiVec;
 use steptime_graph::execution::StorageId;
 
+use crate::call::Call;
 use crate::called::Called;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::insert::NewOp;
-use crate::step::{Call, Origin, Step};
+use crate::step::{Origin, Step};
 use crate::tensors::Tensor;
 
 /// A change of a step by a rule: what it removes, puts in and changes, and why.

@@ -6,8 +6,9 @@ use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId};
 use steptime_graph::{self as graph, HostThreadId, StepGraph, TiVec};
 use steptime_trace::ActivityKind;
 
+use crate::call::Call;
 use crate::ids::{OpId, TensorId};
-use crate::step::{Call, Op, Origin, Step};
+use crate::step::{Op, Origin, Step};
 use crate::tensors::Tensor;
 
 /// Tensors by what they were in the execution trace. One that is copied to the device has a row on either side.

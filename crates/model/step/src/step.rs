@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use steptime_aten::{Arg, Lowering, OpCall, OpSet, Settings};
+use steptime_aten::{Lowering, OpCall, OpSet};
 use steptime_graph::execution::NodeId;
 use steptime_graph::names::EventName;
 use steptime_graph::{self as graph, HostThreadId, TiVec};
 
+use crate::call::Call;
 use crate::called::Called;
 use crate::ids::{OpId, TensorId};
 use crate::tensors::Tensor;
@@ -70,17 +71,6 @@ pub struct StreamWait {
     pub awaited: u32,
 }
 
-/// What an op was called with: tensors by their ids.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Call {
-    /// Its arguments.
-    pub inputs: Vec<Arg<TensorId>>,
-    /// Its results.
-    pub outputs: Vec<Arg<TensorId>>,
-    /// PyTorch's global settings while it ran.
-    pub settings: Settings,
-}
-
 /// Where an op of a step comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -108,25 +98,6 @@ impl Op {
     #[must_use]
     pub fn arguments(&self) -> Option<&Call> {
         self.call.as_deref().filter(|call| !call.inputs.is_empty() || !call.outputs.is_empty())
-    }
-}
-
-impl Call {
-    /// The same call of other tensors.
-    #[must_use]
-    pub fn with(&self, tensor: &mut impl FnMut(TensorId) -> TensorId) -> Call {
-        let mut all = |args: &[Arg<TensorId>]| args.iter().map(|arg| arg.map(|&id| tensor(id))).collect();
-        Call { inputs: all(&self.inputs), outputs: all(&self.outputs), settings: self.settings }
-    }
-
-    /// The tensors it takes.
-    pub fn takes(&self) -> impl Iterator<Item = TensorId> {
-        self.inputs.iter().flat_map(Arg::tensors).copied()
-    }
-
-    /// The tensors it gives.
-    pub fn gives(&self) -> impl Iterator<Item = TensorId> {
-        self.outputs.iter().flat_map(Arg::tensors).copied()
     }
 }
 

@@ -3,10 +3,11 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Device, OpCall, OpSet};
 
+use crate::call::Call;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
-use crate::step::{Call, Origin, Step};
+use crate::step::{Origin, Step};
 use crate::uses::Uses;
 
 /// Copies go from one device to the other.

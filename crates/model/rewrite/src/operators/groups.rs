@@ -4,7 +4,6 @@ use steptime_aten::Dtype;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
 use super::joined::{Joined, joined, list};
-use super::library::Library;
 use super::lookups::{Lookup, described, find};
 use super::trained::{self, Trained};
 use crate::updates;
@@ -29,12 +28,12 @@ pub(super) struct Group {
 /// What those of a group share.
 type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
 
-/// The groups in the order of their last lookups, and why other lookups stay as they are.
-pub(super) fn of(step: &Step, library: Library) -> (Vec<Group>, Vec<String>) {
+/// The groups in the order of their last lookups, and why other lookups stay as they are; `refuses` says why one does.
+pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
     let uses = Uses::of(step);
     let (mut lookups, mut left) = find(step, &uses);
     lookups.retain(|lookup| {
-        let refused = library.refuses(step, lookup);
+        let refused = refuses(lookup);
         left.extend(refused.clone());
         refused.is_none()
     });

@@ -1,7 +1,8 @@
 //! Whose operators take the place of PyTorch's.
 
-use steptime_step::{NewOp, Step, TensorId};
+use steptime_step::Step;
 
+use super::calls::Calls;
 use super::fbgemm::Fused;
 use super::groups::Group;
 use super::inputs::Inputs;
@@ -16,15 +17,6 @@ pub(super) enum Library {
     Steptime,
     /// `fbgemm_gpu`.
     Fbgemm,
-}
-
-/// The calls of a group of lookups.
-pub(super) trait Calls {
-    /// What gives `pooled`.
-    fn forward(&self, views: &mut Views<'_>, pooled: TensorId) -> Vec<NewOp>;
-
-    /// What takes the gradient of that, and updates the tables by the group's optimizer.
-    fn backward(&self, views: &mut Views<'_>, gradient: TensorId) -> Vec<NewOp>;
 }
 
 /// FBGEMM reads rows four elements at once.

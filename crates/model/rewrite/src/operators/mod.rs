@@ -1,5 +1,6 @@
 //! Operators of other libraries for PyTorch's: ours, and FBGEMM's for embedding tables.
 
+mod calls;
 mod copies;
 mod dot;
 mod fbgemm;
@@ -98,7 +99,7 @@ struct Lookups {
 fn lookups(step: &Step, facts: &Facts<'_>, library: Library, rule: &'static str) -> Result<Lookups, Error> {
     let mut now = step.clone();
     let mut patches = Vec::new();
-    let (groups, mut left) = groups::of(step, library);
+    let (groups, mut left) = groups::of(step, |lookup| library.refuses(step, lookup));
     let mut made = Made::default();
     for group in &groups {
         let mut more = made.clone();

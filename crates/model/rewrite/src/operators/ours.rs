@@ -4,9 +4,9 @@ use steptime_aten::Arg;
 use steptime_graph::names::ACCUMULATE_GRAD;
 use steptime_step::{Call, NewOp, OpId, Place, TensorId};
 
+use super::calls::Calls;
 use super::groups::Group;
 use super::inputs::Inputs;
-use super::library::Calls;
 use super::views::Views;
 use crate::new_ops::{function, ints, op};
 

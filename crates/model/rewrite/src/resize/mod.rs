@@ -2,6 +2,8 @@
 
 mod born;
 mod children;
+pub(crate) mod dims;
+pub(crate) mod followed;
 mod labels;
 mod links;
 mod pieces;
@@ -11,36 +13,12 @@ mod sizes;
 use steptime_aten::OpSet;
 use steptime_step::{Patch, Step};
 
+pub use self::dims::BatchDims;
+use self::followed::Followed;
 use self::labels::Labels;
 pub(crate) use self::seeds::Seeds;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
-
-/// Which dimensions of the step's inputs grow with the batch.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum BatchDims {
-    /// Those that a multiple of the batch says: the first of a tensor's.
-    #[default]
-    Inferred,
-    /// A dimension of every input, where its size is a multiple of the batch: 1 of inputs whose first dimension is time.
-    At(usize),
-}
-
-/// Where a batch comes into a step, and which dimensions grow with it.
-#[derive(Debug)]
-pub(crate) struct Followed {
-    seeds: Seeds,
-    labels: Labels,
-}
-
-impl Followed {
-    fn of(step: &Step, ops: &OpSet, seeds: Seeds, from: u64) -> Followed {
-        // Where nothing grows, nothing is followed.
-        let seeded = !seeds.dims.is_empty();
-        let labels = if seeded { Labels::spread(step, ops, &seeds, from) } else { Labels::default() };
-        Followed { seeds, labels }
-    }
-}
 
 /// A batch of another size.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use steptime_aten::Device;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
-use super::BatchDims;
+use super::dims::BatchDims;
 
 /// Dimensions of inputs that grow with the batch, and what does not.
 #[derive(Debug)]

@@ -24,8 +24,9 @@ use steptime_graph::{Role, TiVec};
 
 use super::Export;
 use super::edges::{self, Data, Wait};
+use crate::call::Call;
 use crate::ids::{OpId, TensorId};
-use crate::step::{Call, Origin, Step};
+use crate::step::{Origin, Step};
 use crate::uses::Uses;
 
 /// The version of the layout.

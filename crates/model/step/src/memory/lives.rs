@@ -7,8 +7,9 @@ use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use super::within::Within;
+use crate::call::Call;
 use crate::ids::OpId;
-use crate::step::{Call, Step};
+use crate::step::Step;
 
 /// What names of PyTorch's own ops begin with.
 const OP: &str = "aten::";

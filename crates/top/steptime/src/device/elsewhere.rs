@@ -7,7 +7,7 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::catalog::{is_named, shipped_spec};
-use super::launches::Launch;
+use super::launch::Launch;
 
 /// Half-width of a kernel that was measured on this very GPU: medians of one recording and another.
 const SAME: f64 = 0.02;

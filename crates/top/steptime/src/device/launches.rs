@@ -1,55 +1,16 @@
 //! What each op of a step launches: its arguments, lowered to a kernel call, beside what was recorded.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use steptime_aten::derive::{DerivedStep, OpLaunch, OpTree, TreeKind, TreeNode};
 use steptime_aten::kernel::{Kernel, Precision};
-use steptime_aten::{
-    KernelCall, OpCall, OpSet, Place, Settings, from_execution, from_kineto, reuse_distances,
-};
+use steptime_aten::{OpCall, OpSet, Settings, from_execution, from_kineto};
 use steptime_cost::device::{Context, Indices};
 use steptime_graph::execution::{ExecutionGraph, NodeId, join_step};
-use steptime_graph::{ActivityId, CallId, OpId, OpOrigin, StepGraph, TiVec};
-use steptime_trace::{Nanos, Trace};
+use steptime_graph::{CallId, OpId, OpOrigin, StepGraph, TiVec};
+use steptime_trace::Trace;
 
-use super::lowered::{in_order, is_transfer, lower};
-
-/// Where the operands of a launch lie.
-pub(super) type Places = SmallVec<[Place; 4]>;
-
-/// How well it is known what an op launches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
-    /// The op is known: its kernel has a family.
-    Op,
-    /// The op is not known, or what it launches is not: only the bytes of its arguments are.
-    Arguments,
-    /// Not even its arguments are known.
-    Nothing,
-}
-
-/// What one op launches by itself.
-#[derive(Debug, Clone)]
-pub struct Launch {
-    /// The op; `None` for what is launched outside of ops.
-    pub op: Option<OpId>,
-    /// The kernel call it lowers to.
-    pub call: KernelCall,
-    /// What the call alone does not say.
-    pub context: Context,
-    /// How well it is known.
-    pub known: Known,
-    /// The device activities it launches.
-    pub activities: Vec<ActivityId>,
-}
-
-impl Launch {
-    /// The time measured for its activities: the sum of their medians.
-    #[must_use]
-    pub fn measured(&self, graph: &StepGraph) -> Option<Nanos> {
-        let each = self.activities.iter().map(|&activity| graph.samples.median_duration(activity));
-        each.sum::<Option<Nanos>>()
-    }
-}
+use super::launch::{Known, Launch, Places, in_context};
+use super::lowered::{in_order, lower};
 
 /// What ops were called with.
 #[derive(Debug, Default)]
@@ -182,22 +143,6 @@ impl Arguments {
     }
 }
 
-/// Launches with what the step around them says: where their operands were touched last, which rows are looked up.
-pub(super) fn in_context(
-    (mut launches, places): (Vec<Launch>, Vec<Places>),
-    indices: &Indices,
-) -> Vec<Launch> {
-    set_reuse(&mut launches, &places);
-    for launch in &mut launches {
-        // A new batch is in no cache of the host: its copy is as slow as after a flush.
-        if is_transfer(&launch.call) {
-            launch.context = Context::cold(&launch.call);
-        }
-        launch.context.indices = indices.clone();
-    }
-    launches
-}
-
 fn of_derived(launched: &[OpLaunch], settings: Settings) -> (Vec<Launch>, Vec<Places>) {
     let launch = |launched: &OpLaunch| {
         let mut call = launched.call.clone();
@@ -216,16 +161,4 @@ fn of_derived(launched: &[OpLaunch], settings: Settings) -> (Vec<Launch>, Vec<Pl
         }
     };
     (launched.iter().map(launch).collect(), launched.iter().map(|launched| launched.places.clone()).collect())
-}
-
-/// Where the operands of each launch were touched last; a launch of which no operand's place is known is passed over.
-fn set_reuse(launches: &mut [Launch], places: &[Places]) {
-    let known = |at: &usize| places[*at].iter().any(|place| place.key().is_some());
-    let with_place: Vec<usize> = (0..launches.len()).filter(known).collect();
-    let walk: Vec<(&[Place], &KernelCall)> =
-        with_place.iter().map(|&at| (places[at].as_slice(), &launches[at].call)).collect();
-    let found = reuse_distances(&walk);
-    for (at, reuse) in with_place.into_iter().zip(found) {
-        launches[at].context.reuse = reuse;
-    }
 }

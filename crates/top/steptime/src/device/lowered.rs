@@ -10,7 +10,7 @@ use steptime_graph::names::{CopyDirection, HostMemory};
 use steptime_graph::{ActivityId, CallId, OpId, StepGraph, TiVec};
 use steptime_trace::ActivityKind;
 
-use super::launches::{Known, Launch, Places, in_context};
+use super::launch::{Known, Launch, Places, in_context, is_transfer};
 
 /// What each op of a step that rules changed launches, as [`Arguments::launches_by_hand_off`] tells it.
 pub(crate) fn of_changed(
@@ -75,10 +75,6 @@ pub(super) fn in_order<'c, Lower: FnOnce(Settings) -> Option<(KernelCall, Known)
         }
     }
     (launches, places)
-}
-
-pub(super) fn is_transfer(call: &KernelCall) -> bool {
-    matches!(call.kernel, Kernel::Transfer(_))
 }
 
 /// Ops that a library multiplied for in TF32: the names of kernels are all that a recording says of this setting. An

@@ -2,6 +2,7 @@
 
 pub(crate) mod catalog;
 mod elsewhere;
+mod launch;
 mod launches;
 mod lowered;
 mod price;
@@ -10,7 +11,8 @@ mod score;
 mod steps;
 
 pub use catalog::{device, devices, shipped_for};
-pub use launches::{Arguments, Known, Launch};
+pub use launch::{Known, Launch};
+pub use launches::Arguments;
 pub(crate) use lowered::of_changed;
 pub(crate) use price::with_estimates;
 pub use price::{DevicePrices, ModelCoverage, PricedLaunches, Unpriced, price};

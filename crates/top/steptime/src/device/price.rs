@@ -5,7 +5,7 @@ use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use super::elsewhere::Elsewhere;
-use super::launches::{Known, Launch};
+use super::launch::{Known, Launch};
 
 /// The device side of a step, priced by a profile.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use steptime_cost::device::Source;
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
-use super::launches::Launch;
+use super::launch::Launch;
 use super::price::DevicePrices;
 use crate::score::Score;
 

@@ -3,7 +3,7 @@
 use steptime_aten::{Kernel, Settings};
 use steptime_cost::device::{Indices, Observation};
 
-use super::launches::Known;
+use super::launch::Known;
 use crate::step::Step;
 
 /// The ops of recorded steps with their kernel times, to fit a device profile on beside sweeps. Each recording is

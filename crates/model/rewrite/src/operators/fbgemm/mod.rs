@@ -6,9 +6,9 @@ use steptime_aten::{Arg, Device, Dtype, Tensor};
 use steptime_graph::names::ACCUMULATE_GRAD;
 use steptime_step::{Call, NewOp, TensorId};
 
+use super::calls::Calls;
 use super::groups::Group;
 use super::inputs::Inputs;
-use super::library::Calls;
 use super::views::Views;
 use crate::new_ops::{function, ints, op};
 

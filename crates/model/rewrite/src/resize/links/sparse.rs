@@ -5,7 +5,7 @@ use steptime_step::{Step, TensorId};
 
 /// What each sparse tensor was made of: its indices and its values.
 #[derive(Debug, Default)]
-pub(in crate::resize) struct Sparse(pub(super) FxHashMap<TensorId, (TensorId, TensorId)>);
+pub(crate) struct Sparse(pub(super) FxHashMap<TensorId, (TensorId, TensorId)>);
 
 impl Sparse {
     /// Those of a step.

@@ -5,8 +5,9 @@ use steptime_aten::{Arg, Device, from_execution};
 use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId, Scalar};
 
 use super::super::Export;
+use crate::call::Call;
 use crate::ids::{OpId, TensorId};
-use crate::step::{Call, Step};
+use crate::step::Step;
 
 /// One argument or result.
 #[derive(Debug, Clone, PartialEq)]
