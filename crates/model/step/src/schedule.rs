@@ -4,6 +4,7 @@ mod carried;
 pub(crate) mod marks;
 mod plan;
 mod rounds;
+mod scheduled;
 mod streams;
 
 use rustc_hash::FxHashMap;
@@ -18,35 +19,10 @@ pub use self::carried::Carried;
 use self::marks::Items;
 use self::plan::{OwnCalls, Planned};
 use self::rounds::Rounds;
+pub use self::scheduled::Scheduled;
 use self::streams::Others;
 use crate::ids::OpId;
 use crate::step::Step;
-
-/// A step as it will run.
-#[derive(Debug, Clone)]
-pub struct Scheduled {
-    /// Its rows. It has no samples.
-    pub graph: StepGraph,
-    /// For each op of the graph, the op of the step.
-    pub ops: TiVec<steptime_graph::OpId, OpId>,
-    /// Which rows were recorded.
-    pub carried: Carried,
-}
-
-impl Scheduled {
-    /// An op at which the threads wait for one another; `None` where all of them go on to their ends.
-    #[must_use]
-    pub fn circle(&self) -> Option<&str> {
-        let mut passed: TiVec<MarkId, bool> = vec![false; self.graph.marks.len()].into();
-        self.graph.marks_by_hand_off().into_iter().for_each(|mark| passed[mark] = true);
-        let at = passed.iter_enumerated().find(|(_, passed)| !**passed)?.0;
-        let op = match self.graph.marks[at].kind {
-            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.graph.calls[call].op,
-        };
-        Some(op.map_or("a call outside of any op", |op| self.graph.op_name(op)))
-    }
-}
 
 /// Makes marks, calls and activities of a step. `base` is the graph that the step was made of, and `before` the step as it
 /// was then.

@@ -1,0 +1,32 @@
+//! A step as it will run.
+
+use steptime_graph::{MarkId, MarkKind, StepGraph, TiVec};
+
+use super::carried::Carried;
+use crate::ids::OpId;
+
+/// A step as it will run.
+#[derive(Debug, Clone)]
+pub struct Scheduled {
+    /// Its rows. It has no samples.
+    pub graph: StepGraph,
+    /// For each op of the graph, the op of the step.
+    pub ops: TiVec<steptime_graph::OpId, OpId>,
+    /// Which rows were recorded.
+    pub carried: Carried,
+}
+
+impl Scheduled {
+    /// An op at which the threads wait for one another; `None` where all of them go on to their ends.
+    #[must_use]
+    pub fn circle(&self) -> Option<&str> {
+        let mut passed: TiVec<MarkId, bool> = vec![false; self.graph.marks.len()].into();
+        self.graph.marks_by_hand_off().into_iter().for_each(|mark| passed[mark] = true);
+        let at = passed.iter_enumerated().find(|(_, passed)| !**passed)?.0;
+        let op = match self.graph.marks[at].kind {
+            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.graph.calls[call].op,
+        };
+        Some(op.map_or("a call outside of any op", |op| self.graph.op_name(op)))
+    }
+}
