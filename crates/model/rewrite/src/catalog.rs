@@ -12,6 +12,7 @@ use crate::no_sync::NoSync;
 use crate::operators::{Fbgemm, Operators};
 use crate::optimizer::Optimizer;
 use crate::prefetch::PrefetchInputs;
+use crate::reorder::Reorder;
 use crate::rule::Rule;
 use crate::tf32::Tf32;
 
@@ -29,6 +30,7 @@ pub fn all() -> Vec<Box<dyn Rule>> {
         Box::new(Bf16),
         Box::new(ChannelsLast),
         Box::new(PrefetchInputs),
+        Box::new(Reorder),
         Box::new(NoSync),
         Box::new(CudaGraph),
     ]

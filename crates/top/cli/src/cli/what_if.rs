@@ -69,6 +69,9 @@ pub struct Changes {
     /// Keep batches in pinned memory and copy the next one on a stream of its own, under the step before
     #[arg(long)]
     pub prefetch_inputs: bool,
+    /// Copy each input to the device right before what first takes it
+    #[arg(long)]
+    pub reorder: bool,
     /// Do not read numbers such as the loss back from the device
     #[arg(long)]
     pub no_sync: bool,

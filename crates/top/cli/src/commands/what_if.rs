@@ -7,7 +7,7 @@ use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
     Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, Fbgemm, FuseEmbeddingBags, FuseLinear,
-    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, ResizeBatch, Rule, Streams, Tf32,
+    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder, ResizeBatch, Rule, Streams, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -27,7 +27,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     let graph = args.graph.as_deref().map(graph::Format::of).transpose()?;
     if rules.is_empty() && changes.host_speed.is_none() && graph.is_none() {
-        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --no-sync, --checkpoint, --streams, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --streams, --cuda-graph, --host-speed or --plan".into());
     }
     for path in args.timeline.iter().chain(&args.graph) {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -101,6 +101,9 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     }
     if changes.prefetch_inputs {
         rules.push(Box::new(PrefetchInputs));
+    }
+    if changes.reorder {
+        rules.push(Box::new(Reorder));
     }
     if changes.no_sync {
         rules.push(Box::new(NoSync));

@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "batch",
     "recorded-batch",
     "batch-dim",
@@ -21,6 +21,7 @@ const KEYS: [&str; 15] = [
     "dtype",
     "channels-last",
     "prefetch-inputs",
+    "reorder",
     "no-sync",
     "checkpoint",
     "streams",
@@ -62,6 +63,7 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
             "channels-last" => changes.channels_last = flag(key, value)?,
             "prefetch-inputs" => changes.prefetch_inputs = flag(key, value)?,
+            "reorder" => changes.reorder = flag(key, value)?,
             "no-sync" => changes.no_sync = flag(key, value)?,
             "checkpoint" => changes.checkpoint = segments(key, value)?,
             "streams" => changes.streams = Some(whole(key, value)? as usize),
@@ -132,6 +134,7 @@ impl Changes {
             dtype: typed.dtype.or(self.dtype),
             channels_last: typed.channels_last || self.channels_last,
             prefetch_inputs: typed.prefetch_inputs || self.prefetch_inputs,
+            reorder: typed.reorder || self.reorder,
             no_sync: typed.no_sync || self.no_sync,
             checkpoint: typed.checkpoint.or(self.checkpoint),
             streams: typed.streams.or(self.streams),

@@ -1,0 +1,89 @@
+//! Independent ops in another order: a copy of an input goes right before what first takes it.
+
+use steptime_aten::kernel::{Direction, Kernel};
+use steptime_aten::{Lowering, OpSet};
+use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
+
+use crate::error::Error;
+use crate::passes::{Passes, gives, takes};
+use crate::rule::{Facts, Rule};
+
+/// Copies of a batch to the device wait until they are needed: the device begins on the first while the host still makes the
+/// others.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reorder;
+
+impl Rule for Reorder {
+    fn name(&self) -> &'static str {
+        "reorder"
+    }
+
+    fn effort(&self) -> &'static str {
+        "small: each input's .to(device) where it is first used"
+    }
+
+    fn risk(&self) -> &'static str {
+        "the batch on the host must not be written before the last copy"
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let uses = Uses::of(step);
+        let forward = Passes::of(step).forward;
+        let copies: Vec<bool> = forward.iter().map(|&op| is_copy(step, &uses, op, facts.ops)).collect();
+        let mut patch = Patch::new(self.name());
+        let mut passed = 0;
+        for (at, &op) in forward.iter().enumerate().filter(|(at, _)| copies[*at]) {
+            let Some(first) = first_use(step, &forward, at) else { continue };
+            let between = (at + 1..first).filter(|&other| !copies[other]).count();
+            if between > 0 {
+                passed += between;
+                patch.remove.push(op);
+                patch.insert.push((Place::Before(forward[first]), NewOp::again(step, op, &mut |id| id)));
+            }
+        }
+        if patch.is_empty() {
+            let reason = match copies.iter().filter(|copy| **copy).count() {
+                0 => "no op copies an input to the device and waits for it".to_owned(),
+                count => format!("{count} copies of inputs are right before what first takes them"),
+            };
+            return Err(Error::NothingToDo { reason });
+        }
+        let moved = patch.remove.len();
+        patch.why = format!(
+            "{moved} copies of inputs go right before what first takes them, past {passed} ops that do not need them"
+        );
+        Ok(vec![patch])
+    }
+}
+
+/// Whether an op copies what is older than the step to the device, and the host waits for it.
+fn is_copy(step: &Step, uses: &Uses, op: OpId, ops: &OpSet) -> bool {
+    let to_device = |op: &OpId| {
+        let lowered = step.lower(*op, ops);
+        let blocks = step.call(*op).is_some_and(|call| call.flag_at(2) != Some(true));
+        let kernel = lowered.as_deref();
+        blocks
+            && matches!(kernel, Some(Lowering::Kernel(call)) if matches!(&call.kernel, Kernel::Transfer(copy) if copy.direction == Direction::ToDevice))
+    };
+    let inside = step.subtree(op);
+    let made = gives(step, op);
+    let is_old = |id| uses.producer(id).is_none() || made.contains(&id);
+    !inside.iter().any(|&op| step.ops[op].ahead)
+        && inside.iter().any(to_device)
+        && takes(step, op).into_iter().all(is_old)
+}
+
+/// The first op after the one at a place that takes what that gives, or writes what it takes.
+fn first_use(step: &Step, forward: &[OpId], at: usize) -> Option<usize> {
+    let storage = |id: TensorId| step.tensors[id].storage;
+    let (given, taken) = (gives(step, forward[at]), takes(step, forward[at]));
+    let same = |id: TensorId, others: &[TensorId]| {
+        let shares = |other: TensorId| storage(id).is_some_and(|at| storage(other) == Some(at));
+        others.iter().any(|&other| other == id || shares(other))
+    };
+    let needs = |&op: &OpId| {
+        takes(step, op).into_iter().any(|id| same(id, &given))
+            || gives(step, op).into_iter().any(|id| same(id, &taken))
+    };
+    Some(at + 1 + forward[at + 1..].iter().position(needs)?)
+}
