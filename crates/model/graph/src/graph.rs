@@ -101,6 +101,14 @@ impl StepGraph {
         }
     }
 
+    /// The op that a mark belongs to: that which begins or ends there, or makes the call; `None` for a call outside of ops.
+    pub fn op_of_mark(&self, mark: MarkId) -> Option<OpId> {
+        match self.marks[mark].kind {
+            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
+            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call].op,
+        }
+    }
+
     /// The innermost op open just before a mark: for the mark of an op, the op around it.
     pub fn enclosing_op(&self, mark: MarkId) -> Option<OpId> {
         match self.marks[mark].kind {
@@ -139,11 +147,7 @@ impl StepGraph {
         if self.is_hand_off(mark) && !row.wraps && self.threads[from].role == Role::Autograd {
             return Phase::Backward;
         }
-        let op = match row.kind {
-            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call].op,
-        };
-        op.map_or(Phase::Other, |op| self.ops[op].phase)
+        self.op_of_mark(mark).map_or(Phase::Other, |op| self.ops[op].phase)
     }
 
     /// Whether any step was measured. A graph derived from an execution trace alone has no times.

@@ -18,6 +18,7 @@ mod error;
 mod fuse_bags;
 mod fuse_linear;
 mod fuse_pointwise;
+mod host_copy;
 mod known;
 mod names;
 mod new_ops;
@@ -33,6 +34,7 @@ mod set;
 mod streams;
 mod tf32;
 mod updates;
+mod words;
 
 pub use accumulate::Accumulate;
 pub use bf16::Bf16;

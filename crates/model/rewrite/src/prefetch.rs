@@ -1,13 +1,11 @@
 //! The next batch copied from pinned memory, by a stream of its own, under the step before.
 
-use steptime_aten::{Arg, Device, Lowering, kernel::Direction, kernel::Kernel};
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_aten::{Arg, Device};
+use steptime_step::{Call, NewOp, Patch, Place, Step, Uses};
 
 use crate::error::Error;
+use crate::host_copy::{HostCopy, NON_BLOCKING};
 use crate::rule::{Facts, Rule};
-
-/// Where `aten::copy_` is told not to wait.
-const NON_BLOCKING: usize = 2;
 
 /// Batches in pinned memory; the next one is copied while this one is trained on, and no copy of it makes the host wait.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,14 +29,14 @@ impl Rule for PrefetchInputs {
         let mut patch = Patch::new(self.name());
         let (mut bytes, mut asynchronous, mut made) = (0, 0, 0);
         for op in step.running() {
-            let Some(copy) = Copy::of(step, op, facts) else { continue };
+            let Some(copy) = HostCopy::of(step, op, facts.ops) else { continue };
             if copy.non_blocking {
                 asynchronous += 1;
             } else if uses.producer(copy.from).is_some() {
                 made += 1;
             } else {
                 bytes += copy.bytes;
-                copy.ahead(step, &mut patch);
+                ahead(&copy, step, &mut patch);
             }
         }
         if patch.ahead.is_empty() {
@@ -68,44 +66,20 @@ fn reason(asynchronous: usize, made: usize) -> String {
     }
 }
 
-/// A copy from the host to the device.
-struct Copy {
-    op: OpId,
-    from: TensorId,
-    to: TensorId,
-    bytes: u64,
-    non_blocking: bool,
-}
-
-impl Copy {
-    fn of(step: &Step, op: OpId, facts: &Facts<'_>) -> Option<Copy> {
-        let (row, call) = (step.ops[op].call.as_deref()?, step.call(op)?);
-        let lowered = step.lower(op, facts.ops)?;
-        let Lowering::Kernel(kernel) = &*lowered else { return None };
-        let Kernel::Transfer(transfer) = &kernel.kernel else { return None };
-        if call.name != "aten::copy_" || transfer.direction != Direction::ToDevice {
-            return None;
-        }
-        let tensor = |at: usize| row.inputs.get(at)?.tensors().first().copied();
-        let non_blocking = call.flag_at(NON_BLOCKING) == Some(true);
-        Some(Copy { op, to: tensor(0)?, from: tensor(1)?, bytes: transfer.bytes, non_blocking })
+/// Makes a copy for the next step, from pinned memory.
+fn ahead(copy: &HostCopy, step: &Step, patch: &mut Patch) {
+    let Some(mut call) = step.ops[copy.op].call.as_deref().cloned() else { return };
+    let pinned = steptime_aten::Tensor { device: Device::Pinned, ..step.tensors[copy.from].value.clone() };
+    if !patch.reshape.iter().any(|(tensor, _)| *tensor == copy.from) {
+        patch.reshape.push((copy.from, pinned));
     }
-
-    fn ahead(&self, step: &Step, patch: &mut Patch) {
-        let Some(mut call) = step.ops[self.op].call.as_deref().cloned() else { return };
-        let pinned =
-            steptime_aten::Tensor { device: Device::Pinned, ..step.tensors[self.from].value.clone() };
-        if !patch.reshape.iter().any(|(tensor, _)| *tensor == self.from) {
-            patch.reshape.push((self.from, pinned));
-        }
-        if let Some(flag) = call.inputs.get_mut(NON_BLOCKING) {
-            *flag = Arg::Bool(true);
-        }
-        patch.change.push((self.op, call));
-        patch.ahead.push(self.op);
-        // The allocator is told that the main stream uses what the other one made.
-        let marked = Call { inputs: vec![Arg::Tensor(self.to)], ..Call::default() };
-        let outermost = step.outermost(self.op);
-        patch.insert.push((Place::After(outermost), NewOp::new("aten::record_stream", marked)));
+    if let Some(flag) = call.inputs.get_mut(NON_BLOCKING) {
+        *flag = Arg::Bool(true);
     }
+    patch.change.push((copy.op, call));
+    patch.ahead.push(copy.op);
+    // The allocator is told that the main stream uses what the other one made.
+    let marked = Call { inputs: vec![Arg::Tensor(copy.to)], ..Call::default() };
+    let outermost = step.outermost(copy.op);
+    patch.insert.push((Place::After(outermost), NewOp::new("aten::record_stream", marked)));
 }

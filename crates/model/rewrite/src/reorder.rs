@@ -1,12 +1,13 @@
 //! Independent ops in another order: a copy of an input goes right before what first takes it.
 
-use steptime_aten::kernel::{Direction, Kernel};
-use steptime_aten::{Lowering, OpSet};
+use steptime_aten::OpSet;
 use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
 
 use crate::error::Error;
+use crate::host_copy::HostCopy;
 use crate::passes::{Passes, gives, takes};
 use crate::rule::{Facts, Rule};
+use crate::words::counted;
 
 /// Copies of a batch to the device wait until they are needed: the device begins on the first while the host still makes the
 /// others.
@@ -44,13 +45,15 @@ impl Rule for Reorder {
         if patch.is_empty() {
             let reason = match copies.iter().filter(|copy| **copy).count() {
                 0 => "no op copies an input to the device and waits for it".to_owned(),
+                1 => "the copy of the only input is right before what first takes it".to_owned(),
                 count => format!("{count} copies of inputs are right before what first takes them"),
             };
             return Err(Error::NothingToDo { reason });
         }
-        let moved = patch.remove.len();
         patch.why = format!(
-            "{moved} copies of inputs go right before what first takes them, past {passed} ops that do not need them"
+            "to right before what first takes them: {} of inputs, past {} that need none of it",
+            counted(patch.remove.len(), "copy", "copies"),
+            counted(passed, "op", "ops"),
         );
         Ok(vec![patch])
     }
@@ -58,18 +61,11 @@ impl Rule for Reorder {
 
 /// Whether an op copies what is older than the step to the device, and the host waits for it.
 fn is_copy(step: &Step, uses: &Uses, op: OpId, ops: &OpSet) -> bool {
-    let to_device = |op: &OpId| {
-        let lowered = step.lower(*op, ops);
-        let blocks = step.call(*op).is_some_and(|call| call.flag_at(2) != Some(true));
-        let kernel = lowered.as_deref();
-        blocks
-            && matches!(kernel, Some(Lowering::Kernel(call)) if matches!(&call.kernel, Kernel::Transfer(copy) if copy.direction == Direction::ToDevice))
-    };
     let inside = step.subtree(op);
     let made = gives(step, op);
     let is_old = |id| uses.producer(id).is_none() || made.contains(&id);
     !inside.iter().any(|&op| step.ops[op].ahead)
-        && inside.iter().any(to_device)
+        && inside.iter().any(|&op| HostCopy::of(step, op, ops).is_some_and(|copy| !copy.non_blocking))
         && takes(step, op).into_iter().all(is_old)
 }
 

@@ -12,7 +12,8 @@ use crate::called::Called;
 use crate::ids::{OpId, TensorId};
 use crate::tensors::Tensor;
 
-/// One training step, to be changed by [`Step::apply`].
+/// One training step, to be changed by [`Step::apply`] alone: what an op was called with is described once, and what it
+/// launches found once, for all copies of the step.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     /// Ops, functions and annotations. One that was removed keeps its row, and no list names it.

@@ -106,8 +106,7 @@ pub fn of_tree(tree: &OpTree, ops: &OpSet) -> Result<DerivedStep, Error> {
 /// result, or dense plus sparse by index.
 #[must_use]
 pub fn delegates(op: &str, inside: &str) -> bool {
-    let base = |name: &str| name.trim_end_matches('_').to_owned();
-    base(inside) == base(op) || inside == "aten::index_add_"
+    inside.trim_end_matches('_') == op.trim_end_matches('_') || inside == "aten::index_add_"
 }
 
 /// What a node launches by itself, and whether it is known.

@@ -28,6 +28,10 @@ use self::library::Library;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 
+/// What any library asks for that trains tables itself.
+const RISK: &str =
+    "tables take their step in the backward pass: no clipping, and Adam moves only rows that were looked up";
+
 /// Embedding bags, rows of embedding tables and dot interaction by the operators of `steptime.operators`.
 ///
 /// Lookups whose results are put side by side become one call, with their gradients and the updates of their tables. Those
@@ -45,7 +49,7 @@ impl Rule for Operators {
     }
 
     fn risk(&self) -> &'static str {
-        "tables take their step in the backward pass: no clipping, and Adam moves only rows that were looked up"
+        RISK
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
@@ -72,7 +76,7 @@ impl Rule for Fbgemm {
     }
 
     fn risk(&self) -> &'static str {
-        "tables take their step in the backward pass: no clipping, and Adam moves only rows that were looked up"
+        RISK
     }
 
     fn doubt(&self) -> Option<(&'static str, f64)> {

@@ -12,6 +12,7 @@ use self::units::Units;
 use self::waits::Waits;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::words::counted;
 
 /// Independent branches of the forward pass run on streams side by side, and their gradients with them.
 #[derive(Debug, Clone, Copy)]
@@ -124,14 +125,10 @@ fn why(units: &Units<'_>, branches: &[Branch], backward: &[u32], waits: usize) -
         };
         format!(
             "{} of {ops} ops (with {}) {place}",
-            count(here.len(), "branch", "branches"),
+            counted(here.len(), "branch", "branches"),
             names.join(", ")
         )
     });
     let each: Vec<String> = each.collect();
-    format!("{}; streams wait for one another {}", each.join("; "), count(waits, "time", "times"))
-}
-
-fn count(number: usize, one: &str, several: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { several })
+    format!("{}; streams wait for one another {}", each.join("; "), counted(waits, "time", "times"))
 }

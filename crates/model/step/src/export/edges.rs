@@ -1,7 +1,7 @@
 //! What comes before what: through a tensor, by a hand-off between host threads, by a stream that waits for another.
 
 use rustc_hash::FxHashSet;
-use steptime_graph::{ActivityId, MarkId, MarkKind};
+use steptime_graph::{ActivityId, MarkId};
 
 use super::Export;
 use crate::ids::{OpId, TensorId};
@@ -48,13 +48,7 @@ pub(super) fn data(export: &Export<'_>, uses: &Uses) -> Vec<Data> {
 /// Where a host thread waits for another.
 pub(super) fn hand_offs(export: &Export<'_>) -> Vec<Wait> {
     let graph = &export.scheduled.graph;
-    let op = |mark: MarkId| {
-        let op = match graph.marks[mark].kind {
-            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => graph.calls[call].op,
-        };
-        op.map(|op| export.scheduled.ops[op])
-    };
+    let op = |mark: MarkId| graph.op_of_mark(mark).map(|op| export.scheduled.ops[op]);
     let handed = graph.marks.keys().filter(|&mark| graph.is_hand_off(mark));
     let wait = |mark: MarkId| {
         let row = &graph.marks[mark];

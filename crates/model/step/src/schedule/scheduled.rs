@@ -1,6 +1,6 @@
 //! A step as it will run.
 
-use steptime_graph::{MarkId, MarkKind, StepGraph, TiVec};
+use steptime_graph::{MarkId, StepGraph, TiVec};
 
 use super::carried::Carried;
 use crate::ids::OpId;
@@ -23,10 +23,6 @@ impl Scheduled {
         let mut passed: TiVec<MarkId, bool> = vec![false; self.graph.marks.len()].into();
         self.graph.marks_by_hand_off().into_iter().for_each(|mark| passed[mark] = true);
         let at = passed.iter_enumerated().find(|(_, passed)| !**passed)?.0;
-        let op = match self.graph.marks[at].kind {
-            MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => Some(op),
-            MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.graph.calls[call].op,
-        };
-        Some(op.map_or("a call outside of any op", |op| self.graph.op_name(op)))
+        Some(self.graph.op_of_mark(at).map_or("a call outside of any op", |op| self.graph.op_name(op)))
     }
 }

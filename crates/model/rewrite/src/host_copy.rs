@@ -1,0 +1,34 @@
+//! Copies from the host to the device.
+
+use steptime_aten::kernel::{Direction, Kernel};
+use steptime_aten::{Lowering, OpSet};
+use steptime_step::{OpId, Step, TensorId};
+
+/// Where `aten::copy_` is told not to wait.
+pub(crate) const NON_BLOCKING: usize = 2;
+
+/// An op that copies from the host to the device.
+pub(crate) struct HostCopy {
+    pub op: OpId,
+    pub from: TensorId,
+    pub to: TensorId,
+    pub bytes: u64,
+    /// Whether the host does not wait for it.
+    pub non_blocking: bool,
+}
+
+impl HostCopy {
+    /// The copy that an op is; `None` of others.
+    pub fn of(step: &Step, op: OpId, ops: &OpSet) -> Option<HostCopy> {
+        let (row, call) = (step.ops[op].call.as_deref()?, step.call(op)?);
+        let lowered = step.lower(op, ops)?;
+        let Lowering::Kernel(kernel) = &*lowered else { return None };
+        let Kernel::Transfer(transfer) = &kernel.kernel else { return None };
+        if call.name != "aten::copy_" || transfer.direction != Direction::ToDevice {
+            return None;
+        }
+        let tensor = |at: usize| row.inputs.get(at)?.tensors().first().copied();
+        let non_blocking = call.flag_at(NON_BLOCKING) == Some(true);
+        Some(HostCopy { op, to: tensor(0)?, from: tensor(1)?, bytes: transfer.bytes, non_blocking })
+    }
+}
