@@ -49,6 +49,19 @@ fn a_step_that_no_rule_changes_is_the_recording() {
     }
 }
 
+/// Kernels of ops that are not known have no price but what they were measured to take, on whatever GPU.
+#[test]
+fn on_another_gpu_kernels_without_a_price_keep_what_stands_in_for_it() {
+    let Some(traces) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces") else { return };
+    for name in ["public/param_dlrm_8xV100/dlrm_kineto.tar.gz", "h200_b/dlrm_compile_2048"] {
+        let recorded = Step::open_with(&traces.join(name), &Choice::default(), &trace::Options::default());
+        let recorded = recorded.expect("a recording");
+        let answer = recorded.predict().on("a100").unwrap().what_if(&[]).unwrap();
+        let [before, after] = [&answer.before, &answer.after].map(|side| side.active.as_millis());
+        assert!((after / before - 1.0).abs() < 1e-3, "{name}: {before} to {after} ms");
+    }
+}
+
 #[test]
 fn a_step_that_no_rule_changes_is_the_same_on_another_gpu() {
     for name in ["dlrm_default_2048", "dlrm_default_2048/et.json.gz"] {

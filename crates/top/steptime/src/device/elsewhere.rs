@@ -3,7 +3,7 @@
 use steptime_aten::kernel_name::work;
 use steptime_cost::device::scale::scaled;
 use steptime_cost::device::{DeviceProfile, DeviceSpec, Estimate, Source};
-use steptime_graph::StepGraph;
+use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use super::catalog::{is_named, shipped_spec};
@@ -14,9 +14,41 @@ const SAME: f64 = 0.02;
 /// Half-width of a kernel that was measured on a GPU of which nothing is known.
 const NO_PROFILE: f64 = 1.6;
 
+/// Where device activities were measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured<'a> {
+    graph: &'a StepGraph,
+    /// For each activity that of the recording which it was; all are the recording's own where there is none.
+    carried: Option<&'a TiVec<ActivityId, Option<ActivityId>>>,
+}
+
+impl<'a> Measured<'a> {
+    /// Of a recording's own activities.
+    pub fn of(graph: &'a StepGraph) -> Measured<'a> {
+        Measured { graph, carried: None }
+    }
+
+    /// Of the activities of a changed step, some of which were recorded.
+    pub fn carried(graph: &'a StepGraph, carried: &'a TiVec<ActivityId, Option<ActivityId>>) -> Measured<'a> {
+        Measured { graph, carried: Some(carried) }
+    }
+
+    /// The median of an activity, and the name that it had.
+    fn time(&self, activity: ActivityId) -> Option<(Nanos, &'a str)> {
+        let row = self.carried.map_or(Some(activity), |carried| carried[activity])?;
+        let time = self.graph.samples.median_duration(row)?;
+        Some((time, self.graph.names.get(self.graph.activities[row].name)))
+    }
+
+    /// That of all activities of a launch.
+    pub(super) fn of_launch(&self, launch: &Launch) -> Option<Nanos> {
+        launch.activities.iter().map(|&activity| Some(self.time(activity)?.0)).sum()
+    }
+}
+
 /// How measured times of a recording carry over to a device.
 pub(super) struct Elsewhere<'a> {
-    graph: &'a StepGraph,
+    measured: Measured<'a>,
     to: &'a DeviceSpec,
     from: From,
 }
@@ -33,14 +65,14 @@ enum From {
 
 impl<'a> Elsewhere<'a> {
     /// For a recording and the device asked for.
-    pub(super) fn new(graph: &'a StepGraph, profile: &'a DeviceProfile) -> Elsewhere<'a> {
+    pub(super) fn new(measured: Measured<'a>, profile: &'a DeviceProfile) -> Elsewhere<'a> {
         let to = &profile.spec;
-        let from = match graph.device.as_deref() {
+        let from = match measured.graph.device.as_deref() {
             Some(name) if is_named(name, &to.name) => From::Same,
             Some(name) => shipped_spec(name).map_or(From::Unknown, |spec| From::Known(Box::new(spec))),
             None => From::Unknown,
         };
-        Elsewhere { graph, to, from }
+        Elsewhere { measured, to, from }
     }
 
     /// The time of a launch and of each of its activities; `None` where it was not measured.
@@ -48,8 +80,7 @@ impl<'a> Elsewhere<'a> {
         let mut first: Option<Estimate> = None;
         let mut each = Vec::with_capacity(launch.activities.len());
         for &activity in &launch.activities {
-            let measured = self.graph.samples.median_duration(activity).filter(|time| time.0 > 0)?;
-            let name = self.graph.names.get(self.graph.activities[activity].name);
+            let (measured, name) = self.measured.time(activity).filter(|(time, _)| time.0 > 0)?;
             let estimate = self.one(measured, name);
             each.push(estimate.time);
             first.get_or_insert(estimate);

@@ -11,6 +11,7 @@ mod score;
 mod steps;
 
 pub use catalog::{device, devices, shipped_for};
+pub(crate) use elsewhere::Measured;
 pub use launch::{Known, Launch};
 pub use launches::Arguments;
 pub(crate) use lowered::of_changed;

@@ -4,7 +4,7 @@ use steptime_cost::device::{DeviceProfile, Estimate, EstimateSum, ModelChoice, S
 use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
-use super::elsewhere::Elsewhere;
+use super::elsewhere::{Elsewhere, Measured};
 use super::launch::{Known, Launch};
 
 /// The device side of a step, priced by a profile.
@@ -73,25 +73,27 @@ pub fn price(
     models: ModelChoice,
 ) -> DevicePrices {
     let calls: Vec<_> = launches.iter().map(|launch| (&launch.call, &launch.context)).collect();
-    with_estimates(graph, launches, profile, profile.price_all(&calls, models))
+    let estimates = profile.price_all(&calls, models);
+    with_estimates(graph, Measured::of(graph), launches, profile, estimates)
 }
 
-/// The same, given what a profile says of each launch.
+/// The same, given what a profile says of each launch, and where activities were measured.
 pub(crate) fn with_estimates(
     graph: &StepGraph,
+    measured: Measured<'_>,
     launches: &[Launch],
     profile: &DeviceProfile,
     mut estimates: Vec<Estimate>,
 ) -> DevicePrices {
     let mut durations: TiVec<ActivityId, Nanos> = vec![Nanos::ZERO; graph.activities.len()].into();
     let mut total = EstimateSum::default();
-    let elsewhere = Elsewhere::new(graph, profile);
+    let elsewhere = Elsewhere::new(measured, profile);
     let mut unpriced = Unpriced::default();
     let mut weights = [0.0; 2];
     for (launch, estimate) in launches.iter().zip(&mut estimates) {
         let own = is_unpriced(launch, estimate).then(|| elsewhere.stand_in(launch)).flatten();
-        let measured = launch.measured(graph).map_or(0.0, Nanos::as_micros);
-        weights[0] += measured;
+        let weight = measured.of_launch(launch).map_or(0.0, Nanos::as_micros);
+        weights[0] += weight;
         match own {
             Some((stand_in, each)) => {
                 *estimate = stand_in;
@@ -107,7 +109,7 @@ pub(crate) fn with_estimates(
             }
         }
         if is_unpriced(launch, estimate) {
-            weights[1] += measured;
+            weights[1] += weight;
             unpriced.launches += 1;
             unpriced.shapeless |= launch.known == Known::Nothing;
         }

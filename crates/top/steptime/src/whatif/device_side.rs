@@ -61,11 +61,13 @@ impl DeviceSide {
         if let Kernels::Device { profile, models, .. } = &pricing.kernels {
             let calls: Vec<_> = now.iter().map(|launch| (&launch.call, &launch.context)).collect();
             let estimates = base.prices.price_all(profile, &calls, *models);
-            let prices = device::with_estimates(&scheduled.graph, now, profile, estimates);
+            let measured = device::Measured::carried(&recorded.graph, &scheduled.carried.activities);
+            let prices = device::with_estimates(&scheduled.graph, measured, now, profile, estimates);
+            let (own, scaled) = (prices.coverage.measured, prices.coverage.scaled);
             return Ok(DeviceSide {
                 durations: prices.durations,
                 spread: prices.spread,
-                shares: [0.0, 0.0, 1.0],
+                shares: [own, scaled, 1.0 - own - scaled],
                 demands: None,
             });
         }
