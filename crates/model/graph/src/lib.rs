@@ -38,9 +38,10 @@ pub use coverage::Coverage;
 pub use error::Error;
 pub use graph::{StepGraph, tops};
 pub use ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId, TraceActivity, TraceCall, TraceOp};
+pub use links::launching_calls;
 pub use names::ApiKind;
 pub use samples::{Clock, Samples, median, union};
-pub use steps::{StepSource, StepWindow};
+pub use steps::{StepSource, StepWindow, step_windows};
 pub use steptime_trace::StreamId;
 pub use tables::{
     Activity, Blocking, Call, Mark, MarkKind, Op, OpOrigin, Phase, Role, StreamDependency, StreamSet, Thread,

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use steptime_trace::Trace;
 
 use crate::ids::{TraceActivity, TraceCall};
+use crate::names::ApiKind;
 
 /// Correlation -> device activities, in order of their beginning.
 pub(crate) struct Links {
@@ -45,6 +46,24 @@ impl Links {
         }
         self.ranges.get(&correlation).map_or(&[], |&(from, to)| &self.sorted[from as usize..to as usize])
     }
+}
+
+/// For each device activity the call that launched it: of several that share its correlation (a runtime call and the
+/// driver calls below it), the first that launches by its name.
+pub fn launching_calls(trace: &Trace) -> Vec<Option<TraceCall>> {
+    let links = Links::of(trace);
+    let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
+    let by_name = |call: TraceCall| launches[trace.calls.name[call.index()].index()];
+    let mut found: Vec<Option<TraceCall>> = vec![None; trace.activities.len()];
+    for call in (0..trace.calls.len()).map(TraceCall::from) {
+        for activity in links.of_call(trace, call) {
+            let known = &mut found[activity.index()];
+            if known.is_none_or(|known| by_name(call) && !by_name(known)) {
+                *known = Some(call);
+            }
+        }
+    }
+    found
 }
 
 fn crowded(trace: &Trace, ranges: &FxHashMap<u64, (u32, u32)>) -> FxHashMap<u64, TraceCall> {

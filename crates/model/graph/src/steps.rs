@@ -5,7 +5,7 @@ use steptime_trace::{NameId, Nanos, ThreadId, Trace};
 use typed_index_collections::TiVec;
 
 use crate::ids::StepId;
-use crate::marks::{Source, ThreadMarks};
+use crate::marks::{self, Source, ThreadMarks};
 use crate::names::EventName;
 
 /// One step of the trace: host events that begin in `start..end` belong to it.
@@ -36,6 +36,13 @@ pub(crate) struct Steps {
     pub windows: TiVec<StepId, StepWindow>,
     pub source: StepSource,
     pub main: ThreadId,
+}
+
+/// Where the steps of a trace begin and end, in order, and how they were found; `None` where the host did nothing. Nothing
+/// is aligned for it: steps that the profiler marked cost one look at the names of ops.
+pub fn step_windows(trace: &Trace) -> Option<(Vec<StepWindow>, StepSource)> {
+    let steps = marked(trace).or_else(|| find(trace, &marks::of_trace(trace)))?;
+    Some((steps.windows.into_iter().collect(), steps.source))
 }
 
 pub(crate) fn find(trace: &Trace, threads: &[ThreadMarks]) -> Option<Steps> {

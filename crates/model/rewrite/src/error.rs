@@ -79,6 +79,20 @@ pub enum Error {
         /// The size.
         path: String,
     },
+    /// Words that name no ops.
+    #[error(
+        "`{text}` names no op: it takes a name, as aten::dropout or aten::*norm*, or a number, as ops[17]"
+    )]
+    NoSelection {
+        /// What was said.
+        text: String,
+    },
+    /// An op that is not there.
+    #[error("no op of the step is {text}: `steptime inspect` lists their names, * stands for any letters")]
+    NoSuchOp {
+        /// What was said.
+        text: String,
+    },
     /// A size of a name that is not known.
     #[error(
         "{path} names no size: there are tables[0].rows, tables[0].columns, tables[0].lookups and layers[0].width; * stands for all"

@@ -70,6 +70,19 @@ pub struct Idle {
     parts: Parts,
 }
 
+/// A time within one period in which the device idles, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// When it begins, ...
+    pub since: Nanos,
+    /// ... and ends, as seen from the step of the activity below.
+    pub until: Nanos,
+    /// The activity whose beginning ends it.
+    pub activity: ActivityId,
+    /// Its parts by cause; they add up to its length.
+    pub why: Idle,
+}
+
 /// A time for each cause.
 type Parts = [Nanos; IdleCause::ALL.len()];
 
@@ -85,6 +98,18 @@ impl Idle {
             idle.split(graph, timeline, gap.activity, gap.since, gap.activity == first);
         }
         idle
+    }
+
+    /// The same wait by wait, in order of time.
+    pub fn waits(graph: &StepGraph, timeline: &Timeline) -> Vec<Wait> {
+        let Some(first) = timeline.by_start().first().copied() else { return Vec::new() };
+        let wait = |gap: crate::timeline::IdleGap| {
+            let mut why = Idle::default();
+            why.split(graph, timeline, gap.activity, gap.since, gap.activity == first);
+            let until = timeline.starts[gap.activity];
+            Wait { since: gap.since, until, activity: gap.activity, why }
+        };
+        timeline.idle_gaps().into_iter().map(wait).collect()
     }
 
     /// Time idle for a cause.

@@ -25,6 +25,6 @@ mod timeline;
 
 pub use cause::{ActivityCause, MarkCause};
 pub use engine::Engine;
-pub use idle::{Idle, IdleCause};
+pub use idle::{Idle, IdleCause, Wait};
 pub use replay::{Replay, replay_recorded};
 pub use timeline::Timeline;

@@ -6,6 +6,8 @@ pub mod execution;
 pub mod json;
 mod order;
 
+pub use self::edges::{Data, data};
+
 use steptime_graph::execution::ExecutionGraph;
 
 use crate::schedule::Scheduled;

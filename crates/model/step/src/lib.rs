@@ -33,7 +33,7 @@ pub use diff::{Change, Diff};
 pub use error::Error;
 pub use ids::{OpId, TensorId};
 pub use insert::NewOp;
-pub use memory::{Kind as MemoryKind, Peak};
+pub use memory::{Kind as MemoryKind, Moment, Peak, over as memory_over};
 pub use patch::{Patch, Place};
 pub use schedule::{Carried, Scheduled, schedule};
 pub use step::{Op, Origin, Step, StreamWait};

@@ -1,5 +1,7 @@
 //! A step from what was recorded: the ops of a step graph, and what an execution trace says they were called with.
 
+use std::num::NonZeroU64;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Device, OpCall};
 use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId};
@@ -16,11 +18,13 @@ struct Table<'t> {
     trace: Option<&'t ExecutionGraph>,
     rows: TiVec<TensorId, Tensor>,
     known: FxHashMap<(execution::TensorId, Device), TensorId>,
+    /// The last tensor seen at a place in memory, by its description: what ops without a node were called with.
+    placed: FxHashMap<(NonZeroU64, steptime_aten::Tensor), TensorId>,
 }
 
 impl Step {
     /// The step of a graph. `call` says what an op was called with, and `node` which node of the execution trace it is;
-    /// tensors of ops without a node have an identity of their own.
+    /// tensors of ops without a node are those that lie where they do and look alike, or have an identity of their own.
     #[must_use]
     pub fn of(
         graph: &StepGraph,
@@ -28,7 +32,8 @@ impl Step {
         call: impl Fn(graph::OpId) -> Option<OpCall>,
         node: impl Fn(graph::OpId) -> Option<NodeId>,
     ) -> Step {
-        let mut table = Table { trace, rows: TiVec::new(), known: FxHashMap::default() };
+        let mut table =
+            Table { trace, rows: TiVec::new(), known: FxHashMap::default(), placed: FxHashMap::default() };
         let threads = vec![Vec::new(); graph.threads.len()].into();
         let kernels = graph.activities.iter().filter(|row| row.kind == ActivityKind::Kernel);
         let streams = kernels.map(|row| row.stream).collect::<FxHashSet<_>>().len();
@@ -112,16 +117,42 @@ impl Table<'_> {
     }
 
     fn row(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
-        let Some(id) = id else {
-            return self.rows.push_and_get_key(Tensor {
-                value: tensor.clone(),
-                storage: None,
-                recorded: None,
-            });
+        let place = tensor.place.key().map(|key| (key, tensor.clone()));
+        let alike = place.as_ref().and_then(|place| self.placed.get(place)).copied();
+        let row = match id {
+            Some(id) => self.recorded(tensor, id, alike),
+            None => alike.unwrap_or_else(|| self.fresh(tensor, None)),
         };
-        let storage = self.trace.map(|trace| trace.tensors.get(id).storage);
-        let rows = &mut self.rows;
-        let fresh = || rows.push_and_get_key(Tensor { value: tensor.clone(), storage, recorded: Some(id) });
-        *self.known.entry((id, tensor.device)).or_insert_with(fresh)
+        self.placed.extend(place.map(|place| (place, row)));
+        row
+    }
+
+    /// The row of a tensor of the trace. One that is older than the step is what an op without a node gave before, as a
+    /// copy of a batch to the device does.
+    fn recorded(
+        &mut self,
+        tensor: &steptime_aten::Tensor,
+        id: execution::TensorId,
+        alike: Option<TensorId>,
+    ) -> TensorId {
+        if let Some(&row) = self.known.get(&(id, tensor.device)) {
+            return row;
+        }
+        let old = self.trace.is_some_and(|trace| trace.tensors.get(id).producer.is_none());
+        let row = match alike.filter(|&row| old && self.rows[row].recorded.is_none()) {
+            Some(row) => {
+                self.rows[row].recorded = Some(id);
+                self.rows[row].storage = self.trace.map(|trace| trace.tensors.get(id).storage);
+                row
+            }
+            None => self.fresh(tensor, Some(id)),
+        };
+        self.known.insert((id, tensor.device), row);
+        row
+    }
+
+    fn fresh(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
+        let storage = self.trace.zip(id).map(|(trace, id)| trace.tensors.get(id).storage);
+        self.rows.push_and_get_key(Tensor { value: tensor.clone(), storage, recorded: id })
     }
 }

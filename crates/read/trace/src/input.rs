@@ -1,6 +1,7 @@
 //! What a path holds: a file, a recording, or one of them for each rank.
 
 mod archive;
+mod files;
 mod layout;
 mod meta;
 mod open;
@@ -8,6 +9,7 @@ mod pairing;
 mod rank;
 mod recording;
 
+pub use files::{KinetoFile, kineto_files};
 pub use meta::{Meta, Numbers};
 pub use open::{Options, Want, open, open_with};
 pub use recording::{Input, Recording};

@@ -50,7 +50,7 @@ pub use error::Error;
 pub use execution::{
     DimRange, ExecutionTrace, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange, Values,
 };
-pub use input::{Input, Meta, Numbers, Options, Recording, Want, open, open_with};
+pub use input::{Input, KinetoFile, Meta, Numbers, Options, Recording, Want, kineto_files, open, open_with};
 pub use kineto::{
     Activities, Activity, ActivityKind, ActivityRows, Api, Call, Calls, DeviceProperties, GpuAnnotation,
     GpuAnnotations, HostInterval, HostIntervals, HostKind, HostOp, HostOps, LaunchShape, OpInput, OpInputs,
@@ -60,7 +60,7 @@ pub use notes::{Note, Notes, Tally};
 pub use progress::Report;
 pub use read::{
     read, read_execution_trace, read_execution_trace_file, read_execution_trace_from, read_file, read_from,
-    read_kineto, read_kineto_file, read_kineto_from,
+    read_kineto, read_kineto_file, read_kineto_file_windowed, read_kineto_from,
 };
 pub use strings::{NameId, Strings};
 pub use text::read_text;

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::feed::{Slice, Stream};
 use crate::progress::Progress;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 /// How much is read from the disk at a time, in bytes.
@@ -97,20 +97,20 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs";
 
 /// Whether a file is what Git LFS leaves in its place; its position stays where it is.
 pub(crate) fn is_lfs_pointer(file: &File) -> bool {
-    let mut head = [0; LFS_POINTER.len()];
-    #[cfg(unix)]
-    let read = std::os::unix::fs::FileExt::read_exact_at(file, &mut head, 0);
-    #[cfg(not(unix))]
-    let read: io::Result<()> = Err(io::ErrorKind::Unsupported.into());
-    read.is_ok() && head == LFS_POINTER
+    head(file, LFS_POINTER.len()).is_ok_and(|head| head == LFS_POINTER)
 }
 
 /// Whether a file begins like compressed data; its position stays where it is.
 fn is_packed(file: &File) -> bool {
-    let mut head = [0; 4];
-    #[cfg(unix)]
-    let read = std::os::unix::fs::FileExt::read_at(file, &mut head, 0);
-    #[cfg(not(unix))]
-    let read: io::Result<usize> = Err(io::ErrorKind::Unsupported.into());
-    read.is_err() || !matches!(packing(&head), Packing::Plain)
+    !head(file, 4).is_ok_and(|head| matches!(packing(&head), Packing::Plain))
+}
+
+/// The first bytes of a file, as many as it has of them; its position stays where it is.
+fn head(mut file: &File, most: usize) -> io::Result<Vec<u8>> {
+    let at = file.stream_position()?;
+    file.rewind()?;
+    let mut head = Vec::with_capacity(most);
+    let read = file.take(most as u64).read_to_end(&mut head);
+    file.seek(io::SeekFrom::Start(at))?;
+    read.map(|_| head)
 }

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
-use steptime_trace::{Error, Note, Options, Want, open, open_with};
+use steptime_trace::{
+    Error, Note, Options, Want, kineto_files, open, open_with, read_kineto_file, read_kineto_file_windowed,
+};
 use tempfile::tempdir;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -194,5 +196,40 @@ fn a_pointer_that_git_lfs_left_is_named_as_such() {
             error.ends_with("is a Git LFS pointer, not the file itself: fetch it (git lfs pull)"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn kineto_files_are_told_by_their_names_alone() {
+    let folder = tempdir().unwrap();
+    let ranks = folder.path().join("ranks");
+    recording(&ranks.join("rank1"));
+    recording(&ranks.join("rank0"));
+    let found = kineto_files(&ranks).unwrap();
+    let told: Vec<_> = found.iter().map(|file| (file.path.clone(), file.rank, file.named)).collect();
+    let timed = |rank: &str| ranks.join(rank).join("kineto.json.gz");
+    assert_eq!(told, [(timed("rank0"), Some(0), true), (timed("rank1"), Some(1), true)]);
+
+    let loose = folder.path().join("loose");
+    fs::create_dir(&loose).unwrap();
+    for name in ["trace_3.json", "trace_1.json", "trace_2.json", "more.tar.gz", "notes.txt"] {
+        fs::write(loose.join(name), "no trace at all").unwrap();
+    }
+    let found = kineto_files(&loose).unwrap();
+    let archives: Vec<bool> = found.iter().map(|file| file.archive).collect();
+    assert_eq!(archives, [true, false, false, false], "nothing was read");
+    let alone = kineto_files(&loose.join("trace_2.json")).unwrap();
+    assert_eq!((alone.len(), alone[0].rank, alone[0].named), (1, None, false));
+    assert!(matches!(kineto_files(&folder.path().join("none")), Err(Error::Io { .. })));
+}
+
+/// Through a window and whole, a file is the same trace.
+#[test]
+fn a_file_read_through_a_window_is_the_same_trace() {
+    let folder = tempdir().unwrap();
+    for (name, bytes) in [("a.json", fixture("new.json")), ("a.json.gz", gzip(&fixture("new.json")))] {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(read_kineto_file_windowed(&path).unwrap(), read_kineto_file(&path).unwrap());
     }
 }

@@ -9,7 +9,7 @@ use steptime_graph::{Blocking, StreamId, StreamSet};
 use steptime_trace::{ActivityKind, Nanos};
 
 use super::library;
-use crate::call::OpCall;
+use crate::call::{Arg, OpCall};
 use crate::kernel::{Attention, Conv, Direction, Kernel, KernelCall, Pass, Rnn, ScatterKind, Transfer};
 
 /// A pageable copy of more than this is made in chunks: the host waits while the device copies.
@@ -20,8 +20,10 @@ const GLOBAL_REDUCTION: u64 = 1024;
 const MOST_CELLS: u64 = 1 << 16;
 /// The most launches of an op that get calls of their own. Where it has more, these share the time of all.
 const MOST_LAUNCHES: u32 = 1 << 12;
-/// A cell's kernels: its product and its pointwise part.
-const KERNELS_OF_A_CELL: usize = 2;
+/// What a cell puts on the device: its product, the counters that it clears, and its pointwise part.
+const KERNELS_OF_A_CELL: usize = 3;
+/// A layer in one kernel has products beside it backward: as many calls as so many cells.
+const KERNELS_OF_A_LAYER_BACKWARD: u64 = 3;
 /// Streams that a recurrent network is spread over, at most.
 const MOST_STREAMS: u32 = 4;
 /// From the return of a copy in chunks to its end on the device: median of 12 recorded on an H200, 4 to 20 µs.
@@ -67,7 +69,7 @@ pub fn of(op: &OpCall, kernel: &KernelCall, children: &[&str]) -> Vec<RuntimeCal
         Kernel::Memset => return vec![work(cuda::MEMSET, ActivityKind::Memset, MEMSET, bytes(kernel))],
         Kernel::Conv(conv) => return convolution(family, conv, children.len()),
         Kernel::Attention(of) => return attention(family, of),
-        Kernel::Rnn(rnn) => return recurrent(family, rnn),
+        Kernel::Rnn(rnn) => return recurrent(family, rnn, op),
         Kernel::Gemm(gemm) => library::product(gemm, children),
         Kernel::BatchNorm(norm) if norm.cudnn => library::batch_norm(norm),
         // Through the driver; that a report is cleared first, no recording shows as a call.
@@ -128,10 +130,18 @@ fn attention(family: &'static str, of: &Attention) -> Vec<RuntimeCall> {
     planned
 }
 
-/// A recurrent network: the calls of each cell.
-fn recurrent(family: &'static str, rnn: &Rnn) -> Vec<RuntimeCall> {
-    let cells = rnn.steps.saturating_mul(rnn.layers).saturating_mul(rnn.directions).clamp(1, MOST_CELLS);
-    let mut planned = sequence(family, library::recurrent().repeat(cells as usize));
+/// A recurrent network: the calls of each cell, or of each layer where one kernel keeps the weights and goes through all steps.
+fn recurrent(family: &'static str, rnn: &Rnn, op: &OpCall) -> Vec<RuntimeCall> {
+    // How long each sequence is, is a list: it is empty where all are as long.
+    let packed = op.inputs.iter().any(|arg| matches!(arg, Arg::Ints(lengths) if !lengths.is_empty()));
+    let layers = rnn.layers.saturating_mul(rnn.directions);
+    let cells = match (rnn.is_persistent() && !packed, rnn.pass) {
+        (false, _) => rnn.steps.saturating_mul(layers),
+        (true, Pass::Backward) => layers.saturating_mul(KERNELS_OF_A_LAYER_BACKWARD),
+        (true, _) => layers,
+    };
+    let cells = cells.clamp(1, MOST_CELLS) as usize;
+    let mut planned = sequence(family, library::cell(rnn.pass).repeat(cells));
     beside(&mut planned, rnn.layers.saturating_mul(rnn.directions));
     planned
 }

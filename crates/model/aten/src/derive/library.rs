@@ -2,8 +2,8 @@
 //! These rules name the sequence recorded most often on an H200 for shapes like the one given.
 
 use steptime_graph::names::cuda::{
-    CAPTURING, DEVICE_ATTRIBUTE, DRIVER_LAUNCH, DRIVER_LAUNCH_EX, ERROR, FUNCTION_ATTRIBUTES, LAUNCH,
-    LAUNCH_EX, MEMSET, PEEK, SET_FUNCTION_ATTRIBUTE,
+    CAPTURING, DEVICE_ATTRIBUTE, DRIVER_LAUNCH, DRIVER_LAUNCH_EX, ERROR, EVENT_RECORD, FUNCTION_ATTRIBUTES,
+    LAUNCH, LAUNCH_EX, MEMSET, PEEK, SET_FUNCTION_ATTRIBUTE, STREAM_WAIT,
 };
 
 use crate::kernel::{Attention, AttentionKind, BatchNorm, Conv, Epilogue, Gemm, Pass, Precision};
@@ -112,7 +112,15 @@ pub(super) fn attention(of: &Attention) -> (Vec<&'static str>, Vec<&'static str>
     }
 }
 
-/// A cell of cuDNN's recurrent networks, at one step and layer: its product and its pointwise part.
-pub(super) fn recurrent() -> Vec<&'static str> {
-    vec![LAUNCH, ERROR, LAUNCH, ERROR]
+/// A cell of cuDNN's recurrent networks, at one step and layer: its product, whose counters are cleared first, and its
+/// pointwise part. Backward there are events for the stream on which the weights' gradient is made.
+pub(super) fn cell(pass: Pass) -> Vec<&'static str> {
+    let product = [DEVICE_ATTRIBUTE, MEMSET, DRIVER_LAUNCH];
+    let rest: &[&str] = match pass {
+        Pass::Backward => {
+            &[ERROR, EVENT_RECORD, ERROR, ERROR, EVENT_RECORD, ERROR, STREAM_WAIT, LAUNCH, ERROR]
+        }
+        _ => &[LAUNCH, ERROR],
+    };
+    [&product[..], rest].concat()
 }

@@ -167,6 +167,21 @@ pub struct Rnn {
     pub precision: Precision,
 }
 
+impl Rnn {
+    /// Whether PyTorch asks cuDNN for one kernel a layer that keeps the weights on chip through all steps: for a small
+    /// state, unless sequences are packed (`use_rnn_persist_small_h`).
+    #[must_use]
+    pub fn is_persistent(&self) -> bool {
+        let most = match (self.gates, self.pass) {
+            (1, Pass::Backward) => 256,
+            (1, _) => 384,
+            (_, Pass::Backward) => 128,
+            _ => 192,
+        };
+        self.hidden <= most
+    }
+}
+
 /// The dot products of every pair of a sample's vectors, behind its first vector, or their gradient: our own kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Interaction {

@@ -1,6 +1,6 @@
 //! Ops whose shapes alone were found: what they would have called is not there.
 
-use steptime_graph::execution::ExecutionGraph;
+use steptime_graph::execution::{ExecutionGraph, NodeId};
 
 use super::branch::Branch;
 use super::build::{light, op};
@@ -47,8 +47,20 @@ fn one(trace: &ExecutionGraph, ops: &OpSet, branch: &mut Branch, sparse: &Sparse
     }
     if dispatched && branch.children.is_empty() {
         branch.children = added(&branch.call, sparse).unwrap_or_else(|| inside(ops, &branch.call, DEEPEST));
+    } else if branch.origin.is_some_and(|origin| is_on_meta(trace, origin)) {
+        let called = inside(ops, &branch.call, DEEPEST);
+        let recorded = |other: &Branch| branch.children.iter().any(|child| child.name() == other.name());
+        // The meta device finds a shape in other ways than a GPU computes.
+        if !called.is_empty() && !called.iter().any(recorded) {
+            branch.children = called;
+        }
     }
     branch.children.iter_mut().for_each(|child| one(trace, ops, child, sparse));
+}
+
+/// Whether an op ran on the `meta` device itself.
+fn is_on_meta(trace: &ExecutionGraph, node: NodeId) -> bool {
+    trace.input_tensors(node).any(|(_, tensor)| trace.name(trace.tensors.get(tensor).device) == "meta")
 }
 
 /// A sparse gradient added to its table. Only the op that gave the gradient tells which rows it has.

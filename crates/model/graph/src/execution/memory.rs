@@ -6,9 +6,19 @@ use steptime_trace::ExecutionTrace;
 /// Of so many tensors, fewer do not tell.
 const FEWEST: usize = 4;
 
+/// Whether most tensors are on the `meta` device. An optimizer's counts of steps are on the CPU all the same.
+fn mostly_on_meta(trace: &ExecutionTrace) -> bool {
+    let Some(meta) = trace.names.find("meta") else { return false };
+    let tensors = trace.values.tensors();
+    2 * tensors.iter().filter(|tensor| tensor.device == meta).count() > tensors.len()
+}
+
 /// Whether the storages of a trace say nothing. Tensors without memory all name one storage: nearly all tensors of the
 /// step do, or most of them, of types that one piece of memory does not hold together.
 pub(super) fn is_fake(trace: &ExecutionTrace) -> bool {
+    if mostly_on_meta(trace) {
+        return true;
+    }
     let mut storage_of = FxHashMap::default();
     let named = trace.values.tensors().iter().filter(|tensor| tensor.storage_id != 0 && tensor.numel > 0);
     for tensor in named {

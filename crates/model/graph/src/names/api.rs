@@ -76,6 +76,10 @@ pub mod cuda {
     pub const PEEK: &str = "cudaPeekAtLastError";
     /// Asks whether a stream is captured.
     pub const CAPTURING: &str = "cudaStreamIsCapturing";
+    /// Marks a point in a stream.
+    pub const EVENT_RECORD: &str = "cudaEventRecord";
+    /// Makes a stream wait for an event.
+    pub const STREAM_WAIT: &str = "cudaStreamWaitEvent";
     /// Asks for an attribute of the device.
     pub const DEVICE_ATTRIBUTE: &str = "cudaDeviceGetAttribute";
     /// Asks for the attributes of a kernel.

@@ -1,7 +1,9 @@
 //! Where the batch comes into the step.
 
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use steptime_aten::Device;
+use steptime_graph::execution::StorageId;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
@@ -88,8 +90,10 @@ fn makes_batch(step: &Step, op: OpId) -> bool {
 }
 
 /// Tensors that the step keeps: those that an optimizer works on, a norm's running statistics, and all that no kernel
-/// takes but with a weight's role. A view that repeats a parameter along a dimension is none.
+/// takes but with a weight's role. A view that repeats a parameter along a dimension is none, nor is a tensor of memory that
+/// the step allocates: where a number that no op made lies later, an activation may have lain before.
 fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
+    let allocated = allocated(step);
     let mut storages = FxHashSet::default();
     let mut kept = FxHashSet::default();
     for op in step.running() {
@@ -101,7 +105,7 @@ fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
         for tensor in call.takes().skip(usize::from(norm)) {
             if uses.producer(tensor).is_none() {
                 kept.insert(tensor);
-                storages.extend(step.tensors[tensor].storage);
+                storages.extend(step.tensors[tensor].storage.filter(|storage| !allocated.contains(storage)));
             }
         }
     }
@@ -114,4 +118,15 @@ fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
             .map(|(id, _)| id),
     );
     kept
+}
+
+/// Memory that an op of the step gives and did not take.
+fn allocated(step: &Step) -> FxHashSet<StorageId> {
+    let storage = |tensor: TensorId| step.tensors[tensor].storage;
+    let mut found = FxHashSet::default();
+    for call in step.ops.iter().filter_map(|op| op.call.as_deref()) {
+        let taken: SmallVec<[StorageId; 4]> = call.takes().filter_map(storage).collect();
+        found.extend(call.gives().filter_map(storage).filter(|storage| !taken.contains(storage)));
+    }
+    found
 }

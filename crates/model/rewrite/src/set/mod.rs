@@ -6,6 +6,7 @@ mod path;
 use steptime_step::{Patch, Step};
 
 use self::parts::Target;
+pub use self::parts::sized;
 pub use self::path::SizePath;
 use crate::error::Error;
 use crate::resize::{Seeds, scale};

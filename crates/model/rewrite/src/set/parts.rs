@@ -41,6 +41,16 @@ pub(super) fn find(step: &Step, path: &SizePath) -> Result<Vec<Target>, Error> {
     chosen.into_iter().map(|(at, op)| target(step, path, format!("{what}[{at}]"), op, arg)).collect()
 }
 
+/// The tables and layers of a step by their paths, `tables[3]` or `layers[0]`, each with the op that first uses it.
+#[must_use]
+pub fn sized(step: &Step) -> Vec<(OpId, String)> {
+    let tables =
+        parts(step, &TABLES, 0).into_iter().enumerate().map(|(at, op)| (op, format!("tables[{at}]")));
+    let layers =
+        parts(step, &LAYERS, 1).into_iter().enumerate().map(|(at, op)| (op, format!("layers[{at}]")));
+    tables.chain(layers).collect()
+}
+
 /// The outermost ops of the forward pass that first use each weight.
 fn parts(step: &Step, names: &[&str], arg: usize) -> Vec<OpId> {
     let mut seen: FxHashSet<(Option<StorageId>, TensorId)> = FxHashSet::default();

@@ -2,12 +2,14 @@
 
 mod backward;
 mod branches;
+mod chosen;
 mod units;
 mod waits;
 
 use steptime_step::{Patch, Step};
 
 use self::branches::Branch;
+pub use self::chosen::OnStream;
 use self::units::Units;
 use self::waits::Waits;
 use crate::error::Error;
@@ -49,26 +51,39 @@ impl Rule for Streams {
             branch.units.iter().for_each(|&unit| forward[unit] = branch.stream);
         }
         units.follow(&mut forward);
-        let backward = backward::streams(&units, &forward);
-        let used = forward.iter().max().map_or(1, |&last| last + 1);
-        if used == 1 {
+        if forward.iter().all(|&stream| stream == 0) {
             return Err(nothing(format!(
                 "of {} ops of the forward pass none joins branches that share nothing and are long enough to gain by a stream of their own",
                 units.passes.forward.len()
             )));
         }
-        let mut patch = Patch::new(self.name());
-        let moves =
-            units.passes.forward.iter().zip(&forward).chain(units.passes.backward.iter().zip(&backward));
-        patch.streams =
-            moves.clone().filter(|(_, stream)| **stream > 0).map(|(&op, &stream)| (op, stream)).collect();
-        let mut waits = Waits::new(&units, &mut patch);
-        moves.for_each(|(&op, &stream)| waits.unit(op, stream));
-        waits.join(used);
-        let count = waits.count;
-        patch.why = why(&units, &branches, &backward, count);
+        let Moved { mut patch, backward, waits } = moved(self.name(), &units, &forward);
+        patch.why = why(&units, &branches, &backward, waits);
         Ok(vec![patch])
     }
+}
+
+/// Units of the forward pass on streams, and all that follows.
+struct Moved {
+    patch: Patch,
+    /// The streams of the functions of the backward pass.
+    backward: Vec<u32>,
+    /// How often streams wait for one another.
+    waits: usize,
+}
+
+fn moved(rule: &'static str, units: &Units<'_>, forward: &[u32]) -> Moved {
+    let backward = backward::streams(units, forward);
+    let used = forward.iter().max().map_or(1, |&last| last + 1);
+    let mut patch = Patch::new(rule);
+    let moves = units.passes.forward.iter().zip(forward).chain(units.passes.backward.iter().zip(&backward));
+    patch.streams =
+        moves.clone().filter(|(_, stream)| **stream > 0).map(|(&op, &stream)| (op, stream)).collect();
+    let mut waits = Waits::new(units, &mut patch);
+    moves.for_each(|(&op, &stream)| waits.unit(op, stream));
+    waits.join(used);
+    let waits = waits.count;
+    Moved { patch, backward, waits }
 }
 
 /// Where nothing can be told apart, or the order of ops is not known.

@@ -5,13 +5,17 @@ use steptime_graph::{ActivityId, MarkId};
 
 use super::Export;
 use crate::ids::{OpId, TensorId};
+use crate::step::Step;
 use crate::uses::Uses;
 
 /// A tensor from the op that makes it to one that takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Data {
+pub struct Data {
+    /// The innermost op that makes it.
     pub from: OpId,
+    /// An innermost op that takes it.
     pub to: OpId,
+    /// The tensor.
     pub tensor: TensorId,
 }
 
@@ -25,8 +29,8 @@ pub(super) struct Wait {
 }
 
 /// Tensors from the innermost op that makes them to the innermost ops that take them.
-pub(super) fn data(export: &Export<'_>, uses: &Uses) -> Vec<Data> {
-    let step = export.step;
+#[must_use]
+pub fn data(step: &Step, uses: &Uses) -> Vec<Data> {
     let mut edges = Vec::new();
     for to in step.running() {
         let Some(call) = &step.ops[to].call else { continue };

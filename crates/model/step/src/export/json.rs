@@ -47,7 +47,7 @@ pub fn write(out: &mut dyn Write, export: &Export<'_>) -> io::Result<()> {
     write!(out, ",\n\"tensors\": ")?;
     lines(out, used(step, &running).into_iter().map(|at| tensor(step, &uses, at)))?;
     write!(out, ",\n\"edges\": {{\"data\": ")?;
-    lines(out, edges::data(export, &uses).into_iter().map(data))?;
+    lines(out, edges::data(step, &uses).into_iter().map(data))?;
     write!(out, ",\n\"hand_off\": ")?;
     lines(out, edges::hand_offs(export).into_iter().map(wait))?;
     write!(out, ",\n\"stream\": ")?;

@@ -8,13 +8,14 @@ mod kinds;
 mod life;
 mod lives;
 mod order;
+mod over;
 mod pieces;
 mod within;
 mod workspace;
 
 pub use self::kinds::Kind;
+pub use self::over::{Moment, over};
 
-use self::order::Order;
 use self::pieces::Pieces;
 use crate::ids::OpId;
 use crate::schedule::Scheduled;
@@ -43,49 +44,11 @@ impl Peak {
     /// GPU's compute capability, where known.
     #[must_use]
     pub fn of(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Peak {
-        let order = Order::of(step, scheduled);
-        let pieces = Pieces::of(step);
-        let running = step.running();
-        let within = within::of(step, &running);
-        let lives = lives::of(step, &order, (&running, &within), &pieces);
-        let kinds = kinds::of(step, &order, &within, &pieces, &lives);
-        let ahead = copied_ahead(step, &running, &pieces);
-        let zeroed = lives::zeroed(step, &order);
-        // What comes and goes, at each begin and end.
-        let mut events: Vec<(usize, bool, usize)> = Vec::new();
-        for (piece, life) in lives.iter().enumerate() {
-            let Some(life) = life else { continue };
-            let mut lives_in = |from: usize, until: usize| {
-                events.extend([(from, true, piece), (until, false, piece)]);
-            };
-            match (life.made, kinds[piece]) {
-                (None, _) => lives_in(0, usize::MAX),
-                (Some(made), _) if ahead[piece] => {
-                    lives_in(0, life.last);
-                    lives_in(made, usize::MAX);
-                }
-                (Some(made), Kind::Gradients) => match zeroed {
-                    Some(zeroed) if zeroed > made => lives_in(made, zeroed),
-                    Some(zeroed) => {
-                        lives_in(0, zeroed);
-                        lives_in(made, usize::MAX);
-                    }
-                    None => lives_in(made, usize::MAX),
-                },
-                (Some(made), _) => lives_in(made, life.last),
-            }
-        }
-        // What goes at a place goes before what comes there.
-        events.sort_unstable();
-        let workspace = workspace::bytes(step, &running, capability);
-        let mut now = [0, 0, 0, 0, workspace];
-        let mut most = Peak { bytes: now };
-        for (_, comes, piece) in events {
-            let (kind, bytes) = (kinds[piece] as usize, pieces.bytes[piece]);
-            now[kind] = if comes { now[kind].saturating_add(bytes) } else { now[kind].saturating_sub(bytes) };
-            let needed = Peak { bytes: now };
-            if needed.total() > most.total() {
-                most = needed;
+        let mut most = Peak::default();
+        most.bytes[Kind::Workspace as usize] = workspace::bytes(step, &step.running(), capability);
+        for moment in over(step, scheduled, capability) {
+            if moment.needs.total() > most.total() {
+                most = moment.needs;
             }
         }
         most

@@ -13,6 +13,8 @@ pub(super) struct Order {
     pub spans: TiVec<OpId, Option<[usize; 2]>>,
     /// Ops in the order in which they end, those inside another before it.
     pub ended: Vec<OpId>,
+    /// At each place, the op that begins (`false`) or ends (`true`) there.
+    pub places: Vec<(OpId, bool)>,
     /// How many begins and ends there are.
     pub len: usize,
 }
@@ -23,13 +25,18 @@ impl Order {
         let mut order = Order {
             spans: vec![None; step.ops.len()].into(),
             ended: Vec::with_capacity(step.ops.len()),
+            places: Vec::new(),
             len: 0,
         };
         for mark in graph.marks_by_hand_off() {
             match graph.marks[mark].kind {
-                MarkKind::OpBegin(op) => order.spans[scheduled.ops[op]] = Some([order.len, usize::MAX]),
+                MarkKind::OpBegin(op) => {
+                    order.spans[scheduled.ops[op]] = Some([order.len, usize::MAX]);
+                    order.places.push((scheduled.ops[op], false));
+                }
                 MarkKind::OpEnd(op) => {
                     let op = scheduled.ops[op];
+                    order.places.push((op, true));
                     if let Some([_, end]) = &mut order.spans[op] {
                         *end = order.len;
                         order.ended.push(op);

@@ -41,6 +41,8 @@ pub struct Meta {
     pub host_probe: Numbers,
     /// Times of one fixed piece of host work, taken between steps.
     pub pulses: Numbers,
+    /// What its recorder says is to be read with care.
+    pub warnings: Vec<String>,
 }
 
 impl Meta {
@@ -102,6 +104,7 @@ impl Meta {
                     meta.peak_memory = whole(cursor)?;
                 }
                 b"host_probe" => numbers(cursor, "", &mut meta.host_probe, DEEPEST)?,
+                b"record" => meta.warnings = warnings(cursor)?,
                 b"pulses" => numbers(cursor, "", &mut meta.pulses, DEEPEST)?,
                 _ => cursor.skip()?,
             }
@@ -143,6 +146,23 @@ fn numbers(cursor: &mut Cursor<'_>, prefix: &str, found: &mut Numbers, depth: us
 
 fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     Ok(cursor.string()?.map(|text| text.decoded()))
+}
+
+/// The texts of the list `warnings` of an object.
+fn warnings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
+    let mut found = Vec::new();
+    if cursor.enter_object()? {
+        while let Some(key) = cursor.key()? {
+            if key.raw != b"warnings" {
+                cursor.skip()?;
+            } else if cursor.enter_array()? {
+                while cursor.item()? {
+                    found.extend(string(cursor)?);
+                }
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a number can be how long a step takes.
@@ -187,7 +207,7 @@ mod tests {
     #[test]
     fn takes_what_is_there() {
         let json = br#"{"model": "m", "batch": 8, "step_ms": 3.5, "steps_ms": [3, NaN, 4],
-            "quantiles_ms": {"0.9": 4, "0.1": 3}, "unknown": [{}], "params": "many",
+            "quantiles_ms": {"0.9": 4, "0.1": 3}, "record": {"steps": 3, "warnings": ["not steady", 4]}, "unknown": [{}], "params": "many",
             "host_probe": {"version": 1, "before": {"op_us": 1.5, "name": "x"}, "copies": {"bytes": [4, 8]}}}"#;
         let meta = Meta::read(&mut Cursor::new(json));
         let expect = Meta {
@@ -196,6 +216,7 @@ mod tests {
             step_ms: Some(3.5),
             steps_ms: vec![3.0, 4.0],
             quantiles_ms: vec![(0.1, 3.0), (0.9, 4.0)],
+            warnings: vec!["not steady".into()],
             host_probe: [
                 ("version", vec![1.0]),
                 ("before.op_us", vec![1.5]),

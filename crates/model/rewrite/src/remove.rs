@@ -1,0 +1,179 @@
+//! Ops that are gone: what a step would be without them.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_step::{Call, OpId, Patch, Step, TensorId};
+
+use crate::error::Error;
+use crate::names::calls;
+use crate::passes::Passes;
+use crate::rule::{Facts, Rule};
+use crate::selection::Selection;
+use crate::words::counted;
+
+/// The function that adds up a parameter's gradient.
+const ACCUMULATE: &str = "AccumulateGrad";
+
+/// Some ops are not run, and neither is what computes gradients through them. Who takes what they gave takes what they took,
+/// where that has the same shape and type; else a tensor that is there before the step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remove {
+    /// Which ops.
+    pub ops: Vec<Selection>,
+}
+
+impl Rule for Remove {
+    fn name(&self) -> &'static str {
+        "remove"
+    }
+
+    fn effort(&self) -> &'static str {
+        "small where nothing needs them"
+    }
+
+    fn risk(&self) -> &'static str {
+        "the model is another one; it shows what the ops cost"
+    }
+
+    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let chosen = Selection::find(&self.ops, step)?;
+        let mut patch = Patch::new(self.name());
+        let gone = Gone::of(step, &chosen);
+        if step.running().iter().all(|op| gone.ops.contains(op) || step.ops[*op].annotation) {
+            return Err(Error::NothingToDo { reason: "nothing of the step would be left".to_owned() });
+        }
+        let others = gone.replaced(step, &mut patch);
+        for op in step.running() {
+            let Some(call) = step.ops[op].call.as_deref().filter(|_| !gone.ops.contains(&op)) else {
+                continue;
+            };
+            if call.takes().chain(call.gives()).any(|tensor| others.contains_key(&tensor)) {
+                let now = call.with(&mut |tensor| others.get(&tensor).copied().unwrap_or(tensor));
+                patch.change.push((op, now));
+            }
+        }
+        patch.why = why(step, &chosen, &gone);
+        patch.remove = gone.roots;
+        Ok(vec![patch])
+    }
+}
+
+/// What goes.
+struct Gone {
+    /// The outermost ops, those that were chosen first.
+    roots: Vec<OpId>,
+    /// All ops.
+    ops: FxHashSet<OpId>,
+}
+
+impl Gone {
+    /// Chosen ops, the functions of the backward pass that differentiate them, and what adds up the gradients these give.
+    fn of(step: &Step, chosen: &[OpId]) -> Gone {
+        let mut gone = Gone { roots: Vec::new(), ops: FxHashSet::default() };
+        chosen.iter().for_each(|&op| gone.add(step, op));
+        let passes = Passes::of(step);
+        // The last op of a number is the one that a function differentiates.
+        let mut numbered: FxHashMap<i64, OpId> = FxHashMap::default();
+        for &unit in &passes.forward {
+            numbered
+                .extend(step.subtree(unit).into_iter().filter_map(|op| Some((step.ops[op].sequence?, op))));
+        }
+        for &function in passes.backward.iter().filter(|function| step.ops[**function].again.is_none()) {
+            let inside = step.subtree(function);
+            let number = inside.iter().find_map(|&op| step.ops[op].sequence);
+            let differentiated = number.and_then(|number| numbered.get(&number));
+            let adds_up = || {
+                let mut taken = calls(step, function).flat_map(|call| call.takes()).peekable();
+                step.ops[function].name.contains(ACCUMULATE)
+                    && taken.peek().is_some()
+                    && taken.all(|tensor| gone.makes(step, tensor))
+            };
+            if differentiated.is_some_and(|op| gone.ops.contains(op)) || adds_up() {
+                gone.add(step, function);
+            }
+        }
+        gone
+    }
+
+    fn add(&mut self, step: &Step, root: OpId) {
+        if !self.ops.contains(&root) {
+            self.roots.push(root);
+            self.ops.extend(step.subtree(root));
+        }
+    }
+
+    /// Whether an op that goes gives a tensor that it does not take.
+    fn makes(&self, step: &Step, tensor: TensorId) -> bool {
+        let makes = |call: &Call| made(call).any(|given| given == tensor);
+        self.ops.iter().any(|&op| step.ops[op].call.as_deref().is_some_and(makes))
+    }
+
+    /// For each tensor that is taken and that nobody makes any more, what is taken in its place.
+    fn replaced(&self, step: &Step, patch: &mut Patch) -> FxHashMap<TensorId, TensorId> {
+        let mut taken: FxHashSet<TensorId> = FxHashSet::default();
+        let mut still: FxHashSet<TensorId> = FxHashSet::default();
+        let kept = step.running().into_iter().filter(|op| !self.ops.contains(op));
+        for call in kept.filter_map(|op| step.ops[op].call.as_deref()) {
+            taken.extend(call.takes());
+            still.extend(made(call));
+        }
+        let mut others: FxHashMap<TensorId, TensorId> = FxHashMap::default();
+        let mut dropped: FxHashSet<TensorId> = FxHashSet::default();
+        for &root in &self.roots {
+            // What came from outside and is still there, or what is there in its place.
+            let mut inputs: Vec<TensorId> = Vec::new();
+            let mut inside: FxHashSet<TensorId> = FxHashSet::default();
+            for call in calls(step, root) {
+                let outer =
+                    call.takes().filter(|tensor| !inside.contains(tensor) && !dropped.contains(tensor));
+                inputs.extend(outer.map(|tensor| others.get(&tensor).copied().unwrap_or(tensor)));
+                inside.extend(made(call));
+            }
+            let mut lost: Vec<TensorId> =
+                inside.into_iter().filter(|tensor| !still.contains(tensor)).collect();
+            lost.sort_unstable();
+            for tensor in lost {
+                let value = &step.tensors[tensor].value;
+                let alike = |other: &TensorId| {
+                    let other = step.tensors.get(*other).map(|other| &other.value);
+                    other.is_some_and(|other| {
+                        (&other.shape, other.dtype, other.device) == (&value.shape, value.dtype, value.device)
+                    })
+                };
+                let same = inputs.iter().copied().find(alike);
+                if same.is_some() || taken.contains(&tensor) {
+                    others.insert(tensor, same.unwrap_or_else(|| patch.tensor(step, value.clone())));
+                } else {
+                    dropped.insert(tensor);
+                }
+            }
+        }
+        others
+    }
+}
+
+/// What a call gives and did not take.
+fn made(call: &Call) -> impl Iterator<Item = TensorId> {
+    call.gives().filter(|given| !call.takes().any(|taken| taken == *given))
+}
+
+fn why(step: &Step, chosen: &[OpId], gone: &Gone) -> String {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for &op in chosen {
+        *names.entry(&step.ops[op].name).or_default() += 1;
+    }
+    let mut names: Vec<(usize, &str)> = names.into_iter().map(|(name, count)| (count, name)).collect();
+    names.sort_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(other.1)));
+    let said: Vec<String> = names.iter().take(3).map(|(count, name)| format!("{count} {name}")).collect();
+    let more = match names.len().saturating_sub(3) {
+        0 => String::new(),
+        more => format!(" and {}", counted(more, "other name", "other names")),
+    };
+    let functions = gone.roots.len() - chosen.len();
+    let with = match functions {
+        0 => String::new(),
+        _ => format!(", with {} of the backward pass", counted(functions, "function", "functions")),
+    };
+    format!("without {}{more}{with}", said.join(", "))
+}

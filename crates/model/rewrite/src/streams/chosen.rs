@@ -1,0 +1,58 @@
+//! Ops that somebody chose, on a stream of their own.
+
+use steptime_step::Patch;
+use steptime_step::Step;
+
+use super::units::Units;
+use super::{Moved, moved, nothing, refused};
+use crate::error::Error;
+use crate::rule::{Facts, Rule};
+use crate::selection::Selection;
+use crate::words::counted;
+
+/// Some ops of the forward pass run on a second stream, and the functions that differentiate them too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnStream {
+    /// Which ops.
+    pub ops: Vec<Selection>,
+}
+
+impl Rule for OnStream {
+    fn name(&self) -> &'static str {
+        "on-stream"
+    }
+
+    fn effort(&self) -> &'static str {
+        "medium: torch.cuda.stream around the ops, wait_stream before and after"
+    }
+
+    fn risk(&self) -> &'static str {
+        "a wait that is missing gives wrong numbers; tensors used on two streams need record_stream"
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let chosen = Selection::find(&self.ops, step)?;
+        let units = Units::of(step, facts.ops);
+        refused(&units)?;
+        let touched = |unit| chosen.iter().any(|&op| step.is_within(op, unit) || step.is_within(unit, op));
+        let each = units.passes.forward.iter().zip(&units.weights);
+        let forward: Vec<u32> =
+            each.map(|(&unit, weight)| u32::from(weight.is_some() && touched(unit))).collect();
+        let many = forward.iter().filter(|&&stream| stream > 0).count();
+        if many == 0 {
+            return Err(nothing(
+                "none of them is an op of the forward pass on the device: others go where those do"
+                    .to_owned(),
+            ));
+        }
+        let Moved { mut patch, backward, waits } = moved(self.name(), &units, &forward);
+        let functions = backward.iter().filter(|&&stream| stream > 0).count();
+        patch.why = format!(
+            "{} of the forward pass and {} of the backward pass go to a stream of their own; streams wait for one another {}",
+            counted(many, "op", "ops"),
+            counted(functions, "function", "functions"),
+            counted(waits, "time", "times")
+        );
+        Ok(vec![patch])
+    }
+}
