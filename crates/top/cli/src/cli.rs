@@ -5,9 +5,12 @@ mod compare;
 mod device;
 mod gather_plan;
 mod gemm;
+mod ingest;
 mod kernels;
 mod predict;
+mod shard;
 mod sweep;
+mod view;
 mod what_if;
 
 use std::path::{Path, PathBuf};
@@ -18,10 +21,13 @@ pub use compare::Compare;
 pub use device::{Device, Search};
 pub use gather_plan::GatherPlan;
 pub use gemm::{Gemm, Product};
+pub use ingest::{Ingest, Query};
 pub use kernels::{KernelsCommand, Roofline};
 pub use predict::{Predict, Validate};
-pub use sweep::{Shard, Sweep};
-pub use what_if::{Changes, Explain, Fuse, Operators, Precision, WhatIf, Whom, size};
+pub use shard::Shard;
+pub use sweep::Sweep;
+pub use view::View;
+pub use what_if::{Changes, Explain, Fuse, Operators, Precision, WhatIf, Whom, selection, size};
 
 /// Tells how long a training step takes, why, and what would make it shorter.
 #[derive(Debug, Parser)]
@@ -67,6 +73,13 @@ pub enum Command {
     Explain(Explain),
     /// Tell how long the step takes at every point of a grid of changes: batch x device x fusion x ...
     Sweep(Sweep),
+    /// Bring the traces of many ranks and runs into a lake of Parquet, each read once
+    Ingest(Ingest),
+    /// Ask a lake in SQL: of the Python package
+    #[command(disable_help_flag = true)]
+    Query(Query),
+    /// Show the step in a browser: the answer, its timeline, its graph, its kernels, changes to try
+    View(View),
     /// Tell where the difference of two recordings comes from: idle time, ops, kernels
     Compare(Compare),
     /// Compare predictions with measured step times
@@ -158,6 +171,9 @@ pub enum Host {
     Show {
         /// The profile [default: the one that ships with steptime]
         file: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 

@@ -9,49 +9,11 @@ use std::error::Error as StdError;
 use std::io::{self, ErrorKind, Write};
 
 pub use file::{spares, write_file};
-pub use harmless::name;
-use serde::Serialize;
+pub use harmless::{json as harmless_json, lines as harmless_lines, name};
+pub use temporary::leave_signals_alone;
 
-use crate::cli::Form;
-use crate::report::csv::Table;
-
-/// Prints a report.
-pub fn print(text: &str) -> io::Result<()> {
-    print_while_open(text).map(|_| ())
-}
-
-/// Prints one of many answers; `false` where nobody reads them any more.
-pub fn print_while_open(text: &str) -> io::Result<bool> {
-    write_out(&harmless::lines(text))
-}
-
-/// Prints a value as JSON.
-pub fn print_json<T: Serialize>(value: &T) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-    write_out(&(harmless::json(&text) + "\n")).map(|_| ())
-}
-
-/// Prints a value as one line of JSON; `false` where nobody reads them any more.
-pub fn print_json_line<T: Serialize>(value: &T) -> io::Result<bool> {
-    let text = serde_json::to_string(value).map_err(io::Error::from)?;
-    write_out(&(harmless::json(&text) + "\n"))
-}
-
-/// Prints an answer as it was asked for: as text, JSON or CSV.
-pub fn print_answer<T: Serialize>(
-    form: Form,
-    answer: &T,
-    text: impl FnOnce(&T) -> String,
-    table: impl FnOnce(&T) -> Table,
-) -> io::Result<()> {
-    match form {
-        Form { json: true, .. } => print_json(answer),
-        Form { csv: true, .. } => print(&table(answer).text()),
-        _ => print(&text(answer)),
-    }
-}
-
-fn write_out(text: &str) -> io::Result<bool> {
+/// Writes to standard output; `false` where nobody reads it any more.
+pub fn write_out(text: &str) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
@@ -60,8 +22,8 @@ fn write_out(text: &str) -> io::Result<bool> {
     }
 }
 
-/// Says on stderr what failed, with those causes that the message does not name itself.
-pub fn complain(failure: &dyn StdError) {
+/// What failed, with those causes that the message does not name itself.
+pub fn words(failure: &dyn StdError) -> String {
     let mut text = failure.to_string();
     let mut source = failure.source();
     while let Some(cause) = source {
@@ -72,7 +34,12 @@ pub fn complain(failure: &dyn StdError) {
         }
         source = cause.source();
     }
-    let _ = writeln!(io::stderr(), "error: {}", harmless::message(text.trim_end()));
+    harmless::message(text.trim_end())
+}
+
+/// Says on stderr what failed.
+pub fn complain(failure: &dyn StdError) {
+    let _ = writeln!(io::stderr(), "error: {}", words(failure));
 }
 
 /// Says on stderr what the user should know.

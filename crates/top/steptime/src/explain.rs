@@ -1,6 +1,7 @@
 //! What would make a step shorter: every change that applies is tried, alone and together.
 
 use steptime_rewrite::Rule;
+use steptime_step::{self as edit, Diff};
 use steptime_trace::Nanos;
 
 use crate::error::Error;
@@ -37,6 +38,10 @@ pub struct Suggestion {
     pub risk: &'static str,
     /// The step with it.
     pub after: Prediction,
+    /// The ops in which the two differ: removed ones are of the step before, all others of the step below.
+    pub diff: Diff,
+    /// Its ops and tensors then.
+    pub step: edit::Step,
 }
 
 impl Suggestion {
@@ -62,9 +67,10 @@ pub(crate) fn explain(
     for rule in rules {
         match with(&[&**rule]) {
             Ok(answer) => {
-                let why = answer.audits.into_iter().flat_map(|audit| audit.why).collect();
+                let why = answer.audits.iter().flat_map(|audit| audit.why.clone()).collect();
                 let (effort, risk) = (rule.effort(), rule.risk());
-                let found = Suggestion { rule: rule.name(), why, effort, risk, after: answer.after };
+                let WhatIf { after, diff, step, .. } = answer;
+                let found = Suggestion { rule: rule.name(), why, effort, risk, after, diff, step };
                 alone.push((&**rule, found));
             }
             Err(Error::Rewrite { source, .. }) => not.push((rule.name(), source.source.to_string())),

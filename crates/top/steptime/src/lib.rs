@@ -71,6 +71,7 @@ pub use steptime_cost::Process;
 #[cfg(feature = "cuda")]
 pub use steptime_cuda as cuda;
 pub use steptime_eager as eager;
+pub use steptime_fleet as fleet;
 pub use steptime_graph as graph;
 pub use steptime_launch as launch;
 #[cfg(feature = "ops")]

@@ -29,6 +29,19 @@ pub(crate) fn of_changed(
     is_seen(recorded).then(|| Peak::of(step, scheduled, capability))
 }
 
+/// The memory that a recorded step needs over its time; nothing where that is not known. `step` is its ops and tensors.
+pub(crate) fn over_recorded(
+    recorded: &Step,
+    spec: Option<&DeviceSpec>,
+    step: &edit::Step,
+) -> Vec<edit::Moment> {
+    if !is_seen(recorded) {
+        return Vec::new();
+    }
+    let scheduled = edit::schedule(step, step, &recorded.graph, &recorded.ops);
+    edit::memory_over(step, &scheduled, spec.map(|spec| u32::from(spec.compute_capability[0])))
+}
+
 /// Whether tensors can be told apart: there is an execution trace, and no CUDA graph runs ops that it does not show.
 fn is_seen(recorded: &Step) -> bool {
     let replays = recorded.graph.calls.iter().any(|call| call.kind == ApiKind::GraphLaunch);

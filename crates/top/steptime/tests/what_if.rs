@@ -49,6 +49,17 @@ fn a_step_that_no_rule_changes_is_the_recording() {
     }
 }
 
+/// A CPU's allocator gave the number that Adam counts its steps with the memory in which the loss's gradient had been. No op
+/// makes that number, so memory alone would say that the gradient is the optimizer's, and does not grow.
+#[test]
+fn a_number_in_freed_memory_says_nothing_of_what_was_there_before() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/adam_number_in_freed_memory.json.gz");
+    let step = open(&trace).expect("an execution trace");
+    let batch = ResizeBatch { from: Some(512), ..ResizeBatch::to(8192) };
+    let answer = step.predict().on("h200").unwrap().what_if(&[&batch]).expect("it applies");
+    assert!(answer.after.active > answer.before.active * 2);
+}
+
 /// Kernels of ops that are not known have no price but what they were measured to take, on whatever GPU.
 #[test]
 fn on_another_gpu_kernels_without_a_price_keep_what_stands_in_for_it() {

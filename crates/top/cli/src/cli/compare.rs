@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Whom;
+use super::{Form, Whom};
 
 /// `steptime compare`.
 #[derive(Debug, Args)]
@@ -21,9 +21,12 @@ pub struct Compare {
     /// Fail where the second takes more than so many percent longer than the first
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_above: Option<f64>,
-    /// Where both run and how the answer is printed.
+    /// Where both run.
     #[command(flatten)]
     pub whom: Whom,
+    /// How the answer is printed.
+    #[command(flatten)]
+    pub form: Form,
 }
 
 /// A percentage, with its sign or without, as a share.

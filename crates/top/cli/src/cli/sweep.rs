@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Whom;
+use super::shard::shard;
+use super::{Form, Shard, Whom};
 
 /// `steptime sweep`.
 #[derive(Debug, Args)]
@@ -32,24 +33,10 @@ pub struct Sweep {
     /// Plot step times over a key that has several numbers
     #[arg(long, value_name = "OUT.svg")]
     pub plot: Option<PathBuf>,
-    /// Where it runs and how the summary is printed.
+    /// Where it runs.
     #[command(flatten)]
     pub whom: Whom,
-}
-
-/// A part of a grid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shard {
-    /// Which part, from 1.
-    pub part: u64,
-    /// Of how many.
-    pub of: u64,
-}
-
-fn shard(text: &str) -> Result<Shard, String> {
-    let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
-    match numbers {
-        Some((part, of)) if 1 <= part && part <= of => Ok(Shard { part, of }),
-        _ => Err("a shard is two whole numbers, as 2/4: the second of four".to_owned()),
-    }
+    /// How the summary is printed.
+    #[command(flatten)]
+    pub form: Form,
 }

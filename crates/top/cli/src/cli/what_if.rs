@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use steptime::rewrite::SetSize;
+use steptime::rewrite::{Selection, SetSize};
 
 use super::{Form, HostChoice, Part, Pricing, one_host, times_as_long};
 
@@ -26,9 +26,12 @@ pub struct WhatIf {
     /// The changes, from a file; those of the command line come on top
     #[arg(long, value_name = "FILE.toml")]
     pub plan: Option<PathBuf>,
-    /// Where it runs and how it is printed.
+    /// Where it runs.
     #[command(flatten)]
     pub whom: Whom,
+    /// How the answer is printed.
+    #[command(flatten)]
+    pub form: Form,
     /// Write the step after the change as a Chrome trace
     #[arg(long, value_name = "OUT.json")]
     pub timeline: Option<PathBuf>,
@@ -79,6 +82,12 @@ pub struct Changes {
     /// many segments
     #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true, value_parser = segments)]
     pub checkpoint: Option<usize>,
+    /// Leave ops out, with what computes gradients through them: by name, as aten::dropout or aten::*norm*, or by number, as ops[17]
+    #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]
+    pub remove: Vec<Selection>,
+    /// Run ops of the forward pass on a stream of their own, and their gradients too: named as for --remove
+    #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]
+    pub on_stream: Vec<Selection>,
     /// Run independent branches on so many streams, side by side
     #[arg(long, value_name = "N")]
     pub streams: Option<usize>,
@@ -108,6 +117,11 @@ pub fn size(text: &str) -> Result<SetSize, String> {
     let number = value.trim().replace('_', "").parse();
     let to = number.map_err(|_| format!("{value} is no size: it is a whole number, 1 or more"))?;
     Ok(SetSize { path, to })
+}
+
+/// Reads which ops are meant.
+pub fn selection(text: &str) -> Result<Selection, String> {
+    text.parse().map_err(|error: steptime::rewrite::Error| error.to_string())
 }
 
 /// Reads how many batches an update is for.
@@ -162,12 +176,15 @@ pub enum Precision {
 pub struct Explain {
     /// A recording with an execution trace, or an execution trace
     pub input: PathBuf,
-    /// Where it runs and how it is printed.
+    /// Where it runs.
     #[command(flatten)]
     pub whom: Whom,
+    /// How the answer is printed.
+    #[command(flatten)]
+    pub form: Form,
 }
 
-/// Which GPU and host are meant, and how the answer is printed.
+/// Which GPU and host are meant, and which part of the input.
 #[derive(Debug, Args)]
 pub struct Whom {
     /// Price every kernel for a device, and none as it was measured: a shipped profile's name, or a profile's folder
@@ -179,9 +196,6 @@ pub struct Whom {
     /// How kernels are priced.
     #[command(flatten)]
     pub pricing: Pricing,
-    /// How to print it.
-    #[command(flatten)]
-    pub form: Form,
     /// Which step and rank.
     #[command(flatten)]
     pub part: Part,

@@ -5,19 +5,19 @@ use steptime_bench::{cpu, cuda};
 
 use super::Failure;
 use crate::cli::{Bench, BenchCpu, BenchCuda};
-use crate::output;
+use crate::console::Console;
 use crate::progress::Progress;
 use crate::report::{bench, bench_cuda};
 
 /// Runs it.
-pub fn run(args: &Bench) -> Result<(), Failure> {
+pub fn run(args: &Bench, console: &Console<'_>) -> Result<(), Failure> {
     match args {
-        Bench::Cpu(args) => cpu(args),
-        Bench::Cuda(args) => cuda(args),
+        Bench::Cpu(args) => cpu(args, console),
+        Bench::Cuda(args) => cuda(args, console),
     }
 }
 
-fn cpu(args: &BenchCpu) -> Result<(), Failure> {
+fn cpu(args: &BenchCpu, console: &Console<'_>) -> Result<(), Failure> {
     let settings = cpu::Settings {
         cpu: Cpu::with_isa(args.isa.unwrap_or_else(Isa::best), args.threads)?,
         init: args.init,
@@ -32,14 +32,14 @@ fn cpu(args: &BenchCpu) -> Result<(), Failure> {
     drop(progress);
     let answer = bench::Answer::new(&report);
     if args.json {
-        output::print_json(&answer)?
+        console.print_json(&answer)?
     } else {
-        output::print(&answer.text())?
+        console.print(&answer.text())?
     }
     report.wrong().map_or(Ok(()), |wrong| Err(wrong.into()))
 }
 
-fn cuda(args: &BenchCuda) -> Result<(), Failure> {
+fn cuda(args: &BenchCuda, console: &Console<'_>) -> Result<(), Failure> {
     let settings = cuda::Settings {
         gpu: args.gpu,
         init: args.init,
@@ -54,9 +54,9 @@ fn cuda(args: &BenchCuda) -> Result<(), Failure> {
     drop(progress);
     let answer = bench_cuda::Answer::new(&report);
     if args.json {
-        output::print_json(&answer)?
+        console.print_json(&answer)?
     } else {
-        output::print(&answer.text())?
+        console.print(&answer.text())?
     }
     report.wrong().map_or(Ok(()), |wrong| Err(wrong.into()))
 }

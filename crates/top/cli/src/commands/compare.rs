@@ -4,17 +4,18 @@ use steptime::answers::Difference;
 
 use super::{Failure, what_if};
 use crate::cli::Compare;
+use crate::console::Console;
+use crate::progress;
 use crate::report::{self, csv};
-use crate::{output, progress};
 
 /// Runs it.
-pub fn run(args: &Compare) -> Result<(), Failure> {
-    let (a, b) = (what_if::open(&args.a, &args.whom)?, what_if::open(&args.b, &args.whom)?);
+pub fn run(args: &Compare, console: &Console<'_>) -> Result<(), Failure> {
+    let (a, b) = (what_if::open(console, &args.a, &args.whom)?, what_if::open(console, &args.b, &args.whom)?);
     let (of_a, of_b) = (what_if::question(&a, &args.whom)?, what_if::question(&b, &args.whom)?);
     let found =
         progress::spin("simulating", || Ok::<_, steptime::Error>((of_a.simulate()?, of_b.simulate()?)))?;
     let answer = Difference::of((&a, &found.0), (&b, &found.1));
-    output::print_answer(args.whom.form, &answer, report::difference::text, csv::differing)?;
+    console.print_answer(args.form, &answer, report::difference::text, csv::differing)?;
     match args.fail_above {
         Some(most) if answer.longer > most => Err(format!(
             "{} takes {:.2} % longer than {}, more than the {} % of --fail-above",

@@ -15,19 +15,20 @@ use steptime::trace::Want;
 
 use super::{Failure, load};
 use crate::cli::{Device, Form, Search};
+use crate::console::Console;
 use crate::output;
 use crate::progress::Progress;
 use crate::report::{csv, device};
 
 /// Runs one of them.
-pub fn run(args: &Device) -> Result<(), Failure> {
+pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
     match args {
         Device::Fit { sweeps, steps, spec, onto, without, output, search, seed } => {
             let from = From { sweeps, steps, spec: spec.as_deref(), onto: onto.as_deref(), without };
-            fit_profile(&from, output, *search, *seed)
+            fit_profile(&from, output, *search, *seed, console)
         }
-        Device::List { form } => list(*form),
-        Device::Show { name, json } => show(name, *json),
+        Device::List { form } => list(*form, console),
+        Device::Show { name, json } => show(name, *json, console),
     }
 }
 
@@ -40,7 +41,13 @@ struct From<'a> {
     without: &'a [PathBuf],
 }
 
-fn fit_profile(from: &From, place: &Path, search: Search, seed: u64) -> Result<(), Failure> {
+fn fit_profile(
+    from: &From,
+    place: &Path,
+    search: Search,
+    seed: u64,
+    console: &Console<'_>,
+) -> Result<(), Failure> {
     let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
     let read =
         from.sweeps.iter().chain(from.steps).chain(from.without).map(PathBuf::as_path).chain(from.spec);
@@ -90,7 +97,7 @@ fn fit_profile(from: &From, place: &Path, search: Search, seed: u64) -> Result<(
         None => fit(&rows, &spec, &options)?,
     };
     profile.write(place)?;
-    output::print(&format!(
+    console.print(&format!(
         "{}\nwritten to {}\n",
         device::shown(&DeviceShown::new(&profile)),
         place.display()
@@ -171,19 +178,19 @@ fn read_spec(path: &Path) -> Result<DeviceSpec, Failure> {
     Ok(spec)
 }
 
-fn list(form: Form) -> Result<(), Failure> {
+fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
     let listed = steptime::devices()
         .map(|name| Ok(DeviceListed::new(name, &steptime::device(name)?)))
         .collect::<Result<Vec<DeviceListed>, Failure>>()?;
-    Ok(output::print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
+    Ok(console.print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
 }
 
-fn show(name: &str, json: bool) -> Result<(), Failure> {
+fn show(name: &str, json: bool, console: &Console<'_>) -> Result<(), Failure> {
     let shown = DeviceShown::new(&steptime::device(name)?);
     if json {
-        output::print_json(&shown)?
+        console.print_json(&shown)?
     } else {
-        output::print(&device::shown(&shown))?
+        console.print(&device::shown(&shown))?
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use steptime::launch::{Indices, Popularity};
 
 use super::{Failure, pricing};
 use crate::cli::GatherPlan;
-use crate::output;
+use crate::console::Console;
 use crate::report::gather_plan::Answer;
 use crate::report::width::{reflowed, width};
 
@@ -15,7 +15,7 @@ use crate::report::width::{reflowed, width};
 const SEED: [u64; 3] = [8192, 4096, 16384];
 
 /// Runs it.
-pub fn run(args: &GatherPlan) -> Result<(), Failure> {
+pub fn run(args: &GatherPlan, console: &Console<'_>) -> Result<(), Failure> {
     let profile = steptime::device(&args.device)?;
     let [rows, dim, lookups] = [args.rows, args.dim, args.lookups];
     let [rows, dim, lookups] = [rows.unwrap_or(SEED[0]), dim.unwrap_or(SEED[1]), lookups.unwrap_or(SEED[2])];
@@ -38,11 +38,11 @@ pub fn run(args: &GatherPlan) -> Result<(), Failure> {
     let problem = Problem { rows: wanted, row_bytes, lookups, popularity };
     let answer = Answer::new(&profile.spec, &problem, [rows, dim, lookups], words);
     if args.json {
-        output::print_json(&answer)?;
+        console.print_json(&answer)?;
     } else if args.explain {
-        output::print(&reflowed(&answer.explanation(&profile.spec, &problem), width()))?;
+        console.print(&reflowed(&answer.explanation(&profile.spec, &problem), width()))?;
     } else {
-        output::print(&reflowed(&answer.text(), width()))?;
+        console.print(&reflowed(&answer.text(), width()))?;
     }
     Ok(())
 }

@@ -8,18 +8,24 @@ use steptime::{Step, fit_host_profile};
 
 use super::{Failure, load, source};
 use crate::cli::Host;
+use crate::console::Console;
 use crate::report::host;
 use crate::{output, progress};
 
 /// Runs either.
-pub fn run(args: &Host) -> Result<(), Failure> {
+pub fn run(args: &Host, console: &Console<'_>) -> Result<(), Failure> {
     match args {
-        Host::Fit { recordings, others, output } => fit(recordings, others, output),
-        Host::Show { file } => show(file.as_deref()),
+        Host::Fit { recordings, others, output } => fit(recordings, others, output, console),
+        Host::Show { file, json } => show(file.as_deref(), *json, console),
     }
 }
 
-fn fit(recordings: &[PathBuf], others: &[PathBuf], path: &Path) -> Result<(), Failure> {
+fn fit(
+    recordings: &[PathBuf],
+    others: &[PathBuf],
+    path: &Path,
+    console: &Console<'_>,
+) -> Result<(), Failure> {
     let inputs: Vec<PathBuf> = [load::expand(recordings)?, load::expand(others)?].concat();
     output::spares(path, inputs.iter().map(PathBuf::as_path))?;
     let loaded = load::recordings(recordings, Want::TIMING)?;
@@ -36,15 +42,22 @@ fn fit(recordings: &[PathBuf], others: &[PathBuf], path: &Path) -> Result<(), Fa
     for warning in &fitted.warnings {
         output::warn(warning);
     }
-    output::print(&host::fitted(&fitted.profile, path))?;
+    console.print(&host::fitted(&fitted.profile, path))?;
     Ok(())
 }
 
-fn show(file: Option<&Path>) -> Result<(), Failure> {
-    let text = match file {
-        Some(path) => host::shown(&HostProfile::read(path)?, &path.display().to_string()),
-        None => host::shown(source::shipped()?, "the profile that ships with steptime"),
+fn show(file: Option<&Path>, json: bool, console: &Console<'_>) -> Result<(), Failure> {
+    let read = file.map(HostProfile::read).transpose()?;
+    let profile = match &read {
+        Some(profile) => profile,
+        None => source::shipped()?,
     };
-    output::print(&text)?;
-    Ok(())
+    if json {
+        // The file itself, as JSON.
+        let file: toml::Value = toml::from_str(&profile.to_text())?;
+        return Ok(console.print_json(&file)?);
+    }
+    let name = file
+        .map_or_else(|| "the profile that ships with steptime".to_owned(), |path| path.display().to_string());
+    Ok(console.print(&host::shown(profile, &name))?)
 }

@@ -5,12 +5,13 @@ use steptime::answers::Inspected;
 
 use super::{Failure, load};
 use crate::cli::Inspect;
-use crate::{output, progress, report};
+use crate::console::Console;
+use crate::{progress, report};
 
 /// Runs it.
-pub fn run(args: &Inspect) -> Result<(), Failure> {
+pub fn run(args: &Inspect, console: &Console<'_>) -> Result<(), Failure> {
     let input = load::everything(&args.input)?;
     let choice = Choice { rank: args.part.rank, step: args.part.step };
     let answer = progress::spin("joining", || Inspected::of(&input, &choice))?;
-    Ok(output::print_answer(args.form, &answer, report::inspect::text, report::csv::inspected)?)
+    Ok(console.print_answer(args.form, &answer, report::inspect::text, report::csv::inspected)?)
 }

@@ -15,7 +15,7 @@ use steptime::launch::{Indices, IndicesError};
 use super::pricing::Priced;
 use super::{Failure, pricing};
 use crate::cli::{Form, KernelsCommand};
-use crate::output;
+use crate::console::Console;
 use crate::report::{self, csv};
 
 /// The longest query that is read.
@@ -26,14 +26,14 @@ const MOST_BYTES: u64 = 1 << 44;
 const MOST_FLOPS: u64 = 1 << 62;
 
 /// Runs it.
-pub fn run(args: &KernelsCommand) -> Result<(), Failure> {
+pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> {
     let KernelsCommand::Predict { device, pricing, files, form } = args;
     let predictor = Priced::find(device, pricing)?;
-    if form.csv && !output::print_while_open(&csv::kernels_names().text())? {
+    if form.csv && !console.print_while_open(&csv::kernels_names().text())? {
         return Ok(());
     }
     let mut failed = 0;
-    let mut input = stdin().lock();
+    let mut input = queries(console);
     for at in 0.. {
         let Some(line) = next_line(&mut input, at + 1)? else { break };
         let line = String::from_utf8_lossy(&line);
@@ -45,9 +45,9 @@ pub fn run(args: &KernelsCommand) -> Result<(), Failure> {
             KernelsPredicted::failed(id(&line), format!("line {}: {error}", at + 1))
         });
         let open = match form {
-            Form { json: true, .. } => output::print_json_line(&answer)?,
-            Form { csv: true, .. } => output::print_while_open(&csv::kernels(at + 1, &answer).text())?,
-            _ => output::print_while_open(&(report::kernels::text(&answer) + "\n"))?,
+            Form { json: true, .. } => console.print_json_line(&answer)?,
+            Form { csv: true, .. } => console.print_while_open(&csv::kernels(at + 1, &answer).text())?,
+            _ => console.print_while_open(&(report::kernels::text(&answer) + "\n"))?,
         };
         if !open {
             return Ok(());
@@ -57,6 +57,14 @@ pub fn run(args: &KernelsCommand) -> Result<(), Failure> {
         0 => Ok(()),
         1 => Err("one query could not be answered".into()),
         many => Err(format!("{many} queries could not be answered").into()),
+    }
+}
+
+/// What queries are read from.
+fn queries<'a>(console: &Console<'a>) -> Box<dyn BufRead + 'a> {
+    match console.given() {
+        Some(text) => Box::new(text.as_bytes()),
+        None => Box::new(stdin().lock()),
     }
 }
 

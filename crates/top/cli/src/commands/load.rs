@@ -1,6 +1,7 @@
 //! Opens inputs, with progress.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
@@ -8,6 +9,7 @@ use steptime::trace::{Input, Options, Want};
 use steptime::{Choice, Step, open_input};
 
 use super::Failure;
+use crate::console::Console;
 use crate::progress::Progress;
 
 /// Opens everything an input holds.
@@ -17,8 +19,16 @@ pub fn everything(path: &Path) -> Result<Input, Failure> {
     Ok(open_input(path, &Options { progress: Some(&report), ..Options::default() })?)
 }
 
+/// Opens what is wanted, unless it is open already, and builds the graph of the chosen rank.
+pub fn step(console: &Console<'_>, path: &Path, choice: &Choice, want: Want) -> Result<Arc<Step>, Failure> {
+    match console.opened(path, choice, want) {
+        Some(opened) => Ok(opened?),
+        None => Ok(Arc::new(alone(path, choice, want)?)),
+    }
+}
+
 /// Opens what is wanted, and builds the graph of the chosen rank.
-pub fn step(path: &Path, choice: &Choice, want: Want) -> Result<Step, Failure> {
+pub fn alone(path: &Path, choice: &Choice, want: Want) -> Result<Step, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
     let options = Options { progress: Some(&report), want, ..Options::default() };

@@ -6,6 +6,7 @@ mod device;
 mod gather_plan;
 mod gemm;
 mod host;
+mod ingest;
 mod inspect;
 mod kernels;
 mod load;
@@ -17,33 +18,34 @@ mod shell;
 mod source;
 mod sweep;
 mod validate;
+mod view;
 mod what_if;
 
-use std::error::Error as StdError;
-
 use crate::cli::{Cli, Command};
+use crate::console::Console;
+pub use crate::failure::Failure;
 
-/// Whatever made a command fail; printed as it is.
-pub type Failure = Box<dyn StdError + Send + Sync>;
-
-/// Runs what was typed.
-pub fn run(cli: Cli) -> Result<(), Failure> {
+/// Runs what was typed and tells the console.
+pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
     match cli.command {
-        Command::Inspect(args) => inspect::run(&args),
-        Command::Host(args) => host::run(&args),
-        Command::Device(args) => device::run(&args),
-        Command::Kernels(args) => kernels::run(&args),
-        Command::Roofline(args) => roofline::run(&args),
-        Command::Predict(args) => predict::run(&args),
-        Command::WhatIf(args) => what_if::run(&args),
-        Command::Explain(args) => what_if::explain(&args),
-        Command::Sweep(args) => sweep::run(&args),
-        Command::Compare(args) => compare::run(&args),
-        Command::Validate(args) => validate::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Gemm(args) => gemm::run(&args),
-        Command::GatherPlan(args) => gather_plan::run(&args),
-        Command::Completions { shell } => shell::completions(shell),
+        Command::Inspect(args) => inspect::run(&args, console),
+        Command::Host(args) => host::run(&args, console),
+        Command::Device(args) => device::run(&args, console),
+        Command::Kernels(args) => kernels::run(&args, console),
+        Command::Roofline(args) => roofline::run(&args, console),
+        Command::Predict(args) => predict::run(&args, console),
+        Command::WhatIf(args) => what_if::run(&args, console),
+        Command::Explain(args) => what_if::explain(&args, console),
+        Command::Sweep(args) => sweep::run(&args, console),
+        Command::Ingest(args) => ingest::run(&args, console),
+        Command::Query(_) => ingest::query(),
+        Command::Compare(args) => compare::run(&args, console),
+        Command::Validate(args) => validate::run(&args, console),
+        Command::Bench(args) => bench::run(&args, console),
+        Command::Gemm(args) => gemm::run(&args, console),
+        Command::GatherPlan(args) => gather_plan::run(&args, console),
+        Command::Completions { shell } => shell::completions(shell, console),
+        Command::View(args) => view::run(&args, console),
         Command::Man { folder } => shell::manual(&folder),
     }
 }

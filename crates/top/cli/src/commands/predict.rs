@@ -9,27 +9,28 @@ use steptime::{Baseline, Choice, Error, Question, Step};
 
 use super::{Failure, load, pricing, source};
 use crate::cli::{Cli, HostChoice, Method, Predict};
+use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};
 
 /// Runs it.
-pub fn run(args: &Predict) -> Result<(), Failure> {
-    check(args);
+pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
+    check(args)?;
     spare_inputs(args)?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     // What a step's tensors need of memory is in its execution trace; another GPU needs shapes of every op too.
     let want = Want { shaped: !args.device.is_empty(), ..Want::ALL };
-    let step = load::step(&args.input, &choice, want)?;
+    let step = load::step(console, &args.input, &choice, want)?;
     let question = question(args, &step)?;
     match args.device.as_slice() {
-        [] => one(args, &step, &question),
-        [name] => one(args, &step, &question.on(name)?),
-        names => several(args, &question.on_each(names.iter().map(String::as_str))?),
+        [] => one(args, console, &step, &question),
+        [name] => one(args, console, &step, &question.on(name)?),
+        names => several(args, console, &question.on_each(names.iter().map(String::as_str))?),
     }
 }
 
 /// Answers a question, and writes the timeline where one is wanted.
-fn one(args: &Predict, step: &Step, question: &Question<'_>) -> Result<(), Failure> {
+fn one(args: &Predict, console: &Console<'_>, step: &Step, question: &Question<'_>) -> Result<(), Failure> {
     let answer = match &args.timeline {
         None => progress::spin("simulating", || question.answer()).map_err(|error| in_flags(args, error))?,
         Some(path) => {
@@ -39,15 +40,15 @@ fn one(args: &Predict, step: &Step, question: &Question<'_>) -> Result<(), Failu
             prediction.answer(step)
         }
     };
-    Ok(output::print_answer(args.form, &answer, report::predict::text, csv::predicted)?)
+    Ok(console.print_answer(args.form, &answer, report::predict::text, csv::predicted)?)
 }
 
 /// Answers the same question about several GPUs.
-fn several(args: &Predict, questions: &[Question<'_>]) -> Result<(), Failure> {
+fn several(args: &Predict, console: &Console<'_>, questions: &[Question<'_>]) -> Result<(), Failure> {
     let all = || questions.par_iter().map(Question::answer).collect();
     let answers: Result<Vec<Predicted>, Error> = progress::spin("simulating", all);
     let answer = Compared::of(answers.map_err(|error| in_flags(args, error))?);
-    Ok(output::print_answer(args.form, &answer, report::compare::text, csv::compared)?)
+    Ok(console.print_answer(args.form, &answer, report::compare::text, csv::compared)?)
 }
 
 /// What was typed, as a question.
@@ -103,20 +104,21 @@ fn spare_inputs(args: &Predict) -> Result<(), Error> {
 }
 
 /// What clap cannot say of arguments that exclude one another's values.
-fn check(args: &Predict) {
+fn check(args: &Predict) -> Result<(), Failure> {
     let conflict = |words: &str| {
         let mut command = Cli::command();
         command.build();
         let command = command.find_subcommand_mut("predict").map_or_else(Cli::command, |found| found.clone());
-        command.clone().error(ErrorKind::ArgumentConflict, words).exit()
+        Err(command.clone().error(ErrorKind::ArgumentConflict, words).into())
     };
     if args.timeline.is_some() && args.method != Method::Simulate {
-        conflict("--timeline needs --method simulate: the other methods know no timeline");
+        return conflict("--timeline needs --method simulate: the other methods know no timeline");
     }
     if args.timeline.is_some() && args.device.len() > 1 {
-        conflict("--timeline is of one device: name one with --device");
+        return conflict("--timeline is of one device: name one with --device");
     }
     if args.keep_profiler && args.host.as_ref().is_some_and(|host| *host != HostChoice::Own) {
-        conflict("--keep-profiler needs --host own: a profile's times have no profiler in them");
+        return conflict("--keep-profiler needs --host own: a profile's times have no profiler in them");
     }
+    Ok(())
 }

@@ -11,11 +11,12 @@ use steptime::{Choice, Step};
 
 use super::{Failure, load};
 use crate::cli::Form;
+use crate::console::Console;
 use crate::progress::Progress;
-use crate::{output, report};
+use crate::report;
 
 /// Replays all recordings; one that cannot be read is a row that says why.
-pub fn run(paths: &[PathBuf], form: Form) -> Result<(), Failure> {
+pub fn run(paths: &[PathBuf], form: Form, console: &Console<'_>) -> Result<(), Failure> {
     let paths = load::expand(paths)?;
     let progress = Progress::recordings();
     let done = AtomicU64::new(0);
@@ -26,7 +27,7 @@ pub fn run(paths: &[PathBuf], form: Form) -> Result<(), Failure> {
     };
     let rows: Vec<Row> = paths.par_iter().map(counted).collect();
     let answer = Replayed::new(rows);
-    Ok(output::print_answer(form, &answer, report::replay::text, report::csv::replayed)?)
+    Ok(console.print_answer(form, &answer, report::replay::text, report::csv::replayed)?)
 }
 
 fn row(path: &Path) -> Row {
@@ -38,7 +39,7 @@ fn row(path: &Path) -> Row {
         }
         Ok(step)
     };
-    match load::step(path, &Choice::default(), Want::TIMING).and_then(read) {
+    match load::alone(path, &Choice::default(), Want::TIMING).and_then(read) {
         Ok(step) => Row::of(name, &step),
         Err(why) => Row::failed(name, why.to_string()),
     }

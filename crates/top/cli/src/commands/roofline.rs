@@ -5,17 +5,18 @@ use steptime::trace::Want;
 
 use super::{Failure, load, pricing};
 use crate::cli::Roofline;
+use crate::console::Console;
 use crate::report::csv;
 use crate::report::roofline::{plot, text};
 use crate::{output, progress};
 
 /// Runs it.
-pub fn run(args: &Roofline) -> Result<(), Failure> {
+pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
     if let Some(path) = &args.plot {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.pricing.file()))?;
     }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let step = load::step(&args.input, &choice, Want::ALL)?;
+    let step = load::step(console, &args.input, &choice, Want::ALL)?;
     let mut question = pricing::ask(&step, &args.pricing, None)?;
     if let Some(name) = &args.device {
         question = question.on(name)?;
@@ -26,5 +27,5 @@ pub fn run(args: &Roofline) -> Result<(), Failure> {
         let svg = plot(&answer, &roofline.spec);
         output::write_file(path, |out| out.write_all(svg.as_bytes()))?;
     }
-    Ok(output::print_answer(args.form, &answer, text, csv::roofed)?)
+    Ok(console.print_answer(args.form, &answer, text, csv::roofed)?)
 }

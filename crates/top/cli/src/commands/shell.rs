@@ -7,13 +7,14 @@ use clap_complete::Shell;
 
 use super::Failure;
 use crate::cli::Cli;
+use crate::console::Console;
 use crate::output;
 
 /// Prints a completion script.
-pub fn completions(shell: Shell) -> Result<(), Failure> {
+pub fn completions(shell: Shell, console: &Console<'_>) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "steptime", &mut script);
-    Ok(output::print(&String::from_utf8(script)?)?)
+    Ok(console.print(&String::from_utf8(script)?)?)
 }
 
 /// Writes `steptime.1` and a page for each command beside it.

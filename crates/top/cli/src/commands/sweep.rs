@@ -15,6 +15,7 @@ use self::grid::Grid;
 use self::points::About;
 use super::{Failure, what_if};
 use crate::cli::Sweep;
+use crate::console::Console;
 use crate::report::sweep::plot::{Plotted, plot};
 use crate::report::{self, csv};
 use crate::{output, progress};
@@ -23,7 +24,7 @@ use crate::{output, progress};
 const KEPT: Duration = Duration::from_secs(5);
 
 /// Runs it.
-pub fn run(args: &Sweep) -> Result<(), Failure> {
+pub fn run(args: &Sweep, console: &Console<'_>) -> Result<(), Failure> {
     let grid = Grid::read(&args.grid, args.shard)?;
     let x = match &args.plot {
         Some(_) => Some(plotted(&grid)?),
@@ -33,7 +34,7 @@ pub fn run(args: &Sweep) -> Result<(), Failure> {
     for path in [Some(&args.output), args.plot.as_ref()].into_iter().flatten() {
         output::spares(path, reads())?;
     }
-    let step = what_if::open(&args.input, &args.whom)?;
+    let step = what_if::open(console, &args.input, &args.whom)?;
     let about = about(args, &grid, &step);
     let mut rows = points::read(&args.output, &about)?;
     let resumed = rows.len();
@@ -49,7 +50,7 @@ pub fn run(args: &Sweep) -> Result<(), Failure> {
     let all: Vec<GridRow> = rows.into_values().collect();
     let written = args.output.display().to_string();
     let answer = Gridded::new(&step, written, &all, resumed, |point| grid.words(point));
-    Ok(output::print_answer(args.whom.form, &answer, report::sweep::text, csv::gridded)?)
+    Ok(console.print_answer(args.form, &answer, report::sweep::text, csv::gridded)?)
 }
 
 /// What tells the points of this run from those of others.

@@ -9,15 +9,16 @@ use steptime::{Basis, Kernels, validate};
 use super::pricing::Priced;
 use super::{Failure, load, replay, source};
 use crate::cli::{Cli, HostChoice, Validate};
-use crate::{output, progress, report};
+use crate::console::Console;
+use crate::{progress, report};
 
 /// Runs it.
-pub fn run(args: &Validate) -> Result<(), Failure> {
+pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     if args.replay_only {
-        return replay::run(&args.recordings, args.form);
+        return replay::run(&args.recordings, args.form, console);
     }
     let mode = source::mode(&args.host)?;
-    check(args);
+    check(args)?;
     let priced = match args.kernels.as_str() {
         "measured" => None,
         name => Some(Priced::find(name, &args.pricing)?),
@@ -36,20 +37,20 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
     let validation = progress::spin("simulating", || validate(&recordings, basis, &mode, &kernels))?;
     let asked = Asked { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
     let answer = validation.answer(asked);
-    Ok(output::print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
+    Ok(console.print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
 }
 
 /// An execution trace has no times of its own.
-fn check(args: &Validate) {
+fn check(args: &Validate) -> Result<(), Failure> {
     if !args.lone {
-        return;
+        return Ok(());
     }
     let wrong = if args.kernels == "measured" {
         "--lone has no measured kernels: it needs --kernels NAME"
     } else if args.host == HostChoice::Own {
         "--lone has no host times of its own: it needs --host leave-one-out, default or FILE"
     } else {
-        return;
+        return Ok(());
     };
-    Cli::command().error(ErrorKind::MissingRequiredArgument, wrong).exit();
+    Err(Cli::command().error(ErrorKind::MissingRequiredArgument, wrong).into())
 }

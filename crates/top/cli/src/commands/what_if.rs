@@ -3,22 +3,26 @@
 mod graph;
 pub(super) mod plan;
 
+use std::sync::Arc;
+
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
     Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, Fbgemm, FuseEmbeddingBags, FuseLinear,
-    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder, ResizeBatch, Rule, Streams, Tf32,
+    FusePointwise, NoSync, OnStream, Operators, Optimizer, PrefetchInputs, Remove, Reorder, ResizeBatch,
+    Rule, Streams, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
 
 use super::{Failure, load, pricing};
 use crate::cli::{Changes, Explain, Fuse, Operators as Whose, Precision, WhatIf, Whom};
+use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};
 
 /// Runs `whatif`.
-pub fn run(args: &WhatIf) -> Result<(), Failure> {
+pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     let changes = match &args.plan {
         None => args.change.clone(),
         Some(path) => plan::read(path)?.overridden(&args.change),
@@ -27,7 +31,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     let graph = args.graph.as_deref().map(graph::Format::of).transpose()?;
     if rules.is_empty() && changes.host_speed.is_none() && graph.is_none() {
-        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --streams, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --remove, --on-stream, --streams, --cuda-graph, --host-speed or --plan".into());
     }
     for path in args.timeline.iter().chain(&args.graph) {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -35,7 +39,7 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     if args.timeline.is_some() && args.timeline == args.graph {
         return Err("--timeline and --graph name the same file; give one of them another name".into());
     }
-    let step = open(&args.input, &args.whom)?;
+    let step = open(console, &args.input, &args.whom)?;
     let question = question(&step, &args.whom)?;
     let change = Change { rules: &rules, host_times: changes.host_speed };
     let found = progress::spin("simulating", || question.changed(&change))?;
@@ -45,19 +49,23 @@ pub fn run(args: &WhatIf) -> Result<(), Failure> {
     if let (Some(path), Some(format)) = (&args.graph, graph) {
         format.write(path, &found.export(&step))?;
     }
-    Ok(output::print_answer(args.whom.form, &found.answer(&step), report::what_if::text, csv::changed)?)
+    Ok(console.print_answer(args.form, &found.answer(&step), report::what_if::text, csv::changed)?)
 }
 
 /// Runs `explain`.
-pub fn explain(args: &Explain) -> Result<(), Failure> {
-    let step = open(&args.input, &args.whom)?;
+pub fn explain(args: &Explain, console: &Console<'_>) -> Result<(), Failure> {
+    let step = open(console, &args.input, &args.whom)?;
     let question = question(&step, &args.whom)?;
     let found = progress::spin("simulating", || question.explain())?;
-    Ok(output::print_answer(args.whom.form, &found.answer(&step), report::explain::text, csv::explained)?)
+    Ok(console.print_answer(args.form, &found.answer(&step), report::explain::text, csv::explained)?)
 }
 
-pub(super) fn open(input: &std::path::Path, whom: &Whom) -> Result<Step, Failure> {
-    load::step(input, &Choice { step: whom.part.step, rank: whom.part.rank }, Want::ALL)
+pub(super) fn open(
+    console: &Console<'_>,
+    input: &std::path::Path,
+    whom: &Whom,
+) -> Result<Arc<Step>, Failure> {
+    load::step(console, input, &Choice { step: whom.part.step, rank: whom.part.rank }, Want::ALL)
 }
 
 pub(super) fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, Failure> {
@@ -71,6 +79,9 @@ pub(super) fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, 
 /// The rules that were asked for, in the order in which they are applied.
 pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = Vec::new();
+    if !changes.remove.is_empty() {
+        rules.push(Box::new(Remove { ops: changes.remove.clone() }));
+    }
     if let Some(batch) = changes.batch {
         let dims = changes.batch_dim.map_or(BatchDims::Inferred, BatchDims::At);
         rules.push(Box::new(ResizeBatch { to: batch, from: changes.recorded_batch, dims }));
@@ -110,6 +121,9 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     }
     if let Some(segments) = changes.checkpoint {
         rules.push(Box::new(Checkpoint { segments: Some(segments).filter(|&segments| segments > 0) }));
+    }
+    if !changes.on_stream.is_empty() {
+        rules.push(Box::new(OnStream { ops: changes.on_stream.clone() }));
     }
     if let Some(count) = changes.streams {
         rules.push(Box::new(Streams { count }));

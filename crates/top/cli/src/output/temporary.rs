@@ -3,10 +3,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
+
+pub use signals::leave_signals_alone;
 
 const PREFIX: &str = ".steptime-";
 const SUFFIX: &str = ".tmp";
@@ -92,6 +94,8 @@ fn is_left(path: &Path) -> io::Result<bool> {
 mod signals {
     //! What a signal that ends the program removes first.
 
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -107,10 +111,20 @@ mod signals {
         UNSETTLED.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the process is somebody else's, who says what its signals do.
+    static FOREIGN: AtomicBool = AtomicBool::new(false);
+
+    /// From now on signals are left to whoever runs this process; what they interrupt may leave files in the making.
+    pub fn leave_signals_alone() {
+        FOREIGN.store(true, Ordering::Relaxed);
+    }
+
     /// Makes a file, and remembers it. A signal waits until both is done.
     pub fn created(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
         static WATCH: Once = Once::new();
-        WATCH.call_once(watch);
+        if !FOREIGN.load(Ordering::Relaxed) {
+            WATCH.call_once(watch);
+        }
         let mut unsettled = unsettled();
         let file = make()?;
         unsettled.push(file.path().to_owned());
@@ -157,6 +171,8 @@ mod signals {
     }
 
     pub fn settled(_path: &Path) {}
+
+    pub fn leave_signals_alone() {}
 }
 
 #[cfg(test)]

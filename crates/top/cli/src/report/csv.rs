@@ -17,7 +17,7 @@ pub struct Table(csv::Writer<Vec<u8>>);
 
 impl Table {
     /// A table without rows; `names` of its columns.
-    fn new(names: &[&str]) -> Table {
+    pub(super) fn new(names: &[&str]) -> Table {
         let mut table = Table::without_names();
         let written = table.0.write_record(names);
         debug_assert!(written.is_ok(), "a vector in memory takes all that is written");
@@ -28,7 +28,7 @@ impl Table {
         Table(csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new()))
     }
 
-    fn row(&mut self, cells: impl Serialize) {
+    pub(super) fn row(&mut self, cells: impl Serialize) {
         let written = self.0.serialize(cells);
         debug_assert!(written.is_ok(), "as many cells as names: {written:?}");
     }

@@ -11,6 +11,7 @@ mod format;
 pub mod gather_plan;
 pub mod gemm;
 pub mod host;
+pub mod ingest;
 pub mod inspect;
 mod inspect_execution;
 pub mod kernels;

@@ -15,6 +15,7 @@ mod held_out;
 mod host;
 mod hostile;
 mod independence;
+mod ingest;
 mod json;
 mod kernels;
 mod lone;
@@ -32,6 +33,7 @@ mod sweep;
 mod terminal;
 mod timeline;
 mod unpriced;
+mod view;
 mod what_if;
 mod width;
 

@@ -1,8 +1,9 @@
 //! What bounds a step, and what would make it shorter.
 
 use serde::Serialize;
+use steptime_graph::StepGraph;
 
-use super::predict::{DoubtSaid, Predicted};
+use super::predict::{DoubtSaid, Piece, Predicted, pieces};
 use super::shared::{SCHEMA, ms};
 use super::what_if::{Side, why};
 use crate::explain::Explanation;
@@ -134,9 +135,19 @@ impl Explanation {
 }
 
 /// Where the critical path is, the largest share first.
-fn bound(predicted: &Predicted) -> Vec<BoundBy> {
+#[must_use]
+pub fn bound(predicted: &Predicted) -> Vec<BoundBy> {
+    shares(predicted.critical_path.as_deref().unwrap_or_default())
+}
+
+/// The same of a prediction beside the graph that it is of, changed or not.
+#[must_use]
+pub fn bound_of(graph: &StepGraph, prediction: &Prediction) -> Vec<BoundBy> {
+    shares(&pieces(graph, &prediction.path))
+}
+
+fn shares(pieces: &[Piece]) -> Vec<BoundBy> {
     let mut places: Vec<BoundBy> = Vec::new();
-    let pieces = predicted.critical_path.as_deref().unwrap_or_default();
     let total: f64 = pieces.iter().map(|piece| piece.ms).sum();
     for piece in pieces {
         let share = piece.ms / total.max(f64::MIN_POSITIVE);

@@ -6,8 +6,9 @@ use serde::Serialize;
 use steptime_cost::Process;
 use steptime_trace::Nanos;
 
+use self::rows::ops;
+pub(super) use self::rows::pieces;
 pub use self::rows::{DoubtSaid, Op, Part, Piece};
-use self::rows::{ops, pieces};
 use super::coverage::GraphCoverage;
 use super::replay::ReplayMeasured;
 use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms};
@@ -207,7 +208,9 @@ fn said(
     coverage: Option<&ModelShares>,
     simulated: Option<&Prediction>,
 ) -> Vec<String> {
-    let mut said = recorded.assumed.clone();
+    let by_recorder = recorded.meta.iter().flat_map(|meta| &meta.warnings);
+    let mut said: Vec<String> = by_recorder.map(|text| format!("when it was recorded: {text}")).collect();
+    said.extend(recorded.assumed.clone());
     if !recorded.arguments.is_derived() {
         said.extend(warnings::of_graph(&recorded.graph));
     }

@@ -80,6 +80,9 @@ impl ModelShares {
     }
 }
 
+/// Half-widths are told to nine digits: the last ones differ from one machine's logarithm to another's.
+const DIGITS: f64 = 1e9;
+
 impl FamilyTime {
     /// All families of a step, the most expensive first.
     #[must_use]
@@ -98,7 +101,7 @@ impl FamilyTime {
                 family,
                 count: sum.widths.len(),
                 device_ms: sum.by_source.values().sum(),
-                half_width: sum.widths[sum.widths.len() / 2],
+                half_width: (sum.widths[sum.widths.len() / 2] * DIGITS).round() / DIGITS,
                 source: most.map_or("unknown", |(source, _)| *source),
             }
         };

@@ -1,6 +1,7 @@
 //! Asking how long a step would take if it were another.
 
 use steptime_rewrite::{self as rewrite, Rule};
+use steptime_step as edit;
 
 use super::host::Chosen;
 use super::{Held, Question, takes_time};
@@ -9,6 +10,7 @@ use crate::explain::{self, Explanation};
 use crate::memory;
 use crate::predict::{Prediction, predict_in};
 use crate::sources::Kernels;
+use crate::step::Step;
 use crate::whatif::{self, Base, Change, Costed, Edited, Outcome, Pricing, WhatIf};
 
 impl Question<'_> {
@@ -47,8 +49,7 @@ impl Question<'_> {
     /// # Errors
     /// As [`Question::simulate`].
     pub fn explain(&self) -> Result<Explanation, Error> {
-        let asked = self.what_ifs()?;
-        explain::explain(&asked.step, &asked.pricing(), &rewrite::all(), &asked.base)
+        self.what_ifs()?.explain()
     }
 
     /// The same step, to be asked about many changes: what they share is computed once.
@@ -107,6 +108,33 @@ impl WhatIfs<'_> {
     #[must_use]
     pub fn before(&self) -> &Prediction {
         &self.base.before
+    }
+
+    /// What bounds the step, and what each change that applies would bring, the best first.
+    ///
+    /// # Errors
+    /// As [`Question::explain`].
+    pub fn explain(&self) -> Result<Explanation, Error> {
+        explain::explain(&self.step, &self.pricing(), &rewrite::all(), &self.base)
+    }
+
+    /// The step as it was read for this: with the arguments of its ops.
+    #[must_use]
+    pub fn recorded(&self) -> &Step {
+        &self.step
+    }
+
+    /// Its ops and tensors, before any change.
+    #[must_use]
+    pub fn unchanged(&self) -> &edit::Step {
+        &self.base.step
+    }
+
+    /// The device memory that the step needs, each time it changes; nothing where that is not known. Ops are those of
+    /// [`WhatIfs::unchanged`].
+    #[must_use]
+    pub fn memory(&self) -> Vec<edit::Moment> {
+        memory::over_recorded(&self.step, self.base.spec.as_ref(), &self.base.step)
     }
 
     /// Whether kernels that did not change take the time measured for them.

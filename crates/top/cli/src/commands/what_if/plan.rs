@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "batch",
     "recorded-batch",
     "batch-dim",
@@ -24,6 +24,8 @@ const KEYS: [&str; 16] = [
     "reorder",
     "no-sync",
     "checkpoint",
+    "remove",
+    "on-stream",
     "streams",
     "accumulate",
     "cuda-graph",
@@ -47,14 +49,7 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "recorded-batch" => changes.recorded_batch = Some(whole(key, value)?),
             "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
             "accumulate" => changes.accumulate = Some(u32::try_from(whole(key, value)?).unwrap_or(u32::MAX)),
-            "set" => {
-                let sizes = list(value).into_iter().map(|size| {
-                    let text =
-                        size.as_str().ok_or_else(|| format!("`{key}` is PATH=VALUE, and not {size}"))?;
-                    crate::cli::size(text).map_err(|error| format!("`{key}`: {error}"))
-                });
-                changes.set = sizes.collect::<Result<_, _>>()?;
-            }
+            "set" => changes.set = parts(key, value, crate::cli::size)?,
             "fuse" => {
                 changes.fuse =
                     list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?
@@ -66,6 +61,8 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "reorder" => changes.reorder = flag(key, value)?,
             "no-sync" => changes.no_sync = flag(key, value)?,
             "checkpoint" => changes.checkpoint = segments(key, value)?,
+            "remove" => changes.remove = parts(key, value, crate::cli::selection)?,
+            "on-stream" => changes.on_stream = parts(key, value, crate::cli::selection)?,
             "streams" => changes.streams = Some(whole(key, value)? as usize),
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
@@ -97,6 +94,15 @@ fn segments(key: &str, value: &Value) -> Result<Option<usize>, String> {
 
 fn list(value: &Value) -> Vec<&Value> {
     value.as_array().map_or_else(|| vec![value], |all| all.iter().collect())
+}
+
+/// One or several, each as it would be typed.
+fn parts<T>(key: &str, value: &Value, read: fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let read = |part: &Value| {
+        let text = part.as_str().ok_or_else(|| format!("`{key}` takes words, and not {part}"))?;
+        read(text).map_err(|error| format!("`{key}`: {error}"))
+    };
+    list(value).into_iter().map(read).collect()
 }
 
 fn choice<T: ValueEnum>(key: &str, value: &Value) -> Result<T, String> {
@@ -137,6 +143,8 @@ impl Changes {
             reorder: typed.reorder || self.reorder,
             no_sync: typed.no_sync || self.no_sync,
             checkpoint: typed.checkpoint.or(self.checkpoint),
+            remove: if typed.remove.is_empty() { self.remove } else { typed.remove.clone() },
+            on_stream: if typed.on_stream.is_empty() { self.on_stream } else { typed.on_stream.clone() },
             streams: typed.streams.or(self.streams),
             cuda_graph: typed.cuda_graph || self.cuda_graph,
             host_speed: typed.host_speed.or(self.host_speed),

@@ -91,7 +91,7 @@ pub(super) fn ops(graph: &StepGraph, simulated: &Prediction) -> Vec<Op> {
 }
 
 /// Stretches in order; neighbours that would read the same are one.
-pub(super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece> {
+pub(in super::super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece> {
     let mut pieces: Vec<(&'static str, &str, &'static str, Nanos)> = Vec::new();
     for stretch in path {
         let (place, what) = (place::kind(stretch.place), place::what(graph, stretch.place));

@@ -1,0 +1,48 @@
+//! `steptime ingest`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::shard::shard;
+use super::{Form, Shard};
+
+/// `steptime ingest`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime ingest traces/monday traces/tuesday -o lake
+    steptime ingest traces/monday -o lake --shard 3/16      # on the third of 16 machines
+    steptime query lake --ask stragglers                    # of the Python package
+
+A run is a trace, a recording, or a folder of traces or recordings, one a rank. The lake is a folder of Parquet:
+    lake/run=NAME/rank=R/{steps,ops,kernels,collectives,gaps}.parquet
+Ranks that are there already, made of files that have not changed since, are not read again.")]
+pub struct Ingest {
+    /// Traces, recordings, or folders of ranks
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// The lake: a folder, made where it is not there
+    #[arg(short, long, value_name = "LAKE")]
+    pub output: PathBuf,
+    /// How many traces are read at a time [default: as many as there are processors]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<NonZeroUsize>,
+    /// Only every Nth file, from the Ith on: 1/4, 2/4, 3/4 and 4/4 are all
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    pub shard: Option<Shard>,
+    /// What the run is called [default: as its folder or file]
+    #[arg(long, value_name = "NAME")]
+    pub run: Option<String>,
+    /// How the summary is printed.
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// `steptime query`: of the Python package. Whatever is typed behind it is taken.
+#[derive(Debug, Args)]
+pub struct Query {
+    /// A lake, and what is asked of it
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "LAKE SQL")]
+    pub rest: Vec<String>,
+}

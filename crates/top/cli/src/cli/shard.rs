@@ -1,0 +1,12 @@
+//! A part of the work, for several machines.
+
+pub use steptime::fleet::Shard;
+
+/// Reads `2/4`.
+pub(super) fn shard(text: &str) -> Result<Shard, String> {
+    let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+    match numbers {
+        Some((part, of)) if 1 <= part && part <= of => Ok(Shard { part, of }),
+        _ => Err("a shard is two whole numbers, as 2/4: the second of four".to_owned()),
+    }
+}

@@ -1,0 +1,110 @@
+//! Whom a command talks to: a terminal, or a program that asked in the same process.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use steptime::trace::Want;
+use steptime::{Choice, Step};
+
+use crate::cli::Form;
+use crate::opened::Opened;
+use crate::output;
+use crate::report::csv::Table;
+
+/// Whom a command talks to.
+#[derive(Debug, Default)]
+pub struct Console<'a> {
+    /// What was printed, where a program asks.
+    kept: Option<RefCell<String>>,
+    /// What is read in the place of standard input.
+    given: Option<&'a str>,
+    /// What needs no opening any more.
+    opened: &'a [&'a Opened],
+}
+
+impl<'a> Console<'a> {
+    /// The terminal, or whatever is in its place.
+    pub fn terminal() -> Console<'a> {
+        Console::default()
+    }
+
+    /// A program: nothing is printed, `given` is read in the place of standard input, and inputs that are `opened` are
+    /// not opened again.
+    pub fn program(given: &'a str, opened: &'a [&'a Opened]) -> Console<'a> {
+        Console { kept: Some(RefCell::default()), given: Some(given), opened }
+    }
+
+    /// What was printed to a program.
+    pub fn into_text(self) -> String {
+        self.kept.map(RefCell::into_inner).unwrap_or_default()
+    }
+
+    /// What is to be read in the place of standard input.
+    pub fn given(&self) -> Option<&'a str> {
+        self.given
+    }
+
+    /// A step that is open already, with all that is wanted of it.
+    pub fn opened(
+        &self,
+        path: &Path,
+        choice: &Choice,
+        want: Want,
+    ) -> Option<Result<Arc<Step>, steptime::Error>> {
+        self.opened.iter().find_map(|opened| opened.get(path, choice, want))
+    }
+
+    /// Prints a report.
+    pub fn print(&self, text: &str) -> io::Result<()> {
+        self.print_while_open(text).map(|_| ())
+    }
+
+    /// Prints one of many answers; `false` where nobody reads them any more.
+    pub fn print_while_open(&self, text: &str) -> io::Result<bool> {
+        self.write(&output::harmless_lines(text))
+    }
+
+    /// Prints a value as JSON.
+    pub fn print_json<T: Serialize>(&self, value: &T) -> io::Result<()> {
+        // A program reads no line breaks.
+        let text = match self.kept {
+            None => serde_json::to_string_pretty(value),
+            Some(_) => serde_json::to_string(value),
+        };
+        self.write(&(output::harmless_json(&text.map_err(io::Error::from)?) + "\n")).map(|_| ())
+    }
+
+    /// Prints a value as one line of JSON; `false` where nobody reads them any more.
+    pub fn print_json_line<T: Serialize>(&self, value: &T) -> io::Result<bool> {
+        let text = serde_json::to_string(value).map_err(io::Error::from)?;
+        self.write(&(output::harmless_json(&text) + "\n"))
+    }
+
+    /// Prints an answer as it was asked for: as text, JSON or CSV.
+    pub fn print_answer<T: Serialize>(
+        &self,
+        form: Form,
+        answer: &T,
+        text: impl FnOnce(&T) -> String,
+        table: impl FnOnce(&T) -> Table,
+    ) -> io::Result<()> {
+        match form {
+            Form { json: true, .. } => self.print_json(answer),
+            Form { csv: true, .. } => self.print(&table(answer).text()),
+            _ => self.print(&text(answer)),
+        }
+    }
+
+    fn write(&self, text: &str) -> io::Result<bool> {
+        match &self.kept {
+            None => output::write_out(text),
+            Some(kept) => {
+                kept.borrow_mut().push_str(text);
+                Ok(true)
+            }
+        }
+    }
+}

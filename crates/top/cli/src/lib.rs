@@ -1,0 +1,61 @@
+//! The command line of steptime as a library: the program `steptime` runs it, and the Python package asks it.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod commands;
+mod console;
+mod failure;
+mod opened;
+mod output;
+mod progress;
+mod report;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::console::Console;
+use crate::failure::Failure;
+pub use crate::failure::Refusal;
+pub use crate::opened::Opened;
+
+/// Runs what was typed, the program's name first, and gives the exit code: 0 fine, 1 failed on the input, 2 wrong usage.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let done = parsed(arguments).and_then(|typed| commands::run(typed, &Console::terminal()));
+    let Err(failure) = done else { return 0 };
+    match failure.downcast_ref::<clap::Error>() {
+        // Help and the version are said this way, too; nobody is left to tell where that fails.
+        Some(refusal) => {
+            let _ = refusal.print();
+            u8::try_from(refusal.exit_code()).unwrap_or(2)
+        }
+        None => {
+            output::complain(&*failure);
+            1
+        }
+    }
+}
+
+/// Answers what could be typed, the program's name first, and gives what would be printed. `given` is read in the place
+/// of standard input; inputs that are `opened` are not opened again.
+///
+/// # Errors
+/// Where the program would print an error; the message is the same.
+pub fn ask(
+    arguments: impl IntoIterator<Item = OsString>,
+    given: &str,
+    opened: &[&Opened],
+) -> Result<String, Refusal> {
+    output::leave_signals_alone();
+    let console = Console::program(given, opened);
+    match parsed(arguments).and_then(|typed| commands::run(typed, &console)) {
+        Ok(()) => Ok(console.into_text()),
+        Err(failure) => Err(Refusal::of(&failure)),
+    }
+}
+
+fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Failure> {
+    Ok(Cli::try_parse_from(arguments)?)
+}

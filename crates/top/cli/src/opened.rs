@@ -1,0 +1,64 @@
+//! An input that is opened once and asked about often.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use steptime::trace::Want;
+use steptime::{Choice, Error, Step};
+
+use crate::failure::Refusal;
+
+/// An input that is opened once and asked about often: opened when it is first asked about, and not again.
+#[derive(Debug)]
+pub struct Opened {
+    path: PathBuf,
+    choice: Choice,
+    whole: OnceLock<Arc<Step>>,
+    without_shapes: OnceLock<Arc<Step>>,
+}
+
+/// Everything but the trace with shapes: what a prediction without another GPU needs.
+const WITHOUT_SHAPES: Want = Want { shaped: false, ..Want::ALL };
+
+impl Opened {
+    /// The input at a path, or a step or rank of it.
+    #[must_use]
+    pub fn new(path: &Path, step: Option<u32>, rank: Option<u32>) -> Opened {
+        Opened {
+            path: path.into(),
+            choice: Choice { step, rank },
+            whole: OnceLock::new(),
+            without_shapes: OnceLock::new(),
+        }
+    }
+
+    /// Opens it now, with all that any question may want: its files are not read again.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn open(&self) -> Result<(), Refusal> {
+        for want in [Want::ALL, WITHOUT_SHAPES] {
+            let opened = self.get(&self.path, &self.choice, want);
+            opened.transpose().map_err(|error| Refusal::of(&error.into()))?;
+        }
+        Ok(())
+    }
+
+    /// The step, if it is this one that is wanted.
+    pub(crate) fn get(&self, path: &Path, choice: &Choice, want: Want) -> Option<Result<Arc<Step>, Error>> {
+        if path != self.path || *choice != self.choice {
+            return None;
+        }
+        let kept = match want {
+            Want::ALL => &self.whole,
+            WITHOUT_SHAPES => &self.without_shapes,
+            _ => return None,
+        };
+        if let Some(step) = kept.get() {
+            return Some(Ok(Arc::clone(step)));
+        }
+        let options = steptime::trace::Options { want, ..Default::default() };
+        let opened = Step::open_with(path, choice, &options).map(Arc::new);
+        Some(opened.map(|step| Arc::clone(kept.get_or_init(|| step))))
+    }
+}

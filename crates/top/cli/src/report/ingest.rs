@@ -1,0 +1,90 @@
+//! What came of bringing traces into a lake.
+
+use steptime::answers::Ingested;
+use steptime::answers::ingest::{FileLeftOut, RunIngested};
+
+use super::csv::Table;
+use super::format::{counted, grouped};
+use super::table::Columns;
+use super::width::{prose, wrapped};
+use crate::output::name;
+
+/// So many files that were left out are told.
+const TOLD: usize = 5;
+
+/// The answer as text.
+pub fn text(answer: &Ingested) -> String {
+    let sum = |of: fn(&RunIngested) -> usize| answer.runs.iter().map(of).sum::<usize>();
+    let mut head = format!("{}: {} ingested", name(&answer.lake), counted(sum(|run| run.ingested), "rank"));
+    let bytes: u64 = answer.runs.iter().map(|run| run.bytes).sum();
+    if bytes > 0 {
+        head += &format!(" from {:.1} MB", bytes as f64 / 1e6);
+    }
+    match sum(|run| run.kept) {
+        0 => {}
+        kept => head += &format!(", {kept} there from before"),
+    }
+    let mut columns = Columns::new(&[
+        "~run",
+        ">ranks",
+        ">steps",
+        ">ops",
+        ">kernels",
+        "?>copies",
+        ">collectives",
+        "?>gaps",
+        "?>repairs",
+    ]);
+    for run in &answer.runs {
+        let counts = [run.steps, run.ops, run.kernels, run.copies, run.collectives, run.gaps, run.repairs];
+        let ranks = (run.ingested + run.kept) as u64;
+        let cells = std::iter::once(ranks).chain(counts).map(grouped);
+        columns.row(std::iter::once(run.run.clone()).chain(cells));
+    }
+    let mut text = format!("{}\n\n{}", wrapped(&head, prose(), 2), columns.text());
+    text += &left_out("skipped", &answer.skipped);
+    text += &left_out("no Kineto trace, and ignored", &answer.ignored);
+    text
+}
+
+/// Runs that went into a lake, and files that did not.
+pub fn csv(answer: &Ingested) -> Table {
+    let names = ["run", "outcome", "file", "rank", "reason", "ranks", "bytes", "steps", "ops", "kernels"];
+    let names: Vec<&str> = names.into_iter().chain(["copies", "collectives", "gaps", "repairs"]).collect();
+    let mut table = Table::new(&names);
+    let no_text = None::<&str>;
+    for run in &answer.runs {
+        let head = (&run.run, "run", no_text, None::<u32>, no_text, run.ingested + run.kept, run.bytes);
+        let counts = (run.steps, run.ops, run.kernels, run.copies, run.collectives, run.gaps, run.repairs);
+        table.row((head, counts));
+    }
+    let left_out = [("skipped", &answer.skipped), ("ignored", &answer.ignored)];
+    for (outcome, files) in left_out {
+        for file in files {
+            let head = (&file.run, outcome, Some(&file.file), file.rank, Some(&file.reason));
+            table.row((head, [None::<u64>; 9]));
+        }
+    }
+    table
+}
+
+/// Files that did not become ranks, the first of them by name.
+fn left_out(what: &str, files: &[FileLeftOut]) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{} {what}:\n", counted(files.len(), "file"));
+    for file in files.iter().take(TOLD) {
+        // A reason that begins with the file says it once.
+        let reason = file.reason.strip_prefix(&format!("{}: ", file.file)).unwrap_or(&file.reason);
+        let line = match reason.contains(&file.file) {
+            true => name(reason),
+            false => name(&format!("{}: {reason}", file.file)),
+        };
+        text += &format!("  {}\n", wrapped(&line, prose().saturating_sub(2), 4));
+    }
+    if files.len() > TOLD {
+        text += &format!("  and {} more, which --json and the lake's _ingest/ have\n", files.len() - TOLD);
+    }
+    text
+}

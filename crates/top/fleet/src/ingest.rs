@@ -1,0 +1,201 @@
+//! Traces into a lake: several at a time, each read once.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+use steptime_trace::{KinetoFile, Note, Trace, read_kineto_file_windowed};
+
+use crate::error::Error;
+use crate::lake::{Input, Lake, RankFile, Rows, VERSION};
+use crate::plan::{self, Shard, Work};
+use crate::report::{Found, Outcome, Report};
+use crate::write;
+
+/// What is brought into a lake, and how.
+#[derive(Debug, Clone)]
+pub struct Ingest<'a> {
+    /// The runs: a trace, a recording, or a folder of ranks each.
+    pub runs: &'a [PathBuf],
+    /// The name of the run, where there is one run; else runs are named after their paths.
+    pub name: Option<&'a str>,
+    /// How many traces are read at a time.
+    pub workers: usize,
+    /// Only a part of the files.
+    pub shard: Shard,
+}
+
+/// Reads all traces that are not in the lake yet; `progress` is told how many bytes are done and of how many.
+///
+/// A trace that cannot be read, is cut off or repeats a rank is skipped and told in the report; the report also goes into
+/// the lake, one file a run and shard. What was interrupted goes on where it stopped.
+///
+/// # Errors
+/// When a run holds no traces or cannot be named, when the lake is of another version or cannot be written, or when not one
+/// trace of all could be read.
+pub fn ingest(what: &Ingest<'_>, lake: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Report, Error> {
+    let runs = plan::runs(what.runs, what.name)?;
+    let lake = Lake::open(lake)?;
+    lake.tidy();
+    let work = plan::work(&runs, what.shard);
+    let total: u64 = work.iter().map(|item| item.bytes).sum();
+    let done = Mutex::new(0);
+    let known = Known::of(&lake, &runs)?;
+    let files = each(&work, what.workers, |item| {
+        let found = one(&lake, &known, item);
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        *done += item.bytes;
+        progress(*done, total);
+        found
+    })?;
+    let report = Report::new(files);
+    for (run, _) in &runs {
+        let own = report.files.iter().filter(|file| file.run == *run).cloned().collect();
+        lake.write_json(&lake.report(run, what.shard.part, what.shard.of), &Report::new(own))?;
+    }
+    let useful = report.count(Outcome::Ingested) + report.count(Outcome::Kept);
+    match report.files.iter().find_map(|file| Some((file.path.clone(), file.reason.clone()?))) {
+        // A shard may have drawn damaged files alone.
+        Some((path, first)) if useful == 0 && what.shard == Shard::WHOLE => {
+            Err(Error::Nothing { count: report.files.len(), path: path.into(), first })
+        }
+        _ => Ok(report),
+    }
+}
+
+/// Does the work on several threads; the results stand in the order of the work. After an error no more is begun.
+fn each(
+    work: &[Work],
+    workers: usize,
+    one: impl Fn(&Work) -> Result<Found, Error> + Sync,
+) -> Result<Vec<Found>, Error> {
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let results: Mutex<Vec<(usize, Result<Found, Error>)>> = Mutex::new(Vec::with_capacity(work.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..workers.clamp(1, work.len().max(1)) {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = work.get(at) else { break };
+                    let result = one(item);
+                    stop.fetch_or(result.is_err(), Ordering::Relaxed);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The ranks that are there, and those that files of this ingest have claimed.
+struct Known {
+    made: FxHashMap<(String, String), (u32, RankFile)>,
+    claimed: Mutex<FxHashMap<(String, u32), PathBuf>>,
+}
+
+impl Known {
+    fn of(lake: &Lake, runs: &[(String, Vec<KinetoFile>)]) -> Result<Known, Error> {
+        let mut made = FxHashMap::default();
+        for (run, _) in runs {
+            for (rank, file) in lake.ranks(run)? {
+                made.insert((run.clone(), file.input.path.clone()), (rank, file));
+            }
+        }
+        Ok(Known { made, claimed: Mutex::default() })
+    }
+
+    /// The rank that was made of a file as it is now.
+    fn made_of(&self, run: &str, input: &Input) -> Option<&(u32, RankFile)> {
+        self.made.get(&(run.to_owned(), input.path.clone())).filter(|(_, file)| file.input == *input)
+    }
+
+    /// Why a rank cannot be made of a file: another has it, in the lake and still on the disk, or of this ingest.
+    fn taken(&self, lake: &Lake, item: &Work, rank: u32, input: &Input) -> Result<Option<String>, Error> {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (item.run.clone(), rank);
+        if let Some(other) = claimed.get(&key) {
+            return Ok(Some(format!(
+                "it is rank {rank}, and so is {}: give it a run of its own",
+                other.display()
+            )));
+        }
+        if let Some(file) = lake.rank_file(&item.run, rank)?
+            && file.input.path != input.path
+            && Path::new(&file.input.path).exists()
+        {
+            let (other, folder) = (&file.input.path, lake.rank(&item.run, rank));
+            return Ok(Some(format!(
+                "it is rank {rank}, and so is {other}: give it a run of its own by --run, or remove {}",
+                folder.display()
+            )));
+        }
+        claimed.insert(key, item.path.clone());
+        Ok(None)
+    }
+}
+
+/// One file. An error is of the lake; what is wrong with the file is a result.
+fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
+    let found = |outcome, rank, reason: Option<String>| Found {
+        path: item.path.display().to_string(),
+        run: item.run.clone(),
+        rank,
+        outcome,
+        reason,
+        bytes: item.bytes,
+        repairs: 0,
+        rows: Rows::default(),
+    };
+    let input = match Input::of(&item.path) {
+        Ok(input) => input,
+        Err(error) => return Ok(found(Outcome::Skipped, None, Some(error.to_string()))),
+    };
+    if let Some((rank, kept)) = known.made_of(&item.run, &input) {
+        let there = found(Outcome::Kept, Some(*rank), None);
+        return Ok(Found { repairs: kept.repairs, rows: kept.rows, ..there });
+    }
+    if item.archive {
+        let reason = "it is an archive: unpack it, and ingest its folder";
+        return Ok(found(Outcome::Skipped, None, Some(reason.to_owned())));
+    }
+    let trace = match read_kineto_file_windowed(&item.path) {
+        Ok(trace) => trace,
+        Err(error) => {
+            use steptime_trace::Error as Trace;
+            let other =
+                matches!(error, Trace::WrongKind { .. } | Trace::NotATrace { .. } | Trace::NotJson { .. });
+            let outcome = if other && !item.named { Outcome::Ignored } else { Outcome::Skipped };
+            return Ok(found(outcome, None, Some(error.to_string())));
+        }
+    };
+    let rank = rank_of(&trace, item);
+    if let Some(reason) = unfit(&trace) {
+        return Ok(found(Outcome::Skipped, Some(rank), Some(reason)));
+    }
+    if let Some(reason) = known.taken(lake, item, rank, &input)? {
+        return Ok(found(Outcome::Skipped, Some(rank), Some(reason)));
+    }
+    let repairs = trace.notes.repairs();
+    let folder = lake.unfinished()?;
+    let rows = write::tables(trace, folder.path())?;
+    let file = RankFile { steptime_lake: VERSION, input, repairs, rows };
+    lake.place(folder, &item.run, rank, &file)?;
+    Ok(Found { repairs, rows, ..found(Outcome::Ingested, Some(rank), None) })
+}
+
+/// The rank: as the trace says, else by its name, else by its place.
+fn rank_of(trace: &Trace, item: &Work) -> u32 {
+    let own = trace.distributed.as_ref().and_then(|distributed| distributed.rank);
+    own.or(item.rank).unwrap_or(item.place)
+}
+
+/// Why a trace would bend all that is summed over ranks: only its front part is there.
+fn unfit(trace: &Trace) -> Option<String> {
+    let notes = [Note::Truncated, Note::DamagedCompression, Note::BrokenTail];
+    let note = notes.into_iter().find(|note| trace.notes.count(*note) > 0)?;
+    Some(format!("{}: only its front part could be read; copy it again", note.message()))
+}

@@ -1,0 +1,272 @@
+//! The folders and files of a lake.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// The version of what is written. Lakes of another are refused.
+pub const VERSION: u32 = 1;
+
+const MARK: &str = "_steptime.json";
+const OWN: &str = "_ingest";
+const RANK_FILE: &str = "rank.json";
+/// How folders of unfinished ranks begin.
+const UNFINISHED: &str = ".part-";
+/// What is unfinished for so long was interrupted.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// A folder of ranks.
+#[derive(Debug, Clone)]
+pub struct Lake {
+    /// The folder.
+    pub path: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    steptime_lake: u32,
+}
+
+/// A trace that was read, as it was then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// The file, in full.
+    pub path: String,
+    /// Its length, bytes.
+    pub bytes: u64,
+    /// When it was last changed, nanoseconds since 1970.
+    pub modified_ns: u64,
+}
+
+/// What a rank of the lake was made of: `rank.json` in its folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankFile {
+    /// [`VERSION`].
+    pub steptime_lake: u32,
+    /// The trace.
+    pub input: Input,
+    /// What was repaired in it.
+    pub repairs: u64,
+    /// How many rows each table has, and what they stand for.
+    pub rows: Rows,
+}
+
+/// What the tables of a rank hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rows {
+    /// Steps.
+    pub steps: u64,
+    /// Ops and annotations on the host.
+    pub ops: u64,
+    /// Kernels, copies and fills.
+    pub activities: u64,
+    /// Kernels alone.
+    pub kernels: u64,
+    /// Collectives.
+    pub collectives: u64,
+    /// Gaps of streams.
+    pub gaps: u64,
+}
+
+impl Input {
+    /// A file as it is now.
+    pub(crate) fn of(path: &Path) -> io::Result<Input> {
+        let metadata = fs::metadata(path)?;
+        let since = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let whole = fs::canonicalize(path)?;
+        let modified_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Input { path: whole.to_string_lossy().into_owned(), bytes: metadata.len(), modified_ns })
+    }
+}
+
+impl Lake {
+    /// Opens a lake, or makes one of a folder that is empty or not there yet.
+    ///
+    /// # Errors
+    /// When it is of another version, or the folder holds something else.
+    pub fn open(path: &Path) -> Result<Lake, Error> {
+        let lake = Lake { path: path.to_owned() };
+        let mark = path.join(MARK);
+        match fs::read(&mark) {
+            Ok(text) => lake.checked(&text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => lake.begin(&mark)?,
+            Err(_) if path.is_file() => return Err(Error::NoLake { path: path.to_owned() }),
+            Err(error) => return Err(Error::io(&mark)(error)),
+        }
+        let own = lake.own();
+        fs::create_dir_all(&own).map_err(Error::io(&own))?;
+        Ok(lake)
+    }
+
+    fn checked(&self, text: &[u8]) -> Result<(), Error> {
+        let found = serde_json::from_slice::<Mark>(text).map(|mark| mark.steptime_lake);
+        match found {
+            Ok(VERSION) => Ok(()),
+            other => {
+                let found = other.map_or_else(|_| "unknown".to_owned(), |version| version.to_string());
+                Err(Error::Version { path: self.path.clone(), found, expected: VERSION })
+            }
+        }
+    }
+
+    /// Marks a folder as a lake. Another shard may do so at the same time: the mark appears whole.
+    fn begin(&self, mark: &Path) -> Result<(), Error> {
+        let path = &self.path;
+        fs::create_dir_all(path).map_err(Error::io(path))?;
+        let mut within = fs::read_dir(path).map_err(Error::io(path))?;
+        let foreign = within.any(|entry| {
+            let name = entry.map(|entry| entry.file_name());
+            name.is_ok_and(|name| name != MARK && name != OWN)
+        });
+        // Another shard may have marked it since.
+        if foreign && !mark.exists() {
+            return Err(Error::NoLake { path: path.clone() });
+        }
+        let own = self.own();
+        fs::create_dir_all(&own).map_err(Error::io(&own))?;
+        self.write_json(mark, &Mark { steptime_lake: VERSION })
+    }
+
+    fn own(&self) -> PathBuf {
+        self.path.join(OWN)
+    }
+
+    /// The folder of a rank.
+    #[must_use]
+    pub fn rank(&self, run: &str, rank: u32) -> PathBuf {
+        self.path.join(format!("run={run}")).join(format!("rank={rank}"))
+    }
+
+    /// Where the report of a shard of a run goes.
+    #[must_use]
+    pub fn report(&self, run: &str, part: u64, of: u64) -> PathBuf {
+        self.own().join(format!("{run}.{part}-of-{of}.json"))
+    }
+
+    /// The ranks of a run that are there whole.
+    ///
+    /// # Errors
+    /// When a folder cannot be read, or a rank is of another version.
+    pub fn ranks(&self, run: &str) -> Result<Vec<(u32, RankFile)>, Error> {
+        let folder = self.path.join(format!("run={run}"));
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io(&folder)(error)),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(Error::io(&folder))?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix("rank=")?.parse().ok());
+            if let Some(rank) = number
+                && let Some(file) = self.rank_file(run, rank)?
+            {
+                found.push((rank, file));
+            }
+        }
+        found.sort_by_key(|(rank, _)| *rank);
+        Ok(found)
+    }
+
+    /// What a rank was made of; `None` where it is not there.
+    ///
+    /// # Errors
+    /// When its file cannot be read or is none of this version.
+    pub fn rank_file(&self, run: &str, rank: u32) -> Result<Option<RankFile>, Error> {
+        let path = self.rank(run, rank).join(RANK_FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io(&path)(error)),
+        };
+        let damaged = |source: serde_json::Error| Error::io(&path)(source.into());
+        serde_json::from_slice(&text).map(Some).map_err(damaged)
+    }
+
+    /// A folder for a rank in the making; it goes away with the value unless it is [put in place](Lake::place).
+    pub(crate) fn unfinished(&self) -> Result<tempfile::TempDir, Error> {
+        let own = self.own();
+        tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&own).map_err(Error::io(&own))
+    }
+
+    /// Gives a finished folder the place of a rank. One that is there already is taken away whole.
+    pub(crate) fn place(
+        &self,
+        made: tempfile::TempDir,
+        run: &str,
+        rank: u32,
+        file: &RankFile,
+    ) -> Result<(), Error> {
+        let place = self.rank(run, rank);
+        let about = made.path().join(RANK_FILE);
+        let text = serde_json::to_vec_pretty(file).map_err(|error| Error::io(&about)(error.into()))?;
+        fs::write(&about, text).map_err(Error::io(&about))?;
+        let failed = Error::io(&place);
+        let folder = self.path.join(format!("run={run}"));
+        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        readable(made.path()).map_err(&failed)?;
+        if place.exists() {
+            let old = self.unfinished()?;
+            fs::rename(&place, old.path().join("old")).map_err(&failed)?;
+        }
+        fs::rename(made.path(), &place).map_err(&failed)?;
+        // It has moved: there is nothing left to remove.
+        let _ = made.keep();
+        Ok(())
+    }
+
+    /// Removes what interrupted ingests have left.
+    pub(crate) fn tidy(&self) {
+        let Ok(entries) = fs::read_dir(self.own()) else { return };
+        for entry in entries.flatten() {
+            let unfinished = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+            let age = entry.metadata().and_then(|metadata| metadata.modified());
+            let stale =
+                age.is_ok_and(|age| SystemTime::now().duration_since(age).is_ok_and(|age| age > STALE));
+            if unfinished && stale {
+                // What cannot be removed lies beside the tables, and harms nobody.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
+    /// Writes a file of JSON that appears whole.
+    pub(crate) fn write_json<T: Serialize>(&self, path: &Path, value: &T) -> Result<(), Error> {
+        let written = || -> io::Result<()> {
+            let mut file = tempfile::NamedTempFile::new_in(self.own())?;
+            serde_json::to_writer_pretty(&mut file, value)?;
+            readable_file(file.as_file())?;
+            file.persist(path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        written().map_err(Error::io(path))
+    }
+}
+
+/// Temporary folders are their owner's alone; those of a lake are read by others, too.
+#[cfg(unix)]
+fn readable(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn readable(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn readable_file(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable_file(_file: &File) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Makes a lake of the traces of many ranks and runs: each trace is read once, and what it says goes into Parquet.
+//!
+//! ```text
+//! LAKE/_steptime.json                      the version of the lake
+//! LAKE/_ingest/RUN.I-of-N.json             what the last ingest of that shard found, damaged files with their reasons
+//! LAKE/run=RUN/rank=R/rank.json            which file it was made of, and what was counted
+//! LAKE/run=RUN/rank=R/TABLE.parquet        steps, ops, kernels, collectives, gaps; the step is a column
+//! ```
+//!
+//! A rank is a folder, because a folder appears by one rename: all of its tables are there, or none. A folder for each
+//! step as well would make many files of a few kilobytes.
+//!
+//! Ops and kernels are summed by name and step, with a [`Sketch`] of their times: the sketches of two ranks add up to that
+//! of both. Collectives and gaps have a row each.
+#![forbid(unsafe_code)]
+
+mod error;
+mod ingest;
+mod lake;
+mod plan;
+mod rank;
+mod report;
+mod sketch;
+mod tables;
+mod write;
+
+pub use error::Error;
+pub use ingest::{Ingest, ingest};
+pub use lake::{Input, Lake, RankFile, Rows, VERSION};
+pub use plan::Shard;
+pub use rank::Rank;
+pub use report::{Found, Outcome, Report};
+pub use sketch::{ACCURACY, Sketch};
+pub use tables::Table;

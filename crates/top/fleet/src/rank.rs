@@ -1,0 +1,81 @@
+//! What one trace says: its rows, table by table.
+
+mod collectives;
+mod device;
+mod gaps;
+mod nest;
+mod steps;
+mod sums;
+mod windows;
+
+use steptime_trace::{OpInputs, Trace};
+
+pub(crate) use collectives::CollectiveRow;
+pub(crate) use gaps::GapRow;
+pub(crate) use steps::StepRow;
+pub(crate) use sums::{KernelRow, OpRow};
+
+use self::device::Device;
+use self::nest::Nest;
+use self::windows::Windows;
+
+/// A trace whose steps, ops and launches are known. Names in rows are ids of the trace's own table.
+pub struct Rank<'t> {
+    trace: &'t Trace,
+    windows: Windows,
+    nest: Nest,
+    device: Device,
+}
+
+impl<'t> Rank<'t> {
+    /// Looks at the whole trace once.
+    #[must_use]
+    pub fn of(trace: &'t Trace) -> Rank<'t> {
+        let (windows, nest) = (Windows::of(trace), Nest::of(trace));
+        let device = Device::of(trace, &windows, &nest);
+        Rank { trace, windows, nest, device }
+    }
+
+    /// The trace.
+    pub(crate) fn trace(&self) -> &'t Trace {
+        self.trace
+    }
+
+    /// Steps, in order.
+    pub(crate) fn steps(&self) -> Vec<StepRow> {
+        steps::rows(self.trace, &self.windows, &self.device)
+    }
+
+    /// Ops and annotations by step and name.
+    pub(crate) fn ops(&self) -> Vec<OpRow> {
+        sums::ops(self.trace, &self.windows, &self.nest, &self.device)
+    }
+
+    /// Kernels, copies and fills by step, name and stream.
+    pub(crate) fn kernels(&self) -> Vec<KernelRow> {
+        sums::kernels(self.trace, &self.device)
+    }
+
+    /// Collectives, in order of their beginning.
+    pub(crate) fn collectives(&self) -> Vec<CollectiveRow> {
+        collectives::rows(self.trace, &self.windows, &self.nest, &self.device)
+    }
+
+    /// Times in which a stream ran nothing, by device, in order of their end.
+    pub(crate) fn gaps(&self) -> Vec<GapRow> {
+        gaps::rows(self.trace, &self.nest, &self.device)
+    }
+}
+
+/// Lets go of what no table takes of a trace: over a third of its memory.
+pub(crate) fn lighten(trace: &mut Trace) {
+    let ops = &mut trace.ops;
+    for column in [&mut ops.external_id, &mut ops.record_function_id, &mut ops.forward_thread] {
+        *column = Vec::new();
+    }
+    ops.sequence = Vec::new();
+    trace.calls.external_id = Vec::new();
+    trace.activities.external_id = Vec::new();
+    trace.activities.graph_node = Vec::new();
+    trace.inputs = OpInputs::default();
+}

@@ -1,0 +1,134 @@
+//! Times in which a stream ran nothing, and what the host did meanwhile.
+
+use rustc_hash::FxHashMap;
+use steptime_graph::ApiKind;
+use steptime_trace::{NameId, Nanos, Stream, StreamId, Trace};
+
+use super::device::Device;
+use super::nest::Nest;
+
+/// Why a stream ran nothing before an activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Cause {
+    /// The host launched it after the stream had become idle.
+    Host,
+    /// So it did, and before that it waited in a call for the device.
+    Sync,
+    /// It was launched in time, and other streams ran for most of the gap.
+    Stream,
+    /// It was launched in time, and the device ran nothing for most of the gap.
+    Launch,
+    /// Which call launched it is not known.
+    Unknown,
+}
+
+/// A time in which a stream ran nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GapRow {
+    /// The number of the step of the activity that ends it; `None` outside of steps.
+    pub step: Option<u32>,
+    /// The stream.
+    pub stream: Stream,
+    /// When it begins: when the stream's last activity ended; before its first one, when the device's last one did.
+    pub start: Nanos,
+    /// How long it is.
+    pub dur: Nanos,
+    /// How long of it the whole device ran nothing, up to its end; 0 where another stream ran then. Over all gaps of a
+    /// device this adds up to the device's idle time.
+    pub idle: Nanos,
+    /// Why.
+    pub cause: Cause,
+    /// What ran before it on the stream.
+    pub before: Option<NameId>,
+    /// What ends it.
+    pub after: NameId,
+    /// The innermost op in which the host launched what ends it, or waited.
+    pub host_op: Option<NameId>,
+    /// The call by which it did.
+    pub host_call: Option<NameId>,
+}
+
+impl Cause {
+    /// In one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Cause::Host => "host",
+            Cause::Sync => "sync",
+            Cause::Stream => "stream",
+            Cause::Launch => "launch",
+            Cause::Unknown => "unknown",
+        }
+    }
+}
+
+/// The rows.
+pub(super) fn rows(trace: &Trace, nest: &Nest, device: &Device) -> Vec<GapRow> {
+    let activities = &trace.activities;
+    let waits = waits(trace);
+    let mut last: FxHashMap<StreamId, (Nanos, NameId)> = FxHashMap::default();
+    let mut rows = Vec::new();
+    for &at in &device.order {
+        let at = at as usize;
+        let (stream, start, idle) = (activities.stream[at], activities.start[at], device.idle[at]);
+        let name = activities.name[at];
+        let known = last.get(&stream).copied();
+        let began = known.map_or(start - idle, |(end, _)| end);
+        if began < start {
+            let (cause, call) = cause(trace, device, &waits, at, began);
+            let op = call.and_then(|call| nest.around(call));
+            rows.push(GapRow {
+                step: device.steps[at],
+                stream: trace.streams[stream.index()],
+                start: began,
+                dur: start - began,
+                idle,
+                cause,
+                before: known.map(|(_, name)| name),
+                after: name,
+                host_op: op.map(|op| trace.ops.name[op]),
+                host_call: call.map(|call| trace.calls.name[call]),
+            });
+        }
+        let end = activities.end(at);
+        if known.is_none_or(|(latest, _)| latest <= end) {
+            last.insert(stream, (end, name));
+        }
+    }
+    rows
+}
+
+/// Why a stream that had become idle at `began` stayed so until an activity began, and the call that says so.
+fn cause(trace: &Trace, device: &Device, waits: &[u32], at: usize, began: Nanos) -> (Cause, Option<usize>) {
+    let Some(call) = device.calls[at].map(|call| call as usize) else { return (Cause::Unknown, None) };
+    let calls = &trace.calls;
+    let launched = calls.start[call];
+    if launched < began {
+        let dur = trace.activities.start[at] - began;
+        let idle = device.idle[at] * 2 > dur;
+        return (if idle { Cause::Launch } else { Cause::Stream }, Some(call));
+    }
+    // Calls that wait seldom lie within one another: the one that matters is among the last few that had begun.
+    const LOOK_BACK: usize = 4;
+    let after = waits.partition_point(|&wait| calls.start[wait as usize] < began);
+    let recent = waits[..after].iter().rev().take(LOOK_BACK).map(|&wait| wait as usize);
+    let spans = |wait: &usize| (began..=launched).contains(&calls.end(*wait)) && *wait != call;
+    match { recent }.find(spans) {
+        Some(wait) => (Cause::Sync, Some(wait)),
+        None => (Cause::Host, Some(call)),
+    }
+}
+
+/// The calls in which the host may wait for the device, by their beginning.
+fn waits(trace: &Trace) -> Vec<u32> {
+    let may_wait = |name: &str| {
+        let kind = ApiKind::of(name);
+        kind.synchronises() || matches!(kind, ApiKind::BlockingCopy | ApiKind::Copy)
+    };
+    let names: Vec<bool> = trace.names.iter().map(|(_, name)| may_wait(name)).collect();
+    let calls = &trace.calls;
+    let mut found: Vec<u32> =
+        (0..calls.len() as u32).filter(|&call| names[calls.name[call as usize].index()]).collect();
+    found.sort_by_key(|&call| (calls.start[call as usize], call));
+    found
+}

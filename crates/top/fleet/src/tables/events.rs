@@ -1,0 +1,64 @@
+//! Columns of steps, collectives and gaps.
+
+use steptime_trace::Trace;
+
+use super::columns::Columns;
+use crate::rank::{CollectiveRow, GapRow, StepRow};
+
+/// The columns of `steps`.
+pub(super) fn steps<'a>(rows: &'a [StepRow], trace: &'a Trace) -> Columns<'a, StepRow> {
+    Columns::of(rows, trace)
+        .maybe_number("step", |row| Some(row.step))
+        .word("found", |row| row.found)
+        .moment("start_ns", |row| row.start)
+        .time("dur_ns", |row| row.dur)
+        .time("active_ns", |row| row.active)
+        .time("idle_ns", |row| row.idle)
+        .time("compute_ns", |row| row.compute)
+        .time("comm_ns", |row| row.comm)
+        .time("comm_exposed_ns", |row| row.comm_exposed)
+        .count("ops", |row| row.ops)
+        .count("calls", |row| row.calls)
+        .count("kernels", |row| row.kernels)
+        .count("copies", |row| row.copies)
+}
+
+/// The columns of `collectives`.
+pub(super) fn collectives<'a>(rows: &'a [CollectiveRow], trace: &'a Trace) -> Columns<'a, CollectiveRow> {
+    Columns::of(rows, trace)
+        .maybe_number("step", |row| row.step)
+        .maybe_name("op", |row| row.op)
+        .maybe_name("kernel", |row| row.kernel)
+        .maybe_number("device", |row| row.stream.map(|stream| stream.device))
+        .maybe_integer("stream", |row| row.stream.map(|stream| stream.stream))
+        .moment("start_ns", |row| row.start)
+        .maybe_time("dur_ns", |row| row.dur)
+        .maybe_time("exposed_ns", |row| row.exposed)
+        .maybe_moment("launched_ns", |row| row.launched)
+        .maybe_name("group_name", |row| row.group)
+        .maybe_name("group_description", |row| row.group_description)
+        .maybe_number("group_size", |row| row.group_size)
+        .maybe_integer("sequence", |row| row.sequence)
+        .maybe_number("nth", |row| Some(row.nth))
+        .maybe_name("dtype", |row| row.dtype)
+        .maybe_count("in_elements", |row| row.in_elements)
+        .maybe_count("out_elements", |row| row.out_elements)
+        .maybe_count("in_bytes", |row| row.in_bytes)
+        .maybe_count("out_bytes", |row| row.out_bytes)
+}
+
+/// The columns of `gaps`.
+pub(super) fn gaps<'a>(rows: &'a [GapRow], trace: &'a Trace) -> Columns<'a, GapRow> {
+    Columns::of(rows, trace)
+        .maybe_number("step", |row| row.step)
+        .maybe_number("device", |row| Some(row.stream.device))
+        .maybe_integer("stream", |row| Some(row.stream.stream))
+        .moment("start_ns", |row| row.start)
+        .time("dur_ns", |row| row.dur)
+        .time("idle_ns", |row| row.idle)
+        .word("cause", |row| row.cause.word())
+        .maybe_name("before", |row| row.before)
+        .name("after", |row| row.after)
+        .maybe_name("host_op", |row| row.host_op)
+        .maybe_name("host_call", |row| row.host_call)
+}

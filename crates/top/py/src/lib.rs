@@ -1,0 +1,75 @@
+//! The native half of the Python package: the command line, what answers questions, and tables for other libraries. What
+//! users see is written in Python, in `python/steptime/`.
+
+#![forbid(unsafe_code)]
+
+mod table;
+
+// Brings the C ABI of the GPU operators into this library, where `steptime.operators` finds it.
+use steptime_cuda_c as _;
+
+/// The native half of steptime.
+#[pyo3::pymodule]
+mod _core {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use pyo3::prelude::*;
+    use steptime_cli::Refusal;
+
+    #[pymodule_export]
+    use crate::table::arrow_stream;
+
+    /// An input that is opened once, when it is first asked about.
+    #[pyclass(frozen)]
+    struct Opened(steptime_cli::Opened);
+
+    #[pymethods]
+    impl Opened {
+        #[new]
+        #[pyo3(signature = (path, step=None, rank=None))]
+        fn new(path: PathBuf, step: Option<u32>, rank: Option<u32>) -> Opened {
+            Opened(steptime_cli::Opened::new(&path, step, rank))
+        }
+
+        /// Opens it now: its files are not read again. Two empty strings, or the kind of refusal and its words.
+        fn open(&self, py: Python<'_>) -> (&'static str, String) {
+            said(py.detach(|| self.0.open()).map(|()| String::new()))
+        }
+    }
+
+    /// Answers a command line: an empty string and what it would print, or the kind of refusal and its words. `given` is
+    /// read in the place of standard input.
+    #[pyfunction]
+    fn ask(
+        py: Python<'_>,
+        arguments: Vec<OsString>,
+        opened: Vec<PyRef<'_, Opened>>,
+        given: &str,
+    ) -> (&'static str, String) {
+        let opened: Vec<&steptime_cli::Opened> = opened.iter().map(|each| &each.0).collect();
+        said(py.detach(|| steptime_cli::ask(typed(arguments), given, &opened)))
+    }
+
+    /// Runs a command line on this terminal and gives its exit code.
+    #[pyfunction]
+    fn run(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+        py.detach(|| steptime_cli::run(typed(arguments)))
+    }
+
+    /// An empty string and an answer, or the kind of refusal and its words.
+    fn said(answer: Result<String, Refusal>) -> (&'static str, String) {
+        match answer {
+            Ok(text) => ("", text),
+            Err(Refusal::Usage(words)) => ("usage", words),
+            Err(Refusal::NotFound(words)) => ("not found", words),
+            Err(Refusal::NotApplicable(words)) => ("not applicable", words),
+            Err(Refusal::Input(words)) => ("input", words),
+        }
+    }
+
+    /// What was typed, the program's name first.
+    fn typed(arguments: Vec<OsString>) -> impl Iterator<Item = OsString> {
+        std::iter::once("steptime".into()).chain(arguments)
+    }
+}

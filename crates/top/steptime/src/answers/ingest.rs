@@ -1,0 +1,132 @@
+//! What came of bringing traces into a lake.
+
+use std::path::Path;
+
+use serde::Serialize;
+use steptime_fleet::{Found, Outcome, Report};
+
+use super::shared::SCHEMA;
+
+/// What came of an ingest.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ingested {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `ingest`.
+    pub command: &'static str,
+    /// The lake, as it was named.
+    pub lake: String,
+    /// The version of the lake.
+    pub lake_version: u32,
+    /// The runs, by their first file.
+    pub runs: Vec<RunIngested>,
+    /// Files that were skipped: damaged, or of a rank that another file has.
+    pub skipped: Vec<FileLeftOut>,
+    /// Files that are no Kineto traces.
+    pub ignored: Vec<FileLeftOut>,
+}
+
+/// What came of one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RunIngested {
+    /// Its name.
+    pub run: String,
+    /// Ranks that were written.
+    pub ingested: usize,
+    /// Ranks that were there, made of the same files.
+    pub kept: usize,
+    /// Files that were skipped.
+    pub skipped: usize,
+    /// Files that are no Kineto traces.
+    pub ignored: usize,
+    /// Bytes of the files that were read for the ranks that were written.
+    pub bytes: u64,
+    /// What was repaired in all of its ranks.
+    pub repairs: u64,
+    /// Steps of all of its ranks.
+    pub steps: u64,
+    /// Their ops and annotations.
+    pub ops: u64,
+    /// Their kernels.
+    pub kernels: u64,
+    /// Their copies and fills.
+    pub copies: u64,
+    /// Their collectives.
+    pub collectives: u64,
+    /// The gaps of their streams.
+    pub gaps: u64,
+}
+
+/// A file that did not become a rank.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileLeftOut {
+    /// The file.
+    pub file: String,
+    /// Its run.
+    pub run: String,
+    /// Its rank, where it is known.
+    pub rank: Option<u32>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Ingested {
+    /// The answer.
+    #[must_use]
+    pub fn new(lake: &Path, report: &Report) -> Ingested {
+        let mut runs: Vec<RunIngested> = Vec::new();
+        for file in &report.files {
+            let at = runs.iter().position(|run| run.run == file.run).unwrap_or(runs.len());
+            if at == runs.len() {
+                runs.push(RunIngested { run: file.run.clone(), ..RunIngested::default() });
+            }
+            runs[at].add(file);
+        }
+        let left_out = |outcome: Outcome| {
+            let files = report.files.iter().filter(move |file| file.outcome == outcome);
+            files.map(FileLeftOut::of).collect()
+        };
+        Ingested {
+            schema: SCHEMA,
+            command: "ingest",
+            lake: lake.display().to_string(),
+            lake_version: report.steptime_lake,
+            runs,
+            skipped: left_out(Outcome::Skipped),
+            ignored: left_out(Outcome::Ignored),
+        }
+    }
+}
+
+impl RunIngested {
+    fn add(&mut self, file: &Found) {
+        match file.outcome {
+            Outcome::Ingested => {
+                self.ingested += 1;
+                self.bytes += file.bytes;
+            }
+            Outcome::Kept => self.kept += 1,
+            Outcome::Skipped => self.skipped += 1,
+            Outcome::Ignored => self.ignored += 1,
+        }
+        let rows = &file.rows;
+        self.repairs += file.repairs;
+        self.steps += rows.steps;
+        self.ops += rows.ops;
+        self.kernels += rows.kernels;
+        self.copies += rows.activities - rows.kernels;
+        self.collectives += rows.collectives;
+        self.gaps += rows.gaps;
+    }
+}
+
+impl FileLeftOut {
+    fn of(file: &Found) -> FileLeftOut {
+        FileLeftOut {
+            file: file.path.clone(),
+            run: file.run.clone(),
+            rank: file.rank,
+            reason: file.reason.clone().unwrap_or_default(),
+        }
+    }
+}

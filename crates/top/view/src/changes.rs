@@ -1,0 +1,53 @@
+//! What a rule changed: the ops it took out, put in and called otherwise.
+
+use serde::Serialize;
+use steptime::edit::{self, Change, Diff};
+
+use crate::columns::{Column, Columns};
+
+/// The ops in which a step differs from what it was.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Changes {
+    /// The rule, or several.
+    pub rule: String,
+    /// How many were removed, put in and changed.
+    pub counts: [usize; 3],
+    /// 0 removed, 1 put in, 2 changed.
+    pub change: Column,
+    /// Their names, texts.
+    pub name: Column,
+    /// One more than the op of the recording; 0 where a rule put it in.
+    pub op: Column,
+    /// One more than the name of the op around each, a text; 0 where there is none.
+    pub within: Column,
+}
+
+/// What became of which op. Removed ones are of `before`, the others of `after`.
+pub(crate) fn of(
+    rule: &str,
+    diff: &Diff,
+    before: &edit::Step,
+    after: &edit::Step,
+    columns: &mut Columns,
+) -> Changes {
+    let mut rows: Vec<(u8, u32, u32, u32)> = Vec::with_capacity(diff.changes.len());
+    for &(change, op) in &diff.changes {
+        let (place, step) = match change {
+            Change::Removed => (0, before),
+            Change::Inserted => (1, after),
+            Change::Changed => (2, after),
+        };
+        let row = &step.ops[op];
+        let recorded = row.origin.recorded().map_or(0, |op| op.0 + 1);
+        let within = row.parent.map_or(0, |parent| 1 + columns.text(&step.ops[parent].name));
+        rows.push((place, columns.text(&row.name), recorded, within));
+    }
+    Changes {
+        rule: rule.to_owned(),
+        counts: diff.counts(),
+        change: columns.small(rows.iter().map(|row| row.0)),
+        name: columns.whole(rows.iter().map(|row| row.1)),
+        op: columns.growing(rows.iter().map(|row| row.2)),
+        within: columns.whole(rows.iter().map(|row| row.3)),
+    }
+}

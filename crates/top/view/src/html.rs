@@ -1,0 +1,97 @@
+//! The page: one HTML file with its style, its script and its data.
+
+use std::fmt::Write;
+use std::io::{self, Write as _};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+use crate::viewed::Viewed;
+
+/// The script, made by `web/check`.
+const SCRIPT: &str = include_str!("../../../../web/dist/viewer.js");
+/// The style.
+const STYLE: &str = include_str!("../../../../web/dist/viewer.css");
+
+/// How a page is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is a file: it asks nobody anything.
+    File,
+    /// A [`Server`](crate::Server) serves it and answers `whatif` beside it.
+    Served,
+}
+
+/// The page of a step. It loads nothing: what it shows is in it, deflated.
+///
+/// # Errors
+/// Where an answer cannot be written as JSON.
+pub fn page(viewed: &Viewed, mode: Mode) -> io::Result<String> {
+    let (head, block) = viewed.parts()?;
+    let (head, block) = (packed(&head)?, packed(block)?);
+    let (mode, connect) = match mode {
+        Mode::File => ("file", "'none'"),
+        Mode::Served => ("served", "'self'"),
+    };
+    let title = escaped(viewed.title());
+    let mut page = String::with_capacity(head.len() + block.len() + SCRIPT.len() + STYLE.len() + 4096);
+    // The policy is the browser's promise that the page asks nobody: no picture, no font, no script comes from outside.
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\" data-mode=\"{mode}\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
+         style-src 'unsafe-inline'; img-src data:; connect-src {connect}; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title} - steptime</title>\n<style>{STYLE}</style>\n</head>\n\
+         <body>\n<div id=\"app\"><p class=\"loading\" role=\"status\">Reading {title} ...</p>\
+         <noscript><p class=\"loading\">This page needs JavaScript.</p></noscript></div>\n\
+         <script type=\"text/plain\" id=\"head\">{head}</script>\n\
+         <script type=\"text/plain\" id=\"block\">{block}</script>\n\
+         <script>{SCRIPT}</script>\n</body>\n</html>\n"
+    );
+    Ok(page)
+}
+
+/// Deflated, as base64.
+fn packed(bytes: &[u8]) -> io::Result<String> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes)?;
+    Ok(STANDARD.encode(encoder.finish()?))
+}
+
+/// A text that is no markup.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_text() {
+        assert_eq!(escaped("</title><script>'\"&"), "&lt;/title&gt;&lt;script&gt;&#39;&quot;&amp;");
+    }
+
+    #[test]
+    fn the_script_does_not_end_itself() {
+        // The built script stands within a script element, the style within a style element.
+        assert!(!SCRIPT.to_ascii_lowercase().contains("</script"), "viewer.js holds </script");
+        assert!(!SCRIPT.contains("<!--"), "viewer.js holds <!--");
+        assert!(!STYLE.to_ascii_lowercase().contains("</style"), "viewer.css holds </style");
+    }
+}

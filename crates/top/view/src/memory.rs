@@ -1,0 +1,45 @@
+//! The device memory that the tensors of a step need, over its time.
+
+use serde::Serialize;
+use steptime::WhatIfs;
+use steptime::edit::{MemoryKind, Moment};
+
+use crate::columns::{Column, Columns};
+
+/// The memory needed from each moment on to the next.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Memory {
+    /// When, in microseconds from the step's begin on the host.
+    pub at_us: Column,
+    /// The kinds of memory.
+    pub kinds: Vec<&'static str>,
+    /// For each kind, kilobytes (1000 bytes).
+    pub kb: Vec<Column>,
+}
+
+/// Of a step; `None` where its tensors are not known.
+pub(crate) fn of(asked: &WhatIfs<'_>, columns: &mut Columns) -> Option<Memory> {
+    let moments = asked.memory();
+    let (graph, marks) = (&asked.recorded().graph, &asked.before().timeline.marks);
+    let mut last = 0;
+    let mut at = |moment: &Moment| {
+        let op = asked.unchanged().ops[moment.op].origin.recorded()?;
+        let mark = if moment.ends { graph.ops[op].end } else { graph.ops[op].begin };
+        // Ops of two threads come in the order in which they hand over, which may be a little off that of time.
+        last = u32::try_from(marks[mark].0.max(0) / 1000).unwrap_or(u32::MAX).max(last);
+        Some(last)
+    };
+    let shown: Vec<(u32, &Moment)> =
+        moments.iter().filter_map(|moment| Some((at(moment)?, moment))).collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let kb = |bytes: u64| u32::try_from(bytes / 1000).unwrap_or(u32::MAX);
+    Some(Memory {
+        at_us: columns.growing(shown.iter().map(|(at, _)| *at)),
+        kinds: MemoryKind::ALL.map(MemoryKind::name).to_vec(),
+        kb: MemoryKind::ALL
+            .map(|kind| columns.growing(shown.iter().map(|(_, moment)| kb(moment.needs.of_kind(kind)))))
+            .to_vec(),
+    })
+}

@@ -1,0 +1,236 @@
+//! The data of all views.
+
+use serde::Serialize;
+use steptime::answers::{Changed, Difference, Explained, Predicted, Roofed, explain, path};
+use steptime::graph::Phase;
+use steptime::sim::IdleCause;
+use steptime::{Change, Error, Question, Step, WhatIf, WhatIfs};
+
+use crate::changes::{self, Changes};
+use crate::columns::Columns;
+use crate::graph::{self, Described, Graph};
+use crate::memory::{self, Memory};
+use crate::timeline::{self, Side};
+
+/// Runs of the critical path that are told in words.
+const RUNS: usize = 10;
+
+/// A step, and what is asked about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'s> {
+    /// The step, ...
+    pub step: &'s Step,
+    /// ... and how it is to be predicted: on which GPU, by whose host.
+    pub question: &'s Question<'s>,
+}
+
+/// What a page shows of a step.
+#[derive(Debug)]
+pub struct Viewed {
+    head: Head,
+    columns: Columns,
+}
+
+/// All that is no column.
+#[derive(Debug, Serialize)]
+struct Head {
+    schema: u32,
+    title: String,
+    predicted: Predicted,
+    measured_ms: Option<f64>,
+    explained: Result<Explained, String>,
+    bound: Vec<explain::BoundBy>,
+    runs: Vec<Run>,
+    causes: Vec<Cause>,
+    phases: Vec<&'static str>,
+    sides: Vec<Side>,
+    graph: Graph,
+    changes: Vec<Changes>,
+    roofline: Result<Roof, String>,
+    memory: Option<Memory>,
+    difference: Option<Difference>,
+}
+
+/// A stretch of the critical path in words.
+#[derive(Debug, Serialize)]
+struct Run {
+    place: &'static str,
+    phase: &'static str,
+    names: Vec<String>,
+    ms: f64,
+}
+
+/// A cause of idle time.
+#[derive(Debug, Clone, Serialize)]
+struct Cause {
+    key: &'static str,
+    name: &'static str,
+}
+
+/// Kernels under the roof, and the roof.
+#[derive(Debug, Serialize)]
+struct Roof {
+    answer: Roofed,
+    memory_gb_s: f64,
+    l2_gb_s: f64,
+    peaks: Vec<(&'static str, f64)>,
+}
+
+/// What the page asks for after a change.
+#[derive(Serialize)]
+struct After {
+    changed: Changed,
+    bound: Vec<explain::BoundBy>,
+    side: Side,
+    graph: Graph,
+    changes: Changes,
+}
+
+impl Viewed {
+    /// All views of a step; `against` is another to compare it with.
+    ///
+    /// # Errors
+    /// As [`Question::simulate`], of both. What else cannot be shown says why on the page.
+    pub fn of(subject: &Subject<'_>, against: Option<&Subject<'_>>) -> Result<Viewed, Error> {
+        let Subject { step, question } = *subject;
+        let mut columns = Columns::default();
+        let asked = question.what_ifs();
+        let explanation = asked.as_ref().map_err(ToString::to_string).and_then(|asked| {
+            let found = asked.explain().map_err(|error| error.to_string())?;
+            Ok((asked, found))
+        });
+        // What the step is without a change is told even where nothing can be said of changes.
+        let prediction = match &asked {
+            Ok(asked) => asked.before().clone(),
+            Err(_) => question.simulate()?,
+        };
+        let recorded = asked.as_ref().map_or(step, WhatIfs::recorded);
+        let described =
+            asked.as_ref().ok().map(|asked| Described::recorded(asked.unchanged(), &recorded.graph));
+        let mut sides = vec![timeline::predicted("predicted", &recorded.graph, &prediction, &mut columns)];
+        sides.extend(timeline::measured("measured, profiled", &recorded.graph, &mut columns));
+        let graph = graph::of(&recorded.graph, &prediction, described.as_ref(), &mut columns);
+        let changes = match &explanation {
+            Err(_) => Vec::new(),
+            Ok((asked, found)) => {
+                let of = |s: &steptime::Suggestion| {
+                    changes::of(s.rule, &s.diff, asked.unchanged(), &s.step, &mut columns)
+                };
+                found.alone.iter().map(of).collect()
+            }
+        };
+        let memory = asked.as_ref().ok().and_then(|asked| memory::of(asked, &mut columns));
+        let difference = match against {
+            None => None,
+            Some(other) => {
+                let second = other.question.simulate()?;
+                sides.push(timeline::predicted("second", &other.step.graph, &second, &mut columns));
+                Some(Difference::of((recorded, &prediction), (other.step, &second)))
+            }
+        };
+        let predicted = prediction.answer(recorded);
+        let head = Head {
+            schema: steptime::answers::SCHEMA,
+            title: step.title(),
+            measured_ms: step.meta.as_ref().and_then(|meta| meta.step_ms).filter(|ms| ms.is_finite()),
+            explained: explanation.map(|(_, found)| found.answer(recorded)),
+            bound: explain::bound(&predicted),
+            runs: runs(&predicted),
+            causes: IdleCause::ALL.map(|cause| Cause { key: cause.key(), name: cause.name() }).to_vec(),
+            phases: Phase::ALL.map(Phase::name).to_vec(),
+            sides,
+            graph,
+            changes,
+            roofline: roofline(subject).map_err(|error| error.to_string()),
+            memory,
+            difference,
+            predicted,
+        };
+        Ok(Viewed { head, columns })
+    }
+
+    /// What to call the step.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.head.title
+    }
+
+    /// How many slices its timelines hold.
+    #[must_use]
+    pub fn slices(&self) -> usize {
+        self.head.sides.iter().map(|side| side.slices).sum()
+    }
+
+    /// The head as JSON, and the block of columns.
+    pub(crate) fn parts(&self) -> serde_json::Result<(Vec<u8>, &[u8])> {
+        Ok((with_texts(&self.head, &self.columns)?, self.columns.bytes()))
+    }
+}
+
+/// Answers a change, for the page: the length of a JSON text (four bytes, little-endian), this text, filled with blanks to a
+/// multiple of four, and a block of columns.
+///
+/// # Errors
+/// As [`WhatIfs::changed`].
+pub fn what_if(asked: &WhatIfs<'_>, change: &Change<'_>) -> Result<Vec<u8>, Error> {
+    let found = asked.changed(change)?;
+    let mut columns = Columns::default();
+    let after = after(asked, &found, &mut columns);
+    let text = with_texts(&after, &columns).unwrap_or_default();
+    let length = text.len().next_multiple_of(4);
+    let mut bytes = Vec::with_capacity(4 + length + columns.bytes().len());
+    bytes.extend((length as u32).to_le_bytes());
+    bytes.extend(&text);
+    bytes.resize(4 + length, b' ');
+    bytes.extend(columns.bytes());
+    Ok(bytes)
+}
+
+fn after(asked: &WhatIfs<'_>, found: &WhatIf, columns: &mut Columns) -> After {
+    let graph = &found.scheduled.graph;
+    let described =
+        Described { step: &found.step, of: found.scheduled.ops.iter().map(|&op| Some(op)).collect() };
+    let names: Vec<&str> = found.audits.iter().map(|audit| audit.rule).collect();
+    let answer = found.answer(asked.recorded());
+    After {
+        bound: explain::bound_of(graph, &found.after),
+        side: timeline::predicted("changed", graph, &found.after, columns),
+        graph: graph::of(graph, &found.after, Some(&described), columns),
+        changes: changes::of(&names.join(" + "), &found.diff, asked.unchanged(), &found.step, columns),
+        changed: answer,
+    }
+}
+
+/// An answer as JSON, with the texts that columns name.
+fn with_texts(answer: &impl Serialize, columns: &Columns) -> serde_json::Result<Vec<u8>> {
+    #[derive(Serialize)]
+    struct Whole<'w, T: Serialize> {
+        texts: &'w [String],
+        #[serde(flatten)]
+        answer: &'w T,
+    }
+    serde_json::to_vec(&Whole { texts: columns.texts(), answer })
+}
+
+fn runs(predicted: &Predicted) -> Vec<Run> {
+    let pieces = predicted.critical_path.as_deref().unwrap_or_default();
+    let told = |run: path::Run| {
+        let (place, phase) = run.key()?;
+        let names = run.names().into_iter().take(4).map(str::to_owned).collect();
+        Some(Run { place, phase: phase.name(), names, ms: run.time.as_millis() })
+    };
+    path::condensed(path::runs(pieces), RUNS).into_iter().filter_map(told).collect()
+}
+
+fn roofline(subject: &Subject<'_>) -> Result<Roof, Error> {
+    let roofline = subject.question.roofline()?;
+    let spec = &roofline.spec;
+    let peaks =
+        [("fp32", spec.peak.f32_tflop_s), ("TF32", spec.peak.tf32_tflop_s), ("bf16", spec.peak.bf16_tflop_s)];
+    Ok(Roof {
+        answer: roofline.answer(subject.step),
+        memory_gb_s: spec.memory.rate_gb_s,
+        l2_gb_s: spec.l2.rate_gb_s,
+        peaks: peaks.into_iter().filter(|(_, peak)| *peak > 0.0).collect(),
+    })
+}
