@@ -1,0 +1,29 @@
+// Makes dist/viewer.js and dist/viewer.css, which the crate steptime-view holds. `--to FOLDER` makes them elsewhere, `--own`
+// prints how many bytes of the script are ours.
+import { readFileSync } from "node:fs";
+import { build } from "esbuild";
+
+/** What the page carries of others, with the notice that each asks for. */
+const LIBRARIES = ["@dagrejs/dagre", "@dagrejs/graphlib", "uplot"];
+const notices = LIBRARIES.map((name) => `${name}\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}`);
+
+const to = process.argv.indexOf("--to");
+const own = process.argv.includes("--own");
+const { metafile } = await build({
+  entryPoints: { viewer: "src/main.ts" },
+  outdir: to > 0 ? process.argv[to + 1] : "dist",
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: ["chrome100", "firefox110", "safari16"],
+  charset: "ascii",
+  legalComments: "inline",
+  banner: { js: `/*!\nThis script contains:\n\n${notices.join("\n\n---\n\n")}\n*/` },
+  logLevel: "warning",
+  metafile: true,
+  write: !own,
+});
+if (own) {
+  const inputs = Object.values(metafile.outputs).flatMap((output) => Object.entries(output.inputs));
+  console.log(inputs.filter(([path]) => path.startsWith("src/") && path.endsWith(".ts")).reduce((sum, [, { bytesInOutput }]) => sum + bytesInOutput, 0));
+}

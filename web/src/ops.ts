@@ -1,0 +1,190 @@
+// The ops of a step as a tree, and the tensors between any of its parts.
+
+import type { Block, GraphData, Numbers } from "./data";
+
+/** The step itself; -1 and below are its parts (phases). */
+export const STEP = -1000;
+
+export interface Times { host: number; device: number; critical: number; ops: number }
+export interface Edge { from: string; to: string; tensors: Map<string, number> }
+
+export class Ops {
+  readonly size: number;
+  readonly name: Numbers;
+  readonly annotation: Numbers;
+  readonly change: Numbers;
+  private readonly parent: Numbers;
+  private readonly phase: Numbers;
+  private readonly host: Numbers;
+  private readonly device: Float64Array;
+  private readonly critical: Float64Array;
+  private readonly inside: Uint32Array;
+  private readonly children: number[][];
+  private readonly roots: number[][];
+
+  constructor(readonly data: GraphData, readonly block: Block, readonly phases: string[]) {
+    this.name = block.column(data.name);
+    this.size = this.name.length;
+    this.annotation = block.column(data.annotation);
+    this.change = block.column(data.change);
+    this.parent = block.column(data.parent);
+    this.phase = block.column(data.phase);
+    this.host = block.column(data.host);
+    this.device = Float64Array.from(block.column(data.device));
+    this.critical = Float64Array.from(block.column(data.critical));
+    this.inside = new Uint32Array(this.size).fill(1);
+    this.children = Array.from({ length: this.size }, () => []);
+    const outer: number[] = [];
+    for (let op = 0; op < this.size; op++) {
+      const parent = this.parent[op]! - 1;
+      if (parent < 0) outer.push(op);
+      else this.children[parent]!.push(op);
+    }
+    // A parent comes before its children.
+    for (let op = this.size - 1; op >= 0; op--) {
+      const parent = this.parent[op]! - 1;
+      if (parent < 0) continue;
+      this.device[parent]! += this.device[op]!;
+      this.critical[parent]! += this.critical[op]!;
+      this.inside[parent]! += this.inside[op]!;
+    }
+    this.roots = phases.map(() => []);
+    for (const op of outer.flatMap((root) => this.lifted(root))) this.roots[this.partOf(op)]!.push(op);
+  }
+
+  /** An op, or what is inside an annotation that holds several parts of the step. */
+  private lifted(op: number): number[] {
+    if (!this.annotation[op]) return [op];
+    const inner = this.children[op]!.flatMap((child) => this.lifted(child));
+    const parts = new Set(inner.map((child) => this.partOf(child)));
+    return parts.size > 1 ? inner : [op];
+  }
+
+  /** The part of the step that an op belongs to; an annotation is of the part that the first in it is of. */
+  partOf(op: number): number {
+    let at = op;
+    while (this.annotation[at] && this.children[at]!.length > 0) at = this.children[at]![0]!;
+    return this.phase[at]!;
+  }
+
+  /** The table or layer that an op is the first to use, `tables[3]`. */
+  sized(op: number): string {
+    const part = op >= 0 ? this.block.column(this.data.part)[op]! : 0;
+    return part > 0 ? this.block.text(part - 1) : "";
+  }
+
+  inner(node: number): number[] {
+    if (node === STEP) return this.phases.flatMap((_, at) => this.roots[at]!.length > 0 ? [-1 - at] : []);
+    if (node < 0) return this.roots[-1 - node]!;
+    return this.children[node]!;
+  }
+
+  title(node: number): string {
+    if (node === STEP) return "step";
+    if (node < 0) return this.phases[-1 - node]!;
+    return this.block.text(this.name[node]!);
+  }
+
+  /** Times of a node and all inside, nanoseconds. */
+  times(node: number): Times {
+    if (node < 0) {
+      return this.inner(node).map((inner) => this.work(inner)).reduce((sum, inner) => ({
+        host: sum.host + inner.host, device: sum.device + inner.device, critical: sum.critical + inner.critical, ops: sum.ops + inner.ops,
+      }), { host: 0, device: 0, critical: 0, ops: 0 });
+    }
+    const tick = this.data.tick_ns;
+    return { host: this.host[node]! * tick, device: this.device[node]! * tick, critical: this.critical[node]! * tick, ops: this.inside[node]! };
+  }
+
+  /** The same of what does work: an annotation lasts while others wait. */
+  private work(node: number): Times {
+    if (node < 0 || !this.annotation[node]) return this.times(node);
+    const host = this.children[node]!.reduce((sum, child) => sum + this.work(child).host, 0);
+    return { ...this.times(node), host };
+  }
+
+  /** The nodes around an op, from the step down to it. */
+  around(op: number): number[] {
+    const path: number[] = [];
+    for (let at = op; at >= 0; at = this.parent[at]! - 1) path.unshift(at);
+    const begin = path.findIndex((node) => this.roots[this.partOf(node)]!.includes(node));
+    const shown = path.slice(Math.max(begin, 0));
+    return [STEP, -1 - this.partOf(shown[0] ?? op), ...shown];
+  }
+
+  /** Whether an op is a node, or lies in it. */
+  holds(node: number, op: number): boolean {
+    if (node === STEP) return true;
+    let at = op;
+    while (at >= 0 && at !== node) {
+      if (node < 0 && this.roots[-1 - node]!.includes(at)) return true;
+      at = this.parent[at]! - 1;
+    }
+    return at === node;
+  }
+
+  /** Names from the outside to an op. */
+  pathOf(op: number): string {
+    const names: string[] = [];
+    for (let at = op; at >= 0; at = this.parent[at]! - 1) names.unshift(this.title(at));
+    return names.join(" / ");
+  }
+
+  arguments(op: number): { takes: string; gives: string } {
+    const text = (column: Numbers): string => column[op]! > 0 ? this.block.text(column[op]! - 1) : "";
+    return { takes: text(this.block.column(this.data.takes)), gives: text(this.block.column(this.data.gives)) };
+  }
+
+  get hasTensors(): boolean {
+    return this.data.edges.from.len > 0;
+  }
+
+  /** For each op the one of some nodes that holds it, or -1. */
+  owners(nodes: Set<number>): Int32Array {
+    const owner = new Int32Array(this.size).fill(-1);
+    for (let op = 0; op < this.size; op++) {
+      if (nodes.has(op)) owner[op] = op;
+      else if (this.parent[op]! > 0) owner[op] = owner[this.parent[op]! - 1]!;
+    }
+    return owner;
+  }
+
+  /** Tensors between nodes, by the key of each; those from and to other ops are counted. */
+  edges(nodes: number[], key: (node: number) => string): { edges: Edge[]; entering: number; leaving: number } {
+    const { from, to, tensor } = this.data.edges;
+    const [froms, tos, tensors] = [this.block.column(from), this.block.column(to), this.block.column(tensor)];
+    // Parts of the step stand for what is in them.
+    const members = new Map<number, number>();
+    for (const node of nodes) if (node < 0) for (const op of this.inner(node)) members.set(op, node); else members.set(node, node);
+    const owner = this.owners(new Set(members.keys()));
+    const edges = new Map<string, Edge>();
+    let [entering, leaving] = [0, 0];
+    for (let i = 0; i < froms.length; i++) {
+      const [a, b] = [owner[froms[i]!]!, owner[tos[i]!]!];
+      if (a < 0 && b < 0) continue;
+      if (a < 0) entering++;
+      else if (b < 0) leaving++;
+      else {
+        const [one, other] = [key(members.get(a)!), key(members.get(b)!)];
+        if (one === other) continue;
+        const name = `${one}\u0001${other}`;
+        let edge = edges.get(name);
+        if (!edge) edges.set(name, edge = { from: one, to: other, tensors: new Map() });
+        const text = this.block.text(tensors[i]!);
+        edge.tensors.set(text, (edge.tensors.get(text) ?? 0) + 1);
+      }
+    }
+    return { edges: [...edges.values()], entering, leaving };
+  }
+
+  /** The ops that an op takes tensors of, and those that take its. */
+  neighbours(op: number): number[] {
+    const [froms, tos] = [this.block.column(this.data.edges.from), this.block.column(this.data.edges.to)];
+    const all = new Set<number>([op]);
+    for (let i = 0; i < froms.length; i++) {
+      if (froms[i] === op) all.add(tos[i]!);
+      if (tos[i] === op) all.add(froms[i]!);
+    }
+    return [...all];
+  }
+}
