@@ -75,8 +75,10 @@ def record_function_ids(execution_trace: Dict[str, Any]) -> List[int]:
 def _attribute(node: Dict[str, Any], name: str) -> Optional[int]:
     for attribute in node.get("attrs", ()):
         if attribute.get("name") == name:
-            return attribute.get("value")
-    return node.get(name)  # schemas before 1.0.2 are flat
+            found: Optional[int] = attribute.get("value")
+            return found
+    flat: Optional[int] = node.get(name)
+    return flat  # schemas before 1.0.2 are flat
 
 
 def step_marks(trace: Dict[str, Any]) -> List[Dict[str, Any]]:

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from steptime import folder, recording
-from steptime.execution import NothingRecorded
-from steptime.profiling import MissingTorch
-from steptime.settings import Settings, UsageError
+from steptime.errors import MissingTorch, NothingRecorded, UsageError
+from steptime.settings import Settings
 
 OK, FAILED, USAGE = 0, 1, 2
 SETUP = "steptime_setup"
@@ -108,7 +107,7 @@ def run(script: Path, arguments: List[str]) -> None:
         setup = names.get(SETUP)
         if not recording.command.made and setup is None:
             raise UsageError(f"{script} recorded nothing: let it call steptime.record(step, data, ...), or define {SETUP}()")
-        if not recording.command.made:
+        if not recording.command.made and setup is not None:
             step, data, options = _checked(setup, script)
             recording.record(step, data, **options)
     finally:

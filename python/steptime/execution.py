@@ -10,9 +10,10 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 from steptime import describe, folder
+from steptime.errors import NothingRecorded
 from steptime.loop import Loop
 
 # A region that torch.compile made: its ops are not seen.
@@ -21,31 +22,63 @@ COMPILED = "Torch-Compiled Region"
 ENGINE, OPTIMIZER = "autograd::engine::", "Optimizer.step"
 
 
-class NothingRecorded(RuntimeError):
-    """The step ran, and no op of it can be used."""
-
-
-def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict[str, Any], overwrite: bool = False) -> List[str]:
+def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict[str, Any], overwrite: bool = False, quiet: bool = False) -> List[str]:
     """Writes `et.json.gz` and `meta.json` into `out`; returns what is to be read with care."""
+    say = _silent if quiet else _loud
     with folder.whole(out, overwrite) as partial:
-        _say("one step so that everything is there")
+        say("one step so that everything is there")
         began = time.perf_counter()
-        loop.run()
-        _say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
+        with Autocasts() as autocasts:
+            loop.run()
+        say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
-        backend.record_ops(loop, trace)
+        loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
-        warned = found.problems()
+        warned = found.problems() + autocasts.problems(found.devices)
         kind = f", {found.kind} tensors" if found.kind else ""
-        _say(f"{found.ops} ops{kind}")
+        say(f"{found.ops} ops{kind}")
         folder.compress(trace, partial / folder.EXECUTION_TRACE)
         if about.get("batch") is None:
             about = {**about, "batch": describe.guess_batch(loop.first_batch)}
         meta = {**about, **backend.machine(), **facts, "record": {"only": "et", "warnings": warned}}
         (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
-    _say(f"done: {out}")
-    print(f"steptime predict {out} --device h200")
+    say(f"done: {out}")
+    if not quiet:
+        print(f"steptime predict {out} --device h200")
     return warned
+
+
+class Autocasts:
+    """For which kinds of devices a step asks autocast for lower precision."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.kinds: Set[str] = set()
+        self._class = torch.amp.autocast_mode.autocast
+        self._enter = self._class.__enter__
+
+    def __enter__(self) -> "Autocasts":
+        kinds, enter = self.kinds, self._enter
+
+        def noted(context: Any) -> Any:
+            kinds.add(str(context.device))
+            return enter(context)
+
+        setattr(self._class, "__enter__", noted)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        setattr(self._class, "__enter__", self._enter)
+
+    def problems(self, devices: Set[str]) -> List[str]:
+        """Whether it was asked for a GPU while tensors were elsewhere."""
+        if "cuda" not in self.kinds or any(device.startswith("cuda") for device in devices):
+            return []
+        return [
+            'torch.autocast("cuda") does nothing where tensors are not on a GPU: the step was recorded without it; '
+            'record it with torch.autocast("cpu") on the CPU, or ask for --dtype bf16'
+        ]
 
 
 class Found:
@@ -97,10 +130,15 @@ def _tensors(node: Dict[str, Any]) -> List[List[Any]]:
 def _nodes(trace: Path) -> List[Dict[str, Any]]:
     try:
         with open(trace, encoding="utf-8", errors="replace") as source:
-            return json.load(source).get("nodes", [])
+            nodes: List[Dict[str, Any]] = json.load(source).get("nodes", [])
+            return nodes
     except (OSError, ValueError) as error:
         raise NothingRecorded(f"PyTorch's ExecutionTraceObserver wrote nothing that can be read: {error}") from error
 
 
-def _say(what: str) -> None:
+def _silent(_: str) -> None:
+    """Says nothing."""
+
+
+def _loud(what: str) -> None:
     print(f"steptime: {what}", file=sys.stderr, flush=True)

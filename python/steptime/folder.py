@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Iterator
 
-from steptime.settings import UsageError
+from steptime.errors import UsageError
 
 META = "meta.json"
 TIMING = "kineto.json.gz"

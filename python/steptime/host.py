@@ -9,6 +9,7 @@ import json
 import tempfile
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -138,7 +139,7 @@ class Pieces:
         torch = self.torch
         times: List[float] = []
 
-        class Note(torch.autograd.Function):
+        class Note(torch.autograd.Function):  # type: ignore[name-defined]
             @staticmethod
             def forward(context: Any, given: Any) -> Any:
                 return given.view_as(given)
@@ -167,8 +168,8 @@ class Pieces:
             there = torch.empty(size, dtype=torch.uint8, device="cuda")
             hosts = {"pageable": torch.ones(size, dtype=torch.uint8), "pinned": torch.ones(size, dtype=torch.uint8).pin_memory()}
             for name, here in hosts.items():
-                self._copy(table, f"{name}_to_gpu", lambda here=here: there.copy_(here, non_blocking=True))
-                self._copy(table, f"{name}_from_gpu", lambda here=here: here.copy_(there, non_blocking=False))
+                self._copy(table, f"{name}_to_gpu", partial(there.copy_, here, non_blocking=True))
+                self._copy(table, f"{name}_from_gpu", partial(here.copy_, there, non_blocking=False))
         return table
 
     def _copy(self, table: Dict[str, List[float]], name: str, copy: Callable[[], Any]) -> None:

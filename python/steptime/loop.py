@@ -1,14 +1,21 @@
-"""The training loop: a step, its batches, and its time without a profiler."""
+"""The training loop: a step, its batches, and its time without a profiler.
+
+What a recorder does around steps is a plan: a generator that yields where one step is to run. `Loop` runs the steps of a
+plan by itself; `watch` lets somebody else's loop run them.
+"""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, FrozenSet, Iterable, Iterator, List, Optional
+from typing import Any, Callable, FrozenSet, Generator, Iterable, Iterator, List, Optional, TypeVar
 
-from steptime.settings import UsageError
+from steptime.errors import UsageError
 
 _NOTHING = object()
+T = TypeVar("T")
+# Yields where one step is to run, and returns what came of it.
+Plan = Generator[None, None, T]
 
 
 class Loop:
@@ -38,6 +45,20 @@ class Loop:
                 self.first_batch = batch
             self._step(batch)
         self.done += 1
+
+    def follow(self, plan: Plan[T]) -> T:
+        """Runs a step wherever the plan asks for one; what a step raises, the plan sees and lets through."""
+        try:
+            next(plan)
+            while True:
+                try:
+                    self.run()
+                except BaseException as error:
+                    plan.throw(error)
+                    raise
+                next(plan)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
     def _next_batch(self) -> Any:
         batch = next(self._batches, _NOTHING) if self._batches is not None else _NOTHING
@@ -87,13 +108,12 @@ class Window:
 
 
 def time_window(
-    loop: Loop,
     steps: int,
     synchronize: Callable[[], None],
     clock: Callable[[], float] = time.perf_counter,
     pulse: Callable[[], None] = lambda: None,
     every: int = 0,
-) -> Window:
+) -> Plan[Window]:
     """Times `steps` steps without perturbing them.
 
     Only the host's clock is read, at the boundaries of steps: no event is recorded and nothing is synchronised inside
@@ -114,7 +134,7 @@ def time_window(
             now = clock()
             away += now - begin
             begin = now
-        loop.run()
+        yield
         now = clock()
         times.append(1e3 * (now - begin))
         begin = now

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from steptime.profiling import MissingTorch, TorchProfiler
+from steptime.errors import MissingTorch
+from steptime.profiling import TorchProfiler
 
 
 def to_toml(found: Dict[str, Any], machine: Dict[str, str]) -> str:

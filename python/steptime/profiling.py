@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import warnings
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 from steptime import describe
-from steptime.loop import Loop
+from steptime.errors import MissingTorch
 from steptime.host import HostProbe
+from steptime.loop import Plan
 from steptime.pulse import Pulses
 
 # Steps that the profiler runs along with before the first one it keeps: its buffers are made then.
@@ -19,10 +20,6 @@ PROFILER_WARMUP = 5
 FRESH, PROFILED = "fresh", "profiled"
 # Whether a profiler of this module has run in this process: what it attached stays attached.
 _has_profiled = False
-
-
-class MissingTorch(ImportError):
-    """PyTorch is not there to record with."""
 
 
 def import_torch() -> Any:
@@ -57,11 +54,11 @@ class TorchProfiler:
         if self.on_gpu:
             self.torch.cuda.synchronize()
 
-    def machine(self) -> dict:
+    def machine(self) -> Dict[str, str]:
         """The part of meta.json that tells of the machine and its software."""
         return describe.machine(self.torch, self.on_gpu)
 
-    def peak_memory(self) -> dict:
+    def peak_memory(self) -> Dict[str, int]:
         """The part of meta.json that tells of memory."""
         return describe.peak_memory(self.torch, self.on_gpu)
 
@@ -87,32 +84,31 @@ class TorchProfiler:
             activities=self._activities(), record_shapes=False, with_stack=False, experimental_config=self._experimental_config()
         )
 
-    def record_timing(self, loop: Loop, steps: int, path: Path, pulses: Pulses) -> None:
+    def record_timing(self, steps: int, path: Path, pulses: Pulses) -> Plan[None]:
         """Profiles `steps` steps, each marked `ProfilerStep#n`, without shapes or stacks.
 
         A pulse is taken before each of them and after the last; no event shows it.
         """
         profiler = self.torch.profiler
         _note_profiler()
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*Profiler clears events")  # one cycle is all there is
-            with profiler.profile(
-                activities=self._activities(),
-                schedule=profiler.schedule(wait=0, warmup=PROFILER_WARMUP, active=steps, repeat=1),
-                on_trace_ready=lambda done: done.export_chrome_trace(str(path)),
-                record_shapes=False,
-                with_stack=False,
-                experimental_config=self._experimental_config(),
-            ) as running:
-                for _ in range(PROFILER_WARMUP - 1):
-                    loop.run()
-                    running.step()
-                for _ in range(steps + 1):
-                    loop.run()
-                    pulses.profiled.append(pulses.pulse.take())
-                    running.step()
+        warnings.filterwarnings("ignore", message=".*Profiler clears events")  # one cycle is all there is
+        with profiler.profile(
+            activities=self._activities(),
+            schedule=profiler.schedule(wait=0, warmup=PROFILER_WARMUP, active=steps, repeat=1),
+            on_trace_ready=lambda done: done.export_chrome_trace(str(path)),
+            record_shapes=False,
+            with_stack=False,
+            experimental_config=self._experimental_config(),
+        ) as running:
+            for _ in range(PROFILER_WARMUP - 1):
+                yield
+                running.step()
+            for _ in range(steps + 1):
+                yield
+                pulses.profiled.append(pulses.pulse.take())
+                running.step()
 
-    def record_execution_trace(self, loop: Loop, execution_trace: Path, timing: Path) -> None:
+    def record_execution_trace(self, execution_trace: Path, timing: Path) -> Plan[None]:
         """Runs one step under the execution-trace observer and, at the same time, the profiler with shapes.
 
         Both number the step's operators alike: `rf_id` in one file is `Record function id` in the other.
@@ -131,7 +127,7 @@ class TorchProfiler:
             ) as running:
                 observer.start()
                 try:
-                    loop.run()
+                    yield
                     self.synchronize()
                 finally:
                     observer.stop()
@@ -139,14 +135,14 @@ class TorchProfiler:
             observer.unregister_callback()
         running.export_chrome_trace(str(timing))
 
-    def record_ops(self, loop: Loop, execution_trace: Path) -> None:
+    def record_ops(self, execution_trace: Path) -> Plan[None]:
         """Runs one step under the execution-trace observer alone."""
         observer = self.torch.profiler.ExecutionTraceObserver()
         observer.register_callback(str(execution_trace))
         try:
             observer.start()
             try:
-                loop.run()
+                yield
                 self.synchronize()
             finally:
                 observer.stop()

@@ -20,9 +20,9 @@ ROUNDS = 600
 APART_SECONDS, APART_STEPS = 0.01, 2
 
 
-def apart(step_seconds: float) -> int:
-    """Steps from one pulse to the next, given how long a step takes."""
-    return max(APART_STEPS, round(APART_SECONDS / max(step_seconds, 1e-9)))
+def apart(step_seconds: float, steps: int) -> int:
+    """Steps from one pulse to the next, given how long a step takes, in a window of so many: one lies within each."""
+    return max(APART_STEPS, min(round(APART_SECONDS / max(step_seconds, 1e-9)), steps // 2))
 
 
 def work(rounds: int = ROUNDS) -> int:

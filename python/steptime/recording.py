@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
 from steptime import checks, describe, execution, folder
-from steptime.loop import Loop, Window, time_window
+from steptime.errors import UsageError
 from steptime.host import NoProbe
+from steptime.loop import Loop, Plan, Window, time_window
 from steptime.profiling import TorchProfiler
 from steptime.pulse import NoPulse, Pulses, apart
-from steptime.settings import Settings, UsageError, choose
+from steptime.settings import Settings, choose
 from steptime.stats import median, quantiles
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -93,11 +94,22 @@ def record(
     if _only(only):
         warned = execution.make(loop, target, backend, about, facts, overwrite)
     else:
-        warned = make(loop, target, settings, backend, about, facts, overwrite)
+        guess = lambda: describe.guess_batch(loop.first_batch)  # noqa: E731
+        warned = loop.follow(make(target, settings, backend, about, facts, guess, overwrite))
     command.made.append(target)
     for message in warned:
         warnings.warn(message, checks.RecordWarning, stacklevel=2)
     return target
+
+
+def record_ops(step: Callable[..., Any], batch: Any, out: Path) -> Path:
+    """Records the execution trace of one step on `batch`, or of a step without arguments, into `out`, in silence."""
+    loop = Loop(step, None if batch is None else [batch])
+    about = {"model": describe.model_name(None, step), "batch": None}
+    facts = {"params": describe.count_parameters(None, step)}
+    for message in execution.make(loop, out, TorchProfiler(False), about, facts, quiet=True):
+        warnings.warn(message, checks.RecordWarning, stacklevel=4)
+    return out
 
 
 def _only(asked: Optional[str]) -> bool:
@@ -120,34 +132,35 @@ def _target(out: Optional[PathLike]) -> Path:
 
 
 def make(
-    loop: Loop,
     out: Path,
     settings: Settings,
     backend: Any,
     about: Dict[str, Any],
     facts: Dict[str, Any],
+    guess_batch: Callable[[], Optional[int]],
     overwrite: bool = False,
-) -> List[str]:
-    """Makes the recording with `backend` (see `profiling.TorchProfiler`) and returns the warnings."""
+) -> Plan[List[str]]:
+    """Makes the recording with `backend` (see `profiling.TorchProfiler`) around steps and returns the warnings."""
     with folder.whole(out, overwrite) as partial:
-        seconds = _warm_up(loop, settings.warmup, backend)
+        seconds = yield from _warm_up(settings.warmup, backend)
         steps, profiled = settings.steps_per_window(seconds), settings.profiled_steps(seconds)
-        every = apart(seconds) if settings.probe else 0
-        host = backend.probe() if settings.probe else NoProbe()
+        every = apart(seconds, steps) if settings.probe else 0
+        host: Any = backend.probe() if settings.probe else NoProbe()
         pulses = Pulses(host.pulse if settings.probe else NoPulse())
         host.before()
-        before = _windows(loop, settings.windows_before, steps, backend, every, pulses.pulse, pulses.before)
+        before = yield from _windows(settings.windows_before, steps, backend, every, pulses.pulse, pulses.before)
         process = backend.process()
-        backend.record_timing(loop, profiled, partial / "kineto.json", pulses)
-        backend.record_execution_trace(loop, partial / "et.json", partial / "kineto_et.json")
+        yield from backend.record_timing(profiled, partial / "kineto.json", pulses)
+        yield from backend.record_execution_trace(partial / "et.json", partial / "kineto_et.json")
         host.under()
-        after = _windows(loop, settings.windows - settings.windows_before, steps, backend, every, pulses.pulse, pulses.after)
+        left = settings.windows - settings.windows_before
+        after = yield from _windows(left, steps, backend, every, pulses.pulse, pulses.after)
         host.after()
         windows = before + after
 
         warned = _problems(before, partial)
         if about.get("batch") is None:
-            about = {**about, "batch": describe.guess_batch(loop.first_batch)}
+            about = {**about, "batch": guess_batch()}
         meta = {**about, **backend.machine(), **times(windows, len(before)), "process": process, **facts, **backend.peak_memory()}
         measured = {"host_probe": host.as_dict(), "pulses": pulses.as_dict()}
         meta.update({name: value for name, value in measured.items() if value is not None})
@@ -165,23 +178,24 @@ def make(
     return warned
 
 
-def _windows(
-    loop: Loop, count: int, steps: int, backend: Any, every: int, pulse: Any, taken: List[Dict[str, float]]
-) -> List[Window]:
+def _windows(count: int, steps: int, backend: Any, every: int, pulse: Any, taken: List[Dict[str, float]]) -> Plan[List[Window]]:
     """Times `count` windows, with a pulse after each `every` steps that goes to `taken`."""
     take = lambda: taken.append(pulse.take())  # noqa: E731
-    return [time_window(loop, steps, backend.synchronize, pulse=take, every=every) for _ in range(count)]
+    windows = []
+    for _ in range(count):
+        windows.append((yield from time_window(steps, backend.synchronize, pulse=take, every=every)))
+    return windows
 
 
-def _warm_up(loop: Loop, steps: int, backend: Any) -> float:
+def _warm_up(steps: int, backend: Any) -> Plan[float]:
     """Runs `steps` steps; returns the seconds each of the second half of them took."""
     first = steps // 2
     for _ in range(first):
-        loop.run()
+        yield
     backend.synchronize()
     begin = time.perf_counter()
     for _ in range(steps - first):
-        loop.run()
+        yield
     backend.synchronize()
     return (time.perf_counter() - begin) / (steps - first)
 
@@ -212,4 +226,5 @@ def _problems(windows: List[Window], partial: Path) -> List[str]:
 
 def _load(path: Path) -> Dict[str, Any]:
     with open(path, encoding="utf-8", errors="replace") as source:
-        return json.load(source)
+        found: Dict[str, Any] = json.load(source)
+        return found

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Dict, Optional, Tuple
 
-
-class UsageError(ValueError):
-    """The recorder was asked for something it cannot do; the message says what to change."""
+from steptime.errors import UsageError
 
 
 # A window lasts about this long unless `steps` is given ...

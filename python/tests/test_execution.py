@@ -3,6 +3,8 @@
 import gzip
 import json
 
+import warnings
+
 import pytest
 
 import steptime
@@ -72,6 +74,27 @@ def test_what_is_missing_is_said(tmp_path):
     weight = torch.randn(4, 4)
     with pytest.warns(steptime.RecordWarning, match="no backward pass"):
         steptime.record(lambda: weight @ weight, out=tmp_path / "forward", only="et")
+
+
+def test_lower_precision_of_a_gpu_that_is_not_there_is_said(tmp_path):
+    enter = torch.autocast.__enter__
+    for name, device in (("gpu", "cuda"), ("own", "cpu")):
+        weight = torch.randn(4, 4, requires_grad=True)
+        optimizer = torch.optim.SGD([weight])
+
+        def step():
+            with torch.autocast(device, torch.bfloat16):
+                (weight @ weight).sum().backward()
+            optimizer.step()
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            steptime.record(step, out=tmp_path / name, only="et")
+        said = [str(each.message) for each in caught if issubclass(each.category, steptime.RecordWarning)]
+        assert any("does nothing" in each for each in said) == (device == "cuda"), said
+        answered = steptime.predict(tmp_path / name, device="h200").warnings
+        assert any("does nothing" in each for each in answered) == (device == "cuda"), answered
+    assert torch.autocast.__enter__ is enter
 
 
 def test_only_something_else_is_wrong(tmp_path):

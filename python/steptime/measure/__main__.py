@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import List, Optional
 
 from steptime.measure import families, sheet
-from steptime.settings import UsageError
+from steptime.errors import UsageError
 
 OK, FAILED, USAGE = 0, 1, 2
 

@@ -21,7 +21,7 @@ from steptime.measure.families import load
 from steptime.measure.harvest import harvest_file
 from steptime.measure.runner import DeviceFailed, Runner
 from steptime.measure.sheet import Sheet, path_for, peek
-from steptime.settings import UsageError
+from steptime.errors import UsageError
 
 VERSION = "1"
 SAME = ("steptime_sweep_version", "device", "torch", "seed")  # what a file must share with the run that continues it

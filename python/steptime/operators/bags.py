@@ -79,7 +79,7 @@ class EmbeddingBags(nn.Module):
         self._latest: Optional[BackwardPlan] = None
 
     def _apply(self, *arguments: Any, **named: Any) -> EmbeddingBags:
-        moved = super()._apply(*arguments, **named)
+        moved: EmbeddingBags = super()._apply(*arguments, **named)
         self._forget()
         return moved
 
@@ -167,6 +167,7 @@ class EmbeddingBags(nn.Module):
     def _new_backward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor], room: int, stream: int) -> BackwardPlan:
         if torch.cuda.is_current_stream_capturing():
             raise OperatorError("the first step with batches of a size cannot be captured: run one before")
+        assert self.optimizer is not None, "a backward pass is planned for tables that have an optimizer"
         of, ordinal = self._bags(indices, offsets, weights), self._ordinal()
         of = Bags(of.rows, of.dims, of.bags, room, of.element, of.index_bits, of.weighted, of.mode)
         return BackwardPlan(load(), ordinal, of, self._addresses(), self.optimizer, self._lr, stream, self.longest)

@@ -19,7 +19,8 @@ def ordinal_of(tensor: Tensor) -> int:
     """The number of the tensor's GPU."""
     if tensor.device.type != "cuda":
         raise OperatorError(f"a tensor is on {tensor.device}, but steptime's operators run on an NVIDIA GPU: move it there with .to('cuda')")
-    return tensor.device.index
+    index: int = tensor.device.index
+    return index
 
 
 @lru_cache(maxsize=1024)
@@ -92,7 +93,8 @@ def _interaction_plan(vectors: Tensor) -> InteractionPlan:
         with ops.on_device(ordinal):
             return InteractionPlan(load(), ordinal, features, dim)
 
-    return _plans.get(("interaction", ordinal, features, dim), make)
+    plan: InteractionPlan = _plans.get(("interaction", ordinal, features, dim), make)
+    return plan
 
 
 class _Interaction(torch.autograd.Function):

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Union
 
+from steptime.errors import Error
+
 NAME = "libsteptime_cuda_c.so"
 VARIABLE = "STEPTIME_CUDA_LIBRARY"
 REMEDY = f"build it with `cargo build --release -p steptime-cuda-capi`, and say where it is: {VARIABLE}=target/release/{NAME}"
@@ -14,7 +16,7 @@ REMEDY = f"build it with `cargo build --release -p steptime-cuda-capi`, and say 
 HANDLE, SIZE, ADDRESS, INT, FLOAT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_int, ctypes.c_float
 
 
-class OperatorError(RuntimeError):
+class OperatorError(Error, RuntimeError):
     """An operator cannot do what it is asked for; the message says what to change."""
 
 
@@ -102,13 +104,17 @@ class Library:
         self._error = self._lib.steptime_error
         self._error.restype = ctypes.c_char_p
 
+    def __getattr__(self, name: str) -> Any:
+        """Functions of the library, which `_declare` sets: this is for what is none of them."""
+        raise AttributeError(f"{self.path} has no function {name}")
+
     def failure(self) -> OperatorError:
         """What was wrong with this thread's last call."""
         return OperatorError(self._error().decode(errors="replace"))
 
     def new(self, name: str, *arguments: Any) -> int:
         """A handle that is not null; the name without `steptime_gpu_`."""
-        handle = getattr(self, name)(*arguments)
+        handle: int = getattr(self, name)(*arguments)
         if not handle:
             raise self.failure()
         return handle
@@ -135,10 +141,11 @@ _loaded: Optional[Library] = None
 
 
 def find(path: Union[str, Path, None] = None) -> Optional[Path]:
-    """Where the library is: as told, else as the environment says, else beside this package; None if nowhere."""
+    """Where the library is: as told, else as the environment says, else beside this package, or in its native half;
+    None if nowhere."""
     here = Path(__file__).resolve().parent
     told = path or os.environ.get(VARIABLE)
-    places = [Path(told)] if told else [here / NAME, here.parent / NAME]
+    places = [Path(told)] if told else [here / NAME, here.parent / NAME, *sorted(here.parent.glob("_core*.so"))]
     return next((place for place in places if place.is_file()), None)
 
 

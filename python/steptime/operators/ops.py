@@ -8,7 +8,7 @@ graph.
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -158,7 +158,7 @@ def interaction_backward(grad: Tensor, vectors: Tensor, plan: int) -> Tensor:
 
 
 def _columns(table: Tensor, bits: int) -> int:
-    return table.shape[1] if bits >= 16 else (table.shape[1] - plans.SCALE_BYTES) * 8 // bits
+    return int(table.shape[1]) if bits >= 16 else int(table.shape[1] - plans.SCALE_BYTES) * 8 // bits
 
 
 def _bag_shape(tables: List[Tensor], indices: Tensor, offsets: Tensor, weights: Any, mode: int, bits: int, plan: int) -> Tensor:
@@ -186,7 +186,7 @@ def _not_here(name: str) -> Callable[..., Any]:
     return fail
 
 
-_IMPLEMENTATIONS = {
+_IMPLEMENTATIONS: Dict[str, Tuple[Callable[..., Any], Callable[..., Any]]] = {
     "embedding_bag": (embedding_bag, _bag_shape),
     **{f"embedding_bag_backward_{optimizer}": (_backward_of(optimizer), _nothing) for optimizer in OPTIMIZERS},
     "gather": (gather, _gather_shape),

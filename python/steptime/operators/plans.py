@@ -86,7 +86,7 @@ class Plan:
         self.close.atexit = False  # the driver may be gone by then, and takes the memory back anyway
 
 
-def find(number: int, kind: type) -> Any:
+def find(number: int, kind: Any) -> Any:
     """The plan of this number."""
     plan = PLANS.get(number)
     if type(plan) is not kind:

@@ -1,0 +1,107 @@
+"""Questions to the native half, in the words of the command line: what it answers there, it answers here, to the digit."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from steptime import errors
+
+if TYPE_CHECKING:
+    import os
+
+    from steptime import _core
+
+PathLike = Union[str, "os.PathLike[str]"]
+Value = Union[None, bool, int, float, str, "os.PathLike[str]", Sequence[Any]]
+REMEDY = "install the wheel (pip install steptime), or build it: pip install ./python in the repository, with Rust 1.95"
+_KINDS = {
+    "usage": errors.UsageError,
+    "not found": errors.NotFound,
+    "not applicable": errors.NotApplicable,
+    "input": errors.InputError,
+}
+
+
+def core() -> Any:
+    """The native half, loaded when it is first needed."""
+    try:
+        from steptime import _core
+    except ImportError as error:
+        raise errors.MissingCore(f"the native half of steptime cannot be loaded ({error}): {REMEDY}") from error
+    return _core
+
+
+def text(command: Sequence[str], options: Mapping[str, Value], inputs: Sequence["Input"] = (), given: str = "") -> str:
+    """What a command prints. Inputs that are open are not opened again; `given` is its standard input."""
+    arguments = [*command, *flags(options)]
+    kind, words = core().ask(arguments, [each.opened for each in inputs], given)
+    if kind:
+        raise _refused(kind, words)
+    return str(words)
+
+
+def _refused(kind: str, words: str) -> errors.Error:
+    """The exception of a refusal; what is typed as an option is an argument here."""
+    if kind == "usage":
+        words = re.sub(r"'--([a-z-]+)(?: <[^>]*>)?(?:=<[^>]*>)?'", lambda found: found[1].replace("-", "_"), words)
+    return _KINDS[kind](words)
+
+
+def answer(command: Sequence[str], options: Mapping[str, Value], inputs: Sequence["Input"] = ()) -> Dict[str, Any]:
+    """What a command answers, as data: its JSON."""
+    found: Dict[str, Any] = json.loads(text(command, {**options, "json": True}, inputs))
+    return found
+
+
+def flags(options: Mapping[str, Value]) -> List[str]:
+    """Options as they are typed: `host_speed=0.5` is `--host-speed=0.5`; what is None or False is left out."""
+    typed: List[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            typed.append(flag)
+        elif isinstance(value, (list, tuple)):
+            typed.extend(f"{flag}={each}" for each in value)
+        else:
+            typed.append(f"{flag}={value}")
+    return typed
+
+
+class Input:
+    """A recording, a trace, an execution trace or a description of a model, opened when it is first asked about and kept."""
+
+    def __init__(self, path: PathLike, step: Optional[int] = None, rank: Optional[int] = None) -> None:
+        self.path = Path(path)
+        self.part: Dict[str, Value] = {"step": step, "rank": rank}
+        for name, value in self.part.items():
+            if value is not None and (not isinstance(value, int) or value < 0):
+                raise errors.UsageError(f"{name}={value!r}: it is the number of a {name}, 0 or more")
+        self.opened: "_core.Opened" = core().Opened(self.path, step, rank)
+
+    def open(self) -> None:
+        """Reads all of it now, so that its files are not needed any more."""
+        kind, words = self.opened.open()
+        if kind:
+            raise _refused(kind, words)
+
+    def answer(self, command: str, options: Mapping[str, Value], *others: "Input") -> Dict[str, Any]:
+        """What a command answers about it, and about others beside it."""
+        return answer([command, *self._paths(others)], {**options, **self.part}, [self, *others])
+
+    def text(self, command: str, options: Mapping[str, Value], *others: "Input") -> str:
+        """What a command prints about it."""
+        return text([command, *self._paths(others)], {**options, **self.part}, [self, *others])
+
+    def _paths(self, others: Sequence["Input"]) -> List[str]:
+        return [_argument(each.path) for each in (self, *others)]
+
+
+def _argument(path: Path) -> str:
+    """A path that cannot be taken for an option."""
+    words = str(path)
+    return f"./{words}" if words.startswith("-") else words

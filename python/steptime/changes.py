@@ -1,0 +1,157 @@
+"""What happens to a step when it is changed."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from steptime import _html
+from steptime._answer import Answer
+from steptime._ask import Input, PathLike, Value
+from steptime.errors import UsageError
+from steptime.side import Side
+from steptime.table import Table
+
+
+class Changed(Answer):
+    """A step before and after a change.
+
+    >>> found = what_if("examples/dlrm_default_2048", cuda_graph=True)
+    >>> found.after.step_ms < found.before.step_ms
+    True
+    >>> found.transforms["name"]
+    ['cuda-graph']
+    """
+
+    @property
+    def before(self) -> Side:
+        """The step as it is."""
+        return Side(self.raw["before"])
+
+    @property
+    def after(self) -> Side:
+        """The step with the change."""
+        return Side(self.raw["after"])
+
+    @property
+    def step_ms(self) -> float:
+        """The step with the change, in milliseconds."""
+        return self.after.step_ms
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast the step is after the change."""
+        return float(self.raw["speedup"])
+
+    @property
+    def why(self) -> List[str]:
+        """Where the difference comes from."""
+        return [str(each) for each in self.raw["why"]]
+
+    @property
+    def transforms(self) -> Table:
+        """What each rule did: name, why, and how many ops it removed, inserted and changed."""
+        return self.table("transforms")
+
+    def __repr__(self) -> str:
+        return f"Changed({self.before.step_ms:.3f} to {self.after.step_ms:.3f} ms, {self.speedup:.2f} times as fast)"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.before.said()} → {self.after.said()}: {self.speedup:.2f} times as fast"
+        head = _html.lines(title, [*self.doubts, *self.why])
+        return head + _html.bar(self.before.parts()) + _html.bar(self.after.parts()) + self.transforms._repr_html_()
+
+
+def what_if(what: PathLike, *, step: Optional[int] = None, rank: Optional[int] = None, **changes: Any) -> Changed:
+    """The step of an input with changes; they are those of `change`."""
+    return change(Input(what, step, rank), **changes)
+
+
+def change(
+    source: Input,
+    *,
+    batch: Optional[int] = None,
+    recorded_batch: Optional[int] = None,
+    batch_dim: Optional[int] = None,
+    set: Union[None, str, Mapping[str, int], Sequence[str]] = None,
+    fuse: Union[None, str, Sequence[str]] = None,
+    operators: Optional[str] = None,
+    dtype: Optional[str] = None,
+    channels_last: bool = False,
+    prefetch_inputs: bool = False,
+    reorder: bool = False,
+    no_sync: bool = False,
+    checkpoint: Union[bool, int] = False,
+    remove: Union[None, str, Sequence[str]] = None,
+    on_stream: Union[None, str, Sequence[str]] = None,
+    streams: Optional[int] = None,
+    accumulate: Optional[int] = None,
+    cuda_graph: bool = False,
+    host_speed: Optional[float] = None,
+    plan: Optional[PathLike] = None,
+    timeline: Optional[PathLike] = None,
+    graph: Optional[PathLike] = None,
+    device: Optional[str] = None,
+    host: Optional[str] = None,
+    models: Optional[str] = None,
+    indices: Optional[str] = None,
+    tf32: bool = False,
+) -> Changed:
+    """A step with changes, one or several at once.
+
+    batch: samples in a batch; recorded_batch, batch_dim where they cannot be told.
+    set: sizes of the model, `{"tables[0].rows": 1_000_000}` or "tables[*].columns=64".
+    fuse: "embedding-bags", "optimizer", "elementwise", "linear", or several.
+    operators: "steptime" or "fbgemm" for embedding tables.
+    dtype: "tf32" or "bf16".
+    channels_last, prefetch_inputs, reorder, no_sync, cuda_graph: each a change by itself.
+    checkpoint: True for each block, or a number of segments.
+    remove: ops to leave out with what computes gradients through them, "aten::dropout", "aten::*norm*", "ops[17]", or several.
+    on_stream: ops of the forward pass, named so, to run on a stream of their own.
+    streams: branches side by side on so many streams. accumulate: gradients of so many batches before each update.
+    host_speed: how many times as long the host takes: 0.5 for one twice as fast.
+    plan: a TOML file of changes. timeline, graph: files to write, as the command line does.
+    device, host, models, indices, tf32: as `predict` takes them.
+
+    Raises NotApplicable where a change does not apply to the step, and says why.
+    """
+    sizes = [f"{path}={value}" for path, value in set.items()] if isinstance(set, Mapping) else _listed(set)
+    options: Dict[str, Value] = {
+        "batch": batch,
+        "recorded_batch": recorded_batch,
+        "batch_dim": batch_dim,
+        "set": sizes,
+        "fuse": _listed(fuse),
+        "operators": operators,
+        "dtype": dtype,
+        "channels_last": channels_last,
+        "prefetch_inputs": prefetch_inputs,
+        "reorder": reorder,
+        "no_sync": no_sync,
+        "checkpoint": checkpoint,
+        "remove": _listed(remove),
+        "on_stream": _listed(on_stream),
+        "streams": streams,
+        "accumulate": accumulate,
+        "cuda_graph": cuda_graph,
+        "host_speed": host_speed,
+        "plan": plan,
+        "timeline": timeline,
+        "graph": graph,
+        "device": device,
+        "host": host,
+        "models": models,
+        "indices": indices,
+        "tf32": tf32,
+    }
+    return Changed(source.answer("whatif", options))
+
+
+def _listed(value: Union[None, str, Sequence[str]]) -> List[str]:
+    """One or several, as a list."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [value]
+    if not all(isinstance(each, str) for each in value):
+        raise UsageError(f"{value!r}: it takes names, one or several")
+    return list(value)

@@ -1,0 +1,40 @@
+"""Records a few steps of a Lightning trainer: `Trainer(callbacks=[steptime.lightning.Watch(out="rec")])`."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+try:
+    from lightning.pytorch import Callback
+except ModuleNotFoundError:  # the older package of the same project
+    from pytorch_lightning import Callback
+
+from steptime import watching
+
+
+class Watch(Callback):
+    """Records steps of the training into `out`; options are those of `steptime.watch`."""
+
+    def __init__(self, out: str, **options: Any) -> None:
+        self._out, self._options = out, options
+        self._watch: Optional[watching.Watch] = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begins with the first batch."""
+        optimizers = trainer.optimizers or [None]
+        self._watch = watching.watch(pl_module, optimizers[0], self._out, **self._options).start()
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Ends a step."""
+        if self._watch is not None:
+            self._watch.step()
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Ends watching."""
+        if self._watch is not None:
+            self._watch.stop()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Leaves nothing half-written."""
+        if self._watch is not None:
+            self._watch.__exit__(type(exception), exception, None)

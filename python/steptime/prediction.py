@@ -1,0 +1,200 @@
+"""How long a step takes, and where the time goes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Dict, Mapping, Optional, Union
+
+from steptime import _html
+from steptime._answer import Answer
+from steptime._ask import Input, PathLike, Value
+from steptime.changes import Changed, change
+from steptime.errors import UsageError
+from steptime.explanation import Explanation
+from steptime.report import Difference, Roofline
+from steptime.side import Side
+from steptime.table import Table
+from steptime.viewing import View, view
+
+# What a question of another kind about the same step is told, too.
+_SHARED = ("device", "host", "models", "indices", "tf32")
+
+
+class Prediction(Side, Answer):
+    """A predicted step.
+
+    >>> p = predict("examples/dlrm_default_2048")
+    >>> p
+    Prediction(dlrm_default_2048 on NVIDIA H200: step 3.416 ms, 90 % interval 3.177 to 3.664 ms)
+    >>> round(p.active_ms + sum(p.idle.values()), 3) == round(p.step_ms, 3)
+    True
+    >>> p.ops.columns
+    ['name', 'count', 'host_ms', 'device_ms', 'critical_ms', 'slack_ms']
+    """
+
+    def __init__(self, raw: Mapping[str, Any], source: Input, options: Mapping[str, Value]) -> None:
+        super().__init__(raw)
+        self._input = source
+        self._options = dict(options)
+
+    @property
+    def device(self) -> Optional[str]:
+        """The GPU predicted for."""
+        found = self.raw.get("device")
+        return None if found is None else str(found)
+
+    @property
+    def samples_per_s(self) -> Optional[float]:
+        """Samples a second; None where the batch is not known."""
+        found = self.raw.get("samples_per_s")
+        return None if found is None else float(found)
+
+    @property
+    def ops(self) -> Table:
+        """Top-level ops by name, the most expensive first: host, device and critical time in milliseconds a step."""
+        return self.table("ops")
+
+    @property
+    def kernels(self) -> Table:
+        """Kernels by name, the longest first: count and device time in milliseconds a step."""
+        return Table("kernels", self.raw.get("kernels_by_name") or [])
+
+    @property
+    def critical_path(self) -> Table:
+        """The chain that makes the step as long as it is, in order: place, what, phase, milliseconds."""
+        return self.table("critical_path")
+
+    @property
+    def phases(self) -> Table:
+        """Host and device time in milliseconds by part of the step: input, forward, backward, optimizer, other."""
+        return self.table("phases")
+
+    @property
+    def families(self) -> Table:
+        """Device time by kernel family, its source and half-width; empty where no device profile priced kernels."""
+        return self.table("families")
+
+    def what_if(self, **changes: Any) -> Changed:
+        """The same step with changes, see `steptime.change`: `p.what_if(batch=8192, fuse="embedding-bags")`.
+
+        Raises NotApplicable where a change does not apply, and says why.
+        """
+        return change(self._input, **{**self._shared("what_if"), **changes})
+
+    def on(self, device: str) -> "Prediction":
+        """The same question about another GPU; the input is not read again."""
+        asked = {**self._options, "device": device}
+        return Prediction(self._input.answer("predict", asked), self._input, asked)
+
+    def explain(self) -> Explanation:
+        """What bounds the step, and which changes would make it shorter, the best first."""
+        return Explanation(self._input.answer("explain", self._shared("explain")))
+
+    def roofline(self) -> Roofline:
+        """How far each kernel is from what the device could do, and what bounds it."""
+        options = {name: value for name, value in self._shared("roofline").items() if name != "host"}
+        return Roofline(self._input.answer("roofline", options))
+
+    def compare(self, other: Union["Prediction", PathLike]) -> Difference:
+        """Where the difference to another step comes from."""
+        against = other._input if isinstance(other, Prediction) else Input(other)
+        return Difference(self._input.answer("compare", self._shared("compare"), against))
+
+    def timeline(self, path: PathLike) -> Path:
+        """Writes the predicted step beside the measured one as a Chrome trace, which ui.perfetto.dev opens."""
+        self._input.answer("predict", {**self._options, "timeline": path})
+        return Path(path)
+
+    def view(self, path: Optional[PathLike] = None) -> View:
+        """The step in the viewer: one HTML file, written to `path` or to a temporary one. Shows itself in a notebook."""
+        return view(self._input, path, device=self._shared("view").get("device"))
+
+    def _shared(self, question: str) -> Dict[str, Value]:
+        """What was asked of this step, as far as other questions take it."""
+        if self._options.get("method") not in (None, "simulate") or self._options.get("keep_profiler"):
+            raise UsageError(f"{question} is about a step without the profiler, simulated: predict it without method and keep_profiler")
+        return {name: self._options.get(name) for name in _SHARED}
+
+    def __repr__(self) -> str:
+        place = f" on {self.device}" if self.device else ""
+        return f"Prediction({self.raw['name']}{place}: {self.said()})"
+
+    def __str__(self) -> str:
+        """The report that the command line prints."""
+        return self._input.text("predict", self._options).rstrip()
+
+    def _repr_html_(self) -> str:
+        head = _html.lines(repr(self)[len("Prediction(") : -1], [*self.doubts, *self.warnings])
+        return head + _html.bar(self.parts()) + self.ops[:10]._repr_html_()
+
+
+def predict(
+    what: Union[PathLike, Callable[..., Any]],
+    batch: Any = None,
+    *,
+    device: Optional[str] = None,
+    host: Optional[str] = None,
+    host_speed: Optional[float] = None,
+    models: Optional[str] = None,
+    indices: Optional[str] = None,
+    tf32: bool = False,
+    process: Optional[str] = None,
+    method: Optional[str] = None,
+    keep_profiler: bool = False,
+    step: Optional[int] = None,
+    rank: Optional[int] = None,
+) -> Prediction:
+    """How long a training step takes.
+
+    what: a recording, a trace, an execution trace, a description of a model (.toml); or a function that trains on
+        `batch`, of which one step is recorded on whatever its tensors are on (a CPU, the meta device) and nothing kept.
+    batch: what the function is called with; it is called without arguments if left out.
+    device: price every kernel for a GPU, by a shipped profile's name or a profile's folder;
+        without it, kernels take what was measured.
+    host: where the host's times come from: "own", "default", or a file of a profile or probe.
+    host_speed: how many times as long as that profile's host yours takes for everything, 0.05 to 50.
+    models: "best", "paper", "analytic" or "learnt".
+    indices: how embedding lookups are distributed: "uniform", "zipf:1.05", "folded-zipf:1.2", or a file.
+    tf32: matrix products in TF32.
+    process: "profiled" or "fresh".
+    method: "simulate", "paper", "paper-published" or "kernel-sum".
+    keep_profiler: leave the profiler's own cost in.
+    step, rank: a part of the input.
+
+    Raises NotFound, InputError, UsageError; what a step function raises comes through as it is.
+    """
+    asked: Dict[str, Value] = {
+        "device": device,
+        "host": host,
+        "host_speed": host_speed,
+        "models": models,
+        "indices": indices,
+        "tf32": tf32,
+        "process": process,
+        "method": method,
+        "keep_profiler": keep_profiler,
+    }
+    if callable(what):
+        source = _recorded(what, batch)
+    elif batch is not None:
+        raise UsageError("a batch is for a step function; an input on disk has its own (p.what_if(batch=...) changes it)")
+    else:
+        source = Input(what, step, rank)
+    return Prediction(source.answer("predict", asked), source, asked)
+
+
+def _recorded(step: Callable[..., Any], batch: Any) -> Input:
+    """The execution trace of one step, read into memory."""
+    from steptime.recording import record_ops
+
+    with tempfile.TemporaryDirectory(prefix="steptime-") as folder:
+        source = Input(record_ops(step, batch, Path(folder) / named_after(step)))
+        source.open()
+    return source
+
+
+def named_after(step: Callable[..., Any]) -> str:
+    """What a step is called in answers."""
+    name = str(getattr(step, "__name__", type(step).__name__))
+    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)

@@ -1,0 +1,58 @@
+"""A step as an answer tells it, whichever answer it is: its time, interval, idle time and memory."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Tuple
+
+from steptime import _html
+from steptime._answer import Raw
+
+
+class Side(Raw):
+    """A step by its figures."""
+
+    @property
+    def step_ms(self) -> float:
+        """From one step to the next, in milliseconds."""
+        return float(self.raw["step_ms"])
+
+    @property
+    def interval_ms(self) -> Optional[Tuple[float, float]]:
+        """Holds the step time nine times in ten, in milliseconds; None where a simpler method was asked for."""
+        found = self.raw.get("interval_ms")
+        return (float(found[0]), float(found[1])) if found else None
+
+    @property
+    def active_ms(self) -> Optional[float]:
+        """How long of the step the device works, in milliseconds."""
+        found = self.raw.get("active_ms")
+        return None if found is None else float(found)
+
+    @property
+    def idle(self) -> Dict[str, float]:
+        """How long the device does not work, in milliseconds by cause."""
+        return {str(cause): float(ms) for cause, ms in self.raw.get("idle_ms", {}).items()}
+
+    @property
+    def peak_mb(self) -> Optional[Dict[str, float]]:
+        """The most device memory that tensors need at once, in megabytes: `total`, and by kind; None where not known."""
+        found = self.raw.get("peak_mb")
+        return {str(kind): float(mb) for kind, mb in found.items()} if found else None
+
+    def said(self) -> str:
+        """The step and its interval in words."""
+        words = f"step {self.step_ms:.3f} ms"
+        if self.interval_ms is not None:
+            words += f", 90 % interval {self.interval_ms[0]:.3f} to {self.interval_ms[1]:.3f} ms"
+        return words
+
+    def parts(self) -> List[Tuple[str, float]]:
+        """What the step consists of, in milliseconds: the device active, and idle by cause."""
+        active = [] if self.active_ms is None else [("active", self.active_ms)]
+        return active + [(cause.replace("_", " "), ms) for cause, ms in self.idle.items()]
+
+    def __repr__(self) -> str:
+        return f"Side({self.said()})"
+
+    def _repr_html_(self) -> str:
+        return _html.lines(self.said(), []) + _html.bar(self.parts())

@@ -1,0 +1,242 @@
+"""Records a few steps of a training loop that is not rewritten for it.
+
+>>> import steptime
+>>> with steptime.watch(model, optimizer, out="rec") as w:  # doctest: +SKIP
+...     for batch in loader:
+...         train(batch)
+...         w.step()
+
+The recording is that of `steptime.record`: the same plan, its steps run by the loop's owner. Once it is made, `step` does
+nothing. What goes wrong while recording is a warning, and the training goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Dict, List, Optional, Type
+
+from steptime import describe, folder
+from steptime._ask import PathLike
+from steptime.checks import RecordWarning
+from steptime.errors import Error, InputError, UsageError
+from steptime.loop import Plan
+from steptime.profiling import TorchProfiler
+from steptime.recording import make
+from steptime.settings import choose
+
+# Shorter than those of `record`: somebody waits for the training.
+WINDOWS, STEPS = 3, 20
+
+
+def watch(
+    model: Any = None,
+    optimizer: Any = None,
+    out: Optional[PathLike] = None,
+    batch: Optional[int] = None,
+    *,
+    windows: int = WINDOWS,
+    steps: int = STEPS,
+    profiled: Optional[int] = None,
+    warmup: Optional[int] = None,
+    sync_events: Optional[bool] = None,
+    probe: Optional[bool] = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> "Watch":
+    """Records steps of the loop that calls `step` at the end of each of them.
+
+    model: the nn.Module, or a name. optimizer: tells whether each step has one update.
+    out: the folder to make. It appears when the recording is complete, and not at all if the loop ends or fails before.
+    batch: samples in a batch; guessed from what the model is first called with.
+    windows, steps, profiled, warmup, sync_events, probe: see `settings.Settings`; about a hundred steps by default.
+    overwrite: replace a recording that is already at `out`. quiet: print nothing.
+
+    Of a distributed job only rank 0 records.
+    """
+    given = {"windows": windows, "steps": steps, "profiled": profiled, "warmup": warmup, "sync_events": sync_events, "probe": probe}
+    if out is None:
+        raise UsageError('watch() needs a folder to write: watch(model, optimizer, out="rec")')
+    return Watch(model, optimizer, Path(out).absolute(), batch, given, overwrite, quiet)
+
+
+class Watch:
+    """A loop that is watched: a context, or `start` and `stop` by hand."""
+
+    def __init__(
+        self, model: Any, optimizer: Any, out: Path, batch: Optional[int], given: Dict[str, Any], overwrite: bool, quiet: bool
+    ) -> None:
+        self.out = out
+        self.done = False
+        self._settings = choose(given)
+        self._plan: Optional[Plan[List[str]]] = None
+        self._seen = Seen(model, optimizer)
+        self._about = {"model": describe.model_name(model, train), "batch": batch}
+        self._facts = {"params": describe.count_parameters(model, train)}
+        self._overwrite, self._quiet = overwrite, quiet
+        self._steps, self._began = 0, 0.0
+        folder.check_free(out, overwrite)
+
+    def start(self) -> "Watch":
+        """Begins with the next step; of a distributed job on rank 0 alone."""
+        if _rank() != 0:
+            self._rest()
+            return self
+        backend = TorchProfiler(self._settings.sync_events)
+        self._began = time.perf_counter()
+        self._seen.attach()
+        self._plan = make(self.out, self._settings, backend, self._about, self._facts, self._seen.guess_batch, self._overwrite)
+        self._advance()
+        return self
+
+    def step(self) -> None:
+        """Ends a training step. Costs nothing once the recording is made."""
+        if self._plan is not None:
+            self._steps += 1
+            self._advance()
+
+    def stop(self) -> None:
+        """Ends watching. A recording that is not complete is not written, which is said."""
+        if self._plan is not None:
+            least = self._settings.warmup + self._settings.windows * (self._settings.steps or STEPS)
+            self._drop()
+            _warn(
+                f"nothing was recorded: the loop ended after {self._steps} steps, and more than {least} are needed; "
+                "let it run longer, or ask for fewer (steps=, windows=, warmup=, profiled=)"
+            )
+
+    def __enter__(self) -> "Watch":
+        return self.start()
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], at: Optional[TracebackType]) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self._drop()
+
+    def _advance(self) -> None:
+        """Goes on with the plan until the next step."""
+        assert self._plan is not None
+        try:
+            next(self._plan)
+        except StopIteration as end:
+            self._finish(end.value)
+        except Exception as error:  # the training is not to end for it
+            self._drop()
+            _warn(f"nothing was recorded: {type(error).__name__}: {error}")
+
+    def _finish(self, warned: List[str]) -> None:
+        warned += self._seen.problems(self._steps)
+        self._drop()
+        self.done = True
+        for message in warned:
+            _warn(message)
+        if not self._quiet:
+            seconds = time.perf_counter() - self._began
+            _say(f"recorded {self.out}: {self._steps} steps in {seconds:.1f} s")
+            for line in summary(self.out):
+                _say(line)
+
+    def _drop(self) -> None:
+        """Leaves the loop alone from now on, and nothing half-written behind."""
+        if self._plan is not None:
+            self._plan.close()
+        self._plan = None
+        self._seen.detach()
+        self._rest()
+
+    def _rest(self) -> None:
+        setattr(self, "step", _nothing)
+
+
+class Seen:
+    """What is seen of a loop from outside: the first input of its model, and how often its optimizer steps."""
+
+    def __init__(self, model: Any, optimizer: Any) -> None:
+        # Accelerate has optimizers of its own around PyTorch's.
+        self._model, self._optimizer = model, getattr(optimizer, "optimizer", optimizer)
+        self._hooks: Dict[str, Any] = {}
+        self._batch: Optional[int] = None
+        self.updates = 0
+
+    def attach(self) -> None:
+        """Begins to look."""
+        if hasattr(self._model, "register_forward_pre_hook"):
+            self._hooks["model"] = self._model.register_forward_pre_hook(self._called, with_kwargs=True)
+        if hasattr(self._optimizer, "register_step_post_hook"):
+            self._hooks["optimizer"] = self._optimizer.register_step_post_hook(self._updated)
+
+    def detach(self) -> None:
+        """Looks no more."""
+        for hook in self._hooks.values():
+            hook.remove()
+        self._hooks = {}
+
+    def guess_batch(self) -> Optional[int]:
+        """Samples in a batch, by the first tensor that the model was called with."""
+        return self._batch
+
+    def problems(self, steps: int) -> List[str]:
+        """Whether each step had one update, as far as is known."""
+        if "optimizer" not in self._hooks or self.updates == steps:
+            return []
+        return [f"the optimizer stepped {self.updates} times in {steps} steps: call w.step() once after each update"]
+
+    def _called(self, _module: Any, arguments: Any, named: Any) -> None:
+        self._batch = describe.guess_batch(arguments) or describe.guess_batch(named)
+        self._hooks.pop("model").remove()
+
+    def _updated(self, *_: Any) -> None:
+        self.updates += 1
+
+
+def summary(recording: Path) -> List[str]:
+    """Where the time of a recorded step goes, in a line or two."""
+    from steptime.prediction import predict
+
+    try:
+        found = predict(recording)
+    except InputError:
+        return [f"recorded on a CPU; for a GPU: steptime predict {_shown(recording)} --device h200"]
+    except Error as error:
+        return [str(error)]
+    idle = sorted(found.idle.items(), key=lambda each: -each[1])[:3]
+    causes = ", ".join(f"{cause.replace('_', ' ')} {ms / found.step_ms:.0%}" for cause, ms in idle if ms > 0)
+    busy = f"; the device works {found.active_ms / found.step_ms:.0%} of it" if found.active_ms is not None else ""
+    return [*found.doubts, f"{found.said()}{busy}" + (f", idle for {causes}" if causes else "")]
+
+
+def _shown(path: Path) -> str:
+    """A path as short as it can be said."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def train() -> None:
+    """What a step is called where no model says."""
+
+
+def _nothing(*_: Any) -> None:
+    """A step that is not watched."""
+
+
+def _rank() -> int:
+    """This process's rank in a distributed job."""
+    try:
+        return int(os.environ.get("RANK", "0"))
+    except ValueError:
+        return 0
+
+
+def _say(what: str) -> None:
+    print(f"steptime: {what}", file=sys.stderr, flush=True)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RecordWarning, stacklevel=3)
