@@ -14,7 +14,11 @@ from pathlib import Path
 
 TORCH = "torch==2.11.0"
 # What PyTorch and the tests need in Python.
-BESIDE = ["filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "numpy", "pyarrow", "pytest"]
+BESIDE = ["filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "numpy", "pyarrow", "pytest", "mypy"]
+# What reads our tables, watches loops, runs notebooks.
+BESIDE += ["pandas", "polars", "duckdb", "matplotlib", "nbclient", "ipykernel", "transformers", "psutil", "pyyaml", "tqdm", "packaging"]
+# The same, which would bring CUDA's libraries along.
+ALONE = ["lightning", "lightning-utilities", "torchmetrics", "accelerate"]
 # Those that the system has, and those that are only opened where there is a GPU.
 THERE = re.compile(r"lib(c|m|dl|rt|gcc_s|stdc\+\+|pthread|gomp|cuda|nvrtc|cusolver)\.so|ld-linux")
 
@@ -30,6 +34,7 @@ def install(folder):
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(*pip, "--no-deps", TORCH)
     run(*pip, *BESIDE)
+    run(*pip, "--no-deps", *ALONE)
     return Path(run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LISTINGS = ROOT / "docs" / "public-api"
 FORMAT = 57  # of rustdoc's JSON, Rust 1.95
 RECEIVERS = {("self", "Self"): "self", ("self", "&Self"): "&self", ("self", "&mut Self"): "&mut self"}
-CRATES = ["trace", "launch", "graph", "aten", "eager", "step", "rewrite", "cost", "sweep", "sim", "tensor", "ops", "cuda", "bench"]
+CRATES = ["trace", "launch", "graph", "aten", "eager", "step", "rewrite", "cost", "sweep", "sim", "fleet", "view", "tensor", "ops", "cuda", "bench"]
 
 
 def main():

@@ -45,7 +45,7 @@ def blocks(lines: list) -> list:
 
 def printed(command: str, program: Path, folder: Path) -> list:
     """What a command prints, as a page shows it."""
-    line = re.sub(r"cargo run --release -- |\bsteptime (?=[a-z])", f"{program} ", command)
+    line = re.sub(r"\bsteptime (?=[a-z])", f"{program} ", command)
     env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, env=env)
     if done.returncode:

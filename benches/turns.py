@@ -52,7 +52,7 @@ class Side:
         """The mean step of a window, in ms."""
         torch.backends.cuda.matmul.allow_tf32 = self.tf32
         self.loop.run()
-        self.windows.append(time_window(self.loop, self.steps, torch.cuda.synchronize).mean_ms)
+        self.windows.append(self.loop.follow(time_window(self.steps, torch.cuda.synchronize)).mean_ms)
         return self.windows[-1]
 
 
