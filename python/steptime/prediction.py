@@ -71,6 +71,12 @@ class Prediction(Side, Answer):
         return self.table("phases")
 
     @property
+    def modules(self) -> Table:
+        """Modules of the model with all in them: host time, device time of the forward and the backward pass, and time on the
+        critical path, in milliseconds; empty where the recorder noted none."""
+        return Table("modules", self.raw.get("modules") or [])
+
+    @property
     def families(self) -> Table:
         """Device time by kernel family, its source and half-width; empty where no device profile priced kernels."""
         return self.table("families")

@@ -11,6 +11,7 @@ from steptime import describe
 from steptime.errors import MissingTorch
 from steptime.host import HostProbe
 from steptime.loop import Plan
+from steptime.modules import ModuleCalls
 from steptime.pulse import Pulses
 
 # Steps that the profiler runs along with before the first one it keeps: its buffers are made then.
@@ -43,6 +44,7 @@ class TorchProfiler:
     def __init__(self, sync_events: bool = True) -> None:
         self.torch = import_torch()
         self._sync_events = sync_events
+        self._modules = ModuleCalls(self.torch)
 
     @property
     def on_gpu(self) -> bool:
@@ -61,6 +63,10 @@ class TorchProfiler:
     def peak_memory(self) -> Dict[str, int]:
         """The part of meta.json that tells of memory."""
         return describe.peak_memory(self.torch, self.on_gpu)
+
+    def modules(self) -> Dict[str, Any]:
+        """The part of meta.json that tells which modules the step of the execution trace called."""
+        return self._modules.as_dict()
 
     def process(self) -> str:
         """`FRESH` while no profiler has run in this process, else `PROFILED`.
@@ -127,7 +133,8 @@ class TorchProfiler:
             ) as running:
                 observer.start()
                 try:
-                    yield
+                    with self._modules:
+                        yield
                     self.synchronize()
                 finally:
                     observer.stop()
@@ -142,7 +149,8 @@ class TorchProfiler:
         try:
             observer.start()
             try:
-                yield
+                with self._modules:
+                    yield
                 self.synchronize()
             finally:
                 observer.stop()

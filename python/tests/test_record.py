@@ -86,6 +86,9 @@ class FakeProfiler:
     def peak_memory(self) -> Dict[str, int]:
         return {"peak_rss_bytes": 1}
 
+    def modules(self) -> Dict[str, Any]:
+        return {}
+
     def process(self) -> str:
         return "profiled" if self.profiled else "fresh"
 

@@ -16,7 +16,7 @@ export interface Predicted {
   replay?: Record<string, unknown>;
   batch: number | null; samples_per_s: number | null; active_ms?: number; utilisation?: number;
   idle_ms?: Record<string, number>; peak_mb: Record<string, number> | null;
-  phases?: Part[]; annotations?: Part[]; ops?: OpRow[]; kernels_by_name?: KernelRow[];
+  phases?: Part[]; annotations?: Part[]; modules?: ModuleTime[]; ops?: OpRow[]; kernels_by_name?: KernelRow[];
   steps: { source: string; count: number }; warnings: string[];
 }
 export interface Half {
@@ -47,8 +47,10 @@ export interface SideData {
 export interface GraphData {
   tick_ns: number; name: ColumnPlace; parent: ColumnPlace; thread: ColumnPlace; phase: ColumnPlace;
   annotation: ColumnPlace; change: ColumnPlace; host: ColumnPlace; device: ColumnPlace; critical: ColumnPlace;
-  takes: ColumnPlace; gives: ColumnPlace; part: ColumnPlace; edges: { from: ColumnPlace; to: ColumnPlace; tensor: ColumnPlace };
+  takes: ColumnPlace; gives: ColumnPlace; part: ColumnPlace; module: ColumnPlace; edges: { from: ColumnPlace; to: ColumnPlace; tensor: ColumnPlace };
 }
+export interface ModuleData { name: string; class: string; parent: number | null }
+export interface ModuleTime { name: string; class: string; host_ms: number; forward_ms: number; backward_ms: number; critical_ms: number }
 export interface ChangesData {
   rule: string; counts: [number, number, number];
   change: ColumnPlace; name: ColumnPlace; op: ColumnPlace; within: ColumnPlace;
@@ -74,7 +76,7 @@ export interface Difference {
 export interface Head {
   schema: number; title: string; texts: string[]; predicted: Predicted; measured_ms: number | null;
   explained: Outcome<Explained>; bound: Bound[]; runs: Run[]; causes: { key: string; name: string }[]; phases: string[];
-  sides: SideData[]; graph: GraphData; changes: ChangesData[]; roofline: Outcome<Roof>; memory: MemoryData | null;
+  sides: SideData[]; graph: GraphData; modules: ModuleData[]; changes: ChangesData[]; roofline: Outcome<Roof>; memory: MemoryData | null;
   difference: Difference | null;
 }
 export interface Changed {

@@ -1,12 +1,15 @@
 // The ops of a step as a tree, and the tensors between any of its parts.
 
-import type { Block, GraphData, Numbers } from "./data";
+import type { Block, GraphData, ModuleData, Numbers } from "./data";
 
-/** The step itself; -1 and below are its parts (phases). */
-export const STEP = -1000;
+/** The step itself; -1 and below are its groups: parts of the step (phases), or modules of the model. */
+export const STEP = -0x7fffffff;
 
 export interface Times { host: number; device: number; critical: number; ops: number }
 export interface Edge { from: string; to: string; tensors: Map<string, number> }
+
+/** What ops stand in, in the tree. */
+interface Group { title: string; phase: number; around: number; roots: number[]; groups: number[] }
 
 export class Ops {
   readonly size: number;
@@ -20,9 +23,12 @@ export class Ops {
   private readonly critical: Float64Array;
   private readonly inside: Uint32Array;
   private readonly children: number[][];
-  private readonly roots: number[][];
+  private readonly groups: Group[] = [];
+  /** For each op that stands directly in a group, that group; -1 for others. */
+  private readonly groupOf: Int32Array;
 
-  constructor(readonly data: GraphData, readonly block: Block, readonly phases: string[]) {
+  /** Ops stand in the modules that ran them, if modules are named, else in the parts of the step. */
+  constructor(readonly data: GraphData, readonly block: Block, readonly phases: string[], private readonly modules: ModuleData[] = []) {
     this.name = block.column(data.name);
     this.size = this.name.length;
     this.annotation = block.column(data.annotation);
@@ -48,23 +54,74 @@ export class Ops {
       this.critical[parent]! += this.critical[op]!;
       this.inside[parent]! += this.inside[op]!;
     }
-    this.roots = phases.map(() => []);
-    for (const op of outer.flatMap((root) => this.lifted(root))) this.roots[this.partOf(op)]!.push(op);
+    const group = (title: string, phase: number, around: number): void => { this.groups.push({ title, phase, around, roots: [], groups: [] }); };
+    for (const module of modules) {
+      const around = module.parent ?? -1;
+      const known = around < 0 ? "" : `${modules[around]!.name}.`;
+      const own = module.name.slice(known.length);
+      group(own === module.class ? own : `${own} (${module.class})`, -1, around);
+    }
+    phases.forEach((phase, at) => group(phase, at, -1));
+    this.groupOf = new Int32Array(this.size).fill(-1);
+    for (const op of outer.flatMap((root) => this.lifted(root))) {
+      const at = this.groupOf[op] = this.place(op);
+      this.groups[at]!.roots.push(op);
+      if (this.groups[at]!.phase < 0) this.groups[at]!.phase = this.partOf(op);
+    }
+    // Modules stand where the first of their ops does; what is in none of them is left out.
+    const first = this.groups.map((one) => one.roots[0] ?? Infinity);
+    for (let at = modules.length - 1; at >= 0; at--) {
+      const { around } = this.groups[at]!;
+      if (around < 0) continue;
+      first[around] = Math.min(first[around]!, first[at]!);
+      if (this.groups[around]!.phase < 0) this.groups[around]!.phase = this.groups[at]!.phase;
+    }
+    for (let at = 0; at < modules.length; at++) if (this.groups[at]!.around >= 0 && first[at]! < Infinity) this.groups[this.groups[at]!.around]!.groups.push(at);
+    this.outer = this.groups.flatMap((one, at) => one.around < 0 && first[at]! < Infinity ? [at] : []);
+    this.first = first;
   }
 
-  /** An op, or what is inside an annotation that holds several parts of the step. */
+  private readonly first: number[];
+  private readonly outer: number[];
+
+  /** An op, or what is inside an annotation that holds several groups. */
   private lifted(op: number): number[] {
     if (!this.annotation[op]) return [op];
     const inner = this.children[op]!.flatMap((child) => this.lifted(child));
-    const parts = new Set(inner.map((child) => this.partOf(child)));
-    return parts.size > 1 ? inner : [op];
+    const groups = new Set(inner.map((child) => this.place(child)));
+    return groups.size > 1 ? inner : [op];
   }
 
-  /** The part of the step that an op belongs to; an annotation is of the part that the first in it is of. */
-  partOf(op: number): number {
+  /** The first op in an annotation that is none itself; an op alone. */
+  private lead(op: number): number {
     let at = op;
     while (this.annotation[at] && this.children[at]!.length > 0) at = this.children[at]![0]!;
-    return this.phase[at]!;
+    return at;
+  }
+
+  /** The group that an op belongs to. */
+  private place(op: number): number {
+    const lead = this.lead(op);
+    const module = this.modules.length > 0 ? this.block.column(this.data.module)[lead]! : 0;
+    return module > 0 ? module - 1 : this.modules.length + this.phase[lead]!;
+  }
+
+  /** The part of the step that a group or an op belongs to; an annotation is of the part that the first in it is of. */
+  partOf(node: number): number {
+    return node < 0 ? this.groups[-1 - node]!.phase : this.phase[this.lead(node)]!;
+  }
+
+  /** The groups around a group, the outermost first, and itself. */
+  private groupsTo(group: number): number[] {
+    const path: number[] = [];
+    for (let at = group; at >= 0; at = this.groups[at]!.around) path.unshift(-1 - at);
+    return path;
+  }
+
+  /** The ops that stand directly in a group, or in one that is in it. */
+  roots(node: number): number[] {
+    const group = this.groups[-1 - node]!;
+    return [...group.roots, ...group.groups.flatMap((inner) => this.roots(-1 - inner))].sort((a, b) => a - b);
   }
 
   /** The table or layer that an op is the first to use, `tables[3]`. */
@@ -74,14 +131,16 @@ export class Ops {
   }
 
   inner(node: number): number[] {
-    if (node === STEP) return this.phases.flatMap((_, at) => this.roots[at]!.length > 0 ? [-1 - at] : []);
-    if (node < 0) return this.roots[-1 - node]!;
-    return this.children[node]!;
+    if (node >= 0) return this.children[node]!;
+    if (node === STEP) return this.outer.map((at) => -1 - at);
+    const { roots, groups } = this.groups[-1 - node]!;
+    const begin = (one: number): number => one < 0 ? this.first[-1 - one]! : one;
+    return [...roots, ...groups.map((at) => -1 - at)].sort((a, b) => begin(a) - begin(b));
   }
 
   title(node: number): string {
     if (node === STEP) return "step";
-    if (node < 0) return this.phases[-1 - node]!;
+    if (node < 0) return this.groups[-1 - node]!.title;
     return this.block.text(this.name[node]!);
   }
 
@@ -103,24 +162,29 @@ export class Ops {
     return { ...this.times(node), host };
   }
 
-  /** The nodes around an op, from the step down to it. */
+  /** The nodes around a group or an op, from the step down to it. */
   around(op: number): number[] {
+    if (op < 0) return op === STEP ? [STEP] : [STEP, ...this.groupsTo(-1 - op)];
     const path: number[] = [];
     for (let at = op; at >= 0; at = this.parent[at]! - 1) path.unshift(at);
-    const begin = path.findIndex((node) => this.roots[this.partOf(node)]!.includes(node));
+    const begin = path.findIndex((node) => this.groupOf[node]! >= 0);
     const shown = path.slice(Math.max(begin, 0));
-    return [STEP, -1 - this.partOf(shown[0] ?? op), ...shown];
+    return [STEP, ...this.groupsTo(this.place(shown[0] ?? op)), ...shown];
   }
 
   /** Whether an op is a node, or lies in it. */
   holds(node: number, op: number): boolean {
     if (node === STEP) return true;
-    let at = op;
-    while (at >= 0 && at !== node) {
-      if (node < 0 && this.roots[-1 - node]!.includes(at)) return true;
-      at = this.parent[at]! - 1;
+    for (let at = op; at >= 0; at = this.parent[at]! - 1) {
+      if (at === node) return true;
+      if (node < 0 && this.groupOf[at]! >= 0) return this.groupsTo(this.groupOf[at]!).includes(node);
     }
-    return at === node;
+    return false;
+  }
+
+  /** The module that ran an op, or whose backward pass it is of. */
+  moduleOf(op: number, modules: ModuleData[]): string {
+    return modules[this.block.column(this.data.module)[op]! - 1]?.name ?? "";
   }
 
   /** Names from the outside to an op. */
@@ -153,9 +217,9 @@ export class Ops {
   edges(nodes: number[], key: (node: number) => string): { edges: Edge[]; entering: number; leaving: number } {
     const { from, to, tensor } = this.data.edges;
     const [froms, tos, tensors] = [this.block.column(from), this.block.column(to), this.block.column(tensor)];
-    // Parts of the step stand for what is in them.
+    // Groups stand for what is in them.
     const members = new Map<number, number>();
-    for (const node of nodes) if (node < 0) for (const op of this.inner(node)) members.set(op, node); else members.set(node, node);
+    for (const node of nodes) if (node < 0) for (const op of this.roots(node)) members.set(op, node); else members.set(node, node);
     const owner = this.owners(new Set(members.keys()));
     const edges = new Map<string, Edge>();
     let [entering, leaving] = [0, 0];

@@ -12,6 +12,7 @@ const INPUTS = [
   ["examples/operators/dlrm_8192"],
   ["examples/dlrm_default_2048/et.json.gz", "--device", "h200"],
   ["crates/model/aten/tests/data/dlrm_cpu.json.gz", "--device", "h200"],
+  ["crates/top/steptime/tests/data/tiny_transformer", "--device", "h200"],
   ["examples/dlrm_default_2048/kineto.json.gz"],
   ["examples/dlrm_default_2048", "--against", "examples/dlrm_default_fused_2048"],
 ];
@@ -108,6 +109,26 @@ test("a table is sorted and filtered; a name leads to the timeline; keys move it
   assert.equal(await tab.evaluate(() => document.activeElement.type), "search");
   await tab.keyboard.press("Escape");
   assert.equal(await tab.inputValue("#view-timeline input[type=search]"), "");
+  await tab.close();
+});
+
+test("ops stand in the modules that ran them, and a module is found by its name", async () => {
+  const path = page("crates/top/steptime/tests/data/tiny_transformer", "--device", "h200");
+  const { head } = data(path);
+  const { page: tab, errors } = await open(browsers.light.context, `file://${path}`, "ops");
+  await tab.click('#view-ops table button:text("Tiny.blocks.1.mlp.0")');
+  const heads = async () => (await tab.locator('#view-graph [role="treeitem"]:visible > .line .label').allTextContents()).map((text) => text.replace("\u25b8", ""));
+  const shown = await heads();
+  for (const wanted of ["Tiny", "blocks.1 (Block)", "mlp (Sequential)", "0 (Linear)", "optimizer"]) assert.ok(shown.includes(wanted), `${wanted} is not among ${shown}`);
+  // What is shown of a module is what the answer says of it.
+  const { forward_ms, backward_ms } = head.predicted.modules.find(({ name }) => name === "Tiny.blocks.1.mlp.0");
+  const told = await tab.textContent("#view-graph .about");
+  assert.match(told, /^0 \(Linear\)/);
+  const device = Number(told.match(/device([\d.]+) \u00b5s/)[1]);
+  assert.ok(Math.abs(device - 1000 * (forward_ms + backward_ms)) < 0.02, `${told} is not ${forward_ms + backward_ms} ms`);
+  await tab.selectOption('#view-graph label:has-text("Ops by") select', "phase");
+  assert.deepEqual((await heads()).slice(0, 3), ["step", "input", "forward"]);
+  assert.deepEqual(errors, []);
   await tab.close();
 });
 

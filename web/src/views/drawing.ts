@@ -19,7 +19,7 @@ function boxes(ops: Ops, nodes: number[], mark: (node: number) => string): { all
     const key = byName ? ops.title(node) : String(node);
     const known = all.get(key);
     if (known) known.nodes.push(node);
-    else all.set(key, { key, title: ops.title(node), nodes: [node], mark: "", detail: "", part: node < 0 ? -1 - node : ops.partOf(node) });
+    else all.set(key, { key, title: ops.title(node), nodes: [node], mark: "", detail: "", part: ops.partOf(node) });
   }
   for (const box of all.values()) {
     const device = box.nodes.reduce((sum, node) => sum + ops.times(node).device, 0);
@@ -57,13 +57,16 @@ export function drawn(ops: Ops, selected: number, mark: (node: number) => string
   if (!ops.hasTensors) all.slice(1).forEach((box, at) => graph.setEdge(all[at]!.key, box.key));
   layout(graph);
   const laid = graph.graph() as { width?: number; height?: number };
+  // Edges may leave the ground that dagre gives to boxes.
+  const turns = graph.edges().flatMap(({ v, w }) => (graph.edge(v, w) as { points: { x: number }[] }).points.map(({ x }) => x));
+  const left = Math.min(0, ...turns.map((x) => x - 12));
   const loose = all.filter((box) => !tied.has(box.key));
-  const [right, below] = tied.size > 0 ? [laid.width ?? 0, laid.height ?? 0] : [0, 0];
+  const [right, below] = tied.size > 0 ? [Math.max(laid.width ?? 0, ...turns.map((x) => x + 12)), laid.height ?? 0] : [0, 0];
   const across = Math.max(2, Math.min(loose.length, Math.floor(right / (WIDTH + 18))));
   const at = new Map(loose.map((box, index) => [box.key, { x: 12 + WIDTH / 2 + (index % across) * (WIDTH + 18), y: below + 30 + Math.floor(index / across) * (HEIGHT + 18) }]));
   const width = Math.max(right, loose.length > 0 ? Math.min(across, loose.length) * (WIDTH + 18) + 12 : 0);
   const height = below + (loose.length > 0 ? Math.ceil(loose.length / across) * (HEIGHT + 18) + 12 : 0);
-  const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${plural(all.length, "box")} and ${plural(edges.length, "edge")} of ${ops.title(selected)}` });
+  const picture = svg("svg", { width: width - left, height, viewBox: `${left} 0 ${width - left} ${height}`, role: "group", "aria-label": `${plural(all.length, "box")} and ${plural(edges.length, "edge")} of ${ops.title(selected)}` });
   const tensors = new Map(edges.map((edge) => [`${edge.from}\u0001${edge.to}`, edge.tensors]));
   for (const { v, w } of graph.edges()) {
     const points = (graph.edge(v, w) as { points: { x: number; y: number }[] }).points;

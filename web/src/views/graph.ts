@@ -1,6 +1,6 @@
 // The graph of the step: ops as a tree, and the selected part drawn with its tensors.
 
-import { ok, type After, type Block, type ChangesData } from "../data";
+import { ok, type After, type Block, type ChangesData, type GraphData } from "../data";
 import { h } from "../dom";
 import { count, plural, short, signed, time } from "../format";
 import type { Page } from "../main";
@@ -20,8 +20,9 @@ export class GraphView {
   private readonly rule: HTMLSelectElement;
   private readonly told = h("div", { class: "changes" });
   private ops: Ops;
-  private readonly before: Ops;
+  private before: Ops;
   private after: Ops | null = null;
+  private readonly grouping: HTMLSelectElement;
   private changes: { data: ChangesData; block: Block }[];
   /** What a rule did to which op: 1 removed, 3 changed. */
   private marks: Uint8Array;
@@ -32,13 +33,15 @@ export class GraphView {
   private readonly selection: Selection;
 
   constructor(private readonly page: Page) {
-    this.before = new Ops(page.head.graph, page.block, page.head.phases);
+    const option = (value: string, text: string): HTMLOptionElement => h("option", { value }, text);
+    this.grouping = h("select", { change: () => this.group() }, option("phase", "part of the step"), option("module", "module of the model"));
+    this.before = this.grouped(page.head.graph, page.block);
     this.ops = this.before;
     this.marks = new Uint8Array(this.ops.size);
     this.changes = page.head.changes.map((data) => ({ data, block: page.block }));
     this.rule = h("select", { "aria-label": "Show what a change does", change: () => this.mark() });
     this.element = h("div", { class: "graphed" },
-      h("div", { class: "tools" }, h("label", {}, "Show what a change does ", this.rule)),
+      h("div", { class: "tools" }, ...(page.head.modules.length > 0 ? [h("label", {}, "Ops by ", this.grouping)] : []), h("label", {}, "Show what a change does ", this.rule)),
       this.told,
       h("div", { class: "split" },
         h("div", { class: "treed" },
@@ -60,15 +63,45 @@ export class GraphView {
     if (this.tree.childElementCount > 0) this.draw();
   }
 
+  private grouped(data: GraphData, block: Block): Ops {
+    return new Ops(data, block, this.page.head.phases, this.grouping.value === "module" ? this.page.head.modules : []);
+  }
+
+  /** Puts ops into the groups that are asked for. */
+  private group(): void {
+    const changed = this.ops === this.after;
+    this.before = this.grouped(this.before.data, this.before.block);
+    if (this.after) this.after = this.grouped(this.after.data, this.after.block);
+    this.ops = changed && this.after ? this.after : this.before;
+    this.selected = STEP;
+    if (changed) this.rebuild();
+    else this.mark();
+  }
+
+  /** Opens a module. */
+  showModule(at: number): void {
+    if (this.grouping.value !== "module") {
+      this.grouping.value = "module";
+      this.group();
+    }
+    this.select(-1 - at);
+  }
+
   /** The names around an op of a side of the timeline; nothing where its graph is not here. */
   pathOf(op: number, side: string): string {
     const ops = side === "changed" ? this.after : side === "second" ? null : this.before;
     return ops && op < ops.size ? ops.pathOf(op) : "";
   }
 
+  /** The module of an op of a side of the timeline; nothing where that is not known. */
+  moduleOf(op: number, side: string): string {
+    const ops = side === "changed" ? this.after : side === "second" ? null : this.before;
+    return ops && op < ops.size ? ops.moduleOf(op, this.page.head.modules) : "";
+  }
+
   /** Shows the step after a change that was tried. */
   setAfter(after: After, block: Block): void {
-    this.after = new Ops(after.graph, block, this.page.head.phases);
+    this.after = this.grouped(after.graph, block);
     this.changes = [...this.page.head.changes.map((data) => ({ data, block: this.page.block })), { data: after.changes, block }];
     this.options();
     this.rule.value = String(this.changes.length - 1);
@@ -82,18 +115,17 @@ export class GraphView {
     this.mark();
   }
 
-  select(op: number): void {
+  select(node: number): void {
     this.shown();
-    const path = this.ops.around(op);
-    for (const node of path.slice(0, -1)) this.expand(node, true, path);
-    this.choose(op);
-    this.items.get(op)?.scrollIntoView({ block: "center" });
+    const path = this.ops.around(node);
+    for (const around of path.slice(0, -1)) this.expand(around, true, path);
+    this.choose(node);
+    this.items.get(node)?.scrollIntoView({ block: "center" });
   }
 
   private options(): void {
-    const option = (value: string, text: string): HTMLOptionElement => h("option", { value }, text);
-    const names = this.changes.map((change, at) => option(String(at), at < this.page.head.changes.length ? change.data.rule : `tried: ${change.data.rule}`));
-    this.rule.replaceChildren(option("", "none"), ...names);
+    const names = this.changes.map((change, at) => h("option", { value: String(at) }, at < this.page.head.changes.length ? change.data.rule : `tried: ${change.data.rule}`));
+    this.rule.replaceChildren(h("option", { value: "" }, "none"), ...names);
   }
 
   private mark(): void {
@@ -165,7 +197,7 @@ export class GraphView {
   private item(node: number, level: number): HTMLElement {
     const times = this.ops.times(node);
     const inner = this.ops.inner(node).length;
-    const part = node === STEP ? null : h("span", { class: "swatch", style: `background:var(--phase-${node < 0 ? -1 - node : this.ops.partOf(node)})` });
+    const part = node === STEP ? null : h("span", { class: "swatch", style: `background:var(--phase-${this.ops.partOf(node)})` });
     const line = h("div", { class: "line", style: `--level:${level}`, click: () => { this.choose(node); if (inner > 0) this.expand(node, !this.open(node)); } },
       h("span", { class: "label", title: this.ops.title(node) }, h("span", { class: "twist", "aria-hidden": "true" }, inner > 0 ? "\u25b8" : ""), part, short(this.ops.title(node)), this.badge(node)),
       h("span", {}, time(times.host)), h("span", {}, time(times.device)), h("span", {}, time(times.critical)));

@@ -1,6 +1,6 @@
 // Ops and kernels as tables.
 
-import type { KernelRow, OpRow } from "../data";
+import type { KernelRow, ModuleTime, OpRow } from "../data";
 import { h } from "../dom";
 import { count, ms, percent, short } from "../format";
 import type { Page } from "../main";
@@ -18,7 +18,25 @@ export function ops(page: Page): HTMLElement {
       { title: "host, ms", text: (row) => ms(row.host_ms), number: (row) => row.host_ms },
       { title: "device, ms", text: (row) => ms(row.device_ms), number: (row) => row.device_ms },
       { title: "slack, ms", text: (row) => row.slack_ms === null ? "-" : ms(row.slack_ms), number: (row) => row.slack_ms ?? -1 },
-    ], rows, 2, (row) => { page.go("timeline"); page.timeline.find(row.name); }));
+    ], rows, 2, (row) => { page.go("timeline"); page.timeline.find(row.name); }),
+    ...modules(page));
+}
+
+/** Modules of the model, each with all in it. */
+function modules(page: Page): HTMLElement[] {
+  const rows = page.head.predicted.modules ?? [];
+  if (rows.length === 0) return [];
+  return [
+    h("p", { class: "intro" }, "Modules of the model, each with those in it. A name opens the graph at it."),
+    table<ModuleTime>("Modules", [
+      { title: "module", text: (row) => row.name, whole: (row) => row.name, wide: true },
+      { title: "class", text: (row) => row.class },
+      { title: "critical, ms", text: (row) => ms(row.critical_ms), number: (row) => row.critical_ms },
+      { title: "host, ms", text: (row) => ms(row.host_ms), number: (row) => row.host_ms },
+      { title: "device, forward, ms", text: (row) => ms(row.forward_ms), number: (row) => row.forward_ms },
+      { title: "device, backward, ms", text: (row) => ms(row.backward_ms), number: (row) => row.backward_ms },
+    ], rows, 2, (row) => { page.go("graph"); page.graph.showModule(rows.indexOf(row)); }),
+  ];
 }
 
 /** Kernels, copies and memsets by name. */

@@ -199,7 +199,11 @@ export class Timeline {
       ["takes", time(row.length[slice]! * nanos)],
       ["begins", `${time(row.start[slice]! * nanos)} into the step`],
     ];
-    if (op >= 0) facts.push(["op", this.page.graph.pathOf(op, side.name)]);
+    if (op >= 0) {
+      facts.push(["op", this.page.graph.pathOf(op, side.name)]);
+      const module = this.page.graph.moduleOf(op, side.name);
+      if (module) facts.push(["module", module]);
+    }
     this.chosen.append(h("h2", {}, name), h("dl", {}, ...facts.flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)])));
     if (op >= 0) this.chosen.append(h("button", { type: "button", click: () => { this.page.go("graph"); this.page.graph.select(op); } }, "Show in the graph"));
   }

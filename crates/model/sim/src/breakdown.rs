@@ -1,4 +1,6 @@
-//! Where the time of a step goes: by op, by phase, by the user's annotations, by kernel.
+//! Where the time of a step goes: by op, by phase, by the user's annotations, by module of the model, by kernel.
+
+mod modules;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +10,8 @@ use steptime_trace::Nanos;
 
 use crate::critical::{Stretch, op_of};
 use crate::timeline::Timeline;
+
+pub use modules::{ModuleCost, by_module};
 
 /// What top-level ops of one name take in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]

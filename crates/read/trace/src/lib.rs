@@ -50,7 +50,9 @@ pub use error::Error;
 pub use execution::{
     DimRange, ExecutionTrace, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange, Values,
 };
-pub use input::{Input, KinetoFile, Meta, Numbers, Options, Recording, Want, kineto_files, open, open_with};
+pub use input::{
+    Input, KinetoFile, Meta, ModuleCall, Numbers, Options, Recording, Want, kineto_files, open, open_with,
+};
 pub use kineto::{
     Activities, Activity, ActivityKind, ActivityRows, Api, Call, Calls, DeviceProperties, GpuAnnotation,
     GpuAnnotations, HostInterval, HostIntervals, HostKind, HostOp, HostOps, LaunchShape, OpInput, OpInputs,

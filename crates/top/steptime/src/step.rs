@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use steptime_aten::{OpSet, Settings};
 use steptime_cost::device::Indices;
 use steptime_cost::{Probe, Process};
-use steptime_graph::StepGraph;
+use steptime_graph::{Modules, StepGraph};
 use steptime_trace::{Meta, Options, Recording, Want};
 
 use self::choice::pick;
@@ -65,6 +65,13 @@ impl Step {
     pub fn probe(&self) -> Option<Probe> {
         let meta = self.meta.as_ref()?;
         Probe::of_numbers(&meta.host_probe, &meta.pulses)
+    }
+
+    /// Which module of the model ran which op; no modules where its recorder noted none.
+    #[must_use]
+    pub fn modules(&self) -> Modules {
+        let calls = self.meta.as_ref().map_or(&[][..], |meta| &meta.modules);
+        Modules::of(&self.graph, |op| self.arguments.sequence(op), calls)
     }
 
     /// What to call it: its folder's or file's name, but for files that are all named alike (`et.json.gz`) the model's, else

@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime::Prediction;
 use steptime::aten::Arg;
 use steptime::edit::{self, Origin, TensorId, Uses};
-use steptime::graph::{OpId, StepGraph, TiVec};
+use steptime::graph::{Modules, OpId, StepGraph, TiVec};
 use steptime::rewrite::sized;
 use steptime::sim::critical::op_of;
 use steptime::trace::Nanos;
@@ -41,6 +41,8 @@ pub(crate) struct Graph {
     pub gives: Column,
     /// One more than the text of the table or layer that an op is the first to use, `tables[3]`; 0 for others.
     pub part: Column,
+    /// One more than the module that ran it, or whose backward pass it is of; 0 for others.
+    pub module: Column,
     /// Tensors from op to op.
     pub edges: Edges,
 }
@@ -82,6 +84,7 @@ pub(crate) fn of(
     graph: &StepGraph,
     prediction: &Prediction,
     described: Option<&Described<'_>>,
+    modules: &Modules,
     columns: &mut Columns,
 ) -> Graph {
     let timeline = &prediction.timeline;
@@ -129,8 +132,18 @@ pub(crate) fn of(
         takes: columns.whole(takes),
         gives: columns.whole(gives),
         part: columns.whole(part),
+        module: columns.whole(graph.ops.keys().map(|op| module(op, described, modules))),
         edges: edges(graph, described, columns),
     }
+}
+
+/// One more than the module of an op, which may stand in a step that rules changed.
+fn module(op: OpId, described: Option<&Described<'_>>, modules: &Modules) -> u32 {
+    let recorded = match described {
+        None => Some(op),
+        Some(Described { step, of }) => of[op].and_then(|op| step.recorded(op)),
+    };
+    recorded.and_then(|op| *modules.of.get(op)?).map_or(0, |module| module.0 + 1)
 }
 
 /// For each op, one more than the text of the table or layer that it is the first to use.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use steptime::answers::{Changed, Difference, Explained, Predicted, Roofed, explain, path};
-use steptime::graph::Phase;
+use steptime::graph::{Module, Phase};
 use steptime::sim::IdleCause;
 use steptime::{Change, Error, Question, Step, WhatIf, WhatIfs};
 
@@ -45,10 +45,19 @@ struct Head {
     phases: Vec<&'static str>,
     sides: Vec<Side>,
     graph: Graph,
+    modules: Vec<ModuleNamed>,
     changes: Vec<Changes>,
     roofline: Result<Roof, String>,
     memory: Option<Memory>,
     difference: Option<Difference>,
+}
+
+/// A module of the model.
+#[derive(Debug, Serialize)]
+struct ModuleNamed {
+    name: String,
+    class: String,
+    parent: Option<u32>,
 }
 
 /// A stretch of the critical path in words.
@@ -86,6 +95,16 @@ struct After {
     changes: Changes,
 }
 
+impl ModuleNamed {
+    fn new(module: &Module) -> ModuleNamed {
+        ModuleNamed {
+            name: module.path.clone(),
+            class: module.class.clone(),
+            parent: module.parent.map(|parent| parent.0),
+        }
+    }
+}
+
 impl Viewed {
     /// All views of a step; `against` is another to compare it with.
     ///
@@ -109,7 +128,8 @@ impl Viewed {
             asked.as_ref().ok().map(|asked| Described::recorded(asked.unchanged(), &recorded.graph));
         let mut sides = vec![timeline::predicted("predicted", &recorded.graph, &prediction, &mut columns)];
         sides.extend(timeline::measured("measured, profiled", &recorded.graph, &mut columns));
-        let graph = graph::of(&recorded.graph, &prediction, described.as_ref(), &mut columns);
+        let modules = recorded.modules();
+        let graph = graph::of(&recorded.graph, &prediction, described.as_ref(), &modules, &mut columns);
         let changes = match &explanation {
             Err(_) => Vec::new(),
             Ok((asked, found)) => {
@@ -140,6 +160,7 @@ impl Viewed {
             phases: Phase::ALL.map(Phase::name).to_vec(),
             sides,
             graph,
+            modules: modules.list.iter().map(ModuleNamed::new).collect(),
             changes,
             roofline: roofline(subject).map_err(|error| error.to_string()),
             memory,
@@ -195,7 +216,7 @@ fn after(asked: &WhatIfs<'_>, found: &WhatIf, columns: &mut Columns) -> After {
     After {
         bound: explain::bound_of(graph, &found.after),
         side: timeline::predicted("changed", graph, &found.after, columns),
-        graph: graph::of(graph, &found.after, Some(&described), columns),
+        graph: graph::of(graph, &found.after, Some(&described), &asked.recorded().modules(), columns),
         changes: changes::of(&names.join(" + "), &found.diff, asked.unchanged(), &found.step, columns),
         changed: answer,
     }

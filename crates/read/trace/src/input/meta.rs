@@ -5,6 +5,7 @@ use crate::json::{Cursor, Fault};
 use crate::number;
 use crate::text::read_bytes;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 /// Numbers by their path in nested objects, `before.op_us`; a single number is a list of one.
@@ -43,6 +44,19 @@ pub struct Meta {
     pub pulses: Numbers,
     /// What its recorder says is to be read with care.
     pub warnings: Vec<String>,
+    /// The calls of modules in the step of the execution trace, in the order in which they began.
+    pub modules: Vec<ModuleCall>,
+}
+
+/// A call of a module's forward pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleCall {
+    /// The module's name within those around it, `DLRM.bottom.0`.
+    pub path: String,
+    /// Its class, `Linear`.
+    pub class: String,
+    /// The numbers that autograd gave the functions made in it.
+    pub sequences: Range<i64>,
 }
 
 impl Meta {
@@ -105,6 +119,7 @@ impl Meta {
                 }
                 b"host_probe" => numbers(cursor, "", &mut meta.host_probe, DEEPEST)?,
                 b"record" => meta.warnings = warnings(cursor)?,
+                b"modules" => meta.modules = modules(cursor)?,
                 b"pulses" => numbers(cursor, "", &mut meta.pulses, DEEPEST)?,
                 _ => cursor.skip()?,
             }
@@ -165,6 +180,32 @@ fn warnings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
     Ok(found)
 }
 
+/// Calls of modules: `["DLRM.bottom.0", "Linear", 12, 15]`. What is none is left out.
+fn modules(cursor: &mut Cursor<'_>) -> Result<Vec<ModuleCall>, Fault> {
+    let mut found = Vec::new();
+    if cursor.enter_array()? {
+        while cursor.item()? {
+            if !cursor.enter_array()? {
+                continue;
+            }
+            let (mut texts, mut numbers) = (Vec::new(), Vec::new());
+            while cursor.item()? {
+                if cursor.peek()? == b'"' {
+                    texts.extend(string(cursor)?)
+                } else {
+                    numbers.extend(cursor.integer()?)
+                }
+            }
+            if let (Ok([path, class]), Ok([start, end])) =
+                (<[String; 2]>::try_from(texts), <[i64; 2]>::try_from(numbers))
+            {
+                found.push(ModuleCall { path, class, sequences: start..end });
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Whether a number can be how long a step takes.
 fn is_time(number: &f64) -> bool {
     number.is_finite() && *number > 0.0
@@ -208,6 +249,7 @@ mod tests {
     fn takes_what_is_there() {
         let json = br#"{"model": "m", "batch": 8, "step_ms": 3.5, "steps_ms": [3, NaN, 4],
             "quantiles_ms": {"0.9": 4, "0.1": 3}, "record": {"steps": 3, "warnings": ["not steady", 4]}, "unknown": [{}], "params": "many",
+            "modules": [["M.0", "Linear", 3, 5], ["M", 4], 7, ["M", "M", "x", 4]],
             "host_probe": {"version": 1, "before": {"op_us": 1.5, "name": "x"}, "copies": {"bytes": [4, 8]}}}"#;
         let meta = Meta::read(&mut Cursor::new(json));
         let expect = Meta {
@@ -217,6 +259,7 @@ mod tests {
             steps_ms: vec![3.0, 4.0],
             quantiles_ms: vec![(0.1, 3.0), (0.9, 4.0)],
             warnings: vec!["not steady".into()],
+            modules: vec![ModuleCall { path: "M.0".into(), class: "Linear".into(), sequences: 3..5 }],
             host_probe: [
                 ("version", vec![1.0]),
                 ("before.op_us", vec![1.5]),

@@ -6,9 +6,9 @@ use serde::Serialize;
 use steptime_cost::Process;
 use steptime_trace::Nanos;
 
-use self::rows::ops;
 pub(super) use self::rows::pieces;
-pub use self::rows::{DoubtSaid, Op, Part, Piece};
+pub use self::rows::{DoubtSaid, ModuleTime, Op, Part, Piece};
+use self::rows::{modules, ops};
 use super::coverage::GraphCoverage;
 use super::replay::ReplayMeasured;
 use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms};
@@ -76,6 +76,9 @@ pub struct Predicted {
     /// Time by annotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Vec<Part>>,
+    /// Time by module of the model, where the recorder noted modules; those around others come first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<ModuleTime>,
     /// Top-level ops by name, the most expensive first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<Op>>,
@@ -165,6 +168,7 @@ impl Predicted {
             peak_mb: simulated.and_then(|s| s.peak.as_ref()).map(PeakMemory::new),
             phases: simulated.map(parts),
             annotations: simulated.map(named),
+            modules: simulated.map(|s| modules(recorded, s)).unwrap_or_default(),
             ops: simulated.map(|s| ops(graph, s)),
             kernels_by_name: simulated.map(|s| s.kernels.iter().map(KernelTime::new).collect()),
             critical_path: simulated.map(|s| pieces(graph, &s.path)),

@@ -69,6 +69,14 @@ impl Arguments {
         steptime_step::Step::of(graph, self.execution.as_ref(), call, node)
     }
 
+    /// The number that autograd's counter had as an op began; `None` where it is not known.
+    #[must_use]
+    pub fn sequence(&self, op: OpId) -> Option<i64> {
+        let node = self.nodes.get(op).copied().flatten()?;
+        let noted = self.execution.as_ref()?.nodes.noted[node.index()];
+        (noted.sequence >= 0).then_some(noted.sequence)
+    }
+
     /// The execution trace, where there is one.
     #[must_use]
     pub fn execution(&self) -> Option<&ExecutionGraph> {

@@ -1,8 +1,8 @@
 //! The tables of a predicted step.
 
 use serde::Serialize;
-use steptime_graph::StepGraph;
-use steptime_sim::breakdown::{OpCost, PhaseCost};
+use steptime_graph::{Module, StepGraph};
+use steptime_sim::breakdown::{self, OpCost, PhaseCost};
 use steptime_sim::critical::Stretch;
 use steptime_trace::Nanos;
 
@@ -10,6 +10,7 @@ use super::super::shared::ms;
 use super::super::{place, slack};
 use crate::doubt::Doubt;
 use crate::predict::Prediction;
+use crate::step::Step;
 
 /// What speaks against a prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,6 +40,23 @@ pub struct Part {
     pub host_ms: f64,
     /// Device active time of what it launched, milliseconds.
     pub device_ms: f64,
+}
+
+/// A module of the model, with all modules in it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModuleTime {
+    /// Its name within those around it, `DLRM.bottom.0`.
+    pub name: String,
+    /// Its class.
+    pub class: String,
+    /// Host time of its ops in both passes, milliseconds.
+    pub host_ms: f64,
+    /// Time of the device activities of its forward pass, milliseconds.
+    pub forward_ms: f64,
+    /// The same of its backward pass, milliseconds.
+    pub backward_ms: f64,
+    /// Its part of the critical path, milliseconds.
+    pub critical_ms: f64,
 }
 
 /// Top-level ops of one name.
@@ -88,6 +106,20 @@ pub(super) fn ops(graph: &StepGraph, simulated: &Prediction) -> Vec<Op> {
         slack_ms: slack.get(cost.name.as_str()).copied().map(ms),
     };
     simulated.ops.iter().map(op).collect()
+}
+
+pub(super) fn modules(step: &Step, simulated: &Prediction) -> Vec<ModuleTime> {
+    let modules = step.modules();
+    let costs = breakdown::by_module(&step.graph, &simulated.timeline, &simulated.path, &modules);
+    let row = |(module, cost): (&Module, &breakdown::ModuleCost)| ModuleTime {
+        name: module.path.clone(),
+        class: module.class.clone(),
+        host_ms: ms(cost.host),
+        forward_ms: ms(cost.forward),
+        backward_ms: ms(cost.backward),
+        critical_ms: ms(cost.critical),
+    };
+    modules.list.iter().zip(&costs).map(row).collect()
 }
 
 /// Stretches in order; neighbours that would read the same are one.

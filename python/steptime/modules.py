@@ -1,0 +1,95 @@
+"""Which modules of a model ran which ops, told without a change to what is recorded.
+
+Autograd counts the functions that it makes on a thread, and an op notes the count as it begins. A call of a module is
+therefore a range of that count: the ops of its forward pass noted a number in it, and so did their backward functions.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any, Dict, List, Tuple
+
+# A step of more calls is recorded without them: a network that calls a cell for each element of a long sequence.
+MOST = 50_000
+
+
+class ModuleCalls:
+    """Notes the forward calls of all modules while it is entered.
+
+    The hooks are PyTorch's global ones, so that no module is changed. They would make torch.compile compile again; a
+    process that has compiled notes nothing.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._count = getattr(torch._C._autograd, "_get_sequence_nr", None)
+        self._handles: List[Any] = []
+        self._open: List[Tuple[Any, int]] = []
+        self._calls: List[List[Any]] = []
+        self._names: Dict[int, Dict[int, str]] = {}
+        self._roots: Dict[str, List[int]] = {}
+
+    def __enter__(self) -> "ModuleCalls":
+        if self._count is None or _has_compiled():
+            return self
+        self._thread = threading.get_ident()
+        hooks = self._torch.nn.modules.module
+        try:
+            after = hooks.register_module_forward_hook(self._leave, always_call=True)
+        except TypeError:  # PyTorch before 2.3
+            after = hooks.register_module_forward_hook(self._leave)
+        self._handles = [hooks.register_module_forward_pre_hook(self._begin), after]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles, self._open = [], []
+
+    def as_dict(self) -> Dict[str, Any]:
+        """The part of meta.json that tells of modules: `[path, class, first number, first number after]` a call, outer ones first."""
+        calls = [call for call in self._calls if call[2] < call[3]]
+        return {"modules": calls} if 0 < len(calls) <= MOST else {}
+
+    def _begin(self, module: Any, _inputs: Any) -> None:
+        if threading.get_ident() == self._thread and len(self._calls) <= 2 * MOST:
+            now = self._count()  # type: ignore[misc]
+            self._calls.append([self._path(module), type(module).__name__, now, now])
+            self._open.append((module, len(self._calls) - 1))
+
+    def _leave(self, module: Any, _inputs: Any, _output: Any) -> None:
+        # A call that an error ended may have left others open.
+        if threading.get_ident() == self._thread and any(module is each for each, _ in self._open):
+            while self._open:
+                ended, at = self._open.pop()
+                self._calls[at][3] = self._count()  # type: ignore[misc]
+                if ended is module:
+                    break
+
+    def _path(self, module: Any) -> str:
+        """`DLRM.bottom.0`: the name by which the innermost open module knows it, below that one's path."""
+        for around, at in reversed(self._open):
+            name = self._known_to(around).get(id(module))
+            if name:
+                return f"{self._calls[at][0]}.{name}"
+        name = type(module).__name__
+        if self._open:
+            return f"{self._calls[self._open[-1][1]][0]}.{name}"
+        alike = self._roots.setdefault(name, [])
+        if id(module) not in alike:
+            alike.append(id(module))
+        at = alike.index(id(module))
+        return name if at == 0 else f"{name}#{at + 1}"
+
+    def _known_to(self, module: Any) -> Dict[int, str]:
+        if id(module) not in self._names:
+            self._names[id(module)] = {id(each): name for name, each in module.named_modules()}
+        return self._names[id(module)]
+
+
+def _has_compiled() -> bool:
+    """Whether torch.compile has been at work in this process."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    frames = getattr(utils, "counters", {}).get("frames", {})
+    return bool(frames)
