@@ -74,6 +74,7 @@ def change(
     batch_dim: Optional[int] = None,
     set: Union[None, str, Mapping[str, int], Sequence[str]] = None,
     fuse: Union[None, str, Sequence[str]] = None,
+    among: Union[None, str, Sequence[str]] = None,
     operators: Optional[str] = None,
     dtype: Optional[str] = None,
     channels_last: bool = False,
@@ -101,11 +102,13 @@ def change(
     batch: samples in a batch; recorded_batch, batch_dim where they cannot be told.
     set: sizes of the model, `{"tables[0].rows": 1_000_000}` or "tables[*].columns=64".
     fuse: "embedding-bags", "optimizer", "elementwise", "linear", or several.
+    among: the ops that are fused, named as for `remove`; all if not given.
     operators: "steptime" or "fbgemm" for embedding tables.
     dtype: "tf32" or "bf16".
     channels_last, prefetch_inputs, reorder, no_sync, cuda_graph: each a change by itself.
     checkpoint: True for each block, or a number of segments.
-    remove: ops to leave out with what computes gradients through them, "aten::dropout", "aten::*norm*", "ops[17]", or several.
+    remove: ops to leave out with what computes gradients through them, "aten::dropout", "aten::*norm*", "ops[17]",
+        "module:DLRM.bottom", or several.
     on_stream: ops of the forward pass, named so, to run on a stream of their own.
     streams: branches side by side on so many streams. accumulate: gradients of so many batches before each update.
     host_speed: how many times as long the host takes: 0.5 for one twice as fast.
@@ -121,6 +124,7 @@ def change(
         "batch_dim": batch_dim,
         "set": sizes,
         "fuse": _listed(fuse),
+        "among": _listed(among),
         "operators": operators,
         "dtype": dtype,
         "channels_last": channels_last,

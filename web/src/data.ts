@@ -76,7 +76,7 @@ export interface Difference {
 export interface Head {
   schema: number; title: string; texts: string[]; predicted: Predicted; measured_ms: number | null;
   explained: Outcome<Explained>; bound: Bound[]; runs: Run[]; causes: { key: string; name: string }[]; phases: string[];
-  sides: SideData[]; graph: GraphData; modules: ModuleData[]; changes: ChangesData[]; roofline: Outcome<Roof>; memory: MemoryData | null;
+  sides: SideData[]; graph: GraphData; modules: ModuleData[]; second: { title: string; graph: GraphData; modules: ModuleData[] } | null; changes: ChangesData[]; roofline: Outcome<Roof>; memory: MemoryData | null;
   difference: Difference | null;
 }
 export interface Changed {

@@ -27,8 +27,8 @@ export class Ops {
   /** For each op that stands directly in a group, that group; -1 for others. */
   private readonly groupOf: Int32Array;
 
-  /** Ops stand in the modules that ran them, if modules are named, else in the parts of the step. */
-  constructor(readonly data: GraphData, readonly block: Block, readonly phases: string[], private readonly modules: ModuleData[] = []) {
+  /** Ops stand in the modules that ran them, or in the parts of the step. */
+  constructor(readonly data: GraphData, readonly block: Block, readonly phases: string[], readonly modules: ModuleData[], readonly byModule: boolean) {
     this.name = block.column(data.name);
     this.size = this.name.length;
     this.annotation = block.column(data.annotation);
@@ -55,7 +55,7 @@ export class Ops {
       this.inside[parent]! += this.inside[op]!;
     }
     const group = (title: string, phase: number, around: number): void => { this.groups.push({ title, phase, around, roots: [], groups: [] }); };
-    for (const module of modules) {
+    for (const module of byModule ? modules : []) {
       const around = module.parent ?? -1;
       const known = around < 0 ? "" : `${modules[around]!.name}.`;
       const own = module.name.slice(known.length);
@@ -70,13 +70,14 @@ export class Ops {
     }
     // Modules stand where the first of their ops does; what is in none of them is left out.
     const first = this.groups.map((one) => one.roots[0] ?? Infinity);
-    for (let at = modules.length - 1; at >= 0; at--) {
+    const modular = this.groups.length - phases.length;
+    for (let at = modular - 1; at >= 0; at--) {
       const { around } = this.groups[at]!;
       if (around < 0) continue;
       first[around] = Math.min(first[around]!, first[at]!);
       if (this.groups[around]!.phase < 0) this.groups[around]!.phase = this.groups[at]!.phase;
     }
-    for (let at = 0; at < modules.length; at++) if (this.groups[at]!.around >= 0 && first[at]! < Infinity) this.groups[this.groups[at]!.around]!.groups.push(at);
+    for (let at = 0; at < modular; at++) if (this.groups[at]!.around >= 0 && first[at]! < Infinity) this.groups[this.groups[at]!.around]!.groups.push(at);
     this.outer = this.groups.flatMap((one, at) => one.around < 0 && first[at]! < Infinity ? [at] : []);
     this.first = first;
   }
@@ -102,8 +103,8 @@ export class Ops {
   /** The group that an op belongs to. */
   private place(op: number): number {
     const lead = this.lead(op);
-    const module = this.modules.length > 0 ? this.block.column(this.data.module)[lead]! : 0;
-    return module > 0 ? module - 1 : this.modules.length + this.phase[lead]!;
+    const module = this.byModule ? this.block.column(this.data.module)[lead]! : 0;
+    return module > 0 ? module - 1 : this.groups.length - this.phases.length + this.phase[lead]!;
   }
 
   /** The part of the step that a group or an op belongs to; an annotation is of the part that the first in it is of. */
@@ -182,9 +183,14 @@ export class Ops {
     return false;
   }
 
+  /** The path of a group that is a module. */
+  moduleAt(node: number): string {
+    return node < 0 && this.byModule ? this.modules[-1 - node]?.name ?? "" : "";
+  }
+
   /** The module that ran an op, or whose backward pass it is of. */
-  moduleOf(op: number, modules: ModuleData[]): string {
-    return modules[this.block.column(this.data.module)[op]! - 1]?.name ?? "";
+  moduleOf(op: number): string {
+    return this.modules[this.block.column(this.data.module)[op]! - 1]?.name ?? "";
   }
 
   /** Names from the outside to an op. */

@@ -73,8 +73,31 @@ test("selected ops are left out, moved and resized, and nothing else", async () 
   await tab.check("#view-graph .selection input[type=checkbox]");
   await tab.click('#view-graph button:text("On a stream of their own")');
   await tried(["--on-stream", "aten::embedding_bag,aten::relu"]);
+  await pick("aten::linear");
+  await tab.click('#view-graph .selection [aria-label^="Let go of all aten::embedding_bag"]');
+  await tab.check("#view-graph .selection input[type=checkbox]");
+  await tab.click('#view-graph button:text("Fuse linear with ReLU")');
+  await tried(["--fuse", "linear", "--among", "aten::linear"]);
   assert.deepEqual(errors, []);
   await tab.close();
+});
+
+test("a module is selected as one", async () => {
+  const transformer = ["crates/top/steptime/tests/data/tiny_transformer", "--device", "h200"];
+  const other = await serve(...transformer);
+  try {
+    const { page: tab, errors } = await open(browser.context, other.address, "ops");
+    await tab.click('#view-ops table button:text("Tiny.blocks.1.mlp")');
+    await tab.click('#view-graph button:text("Leave them out")');
+    await tab.waitForSelector("#view-whatif .halves");
+    const known = JSON.parse(run("whatif", ...transformer, "--remove", "module:Tiny.blocks.1.mlp", "--json"));
+    const shown = await tab.locator("#view-whatif .half").nth(1).textContent();
+    assert.ok(shown.includes(known.after.step_ms.toFixed(3)), `${shown} is not ${known.after.step_ms}`);
+    assert.deepEqual(errors, []);
+    await tab.close();
+  } finally {
+    other.end();
+  }
 });
 
 test("what cannot be changed is said in words", async () => {

@@ -112,6 +112,22 @@ test("a table is sorted and filtered; a name leads to the timeline; keys move it
   await tab.close();
 });
 
+test("the graph of the step that is compared with is there too", async () => {
+  const path = page("examples/dlrm_default_2048", "--against", "crates/top/steptime/tests/data/tiny_transformer", "--device", "h200");
+  const { page: tab, errors } = await open(browsers.light.context, `file://${path}`, "graph");
+  const tree = () => tab.textContent('#view-graph [role="tree"]');
+  const first = await tree();
+  await tab.selectOption('#view-graph label:has-text("Step") select', "second");
+  assert.notEqual(await tree(), first);
+  assert.ok(await tab.isDisabled('#view-graph label:has-text("Show what a change does") select'));
+  await tab.selectOption('#view-graph label:has-text("Ops by") select', "module");
+  assert.match(await tree(), /Tiny/);
+  await tab.selectOption('#view-graph label:has-text("Step") select', "");
+  assert.doesNotMatch(await tree(), /Tiny/);
+  assert.deepEqual(errors, []);
+  await tab.close();
+});
+
 test("ops stand in the modules that ran them, and a module is found by its name", async () => {
   const path = page("crates/top/steptime/tests/data/tiny_transformer", "--device", "h200");
   const { head } = data(path);

@@ -1,6 +1,6 @@
 // The graph of the step: ops as a tree, and the selected part drawn with its tensors.
 
-import { ok, type After, type Block, type ChangesData, type GraphData } from "../data";
+import { ok, type After, type Block, type ChangesData, type GraphData, type ModuleData } from "../data";
 import { h } from "../dom";
 import { count, plural, short, signed, time } from "../format";
 import type { Page } from "../main";
@@ -22,6 +22,8 @@ export class GraphView {
   private ops: Ops;
   private before: Ops;
   private after: Ops | null = null;
+  private second: Ops | null = null;
+  private readonly which: HTMLSelectElement;
   private readonly grouping: HTMLSelectElement;
   private changes: { data: ChangesData; block: Block }[];
   /** What a rule did to which op: 1 removed, 3 changed. */
@@ -35,13 +37,19 @@ export class GraphView {
   constructor(private readonly page: Page) {
     const option = (value: string, text: string): HTMLOptionElement => h("option", { value }, text);
     this.grouping = h("select", { change: () => this.group() }, option("phase", "part of the step"), option("module", "module of the model"));
-    this.before = this.grouped(page.head.graph, page.block);
+    this.before = this.grouped(page.head.graph, page.block, page.head.modules);
+    this.which = h("select", { change: () => this.mark() }, option("", page.head.title), option("second", `second: ${page.head.second?.title ?? ""}`));
+    if (page.head.second) this.second = this.grouped(page.head.second.graph, page.block, page.head.second.modules);
+    const modules = page.head.modules.length + (page.head.second?.modules.length ?? 0);
     this.ops = this.before;
     this.marks = new Uint8Array(this.ops.size);
     this.changes = page.head.changes.map((data) => ({ data, block: page.block }));
     this.rule = h("select", { "aria-label": "Show what a change does", change: () => this.mark() });
     this.element = h("div", { class: "graphed" },
-      h("div", { class: "tools" }, ...(page.head.modules.length > 0 ? [h("label", {}, "Ops by ", this.grouping)] : []), h("label", {}, "Show what a change does ", this.rule)),
+      h("div", { class: "tools" },
+        ...(this.second ? [h("label", {}, "Step ", this.which)] : []),
+        ...(modules > 0 ? [h("label", {}, "Ops by ", this.grouping)] : []),
+        h("label", {}, "Show what a change does ", this.rule)),
       this.told,
       h("div", { class: "split" },
         h("div", { class: "treed" },
@@ -63,15 +71,21 @@ export class GraphView {
     if (this.tree.childElementCount > 0) this.draw();
   }
 
-  private grouped(data: GraphData, block: Block): Ops {
-    return new Ops(data, block, this.page.head.phases, this.grouping.value === "module" ? this.page.head.modules : []);
+  private grouped(data: GraphData, block: Block, modules: ModuleData[]): Ops {
+    return new Ops(data, block, this.page.head.phases, modules, this.grouping.value === "module");
+  }
+
+  /** The same ops in the groups that are asked for. */
+  private again(ops: Ops): Ops {
+    return this.grouped(ops.data, ops.block, ops.modules);
   }
 
   /** Puts ops into the groups that are asked for. */
   private group(): void {
     const changed = this.ops === this.after;
-    this.before = this.grouped(this.before.data, this.before.block);
-    if (this.after) this.after = this.grouped(this.after.data, this.after.block);
+    this.before = this.again(this.before);
+    if (this.after) this.after = this.again(this.after);
+    if (this.second) this.second = this.again(this.second);
     this.ops = changed && this.after ? this.after : this.before;
     this.selected = STEP;
     if (changed) this.rebuild();
@@ -80,28 +94,31 @@ export class GraphView {
 
   /** Opens a module. */
   showModule(at: number): void {
-    if (this.grouping.value !== "module") {
-      this.grouping.value = "module";
-      this.group();
-    }
+    this.which.value = "";
+    this.grouping.value = "module";
+    this.group();
     this.select(-1 - at);
   }
 
   /** The names around an op of a side of the timeline; nothing where its graph is not here. */
   pathOf(op: number, side: string): string {
-    const ops = side === "changed" ? this.after : side === "second" ? null : this.before;
-    return ops && op < ops.size ? ops.pathOf(op) : "";
+    return this.sideOf(op, side)?.pathOf(op) ?? "";
   }
 
   /** The module of an op of a side of the timeline; nothing where that is not known. */
   moduleOf(op: number, side: string): string {
-    const ops = side === "changed" ? this.after : side === "second" ? null : this.before;
-    return ops && op < ops.size ? ops.moduleOf(op, this.page.head.modules) : "";
+    return this.sideOf(op, side)?.moduleOf(op) ?? "";
+  }
+
+  private sideOf(op: number, side: string): Ops | null {
+    const ops = side === "changed" ? this.after : side === "second" ? this.second : this.before;
+    return ops && op < ops.size ? ops : null;
   }
 
   /** Shows the step after a change that was tried. */
   setAfter(after: After, block: Block): void {
-    this.after = this.grouped(after.graph, block);
+    this.after = this.grouped(after.graph, block, this.page.head.modules);
+    this.which.value = "";
     this.changes = [...this.page.head.changes.map((data) => ({ data, block: this.page.block })), { data: after.changes, block }];
     this.options();
     this.rule.value = String(this.changes.length - 1);
@@ -109,6 +126,7 @@ export class GraphView {
   }
 
   showRule(name: string): void {
+    this.which.value = "";
     const at = this.changes.findIndex((change) => change.data.rule === name);
     this.shown();
     this.rule.value = at < 0 ? "" : String(at);
@@ -129,8 +147,10 @@ export class GraphView {
   }
 
   private mark(): void {
-    const chosen = this.rule.value === "" ? null : this.changes[Number(this.rule.value)]!;
-    this.marks = new Uint8Array(this.before.size);
+    const second = this.which.value === "second" ? this.second : null;
+    this.rule.disabled = second !== null;
+    const chosen = this.rule.value === "" || second ? null : this.changes[Number(this.rule.value)]!;
+    this.marks = new Uint8Array((second ?? this.before).size);
     this.told.replaceChildren();
     if (chosen) {
       const { data, block } = chosen;
@@ -138,7 +158,7 @@ export class GraphView {
       for (let i = 0; i < change.length; i++) if (op[i]! > 0 && change[i] !== 1) this.marks[op[i]! - 1] = 1 + change[i]!;
       this.tellChanges(data, block);
     }
-    this.ops = this.before;
+    this.ops = second ?? this.before;
     this.rebuild();
   }
 
@@ -163,14 +183,14 @@ export class GraphView {
         { title: "within", text: (row) => short(row.within), whole: (row) => row.within, wide: true },
       ], rows, 2)));
     if (this.after && block !== this.page.block) {
-      const button = (text: string, ops: Ops): HTMLElement => h("button", { type: "button", "aria-pressed": String(this.ops === ops), click: (event: Event) => {
-        this.ops = ops;
+      const button = (text: string, of: () => Ops): HTMLElement => h("button", { type: "button", "aria-pressed": String(this.ops === of()), click: (event: Event) => {
+        const ops = this.ops = of();
         if (ops !== this.before) this.marks = Uint8Array.from(ops.change, (kind) => kind === 1 ? 3 : kind === 2 ? 2 : 0);
         else return this.mark();
         for (const other of (event.target as HTMLElement).parentElement!.children) other.setAttribute("aria-pressed", String(other === event.target));
         this.rebuild();
       } }, text);
-      this.told.append(h("div", { class: "choices", role: "group", "aria-label": "Which step" }, button("Before", this.before), button("After", this.after)));
+      this.told.append(h("div", { class: "choices", role: "group", "aria-label": "Which step" }, button("Before", () => this.before), button("After", () => this.after!)));
     }
   }
 

@@ -93,6 +93,19 @@ pub enum Error {
         /// What was said.
         text: String,
     },
+    /// A module that is not there.
+    #[error(
+        "the step calls no {text}: `steptime predict --json` lists its modules, * stands for any letters"
+    )]
+    NoSuchModule {
+        /// What was said.
+        text: String,
+    },
+    /// A module of a step of which no module is known.
+    #[error(
+        "the recording does not say which modules ran its ops: record the step again with this version, without torch.compile"
+    )]
+    NoModules,
     /// A size of a name that is not known.
     #[error(
         "{path} names no size: there are tables[0].rows, tables[0].columns, tables[0].lookups and layers[0].width; * stands for all"

@@ -7,6 +7,7 @@ use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::selection::Among;
 
 /// A product with a bias, and the same with an activation.
 const PRODUCT: &str = "aten::addmm";
@@ -35,11 +36,19 @@ impl Rule for FuseLinear {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        self.among(step, facts, &Among::ALL)
+    }
+}
+
+impl FuseLinear {
+    /// The same of some layers alone.
+    pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
         let uses = Uses::of(step);
         let mut patch = Patch::new(self.name());
         let (mut layers, mut others) = (0, 0);
         for op in step.running() {
-            let forward = step.ops[op].thread == HostThreadId::MAIN && step.outermost(op) == op;
+            let outermost = step.ops[op].thread == HostThreadId::MAIN && step.outermost(op) == op;
+            let forward = outermost && among.has(step, op);
             let Some(product) = forward.then(|| product(step, op, facts)).flatten() else { continue };
             match Layer::of(step, &uses, op, product) {
                 Some(layer) => {

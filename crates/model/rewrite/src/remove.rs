@@ -36,8 +36,8 @@ impl Rule for Remove {
         "the model is another one; it shows what the ops cost"
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let chosen = Selection::find(&self.ops, step)?;
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let chosen = Selection::find(&self.ops, step, facts)?;
         let mut patch = Patch::new(self.name());
         let gone = Gone::of(step, &chosen);
         if step.running().iter().all(|op| gone.ops.contains(op) || step.ops[*op].annotation) {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 
 use steptime_aten::OpSet;
+use steptime_graph::Modules;
 use steptime_step::{Diff, Patch, Step};
 
 use crate::error::{Error, Refused};
@@ -18,13 +19,15 @@ pub struct Facts<'a> {
     pub batch: Option<u64>,
     /// The step before any change, where it is asked about again and again.
     pub unchanged: Option<Unchanged<'a>>,
+    /// Which modules ran the ops of the recording, where that is known.
+    pub modules: Option<&'a Modules>,
 }
 
 impl<'a> Facts<'a> {
     /// Of a step whose ops mean what a set says; `batch` is the number of samples, where the recording says it.
     #[must_use]
     pub fn new(ops: &'a OpSet, batch: Option<u64>) -> Facts<'a> {
-        Facts { ops, batch, unchanged: None }
+        Facts { ops, batch, unchanged: None, modules: None }
     }
 
     /// What was found of a step before, where that is the one that nothing has changed.

@@ -1,28 +1,39 @@
-//! Ops that a change is told of: by name, or by number.
+//! Ops that a change is told of: by name, by number, or by the module that ran them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use rustc_hash::FxHashSet;
+use steptime_graph::ModuleId;
 use steptime_step::{OpId, Step};
 
 use crate::error::Error;
+use crate::passes::Passes;
+use crate::rule::Facts;
 
 /// Ops of a step: `aten::dropout` are all of that name, `aten::*norm*` all whose name has these parts, `ops[17]` is the 17th of
-/// the recording, counted from 0.
+/// the recording, counted from 0, and `module:DLRM.bottom` are those of a module's forward pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// All of a name; `*` stands for any letters.
     Named(String),
     /// One of the recording.
     Numbered(u32),
+    /// Those of the forward pass of modules, and of all modules in them; `*` stands for any letters of their paths.
+    Module(String),
 }
+
+/// How a module is told from a name.
+const MODULE: &str = "module:";
 
 impl FromStr for Selection {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Selection, Error> {
         let text = text.trim();
+        if let Some(path) = text.strip_prefix(MODULE).filter(|path| !path.is_empty()) {
+            return Ok(Selection::Module(path.to_owned()));
+        }
         let number = text.strip_prefix("ops[").and_then(|rest| rest.strip_suffix(']'));
         match number.map(str::parse) {
             Some(Ok(number)) => Ok(Selection::Numbered(number)),
@@ -37,6 +48,7 @@ impl fmt::Display for Selection {
         match self {
             Selection::Named(name) => f.write_str(name),
             Selection::Numbered(number) => write!(f, "ops[{number}]"),
+            Selection::Module(path) => write!(f, "{MODULE}{path}"),
         }
     }
 }
@@ -46,15 +58,20 @@ impl Selection {
     ///
     /// # Errors
     /// Where one names none.
-    pub(crate) fn find(all: &[Selection], step: &Step) -> Result<Vec<OpId>, Error> {
+    pub(crate) fn find(all: &[Selection], step: &Step, facts: &Facts<'_>) -> Result<Vec<OpId>, Error> {
         let running = step.running();
         let mut chosen = FxHashSet::default();
         for selection in all {
-            let mut found = running.iter().filter(|&&op| selection.names(step, op)).peekable();
-            if found.peek().is_none() {
-                return Err(Error::NoSuchOp { text: selection.to_string() });
+            let found = match selection {
+                Selection::Module(pattern) => of_modules(pattern, step, facts),
+                Selection::Named(_) | Selection::Numbered(_) => {
+                    running.iter().copied().filter(|&op| selection.names(step, op)).collect()
+                }
+            };
+            if found.is_empty() {
+                return Err(selection.missing(facts));
             }
-            chosen.extend(found.copied());
+            chosen.extend(found);
         }
         let outermost = |op: &OpId| !step.around(*op).skip(1).any(|around| chosen.contains(&around));
         Ok(running.into_iter().filter(|op| chosen.contains(op)).filter(outermost).collect())
@@ -64,8 +81,53 @@ impl Selection {
         match self {
             Selection::Named(pattern) => matches(pattern, &step.ops[op].name),
             Selection::Numbered(number) => usize::from(op) == *number as usize,
+            Selection::Module(_) => false,
         }
     }
+
+    fn missing(&self, facts: &Facts<'_>) -> Error {
+        let text = self.to_string();
+        match self {
+            Selection::Named(_) | Selection::Numbered(_) => Error::NoSuchOp { text },
+            Selection::Module(_) if facts.modules.is_none_or(|modules| modules.list.is_empty()) => {
+                Error::NoModules
+            }
+            Selection::Module(_) => Error::NoSuchModule { text },
+        }
+    }
+}
+
+/// The ops that a rule may touch: all, or those that somebody chose.
+pub(crate) struct Among(Option<Vec<OpId>>);
+
+impl Among {
+    /// All.
+    pub(crate) const ALL: Among = Among(None);
+
+    /// Those of selections.
+    ///
+    /// # Errors
+    /// As [`Selection::find`].
+    pub(crate) fn chosen(all: &[Selection], step: &Step, facts: &Facts<'_>) -> Result<Among, Error> {
+        Ok(Among(Some(Selection::find(all, step, facts)?)))
+    }
+
+    /// Whether an op is one of them, is in one, or has one in it.
+    pub(crate) fn has(&self, step: &Step, op: OpId) -> bool {
+        let Among(Some(chosen)) = self else { return true };
+        chosen.iter().any(|&one| step.is_within(one, op) || step.is_within(op, one))
+    }
+}
+
+/// The outermost ops of the forward pass that modules ran.
+fn of_modules(pattern: &str, step: &Step, facts: &Facts<'_>) -> Vec<OpId> {
+    let Some(modules) = facts.modules else { return Vec::new() };
+    let chosen = |module: ModuleId| {
+        let mut around = std::iter::successors(Some(module), |&at| modules.list[at].parent);
+        around.any(|at| matches(pattern, &modules.list[at].path))
+    };
+    let of = |op: OpId| step.recorded(op).and_then(|op| modules.of.get(op).copied().flatten());
+    Passes::of(step).forward.into_iter().filter(|&op| of(op).is_some_and(chosen)).collect()
 }
 
 /// Whether a name has the parts of a pattern, in order; `*` stands for what is between them.
@@ -97,9 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_in_brackets() {
+    fn numbers_stand_in_brackets_and_modules_behind_their_kind() {
         assert_eq!("ops[17]".parse(), Ok(Selection::Numbered(17)));
         assert_eq!(" aten::mm ".parse(), Ok(Selection::Named("aten::mm".to_owned())));
+        assert_eq!("module:M.0".parse(), Ok(Selection::Module("M.0".to_owned())));
         for wrong in ["ops[x]", "ops[-1]", " "] {
             assert!(wrong.parse::<Selection>().is_err(), "{wrong}");
         }

@@ -1,10 +1,10 @@
-//! Elementwise chains and linear layers put together.
+//! Elementwise chains and linear layers put together, all or some of them.
 
 mod common;
 
-use common::{counts, named, open, takes};
-use steptime_rewrite::{Error, FuseLinear, FusePointwise};
-use steptime_step::schedule;
+use common::{Example, counts, named, open, takes};
+use steptime_rewrite::{Error, FuseAmong, FuseLinear, FusePointwise, Fusion, Selection};
+use steptime_step::{OpId, Step, schedule};
 
 #[test]
 fn a_residual_sum_and_its_relu_become_one_kernel() {
@@ -47,4 +47,48 @@ fn without_a_chain_it_says_so() {
     let refused = open("resnet50_32").after(&FuseLinear);
     let Err(Error::NothingToDo { reason }) = refused else { panic!("{refused:?}") };
     assert!(reason.contains("of 1 linear layers"), "{reason}");
+}
+
+fn number(op: OpId) -> Selection {
+    Selection::Numbered(u32::try_from(usize::from(op)).expect("a row"))
+}
+
+/// The step after a fusion of the first of the ops of a name.
+fn fused(example: &Example, what: Fusion, name: &str, first: usize) -> Result<Step, Error> {
+    let ops = named(&example.step, name).into_iter().take(first).map(number).collect();
+    example.after(&FuseAmong { what, ops })
+}
+
+#[test]
+fn the_chosen_are_fused_and_the_others_stay() {
+    let example = open("dlrm_default_2048");
+    let was = counts(&example.step);
+    let step = fused(&example, Fusion::EmbeddingBags, "aten::embedding_bag", 3).expect("it applies");
+    assert_eq!(counts(&step)["aten::embedding_bag"], was["aten::embedding_bag"] - 2);
+    let step = fused(&example, Fusion::Linear, "aten::linear", 2).expect("it applies");
+    assert_eq!(counts(&step)["aten::_addmm_activation"], 2);
+    assert_eq!(counts(&step)["aten::addmm"], was["aten::addmm"] - 2);
+    // A sum and the activation right after it; sums alone are one kernel already.
+    let example = open("resnet50_32");
+    let sums = named(&example.step, "aten::add_");
+    let pair = named(&example.step, "aten::relu_").into_iter().find_map(|relu| {
+        let sum = sums.iter().copied().find(|&sum| usize::from(sum) + 1 == usize::from(relu))?;
+        Some(vec![number(sum), number(relu)])
+    });
+    let chosen = FuseAmong { what: Fusion::Elementwise, ops: pair.expect("a residual block") };
+    let step = example.after(&chosen).expect("it applies");
+    assert_eq!(counts(&step)["aten::relu_"], counts(&example.step)["aten::relu_"] - 1);
+    let sums = FuseAmong { what: Fusion::Elementwise, ops: vec!["aten::add_".parse().expect("a name")] };
+    let refused = example.after(&sums);
+    assert!(matches!(refused, Err(Error::NothingToDo { .. })), "{refused:?}");
+}
+
+#[test]
+fn one_alone_is_not_fused() {
+    let example = open("dlrm_default_2048");
+    let one = fused(&example, Fusion::EmbeddingBags, "aten::embedding_bag", 1);
+    assert!(matches!(one, Err(Error::NoBags { found: 1 })), "{one:?}");
+    let none =
+        example.after(&FuseAmong { what: Fusion::Linear, ops: vec![Selection::Module("DLRM".to_owned())] });
+    assert!(matches!(none, Err(Error::NoModules)), "{none:?}");
 }

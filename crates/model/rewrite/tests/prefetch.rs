@@ -58,7 +58,7 @@ fn what_does_not_block_is_left_and_said() {
         panic!("it has been done")
     };
     assert!(reason.contains("aten::copy_ does not wait"), "{reason}");
-    let empty = Facts { ops: &OpSet::standard(), batch: None, unchanged: None };
+    let empty = Facts { ops: &OpSet::standard(), batch: None, unchanged: None, modules: None };
     let error = PrefetchInputs.patches(&Step::default(), &empty).expect_err("no copies");
     assert!(error.to_string().contains("no op copies"), "{error}");
 }

@@ -103,7 +103,7 @@ fn it_says_why_it_does_not_apply() {
         let error = example.after(&Streams { count }).expect_err("no such number");
         assert!(matches!(error, Error::Streams { .. }), "{error}");
     }
-    let empty = Facts { ops: &OpSet::standard(), batch: None, unchanged: None };
+    let empty = Facts { ops: &OpSet::standard(), batch: None, unchanged: None, modules: None };
     let error = Streams { count: 2 }.patches(&Step::default(), &empty).expect_err("no tensors");
     assert!(error.to_string().contains("execution trace"), "{error}");
     let beside = Step { streams: 2, ..example.step.clone() };

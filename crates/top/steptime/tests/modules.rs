@@ -4,6 +4,7 @@ use std::path::Path;
 
 use steptime::Step;
 use steptime::graph::{OpId, Phase};
+use steptime::rewrite::{Error as Refusal, FuseAmong, Fusion, Remove, Selection};
 use steptime::trace::Options;
 
 fn transformer() -> Step {
@@ -55,4 +56,50 @@ fn what_no_module_ran_is_of_none() {
     let optimizer = |op: &OpId| step.graph.ops[*op].phase == Phase::Optimizer;
     assert!(step.graph.ops.keys().filter(optimizer).all(|op| modules.of[op].is_none()));
     assert!(step.graph.ops.keys().any(|op| optimizer(&op)));
+}
+
+fn module(path: &str) -> Vec<Selection> {
+    vec![format!("module:{path}").parse().expect("a selection")]
+}
+
+/// How many ops of a name a step has after ops are left out.
+fn left(step: &Step, path: &str, name: &str) -> usize {
+    let found = step.predict().on("h200").expect("a device");
+    let changed = found.what_if(&[&Remove { ops: module(path) }]).expect("it applies");
+    let graph = &changed.scheduled.graph;
+    graph.ops.keys().filter(|&op| graph.op_name(op) == name).count()
+}
+
+#[test]
+fn a_module_is_left_out_with_its_backward_pass() {
+    let step = transformer();
+    for (path, layers) in
+        [("Tiny.blocks.1", 5), ("Tiny.blocks.1.mlp", 7), ("Tiny.blocks.*.mlp", 5), ("*.head", 8)]
+    {
+        assert_eq!(left(&step, path, "aten::linear"), layers, "{path}");
+        assert_eq!(left(&step, path, "AddmmBackward0"), layers, "{path}");
+    }
+}
+
+#[test]
+fn what_is_no_module_is_refused() {
+    let step = transformer();
+    let question = step.predict().on("h200").expect("a device");
+    let refused =
+        |path: &str| question.what_if(&[&Remove { ops: module(path) }]).err().map(|error| error.to_string());
+    assert!(
+        refused("Tiny.tail").is_some_and(|text| text.contains("module:Tiny.tail")),
+        "{:?}",
+        refused("Tiny.tail")
+    );
+    let fuse = FuseAmong { what: Fusion::Linear, ops: module("Tiny.head") };
+    let error = question.what_if(&[&fuse]).err().expect("no ReLU");
+    assert!(
+        matches!(error, steptime::Error::Rewrite { ref source, .. } if matches!(source.source, Refusal::NothingToDo { .. })),
+        "{error}"
+    );
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/dlrm_default_2048");
+    let error =
+        steptime::open(example).expect("an example").predict().what_if(&[&Remove { ops: module("DLRM") }]);
+    assert!(error.err().is_some_and(|error| error.to_string().contains("record the step again")));
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime::answers::{Changed, Difference, Explained, Predicted, Roofed, explain, path};
 use steptime::graph::{Module, Phase};
 use steptime::sim::IdleCause;
-use steptime::{Change, Error, Question, Step, WhatIf, WhatIfs};
+use steptime::{Change, Error, Prediction, Question, Step, WhatIf, WhatIfs};
 
 use crate::changes::{self, Changes};
 use crate::columns::Columns;
@@ -46,10 +46,19 @@ struct Head {
     sides: Vec<Side>,
     graph: Graph,
     modules: Vec<ModuleNamed>,
+    second: Option<Second>,
     changes: Vec<Changes>,
     roofline: Result<Roof, String>,
     memory: Option<Memory>,
     difference: Option<Difference>,
+}
+
+/// The step that is compared with.
+#[derive(Debug, Serialize)]
+struct Second {
+    title: String,
+    graph: Graph,
+    modules: Vec<ModuleNamed>,
 }
 
 /// A module of the model.
@@ -93,6 +102,19 @@ struct After {
     side: Side,
     graph: Graph,
     changes: Changes,
+}
+
+impl Second {
+    fn of(step: &Step, prediction: &Prediction, columns: &mut Columns) -> Second {
+        let editable = step.arguments.editable(&step.graph);
+        let described = (step.arguments.known() > 0).then(|| Described::recorded(&editable, &step.graph));
+        let modules = step.modules();
+        Second {
+            title: step.title(),
+            graph: graph::of(&step.graph, prediction, described.as_ref(), &modules, columns),
+            modules: modules.list.iter().map(ModuleNamed::new).collect(),
+        }
+    }
 }
 
 impl ModuleNamed {
@@ -140,12 +162,13 @@ impl Viewed {
             }
         };
         let memory = asked.as_ref().ok().and_then(|asked| memory::of(asked, &mut columns));
-        let difference = match against {
-            None => None,
+        let (difference, second) = match against {
+            None => (None, None),
             Some(other) => {
                 let second = other.question.simulate()?;
                 sides.push(timeline::predicted("second", &other.step.graph, &second, &mut columns));
-                Some(Difference::of((recorded, &prediction), (other.step, &second)))
+                let difference = Difference::of((recorded, &prediction), (other.step, &second));
+                (Some(difference), Some(Second::of(other.step, &second, &mut columns)))
             }
         };
         let predicted = prediction.answer(recorded);
@@ -161,6 +184,7 @@ impl Viewed {
             sides,
             graph,
             modules: modules.list.iter().map(ModuleNamed::new).collect(),
+            second,
             changes,
             roofline: roofline(subject).map_err(|error| error.to_string()),
             memory,

@@ -12,6 +12,7 @@ use steptime_step::{Patch, Step};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::selection::Among;
 
 /// Puts the tables of all embedding bags of the same width, mode and type below one another, and looks all up at once.
 ///
@@ -34,7 +35,16 @@ impl Rule for FuseEmbeddingBags {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let groups = bags::groups(bags::find(step));
+        self.among(step, facts, &Among::ALL)
+    }
+}
+
+impl FuseEmbeddingBags {
+    /// The same of some bags alone.
+    pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
+        let mut all = bags::find(step);
+        all.retain(|bag| among.has(step, bag.op));
+        let groups = bags::groups(all);
         let found = groups.iter().map(Vec::len).sum();
         let mut now = step.clone();
         let mut patches = Vec::new();

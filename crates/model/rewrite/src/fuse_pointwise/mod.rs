@@ -10,6 +10,7 @@ use self::compiled::Compiled;
 use self::units::Units;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::selection::Among;
 
 /// Compiles every chain of elementwise ops of the forward pass, and with it its backward pass.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +37,14 @@ impl Rule for FusePointwise {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let units = Units::of(step, facts);
+        self.among(step, facts, &Among::ALL)
+    }
+}
+
+impl FusePointwise {
+    /// The same of some ops of the forward pass alone.
+    pub(crate) fn among(&self, step: &Step, facts: &Facts<'_>, among: &Among) -> Result<Vec<Patch>, Error> {
+        let units = Units::of(step, facts, among);
         let chains = chains::find(&units);
         if chains.is_empty() {
             let reason = "no two elementwise ops of the forward pass follow one another alone".to_owned();

@@ -8,6 +8,7 @@ use steptime_step::{OpId, Step, TensorId};
 use crate::names::calls;
 use crate::passes::Passes;
 use crate::rule::Facts;
+use crate::selection::Among;
 
 /// What an outermost op does on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +38,15 @@ pub(super) struct Units {
 }
 
 impl Units {
-    pub fn of(step: &Step, facts: &Facts<'_>) -> Units {
+    /// What is not among some ops of the forward pass is of no use to a chain.
+    pub fn of(step: &Step, facts: &Facts<'_>, among: &Among) -> Units {
         let passes = Passes::of(step);
-        let units = |ops: Vec<OpId>| ops.into_iter().map(|op| Unit::of(step, op, facts)).collect();
-        Units { forward: units(passes.forward), backward: units(passes.backward) }
+        let unit = |op: OpId| Unit::of(step, op, facts);
+        let forward = passes.forward.into_iter().map(|op| match among.has(step, op) {
+            true => unit(op),
+            false => Unit { does: Does::Other, ..unit(op) },
+        });
+        Units { forward: forward.collect(), backward: passes.backward.into_iter().map(unit).collect() }
     }
 
     /// The functions that compute the gradients of some units of the forward pass, by their places.

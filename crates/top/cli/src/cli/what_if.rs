@@ -60,6 +60,9 @@ pub struct Changes {
     /// Fuse ops
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,..")]
     pub fuse: Vec<Fuse>,
+    /// Fuse these ops alone: named as for --remove
+    #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]
+    pub among: Vec<Selection>,
     /// Operators in the place of PyTorch's, for embedding tables and, of ours, dot interaction
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub operators: Option<Operators>,
@@ -82,7 +85,8 @@ pub struct Changes {
     /// many segments
     #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true, value_parser = segments)]
     pub checkpoint: Option<usize>,
-    /// Leave ops out, with what computes gradients through them: by name, as aten::dropout or aten::*norm*, or by number, as ops[17]
+    /// Leave ops out, with what computes gradients through them: by name, as aten::dropout or aten::*norm*, by number, as
+    /// ops[17], or by module, as module:DLRM.bottom
     #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]
     pub remove: Vec<Selection>,
     /// Run ops of the forward pass on a stream of their own, and their gradients too: named as for --remove

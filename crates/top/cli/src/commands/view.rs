@@ -5,7 +5,7 @@ use steptime::{Change, Question};
 use steptime_view::{Mode, Server, Subject, Viewed, page};
 
 use super::Failure;
-use super::what_if::{self, plan, rules};
+use super::what_if::{self, plan, rules, told};
 use crate::cli::View;
 use crate::console::Console;
 use crate::{output, progress};
@@ -53,6 +53,7 @@ fn serve(
         // A question is a plan in JSON: the same names as on the command line.
         let table: toml::Table = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let changes = plan::parse(&table)?;
+        told(&changes)?;
         let rules = rules(&changes);
         let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
         if rules.is_empty() && changes.host_speed.is_none() {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, Fbgemm, FuseEmbeddingBags, FuseLinear,
-    FusePointwise, NoSync, OnStream, Operators, Optimizer, PrefetchInputs, Remove, Reorder, ResizeBatch,
-    Rule, Streams, Tf32,
+    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, Fbgemm, FuseAmong, FuseEmbeddingBags,
+    FuseLinear, FusePointwise, Fusion, NoSync, OnStream, Operators, Optimizer, PrefetchInputs, Remove,
+    Reorder, ResizeBatch, Rule, Selection, Streams, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -27,6 +27,7 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
         None => args.change.clone(),
         Some(path) => plan::read(path)?.overridden(&args.change),
     };
+    told(&changes)?;
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     let graph = args.graph.as_deref().map(graph::Format::of).transpose()?;
@@ -76,6 +77,29 @@ pub(super) fn question<'s>(step: &'s Step, whom: &Whom) -> Result<Question<'s>, 
     })
 }
 
+/// What says something of another change needs that one.
+pub(super) fn told(changes: &Changes) -> Result<(), String> {
+    if !changes.among.is_empty() && changes.fuse.iter().all(|&fuse| fuse == Fuse::Optimizer) {
+        return Err("`among` says which ops are fused: `fuse` must be embedding-bags, elementwise or linear"
+            .to_owned());
+    }
+    Ok(())
+}
+
+/// A fusion, of all ops or of some.
+fn fused(fuse: Fuse, among: &[Selection]) -> Box<dyn Rule> {
+    let what = match fuse {
+        Fuse::Optimizer => return Box::new(Optimizer { form: Form::Fused }),
+        Fuse::EmbeddingBags if among.is_empty() => return Box::new(FuseEmbeddingBags),
+        Fuse::Elementwise if among.is_empty() => return Box::new(FusePointwise),
+        Fuse::Linear if among.is_empty() => return Box::new(FuseLinear),
+        Fuse::EmbeddingBags => Fusion::EmbeddingBags,
+        Fuse::Elementwise => Fusion::Elementwise,
+        Fuse::Linear => Fusion::Linear,
+    };
+    Box::new(FuseAmong { what, ops: among.to_vec() })
+}
+
 /// The rules that were asked for, in the order in which they are applied.
 pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = Vec::new();
@@ -89,13 +113,8 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     for size in &changes.set {
         rules.push(Box::new(size.clone()));
     }
-    for fuse in &changes.fuse {
-        match fuse {
-            Fuse::EmbeddingBags => rules.push(Box::new(FuseEmbeddingBags)),
-            Fuse::Elementwise => rules.push(Box::new(FusePointwise)),
-            Fuse::Linear => rules.push(Box::new(FuseLinear)),
-            Fuse::Optimizer => rules.push(Box::new(Optimizer { form: Form::Fused })),
-        }
+    for &fuse in &changes.fuse {
+        rules.push(fused(fuse, &changes.among));
     }
     match changes.operators {
         Some(Whose::Steptime) => rules.push(Box::new(Operators)),

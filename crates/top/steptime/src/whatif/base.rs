@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use steptime_cost::device::{DeviceProfile, DeviceSpec, KnownPrices};
 use steptime_cost::{GapTable, HostCosts, HostProfile};
-use steptime_graph::{ActivityId, TiVec};
+use steptime_graph::{ActivityId, Modules, TiVec};
 use steptime_step as edit;
 use steptime_trace::Nanos;
 
@@ -24,6 +24,8 @@ pub(crate) struct Base {
     pub step: edit::Step,
     /// What rules found of these.
     pub known: steptime_rewrite::Known,
+    /// Which modules ran its ops.
+    pub modules: Modules,
     /// Its host times ...
     pub host: HostCosts,
     /// ... and its own gaps over those of the profile in use.
@@ -58,6 +60,7 @@ impl Base {
             before,
             step: recorded.arguments.editable(&recorded.graph),
             known: steptime_rewrite::Known::default(),
+            modules: recorded.modules(),
             host,
             slowness,
             spec: memory::spec(recorded, &pricing.kernels),

@@ -43,7 +43,8 @@ impl Edited {
         kernels: &Kernels<'_>,
     ) -> Result<Edited, Error> {
         let unchanged = Some(Unchanged { step: &base.step, known: &base.known });
-        let facts = Facts { ops: &recorded.ops, batch: recorded.batch(), unchanged };
+        let modules = Some(&base.modules);
+        let facts = Facts { ops: &recorded.ops, batch: recorded.batch(), unchanged, modules };
         let before = &base.step;
         let (step, audits) = rewrite::applied(before, rules, &facts)
             .map_err(|source| Error::Rewrite { path: recorded.path.clone(), source })?;

@@ -11,12 +11,13 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "batch",
     "recorded-batch",
     "batch-dim",
     "set",
     "fuse",
+    "among",
     "operators",
     "dtype",
     "channels-last",
@@ -49,11 +50,14 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "recorded-batch" => changes.recorded_batch = Some(whole(key, value)?),
             "batch-dim" => changes.batch_dim = Some(whole(key, value)? as usize),
             "accumulate" => changes.accumulate = Some(u32::try_from(whole(key, value)?).unwrap_or(u32::MAX)),
-            "set" => changes.set = parts(key, value, crate::cli::size)?,
+            "set" => {
+                changes.set = parts(key, value, "PATH=VALUE, as tables[0].rows=1000000", crate::cli::size)?
+            }
             "fuse" => {
                 changes.fuse =
                     list(value).into_iter().map(|name| choice::<Fuse>(key, name)).collect::<Result<_, _>>()?
             }
+            "among" => changes.among = parts(key, value, "the names of ops", crate::cli::selection)?,
             "operators" => changes.operators = Some(choice::<Operators>(key, value)?),
             "dtype" => changes.dtype = Some(choice::<Precision>(key, value)?),
             "channels-last" => changes.channels_last = flag(key, value)?,
@@ -61,8 +65,8 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "reorder" => changes.reorder = flag(key, value)?,
             "no-sync" => changes.no_sync = flag(key, value)?,
             "checkpoint" => changes.checkpoint = segments(key, value)?,
-            "remove" => changes.remove = parts(key, value, crate::cli::selection)?,
-            "on-stream" => changes.on_stream = parts(key, value, crate::cli::selection)?,
+            "remove" => changes.remove = parts(key, value, "the names of ops", crate::cli::selection)?,
+            "on-stream" => changes.on_stream = parts(key, value, "the names of ops", crate::cli::selection)?,
             "streams" => changes.streams = Some(whole(key, value)? as usize),
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
@@ -97,9 +101,14 @@ fn list(value: &Value) -> Vec<&Value> {
 }
 
 /// One or several, each as it would be typed.
-fn parts<T>(key: &str, value: &Value, read: fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn parts<T>(
+    key: &str,
+    value: &Value,
+    takes: &str,
+    read: fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
     let read = |part: &Value| {
-        let text = part.as_str().ok_or_else(|| format!("`{key}` takes words, and not {part}"))?;
+        let text = part.as_str().ok_or_else(|| format!("`{key}` takes {takes}, and not {part}"))?;
         read(text).map_err(|error| format!("`{key}`: {error}"))
     };
     list(value).into_iter().map(read).collect()
@@ -136,6 +145,7 @@ impl Changes {
             accumulate: typed.accumulate.or(self.accumulate),
             set: if typed.set.is_empty() { self.set } else { typed.set.clone() },
             fuse: if typed.fuse.is_empty() { self.fuse } else { typed.fuse.clone() },
+            among: if typed.among.is_empty() { self.among } else { typed.among.clone() },
             operators: typed.operators.or(self.operators),
             dtype: typed.dtype.or(self.dtype),
             channels_last: typed.channels_last || self.channels_last,

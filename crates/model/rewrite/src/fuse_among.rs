@@ -1,0 +1,68 @@
+//! Fusions of ops that somebody chose, and of no others.
+
+use steptime_step::{Patch, Step};
+
+use crate::error::Error;
+use crate::fuse_bags::FuseEmbeddingBags;
+use crate::fuse_linear::FuseLinear;
+use crate::fuse_pointwise::FusePointwise;
+use crate::rule::{Facts, Rule};
+use crate::selection::{Among, Selection};
+
+/// What is fused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fusion {
+    /// Embedding bags, as [`FuseEmbeddingBags`] does it.
+    EmbeddingBags,
+    /// Chains of elementwise ops, as [`FusePointwise`] does it.
+    Elementwise,
+    /// Linear layers with their ReLU, as [`FuseLinear`] does it.
+    Linear,
+}
+
+/// A fusion of chosen ops of the forward pass, and of what computes their gradients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FuseAmong {
+    /// What is fused ...
+    pub what: Fusion,
+    /// ... of which ops.
+    pub ops: Vec<Selection>,
+}
+
+impl FuseAmong {
+    /// The rule that does it to all ops.
+    fn rule(&self) -> &'static dyn Rule {
+        match self.what {
+            Fusion::EmbeddingBags => &FuseEmbeddingBags,
+            Fusion::Elementwise => &FusePointwise,
+            Fusion::Linear => &FuseLinear,
+        }
+    }
+}
+
+impl Rule for FuseAmong {
+    fn name(&self) -> &'static str {
+        self.rule().name()
+    }
+
+    fn effort(&self) -> &'static str {
+        self.rule().effort()
+    }
+
+    fn risk(&self) -> &'static str {
+        self.rule().risk()
+    }
+
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        self.rule().doubt()
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let among = Among::chosen(&self.ops, step, facts)?;
+        match self.what {
+            Fusion::EmbeddingBags => FuseEmbeddingBags.among(step, facts, &among),
+            Fusion::Elementwise => FusePointwise.among(step, facts, &among),
+            Fusion::Linear => FuseLinear.among(step, facts, &among),
+        }
+    }
+}
