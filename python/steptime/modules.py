@@ -1,7 +1,8 @@
 """Which modules of a model ran which ops, told without a change to what is recorded.
 
-Autograd counts the functions that it makes on a thread, and an op notes the count as it begins. A call of a module is
-therefore a range of that count: the ops of its forward pass noted a number in it, and so did their backward functions.
+Autograd counts the functions that it makes on a thread, and an op notes the count as it begins. Where a module is called and
+where it returns, the count is moved on by a function that nobody uses: the ops of its forward pass have the numbers in
+between, and so have their backward functions.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ class ModuleCalls:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._count = getattr(torch._C._autograd, "_get_sequence_nr", None)
+        self._move_on = getattr(torch._C._functions, "UndefinedGrad", None)
         self._handles: List[Any] = []
         self._open: List[Tuple[Any, int]] = []
         self._calls: List[List[Any]] = []
         self._names: Dict[int, Dict[int, str]] = {}
-        self._roots: Dict[str, List[int]] = {}
+        self._paths: Dict[int, str] = {}
 
     def __enter__(self) -> "ModuleCalls":
-        if self._count is None or _has_compiled():
+        if self._count is None or self._move_on is None or _has_compiled():
             return self
         self._thread = threading.get_ident()
         hooks = self._torch.nn.modules.module
@@ -49,23 +51,29 @@ class ModuleCalls:
 
     def as_dict(self) -> Dict[str, Any]:
         """The part of meta.json that tells of modules: `[path, class, first number, first number after]` a call, outer ones first."""
-        calls = [call for call in self._calls if call[2] < call[3]]
-        return {"modules": calls} if 0 < len(calls) <= MOST else {}
+        return {"modules": self._calls} if 0 < len(self._calls) <= MOST else {}
 
     def _begin(self, module: Any, _inputs: Any) -> None:
-        if threading.get_ident() == self._thread and len(self._calls) <= 2 * MOST:
-            now = self._count()  # type: ignore[misc]
-            self._calls.append([self._path(module), type(module).__name__, now, now])
+        if threading.get_ident() == self._thread and len(self._calls) <= MOST:
+            path = self._paths.setdefault(id(module), self._path(module))
+            now = self._next()
+            self._calls.append([path, type(module).__name__, now, now])
             self._open.append((module, len(self._calls) - 1))
 
     def _leave(self, module: Any, _inputs: Any, _output: Any) -> None:
         # A call that an error ended may have left others open.
         if threading.get_ident() == self._thread and any(module is each for each, _ in self._open):
+            end = self._next()
             while self._open:
                 ended, at = self._open.pop()
-                self._calls[at][3] = self._count()  # type: ignore[misc]
+                self._calls[at][3] = end
                 if ended is module:
                     break
+
+    def _next(self) -> int:
+        """Moves the count on: what noted a number until now has a smaller one."""
+        self._move_on()  # type: ignore[misc]
+        return int(self._count())  # type: ignore[misc]
 
     def _path(self, module: Any) -> str:
         """`DLRM.bottom.0`: the name by which the innermost open module knows it, below that one's path."""
@@ -76,11 +84,8 @@ class ModuleCalls:
         name = type(module).__name__
         if self._open:
             return f"{self._calls[self._open[-1][1]][0]}.{name}"
-        alike = self._roots.setdefault(name, [])
-        if id(module) not in alike:
-            alike.append(id(module))
-        at = alike.index(id(module))
-        return name if at == 0 else f"{name}#{at + 1}"
+        alike = sum(path.partition("#")[0] == name for path in self._paths.values())
+        return name if alike == 0 else f"{name}#{alike + 1}"
 
     def _known_to(self, module: Any) -> Dict[int, str]:
         if id(module) not in self._names:

@@ -64,15 +64,19 @@ def test_a_call_that_fails_leaves_no_hook_and_no_open_call():
             model(torch.ones(2, 4))
         good(torch.ones(2, 4))
 
-    assert [path for path, *_ in noted(run)] == ["Sequential", "Sequential.0", "Linear"]
+    assert [path for path, *_ in noted(run)] == ["Sequential", "Sequential.0", "Sequential.1", "Linear"]
     hooks = torch.nn.modules.module
     assert not hooks._global_forward_hooks and not hooks._global_forward_pre_hooks
 
 
-def test_what_makes_no_function_is_no_call_and_too_many_calls_are_none(monkeypatch):
+def test_frozen_modules_are_told_apart_too():
+    one, two = nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 4).requires_grad_(False)
+    (_, _, begin, end), (_, _, next_begin, next_end) = noted(lambda: two(one(torch.ones(2, 4))))
+    assert begin < end < next_begin < next_end
+
+
+def test_too_many_calls_are_none(monkeypatch):
     layer = nn.Linear(4, 4)
-    with torch.no_grad():
-        assert noted(lambda: layer(torch.ones(2, 4))) == []
     monkeypatch.setattr("steptime.modules.MOST", 2)
     assert noted(lambda: [layer(torch.ones(2, 4)) for _ in range(3)]) == []
 

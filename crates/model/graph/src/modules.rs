@@ -1,8 +1,8 @@
 //! Which module of the model ran which op.
 //!
-//! Autograd counts the functions it makes, and an op notes the count as it begins: a module's call is a range of counts.
-//! A backward function has the number of its forward op. What makes no function notes the number of what comes next, and
-//! so may lie before the call in which that number falls: it belongs to what holds both of its neighbours.
+//! Autograd counts the functions it makes, and an op notes the count as it begins. The recorder moves the count on where a
+//! module is called and where it returns: a call is a range of counts. A backward function has the number of its forward
+//! op. Ops under `no_grad` note none, and belong to what holds both of their neighbours.
 
 use std::ops::Range;
 
@@ -70,7 +70,7 @@ impl Modules {
         modules
     }
 
-    /// Ops of the forward pass that are in no other.
+    /// Ops of the forward pass that no other is around.
     fn forward(&mut self, graph: &StepGraph, numbers: &TiVec<OpId, Option<i64>>, stretches: &Stretches) {
         let ops: Vec<OpId> = graph
             .ops
@@ -81,25 +81,20 @@ impl Modules {
             .filter(|(_, row)| matches!(row.phase, Phase::Input | Phase::Forward))
             .map(|(op, _)| op)
             .collect();
-        // Those that made a function are where their number says.
-        let mut next = None;
-        let mut sure: Vec<Option<Option<ModuleId>>> = vec![None; ops.len()];
-        for at in (0..ops.len()).rev() {
-            if let Some(number) = numbers[ops[at]] {
-                sure[at] = (next != Some(number)).then(|| stretches.module(number));
-                next = Some(number);
-            }
-        }
-        let mut after = vec![None; ops.len()];
-        let mut found = None;
-        for at in (0..ops.len()).rev() {
-            found = sure[at].unwrap_or(found);
-            after[at] = found;
-        }
+        let of = |&op: &OpId| numbers[op].map(|number| stretches.module(number));
+        let mut after: Vec<Option<ModuleId>> = ops
+            .iter()
+            .rev()
+            .scan(None, |next, op| {
+                *next = of(op).unwrap_or(*next);
+                Some(*next)
+            })
+            .collect();
+        after.reverse();
         let mut before = None;
-        for at in 0..ops.len() {
-            self.of[ops[at]] = sure[at].unwrap_or_else(|| self.around_both(before, after[at]));
-            before = sure[at].unwrap_or(before);
+        for (op, after) in ops.iter().zip(after) {
+            self.of[*op] = of(op).unwrap_or_else(|| self.around_both(before, after));
+            before = of(op).unwrap_or(before);
         }
     }
 

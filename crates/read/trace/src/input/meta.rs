@@ -55,7 +55,7 @@ pub struct ModuleCall {
     pub path: String,
     /// Its class, `Linear`.
     pub class: String,
-    /// The numbers that autograd gave the functions made in it.
+    /// What autograd's counter of functions showed while it ran.
     pub sequences: Range<i64>,
 }
 
