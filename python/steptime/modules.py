@@ -31,6 +31,7 @@ class ModuleCalls:
         self._calls: List[List[Any]] = []
         self._names: Dict[int, Dict[int, str]] = {}
         self._paths: Dict[int, str] = {}
+        self._constants: Dict[int, List[Any]] = {}
 
     def __enter__(self) -> "ModuleCalls":
         if self._count is None or self._move_on is None or _has_compiled():
@@ -50,14 +51,22 @@ class ModuleCalls:
         self._handles, self._open = [], []
 
     def as_dict(self) -> Dict[str, Any]:
-        """The part of meta.json that tells of modules: `[path, class, first number, first number after]` a call, outer ones first."""
-        return {"modules": self._calls} if 0 < len(self._calls) <= MOST else {}
+        """The part of meta.json that tells of modules.
+
+        modules: `[path, class, first number, first number after]` a call, outer ones first.
+        constants: `[shape, bytes of an element]` of each buffer and each parameter that takes no gradient: a step only reads
+            them, as it does its batch, but they are on the device already.
+        """
+        calls = self._calls if len(self._calls) <= MOST else []
+        found = {"modules": calls, "constants": list(self._constants.values())}
+        return {name: value for name, value in found.items() if value}
 
     def _begin(self, module: Any, _inputs: Any) -> None:
         if threading.get_ident() == self._thread and len(self._calls) <= MOST:
-            path = self._paths.setdefault(id(module), self._path(module))
+            if id(module) not in self._paths:
+                self._paths[id(module)] = self._path(module)
             now = self._next()
-            self._calls.append([path, type(module).__name__, now, now])
+            self._calls.append([self._paths[id(module)], type(module).__name__, now, now])
             self._open.append((module, len(self._calls) - 1))
 
     def _leave(self, module: Any, _inputs: Any, _output: Any) -> None:
@@ -84,8 +93,13 @@ class ModuleCalls:
         name = type(module).__name__
         if self._open:
             return f"{self._calls[self._open[-1][1]][0]}.{name}"
+        self._note_constants(module)
         alike = sum(path.partition("#")[0] == name for path in self._paths.values())
         return name if alike == 0 else f"{name}#{alike + 1}"
+
+    def _note_constants(self, module: Any) -> None:
+        held = [*module.buffers(), *(each for each in module.parameters() if not each.requires_grad)]
+        self._constants.update((id(each), [list(each.shape), each.element_size()]) for each in held)
 
     def _known_to(self, module: Any) -> Dict[int, str]:
         if id(module) not in self._names:

@@ -121,3 +121,33 @@ def test_the_times_of_modules_are_in_the_prediction(tmp_path):
     # All that these launch is theirs: the mean and its square are nobody's.
     assert 0.5 * p.active_ms < rows["Sequential"]["forward_ms"] + rows["Sequential"]["backward_ms"] < p.active_ms
     assert steptime.predict("examples/dlrm_default_2048").modules.columns == []
+
+
+def test_what_a_frozen_model_holds_is_no_batch(tmp_path):
+    pytest.importorskip("steptime._core", reason="the native half is not built (pip install ./python)")
+
+    class Scaled(nn.Module):
+        """Its scale is taken by an op that knows no weights."""
+
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(64))
+            self.register_buffer("mask", torch.ones(32, 64))
+
+        def forward(self, x):
+            return x * self.scale * self.mask
+
+    frozen, head = nn.Sequential(nn.Linear(64, 64), Scaled()), nn.Linear(64, 8)
+    frozen.requires_grad_(False)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+
+    def step(batch):
+        optimizer.zero_grad()
+        head(frozen(batch)).square().mean().backward()
+        optimizer.step()
+
+    # The batch looks like the mask: one of the two is copied.
+    out = steptime.record(step, [torch.ones(32, 64)], out=tmp_path / "one", only="et")
+    constants = json.loads((out / "meta.json").read_text())["constants"]
+    assert sorted(constants) == [[[32, 64], 4], [[64], 4], [[64], 4], [[64, 64], 4]]
+    assert "one copy of the batch" in steptime.predict(out, device="h200").warnings[0]

@@ -16,7 +16,7 @@ fn read(name: &str) -> ExecutionGraph {
 }
 
 fn moved(name: &str) -> (RetargetedStep, DerivedStep) {
-    let moved = retarget::to_cuda(&read(name), &OpSet::standard());
+    let moved = retarget::to_cuda(&read(name), &OpSet::standard(), &[]);
     assert!(moved.unknown.is_empty(), "{name}: {:?}", moved.unknown);
     let derived = derive::of_tree(&moved.tree, &OpSet::standard()).unwrap();
     assert_eq!(derived.counts.unknown, 0, "{name}");

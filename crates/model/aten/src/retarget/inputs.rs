@@ -9,11 +9,21 @@ use super::branch::Branch;
 use super::{build, is_engine, is_optimizer_step};
 use crate::call::{Arg, Device, Tensor};
 use crate::derive::{OpTree, TreeKind};
-use crate::from_execution;
+use crate::{from_execution, schema};
 
 /// Where `aten::to` has a device, and whether to wait for it.
 const TO_DEVICE: usize = 3;
 const TO_NON_BLOCKING: usize = 5;
+
+/// A tensor of a module that no optimizer works on: a buffer, or a parameter that is frozen. It is on the device before the
+/// step, though the step does nothing but read it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Constant {
+    /// Its shape.
+    pub shape: Vec<i64>,
+    /// Bytes of an element.
+    pub size: u64,
+}
 
 /// What has to be copied to the device.
 #[derive(Debug, Default)]
@@ -30,7 +40,7 @@ pub(super) struct InputCopies {
 }
 
 /// Finds what to copy: what the script moves to its device with `to`; else the tensors that look like a batch.
-pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree) -> InputCopies {
+pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, constants: &[Constant]) -> InputCopies {
     let loading = inside(tree, is_loader);
     let mut search = Search::new(trace, kept(trace, tree));
     let mut copied = InputCopies::default();
@@ -60,7 +70,8 @@ pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree) -> InputCopies {
         }
     }
     if copied.nodes.is_empty() {
-        copied.unmoved = unmoved(trace, tree, &search.kept, &search.loaded, &copied.host);
+        let found = unmoved(trace, tree, &search.kept, &search.loaded, &copied.host);
+        copied.unmoved = without(found, constants);
     }
     copied
 }
@@ -143,32 +154,67 @@ fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
 }
 
 /// Tensors that the forward pass reads for more than indexing, that are older than the step or come from a loader, and
-/// that the step does not update.
+/// that the step does not update; each with whether an op takes it as a weight.
 fn unmoved(
     trace: &ExecutionGraph,
     tree: &OpTree,
     kept: &BTreeSet<u32>,
     loaded: &BTreeSet<TensorId>,
     host: &BTreeSet<NodeId>,
-) -> Vec<Tensor> {
+) -> Vec<(Tensor, bool)> {
     let end = tree.nodes.iter().position(|node| is_engine(&node.call.name)).unwrap_or(tree.nodes.len());
     if !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
         return Vec::new();
     }
     let mut found: Vec<TensorId> = Vec::new();
+    let mut weights: BTreeSet<TensorId> = BTreeSet::new();
     for node in tree.nodes[..end].iter().filter(|node| node.call.name != "aten::index") {
         let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
         let origin = node.origin.filter(|origin| outermost && !host.contains(origin));
-        for (_, tensor) in origin.into_iter().flat_map(|origin| trace.input_tensors(origin)) {
+        for (at, tensor) in origin.into_iter().flat_map(|origin| trace.input_tensors(origin)) {
             let row = trace.tensors.get(tensor);
             let whole = row.numel > 0 && !trace.tensors.shape(tensor).is_empty();
             let old = row.producer.is_none() || loaded.contains(&tensor);
             if old && whole && !kept.contains(&storage(trace, tensor)) && !found.contains(&tensor) {
                 found.push(tensor);
             }
+            if is_weight(&node.call.name, at) {
+                weights.insert(tensor);
+            }
         }
     }
-    found.into_iter().filter_map(|tensor| from_execution::tensor(trace, tensor)).collect()
+    let described = |tensor| Some((from_execution::tensor(trace, tensor)?, weights.contains(&tensor)));
+    found.into_iter().filter_map(described).collect()
+}
+
+/// Whether what an op takes at a position is a weight, by the argument's name.
+fn is_weight(op: &str, at: usize) -> bool {
+    let named = |schema: &schema::Schema| {
+        schema.arguments.get(at).is_some_and(|argument| matches!(argument.name, "weight" | "bias" | "params"))
+    };
+    schema::overloads(op).iter().any(named)
+}
+
+/// What is neither a weight nor one of the constants. A constant stands for one tensor that looks like it.
+fn without(found: Vec<(Tensor, bool)>, constants: &[Constant]) -> Vec<Tensor> {
+    let mut left: BTreeMap<Constant, usize> = BTreeMap::new();
+    for constant in constants {
+        *left.entry(constant.clone()).or_default() += 1;
+    }
+    let (weights, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, weight)| *weight);
+    let mut take = |tensor: &Tensor| {
+        let alike = Constant { shape: tensor.shape.to_vec(), size: tensor.dtype.size() };
+        let count = left.get_mut(&alike).filter(|count| **count > 0);
+        count.map(|count| *count -= 1).is_some()
+    };
+    weights.iter().for_each(|(tensor, _)| {
+        take(tensor);
+    });
+    // Where a batch looks like a constant, the first to be used is the batch.
+    let mut batch: Vec<Tensor> =
+        others.into_iter().rev().map(|(tensor, _)| tensor).filter(|tensor| !take(tensor)).collect();
+    batch.reverse();
+    batch
 }
 
 /// For each node, whether it is in an optimizer's own part of its step. That part begins after the last node of the

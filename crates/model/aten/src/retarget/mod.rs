@@ -22,6 +22,7 @@ mod recurrent;
 mod rules;
 
 pub use compiled::compiled_region;
+pub use inputs::Constant;
 
 use steptime_graph::Role;
 use steptime_graph::execution::ExecutionGraph;
@@ -64,11 +65,11 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
     (on_cpu || trace.fake) && seen
 }
 
-/// Moves a step recorded on a CPU to the GPU.
+/// Moves a step recorded on a CPU to the GPU, where `constants` are.
 #[must_use]
-pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet) -> RetargetedStep {
+pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, constants: &[Constant]) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);
-    let copied = inputs::find(trace, &tree);
+    let copied = inputs::find(trace, &tree, constants);
     devices::to_gpu(trace, &mut tree, &copied);
     let mut branches = branch::of_tree(&tree);
     branch::tidy(&mut branches);

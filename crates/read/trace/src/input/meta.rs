@@ -46,6 +46,17 @@ pub struct Meta {
     pub warnings: Vec<String>,
     /// The calls of modules in the step of the execution trace, in the order in which they began.
     pub modules: Vec<ModuleCall>,
+    /// Buffers and frozen parameters of the modules called.
+    pub constants: Vec<ConstantTensor>,
+}
+
+/// A tensor that a module holds and no optimizer works on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConstantTensor {
+    /// Its shape.
+    pub shape: Vec<i64>,
+    /// Bytes of an element.
+    pub size: u64,
 }
 
 /// A call of a module's forward pass.
@@ -120,6 +131,7 @@ impl Meta {
                 b"host_probe" => numbers(cursor, "", &mut meta.host_probe, DEEPEST)?,
                 b"record" => meta.warnings = warnings(cursor)?,
                 b"modules" => meta.modules = modules(cursor)?,
+                b"constants" => meta.constants = constants(cursor)?,
                 b"pulses" => numbers(cursor, "", &mut meta.pulses, DEEPEST)?,
                 _ => cursor.skip()?,
             }
@@ -175,6 +187,27 @@ fn warnings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
                     found.extend(string(cursor)?);
                 }
             }
+        }
+    }
+    Ok(found)
+}
+
+/// Tensors: `[[1, 512], 8]`. What is none is left out.
+fn constants(cursor: &mut Cursor<'_>) -> Result<Vec<ConstantTensor>, Fault> {
+    let mut found = Vec::new();
+    if cursor.enter_array()? {
+        while cursor.item()? {
+            let (mut shape, mut size) = (None, None);
+            if cursor.enter_array()? {
+                while cursor.item()? {
+                    if cursor.peek()? == b'[' {
+                        shape = Some(floats(cursor)?.into_iter().map(|side| side as i64).collect());
+                    } else {
+                        size = cursor.float()?.and_then(count);
+                    }
+                }
+            }
+            found.extend(shape.zip(size).map(|(shape, size)| ConstantTensor { shape, size }));
         }
     }
     Ok(found)
@@ -249,7 +282,7 @@ mod tests {
     fn takes_what_is_there() {
         let json = br#"{"model": "m", "batch": 8, "step_ms": 3.5, "steps_ms": [3, NaN, 4],
             "quantiles_ms": {"0.9": 4, "0.1": 3}, "record": {"steps": 3, "warnings": ["not steady", 4]}, "unknown": [{}], "params": "many",
-            "modules": [["M.0", "Linear", 3, 5], ["M", 4], 7, ["M", "M", "x", 4]],
+            "constants": [[[1, 512], 8], [[], 4], [8], 7], "modules": [["M.0", "Linear", 3, 5], ["M", 4], 7, ["M", "M", "x", 4]],
             "host_probe": {"version": 1, "before": {"op_us": 1.5, "name": "x"}, "copies": {"bytes": [4, 8]}}}"#;
         let meta = Meta::read(&mut Cursor::new(json));
         let expect = Meta {
@@ -259,6 +292,10 @@ mod tests {
             steps_ms: vec![3.0, 4.0],
             quantiles_ms: vec![(0.1, 3.0), (0.9, 4.0)],
             warnings: vec!["not steady".into()],
+            constants: vec![
+                ConstantTensor { shape: vec![1, 512], size: 8 },
+                ConstantTensor { shape: vec![], size: 4 },
+            ],
             modules: vec![ModuleCall { path: "M.0".into(), class: "Linear".into(), sequences: 3..5 }],
             host_probe: [
                 ("version", vec![1.0]),

@@ -6,7 +6,7 @@ use steptime_aten::derive::{self, OpTree};
 use steptime_aten::{OpSet, retarget};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{Options, StepGraph};
-use steptime_trace::{Notes, Recording, Trace};
+use steptime_trace::{ConstantTensor, Notes, Recording, Trace};
 
 use super::choice::{Choice, is_timed, timing};
 use crate::device::Arguments;
@@ -39,7 +39,10 @@ impl Parts {
             }
             (None, Some(execution)) => match choice.step {
                 Some(step) => Err(Error::OneStep { path: recording.path.clone(), step }),
-                None => derived(&recording.path, execution, ops),
+                None => {
+                    let constants = recording.meta.as_ref().map_or(&[][..], |meta| &meta.constants);
+                    derived(&recording.path, execution, ops, constants)
+                }
             },
             (None, None) => Err(Error::NoTiming { path: recording.path.clone() }),
         }
@@ -66,17 +69,25 @@ pub(super) fn repairs(recording: &Recording) -> Option<String> {
 }
 
 /// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
-fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet) -> Result<Parts, Error> {
+fn derived(
+    path: &Path,
+    execution: ExecutionGraph,
+    ops: &OpSet,
+    constants: &[ConstantTensor],
+) -> Result<Parts, Error> {
     let mut assumed = Vec::new();
     let tree = if retarget::is_on_cpu(&execution) {
         if let Some(region) = retarget::compiled_region(&execution) {
             return Err(Error::Compiled { path: path.into(), region: region.to_owned() });
         }
-        let moved = retarget::to_cuda(&execution, ops);
+        let moved = retarget::to_cuda(&execution, ops, &constants.iter().map(constant).collect::<Vec<_>>());
         let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
+        let copies = match moved.input_copies {
+            1 => "one copy".to_owned(),
+            count => format!("{count} copies"),
+        };
         assumed.push(format!(
-            "recorded {place}: the ops of CUDA are taken instead, with {} copies of the batch to the device",
-            moved.input_copies
+            "recorded {place}: the ops of CUDA are taken instead, with {copies} of the batch to the device"
         ));
         if !moved.unknown.is_empty() {
             let names = moved.unknown.join(", ");
@@ -90,6 +101,10 @@ fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet) -> Result<Parts,
         derive::of_tree(&tree, ops).map_err(|source| Error::Derive { path: path.into(), source })?;
     let arguments = Arguments::derived(&derived, &tree, execution);
     Ok(Parts { graph: derived.graph, arguments, notes: Vec::new(), assumed })
+}
+
+fn constant(tensor: &ConstantTensor) -> retarget::Constant {
+    retarget::Constant { shape: tensor.shape.clone(), size: tensor.size }
 }
 
 /// Categories of events of accelerators that the reader leaves out: `mtia_ccp_events`, `xpu_kernel`.
