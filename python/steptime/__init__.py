@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steptime.errors import Error as Error
     from steptime.errors import InputError as InputError
     from steptime.errors import MissingCore as MissingCore
+    from steptime.errors import MissingLibrary as MissingLibrary
     from steptime.errors import MissingTorch as MissingTorch
     from steptime.errors import NotApplicable as NotApplicable
     from steptime.errors import NotFound as NotFound
@@ -55,7 +56,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "changes": ("Changed", "what_if"),
     "checks": ("RecordWarning",),
-    "errors": ("Error", "InputError", "MissingCore", "MissingTorch", "NotApplicable", "NotFound", "NothingRecorded", "UsageError"),
+    "errors": ("Error", "InputError", "MissingCore", "MissingLibrary", "MissingTorch", "NotApplicable", "NotFound", "NothingRecorded", "UsageError"),
     "explanation": ("Explanation", "explain"),
     "prediction": ("Prediction", "predict"),
     "profiles": ("device_profile", "devices", "fit_device_profile", "fit_host_profile", "gather_plan", "host_profile", "kernels"),

@@ -31,5 +31,9 @@ class MissingTorch(Error, ImportError):
     """PyTorch is not there to record with."""
 
 
+class MissingLibrary(Error, ImportError):
+    """A library that one method needs, and the package does not."""
+
+
 class MissingCore(Error, ImportError):
     """The native half of the package is not there: the package was not installed from a wheel."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union, overload
 
 from steptime import _html
 from steptime._ask import core
+from steptime.errors import MissingLibrary
 
 
 class Table:
@@ -58,14 +60,12 @@ class Table:
 
     def to_pandas(self) -> Any:
         """As a pandas.DataFrame; needs pandas."""
-        import pandas
-
+        pandas = _library("pandas")
         return pandas.DataFrame(self._rows, columns=self.columns)
 
     def to_polars(self) -> Any:
         """As a polars.DataFrame; needs polars."""
-        import polars
-
+        polars = _library("polars")
         return polars.DataFrame(self)
 
     def __repr__(self) -> str:
@@ -73,6 +73,15 @@ class Table:
 
     def _repr_html_(self) -> str:
         return _html.table(self.columns, self._rows)
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise MissingLibrary(f"to_{name}() needs {name}, which is not installed here: pip install {name}") from error
 
 
 def _cell(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -220,3 +221,39 @@ def test_examples_of_the_documentation(module: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(ROOT)
     outcome = doctest.testmod(importlib.import_module(f"steptime{module}"))
     assert outcome.attempted > 0 and outcome.failed == 0
+
+
+def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table("ops", [{"name": "aten::mm"}])
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(steptime.MissingLibrary, match=f"pip install {library}"):
+            getattr(table, f"to_{library}")()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_a_question_does_not_hold_up_ctrl_c(tmp_path: Path) -> None:
+    # Nobody ever writes to the pipe.
+    os.mkfifo(tmp_path / "et.json")
+    script = (
+        "import os, signal, sys, threading, steptime\n"
+        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try: steptime.inspect(sys.argv[1])\n"
+        "except KeyboardInterrupt: print('heard', flush=True); os._exit(0)"
+    )
+    asked = subprocess.run([sys.executable, "-c", script, str(tmp_path / "et.json")], capture_output=True, text=True, timeout=60)
+    assert asked.stdout == "heard\n", asked.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes of POSIX")
+def test_a_fork_is_answered_too() -> None:
+    script = (
+        "import multiprocessing, steptime, sys\n"
+        "ask = lambda: steptime.predict(sys.argv[1], device='h200').step_ms\n"
+        "def tell(to): to.send(ask())\n"
+        "mine, (here, there) = ask(), multiprocessing.Pipe(False)\n"
+        "fork = multiprocessing.get_context('fork').Process(target=tell, args=(there,)); fork.start()\n"
+        "print(here.poll(50) and here.recv() == mine); fork.kill()"
+    )
+    asked = subprocess.run([sys.executable, "-c", script, str(DLRM)], capture_output=True, text=True, timeout=60)
+    assert asked.stdout == "True\n", asked.stderr

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod patient;
 mod table;
 
 // Brings the C ABI of the GPU operators into this library, where `steptime.operators` finds it.
@@ -13,28 +14,31 @@ use steptime_cuda_c as _;
 mod _core {
     use std::ffi::OsString;
     use std::path::PathBuf;
+    use std::sync::Arc;
 
     use pyo3::prelude::*;
     use steptime_cli::Refusal;
 
+    use crate::patient::wait;
     #[pymodule_export]
     use crate::table::arrow_stream;
 
     /// An input that is opened once, when it is first asked about.
     #[pyclass(frozen)]
-    struct Opened(steptime_cli::Opened);
+    struct Opened(Arc<steptime_cli::Opened>);
 
     #[pymethods]
     impl Opened {
         #[new]
         #[pyo3(signature = (path, step=None, rank=None))]
         fn new(path: PathBuf, step: Option<u32>, rank: Option<u32>) -> Opened {
-            Opened(steptime_cli::Opened::new(&path, step, rank))
+            Opened(Arc::new(steptime_cli::Opened::new(&path, step, rank)))
         }
 
         /// Opens it now: its files are not read again. Two empty strings, or the kind of refusal and its words.
-        fn open(&self, py: Python<'_>) -> (&'static str, String) {
-            said(py.detach(|| self.0.open()).map(|()| String::new()))
+        fn open(&self, py: Python<'_>) -> PyResult<(&'static str, String)> {
+            let input = Arc::clone(&self.0);
+            Ok(said(wait(py, move || input.open())?.map(|()| String::new())))
         }
     }
 
@@ -45,10 +49,14 @@ mod _core {
         py: Python<'_>,
         arguments: Vec<OsString>,
         opened: Vec<PyRef<'_, Opened>>,
-        given: &str,
-    ) -> (&'static str, String) {
-        let opened: Vec<&steptime_cli::Opened> = opened.iter().map(|each| &each.0).collect();
-        said(py.detach(|| steptime_cli::ask(typed(arguments), given, &opened)))
+        given: String,
+    ) -> PyResult<(&'static str, String)> {
+        let opened: Vec<Arc<steptime_cli::Opened>> = opened.iter().map(|each| Arc::clone(&each.0)).collect();
+        let answer = wait(py, move || {
+            let opened: Vec<&steptime_cli::Opened> = opened.iter().map(|each| &**each).collect();
+            steptime_cli::ask(typed(arguments), &given, &opened)
+        });
+        Ok(said(answer?))
     }
 
     /// Runs a command line on this terminal and gives its exit code.
