@@ -38,6 +38,9 @@ impl Step {
         let kernels = graph.activities.iter().filter(|row| row.kind == ActivityKind::Kernel);
         let streams = kernels.map(|row| row.stream).collect::<FxHashSet<_>>().len();
         let mut step = Step { threads, streams, ..Step::default() };
+        // A step that was derived has the numbers of the trace it was derived from. Two recordings number apart.
+        let numbered = graph.ops.iter().any(|row| row.sequence >= 0);
+        let noted = |node: Option<NodeId>| Some(trace?.nodes.noted[node?.index()].sequence);
         for (at, row) in graph.ops.iter_enumerated() {
             let node = node(at);
             let call = call(at).map(|call| table.call(&call, node).into());
@@ -48,7 +51,8 @@ impl Step {
                 thread: row.thread,
                 parent: row.parent.map(OpId::of),
                 children: Vec::new(),
-                sequence: Some(row.sequence).filter(|&sequence| sequence >= 0),
+                sequence: if numbered { Some(row.sequence) } else { noted(node) }
+                    .filter(|&number| number >= 0),
                 origin: Origin::Recorded(at),
                 node,
                 again: None,

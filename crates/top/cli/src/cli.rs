@@ -68,7 +68,7 @@ pub enum Command {
     Predict(Predict),
     /// Tell how long the step takes if it is changed: another batch, fused ops, a CUDA graph, a faster host, ...
     #[command(name = "whatif")]
-    WhatIf(WhatIf),
+    WhatIf(Box<WhatIf>),
     /// Tell what bounds the step, and which changes would make it shorter, the best first
     Explain(Explain),
     /// Tell how long the step takes at every point of a grid of changes: batch x device x fusion x ...

@@ -93,7 +93,7 @@ fn what_is_no_module_is_refused() {
         refused("Tiny.tail")
     );
     let fuse = FuseAmong { what: Fusion::Linear, ops: module("Tiny.head") };
-    let error = question.what_if(&[&fuse]).err().expect("no ReLU");
+    let Err(error) = question.what_if(&[&fuse]) else { panic!("there is no ReLU") };
     assert!(
         matches!(error, steptime::Error::Rewrite { ref source, .. } if matches!(source.source, Refusal::NothingToDo { .. })),
         "{error}"
