@@ -89,6 +89,7 @@ class Found:
         self.ops = sum(name.startswith("aten::") for name in names)
         self.compiled = any(COMPILED in name for name in names)
         self.backward = any(name.startswith(ENGINE) for name in names)
+        self.cut_short = _is_cut_short(nodes)
         self.optimizer = any(name.startswith(OPTIMIZER) for name in names)
         self.devices = {tensor[5] for node in nodes for tensor in _tensors(node) if tensor[4]}
         self.addressed = any(tensor[1] for node in nodes for tensor in _tensors(node) if tensor[3])
@@ -110,11 +111,34 @@ class Found:
         found = []
         if self.compiled:
             found.append("part of the step is compiled, and what is inside is not seen: record it without torch.compile")
+        if self.cut_short:
+            found.append(
+                "a checkpoint (use_reentrant=False) ended early, and PyTorch recorded what came after inside it: record the step "
+                "without checkpoints, and ask for --checkpoint"
+            )
         if not self.backward:
             found.append("no backward pass was seen: the step should call loss.backward()")
         elif not self.optimizer:
             found.append("no optimizer's step was seen: the step should call optimizer.step()")
         return found
+
+
+def _is_cut_short(nodes: List[Dict[str, Any]]) -> bool:
+    """Whether functions of the engine stand in others that do not call it: what ended by an exception is left open."""
+    parents = {node["id"]: node for node in nodes if "id" in node}
+    for node in nodes:
+        around = parents.get(node.get("ctrl_deps"))
+        if not node.get("name", "").startswith(ENGINE) or around is None:
+            continue
+        names = []
+        while around is not None and around is not parents.get(around.get("ctrl_deps")):
+            names.append(around.get("name", ""))
+            around = parents.get(around.get("ctrl_deps"))
+        engine = [at for at, name in enumerate(names) if name.startswith(ENGINE)]
+        # What calls the engine again is written in Python: its name ends without a number.
+        if engine and names[engine[0] - 1][-1:].isdigit():
+            return True
+    return False
 
 
 def _tensors(node: Dict[str, Any]) -> List[List[Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 # A step of more calls is recorded without them: a network that calls a cell for each element of a long sequence.
 MOST = 50_000
@@ -26,11 +26,16 @@ class ModuleCalls:
         self._torch = torch
         self._count = getattr(torch._C._autograd, "_get_sequence_nr", None)
         self._move_on = getattr(torch._C._functions, "UndefinedGrad", None)
+        compiler = getattr(torch, "compiler", None)
+        self._is_compiling = getattr(compiler, "is_compiling", lambda: False)
         self._handles: List[Any] = []
         self._open: List[Tuple[Any, int]] = []
         self._calls: List[List[Any]] = []
+        # By ids, of what is kept while it is noted: nothing else may have the same.
+        self._kept: List[Any] = []
         self._names: Dict[int, Dict[int, str]] = {}
-        self._paths: Dict[int, str] = {}
+        self._unknown: Dict[Tuple[str, int], str] = {}
+        self._first: Dict[int, str] = {}
         self._constants: Dict[int, List[Any]] = {}
 
     def __enter__(self) -> "ModuleCalls":
@@ -48,28 +53,32 @@ class ModuleCalls:
     def __exit__(self, *_: object) -> None:
         for handle in self._handles:
             handle.remove()
-        self._handles, self._open = [], []
+        self._handles, self._open, self._kept = [], [], []
+        self._names, self._unknown, self._first = {}, {}, {}
 
     def as_dict(self) -> Dict[str, Any]:
         """The part of meta.json that tells of modules.
 
         modules: `[path, class, first number, first number after]` a call, outer ones first.
-        constants: `[shape, bytes of an element]` of each buffer and each parameter that takes no gradient: a step only reads
-            them, as it does its batch, but they are on the device already.
+        constants: `[shape, bytes of an element]` of each parameter and buffer of the modules called: a step that does not update
+            them only reads them, as it does its batch, but they are on the device already.
         """
         calls = self._calls if len(self._calls) <= MOST else []
         found = {"modules": calls, "constants": list(self._constants.values())}
         return {name: value for name, value in found.items() if value}
 
     def _begin(self, module: Any, _inputs: Any) -> None:
+        if self._is_compiling():  # torch.compile traces hooks, too
+            return
         if threading.get_ident() == self._thread and len(self._calls) <= MOST:
-            if id(module) not in self._paths:
-                self._paths[id(module)] = self._path(module)
+            path = self._path(module)
             now = self._next()
-            self._calls.append([self._paths[id(module)], type(module).__name__, now, now])
+            self._calls.append([path, type(module).__name__, now, now])
             self._open.append((module, len(self._calls) - 1))
 
     def _leave(self, module: Any, _inputs: Any, _output: Any) -> None:
+        if self._is_compiling():
+            return
         # A call that an error ended may have left others open.
         if threading.get_ident() == self._thread and any(module is each for each, _ in self._open):
             end = self._next()
@@ -85,21 +94,37 @@ class ModuleCalls:
         return int(self._count())  # type: ignore[misc]
 
     def _path(self, module: Any) -> str:
-        """`DLRM.bottom.0`: the name by which the innermost open module knows it, below that one's path."""
+        """`DLRM.bottom.0`: the name by which the innermost open module knows it, below the path of that one's call."""
+        path = next(self._known(module), None)
+        if path is None and not self._open:
+            path = self._first.get(id(module))  # called again by the backward pass
+        if path is None:
+            path = self._named(module)
+        if id(module) not in self._first:
+            self._kept.append(module)
+            self._first[id(module)] = path
+        return path
+
+    def _known(self, module: Any) -> Iterator[str]:
         for around, at in reversed(self._open):
             name = self._known_to(around).get(id(module))
             if name:
-                return f"{self._calls[at][0]}.{name}"
-        name = type(module).__name__
-        if self._open:
-            return f"{self._calls[self._open[-1][1]][0]}.{name}"
-        self._note_constants(module)
-        alike = sum(path.partition("#")[0] == name for path in self._paths.values())
-        return name if alike == 0 else f"{name}#{alike + 1}"
+                yield f"{self._calls[at][0]}.{name}"
+
+    def _named(self, module: Any) -> str:
+        """By its class, where no open module knows it. Two of a class are told apart by a number."""
+        around = f"{self._calls[self._open[-1][1]][0]}." if self._open else ""
+        name = around + type(module).__name__
+        if (name, id(module)) not in self._unknown:
+            self._note_constants(module)
+            alike = sum(other == name for other, _ in self._unknown)
+            self._unknown[name, id(module)] = name if alike == 0 else f"{name}#{alike + 1}"
+        return self._unknown[name, id(module)]
 
     def _note_constants(self, module: Any) -> None:
-        held = [*module.buffers(), *(each for each in module.parameters() if not each.requires_grad)]
-        self._constants.update((id(each), [list(each.shape), each.element_size()]) for each in held)
+        for held in (*module.parameters(), *module.buffers()):
+            self._kept.append(held)
+            self._constants[id(held)] = [list(held.shape), held.element_size()]
 
     def _known_to(self, module: Any) -> Dict[int, str]:
         if id(module) not in self._names:

@@ -1,6 +1,7 @@
 """Which modules a step called: what is noted, and what it leaves as it was. Runs on CPU PyTorch."""
 
 import json
+import warnings
 
 import pytest
 
@@ -9,6 +10,12 @@ from steptime.modules import ModuleCalls
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
+
+
+@pytest.fixture(autouse=True)
+def nothing_has_compiled(monkeypatch):
+    """Other tests of the process may have."""
+    monkeypatch.setattr("steptime.modules._has_compiled", lambda: False)
 
 
 class Twice(nn.Module):
@@ -50,6 +57,33 @@ def test_two_modules_of_one_class_are_two():
     one, two = nn.Linear(4, 4), nn.Linear(4, 4)
     calls = noted(lambda: one(two(one(torch.ones(2, 4)))).sum().backward())
     assert [path for path, *_ in calls] == ["Linear", "Linear#2", "Linear"]
+
+
+def test_modules_of_a_moment_are_not_taken_for_one_another():
+    x = torch.ones(2, 4)
+    calls = noted(lambda: [nn.ReLU()(x), nn.Tanh()(x), nn.ReLU()(x)])
+    assert [path for path, *_ in calls] == ["ReLU", "Tanh", "ReLU#2"]
+
+
+def test_a_shared_module_is_of_whoever_calls_it():
+    one = nn.Sequential(nn.Linear(4, 4))
+    two = nn.Sequential(nn.ReLU(), one[0])
+    calls = noted(lambda: [one(torch.ones(2, 4)), one[0](torch.ones(2, 4)), two(torch.ones(2, 4))])
+    assert [path for path, *_ in calls] == ["Sequential", "Sequential.0", "Sequential.0", "Sequential#2", "Sequential#2.0", "Sequential#2.1"]
+
+
+def test_a_step_that_compiles_is_recorded(tmp_path):
+    model, plain = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 4)
+    compiled, steps = torch.compile(model, backend="eager"), []
+
+    def step(x):
+        steps.append(None)
+        (compiled(plain(x)) if len(steps) > 1 else model(plain(x))).sum().backward()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out = steptime.record(step, [torch.ones(2, 4)], out=tmp_path / "one", only="et")
+    assert json.loads((out / "meta.json").read_text())["modules"][0][0] == "Linear"
 
 
 def test_a_call_that_fails_leaves_no_hook_and_no_open_call():
@@ -149,5 +183,92 @@ def test_what_a_frozen_model_holds_is_no_batch(tmp_path):
     # The batch looks like the mask: one of the two is copied.
     out = steptime.record(step, [torch.ones(32, 64)], out=tmp_path / "one", only="et")
     constants = json.loads((out / "meta.json").read_text())["constants"]
-    assert sorted(constants) == [[[32, 64], 4], [[64], 4], [[64], 4], [[64, 64], 4]]
+    assert sorted(constants) == [[[8], 4], [[8, 64], 4], [[32, 64], 4], [[64], 4], [[64], 4], [[64, 64], 4]]
     assert "one copy of the batch" in steptime.predict(out, device="h200").warnings[0]
+
+
+def copies(step, batch, out):
+    """How many copies of the batch a prediction says it assumed."""
+    steptime.record(step, [batch], out=out, only="et")
+    told = next(each for each in steptime.predict(out, device="h200").warnings if "of the batch" in each)
+    return told.rpartition(" of the batch")[0].rpartition("with ")[2]
+
+
+def trained(model, loss, parameters=None):
+    optimizer = torch.optim.SGD(parameters or model.parameters(), lr=0.1)
+
+    def step(batch):
+        optimizer.zero_grad()
+        loss(model, *batch).backward()
+        optimizer.step()
+
+    return step
+
+
+def test_what_looks_like_a_batch_and_is_none(tmp_path):
+    pytest.importorskip("steptime._core", reason="the native half is not built (pip install ./python)")
+    mse = nn.functional.mse_loss
+    # Running statistics have the shape of the targets.
+    norm = nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.Linear(64, 1))
+    step = trained(norm, lambda model, x, y: mse(model(x)[:, 0], y))
+    assert copies(step, [torch.ones(64, 64), torch.ones(64)], tmp_path / "norm") == "2 copies"
+    # A buffer that nothing reads has the shape of the batch.
+    held = nn.Linear(64, 8)
+    held.register_buffer("history", torch.zeros(32, 64))
+    assert copies(trained(held, lambda model, x: model(x).mean()), [torch.ones(32, 64)], tmp_path / "held") == "one copy"
+    # A teacher that nobody froze.
+    teacher, pupil = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64)), nn.Linear(64, 64)
+
+    def distilled(model, x):
+        with torch.no_grad():
+            wanted = teacher(x)
+        return mse(model(x), wanted)
+
+    assert copies(trained(pupil, distilled), [torch.ones(32, 64)], tmp_path / "teacher") == "one copy"
+    # Nothing is updated.
+    linear = nn.Linear(64, 64)
+
+    def gradients(x):
+        linear(x).mean().backward()
+
+    with pytest.warns(steptime.RecordWarning, match="no optimizer"):
+        assert copies(gradients, torch.ones(32, 64), tmp_path / "gradients") == "one copy"
+    # Weights of samples belong to the batch.
+    weighted = lambda model, x, y, w: nn.functional.binary_cross_entropy_with_logits(model(x)[:, 0], y, weight=w)  # noqa: E731
+    step = trained(nn.Linear(64, 1), weighted)
+    assert copies(step, [torch.ones(32, 64), torch.ones(32), torch.ones(32)], tmp_path / "weighted") == "3 copies"
+
+
+def test_ops_without_gradients_are_of_the_only_module_that_ran(tmp_path):
+    pytest.importorskip("steptime._core", reason="the native half is not built (pip install ./python)")
+    teacher, pupil = nn.Sequential(nn.Linear(64, 64), nn.ReLU()), nn.Sequential(nn.Linear(64, 64))
+
+    def distilled(model, x):
+        first = model(x)
+        with torch.no_grad():
+            wanted = teacher(x)
+        return nn.functional.mse_loss(first, wanted) + nn.functional.mse_loss(model(x), wanted)
+
+    steptime.record(trained(pupil, distilled), [[torch.ones(32, 64)]], out=tmp_path / "one", only="et")
+    p = steptime.predict(tmp_path / "one", device="h200")
+    rows = {row["name"]: row for row in p.modules}
+    assert list(rows) == ["Sequential", "Sequential.0", "Sequential#2"]
+    # Two products of the pupil; a product and an activation of the teacher.
+    assert rows["Sequential#2"]["forward_ms"] > 0.4 * rows["Sequential"]["forward_ms"] and rows["Sequential#2"]["backward_ms"] == 0
+    assert p.what_if(remove="module:Sequential#2").why
+    with pytest.raises(steptime.NotApplicable, match="not known which ops"):
+        p.what_if(remove="module:Sequential#2.0")
+    with pytest.raises(steptime.UsageError, match="among"):
+        p.what_if(among="aten::linear")
+
+
+def test_a_checkpoint_that_ends_early_is_told(tmp_path):
+    from torch.utils.checkpoint import checkpoint
+
+    block = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    for reentrant, told in ((False, 1), (True, 0)):
+        step = trained(block, lambda model, x: checkpoint(model, x.requires_grad_(), use_reentrant=reentrant).mean())
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            steptime.record(step, [[torch.ones(2, 8)]], out=tmp_path / str(reentrant), only="et")
+        assert sum("without checkpoints" in str(each.message) for each in found) == told

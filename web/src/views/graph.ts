@@ -86,14 +86,14 @@ export class GraphView {
     this.before = this.again(this.before);
     if (this.after) this.after = this.again(this.after);
     if (this.second) this.second = this.again(this.second);
-    this.ops = changed && this.after ? this.after : this.before;
     this.selected = STEP;
-    if (changed) this.rebuild();
-    else this.mark();
+    this.mark();
+    if (changed) this.showAfter();
   }
 
   /** Opens a module. */
-  showModule(at: number): void {
+  showModule(name: string): void {
+    const at = this.page.head.modules.findIndex((module) => module.name === name);
     this.which.value = "";
     this.grouping.value = "module";
     this.group();
@@ -108,6 +108,25 @@ export class GraphView {
   /** The module of an op of a side of the timeline; nothing where that is not known. */
   moduleOf(op: number, side: string): string {
     return this.sideOf(op, side)?.moduleOf(op) ?? "";
+  }
+
+  /** Whether an op of a side of the timeline is in a graph that is here. */
+  has(op: number, side: string): boolean {
+    return this.sideOf(op, side) !== null;
+  }
+
+  /** Shows an op in the graph of its side of the timeline. */
+  showOp(op: number, side: string): void {
+    const ops = this.sideOf(op, side);
+    if (!ops) return;
+    this.shown();
+    if (ops !== this.ops) {
+      this.which.value = side === "second" ? side : "";
+      if (ops === this.after) this.rule.value = String(this.changes.length - 1);
+      this.mark();
+      if (ops === this.after) this.showAfter();
+    }
+    this.select(op);
   }
 
   private sideOf(op: number, side: string): Ops | null {
@@ -183,15 +202,16 @@ export class GraphView {
         { title: "within", text: (row) => short(row.within), whole: (row) => row.within, wide: true },
       ], rows, 2)));
     if (this.after && block !== this.page.block) {
-      const button = (text: string, of: () => Ops): HTMLElement => h("button", { type: "button", "aria-pressed": String(this.ops === of()), click: (event: Event) => {
-        const ops = this.ops = of();
-        if (ops !== this.before) this.marks = Uint8Array.from(ops.change, (kind) => kind === 1 ? 3 : kind === 2 ? 2 : 0);
-        else return this.mark();
-        for (const other of (event.target as HTMLElement).parentElement!.children) other.setAttribute("aria-pressed", String(other === event.target));
-        this.rebuild();
-      } }, text);
-      this.told.append(h("div", { class: "choices", role: "group", "aria-label": "Which step" }, button("Before", () => this.before), button("After", () => this.after!)));
+      const button = (text: string, pressed: boolean, click: () => void): HTMLElement => h("button", { type: "button", "aria-pressed": String(pressed), click }, text);
+      this.told.append(h("div", { class: "choices", role: "group", "aria-label": "Which step" }, button("Before", true, () => this.mark()), button("After", false, () => this.showAfter())));
     }
+  }
+
+  private showAfter(): void {
+    this.ops = this.after!;
+    this.marks = Uint8Array.from(this.ops.change, (kind) => kind === 1 ? 3 : kind === 2 ? 2 : 0);
+    this.told.querySelectorAll(".choices button").forEach((button, at) => button.setAttribute("aria-pressed", String(at === 1)));
+    this.rebuild();
   }
 
   private rebuild(): void {

@@ -35,7 +35,7 @@ function modules(page: Page): HTMLElement[] {
       { title: "host, ms", text: (row) => ms(row.host_ms), number: (row) => row.host_ms },
       { title: "device, forward, ms", text: (row) => ms(row.forward_ms), number: (row) => row.forward_ms },
       { title: "device, backward, ms", text: (row) => ms(row.backward_ms), number: (row) => row.backward_ms },
-    ], rows, 2, (row) => { page.go("graph"); page.graph.showModule(rows.indexOf(row)); }),
+    ], rows, 2, (row) => { page.go("graph"); page.graph.showModule(row.name); }),
   ];
 }
 

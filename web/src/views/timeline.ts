@@ -205,7 +205,7 @@ export class Timeline {
       if (module) facts.push(["module", module]);
     }
     this.chosen.append(h("h2", {}, name), h("dl", {}, ...facts.flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)])));
-    if (op >= 0) this.chosen.append(h("button", { type: "button", click: () => { this.page.go("graph"); this.page.graph.select(op); } }, "Show in the graph"));
+    if (op >= 0 && this.page.graph.has(op, side.name)) this.chosen.append(h("button", { type: "button", click: () => { this.page.go("graph"); this.page.graph.showOp(op, side.name); } }, "Show in the graph"));
   }
 
   private at(x: number, y: number): Found | null {

@@ -2,7 +2,7 @@
 //!
 //! Autograd counts the functions it makes, and an op notes the count as it begins. The recorder moves the count on where a
 //! module is called and where it returns: a call is a range of counts. A backward function has the number of its forward
-//! op. Ops under `no_grad` note none, and belong to what holds both of their neighbours.
+//! op. Ops under `no_grad` note none, and belong to the call that lies between their neighbours, or to what holds it.
 
 use std::ops::Range;
 
@@ -44,11 +44,11 @@ impl Modules {
     #[must_use]
     pub fn of(graph: &StepGraph, sequence: impl Fn(OpId) -> Option<i64>, calls: &[ModuleCall]) -> Modules {
         let (list, ids) = listed(calls);
-        if list.is_empty() {
-            return Modules { list, of: vec![None; graph.ops.len()].into() };
-        }
         let mut modules = Modules { list, of: vec![None; graph.ops.len()].into() };
-        let stretches = Stretches::of(calls, &ids);
+        if modules.list.is_empty() {
+            return modules;
+        }
+        let stretches = Stretches::of(calls);
         let mut numbers: TiVec<OpId, Option<i64>> = graph.ops.keys().map(sequence).collect();
         // The engine's mark around a function has no number of its own.
         for op in graph.ops.keys().rev() {
@@ -60,64 +60,77 @@ impl Modules {
                 numbers[parent].get_or_insert(number);
             }
         }
-        modules.forward(graph, &numbers, &stretches);
-        modules.backward(graph, &numbers, &stretches);
+        let mut of: TiVec<OpId, Option<usize>> = vec![None; graph.ops.len()].into();
+        forward(graph, &numbers, &stretches, &mut of);
+        backward(graph, &numbers, &stretches, &mut of);
         for op in graph.ops.keys() {
-            if let Some(around) = inside(graph, op) {
-                modules.of[op] = modules.of[around];
-            }
+            let call = inside(graph, op).map_or(of[op], |around| of[around]);
+            of[op] = call;
+            modules.of[op] = call.map(|call| ids[call]);
         }
         modules
     }
 
-    /// Ops of the forward pass that no other is around.
-    fn forward(&mut self, graph: &StepGraph, numbers: &TiVec<OpId, Option<i64>>, stretches: &Stretches) {
-        let ops: Vec<OpId> = graph
-            .ops
-            .iter_enumerated()
-            .filter(|(op, row)| {
-                row.thread == HostThreadId::MAIN && !row.annotation && inside(graph, *op).is_none()
-            })
-            .filter(|(_, row)| matches!(row.phase, Phase::Input | Phase::Forward))
-            .map(|(op, _)| op)
-            .collect();
-        let of = |&op: &OpId| numbers[op].map(|number| stretches.module(number));
-        let mut after: Vec<Option<ModuleId>> = ops
-            .iter()
-            .rev()
-            .scan(None, |next, op| {
-                *next = of(op).unwrap_or(*next);
-                Some(*next)
-            })
-            .collect();
-        after.reverse();
-        let mut before = None;
-        for (op, after) in ops.iter().zip(after) {
-            self.of[*op] = of(op).unwrap_or_else(|| self.around_both(before, after));
-            before = of(op).unwrap_or(before);
+    /// For each module, whether an op is known to be its, or of a module in it.
+    #[must_use]
+    pub fn ran(&self) -> TiVec<ModuleId, bool> {
+        let mut ran: TiVec<ModuleId, bool> = vec![false; self.list.len()].into();
+        for module in self.of.iter().flatten() {
+            std::iter::successors(Some(*module), |&at| self.list[at].parent).for_each(|at| ran[at] = true);
         }
+        ran
     }
+}
 
-    /// Functions of the backward pass. One without a number adds a gradient up, right after it was made.
-    fn backward(&mut self, graph: &StepGraph, numbers: &TiVec<OpId, Option<i64>>, stretches: &Stretches) {
-        let mut last: FxHashMap<HostThreadId, Option<ModuleId>> = FxHashMap::default();
-        for (op, row) in graph.ops.iter_enumerated() {
-            if row.phase != Phase::Backward || row.annotation || inside(graph, op).is_some() {
-                continue;
-            }
-            let last = last.entry(row.thread).or_default();
-            if let Some(number) = numbers[op] {
-                *last = stretches.module(number);
-            }
-            self.of[op] = *last;
+/// Ops of the forward pass that no other is around.
+fn forward(
+    graph: &StepGraph,
+    numbers: &TiVec<OpId, Option<i64>>,
+    stretches: &Stretches,
+    of: &mut TiVec<OpId, Option<usize>>,
+) {
+    let outermost = |op: &OpId| {
+        let row = &graph.ops[*op];
+        row.thread == HostThreadId::MAIN && !row.annotation && inside(graph, *op).is_none()
+    };
+    let passes = |op: &OpId| matches!(graph.ops[*op].phase, Phase::Input | Phase::Forward);
+    let ops: Vec<OpId> = graph.ops.keys().filter(outermost).filter(passes).collect();
+    let mut at = 0;
+    let mut before = None;
+    while at < ops.len() {
+        let run = ops[at..].iter().take_while(|&&op| numbers[op].is_none()).count();
+        let after = ops.get(at + run).and_then(|&op| numbers[op]);
+        let call = if run > 0 { stretches.between(before, after) } else { None };
+        ops[at..at + run].iter().for_each(|&op| of[op] = call);
+        if let Some(&op) = ops.get(at + run) {
+            of[op] = after.and_then(|number| stretches.call(number));
         }
+        before = after;
+        at += run + 1;
     }
+}
 
-    /// The innermost module that holds both.
-    fn around_both(&self, one: Option<ModuleId>, other: Option<ModuleId>) -> Option<ModuleId> {
-        let around = |module: Option<ModuleId>| std::iter::successors(module, |&at| self.list[at].parent);
-        let others: Vec<ModuleId> = around(other).collect();
-        around(one).find(|module| others.contains(module))
+/// Functions of the backward pass. One without a number adds a gradient up, right after it was made.
+fn backward(
+    graph: &StepGraph,
+    numbers: &TiVec<OpId, Option<i64>>,
+    stretches: &Stretches,
+    of: &mut TiVec<OpId, Option<usize>>,
+) {
+    let mut last: FxHashMap<HostThreadId, Option<usize>> = FxHashMap::default();
+    for (op, row) in graph.ops.iter_enumerated() {
+        if row.annotation || inside(graph, op).is_some() {
+            continue;
+        }
+        let last = last.entry(row.thread).or_default();
+        if row.phase != Phase::Backward {
+            *last = None;
+            continue;
+        }
+        if let Some(number) = numbers[op] {
+            *last = stretches.call(number);
+        }
+        of[op] = *last;
     }
 }
 
@@ -144,37 +157,76 @@ fn listed(calls: &[ModuleCall]) -> (TiVec<ModuleId, Module>, Vec<ModuleId>) {
     (list, ids)
 }
 
-/// Which module each number belongs to: from each start to the next.
-struct Stretches(Vec<(i64, Option<ModuleId>)>);
+/// Which call each number belongs to.
+#[derive(Default)]
+struct Stretches {
+    /// From each start to the next.
+    starts: Vec<(i64, Option<usize>)>,
+    /// For each call its numbers, and the call around it; none for one that is left out.
+    calls: Vec<Option<(Range<i64>, Option<usize>)>>,
+    /// Those that are not left out, by their first number.
+    begun: Vec<(i64, usize)>,
+}
 
 impl Stretches {
     /// Calls come in the order in which they began; others are left out. One that outlasts the call around it ends with it.
-    fn of(calls: &[ModuleCall], ids: &[ModuleId]) -> Stretches {
-        let mut starts: Vec<(i64, Option<ModuleId>)> = Vec::new();
-        let mut open: Vec<(i64, ModuleId)> = Vec::new();
-        let close =
-            |open: &mut Vec<(i64, ModuleId)>, starts: &mut Vec<(i64, Option<ModuleId>)>, until: i64| {
-                while let Some((end, _)) = open.pop_if(|(end, _)| *end <= until) {
-                    starts.push((end, open.last().map(|(_, module)| *module)));
-                }
-            };
-        for (call, &module) in calls.iter().zip(ids) {
+    fn of(calls: &[ModuleCall]) -> Stretches {
+        let mut found = Stretches::default();
+        let mut open: Vec<(i64, usize)> = Vec::new();
+        for (at, call) in calls.iter().enumerate() {
             let Range { start, end } = call.sequences;
-            if start >= end || starts.last().is_some_and(|&(last, _)| start < last) {
+            if start >= end || found.starts.last().is_some_and(|&(last, _)| start < last) {
+                found.calls.push(None);
                 continue;
             }
-            close(&mut open, &mut starts, start);
-            starts.push((start, Some(module)));
-            open.push((open.last().map_or(end, |(around, _)| end.min(*around)), module));
+            found.close(&mut open, start);
+            let end = open.last().map_or(end, |(around, _)| end.min(*around));
+            found.calls.push(Some((start..end, open.last().map(|(_, around)| *around))));
+            found.starts.push((start, Some(at)));
+            found.begun.push((start, at));
+            open.push((end, at));
         }
-        close(&mut open, &mut starts, i64::MAX);
-        starts.sort_by_key(|&(start, _)| start);
-        Stretches(starts)
+        found.close(&mut open, i64::MAX);
+        found.starts.sort_by_key(|&(start, _)| start);
+        found
     }
 
-    fn module(&self, number: i64) -> Option<ModuleId> {
-        let after = self.0.partition_point(|&(start, _)| start <= number);
-        self.0[..after].last().and_then(|&(_, module)| module)
+    fn close(&mut self, open: &mut Vec<(i64, usize)>, until: i64) {
+        while let Some((end, _)) = open.pop_if(|(end, _)| *end <= until) {
+            self.starts.push((end, open.last().map(|(_, call)| *call)));
+        }
+    }
+
+    /// The innermost call at a number.
+    fn call(&self, number: i64) -> Option<usize> {
+        let after = self.starts.partition_point(|&(start, _)| start <= number);
+        self.starts[..after].last().and_then(|&(_, call)| call)
+    }
+
+    /// The call that ran ops without a number between two that have one: the only one that lies there whole, what is around
+    /// all that do, or else what is around both ends.
+    fn between(&self, before: Option<i64>, after: Option<i64>) -> Option<usize> {
+        let (from, to) = (before.unwrap_or(i64::MIN), after.unwrap_or(i64::MAX));
+        let first = self.begun.partition_point(|&(start, _)| start <= from);
+        let whole = |at: usize| {
+            self.calls[at].as_ref().filter(|(numbers, _)| from < numbers.start && numbers.end <= to)
+        };
+        let outermost =
+            |at: &usize| whole(*at).is_some_and(|(_, around)| around.is_none_or(|at| whole(at).is_none()));
+        let there = self.begun[first..].iter().take_while(|&&(start, _)| start < to);
+        let mut there = there.map(|&(_, at)| at).filter(outermost);
+        match there.next() {
+            Some(one) => there.try_fold(one, |all, next| self.around_both(Some(all), Some(next))),
+            None => self.around_both(before.and_then(|at| self.call(at)), after.and_then(|at| self.call(at))),
+        }
+    }
+
+    fn around_both(&self, one: Option<usize>, other: Option<usize>) -> Option<usize> {
+        let around = |call: Option<usize>| {
+            std::iter::successors(call, |&at| self.calls[at].as_ref().and_then(|(_, around)| *around))
+        };
+        let others: Vec<usize> = around(other).collect();
+        around(one).find(|call| others.contains(call))
     }
 }
 
@@ -189,9 +241,8 @@ mod tests {
     /// The paths of the modules of some numbers.
     fn found(calls: &[ModuleCall], numbers: Range<i64>) -> Vec<String> {
         let (list, ids) = listed(calls);
-        let stretches = Stretches::of(calls, &ids);
-        let path =
-            |number| stretches.module(number).map_or(String::new(), |module| list[module].path.clone());
+        let stretches = Stretches::of(calls);
+        let path = |number| stretches.call(number).map_or(String::new(), |call| list[ids[call]].path.clone());
         numbers.map(path).collect()
     }
 
@@ -202,6 +253,19 @@ mod tests {
         assert_eq!(found(&calls, 0..10), ["", "A.x", "A.x.y", "A", "A.z", "A.z", "A", "L", "", ""]);
         let again = [call("A", 1..3), call("A", 5..6)];
         assert_eq!(found(&again, 0..7), ["", "A", "A", "", "", "A", ""]);
+    }
+
+    #[test]
+    fn what_has_no_number_is_of_the_call_in_between() {
+        let calls =
+            [call("A", 1..4), call("A.x", 2..3), call("T", 5..9), call("T.x", 6..8), call("A", 10..13)];
+        let stretches = Stretches::of(&calls);
+        let between = |before, after| stretches.between(before, after).map(|call| calls[call].path.as_str());
+        assert_eq!(between(Some(3), Some(10)), Some("T"));
+        assert_eq!(between(None, Some(10)), None);
+        assert_eq!(between(Some(1), Some(3)), Some("A.x"));
+        assert_eq!(between(Some(9), Some(11)), None);
+        assert_eq!(between(Some(5), None), None);
     }
 
     #[test]

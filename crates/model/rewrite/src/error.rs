@@ -81,7 +81,7 @@ pub enum Error {
     },
     /// Words that name no ops.
     #[error(
-        "`{text}` names no op: it takes a name, as aten::dropout or aten::*norm*, or a number, as ops[17]"
+        "`{text}` names no op: it takes a name, as aten::dropout or aten::*norm*, a number, as ops[17], or a module, as module:DLRM.top"
     )]
     NoSelection {
         /// What was said.
@@ -95,9 +95,17 @@ pub enum Error {
     },
     /// A module that is not there.
     #[error(
-        "the step calls no {text}: `steptime predict --json` lists its modules, * stands for any letters"
+        "the step calls no module {text}: `steptime predict --json` lists its modules, * stands for any letters"
     )]
     NoSuchModule {
+        /// What was said.
+        text: String,
+    },
+    /// A module that is called, and whose ops are not known.
+    #[error(
+        "it is not known which ops module {text} ran: under torch.no_grad only those of the outermost module called are told apart"
+    )]
+    ModuleWithoutOps {
         /// What was said.
         text: String,
     },

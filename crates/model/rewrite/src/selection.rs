@@ -31,8 +31,10 @@ impl FromStr for Selection {
 
     fn from_str(text: &str) -> Result<Selection, Error> {
         let text = text.trim();
-        if let Some(path) = text.strip_prefix(MODULE).filter(|path| !path.is_empty()) {
-            return Ok(Selection::Module(path.to_owned()));
+        match text.strip_prefix(MODULE) {
+            Some("") => return Err(Error::NoSelection { text: text.to_owned() }),
+            Some(path) => return Ok(Selection::Module(path.to_owned())),
+            None => {}
         }
         let number = text.strip_prefix("ops[").and_then(|rest| rest.strip_suffix(']'));
         match number.map(str::parse) {
@@ -92,7 +94,12 @@ impl Selection {
             Selection::Module(_) if facts.modules.is_none_or(|modules| modules.list.is_empty()) => {
                 Error::NoModules
             }
-            Selection::Module(_) => Error::NoSuchModule { text },
+            Selection::Module(path) => {
+                let called = facts.modules.into_iter().flat_map(|modules| &modules.list);
+                let known = called.into_iter().any(|module| matches(path, &module.path));
+                let text = path.clone();
+                if known { Error::ModuleWithoutOps { text } } else { Error::NoSuchModule { text } }
+            }
         }
     }
 }
@@ -163,7 +170,7 @@ mod tests {
         assert_eq!("ops[17]".parse(), Ok(Selection::Numbered(17)));
         assert_eq!(" aten::mm ".parse(), Ok(Selection::Named("aten::mm".to_owned())));
         assert_eq!("module:M.0".parse(), Ok(Selection::Module("M.0".to_owned())));
-        for wrong in ["ops[x]", "ops[-1]", " "] {
+        for wrong in ["module:", "ops[x]", "ops[-1]", " "] {
             assert!(wrong.parse::<Selection>().is_err(), "{wrong}");
         }
         assert_eq!(Selection::Numbered(17).to_string(), "ops[17]");

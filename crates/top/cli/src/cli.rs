@@ -16,7 +16,8 @@ mod what_if;
 use std::path::{Path, PathBuf};
 
 pub use bench::{Bench, BenchCpu, BenchCuda};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use compare::Compare;
 pub use device::{Device, Search};
 pub use gather_plan::GatherPlan;
@@ -46,6 +47,14 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// A refusal of options of a command that exclude one another, as clap says it.
+pub fn usage(command: &str, words: &str) -> clap::Error {
+    let mut all = Cli::command();
+    all.build();
+    let mut command = all.find_subcommand_mut(command).map_or_else(Cli::command, |found| found.clone());
+    command.error(ErrorKind::ArgumentConflict, words)
 }
 
 /// What to do.

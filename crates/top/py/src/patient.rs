@@ -2,20 +2,23 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// How long a signal waits at most.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// As much as the main thread of a Linux process has.
 const STACK: usize = 8 << 20;
 
-/// The process that worked first.
+/// The process that worked first, whose threads all share.
 static FIRST: OnceLock<u32> = OnceLock::new();
+/// What a fork, named by its number, has in their place.
+static FORKED: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -60,15 +63,7 @@ fn begin(mut job: Job) -> PyResult<()> {
             Err(back) => job = back.0,
         }
     }
-    // The threads that others share were those of the process that this one is a fork of.
-    let shared = match *FIRST.get_or_init(std::process::id) == std::process::id() {
-        true => None,
-        false => Some(
-            rayon::ThreadPoolBuilder::new()
-                .build()
-                .map_err(|error| PyRuntimeError::new_err(error.to_string()))?,
-        ),
-    };
+    let shared = forked()?;
     let (own, jobs) = channel::<Job>();
     let worker = own.clone();
     Builder::new().name("steptime".into()).stack_size(STACK).spawn(move || {
@@ -83,6 +78,23 @@ fn begin(mut job: Job) -> PyResult<()> {
     worker.send(job).map_err(|_| PyRuntimeError::new_err("a thread ended before its work"))
 }
 
-fn idle() -> std::sync::MutexGuard<'static, Vec<(u32, Sender<Job>)>> {
+/// The threads of a fork, which has none of those that others share.
+fn forked() -> PyResult<Option<Arc<ThreadPool>>> {
+    let process = std::process::id();
+    if *FIRST.get_or_init(|| process) == process {
+        return Ok(None);
+    }
+    let mut known = FORKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, threads)) = known.as_ref().filter(|(of, _)| *of == process) {
+        return Ok(Some(Arc::clone(threads)));
+    }
+    let threads = ThreadPoolBuilder::new().stack_size(STACK).build();
+    let threads = Arc::new(threads.map_err(|error| PyRuntimeError::new_err(error.to_string()))?);
+    // Those of another process are not there to be ended.
+    std::mem::forget(known.replace((process, Arc::clone(&threads))));
+    Ok(Some(threads))
+}
+
+fn idle() -> MutexGuard<'static, Vec<(u32, Sender<Job>)>> {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }

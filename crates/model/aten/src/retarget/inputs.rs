@@ -15,8 +15,7 @@ use crate::{from_execution, schema};
 const TO_DEVICE: usize = 3;
 const TO_NON_BLOCKING: usize = 5;
 
-/// A tensor of a module that no optimizer works on: a buffer, or a parameter that is frozen. It is on the device before the
-/// step, though the step does nothing but read it.
+/// A parameter or buffer of a module. It is on the device before the step, though the step may do nothing but read it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Constant {
     /// Its shape.
@@ -70,8 +69,7 @@ pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, constants: &[Constant]
         }
     }
     if copied.nodes.is_empty() {
-        let found = unmoved(trace, tree, &search.kept, &search.loaded, &copied.host);
-        copied.unmoved = without(found, constants);
+        copied.unmoved = unmoved(trace, tree, &search, &copied.host, constants);
     }
     copied
 }
@@ -153,68 +151,82 @@ fn kept(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<u32> {
     kept
 }
 
-/// Tensors that the forward pass reads for more than indexing, that are older than the step or come from a loader, and
-/// that the step does not update; each with whether an op takes it as a weight.
+/// A tensor that is older than the step or comes from a loader, and that the forward pass reads for more than indexing.
+struct Read {
+    id: TensorId,
+    /// Whether the step keeps it: updates it, or takes it for a weight.
+    kept: bool,
+}
+
+/// The tensors of the batch, as far as they can be told: what the forward pass reads and the step neither keeps, nor has in a module.
 fn unmoved(
     trace: &ExecutionGraph,
     tree: &OpTree,
-    kept: &BTreeSet<u32>,
-    loaded: &BTreeSet<TensorId>,
+    search: &Search<'_>,
     host: &BTreeSet<NodeId>,
-) -> Vec<(Tensor, bool)> {
+    constants: &[Constant],
+) -> Vec<Tensor> {
     let end = tree.nodes.iter().position(|node| is_engine(&node.call.name)).unwrap_or(tree.nodes.len());
-    if !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
+    // Without either, parameters look like the batch.
+    if constants.is_empty() && !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
         return Vec::new();
     }
-    let mut found: Vec<TensorId> = Vec::new();
-    let mut weights: BTreeSet<TensorId> = BTreeSet::new();
+    let mut read: Vec<Read> = Vec::new();
     for node in tree.nodes[..end].iter().filter(|node| node.call.name != "aten::index") {
         let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
         let origin = node.origin.filter(|origin| outermost && !host.contains(origin));
-        for (at, tensor) in origin.into_iter().flat_map(|origin| trace.input_tensors(origin)) {
-            let row = trace.tensors.get(tensor);
-            let whole = row.numel > 0 && !trace.tensors.shape(tensor).is_empty();
-            let old = row.producer.is_none() || loaded.contains(&tensor);
-            if old && whole && !kept.contains(&storage(trace, tensor)) && !found.contains(&tensor) {
-                found.push(tensor);
+        for (at, id) in origin.into_iter().flat_map(|origin| trace.input_tensors(origin)) {
+            let row = trace.tensors.get(id);
+            let whole = row.numel > 0 && !trace.tensors.shape(id).is_empty();
+            let old = row.producer.is_none() || search.loaded.contains(&id);
+            if !(old && whole) {
+                continue;
             }
-            if is_weight(&node.call.name, at) {
-                weights.insert(tensor);
+            let kept = is_weight(&node.call.name, at);
+            match read.iter_mut().find(|other| other.id == id) {
+                Some(known) => known.kept |= kept,
+                None => read.push(Read { id, kept: kept || search.kept.contains(&storage(trace, id)) }),
             }
         }
     }
-    let described = |tensor| Some((from_execution::tensor(trace, tensor)?, weights.contains(&tensor)));
-    found.into_iter().filter_map(described).collect()
+    without(trace, &read, constants)
 }
 
-/// Whether what an op takes at a position is a weight, by the argument's name.
-fn is_weight(op: &str, at: usize) -> bool {
-    let named = |schema: &schema::Schema| {
-        schema.arguments.get(at).is_some_and(|argument| matches!(argument.name, "weight" | "bias" | "params"))
-    };
-    schema::overloads(op).iter().any(named)
-}
-
-/// What is neither a weight nor one of the constants. A constant stands for one tensor that looks like it.
-fn without(found: Vec<(Tensor, bool)>, constants: &[Constant]) -> Vec<Tensor> {
+/// What is neither kept nor one of the constants, of which each stands for one tensor that looks like it. Constants that nothing
+/// reads may look like the batch: they do not leave the step without one.
+fn without(trace: &ExecutionGraph, read: &[Read], constants: &[Constant]) -> Vec<Tensor> {
     let mut left: BTreeMap<Constant, usize> = BTreeMap::new();
     for constant in constants {
         *left.entry(constant.clone()).or_default() += 1;
     }
-    let (weights, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, weight)| *weight);
     let mut take = |tensor: &Tensor| {
         let alike = Constant { shape: tensor.shape.to_vec(), size: tensor.dtype.size() };
         let count = left.get_mut(&alike).filter(|count| **count > 0);
         count.map(|count| *count -= 1).is_some()
     };
-    weights.iter().for_each(|(tensor, _)| {
-        take(tensor);
-    });
+    let described = |read: &&Read| from_execution::tensor(trace, read.id);
+    for tensor in read.iter().filter(|read| read.kept).filter_map(|read| described(&read)) {
+        take(&tensor);
+    }
+    let others: Vec<Tensor> =
+        read.iter().filter(|read| !read.kept).filter_map(|read| described(&read)).collect();
     // Where a batch looks like a constant, the first to be used is the batch.
-    let mut batch: Vec<Tensor> =
-        others.into_iter().rev().map(|(tensor, _)| tensor).filter(|tensor| !take(tensor)).collect();
+    let mut batch: Vec<Tensor> = others.iter().rev().filter(|tensor| !take(tensor)).cloned().collect();
     batch.reverse();
-    batch
+    if batch.is_empty() { others.into_iter().take(1).collect() } else { batch }
+}
+
+/// Whether what an op takes at a position is a weight of a model, by the argument's name.
+fn is_weight(op: &str, at: usize) -> bool {
+    // Weights of samples, and of an average.
+    if op.starts_with("aten::binary_cross_entropy") || op.starts_with("aten::lerp") {
+        return false;
+    }
+    let named =
+        |name: &str| name == "params" || name.split('_').any(|part| matches!(part, "weight" | "bias"));
+    schema::overloads(op)
+        .iter()
+        .any(|schema| schema.arguments.get(at).is_some_and(|argument| named(argument.name)))
 }
 
 /// For each node, whether it is in an optimizer's own part of its step. That part begins after the last node of the

@@ -1,14 +1,12 @@
 //! `steptime predict`.
 
-use clap::CommandFactory;
-use clap::error::ErrorKind;
 use rayon::prelude::*;
 use steptime::answers::{Compared, Predicted, chrome};
 use steptime::trace::Want;
 use steptime::{Baseline, Choice, Error, Question, Step};
 
 use super::{Failure, load, pricing, source};
-use crate::cli::{Cli, HostChoice, Method, Predict};
+use crate::cli::{HostChoice, Method, Predict, usage};
 use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};
@@ -105,12 +103,7 @@ fn spare_inputs(args: &Predict) -> Result<(), Error> {
 
 /// What clap cannot say of arguments that exclude one another's values.
 fn check(args: &Predict) -> Result<(), Failure> {
-    let conflict = |words: &str| {
-        let mut command = Cli::command();
-        command.build();
-        let command = command.find_subcommand_mut("predict").map_or_else(Cli::command, |found| found.clone());
-        Err(command.clone().error(ErrorKind::ArgumentConflict, words).into())
-    };
+    let conflict = |words: &str| Err(usage("predict", words).into());
     if args.timeline.is_some() && args.method != Method::Simulate {
         return conflict("--timeline needs --method simulate: the other methods know no timeline");
     }

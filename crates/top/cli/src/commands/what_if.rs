@@ -16,7 +16,7 @@ use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
 
 use super::{Failure, load, pricing};
-use crate::cli::{Changes, Explain, Fuse, Operators as Whose, Precision, WhatIf, Whom};
+use crate::cli::{Changes, Explain, Fuse, Operators as Whose, Precision, WhatIf, Whom, usage};
 use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};
@@ -27,7 +27,7 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
         None => args.change.clone(),
         Some(path) => plan::read(path)?.overridden(&args.change),
     };
-    told(&changes)?;
+    told(&changes).map_err(|words| usage("whatif", &words))?;
     let rules = rules(&changes);
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     let graph = args.graph.as_deref().map(graph::Format::of).transpose()?;

@@ -119,7 +119,8 @@ pub(super) fn modules(step: &Step, simulated: &Prediction) -> Vec<ModuleTime> {
         backward_ms: ms(cost.backward),
         critical_ms: ms(cost.critical),
     };
-    modules.list.iter().zip(&costs).map(row).collect()
+    let known = modules.list.iter().zip(&costs).zip(modules.ran());
+    known.filter(|(_, ran)| *ran).map(|(module, _)| row(module)).collect()
 }
 
 /// Stretches in order; neighbours that would read the same are one.
