@@ -172,6 +172,7 @@ fn unmoved(
         return Vec::new();
     }
     let mut read: Vec<Read> = Vec::new();
+    let mut places: BTreeMap<TensorId, usize> = BTreeMap::new();
     for node in tree.nodes[..end].iter().filter(|node| node.call.name != "aten::index") {
         let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
         let origin = node.origin.filter(|origin| outermost && !host.contains(origin));
@@ -183,10 +184,11 @@ fn unmoved(
                 continue;
             }
             let kept = is_weight(&node.call.name, at);
-            match read.iter_mut().find(|other| other.id == id) {
-                Some(known) => known.kept |= kept,
-                None => read.push(Read { id, kept: kept || search.kept.contains(&storage(trace, id)) }),
-            }
+            let place = *places.entry(id).or_insert_with(|| {
+                read.push(Read { id, kept: search.kept.contains(&storage(trace, id)) });
+                read.len() - 1
+            });
+            read[place].kept |= kept;
         }
     }
     without(trace, &read, constants)
