@@ -1,15 +1,10 @@
 // The ops of a step as a tree, and the tensors between any of its parts.
 
 import type { Block, GraphData, ModuleData, Numbers } from "./data";
-
-/** The step itself; -1 and below are its groups: parts of the step (phases), or modules of the model. */
-export const STEP = -0x7fffffff;
+import { Groups, STEP } from "./groups";
 
 export interface Times { host: number; device: number; critical: number; ops: number }
 export interface Edge { from: string; to: string; tensors: Map<string, number> }
-
-/** What ops stand in, in the tree. */
-interface Group { title: string; phase: number; around: number; roots: number[]; groups: number[] }
 
 export class Ops {
   readonly size: number;
@@ -23,12 +18,12 @@ export class Ops {
   private readonly critical: Float64Array;
   private readonly inside: Uint32Array;
   private readonly children: number[][];
-  private readonly groups: Group[] = [];
-  /** For each op that stands directly in a group, that group; -1 for others. */
+  private readonly groups: Groups;
+  /** For each op that stands directly in a group, that group; 0 for others. */
   private readonly groupOf: Int32Array;
 
   /** Ops stand in the modules that ran them, or in the parts of the step. */
-  constructor(readonly data: GraphData, readonly block: Block, readonly phases: string[], readonly modules: ModuleData[], readonly byModule: boolean) {
+  constructor(readonly data: GraphData, readonly block: Block, readonly phases: string[], readonly modules: ModuleData[], byModule: boolean) {
     this.name = block.column(data.name);
     this.size = this.name.length;
     this.annotation = block.column(data.annotation);
@@ -54,36 +49,13 @@ export class Ops {
       this.critical[parent]! += this.critical[op]!;
       this.inside[parent]! += this.inside[op]!;
     }
-    const group = (title: string, phase: number, around: number): void => { this.groups.push({ title, phase, around, roots: [], groups: [] }); };
-    for (const module of byModule ? modules : []) {
-      const around = module.parent ?? -1;
-      const known = around < 0 ? "" : `${modules[around]!.name}.`;
-      const own = module.name.slice(known.length);
-      group(own === module.class ? own : `${own} (${module.class})`, -1, around);
-    }
-    phases.forEach((phase, at) => group(phase, at, -1));
-    this.groupOf = new Int32Array(this.size).fill(-1);
+    this.groups = new Groups(phases, byModule ? modules : []);
+    this.groupOf = new Int32Array(this.size);
     for (const op of outer.flatMap((root) => this.lifted(root))) {
-      const at = this.groupOf[op] = this.place(op);
-      this.groups[at]!.roots.push(op);
-      if (this.groups[at]!.phase < 0) this.groups[at]!.phase = this.partOf(op);
+      this.groupOf[op] = this.place(op);
+      this.groups.put(op, this.groupOf[op]!, this.partOf(op));
     }
-    // Modules stand where the first of their ops does; what is in none of them is left out.
-    const first = this.groups.map((one) => one.roots[0] ?? Infinity);
-    const modular = this.groups.length - phases.length;
-    for (let at = modular - 1; at >= 0; at--) {
-      const { around } = this.groups[at]!;
-      if (around < 0) continue;
-      first[around] = Math.min(first[around]!, first[at]!);
-      if (this.groups[around]!.phase < 0) this.groups[around]!.phase = this.groups[at]!.phase;
-    }
-    for (let at = 0; at < modular; at++) if (this.groups[at]!.around >= 0 && first[at]! < Infinity) this.groups[this.groups[at]!.around]!.groups.push(at);
-    this.outer = this.groups.flatMap((one, at) => one.around < 0 && first[at]! < Infinity ? [at] : []);
-    this.first = first;
   }
-
-  private readonly first: number[];
-  private readonly outer: number[];
 
   /** An op, or what is inside an annotation that holds several groups. */
   private lifted(op: number): number[] {
@@ -103,26 +75,12 @@ export class Ops {
   /** The group that an op belongs to. */
   private place(op: number): number {
     const lead = this.lead(op);
-    const module = this.byModule ? this.block.column(this.data.module)[lead]! : 0;
-    return module > 0 ? module - 1 : this.groups.length - this.phases.length + this.phase[lead]!;
+    return this.groups.of(this.block.column(this.data.module)[lead]!, this.phase[lead]!);
   }
 
   /** The part of the step that a group or an op belongs to; an annotation is of the part that the first in it is of. */
   partOf(node: number): number {
-    return node < 0 ? this.groups[-1 - node]!.phase : this.phase[this.lead(node)]!;
-  }
-
-  /** The groups around a group, the outermost first, and itself. */
-  private groupsTo(group: number): number[] {
-    const path: number[] = [];
-    for (let at = group; at >= 0; at = this.groups[at]!.around) path.unshift(-1 - at);
-    return path;
-  }
-
-  /** The ops that stand directly in a group, or in one that is in it. */
-  roots(node: number): number[] {
-    const group = this.groups[-1 - node]!;
-    return [...group.roots, ...group.groups.flatMap((inner) => this.roots(-1 - inner))].sort((a, b) => a - b);
+    return node < 0 ? this.groups.phase(node) : this.phase[this.lead(node)]!;
   }
 
   /** The table or layer that an op is the first to use, `tables[3]`. */
@@ -133,15 +91,12 @@ export class Ops {
 
   inner(node: number): number[] {
     if (node >= 0) return this.children[node]!;
-    if (node === STEP) return this.outer.map((at) => -1 - at);
-    const { roots, groups } = this.groups[-1 - node]!;
-    const begin = (one: number): number => one < 0 ? this.first[-1 - one]! : one;
-    return [...roots, ...groups.map((at) => -1 - at)].sort((a, b) => begin(a) - begin(b));
+    return node === STEP ? this.groups.outermost() : this.groups.inner(node);
   }
 
   title(node: number): string {
     if (node === STEP) return "step";
-    if (node < 0) return this.groups[-1 - node]!.title;
+    if (node < 0) return this.groups.title(node);
     return this.block.text(this.name[node]!);
   }
 
@@ -165,12 +120,12 @@ export class Ops {
 
   /** The nodes around a group or an op, from the step down to it. */
   around(op: number): number[] {
-    if (op < 0) return op === STEP ? [STEP] : [STEP, ...this.groupsTo(-1 - op)];
+    if (op < 0) return op === STEP ? [STEP] : [STEP, ...this.groups.to(op)];
     const path: number[] = [];
     for (let at = op; at >= 0; at = this.parent[at]! - 1) path.unshift(at);
-    const begin = path.findIndex((node) => this.groupOf[node]! >= 0);
+    const begin = path.findIndex((node) => this.groupOf[node]! < 0);
     const shown = path.slice(Math.max(begin, 0));
-    return [STEP, ...this.groupsTo(this.place(shown[0] ?? op)), ...shown];
+    return [STEP, ...this.groups.to(this.place(shown[0] ?? op)), ...shown];
   }
 
   /** Whether an op is a node, or lies in it. */
@@ -178,14 +133,14 @@ export class Ops {
     if (node === STEP) return true;
     for (let at = op; at >= 0; at = this.parent[at]! - 1) {
       if (at === node) return true;
-      if (node < 0 && this.groupOf[at]! >= 0) return this.groupsTo(this.groupOf[at]!).includes(node);
+      if (node < 0 && this.groupOf[at]! < 0) return this.groups.to(this.groupOf[at]!).includes(node);
     }
     return false;
   }
 
   /** The path of a group that is a module. */
   moduleAt(node: number): string {
-    return node < 0 && this.byModule ? this.modules[-1 - node]?.name ?? "" : "";
+    return node < 0 ? this.groups.module(node) : "";
   }
 
   /** The module that ran an op, or whose backward pass it is of. */
@@ -225,7 +180,7 @@ export class Ops {
     const [froms, tos, tensors] = [this.block.column(from), this.block.column(to), this.block.column(tensor)];
     // Groups stand for what is in them.
     const members = new Map<number, number>();
-    for (const node of nodes) if (node < 0) for (const op of this.roots(node)) members.set(op, node); else members.set(node, node);
+    for (const node of nodes) if (node < 0) for (const op of this.groups.roots(node)) members.set(op, node); else members.set(node, node);
     const owner = this.owners(new Set(members.keys()));
     const edges = new Map<string, Edge>();
     let [entering, leaving] = [0, 0];

@@ -5,14 +5,14 @@ import { launch, open } from "./browser.mjs";
 import { write } from "./many.mjs";
 import { data, page, place } from "./pages.mjs";
 
-/** Milliseconds until the page can be used: a bound for machines that do much else. On a quiet one, ask for 2000. */
-const MOST = Number(process.env.INTERACTIVE_MS ?? 20_000);
+/** Milliseconds until the page can be used; a machine that does much else may be given more. */
+const MOST = Number(process.env.INTERACTIVE_MS ?? 2000);
 
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser.close());
 
-test("10^6 slices can be looked at, and none is missing", async (t) => {
+test("10^6 slices can be looked at within two seconds", async (t) => {
   const trace = place("many.json");
   // Predicted and measured: two sides of half a million each.
   write(trace, 125_000);
@@ -32,7 +32,7 @@ test("10^6 slices can be looked at, and none is missing", async (t) => {
       paints.push(Number(await tab.getAttribute("canvas", "data-paint-ms")));
     }
     t.diagnostic(`interactive after ${best.toFixed(0)} ms; drawn in ${Math.max(...paints)} ms at most`);
-    assert.ok(Math.max(...paints) < MOST / 8, `drawn in ${paints} ms`);
+    assert.ok(Math.max(...paints) < 250, `drawn in ${paints} ms`);
   }
   assert.ok(best <= MOST, `interactive after ${best.toFixed(0)} ms`);
 });

@@ -3,7 +3,8 @@
 import { graphlib, layout } from "@dagrejs/dagre";
 import { h, svg } from "../dom";
 import { count, plural, short, time } from "../format";
-import { Ops, STEP } from "../ops";
+import { STEP } from "../groups";
+import { Ops } from "../ops";
 
 /** More boxes than this are drawn one a name. */
 const MOST = 90;

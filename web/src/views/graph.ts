@@ -4,7 +4,8 @@ import { ok, type After, type Block, type ChangesData, type GraphData, type Modu
 import { h } from "../dom";
 import { count, plural, short, signed, time } from "../format";
 import type { Page } from "../main";
-import { Ops, STEP } from "../ops";
+import { STEP } from "../groups";
+import { Ops } from "../ops";
 import { table } from "../table";
 import { drawn, settle } from "./drawing";
 import { Selection } from "./selection";

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steptime_graph::execution::{ExecutionGraph, NodeId, TensorId};
 use steptime_graph::names::EventName;
+use steptime_trace::ConstantTensor;
 
 use super::branch::Branch;
 use super::{build, is_engine, is_optimizer_step};
@@ -14,15 +15,6 @@ use crate::{from_execution, schema};
 /// Where `aten::to` has a device, and whether to wait for it.
 const TO_DEVICE: usize = 3;
 const TO_NON_BLOCKING: usize = 5;
-
-/// A parameter or buffer of a module. It is on the device before the step, though the step may do nothing but read it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Constant {
-    /// Its shape.
-    pub shape: Vec<i64>,
-    /// Bytes of an element.
-    pub size: u64,
-}
 
 /// What has to be copied to the device.
 #[derive(Debug, Default)]
@@ -39,7 +31,7 @@ pub(super) struct InputCopies {
 }
 
 /// Finds what to copy: what the script moves to its device with `to`; else the tensors that look like a batch.
-pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, constants: &[Constant]) -> InputCopies {
+pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, constants: &[ConstantTensor]) -> InputCopies {
     let loading = inside(tree, is_loader);
     let mut search = Search::new(trace, kept(trace, tree));
     let mut copied = InputCopies::default();
@@ -164,7 +156,7 @@ fn unmoved(
     tree: &OpTree,
     search: &Search<'_>,
     host: &BTreeSet<NodeId>,
-    constants: &[Constant],
+    constants: &[ConstantTensor],
 ) -> Vec<Tensor> {
     let end = tree.nodes.iter().position(|node| is_engine(&node.call.name)).unwrap_or(tree.nodes.len());
     // Without either, parameters look like the batch.
@@ -196,13 +188,13 @@ fn unmoved(
 
 /// What is neither kept nor one of the constants, of which each stands for one tensor that looks like it. Constants that nothing
 /// reads may look like the batch: they do not leave the step without one.
-fn without(trace: &ExecutionGraph, read: &[Read], constants: &[Constant]) -> Vec<Tensor> {
-    let mut left: BTreeMap<Constant, usize> = BTreeMap::new();
+fn without(trace: &ExecutionGraph, read: &[Read], constants: &[ConstantTensor]) -> Vec<Tensor> {
+    let mut left: BTreeMap<ConstantTensor, usize> = BTreeMap::new();
     for constant in constants {
         *left.entry(constant.clone()).or_default() += 1;
     }
     let mut take = |tensor: &Tensor| {
-        let alike = Constant { shape: tensor.shape.to_vec(), size: tensor.dtype.size() };
+        let alike = ConstantTensor { shape: tensor.shape.to_vec(), size: tensor.dtype.size() };
         let count = left.get_mut(&alike).filter(|count| **count > 0);
         count.map(|count| *count -= 1).is_some()
     };

@@ -22,11 +22,11 @@ mod recurrent;
 mod rules;
 
 pub use compiled::compiled_region;
-pub use inputs::Constant;
 
 use steptime_graph::Role;
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::names::EventName;
+use steptime_trace::ConstantTensor;
 
 use crate::derive::{OpTree, TreeThread};
 use crate::op_set::OpSet;
@@ -65,9 +65,9 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
     (on_cpu || trace.fake) && seen
 }
 
-/// Moves a step recorded on a CPU to the GPU, where `constants` are.
+/// Moves a step recorded on a CPU to the GPU, where the parameters and buffers of its modules are, the `constants`.
 #[must_use]
-pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, constants: &[Constant]) -> RetargetedStep {
+pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, constants: &[ConstantTensor]) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);
     let copied = inputs::find(trace, &tree, constants);
     devices::to_gpu(trace, &mut tree, &copied);

@@ -46,12 +46,12 @@ pub struct Meta {
     pub warnings: Vec<String>,
     /// The calls of modules in the step of the execution trace, in the order in which they began.
     pub modules: Vec<ModuleCall>,
-    /// Buffers and frozen parameters of the modules called.
+    /// Parameters and buffers of the modules called.
     pub constants: Vec<ConstantTensor>,
 }
 
-/// A tensor that a module holds and no optimizer works on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A parameter or buffer of a module. It is on the device before a step, which may do nothing but read it, as it does its batch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConstantTensor {
     /// Its shape.
     pub shape: Vec<i64>,

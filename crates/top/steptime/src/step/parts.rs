@@ -80,7 +80,7 @@ fn derived(
         if let Some(region) = retarget::compiled_region(&execution) {
             return Err(Error::Compiled { path: path.into(), region: region.to_owned() });
         }
-        let moved = retarget::to_cuda(&execution, ops, &constants.iter().map(constant).collect::<Vec<_>>());
+        let moved = retarget::to_cuda(&execution, ops, constants);
         let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
         let copies = match moved.input_copies {
             1 => "one copy".to_owned(),
@@ -101,10 +101,6 @@ fn derived(
         derive::of_tree(&tree, ops).map_err(|source| Error::Derive { path: path.into(), source })?;
     let arguments = Arguments::derived(&derived, &tree, execution);
     Ok(Parts { graph: derived.graph, arguments, notes: Vec::new(), assumed })
-}
-
-fn constant(tensor: &ConstantTensor) -> retarget::Constant {
-    retarget::Constant { shape: tensor.shape.clone(), size: tensor.size }
 }
 
 /// Categories of events of accelerators that the reader leaves out: `mtia_ccp_events`, `xpu_kernel`.
