@@ -39,6 +39,8 @@ pub struct Step {
     pub notes: Vec<String>,
     /// How many repairs reading took, and the first kind of them; `None` where the input is whole.
     pub repairs: Option<String>,
+    /// Where, in bytes, the execution trace ends before its step does, where the step is made of that alone.
+    pub cut_at: Option<u64>,
     /// Categories of events of accelerators that are not read.
     pub accelerators: Vec<String>,
     /// What was assumed where the step was made from an execution trace alone, in words.
@@ -151,6 +153,7 @@ impl Step {
         let Parts { graph, arguments, notes, assumed } =
             Parts::of(&recording, choice, ops).map_err(damaged)?;
         let fingerprint = parts::timed(&recording).map(Fingerprint::of);
+        let cut_at = arguments.is_derived().then(|| parts::cut_at(&recording)).flatten();
         let accelerators = timing(&recording).map(parts::unread_accelerators).unwrap_or_default();
         // No profiler runs in a training step that was never on the device.
         let said = recording.meta.as_ref().and_then(|m| m.process.as_deref());
@@ -165,6 +168,7 @@ impl Step {
             graph,
             notes,
             repairs,
+            cut_at,
             accelerators,
             assumed,
             arguments,

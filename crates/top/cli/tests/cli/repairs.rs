@@ -24,8 +24,30 @@ fn an_execution_trace_cut_in_the_middle_is_named_where_it_is_all_there_is() {
     let path = folder.path().join("et.json.gz");
     let bytes = std::fs::read(&path).expect("the trace");
     std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("written");
-    let warnings = json(&["predict", text(&path), "--device", "h200"])["warnings"].to_string();
+    let args = ["predict", text(&path), "--device", "h200"];
+    let answer = json(&args);
+    let warnings = answer["warnings"].to_string();
     assert!(warnings.contains("1 repair while reading: the file ends in the middle"), "{warnings}");
+    // Half a step is no step.
+    assert_eq!(
+        (&answer["doubts"][0]["kind"], &answer["doubts"][0]["no_estimate"]),
+        (&"cut".into(), &true.into())
+    );
+    let shown = stdout(&args);
+    assert!(shown.lines().nth(1).is_some_and(|line| line.starts_with("step: no estimate")), "{shown}");
+}
+
+#[test]
+fn an_execution_trace_that_lacks_its_last_brackets_is_whole() {
+    let folder = copy_of("dlrm_default_2048");
+    let [all, path] = ["all.et.json", "cut.et.json"].map(|name| folder.path().join(name));
+    stdout(&["whatif", text(folder.path()), "--graph", text(&all)]);
+    let whole = std::fs::read_to_string(&all).expect("the trace");
+    std::fs::write(&path, &whole[..whole.rfind(']').expect("the end of a list")]).expect("written");
+    let step = |path: &std::path::Path| json(&["predict", text(path), "--device", "h200"]);
+    let (cut, all) = (step(&path), step(&all));
+    assert!(cut["warnings"].to_string().contains("1 repair while reading"), "{}", cut["warnings"]);
+    assert_eq!((&cut["doubts"], &cut["step_ms"]), (&all["doubts"], &all["step_ms"]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 mod copies;
+mod cut;
 pub(crate) mod memory;
 mod replay;
 mod unpriced;
@@ -38,6 +39,7 @@ pub(crate) struct Evidence<'p> {
 /// All that speaks against a simulated step.
 pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_>) -> Vec<Doubt> {
     let found = [
+        cut::doubt(recorded),
         unpriced::doubt(recorded, kernels, evidence.device),
         copies::doubt(evidence.guessed, evidence.step),
         evidence.replay.and_then(|check| replay::of(&recorded.graph, check)),
@@ -54,7 +56,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `replay`, `host`, `copies`, `unpriced`, `rule`, `arguments`.
+    /// What it is, for programs: `memory`, `cut`, `replay`, `host`, `copies`, `unpriced`, `rule`, `arguments`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

@@ -6,7 +6,7 @@ use steptime_aten::derive::{self, OpTree};
 use steptime_aten::{OpSet, retarget};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{Options, StepGraph};
-use steptime_trace::{ConstantTensor, Notes, Recording, Trace};
+use steptime_trace::{ConstantTensor, Note, Notes, Recording, Trace};
 
 use super::choice::{Choice, is_timed, timing};
 use crate::device::Arguments;
@@ -66,6 +66,15 @@ pub(super) fn repairs(recording: &Recording) -> Option<String> {
     let (first, _) = repaired().next()?.iter().next()?;
     let repairs = if count == 1 { "repair" } else { "repairs" };
     Some(format!("{count} {repairs} while reading: {first}"))
+}
+
+/// Where an execution trace ends before its step does. PyTorch writes the process, which is around all, at the end.
+pub(super) fn cut_at(recording: &Recording) -> Option<u64> {
+    let trace = recording.execution.as_ref()?;
+    let ends = [Note::Truncated, Note::DamagedCompression].map(|note| trace.notes.tally(note));
+    let cut = ends.iter().filter(|tally| tally.count > 0).map(|tally| tally.first).min()?;
+    let is_whole = (0..trace.nodes.name.len()).any(|row| trace.is_process(row));
+    (!is_whole).then_some(cut)
 }
 
 /// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
