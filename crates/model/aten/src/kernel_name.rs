@@ -1,5 +1,7 @@
 //! What the name of a kernel says where nothing else is known of it: what it spends its time on.
 
+use steptime_graph::CollectiveKind;
+
 use crate::kernel::Precision;
 
 /// What a kernel spends its time on.
@@ -37,11 +39,11 @@ const MOVES: [&str; 5] = ["splitk", "reduce", "transform", "nchwtonhwc", "nhwcto
 /// What a kernel of this name spends its time on.
 #[must_use]
 pub fn work(name: &str) -> Work {
-    let name = name.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&["nccl"]) {
+    if CollectiveKind::of_kernel(name).is_some() {
         return Work::Exchange;
     }
+    let name = name.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if !has(&PRODUCTS) || has(&MOVES) {
         return Work::Bytes;
     }

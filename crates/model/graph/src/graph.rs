@@ -3,8 +3,9 @@
 use steptime_trace::{NameId, Nanos, Stream, StreamId, Strings};
 use typed_index_collections::{TiSlice, TiVec};
 
+use crate::collectives::Collective;
 use crate::coverage::Coverage;
-use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId};
+use crate::ids::{ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, StepId};
 use crate::names::{ApiKind, CopyName, HostMemory};
 use crate::samples::Samples;
 use crate::steps::{StepSource, StepWindow};
@@ -27,6 +28,8 @@ pub struct StepGraph {
     pub calls: TiVec<CallId, Call>,
     /// Kernels, copies and memsets of the template step, grouped by the call that launched them.
     pub activities: TiVec<ActivityId, Activity>,
+    /// What activities do together with other ranks.
+    pub collectives: TiVec<CollectiveId, Collective>,
     /// Beginnings and ends of ops and calls, thread by thread.
     pub marks: TiVec<MarkId, Mark>,
     /// Dependencies between streams, from events, sorted by the activity that waits.
@@ -72,6 +75,7 @@ impl StepGraph {
             tops: TiVec::new(),
             calls: TiVec::new(),
             activities: TiVec::new(),
+            collectives: TiVec::new(),
             marks: TiVec::new(),
             waits: Vec::new(),
             queue_delays: TiVec::new(),

@@ -9,6 +9,10 @@ ids! {
     CallId;
     /// A kernel, copy or memset: a row of [`StepGraph::activities`](crate::StepGraph::activities).
     ActivityId;
+    /// A collective: a row of [`StepGraph::collectives`](crate::StepGraph::collectives).
+    CollectiveId;
+    /// Where ranks meet in a collective: a row of [`Job::rendezvous`](crate::Job::rendezvous).
+    RendezvousId;
     /// A beginning or an end: a row of [`StepGraph::marks`](crate::StepGraph::marks).
     MarkId;
     /// A host thread: a row of [`StepGraph::threads`](crate::StepGraph::threads).

@@ -13,6 +13,7 @@
 mod align;
 mod blocking;
 mod clock;
+mod collectives;
 mod coverage;
 mod error;
 mod events;
@@ -20,6 +21,7 @@ pub mod execution;
 mod graph;
 mod handoff;
 mod ids;
+mod job;
 mod late;
 mod links;
 mod marks;
@@ -35,13 +37,18 @@ mod steps;
 mod tables;
 mod template;
 
+pub use collectives::{Collective, Group};
 pub use coverage::Coverage;
 pub use error::Error;
 pub use graph::{StepGraph, tops};
-pub use ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, StepId, TraceActivity, TraceCall, TraceOp};
+pub use ids::{
+    ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, RendezvousId, StepId, TraceActivity,
+    TraceCall, TraceOp,
+};
+pub use job::{Arrival, Job, Member, Met, Mismatch, Rendezvous};
 pub use links::launching_calls;
 pub use modules::{Module, ModuleId, Modules};
-pub use names::ApiKind;
+pub use names::{ApiKind, CollectiveKind};
 pub use samples::{Clock, Samples, median, union};
 pub use steps::{StepSource, StepWindow, step_windows};
 pub use steptime_trace::StreamId;

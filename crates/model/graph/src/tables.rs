@@ -3,7 +3,7 @@
 use steptime_trace::{ActivityKind, Bytes, LaunchShape, NameId, Nanos, StreamId};
 
 use crate::execution::NodeId;
-use crate::ids::{ActivityId, CallId, HostThreadId, MarkId, OpId, TraceActivity, TraceOp};
+use crate::ids::{ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, TraceActivity, TraceOp};
 use crate::names::ApiKind;
 
 /// What a host thread is for.
@@ -180,6 +180,8 @@ pub struct Activity {
     pub recorded: Option<TraceActivity>,
     /// How it was launched, in the template step; `None` for copies, and where it was derived.
     pub launch: Option<LaunchShape>,
+    /// What it does together with other ranks.
+    pub collective: Option<CollectiveId>,
 }
 
 /// What a mark marks.

@@ -7,6 +7,7 @@ use typed_index_collections::{TiSlice, TiVec};
 use crate::align::align;
 use crate::blocking;
 use crate::clock;
+use crate::collectives;
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::events;
@@ -143,7 +144,8 @@ fn assemble(
     links: &Links,
     mut coverage: Coverage,
 ) -> StepGraph {
-    let activities = template_activities(trace, &mut rows, links);
+    let mut activities = template_activities(trace, &mut rows, links);
+    let collectives = collectives::find(trace, &rows.ops, &rows.calls, &mut activities);
     let mut samples = measure(trace, steps, parts, &rows, links, activities.len(), &mut coverage);
     clock::choose(&mut samples);
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
@@ -164,6 +166,7 @@ fn assemble(
         ops: rows.ops,
         calls: rows.calls,
         activities,
+        collectives,
         marks: rows.marks,
         waits: found.dependencies,
         queue_delays: TiVec::new(),
@@ -193,6 +196,7 @@ fn template_activities(trace: &Trace, rows: &mut Rows, links: &Links) -> TiVec<A
                 bytes: Bytes(trace.activities.bytes[at]),
                 recorded: Some(row),
                 launch: Some(*trace.activities.launch_shape(at)).filter(|shape| shape.grid[0] > 0),
+                collective: None,
             });
         }
         call.end_activity = activities.next_key();

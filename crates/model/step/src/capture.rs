@@ -31,6 +31,7 @@ pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
             names: from.names.clone(),
             streams: from.streams.clone(),
             coverage: from.coverage,
+            collectives: from.collectives.clone(),
             device: from.device.clone(),
             ..StepGraph::empty()
         },

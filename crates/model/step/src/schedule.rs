@@ -60,6 +60,7 @@ impl<'s> Builder<'s> {
             streams: base.streams.clone(),
             step_source: base.step_source,
             coverage: base.coverage,
+            collectives: base.collectives.clone(),
             device: base.device.clone(),
             ..StepGraph::empty()
         };
@@ -253,6 +254,7 @@ impl<'s> Builder<'s> {
                 bytes: Bytes(work.bytes),
                 recorded: None,
                 launch: None,
+                collective: None,
             });
             self.graph.queue_delays.push(None);
             self.carried.activities.push(None);

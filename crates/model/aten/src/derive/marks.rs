@@ -193,6 +193,7 @@ impl Builder<'_> {
                 bytes: Bytes(work.bytes),
                 recorded: None,
                 launch: None,
+                collective: None,
             });
             self.activities[node as usize].push(first_activity);
         }

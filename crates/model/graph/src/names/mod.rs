@@ -3,10 +3,12 @@
 //! Each is read here and nowhere else; above, code matches on the enums.
 
 mod api;
+pub(crate) mod collective;
 mod copy;
 mod event;
 
 pub use api::{ApiKind, cuda};
+pub use collective::CollectiveKind;
 pub use copy::{CopyDirection, CopyName, HostMemory, MEMSET};
 pub use event::mentions_backward;
 pub use event::{ACCUMULATE_GRAD, EventName};

@@ -18,6 +18,8 @@ pub struct Meta {
     pub model: Option<String>,
     /// Samples a step.
     pub batch: Option<u64>,
+    /// Samples a step of all ranks together.
+    pub global_batch: Option<u64>,
     /// The device, `NVIDIA H200`.
     pub device: Option<String>,
     /// PyTorch's version.
@@ -116,6 +118,7 @@ impl Meta {
             match key.raw {
                 b"model" => meta.model = string(cursor)?,
                 b"batch" | b"batch_size" => meta.batch = whole(cursor)?,
+                b"global_batch" => meta.global_batch = whole(cursor)?,
                 b"device" => meta.device = string(cursor)?,
                 b"torch" => meta.torch = string(cursor)?,
                 b"cpu" => meta.cpu = string(cursor)?,

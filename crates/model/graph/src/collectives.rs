@@ -1,0 +1,151 @@
+//! What the ranks of a job do together, as one of them sees it.
+
+use rustc_hash::FxHashMap;
+use steptime_trace::{ActivityKind, Bytes, Carrier, Collective as Recorded, NameId, Trace};
+use typed_index_collections::{TiSlice, TiVec};
+
+use crate::ids::{ActivityId, CollectiveId, OpId};
+use crate::names::CollectiveKind;
+use crate::names::collective::element_bytes;
+use crate::tables::{Activity, Call, Op, OpOrigin};
+
+/// A collective as one rank takes part in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collective {
+    /// What is done.
+    pub kind: CollectiveKind,
+    /// What this rank sends; zero where that was not recorded.
+    pub sent: Bytes,
+    /// What it receives.
+    pub received: Bytes,
+    /// Who takes part.
+    pub group: Group,
+    /// The how-manieth of its group, where recorded.
+    pub sequence: Option<i64>,
+    /// Who sends to whom, of a message from one rank to another.
+    pub between: Option<[u32; 2]>,
+    /// What goes to each rank of the group, where that differs.
+    pub sent_to: Vec<Bytes>,
+}
+
+/// The process group of a collective, as far as it was recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Group {
+    /// Its name, the same on every rank.
+    pub name: String,
+    /// Its ranks; empty where they were not recorded, or not all of them.
+    pub ranks: Vec<u32>,
+    /// How many they are.
+    pub size: Option<u32>,
+}
+
+impl Group {
+    /// How to call it: its name with the number of its ranks.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let name = if self.name.is_empty() { "without a name" } else { &self.name };
+        match self.size {
+            Some(size) => format!("group {name} of {size}"),
+            None => format!("group {name}"),
+        }
+    }
+}
+
+/// Finds the collectives among a step's activities, and marks the activities with them.
+pub(crate) fn find(
+    trace: &Trace,
+    ops: &TiSlice<OpId, Op>,
+    calls: &TiSlice<crate::ids::CallId, Call>,
+    activities: &mut TiSlice<ActivityId, Activity>,
+) -> TiVec<CollectiveId, Collective> {
+    let kinds: Vec<Option<CollectiveKind>> =
+        trace.names.iter().map(|(_, name)| CollectiveKind::of_kernel(name)).collect();
+    let mut of_activities: FxHashMap<u32, &Recorded> = FxHashMap::default();
+    let mut of_ops: FxHashMap<u32, &Recorded> = FxHashMap::default();
+    for recorded in &trace.collectives {
+        match recorded.carrier {
+            Carrier::Activity(at) => of_activities.insert(at, recorded),
+            Carrier::Op(op) => of_ops.insert(op, recorded),
+            Carrier::Node(_) => None,
+        };
+    }
+    let around = |activity: &Activity| {
+        let mut op = calls[activity.call].op;
+        while let Some(at) = op {
+            let row = &ops[at];
+            if let OpOrigin::Timing(recorded) = row.origin
+                && let Some(found) = of_ops.get(&(recorded.index() as u32))
+            {
+                return Some(*found);
+            }
+            op = row.parent;
+        }
+        None
+    };
+    let mut found: TiVec<CollectiveId, Collective> = TiVec::new();
+    for activity in activities.iter_mut() {
+        let Some(row) = activity.recorded.filter(|_| activity.kind == ActivityKind::Kernel) else { continue };
+        let own = of_activities.get(&(row.index() as u32)).copied();
+        let kind = kinds[activity.name.index()];
+        if own.is_none() && kind.is_none() {
+            continue;
+        }
+        let said = own.or_else(|| around(activity));
+        activity.collective = Some(found.push_and_get_key(Collective::of(trace, said, kind)));
+    }
+    found
+}
+
+impl Collective {
+    fn of(trace: &Trace, said: Option<&Recorded>, kernel: Option<CollectiveKind>) -> Collective {
+        let other = kernel.unwrap_or(CollectiveKind::Other);
+        let Some(said) = said else {
+            let (group, zero) = (Group::default(), Bytes(0));
+            return Collective {
+                kind: other,
+                sent: zero,
+                received: zero,
+                group,
+                sequence: None,
+                between: None,
+                sent_to: Vec::new(),
+            };
+        };
+        let text = |name: Option<NameId>| name.map_or("", |name| trace.name(name));
+        let told = CollectiveKind::of_operation(trace.name(said.name));
+        let bytes = element_bytes(text(said.dtype)).unwrap_or(0);
+        let of_elements = |elements: u64| Bytes(elements.saturating_mul(bytes));
+        let name = text(said.group_name).to_owned();
+        let known = trace.distributed.as_ref().into_iter().flat_map(|all| &all.groups);
+        let listed = known.filter(|group| group.name == name).map(|group| group.ranks.clone()).next();
+        let written = text(said.group_ranks);
+        let ranks = if written.contains("...") { Vec::new() } else { numbers(written) };
+        let ranks = if ranks.is_empty() { listed.unwrap_or_default() } else { ranks };
+        let rank = |number: Option<i64>| u32::try_from(number?).ok();
+        let size = said.group_size.or(u32::try_from(ranks.len()).ok().filter(|&size| size > 0));
+        let between = match (rank(said.source_rank), rank(said.target_rank)) {
+            (Some(from), Some(to)) if from != to => Some([from, to]),
+            _ => None,
+        };
+        Collective {
+            kind: if told == CollectiveKind::Other { other } else { told },
+            sent: of_elements(said.in_elements),
+            received: of_elements(said.out_elements),
+            group: Group { name, ranks, size },
+            sequence: said.sequence,
+            between,
+            sent_to: numbers(text(said.in_split)).into_iter().map(|n| of_elements(u64::from(n))).collect(),
+        }
+    }
+
+    /// The more of what this rank sends and receives.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.sent.max(self.received)
+    }
+}
+
+/// The numbers in a list as written: `[0, 1]`.
+fn numbers(list: &str) -> Vec<u32> {
+    list.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
