@@ -9,6 +9,7 @@ mod demand;
 pub mod device;
 mod error;
 pub mod host;
+pub mod network;
 pub mod overheads;
 mod priced;
 

@@ -32,7 +32,7 @@ pub struct Stretch {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
+pub(crate) enum Node {
     Mark(MarkId),
     Activity(ActivityId),
 }
@@ -73,7 +73,7 @@ pub fn path(graph: &StepGraph, timeline: &Timeline) -> Vec<Stretch> {
 }
 
 /// What ends last.
-fn last(timeline: &Timeline) -> Option<(Node, Nanos)> {
+pub(crate) fn last(timeline: &Timeline) -> Option<(Node, Nanos)> {
     let host = timeline.marks.iter_enumerated().map(|(mark, &time)| (time, mark)).max();
     let device = timeline.ends.iter_enumerated().map(|(activity, &time)| (time, activity)).max();
     let host = host.map(|(time, mark)| (Node::Mark(mark), time));
@@ -84,7 +84,7 @@ fn last(timeline: &Timeline) -> Option<(Node, Nanos)> {
     }
 }
 
-fn before_mark(
+pub(crate) fn before_mark(
     graph: &StepGraph,
     timeline: &Timeline,
     mark: MarkId,
@@ -114,7 +114,7 @@ fn before_mark(
     }
 }
 
-fn before_activity(
+pub(crate) fn before_activity(
     graph: &StepGraph,
     timeline: &Timeline,
     activity: ActivityId,

@@ -1,10 +1,10 @@
-//! The device where kernels of several streams share it: what is launched waits in queues, and runs once it is asked when
-//! something ends.
+//! The device where the end of an activity is not known when it is launched: kernels of several streams share it, or it waits
+//! for other ranks. What is launched waits in queues, and runs once it is asked when something ends.
 
 use std::collections::VecDeque;
 
-use steptime_cost::Demands;
-use steptime_graph::{ActivityId, StepGraph, StreamId, TiSlice, TiVec};
+use steptime_cost::{Demand, Demands};
+use steptime_graph::{ActivityId, RendezvousId, StepGraph, StreamId, TiSlice, TiVec};
 use steptime_trace::Nanos;
 
 use crate::cause::ActivityCause;
@@ -25,13 +25,18 @@ struct Queued {
 #[derive(Debug, Clone)]
 pub(crate) struct Device<'g> {
     graph: &'g StepGraph,
-    demands: &'g Demands,
+    /// What kernels ask of the device, where they share it.
+    demands: Option<&'g Demands>,
+    /// Where activities meet those of other ranks.
+    meets: Option<&'g TiSlice<ActivityId, Option<RendezvousId>>>,
     queues: TiVec<StreamId, VecDeque<Queued>>,
     /// Whether the first of a queue runs.
     runs: TiVec<StreamId, bool>,
     /// What each stream ran last, and whether it was of this step.
     last: TiVec<StreamId, Option<(ActivityId, bool)>>,
     running: Running<StreamId>,
+    /// Who came to a rendezvous, and when, since it was asked last.
+    arrived: Vec<(RendezvousId, ActivityId, Nanos)>,
 }
 
 /// When activities begin and end, and why then.
@@ -44,15 +49,49 @@ pub(crate) struct Times<'t> {
 }
 
 impl<'g> Device<'g> {
-    pub fn new(graph: &'g StepGraph, demands: &'g Demands) -> Device<'g> {
+    pub fn new(graph: &'g StepGraph, demands: Option<&'g Demands>) -> Device<'g> {
         Device {
             graph,
             demands,
+            meets: None,
+            arrived: Vec::new(),
             queues: vec![VecDeque::new(); graph.streams.len()].into(),
             runs: vec![false; graph.streams.len()].into(),
             last: vec![None; graph.streams.len()].into(),
-            running: Running::on(demands.multiprocessors),
+            running: Running::on(demands.map_or(1, |demands| demands.multiprocessors)),
         }
+    }
+
+    /// The same, one of several ranks.
+    pub fn among(
+        graph: &'g StepGraph,
+        demands: Option<&'g Demands>,
+        meets: &'g TiSlice<ActivityId, Option<RendezvousId>>,
+    ) -> Device<'g> {
+        Device { meets: Some(meets), ..Device::new(graph, demands) }
+    }
+
+    /// Who came to a rendezvous since it was asked last.
+    pub fn arrived(&mut self) -> Vec<(RendezvousId, ActivityId, Nanos)> {
+        std::mem::take(&mut self.arrived)
+    }
+
+    /// Whether it is known, when an activity is launched, when it ends: nothing before it waits, and it meets nobody.
+    pub fn is_at_once(&self, activity: ActivityId, ends: &TiSlice<ActivityId, Nanos>) -> bool {
+        self.demands.is_none()
+            && self.meets.is_none_or(|meets| meets[activity].is_none())
+            && self.queues[self.graph.activities[activity].stream].is_empty()
+            && self.graph.waits_of(activity).all(|wait| wait.wraps || ends[wait.from] != UNKNOWN)
+    }
+
+    /// What ran at once was this.
+    pub fn ran(&mut self, activity: ActivityId) {
+        self.last[self.graph.activities[activity].stream] = Some((activity, true));
+    }
+
+    /// All ranks were there, and the activity ends.
+    pub fn leave(&mut self, activity: ActivityId, at: Nanos, times: &mut Times<'_>) {
+        self.end(self.graph.activities[activity].stream, at, times);
     }
 
     /// From now on what was launched is of the step before.
@@ -84,7 +123,14 @@ impl<'g> Device<'g> {
         for stream in self.queues.keys() {
             let Some(&head) = self.queues[stream].front().filter(|_| !self.runs[stream]) else { continue };
             let Some((start, cause)) = self.start(stream, head, times) else { continue };
-            if self.demands.of[head.activity].is_none() {
+            if let Some(rendezvous) = self.meets.and_then(|meets| meets[head.activity]) {
+                times.starts[head.activity] = start;
+                times.causes[head.activity] = cause;
+                self.runs[stream] = true;
+                self.arrived.push((rendezvous, head.activity, start));
+                return true;
+            }
+            if self.demand(head.activity).is_none() {
                 times.starts[head.activity] = start;
                 times.causes[head.activity] = cause;
                 self.end(stream, start + head.duration, times);
@@ -109,9 +155,13 @@ impl<'g> Device<'g> {
         }
     }
 
+    fn demand(&self, activity: ActivityId) -> Option<Demand> {
+        self.demands.and_then(|demands| demands.of[activity])
+    }
+
     fn begin(&mut self, stream: StreamId, start: Nanos, cause: ActivityCause, times: &mut Times<'_>) {
         let Some(&head) = self.queues[stream].front() else { return };
-        let Some(demand) = self.demands.of[head.activity] else { return };
+        let Some(demand) = self.demand(head.activity) else { return };
         let start = start.max(self.running.now());
         times.starts[head.activity] = start;
         times.causes[head.activity] = cause;

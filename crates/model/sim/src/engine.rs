@@ -4,11 +4,12 @@
 //! couple threads to streams. Each computed time keeps its *cause*, the last thing it waited for. The causes form the
 //! critical path.
 
+mod calls;
 mod settle;
 
 use steptime_cost::{HostCosts, PricedGraph};
 use steptime_graph::{
-    ActivityId, Blocking, CallId, HostThreadId, MarkId, MarkKind, StepGraph, StreamId, StreamSet, TiSlice,
+    ActivityId, Blocking, CallId, HostThreadId, MarkId, MarkKind, RendezvousId, StepGraph, StreamId, TiSlice,
     TiVec,
 };
 use steptime_trace::Nanos;
@@ -41,8 +42,31 @@ pub struct Engine<'g> {
     leads: TiVec<CallId, Option<Nanos>>,
     /// How long after its stream is free an activity of a captured graph begins.
     between: TiVec<ActivityId, Option<Nanos>>,
-    /// What was launched and has not ended, where kernels share the device.
+    /// What was launched and has not ended, where kernels share the device or wait for other ranks.
     device: Option<Device<'g>>,
+    /// The next mark of each thread.
+    next: TiVec<HostThreadId, MarkId>,
+    /// Threads in a call that waits for what only other ranks can end; since when, and why since then.
+    held: TiVec<HostThreadId, Option<(Nanos, MarkCause)>>,
+}
+
+/// How far a rank gets by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// All threads are through the step.
+    End,
+    /// A thread waits for other ranks.
+    Others,
+}
+
+/// What passing a mark did.
+enum Passed {
+    /// Nothing that other threads could see.
+    Alone,
+    /// Something was launched, or the thread waited.
+    Seen,
+    /// Nothing yet: other ranks are waited for.
+    Held,
 }
 
 impl<'g> Engine<'g> {
@@ -65,52 +89,101 @@ impl<'g> Engine<'g> {
             leads: dense(&host.captured.leads, graph.calls.len()),
             between: dense(&host.captured.between, graph.activities.len()),
             device: None,
+            next: vec![MarkId(0); graph.threads.len()].into(),
+            held: vec![None; graph.threads.len()].into(),
         }
     }
 
     /// An engine before the first step of a priced graph, whose kernels share the device where that is known.
     pub(crate) fn of(priced: &'g PricedGraph<'_>) -> Engine<'g> {
-        let device = priced.demands.as_ref().map(|demands| Device::new(priced.graph, demands));
+        let device = priced.demands.as_ref().map(|demands| Device::new(priced.graph, Some(demands)));
+        Engine { device, ..Engine::new(priced.graph, &priced.host) }
+    }
+
+    /// The same of one rank of several, which meet where `meets` says.
+    pub(crate) fn among(
+        priced: &'g PricedGraph<'_>,
+        meets: &'g TiSlice<ActivityId, Option<RendezvousId>>,
+    ) -> Engine<'g> {
+        let device = Some(Device::among(priced.graph, priced.demands.as_ref(), meets));
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
 
     /// Runs one step. `gaps` has the host time before each mark, `durations` each activity's time.
     pub fn step(&mut self, gaps: &TiSlice<MarkId, Nanos>, durations: &TiSlice<ActivityId, Nanos>) {
+        self.begin_step();
+        self.go_on(gaps, durations, false);
+    }
+
+    /// What comes now is of the next step.
+    pub(crate) fn begin_step(&mut self) {
         std::mem::swap(&mut self.marks, &mut self.before);
         self.marks.raw.fill(NEVER);
         self.ends_before.raw.copy_from_slice(&self.ends.raw);
         self.streams.iter_mut().for_each(Stream::begin_step);
         self.device.iter_mut().for_each(Device::begin_step);
-        let graph = self.graph;
-        let mut next: TiVec<HostThreadId, MarkId> = graph.threads.iter().map(|t| t.first_mark).collect();
-        while let Some((thread, mut when)) = self.earliest(&next, gaps) {
-            let end = graph.threads[thread].end_mark;
-            let mut mark = next[thread];
-            // A thread runs on until it launches or waits, or until its next mark waits for another thread.
-            loop {
-                let visible = self.pass(mark, when, durations);
-                let ahead = mark.next();
-                if visible || ahead == end || graph.marks[ahead].after != mark || graph.marks[ahead].wraps {
-                    next[thread] = ahead;
-                    break;
-                }
-                let (own, let_go) = (self.marks[mark], self.marks[mark] + gaps[ahead]);
-                when = if own > let_go { (own, MarkCause::Busy) } else { (let_go, MarkCause::Host) };
-                mark = ahead;
+        self.next = self.graph.threads.iter().map(|thread| thread.first_mark).collect();
+    }
+
+    /// Goes on with the step until its end, or until other ranks are waited for. Where `all` is set, threads that wait for
+    /// no other rank go on beside one that does.
+    pub(crate) fn go_on(
+        &mut self,
+        gaps: &TiSlice<MarkId, Nanos>,
+        durations: &TiSlice<ActivityId, Nanos>,
+        all: bool,
+    ) -> Reached {
+        for thread in self.graph.threads.keys() {
+            if let Some(when) = self.held[thread].take() {
+                self.run(thread, when, true, gaps, durations);
             }
         }
+        while all || self.held.iter().all(Option::is_none) {
+            let Some((thread, when)) = self.earliest(gaps) else { break };
+            self.run(thread, when, false, gaps, durations);
+        }
         self.settle(|_| false);
+        let through = |thread: HostThreadId| self.next[thread] == self.graph.threads[thread].end_mark;
+        if self.graph.threads.keys().all(through) { Reached::End } else { Reached::Others }
+    }
+
+    /// A thread runs on until it launches or waits, or until its next mark waits for another thread. `again` is set where it
+    /// was held at its next mark.
+    fn run(
+        &mut self,
+        thread: HostThreadId,
+        mut when: (Nanos, MarkCause),
+        mut again: bool,
+        gaps: &TiSlice<MarkId, Nanos>,
+        durations: &TiSlice<ActivityId, Nanos>,
+    ) {
+        let graph = self.graph;
+        let end = graph.threads[thread].end_mark;
+        let mut mark = self.next[thread];
+        loop {
+            let passed = self.pass(mark, when, again, durations);
+            if let Passed::Held = passed {
+                self.next[thread] = mark;
+                self.held[thread] = Some(when);
+                return;
+            }
+            let ahead = mark.next();
+            let visible = matches!(passed, Passed::Seen);
+            if visible || ahead == end || graph.marks[ahead].after != mark || graph.marks[ahead].wraps {
+                self.next[thread] = ahead;
+                return;
+            }
+            let (own, let_go) = (self.marks[mark], self.marks[mark] + gaps[ahead]);
+            when = if own > let_go { (own, MarkCause::Busy) } else { (let_go, MarkCause::Host) };
+            (mark, again) = (ahead, false);
+        }
     }
 
     /// The thread whose next mark can be passed first; when, and why then.
-    fn earliest(
-        &self,
-        next: &TiSlice<HostThreadId, MarkId>,
-        gaps: &TiSlice<MarkId, Nanos>,
-    ) -> Option<(HostThreadId, (Nanos, MarkCause))> {
-        let graph = self.graph;
+    fn earliest(&self, gaps: &TiSlice<MarkId, Nanos>) -> Option<(HostThreadId, (Nanos, MarkCause))> {
+        let next = &self.next;
         next.keys()
-            .filter(|&t| next[t] < graph.threads[t].end_mark)
+            .filter(|&t| next[t] < self.graph.threads[t].end_mark && self.held[t].is_none())
             .filter_map(|t| Some((t, self.candidate(next[t], gaps)?)))
             .min_by_key(|&(t, (time, _))| (time, t))
     }
@@ -136,29 +209,39 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Passes a mark, at its [`Engine::candidate`] if no device is in the way. Returns whether other threads can see what
-    /// happened.
+    /// Passes a mark, at its [`Engine::candidate`] if no device is in the way. `again` is set where it was held before.
     fn pass(
         &mut self,
         mark: MarkId,
         (mut time, mut cause): (Nanos, MarkCause),
+        again: bool,
         durations: &TiSlice<ActivityId, Nanos>,
-    ) -> bool {
-        let mut visible = false;
+    ) -> Passed {
+        let mut passed = Passed::Alone;
         match self.graph.marks[mark].kind {
             MarkKind::CallBegin(call) => {
-                visible = self.begin_call(call, time, durations);
+                let launched = if again { true } else { self.launch_early(call, time, durations) };
+                if self.graph.calls[call].blocking != Blocking::Never {
+                    let Some(back) = self.return_of(call, time) else { return Passed::Held };
+                    self.returns[call] = back;
+                    passed = Passed::Seen;
+                } else if launched {
+                    passed = Passed::Seen;
+                }
             }
             MarkKind::CallEnd(call) => {
+                let row = &self.graph.calls[call];
+                let launches =
+                    row.blocking == Blocking::Never && self.leads[call].is_none() && row.has_activities();
+                if launches && !self.settle(|engine| engine.queue_full_until(row.first_activity) != UNKNOWN) {
+                    return Passed::Held;
+                }
                 let (back, why) = self.returns[call];
                 if back > time {
                     (time, cause) = (back, why);
                 }
                 self.returns[call] = (NEVER, MarkCause::Host);
-                let row = &self.graph.calls[call];
-                let launches = row.blocking == Blocking::Never && self.leads[call].is_none();
-                if launches && row.has_activities() {
-                    self.settle(|engine| engine.queue_full_until(row.first_activity) != UNKNOWN);
+                if launches {
                     let full = self.queue_full_until(row.first_activity);
                     if full > time {
                         let stream = self.graph.activities[row.first_activity].stream;
@@ -167,65 +250,14 @@ impl<'g> Engine<'g> {
                     for activity in row.activities() {
                         self.launch(activity, time + self.delays.launch, durations);
                     }
-                    visible = true;
+                    passed = Passed::Seen;
                 }
             }
             MarkKind::OpBegin(_) | MarkKind::OpEnd(_) => {}
         }
         self.marks[mark] = time;
         self.mark_causes[mark] = cause;
-        visible
-    }
-
-    /// Begins a call. If it waits, notes when it may return; a chunked copy starts on the device.
-    fn begin_call(&mut self, call: CallId, time: Nanos, durations: &TiSlice<ActivityId, Nanos>) -> bool {
-        let row = self.graph.calls[call];
-        let back = match row.blocking {
-            Blocking::Never => {
-                let Some(lead) = self.leads[call] else { return false };
-                for activity in row.activities() {
-                    self.launch(activity, time + lead, durations);
-                }
-                return true;
-            }
-            Blocking::Chunked { lead, tail } => {
-                let lead = match lead.filter(|_| self.delays.recorded) {
-                    Some(lead) => (lead - self.delays.lead_excess).max(lead / 5),
-                    None => self.delays.copy_lead,
-                };
-                let first = row.first_activity;
-                for activity in row.activities() {
-                    self.launch(activity, time + lead, durations);
-                }
-                self.settle(|engine| engine.ends[first] != UNKNOWN);
-                // The call returns the tail before the copy ends on the device.
-                let done = self.ends[first] - tail;
-                (done, MarkCause::Device(first))
-            }
-            Blocking::Streams(set) => {
-                self.settle(|engine| match set {
-                    StreamSet::All => engine.streams.keys().all(|stream| engine.is_idle(stream)),
-                    StreamSet::One(stream) => engine.is_idle(stream),
-                });
-                let idle = match set {
-                    StreamSet::All => self.streams.keys().max_by_key(|&s| self.streams[s].free),
-                    StreamSet::One(stream) => Some(stream),
-                };
-                let own = time + self.delays.sync_own;
-                match idle.map(|s| (self.streams[s].free + self.delays.sync_return, s)) {
-                    Some((done, stream)) if done > own => (done, self.streams[stream].last_cause()),
-                    _ => (own, MarkCause::Host),
-                }
-            }
-            Blocking::Activity(activity) => {
-                self.settle(|engine| engine.ends[activity] != UNKNOWN);
-                let own = time + self.delays.sync_own;
-                let done = self.ends[activity] + self.delays.sync_return;
-                if done > own { (done, MarkCause::Device(activity)) } else { (own, MarkCause::Host) }
-            }
-        };
-        self.returns[call] = back;
-        true
+        passed
     }
 
     /// When a stream has room for one more launch.
@@ -248,8 +280,11 @@ impl<'g> Engine<'g> {
     fn launch(&mut self, activity: ActivityId, ready: Nanos, durations: &TiSlice<ActivityId, Nanos>) {
         let row = &self.graph.activities[activity];
         let delay = self.queue_delay(activity);
-        if self.device.is_some() {
-            return self.queue(activity, [ready, delay, durations[activity]]);
+        if let Some(device) = &mut self.device {
+            if !device.is_at_once(activity, &self.ends) {
+                return self.queue(activity, [ready, delay, durations[activity]]);
+            }
+            device.ran(activity);
         }
         let stream = &mut self.streams[row.stream];
         let (mut start, mut cause) = (ready, ActivityCause::Launch);
@@ -274,6 +309,11 @@ impl<'g> Engine<'g> {
         self.starts[activity] = start;
         self.ends[activity] = end;
         self.activity_causes[activity] = cause;
+    }
+
+    /// When the first mark of the last step was passed.
+    pub(crate) fn begin(&self) -> Nanos {
+        self.marks.first().copied().unwrap_or(Nanos::ZERO)
     }
 
     /// How far every thread and stream has got. What one step adds to each shows which is the slowest.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The engine knows host threads, streams, a launch queue, events, synchronisation, blocking copies, and kernels that share the
-//! GPU ([`sharing`]). It is
+//! GPU ([`sharing`]). A [`world`] is many ranks, which meet in collectives. It is
 //! deterministic: the same graph and costs give the same timeline, bit by bit. [`baseline`] holds the published
 //! method and the sum of kernels, to compare with.
 #![forbid(unsafe_code)]
@@ -22,9 +22,11 @@ mod replay;
 pub mod sharing;
 mod stream;
 mod timeline;
+pub mod world;
 
 pub use cause::{ActivityCause, MarkCause};
 pub use engine::Engine;
 pub use idle::{Idle, IdleCause, Wait};
 pub use replay::{Replay, replay_recorded};
 pub use timeline::Timeline;
+pub use world::{Hang, Meeting, Meetings, WorldTimeline};

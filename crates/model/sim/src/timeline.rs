@@ -8,10 +8,10 @@ use crate::cause::{ActivityCause, MarkCause};
 use crate::engine::Engine;
 
 /// Fewest and most steps that are simulated.
-const FEWEST: usize = 4;
-const MOST: usize = 16;
+pub(crate) const FEWEST: usize = 4;
+pub(crate) const MOST: usize = 16;
 /// The period has settled when it changes by less than one part in this many.
-const SETTLED: i64 = 2000;
+pub(crate) const SETTLED: i64 = 2000;
 
 /// Steps before and after whose activities may run within a step's period.
 const OVERLAP: i64 = 3;
@@ -68,7 +68,7 @@ impl Timeline {
         Timeline::of_engine(engine, period, steps)
     }
 
-    fn of_engine(engine: Engine<'_>, period: Nanos, steps: usize) -> Timeline {
+    pub(crate) fn of_engine(engine: Engine<'_>, period: Nanos, steps: usize) -> Timeline {
         let zero = engine.marks.first().copied().unwrap_or(Nanos::ZERO);
         Timeline {
             period,

@@ -59,6 +59,10 @@ pub struct Found {
 /// drift between the profiled and the un-profiled steps, and what is not known of the profiler's cost.
 const OWN_SPREAD: f64 = 0.06;
 
+/// A gap up to so many times as long as expected, and so much longer, is an ordinary one.
+const ORDINARY: f64 = 3.0;
+const ORDINARY_US: f64 = 30.0;
+
 impl HostCosts {
     /// From the recording's own samples, the profiler's cost taken off.
     pub fn own(graph: &StepGraph, profiler: &ProfilerCost, fallback: &Coupling) -> HostCosts {
@@ -174,9 +178,23 @@ impl HostCosts {
     ///
     /// Outside 0.85 to 1.15 the host was fast or slow while recording. `None` without samples.
     pub fn slowness_of(&self, graph: &StepGraph, profiler: &ProfilerCost) -> Option<f64> {
+        self.slowness_where(graph, profiler, |_, _| true)
+    }
+
+    /// The same of ordinary gaps alone: one that is far longer than here is work, or a sleep, that the profile does not know.
+    pub fn ordinary_slowness_of(&self, graph: &StepGraph, profiler: &ProfilerCost) -> Option<f64> {
+        self.slowness_where(graph, profiler, |own, gap| own <= ORDINARY * gap + ORDINARY_US)
+    }
+
+    fn slowness_where(
+        &self,
+        graph: &StepGraph,
+        profiler: &ProfilerCost,
+        counts: impl Fn(f64, f64) -> bool,
+    ) -> Option<f64> {
         let (mut own_sum, mut sum) = (0.0, 0.0);
         for (gap, own) in self.gaps.iter().zip(own::gaps(graph, profiler)) {
-            if let Some(own) = own {
+            if let Some(own) = own.filter(|own| counts(own.as_micros(), gap.as_micros())) {
                 own_sum += own.as_micros();
                 sum += gap.as_micros();
             }

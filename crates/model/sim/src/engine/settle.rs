@@ -1,10 +1,10 @@
 //! Where kernels share the device, what was launched runs only once somebody asks when it ends.
 
-use steptime_graph::{ActivityId, StreamId};
+use steptime_graph::{ActivityId, RendezvousId, StreamId};
 use steptime_trace::Nanos;
 
 use super::Engine;
-use crate::device::Times;
+use crate::device::{Device, Times};
 
 impl<'g> Engine<'g> {
     /// Puts an activity into its stream: it may begin at a time, so long after what it waits for, and takes so long alone.
@@ -15,20 +15,34 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// Lets the device go on until something is known, or all that was launched has ended.
-    pub(super) fn settle(&mut self, known: impl Fn(&Engine<'g>) -> bool) {
-        let Some(mut device) = self.device.take() else { return };
+    /// Lets the device go on until something is known, or until all that was launched has ended or waits for other ranks.
+    /// Returns whether it is known.
+    pub(super) fn settle(&mut self, known: impl Fn(&Engine<'g>) -> bool) -> bool {
+        let Some(mut device) = self.device.take() else { return true };
         loop {
             self.device = Some(device);
             if known(self) {
-                return;
+                return true;
             }
-            let Some(mut taken) = self.device.take() else { return };
+            let Some(mut taken) = self.device.take() else { return true };
             if !taken.go_on(&mut self.times()) {
                 self.device = Some(taken);
-                return;
+                return false;
             }
             device = taken;
+        }
+    }
+
+    /// Who came to a rendezvous since it was asked last.
+    pub(crate) fn arrived(&mut self) -> Vec<(RendezvousId, ActivityId, Nanos)> {
+        self.device.as_mut().map(Device::arrived).unwrap_or_default()
+    }
+
+    /// All ranks were at a rendezvous, and its activity ends.
+    pub(crate) fn leave(&mut self, activity: ActivityId, at: Nanos) {
+        if let Some(mut device) = self.device.take() {
+            device.leave(activity, at, &mut self.times());
+            self.device = Some(device);
         }
     }
 

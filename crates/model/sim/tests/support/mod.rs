@@ -64,6 +64,18 @@ impl Step {
         self.activity("cudaLaunchKernel", at, "kernel", "k", stream, ran)
     }
 
+    /// A collective of a group of two ranks, launched like a kernel.
+    pub fn collective(mut self, op: &str, group: &str, at: [f64; 2], stream: i64, ran: [f64; 2]) -> Step {
+        self.correlation += 1;
+        let link = format!(r#""correlation": @{}"#, self.correlation);
+        self.host("cuda_runtime", "cudaLaunchKernel", 1, at[0], at[1], &link);
+        let args = format!(
+            r#"{link}, "device": 0, "stream": {stream}, "Collective name": "{op}", "In msg nelems": 256, "Out msg nelems": 256, "dtype": "Float", "Group size": 2, "Process Group Name": "{group}", "Process Group Ranks": "[0, 1]""#
+        );
+        self.event("kernel", "ncclDevKernel_Generic", 0, stream, ran[0], ran[1], &args);
+        self
+    }
+
     pub fn activity(
         mut self,
         api: &str,

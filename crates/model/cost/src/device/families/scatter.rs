@@ -62,7 +62,8 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
             // A warp adds all that goes to a row, four of its columns a lane, one after the other.
             let columns = (row / element / 32.0).ceil().min(4.0);
             let alone = hottest * constants.hot_step_us * columns;
-            let many = elements * if repeats > 1.0 { constants.repeated_us } else { 0.0 };
+            // Single elements that the same indices want again for each leading row are added up one by one.
+            let many = elements * if repeats > 1.0 && row <= element { constants.repeated_us } else { 0.0 };
             overlap(overlap(moved, instructions_us(elements * 30.0, spec)), overlap(alone, many)) + sort_us
         }
         ScatterKind::IndexAdd | ScatterKind::Scatter => {

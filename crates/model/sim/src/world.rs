@@ -1,0 +1,306 @@
+//! A world of ranks: each runs its own step, and none leaves a collective before all are there.
+
+mod critical;
+mod parts;
+mod replay;
+
+use std::collections::VecDeque;
+
+use steptime_cost::PricedGraph;
+use steptime_graph::{ActivityId, Job, MarkId, Member, RendezvousId, TiSlice, TiVec};
+use steptime_trace::Nanos;
+
+pub use self::critical::{Passage, path};
+pub use self::parts::{Parts, Runs, Span, split};
+pub use self::replay::replay_recorded;
+use crate::engine::{Engine, Reached};
+use crate::timeline::{FEWEST, MOST, SETTLED, Timeline};
+
+/// A job's step in its steady state.
+#[derive(Debug, Clone)]
+pub struct WorldTimeline {
+    /// From one step to the next: all ranks have the same, where they meet at all.
+    pub period: Nanos,
+    /// When everything happens on each rank, from its own first mark.
+    pub ranks: Vec<Timeline>,
+    /// When the first mark of each rank is passed, from that of the first rank.
+    pub offsets: Vec<Nanos>,
+    /// What happens where ranks meet, from the first mark of the first rank.
+    pub rendezvous: TiVec<RendezvousId, Meeting>,
+    /// Steps it took to settle.
+    pub steps: usize,
+}
+
+/// A rendezvous in simulated time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Meeting {
+    /// When each member comes, in their order.
+    pub arrivals: Vec<Nanos>,
+    /// The place of the member that lets all go; where it is `None` the last one does.
+    pub root: Option<usize>,
+    /// How long each takes once it is let go.
+    pub moving: Nanos,
+}
+
+impl Meeting {
+    /// The place of the member that lets a member go: itself, where it waits for nobody.
+    #[must_use]
+    pub fn held_by(&self, place: usize) -> usize {
+        let holds = self.root.unwrap_or_else(|| self.last());
+        if self.arrivals[holds] > self.arrivals[place] { holds } else { place }
+    }
+
+    /// When a member is let go, and its data moves.
+    #[must_use]
+    pub fn let_go(&self, place: usize) -> Nanos {
+        self.arrivals[self.held_by(place)]
+    }
+
+    /// The place among the members of the one that comes last; of those, the first.
+    #[must_use]
+    pub fn last(&self) -> usize {
+        let last = self.arrivals.iter().enumerate().max_by_key(|&(place, at)| (at, std::cmp::Reverse(place)));
+        last.map_or(0, |(place, _)| place)
+    }
+
+    /// How long a member waits for others.
+    #[must_use]
+    pub fn waited(&self, place: usize) -> Nanos {
+        self.let_go(place) - self.arrivals[place]
+    }
+}
+
+/// Ranks that wait for each other for ever.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("ranks wait for each other for ever: {}", words(waiting))]
+pub struct Hang {
+    /// Where they wait: the rendezvous, and the ranks (by their places) that are there already.
+    pub waiting: Vec<(RendezvousId, Vec<usize>)>,
+}
+
+fn words(waiting: &[(RendezvousId, Vec<usize>)]) -> String {
+    let each = |(at, ranks): &(RendezvousId, Vec<usize>)| {
+        let ranks: Vec<String> = ranks.iter().map(usize::to_string).collect();
+        format!("at collective {} of the step stand ranks {}", at.0 + 1, ranks.join(", "))
+    };
+    waiting.iter().map(each).collect::<Vec<String>>().join("; ")
+}
+
+/// Where ranks of a job meet, and what that costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Meetings<'j> {
+    /// Where they meet.
+    pub job: &'j Job,
+    /// How long each rendezvous takes once all are there.
+    pub moving: &'j TiSlice<RendezvousId, Nanos>,
+}
+
+/// The state between two steps.
+struct World<'g> {
+    job: &'g Job,
+    engines: Vec<Engine<'g>>,
+    arrived: TiVec<RendezvousId, Vec<Option<Nanos>>>,
+    moving: TiVec<RendezvousId, Nanos>,
+}
+
+impl WorldTimeline {
+    /// Simulates the steps of all ranks one after the other until their period settles.
+    ///
+    /// # Errors
+    /// Where ranks wait for each other for ever.
+    pub fn simulate(priced: &[PricedGraph<'_>], meetings: Meetings<'_>) -> Result<WorldTimeline, Hang> {
+        let meets = meets(priced, meetings.job);
+        let mut world = World::new(priced, &meets, meetings.job);
+        let mut period = Nanos::ZERO;
+        let mut reached = world.progress();
+        let mut steps = 0;
+        while steps < MOST {
+            world.step(&priced.iter().map(Times::of).collect::<Vec<_>>(), meetings.moving)?;
+            steps += 1;
+            let now = world.progress();
+            let latest = now.iter().zip(&reached).map(|(now, before)| *now - *before);
+            let latest = latest.filter(|_| steps > 1).max().unwrap_or_else(|| world.completion());
+            let change = (latest - period).max(period - latest);
+            let settled = change * SETTLED <= latest;
+            (reached, period) = (now, latest);
+            if settled && steps >= FEWEST {
+                break;
+            }
+        }
+        Ok(world.timeline(period, steps))
+    }
+}
+
+/// Where the activities of each rank meet those of others.
+fn meets(priced: &[PricedGraph<'_>], job: &Job) -> Vec<TiVec<ActivityId, Option<RendezvousId>>> {
+    let mut all: Vec<TiVec<ActivityId, Option<RendezvousId>>> =
+        priced.iter().map(|rank| vec![None; rank.graph.activities.len()].into()).collect();
+    for (at, rendezvous) in job.rendezvous.iter_enumerated() {
+        for member in &rendezvous.members {
+            all[member.rank][member.activity] = Some(at);
+        }
+    }
+    all
+}
+
+/// When the last of all came; `None` before that.
+fn last(arrived: &[Option<Nanos>]) -> Option<Nanos> {
+    arrived.iter().copied().try_fold(Nanos(i64::MIN), |last, when| Some(last.max(when?)))
+}
+
+/// Ranks that may go on.
+struct Line {
+    ready: VecDeque<usize>,
+    queued: Vec<bool>,
+}
+
+impl Line {
+    fn of(ranks: usize) -> Line {
+        Line { ready: (0..ranks).collect(), queued: vec![true; ranks] }
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        let rank = self.ready.pop_front()?;
+        self.queued[rank] = false;
+        Some(rank)
+    }
+
+    fn join(&mut self, rank: usize) {
+        if !std::mem::replace(&mut self.queued[rank], true) {
+            self.ready.push_back(rank);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ready.is_empty()
+    }
+}
+
+/// The times of one rank's step.
+#[derive(Clone, Copy)]
+struct Times<'t> {
+    gaps: &'t TiSlice<MarkId, Nanos>,
+    durations: &'t TiSlice<ActivityId, Nanos>,
+}
+
+impl<'t> Times<'t> {
+    fn of(priced: &'t PricedGraph<'_>) -> Times<'t> {
+        Times { gaps: &priced.host.gaps, durations: &priced.durations }
+    }
+}
+
+impl<'g> World<'g> {
+    /// All ranks before their first step.
+    fn new(
+        priced: &'g [PricedGraph<'_>],
+        meets: &'g [TiVec<ActivityId, Option<RendezvousId>>],
+        job: &'g Job,
+    ) -> World<'g> {
+        let engines = priced.iter().zip(meets).map(|(rank, meets)| Engine::among(rank, meets)).collect();
+        let arrived = job.rendezvous.iter().map(|at| vec![None; at.members.len()]).collect();
+        World { job, engines, arrived, moving: vec![Nanos::ZERO; job.rendezvous.len()].into() }
+    }
+
+    /// Runs one step of every rank, with such times.
+    fn step(&mut self, times: &[Times<'_>], moving: &TiSlice<RendezvousId, Nanos>) -> Result<(), Hang> {
+        self.engines.iter_mut().for_each(Engine::begin_step);
+        self.arrived.iter_mut().for_each(|all| all.fill(None));
+        let mut line = Line::of(self.engines.len());
+        let mut reached = vec![Reached::Others; self.engines.len()];
+        loop {
+            while let Some(rank) = line.next() {
+                reached[rank] = self.go_on(rank, false, times[rank], moving, &mut line);
+            }
+            // A thread may wait for other ranks while a second one launches what these wait for.
+            for rank in 0..self.engines.len() {
+                if reached[rank] == Reached::Others && line.is_empty() {
+                    reached[rank] = self.go_on(rank, true, times[rank], moving, &mut line);
+                }
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let is_over = |all: &Vec<Option<Nanos>>| all.iter().all(Option::is_some);
+        if reached.iter().all(|&rank| rank == Reached::End) && self.arrived.iter().all(is_over) {
+            return Ok(());
+        }
+        Err(self.hang())
+    }
+
+    /// A rank goes on as far as it can; those that its arrivals let go are put in line.
+    fn go_on(
+        &mut self,
+        rank: usize,
+        all: bool,
+        times: Times<'_>,
+        moving: &TiSlice<RendezvousId, Nanos>,
+        line: &mut Line,
+    ) -> Reached {
+        let reached = self.engines[rank].go_on(times.gaps, times.durations, all);
+        for (at, activity, when) in self.engines[rank].arrived() {
+            let rendezvous = &self.job.rendezvous[at];
+            let own = Member { rank, activity };
+            let Some(place) = rendezvous.members.iter().position(|&member| member == own) else { continue };
+            let arrived = &mut self.arrived[at];
+            arrived[place] = Some(when);
+            self.moving[at] = moving[at];
+            // Whoever is let go now: all that came by the last one or by the root, one by itself after the root.
+            let (from, all) = match rendezvous.root() {
+                None => (last(arrived), true),
+                Some(root) => (arrived[root], root == place),
+            };
+            let Some(from) = from else { continue };
+            for (other, member) in
+                rendezvous.members.iter().enumerate().filter(|&(other, _)| all || other == place)
+            {
+                let Some(came) = arrived[other] else { continue };
+                self.engines[member.rank].leave(member.activity, came.max(from) + moving[at]);
+                line.join(member.rank);
+            }
+        }
+        reached
+    }
+
+    fn hang(&self) -> Hang {
+        let there = |(at, all): (RendezvousId, &Vec<Option<Nanos>>)| {
+            let members = &self.job.rendezvous[at].members;
+            let there: Vec<usize> = members
+                .iter()
+                .zip(all)
+                .filter(|(_, when)| when.is_some())
+                .map(|(member, _)| member.rank)
+                .collect();
+            (!there.is_empty() && there.len() < members.len()).then_some((at, there))
+        };
+        Hang { waiting: self.arrived.iter_enumerated().filter_map(there).collect() }
+    }
+
+    fn progress(&self) -> Vec<Nanos> {
+        self.engines.iter().flat_map(Engine::progress).collect()
+    }
+
+    fn completion(&self) -> Nanos {
+        self.engines.iter().map(Engine::completion).max().unwrap_or(Nanos::ZERO)
+    }
+
+    fn timeline(self, period: Nanos, steps: usize) -> WorldTimeline {
+        let begins: Vec<Nanos> = self.engines.iter().map(Engine::begin).collect();
+        let zero = begins.first().copied().unwrap_or(Nanos::ZERO);
+        let meeting = |(at, all): (RendezvousId, &Vec<Option<Nanos>>)| Meeting {
+            arrivals: all.iter().map(|when| when.map_or(Nanos::ZERO, |when| when - zero)).collect(),
+            root: self.job.rendezvous[at].root(),
+            moving: self.moving[at],
+        };
+        let rendezvous = self.arrived.iter_enumerated().map(meeting).collect();
+        let ranks =
+            self.engines.into_iter().map(|engine| Timeline::of_engine(engine, period, steps)).collect();
+        WorldTimeline {
+            period,
+            ranks,
+            offsets: begins.into_iter().map(|begin| begin - zero).collect(),
+            rendezvous,
+            steps,
+        }
+    }
+}

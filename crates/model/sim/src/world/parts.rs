@@ -1,0 +1,162 @@
+//! What a rank's device does in the course of a step: computes, moves data to other ranks, waits for them, or idles.
+
+use steptime_graph::{ActivityId, Job, StepGraph, TiVec};
+use steptime_trace::Nanos;
+
+use super::WorldTimeline;
+
+/// What runs on a device for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Runs {
+    /// A kernel, copy or memset of its own.
+    Own,
+    /// A collective that waits for other ranks.
+    Waiting,
+    /// A collective whose data moves.
+    Moving,
+}
+
+/// A stretch of time in which something runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// What.
+    pub runs: Runs,
+    /// From when.
+    pub from: Nanos,
+    /// Until when.
+    pub to: Nanos,
+}
+
+/// How long of a step a rank's device does what; the first four add up to the step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Runs work of its own.
+    pub computes: Nanos,
+    /// Moves data to other ranks, and nothing else runs.
+    pub moves: Nanos,
+    /// Waits for other ranks inside collectives, and nothing else runs.
+    pub waits: Nanos,
+    /// Runs nothing.
+    pub idles: Nanos,
+    /// Moves data beside work of its own.
+    pub hidden: Nanos,
+    /// Waits for other ranks beside work of its own.
+    pub waits_beside: Nanos,
+}
+
+impl Parts {
+    /// Of all that runs between two times.
+    #[must_use]
+    pub fn between(begin: Nanos, end: Nanos, spans: impl IntoIterator<Item = Span>) -> Parts {
+        let mut changes: Vec<(Nanos, Runs, i32)> = Vec::new();
+        for span in spans {
+            let (from, to) = (span.from.max(begin), span.to.min(end));
+            if from < to {
+                changes.extend([(from, span.runs, 1), (to, span.runs, -1)]);
+            }
+        }
+        changes.sort_unstable();
+        let (mut counts, mut reached, mut parts) = ([0i32; 3], begin, Parts::default());
+        for (time, runs, by) in changes {
+            parts.take(counts.map(|count| count > 0), time - reached);
+            reached = time;
+            counts[runs as usize] += by;
+        }
+        parts.idles += end - reached;
+        parts
+    }
+
+    /// For a time in which these run.
+    fn take(&mut self, [own, waiting, moving]: [bool; 3], time: Nanos) {
+        if own && moving {
+            self.hidden += time;
+        } else if own && waiting {
+            self.waits_beside += time;
+        }
+        *if own {
+            &mut self.computes
+        } else if moving {
+            &mut self.moves
+        } else if waiting {
+            &mut self.waits
+        } else {
+            &mut self.idles
+        } += time;
+    }
+
+    /// Of one rank of a simulated world, in one period.
+    #[must_use]
+    pub fn of(world: &WorldTimeline, job: &Job, rank: usize, graph: &StepGraph) -> Parts {
+        let timeline = &world.ranks[rank];
+        let begin = timeline.starts.iter().copied().min().unwrap_or(Nanos::ZERO);
+        let meets = let_go(world, job, rank, graph);
+        let spans = timeline.starts.keys().flat_map(|at| {
+            let (start, end) = (timeline.starts[at], timeline.ends[at]);
+            split(start, meets[at], end)
+        });
+        // Steps before and after reach into this one.
+        let spans = spans.flat_map(|span| {
+            (-3..=3).map(move |step| {
+                let shift = timeline.period * step;
+                Span { from: span.from + shift, to: span.to + shift, ..span }
+            })
+        });
+        Parts::between(begin, begin + timeline.period, spans)
+    }
+}
+
+/// An activity as what runs in it: a collective waits until the last of its ranks has come.
+pub fn split(start: Nanos, last: Option<Nanos>, end: Nanos) -> impl Iterator<Item = Span> {
+    let all = match last {
+        None => [Some(Span { runs: Runs::Own, from: start, to: end }), None],
+        Some(last) => [
+            Some(Span { runs: Runs::Waiting, from: start, to: last }),
+            Some(Span { runs: Runs::Moving, from: last, to: end }),
+        ],
+    };
+    all.into_iter().flatten()
+}
+
+/// For each activity that meets others: when these let it go, from the rank's own first mark.
+fn let_go(
+    world: &WorldTimeline,
+    job: &Job,
+    rank: usize,
+    graph: &StepGraph,
+) -> TiVec<ActivityId, Option<Nanos>> {
+    let let_go = |at: steptime_graph::RendezvousId| {
+        let place = job.rendezvous[at].members.iter().position(|member| member.rank == rank)?;
+        Some(world.rendezvous[at].let_go(place) - world.offsets[rank])
+    };
+    job.of_rank(rank, graph).into_iter().map(|at| let_go(at?)).collect()
+}
+
+impl std::ops::Add for Parts {
+    type Output = Parts;
+
+    fn add(self, other: Parts) -> Parts {
+        Parts {
+            computes: self.computes + other.computes,
+            moves: self.moves + other.moves,
+            waits: self.waits + other.waits,
+            idles: self.idles + other.idles,
+            hidden: self.hidden + other.hidden,
+            waits_beside: self.waits_beside + other.waits_beside,
+        }
+    }
+}
+
+impl std::ops::Div<i64> for Parts {
+    type Output = Parts;
+
+    fn div(self, by: i64) -> Parts {
+        Parts {
+            computes: self.computes / by,
+            moves: self.moves / by,
+            waits: self.waits / by,
+            idles: self.idles / by,
+            hidden: self.hidden / by,
+            waits_beside: self.waits_beside / by,
+        }
+    }
+}
