@@ -13,8 +13,8 @@ fn recordings() -> impl Iterator<Item = Recording> {
     let examples: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // Described models have no times.
-    paths.retain(|path| path.is_dir() && !path.ends_with("models"));
+    // Described models have no times, and jobs of several ranks have a folder of their own.
+    paths.retain(|path| path.is_dir() && !path.ends_with("models") && !path.ends_with("jobs"));
     paths.sort();
     paths.into_iter().flat_map(|path| steptime_trace::open(&path).unwrap().recordings)
 }

@@ -14,16 +14,18 @@ use std::ops::Deref;
 use std::path::Path;
 
 use steptime_aten::Settings;
-use steptime_cost::Process;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
+use steptime_cost::{HostCosts, Process};
+use steptime_graph::{ActivityId, TiVec};
 use steptime_trace::Nanos;
 
 use self::host::{Chosen, Times};
 use crate::answers::Predicted;
 use crate::asked::{Asked, DeviceAsked};
+use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::memory;
-use crate::predict::{Baseline, Prediction, baseline_in, predict_in};
+use crate::predict::{Baseline, Prediction, baseline_in, device_times, host_side, predict_in};
 use crate::sources::{Host, Kernels};
 use crate::step::{Choice, Step};
 
@@ -85,6 +87,22 @@ impl Deref for Held<'_> {
             Held::Whole(step) => step,
         }
     }
+}
+
+/// The two sides of a step, priced.
+pub(crate) struct Sides {
+    /// The time of each device activity.
+    pub durations: TiVec<ActivityId, Nanos>,
+    /// Half-width of all device time together.
+    pub spread: f64,
+    /// The host's times.
+    pub host: HostCosts,
+    /// The recording's own host gaps relative to those in use.
+    pub slowness: Option<f64>,
+    /// What speaks against the kernels' prices.
+    pub unpriced: Option<Doubt>,
+    /// What was asked for.
+    pub asked: Asked,
 }
 
 impl Step {
@@ -162,6 +180,20 @@ impl<'s> Question<'s> {
                 Ok(Predicted::by_baseline(&asked, way, self.step, time))
             }
         }
+    }
+
+    /// The two sides of the step, priced as asked, before anything is simulated.
+    pub(crate) fn sides(&self) -> Result<Sides, Error> {
+        let step = self.shaped(self.device.is_some())?;
+        if self.lacks_arguments(&step) {
+            return Err(Error::NoArguments { path: self.step.path.clone() });
+        }
+        let chosen = self.chosen(&step)?;
+        let kernels = self.kernels();
+        let (durations, spread, device) = device_times(&step, &kernels);
+        let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
+        let unpriced = doubt::of_prices(&step, &kernels, device.as_ref());
+        Ok(Sides { durations, spread, host, slowness, unpriced, asked: self.asked(&chosen) })
     }
 
     /// The step, read once more with the arguments of its ops where these are needed and were not read.

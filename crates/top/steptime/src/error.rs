@@ -45,6 +45,28 @@ pub enum Error {
         /// The input.
         path: PathBuf,
     },
+    /// The collectives of a folder's ranks do not match.
+    #[error("{}: {source}", path.display())]
+    Job {
+        /// The folder.
+        path: PathBuf,
+        /// Where they differ.
+        source: steptime_graph::Mismatch,
+    },
+    /// How the GPUs of a job are joined is not known.
+    #[error("{source}")]
+    Network {
+        /// Which.
+        source: steptime_cost::network::NetworkError,
+    },
+    /// The ranks of a folder wait for each other for ever.
+    #[error("{}: {source}", path.display())]
+    Hang {
+        /// The folder.
+        path: PathBuf,
+        /// Where they wait.
+        source: steptime_sim::Hang,
+    },
     /// A trace in which nothing ran on a device.
     #[error(
         "{}: no GPU activity in the trace{}: record with ProfilerActivity.CUDA where a GPU is, or give the step's \

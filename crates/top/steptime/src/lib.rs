@@ -35,6 +35,7 @@ mod fingerprint;
 mod fit;
 mod grid;
 mod input;
+mod job;
 mod memory;
 mod predict;
 mod replay;
@@ -56,6 +57,9 @@ pub use fingerprint::Fingerprint;
 pub use fit::{Fitted, fit_host_profile};
 pub use grid::{GridAnswer, GridPoint, grid};
 pub use input::open_input;
+pub use job::{
+    CollectiveMet, Crew, JobPrediction, JobRecorded, RankPrediction, RankRecorded, Ranks, Reason, Straggler,
+};
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
 pub use replay::SelfCheck;
 pub use score::Score;

@@ -13,7 +13,7 @@ use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 pub use self::host_side::host_costs;
-pub(crate) use self::host_side::host_side;
+pub(crate) use self::host_side::{host_side, ordinary_slowness};
 use crate::asked::Asked;
 use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};
@@ -53,7 +53,7 @@ pub const INTERVAL_LEVEL: f64 = 0.9;
 /// far apart (relative, half-width of 90 %).
 const DRIFT: f64 = 0.048;
 /// Half-width of the 90 % interval of measured kernel times, taken all together.
-const KERNEL_SPREAD: f64 = 0.01;
+pub(crate) const KERNEL_SPREAD: f64 = 0.01;
 
 /// A predicted step, explained.
 #[derive(Debug, Clone)]
@@ -248,6 +248,6 @@ fn interval(priced: &PricedGraph<'_>, step: Nanos, device: f64) -> [Nanos; 2] {
     [step - widen(step - low), step + widen(high - step)]
 }
 
-fn scale(time: Nanos, factor: f64) -> Nanos {
+pub(crate) fn scale(time: Nanos, factor: f64) -> Nanos {
     Nanos((time.0 as f64 * factor).round() as i64)
 }

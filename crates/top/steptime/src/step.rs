@@ -148,6 +148,17 @@ impl Step {
             wanted: choice.rank.unwrap_or(0),
             known: listed(&known),
         })?;
+        Step::of_recording(path, recording, ranks, choice, ops)
+    }
+
+    /// Makes a step of one recording of an input that holds so many.
+    pub(crate) fn of_recording(
+        path: &Path,
+        recording: Recording,
+        ranks: usize,
+        choice: &Choice,
+        ops: &OpSet,
+    ) -> Result<Step, Error> {
         let repairs = parts::repairs(&recording);
         let damaged = |error| damaged(repairs.as_deref(), error);
         let Parts { graph, arguments, notes, assumed } =

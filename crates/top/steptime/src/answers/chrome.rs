@@ -7,6 +7,8 @@ use steptime_graph::{ActivityId, MarkId, Role, StepGraph, StepId};
 use steptime_sim::Timeline;
 use steptime_trace::Nanos;
 
+use crate::job::{JobPrediction, Ranks};
+
 /// Streams are drawn below all host threads.
 const FIRST_STREAM: usize = 1000;
 
@@ -51,7 +53,9 @@ struct Label<'a> {
 /// When everything of one process happened; what did not happen is `None`.
 struct Process<'a> {
     pid: u32,
-    name: &'static str,
+    name: String,
+    /// The time that is drawn as zero; the first event's where there is none.
+    zero: Option<Nanos>,
     mark: Box<dyn Fn(MarkId) -> Option<Nanos> + 'a>,
     activity: Box<dyn Fn(ActivityId) -> Option<(Nanos, Nanos)> + 'a>,
 }
@@ -65,7 +69,8 @@ pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io:
     let samples = &graph.samples;
     let predicted = Process {
         pid: 1,
-        name: "predicted",
+        name: "predicted".into(),
+        zero: None,
         mark: Box::new(|mark| timeline.marks.get(mark).copied()),
         activity: Box::new(|a| Some((*timeline.starts.get(a)?, *timeline.ends.get(a)?))),
     };
@@ -75,13 +80,61 @@ pub fn write(out: &mut dyn Write, graph: &StepGraph, timeline: &Timeline) -> io:
     if let Some(step) = complete_step(graph) {
         let measured = Process {
             pid: 2,
-            name: "measured",
+            name: "measured".into(),
+            zero: None,
             mark: Box::new(move |mark| samples.mark(step, mark)),
             activity: Box::new(move |a| {
                 Some((samples.activity_start(step, a)?, samples.activity_end(step, a)?))
             }),
         };
         process(&mut writer, graph, &measured)?;
+    }
+    writer.out.write_all(b"\n]}\n")
+}
+
+/// Writes the trace of a job: a process a rank, in one time; where a rank waits for others inside a collective, that is drawn within
+/// it.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn write_job(out: &mut dyn Write, ranks: &Ranks, predicted: &JobPrediction) -> io::Result<()> {
+    let world = &predicted.world;
+    let numbers = ranks.crew().numbers;
+    let zero = world.offsets.iter().copied().min().unwrap_or(Nanos::ZERO);
+    let mut writer = Events { out, any: false };
+    writer.out.write_all(b"{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n")?;
+    for (rank, step) in ranks.steps.iter().enumerate() {
+        let (timeline, offset) = (&world.ranks[rank], world.offsets[rank]);
+        let drawn = Process {
+            pid: numbers[rank] + 1,
+            name: format!("rank {}", numbers[rank]),
+            zero: Some(zero),
+            mark: Box::new(|mark| Some(*timeline.marks.get(mark)? + offset)),
+            activity: Box::new(|a| {
+                Some((*timeline.starts.get(a)? + offset, *timeline.ends.get(a)? + offset))
+            }),
+        };
+        process(&mut writer, &step.graph, &drawn)?;
+    }
+    for (at, met) in ranks.job.rendezvous.iter_enumerated() {
+        let meeting = &world.rendezvous[at];
+        for (place, (member, &arrival)) in met.members.iter().zip(&meeting.arrivals).enumerate() {
+            let late = numbers[met.members[meeting.held_by(place)].rank];
+            let track =
+                FIRST_STREAM + ranks.steps[member.rank].graph.activities[member.activity].stream.index();
+            if meeting.waited(place) > Nanos::ZERO {
+                writer.put(&Event {
+                    ph: "X",
+                    cat: "wait",
+                    name: &format!("waits for rank {late}"),
+                    pid: numbers[member.rank] + 1,
+                    tid: track,
+                    ts: micros(arrival - zero),
+                    dur: micros(meeting.waited(place)),
+                    args: None,
+                })?;
+            }
+        }
     }
     writer.out.write_all(b"\n]}\n")
 }
@@ -101,7 +154,7 @@ fn process(writer: &mut Events<'_>, graph: &StepGraph, process: &Process<'_>) ->
     tracks(writer, graph, process)?;
     let marks = graph.marks.keys().filter_map(&process.mark);
     let starts = graph.activities.keys().filter_map(|a| Some((process.activity)(a)?.0));
-    let zero = marks.chain(starts).min().unwrap_or(Nanos::ZERO);
+    let zero = process.zero.or_else(|| marks.chain(starts).min()).unwrap_or(Nanos::ZERO);
     let mut event = |cat, name: &str, tid, from: Nanos, to: Nanos, args| {
         let (ts, dur) = (micros(from - zero), micros((to - from).max(Nanos::ZERO)));
         writer.put(&Event { ph: "X", cat, name, pid: process.pid, tid, ts, dur, args })
@@ -136,7 +189,7 @@ fn tracks(writer: &mut Events<'_>, graph: &StepGraph, process: &Process<'_>) -> 
         let args = Label { name, sort_index };
         writer.put(&Metadata { ph: "M", name: what, pid: process.pid, tid, args })
     };
-    label("process_name", 0, Some(process.name), None)?;
+    label("process_name", 0, Some(&process.name), None)?;
     label("process_sort_index", 0, None, Some(process.pid as usize))?;
     for (index, thread) in graph.threads.iter().enumerate() {
         let role = match thread.role {

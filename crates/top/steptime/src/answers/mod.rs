@@ -15,6 +15,7 @@
 //! ```
 
 pub mod chrome;
+pub mod collectives;
 pub mod compare;
 pub mod coverage;
 pub mod device;
@@ -24,6 +25,7 @@ pub mod explain;
 pub mod grid;
 pub mod ingest;
 pub mod inspect;
+pub mod job;
 pub mod kernels;
 pub mod overheads;
 pub mod path;
@@ -39,6 +41,7 @@ mod warnings;
 pub mod what_if;
 pub mod words;
 
+pub use collectives::CollectivesPriced;
 pub use compare::Compared;
 pub use device::{DeviceListed, DeviceShown};
 pub use difference::Difference;
@@ -46,6 +49,7 @@ pub use explain::Explained;
 pub use grid::{GridRow, Gridded};
 pub use ingest::Ingested;
 pub use inspect::Inspected;
+pub use job::{PredictedJob, RecordedJob, ValidatedJobs};
 pub use kernels::KernelsPredicted;
 pub use predict::Predicted;
 pub use replay::Replayed;

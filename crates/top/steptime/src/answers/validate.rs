@@ -232,7 +232,7 @@ impl FamilyErrors {
 }
 
 impl Errors {
-    fn new(score: &Score) -> Errors {
+    pub(super) fn new(score: &Score) -> Errors {
         Errors { gmae: score.gmae, mean: score.mean, p90: score.p90, max: score.max }
     }
 }

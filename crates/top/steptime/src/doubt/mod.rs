@@ -1,5 +1,6 @@
 //! What speaks against a prediction, and how much wider that makes its interval. One cause, one file.
 
+mod alone;
 pub(crate) mod arguments;
 mod copies;
 mod cut;
@@ -23,6 +24,15 @@ pub fn of_replay(graph: &steptime_graph::StepGraph, check: &SelfCheck) -> Option
     replay::of(graph, check)
 }
 
+/// What speaks against prices of kernels.
+pub(crate) fn of_prices(
+    recorded: &Step,
+    kernels: &Kernels<'_>,
+    device: Option<&PricedLaunches>,
+) -> Option<Doubt> {
+    unpriced::doubt(recorded, kernels, device)
+}
+
 /// What a simulated step shows of how well it is known.
 #[derive(Debug)]
 pub(crate) struct Evidence<'p> {
@@ -41,6 +51,7 @@ pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_
     let found = [
         cut::doubt(recorded),
         unpriced::doubt(recorded, kernels, evidence.device),
+        alone::doubt(&recorded.graph, evidence.step),
         copies::doubt(evidence.guessed, evidence.step),
         evidence.replay.and_then(|check| replay::of(&recorded.graph, check)),
     ];
@@ -56,7 +67,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `cut`, `replay`, `host`, `copies`, `unpriced`, `rule`, `arguments`.
+    /// What it is, for programs: `memory`, `cut`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `rule`, `arguments`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

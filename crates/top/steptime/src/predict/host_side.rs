@@ -55,3 +55,12 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
     let shipped = HostCosts::from_usual(graph, profile, process, &usual);
     (costs, shipped.slowness_of(graph, profile.profiler_of(process)))
 }
+
+/// How slow a recording's host was, by its ordinary gaps against those of the shipped profile; `None` where it has none.
+pub(crate) fn ordinary_slowness(recorded: &Step) -> Option<f64> {
+    let (graph, process) = (&recorded.graph, recorded.process);
+    let profile = default_host().ok()?;
+    let usual = UsualGaps::in_table(graph, profile, default_gaps());
+    let shipped = HostCosts::from_usual(graph, profile, process, &usual);
+    shipped.ordinary_slowness_of(graph, profile.profiler_of(process))
+}

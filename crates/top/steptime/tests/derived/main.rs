@@ -24,7 +24,7 @@ fn recordings() -> Vec<Recording> {
         .iter()
         .filter_map(|folder| std::fs::read_dir(folder).ok())
         .flat_map(|entries| entries.map(|entry| entry.unwrap().path()))
-        .filter(|path| path.is_dir() && !path.ends_with("models"))
+        .filter(|path| path.is_dir() && !path.ends_with("models") && !path.ends_with("jobs"))
         .collect();
     paths.sort();
     paths.iter().flat_map(|path| steptime::trace::open(path).unwrap().recordings).collect()

@@ -2,15 +2,17 @@
 
 use rayon::prelude::*;
 use steptime_cost::{Process, ProfilerCost};
-use steptime_graph::{self as graph, Options, StepGraph};
+use steptime_graph::{self as graph, Job, Mismatch, Options, StepGraph};
 use steptime_trace::{DeviceProperties, Input, Recording};
 
 use super::super::coverage::GraphCoverage;
 use super::super::execution::ExecutionInspected;
+use super::super::job::RecordedJob;
 use super::super::shared::{SCHEMA, Steps, ms};
 use super::super::{overheads, warnings};
 use super::{Device, Inspected, Note, Rank, measured, notes};
 use crate::error::Error;
+use crate::job::Crew;
 use crate::step::{Choice, listed, one_job, timing, title};
 
 impl Inspected {
@@ -21,7 +23,14 @@ impl Inspected {
     pub fn of(input: &Input, choice: &Choice) -> Result<Inspected, Error> {
         let chosen = chosen(input, choice)?;
         let graphs = graphs(&input.recordings, chosen, choice.step)?;
-        Ok(of(input, &graphs, chosen, &crate::shipped_host::own_constants(Process::Profiled).0))
+        let inspected = of(input, &graphs, chosen, &crate::shipped_host::own_constants(Process::Profiled).0);
+        Ok(match job(input, &graphs) {
+            Ok(job) => Inspected { job, ..inspected },
+            Err(mismatch) => {
+                let warnings = std::iter::once(mismatch.to_string()).chain(inspected.warnings).collect();
+                Inspected { warnings, not_one_job: Some(mismatch.to_string()), ..inspected }
+            }
+        })
     }
 }
 
@@ -59,6 +68,22 @@ fn graphs(
     built.into_iter().collect()
 }
 
+/// What the ranks did together; `None` where they do not meet.
+fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<RecordedJob>, Mismatch> {
+    let timed =
+        input.recordings.iter().zip(graphs).filter_map(|(recording, graph)| {
+            graph.as_ref().map(|graph| (recording.rank.unwrap_or(0), graph))
+        });
+    let mut ranks: Vec<(u32, &StepGraph)> = timed.collect();
+    if ranks.len() < 2 {
+        return Ok(None);
+    }
+    ranks.sort_by_key(|&(rank, _)| rank);
+    let job = Job::of(&ranks)?;
+    let (numbers, graphs) = ranks.into_iter().unzip();
+    Ok(RecordedJob::of(&Crew { numbers, graphs, job: &job }))
+}
+
 fn of(opened: &Input, graphs: &[Option<StepGraph>], chosen: usize, profiler: &ProfilerCost) -> Inspected {
     let recording = &opened.recordings[chosen];
     let graph = graphs[chosen].as_ref();
@@ -72,6 +97,8 @@ fn of(opened: &Input, graphs: &[Option<StepGraph>], chosen: usize, profiler: &Pr
         title: title(&recording.name, &recording.path, meta),
         rank: recording.rank,
         ranks: opened.recordings.iter().zip(graphs).map(|(r, graph)| rank(r, graph.as_ref())).collect(),
+        job: None,
+        not_one_job: None,
         device: device(recording),
         model: meta.and_then(|meta| meta.model.clone()),
         batch: meta.and_then(|meta| meta.batch),

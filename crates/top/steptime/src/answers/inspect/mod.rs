@@ -8,6 +8,7 @@ use steptime_trace::Notes;
 
 use super::coverage::GraphCoverage;
 use super::execution::ExecutionInspected;
+use super::job::RecordedJob;
 use super::overheads::OverheadMeasured;
 use super::shared::{KernelTime, Steps};
 
@@ -29,6 +30,12 @@ pub struct Inspected {
     pub rank: Option<u32>,
     /// All recordings of the input, one a rank.
     pub ranks: Vec<Rank>,
+    /// What the ranks did together, where they are of one job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<RecordedJob>,
+    /// Why their collectives do not match. It is the first of the warnings. Not in the JSON.
+    #[serde(skip)]
+    pub not_one_job: Option<String>,
     /// The GPU recorded on.
     pub device: Option<String>,
     /// The model, from meta.json.

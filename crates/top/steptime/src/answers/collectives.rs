@@ -1,0 +1,177 @@
+//! How long collectives take among GPUs.
+
+use serde::Serialize;
+use steptime_cost::network::{CollectiveCall, Topology};
+use steptime_graph::CollectiveKind;
+use steptime_trace::Bytes;
+
+use super::shared::SCHEMA;
+use super::validate::Errors;
+use crate::predict::INTERVAL_LEVEL;
+use crate::score::Score;
+
+/// Collectives at or below this size are all latency: what a sweep takes longer for them is launching.
+const SMALL: u64 = 64 << 10;
+
+/// How much of a launch may hide behind a collective that is timed from event to event, or be longer.
+const LAUNCH_HIDES: f64 = 0.1;
+
+/// Collectives priced for GPUs of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CollectivesPriced {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `collectives`.
+    pub command: &'static str,
+    /// The GPU.
+    pub device: String,
+    /// What joins the GPUs of a node.
+    pub link: String,
+    /// What a GPU's link moves in one direction, by specification, GB/s.
+    pub link_gbs: f64,
+    /// What its network moves in one direction, by specification, GB/s.
+    pub network_gbs: f64,
+    /// GPUs of a node.
+    pub gpus_per_node: u32,
+    /// Whether the curves are those of another GPU, scaled.
+    pub borrowed: bool,
+    /// The level of intervals.
+    pub interval_level: f64,
+    /// One row a collective.
+    pub rows: Vec<CollectivePriced>,
+    /// How far they are from a sweep, where one is given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub against: Vec<SweepScore>,
+}
+
+/// One collective.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CollectivePriced {
+    /// `all_reduce`, `all_to_all`, ...
+    pub op: &'static str,
+    /// How many ranks.
+    pub ranks: u32,
+    /// The larger buffer of a rank.
+    pub bytes: u64,
+    /// Once all ranks are there, microseconds.
+    pub time_us: f64,
+    /// The interval, microseconds.
+    pub interval_us: [f64; 2],
+    /// What goes over each GPU's link in that time, GB/s.
+    pub bus_gbs: f64,
+    /// The same in a training step, microseconds.
+    pub in_step_us: f64,
+    /// As measured, microseconds, where a sweep is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_us: Option<f64>,
+}
+
+/// How far the collectives of one operation are from a sweep.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SweepScore {
+    /// The operation.
+    pub op: &'static str,
+    /// How many rows.
+    pub rows: usize,
+    /// What the sweep's times hold beside the collective, microseconds: its launch; found from small sizes, zero for kernels.
+    pub launch_us: f64,
+    /// Errors.
+    #[serde(flatten)]
+    pub errors: Errors,
+    /// How often intervals hold.
+    pub inside: f64,
+}
+
+/// A measured collective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Swept {
+    /// What was measured.
+    pub call: CollectiveCall,
+    /// How long it took, microseconds.
+    pub us: f64,
+    /// Whether that is its kernel alone; else from one event to the next.
+    pub kernel: bool,
+}
+
+impl CollectivesPriced {
+    /// Prices collectives.
+    #[must_use]
+    pub fn of(topology: &Topology, calls: &[CollectiveCall]) -> CollectivesPriced {
+        CollectivesPriced {
+            schema: SCHEMA,
+            command: "collectives",
+            device: topology.name.clone(),
+            link: topology.link.clone(),
+            link_gbs: topology.link_gbs,
+            network_gbs: topology.network_gbs,
+            gpus_per_node: topology.gpus,
+            borrowed: topology.borrowed,
+            interval_level: INTERVAL_LEVEL,
+            rows: calls.iter().map(|call| CollectivePriced::of(topology, call)).collect(),
+            against: Vec::new(),
+        }
+    }
+
+    /// Prices the collectives of a sweep and puts them beside what was measured.
+    #[must_use]
+    pub fn against(topology: &Topology, swept: &[Swept]) -> CollectivesPriced {
+        let calls: Vec<CollectiveCall> = swept.iter().map(|row| row.call).collect();
+        let mut answer = CollectivesPriced::of(topology, &calls);
+        let mut kinds: Vec<CollectiveKind> = calls.iter().map(|call| call.kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for kind in kinds {
+            let of_kind: Vec<usize> = (0..swept.len()).filter(|&at| swept[at].call.kind == kind).collect();
+            let launch_us = launch_us(&of_kind, swept, &answer.rows);
+            for &at in &of_kind {
+                let launch = if swept[at].kernel { 0.0 } else { launch_us };
+                let row = &mut answer.rows[at];
+                row.time_us += launch;
+                // Part of a launch may hide behind the collective.
+                let [low, high] = row.interval_us;
+                row.interval_us = [low + launch * (1.0 - LAUNCH_HIDES), high + launch * (1.0 + LAUNCH_HIDES)];
+                row.measured_us = Some(swept[at].us);
+            }
+            let errors = of_kind.iter().map(|&at| answer.rows[at].time_us / swept[at].us - 1.0);
+            let inside = |at: &&usize| {
+                let [low, high] = answer.rows[**at].interval_us;
+                (low..=high).contains(&swept[**at].us)
+            };
+            let inside = of_kind.iter().filter(inside).count() as f64 / of_kind.len().max(1) as f64;
+            let errors = Errors::new(&Score::of(errors));
+            answer.against.push(SweepScore {
+                op: kind.name(),
+                rows: of_kind.len(),
+                launch_us,
+                errors,
+                inside,
+            });
+        }
+        answer
+    }
+}
+
+impl CollectivePriced {
+    fn of(topology: &Topology, call: &CollectiveCall) -> CollectivePriced {
+        let price = topology.price(call);
+        let time_us = price.time.as_micros();
+        CollectivePriced {
+            op: call.kind.name(),
+            ranks: call.ranks,
+            bytes: call.bytes.0,
+            time_us,
+            interval_us: [time_us * (-price.half_width).exp(), time_us * price.half_width.exp()],
+            bus_gbs: if time_us > 0.0 { price.moved.0 as f64 / time_us / 1e3 } else { 0.0 },
+            in_step_us: topology.in_step(call).time.as_micros(),
+            measured_us: None,
+        }
+    }
+}
+
+/// What is measured beside collectives from event to event: the median of what small ones take longer than their curve.
+fn launch_us(of_kind: &[usize], swept: &[Swept], rows: &[CollectivePriced]) -> f64 {
+    let small = of_kind.iter().filter(|&&at| !swept[at].kernel && swept[at].call.bytes <= Bytes(SMALL));
+    let mut more: Vec<f64> = small.map(|&at| swept[at].us - rows[at].time_us).collect();
+    more.sort_by(f64::total_cmp);
+    more.get(more.len() / 2).copied().unwrap_or(0.0).max(0.0)
+}

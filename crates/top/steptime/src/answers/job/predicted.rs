@@ -1,0 +1,195 @@
+//! A predicted step of a job.
+
+use serde::Serialize;
+use steptime_trace::Nanos;
+
+use super::super::predict::DoubtSaid;
+use super::super::shared::{SCHEMA, as_object, ms};
+use super::super::{place, words};
+use super::{CollectiveSaid, DeviceParts};
+use crate::job::{JobPrediction, Ranks};
+use crate::predict::INTERVAL_LEVEL;
+
+/// A predicted step of a job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PredictedJob {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `predict`.
+    pub command: &'static str,
+    /// The input, as it was named.
+    pub input: String,
+    /// What to call it.
+    pub name: String,
+    /// The GPU predicted for.
+    pub device: Option<String>,
+    /// How many ranks the job has.
+    pub world: usize,
+    /// `simulate`.
+    pub method: &'static str,
+    /// Where the hosts' times come from: `own`, `default`, or a file.
+    pub host: String,
+    /// Where the kernels' times come from: `measured`, or the device as it was named. Those of collectives come from the recording
+    /// or from what nccl-tests take on such GPUs.
+    pub kernels: String,
+    /// From one step to the next, milliseconds.
+    pub step_ms: f64,
+    /// Holds the step time with the probability below, milliseconds.
+    pub interval_ms: [f64; 2],
+    /// That probability.
+    pub interval_level: f64,
+    /// What speaks against the prediction.
+    pub doubts: Vec<DoubtSaid>,
+    /// Relative error of the recorded steps replayed, the profiler's cost left in.
+    pub replay_error: Option<f64>,
+    /// Samples a step, all ranks together, where known.
+    pub batch: Option<u64>,
+    /// Samples a second.
+    pub samples_per_s: Option<f64>,
+    /// Each rank that was recorded.
+    pub ranks: Vec<PredictedRank>,
+    /// The collectives of a step, in order.
+    pub collectives: Vec<PredictedCollective>,
+    /// The chain over all ranks that makes the step as long as it is, in order.
+    pub critical_path: Vec<JobPiece>,
+}
+
+/// One rank of a predicted job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PredictedRank {
+    /// Its number.
+    pub rank: u32,
+    /// What its device does.
+    #[serde(flatten)]
+    pub parts: DeviceParts,
+    /// Why it idles, milliseconds by cause.
+    #[serde(serialize_with = "as_object")]
+    pub idle_ms: Vec<(&'static str, f64)>,
+    /// Its step if no other rank kept it waiting, milliseconds.
+    pub alone_ms: f64,
+    /// Its part of the critical path, milliseconds.
+    pub critical_ms: f64,
+    /// At how many collectives it comes last, ...
+    pub last: usize,
+    /// ... of so many in which it meets others.
+    pub meets: usize,
+    /// Its own host gaps relative to those of the shipped profile.
+    pub host_slowness: Option<f64>,
+}
+
+/// A collective of a predicted step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PredictedCollective {
+    /// What, among whom.
+    #[serde(flatten)]
+    pub what: CollectiveSaid,
+    /// How long it takes once all are there, milliseconds.
+    pub moves_ms: f64,
+    /// The rank that comes last.
+    pub last: u32,
+    /// How long each rank waits for others, milliseconds.
+    pub waits_ms: Vec<f64>,
+}
+
+/// A stretch of a job's critical path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobPiece {
+    /// The rank; of data on its way between ranks one of them.
+    pub rank: u32,
+    /// `host`, `device`, `launch`, `return`, or `exchange` for data on its way between ranks.
+    pub place: &'static str,
+    /// The op, kernel, call or collective.
+    pub what: String,
+    /// The part of the step.
+    pub phase: &'static str,
+    /// How long it is, milliseconds.
+    pub ms: f64,
+}
+
+impl PredictedJob {
+    /// The answer. `ranks` are those that were predicted.
+    #[must_use]
+    pub fn of(ranks: &Ranks, predicted: &JobPrediction) -> PredictedJob {
+        let step_ms = ms(predicted.step);
+        let batch = ranks.batch();
+        PredictedJob {
+            schema: SCHEMA,
+            command: "predict",
+            input: ranks.path.display().to_string(),
+            name: ranks.title(),
+            device: match &predicted.asked.device {
+                Some(device) => Some(device.name.clone()),
+                None => ranks.steps.first().and_then(|step| step.graph.device.clone()),
+            },
+            world: ranks.crew().world(),
+            method: "simulate",
+            host: predicted.asked.host.clone(),
+            kernels: predicted.asked.kernels.clone(),
+            step_ms,
+            interval_ms: predicted.interval.map(ms),
+            interval_level: INTERVAL_LEVEL,
+            doubts: predicted.doubts.iter().map(DoubtSaid::new).collect(),
+            replay_error: predicted.replay.as_ref().map(steptime_sim::Replay::error),
+            batch,
+            samples_per_s: batch.filter(|_| step_ms > 0.0).map(|batch| batch as f64 / step_ms * 1e3),
+            ranks: ranks_of(ranks, predicted),
+            collectives: collectives(ranks, predicted),
+            critical_path: pieces(ranks, predicted),
+        }
+    }
+}
+
+fn ranks_of(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedRank> {
+    let row = |(rank, of): (u32, &crate::job::RankPrediction)| PredictedRank {
+        rank,
+        parts: DeviceParts::new(&of.parts),
+        idle_ms: of.idle.iter().map(|(cause, time)| (cause.key(), ms(time))).collect(),
+        alone_ms: ms(of.alone),
+        critical_ms: ms(of.critical),
+        last: of.last,
+        meets: of.meets,
+        host_slowness: of.slowness,
+    };
+    ranks.crew().numbers.into_iter().zip(&predicted.ranks).map(row).collect()
+}
+
+fn collectives(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedCollective> {
+    let numbers = ranks.crew().numbers;
+    let row = |(at, met): (steptime_graph::RendezvousId, &steptime_graph::Rendezvous)| {
+        let meeting = &predicted.world.rendezvous[at];
+        PredictedCollective {
+            what: CollectiveSaid::new(&numbers, met),
+            moves_ms: ms(predicted.moving[at]),
+            last: numbers[met.members[meeting.last()].rank],
+            waits_ms: (0..met.members.len()).map(|place| ms(meeting.waited(place))).collect(),
+        }
+    };
+    ranks.job.rendezvous.iter_enumerated().map(row).collect()
+}
+
+/// Stretches in order; neighbours that would read the same are one.
+fn pieces(ranks: &Ranks, predicted: &JobPrediction) -> Vec<JobPiece> {
+    let numbers = ranks.crew().numbers;
+    let mut pieces: Vec<(JobPiece, Nanos)> = Vec::new();
+    for passage in &predicted.path {
+        let graph = &ranks.steps[passage.rank].graph;
+        let stretch = passage.stretch;
+        let (place, what) = match passage.meets {
+            Some(at) => ("exchange", ranks.job.rendezvous[at].kind.name()),
+            None => (place::kind(stretch.place), place::what(graph, stretch.place)),
+        };
+        let piece = JobPiece {
+            rank: numbers[passage.rank],
+            place,
+            what: words::op(what).to_owned(),
+            phase: place::phase(graph, stretch.place).name(),
+            ms: 0.0,
+        };
+        let time = stretch.to - stretch.from;
+        match pieces.last_mut() {
+            Some((last, sum)) if *last == piece => *sum += time,
+            _ => pieces.push((piece, time)),
+        }
+    }
+    pieces.into_iter().map(|(piece, time)| JobPiece { ms: ms(time), ..piece }).collect()
+}

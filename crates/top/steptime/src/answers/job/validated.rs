@@ -1,0 +1,105 @@
+//! Predicted jobs beside what was measured.
+
+use serde::Serialize;
+
+use super::super::shared::{SCHEMA, ms};
+use super::super::validate::{Errors, Interval};
+use crate::error::Error;
+use crate::job::Ranks;
+use crate::predict::INTERVAL_LEVEL;
+use crate::score::Score;
+
+/// Predicted jobs beside what was measured. Times are in milliseconds, errors and shares are fractions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ValidatedJobs {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `validate`.
+    pub command: &'static str,
+    /// One row a job.
+    pub jobs: Vec<JobRow>,
+    /// All ranks together.
+    pub simulate: Errors,
+    /// The slowest rank, if none kept another waiting.
+    pub slowest_alone: Errors,
+    /// The first rank by itself, its waiting taken for work.
+    pub first_rank: Errors,
+    /// The profiled steps of all ranks, replayed.
+    pub replay: Errors,
+    /// How often intervals hold.
+    pub interval: Interval,
+}
+
+/// One job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobRow {
+    /// Its folder.
+    pub name: String,
+    /// How many ranks were recorded.
+    pub ranks: usize,
+    /// The un-profiled step: the mean of the ranks' medians.
+    pub measured_ms: f64,
+    /// The predicted step.
+    pub predicted_ms: f64,
+    /// Signed relative error.
+    pub error: f64,
+    /// The 90 % interval.
+    pub interval_ms: [f64; 2],
+    /// Whether it holds the measured step.
+    pub inside: bool,
+    /// The slowest rank, if none kept another waiting.
+    pub slowest_alone_ms: f64,
+    /// The first rank by itself, its waiting taken for work.
+    pub first_rank_ms: f64,
+    /// Relative error of the recorded steps replayed.
+    pub replay_error: Option<f64>,
+}
+
+impl JobRow {
+    /// Predicts a job and puts it beside what was measured.
+    ///
+    /// # Errors
+    /// Where a rank has no measured step time, or cannot be predicted.
+    pub fn of(ranks: &Ranks) -> Result<JobRow, Error> {
+        let truths: Result<Vec<f64>, Error> =
+            ranks.steps.iter().map(|step| step.truth_ms("validated")).collect();
+        let truths = truths?;
+        let measured_ms = truths.iter().sum::<f64>() / truths.len().max(1) as f64;
+        let predicted = ranks.predict()?;
+        let first = ranks.steps.first().map(|step| step.predict().simulate()).transpose()?;
+        let (step, interval_ms) = (ms(predicted.step), predicted.interval.map(ms));
+        Ok(JobRow {
+            name: ranks.title(),
+            ranks: ranks.steps.len(),
+            measured_ms,
+            predicted_ms: step,
+            error: step / measured_ms - 1.0,
+            interval_ms,
+            inside: interval_ms[0] <= measured_ms && measured_ms <= interval_ms[1],
+            slowest_alone_ms: predicted.ranks.iter().map(|rank| ms(rank.alone)).fold(0.0, f64::max),
+            first_rank_ms: first.map_or(0.0, |first| ms(first.step)),
+            replay_error: predicted.replay.as_ref().map(steptime_sim::Replay::error),
+        })
+    }
+}
+
+impl ValidatedJobs {
+    /// Scores rows.
+    #[must_use]
+    pub fn of(jobs: Vec<JobRow>) -> ValidatedJobs {
+        let against = |of: fn(&JobRow) -> f64| {
+            Errors::new(&Score::of(jobs.iter().map(|row| of(row) / row.measured_ms - 1.0)))
+        };
+        let inside = jobs.iter().filter(|row| row.inside).count() as f64 / jobs.len().max(1) as f64;
+        ValidatedJobs {
+            schema: SCHEMA,
+            command: "validate",
+            simulate: against(|row| row.predicted_ms),
+            slowest_alone: against(|row| row.slowest_alone_ms),
+            first_rank: against(|row| row.first_rank_ms),
+            replay: Errors::new(&Score::of(jobs.iter().filter_map(|row| row.replay_error))),
+            interval: Interval { level: INTERVAL_LEVEL, inside },
+            jobs,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The ranks of a job, together.
+
+mod doubts;
+mod meetings;
+mod pace;
+mod predicted;
+mod recorded;
+mod stragglers;
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use steptime_aten::OpSet;
+use steptime_cost::network::CollectiveCall;
+use steptime_graph::{Job, Rendezvous, StepGraph};
+use steptime_trace::{Input, Options, Recording, Want};
+
+pub use self::meetings::CollectiveMet;
+pub use self::predicted::{JobPrediction, RankPrediction};
+pub use self::recorded::{JobRecorded, RankRecorded};
+pub use self::stragglers::{Reason, Straggler};
+use crate::error::Error;
+use crate::input::open_input;
+use crate::step::{Choice, Step, is_timed, one_job};
+
+/// All ranks of a job that were recorded, in order, and where they meet.
+#[derive(Debug)]
+pub struct Ranks {
+    /// The folder.
+    pub path: PathBuf,
+    /// The step of each.
+    pub steps: Vec<Step>,
+    /// Which activities of theirs are one collective.
+    pub job: Job,
+}
+
+impl Ranks {
+    /// Opens a folder of ranks and matches their collectives.
+    ///
+    /// # Errors
+    /// Where it cannot be read, is not one job, or its collectives do not match.
+    pub fn open(path: &Path) -> Result<Ranks, Error> {
+        Ranks::open_with(path, &Options { want: Want::TIMING, ..Options::default() })
+    }
+
+    /// The same, read so.
+    ///
+    /// # Errors
+    /// As [`Ranks::open`].
+    pub fn open_with(path: &Path, options: &Options<'_>) -> Result<Ranks, Error> {
+        Ranks::of_input(open_input(path, options)?)
+    }
+
+    /// Of an input that is open already.
+    ///
+    /// # Errors
+    /// As [`Ranks::open`].
+    pub fn of_input(input: Input) -> Result<Ranks, Error> {
+        let (path, choice) = (input.path, Choice::default());
+        one_job(&path, &input.recordings, &choice)?;
+        let timed: Vec<Recording> = input.recordings.into_iter().filter(is_timed).collect();
+        let (ranks, ops) = (timed.len(), OpSet::standard());
+        // Each is read once more by its own number where more of it is needed.
+        let step = |recording: Recording| {
+            let own = Choice { rank: recording.rank, ..choice };
+            Step::of_recording(&path, recording, ranks, &own, &ops)
+        };
+        let steps: Result<Vec<Step>, Error> = timed.into_par_iter().map(step).collect();
+        let mut steps = steps?;
+        if steps.is_empty() {
+            return Err(Error::NoTiming { path });
+        }
+        steps.sort_by_key(|step| step.rank);
+        let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
+        let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
+        Ok(Ranks { path, steps, job })
+    }
+
+    /// Their graphs, and where they meet.
+    #[must_use]
+    pub fn crew(&self) -> Crew<'_> {
+        Crew {
+            numbers: self.steps.iter().map(number).collect(),
+            graphs: self.steps.iter().map(|step| &step.graph).collect(),
+            job: &self.job,
+        }
+    }
+
+    /// Samples a step, all ranks together: as recorded for the job, else the sum of the ranks' own; `None` where one is not known.
+    #[must_use]
+    pub fn batch(&self) -> Option<u64> {
+        let metas = || self.steps.iter().map(|step| step.meta.as_ref());
+        let global = metas().next().flatten().and_then(|meta| meta.global_batch);
+        global.or_else(|| metas().map(|meta| meta?.batch).sum())
+    }
+
+    /// What to call it: the folder's name.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let folder = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        folder.unwrap_or_else(|| self.path.display().to_string())
+    }
+}
+
+/// The ranks of a job as graphs.
+#[derive(Debug, Clone)]
+pub struct Crew<'g> {
+    /// Their numbers.
+    pub numbers: Vec<u32>,
+    /// Their steps.
+    pub graphs: Vec<&'g StepGraph>,
+    /// Which activities of theirs are one collective.
+    pub job: &'g Job,
+}
+
+impl Crew<'_> {
+    /// Whether any of them meet.
+    #[must_use]
+    pub fn meet(&self) -> bool {
+        self.job.rendezvous.iter().any(|met| met.members.len() > 1)
+    }
+
+    /// How many ranks the job has: as its largest process group says, else as many as are here.
+    #[must_use]
+    pub fn world(&self) -> usize {
+        let sizes = self.job.rendezvous.iter().filter_map(|met| met.group.size);
+        sizes.max().map_or(0, |size| size as usize).max(self.graphs.len())
+    }
+}
+
+/// A rendezvous as a collective to be priced, among all ranks of its group.
+pub(crate) fn call(met: &Rendezvous) -> CollectiveCall {
+    let here = u32::try_from(met.members.len()).unwrap_or(u32::MAX);
+    CollectiveCall { kind: met.kind, ranks: met.group.size.unwrap_or(here).max(here), bytes: met.bytes }
+}
+
+/// The number of a rank; zero where it is not known, as of one trace alone.
+fn number(step: &Step) -> u32 {
+    step.rank.unwrap_or(0)
+}

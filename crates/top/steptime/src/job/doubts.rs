@@ -1,0 +1,102 @@
+//! What speaks against the prediction of a job.
+
+use steptime_graph::{CollectiveKind, Rendezvous};
+use steptime_trace::Bytes;
+
+use super::Ranks;
+use crate::asked::Asked;
+use crate::doubt::Doubt;
+use crate::step::Step;
+
+/// A replay of the recorded steps that is off by more than this is said.
+const SAID: f64 = crate::REPLAY_SAID;
+
+impl Ranks {
+    /// The doubt, where the trace of a rank ends in the middle, or was repaired otherwise.
+    pub(super) fn cut(&self) -> Option<Doubt> {
+        let of = |step: &Step| Some((super::number(step), step.repairs.clone()?));
+        let (rank, repairs) = self.steps.iter().find_map(of)?;
+        let text =
+            format!("the trace of rank {rank} is damaged, and what is missing counts as nothing: {repairs}");
+        Some(Doubt { kind: "cut", text, below: 0.1, above: 0.2, no_estimate: false })
+    }
+
+    /// The doubt, where the ranks cannot be of one run.
+    pub(super) fn of_several_runs(&self) -> Option<Doubt> {
+        let recorded = self.crew().recorded().filter(|recorded| !recorded.is_one_run())?;
+        let scatter = recorded.ranks.iter().map(|rank| rank.scatter).max().unwrap_or_default();
+        let text = format!(
+            "the ends of collectives lie {:.3} ms apart from step to step: these ranks are of different runs, or their clocks run \
+             apart; who waited for whom is not known",
+            scatter.as_millis()
+        );
+        Some(Doubt { kind: "ranks", text, below: 0.15, above: 0.15, no_estimate: false })
+    }
+
+    /// The doubt, where collectives are wanted on another GPU of which it is not known what they move.
+    pub(super) fn sizes_unknown(&self, asked: &Asked) -> Option<Doubt> {
+        let count = self.job.rendezvous.iter().filter(|met| has_no_size(met)).count();
+        (asked.device.is_some() && count > 0).then(|| Doubt {
+            kind: "unpriced",
+            text: format!(
+                "{count} of {} collectives do not say what they move: they take what was recorded; newer PyTorch records it",
+                self.job.rendezvous.len()
+            ),
+            below: 0.05,
+            above: 0.05,
+            no_estimate: false,
+        })
+    }
+
+    /// The doubt, where there is one step only.
+    pub(super) fn single(&self) -> Option<Doubt> {
+        let least = self.steps.iter().map(|step| step.graph.samples.steps().len()).min()?;
+        (least == 1).then(|| Doubt {
+            kind: "replay",
+            text: "one step was recorded: how ranks came into it is not known, and nothing checks the prediction; record several"
+                .into(),
+            below: 0.15,
+            above: 0.15,
+            no_estimate: false,
+        })
+    }
+
+    /// The doubt, where ranks of the job are not here.
+    pub(super) fn missing(&self) -> Option<Doubt> {
+        let (here, all) = (self.steps.len(), self.crew().world());
+        (here < all).then(|| Doubt {
+            kind: "ranks",
+            text: format!(
+                "{here} of {all} ranks are here: what these waited for the others counts as time of their collectives; give the \
+                 folder all ranks"
+            ),
+            below: 0.1,
+            above: 0.05,
+            no_estimate: false,
+        })
+    }
+}
+
+/// Whether a collective moves bytes of which it is not known how many.
+pub(super) fn has_no_size(met: &Rendezvous) -> bool {
+    met.bytes == Bytes(0) && met.kind != CollectiveKind::Barrier
+}
+
+/// What the replay of all ranks says against the prediction.
+pub(super) fn of_replay(replay: &steptime_sim::Replay) -> Option<Doubt> {
+    let error = replay.error();
+    let width = (1.0 + error).max(1e-3).ln();
+    (error.abs() > SAID).then(|| Doubt {
+        kind: "replay",
+        text: format!(
+            "replayed with the profiler's cost left in, the profiled steps of all ranks take {:.3} ms where {:.3} were recorded \
+             ({:+.0} %): something in them waits in a way that is not understood",
+            replay.simulated.as_millis(),
+            replay.measured.as_millis(),
+            100.0 * error,
+        ),
+        below: width.max(0.0),
+        above: (-width).max(0.0),
+        no_estimate: false,
+    })
+}

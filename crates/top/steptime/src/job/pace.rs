@@ -1,0 +1,88 @@
+//! At which pace the hosts of a job's ranks run.
+//!
+//! A recording lasts a tenth of a second, and a host's pace drifts within a minute. Without pulses, which tell the pace of
+//! un-profiled steps, that of a rank is known from its profiled steps alone. The slowest rank decides the step, so a slow moment of
+//! one rank would make every prediction too long. What a rank was slower than the others is therefore halved, and of a rank that
+//! was far slower it is taken for a slow moment.
+
+use rayon::prelude::*;
+use steptime_trace::Nanos;
+
+use crate::doubt::Doubt;
+use crate::predict::ordinary_slowness;
+use crate::step::Step;
+
+/// A host that is slower than the others by this factor is halfway to being taken for one in a slow moment, ...
+const FAR: f64 = 1.25;
+/// ... and by this factor is one.
+const APART: f64 = 1.4;
+
+/// Where one rank's host was disturbed, the others' may have been too: half-width of 90 %, logarithm.
+const DISTURBED: f64 = 0.1;
+
+/// What the pace of each rank's host is multiplied by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pace {
+    /// One factor a rank.
+    pub factors: Vec<f64>,
+    /// The rank that was far slower than the others, and how many times.
+    pub apart: Option<(u32, f64)>,
+}
+
+impl Pace {
+    /// Of hosts whose pace is a profile's.
+    pub(super) fn none(ranks: usize) -> Pace {
+        Pace { factors: vec![1.0; ranks], apart: None }
+    }
+
+    /// Of the ranks' ordinary host gaps relative to the shipped profile's, which knows what ranks do differently.
+    pub(super) fn of(steps: &[Step]) -> Pace {
+        let slowness: Vec<Option<f64>> = steps.par_iter().map(ordinary_slowness).collect();
+        let known = |step: &Step| step.meta.as_ref().is_some_and(|meta| !meta.pulses.is_empty());
+        let mut all: Vec<f64> = slowness.iter().copied().flatten().collect();
+        all.sort_by(f64::total_cmp);
+        // The lower of the middle two: slow moments are common, fast ones are not.
+        let Some(&middle) = all.get(all.len().saturating_sub(1) / 2).filter(|_| all.len() > 1) else {
+            return Pace::none(steps.len());
+        };
+        let excess = |at: usize| slowness[at].map_or(0.0, |slow| (slow / middle).ln().max(0.0));
+        let factor = |at: usize| if known(&steps[at]) { 1.0 } else { (kept(excess(at)) - excess(at)).exp() };
+        let slowest = (0..steps.len()).max_by(|&a, &b| excess(a).total_cmp(&excess(b)));
+        let apart = slowest.filter(|&at| excess(at) > FAR.ln() && !known(&steps[at]));
+        Pace {
+            factors: (0..steps.len()).map(factor).collect(),
+            apart: apart.map(|at| (super::number(&steps[at]), excess(at).exp())),
+        }
+    }
+
+    /// The doubt, where one rank was far slower than the others. `as_recorded` is the step if that was no slow moment.
+    pub(super) fn doubt(&self, step: Nanos, as_recorded: Nanos) -> Option<Doubt> {
+        let (rank, times) = self.apart?;
+        let text = format!(
+            "while it was profiled the host of rank {rank} took {times:.2} times as long as the others' for the same: taken for a \
+             slow moment; if it is always so slow, the step is {:.3} ms",
+            as_recorded.as_millis(),
+        );
+        let above = (as_recorded.0 as f64 / step.0.max(1) as f64).ln().max(0.0);
+        Some(Doubt { kind: "host", text, below: DISTURBED, above, no_estimate: false })
+    }
+}
+
+/// How much of a logarithm of slowness is believed: half of it, and nothing of what is too much.
+fn kept(excess: f64) -> f64 {
+    let (far, apart) = (FAR.ln(), APART.ln());
+    let believed = ((apart - excess) / (apart - far)).clamp(0.0, 1.0);
+    excess.min(far) / 2.0 * believed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_little_is_halved_and_far_too_much_is_not_believed() {
+        assert!((kept(0.1) - 0.05).abs() < 1e-12);
+        assert!(kept(FAR.ln()) > kept(1.3f64.ln()));
+        assert_eq!(kept(1.7f64.ln()), 0.0);
+    }
+}

@@ -1,0 +1,279 @@
+//! How long the step of a job takes.
+
+use rayon::prelude::*;
+use steptime_cost::network::Topology;
+use steptime_cost::{HostCosts, PricedGraph, Process};
+use steptime_graph::{Job, Rendezvous, RendezvousId, TiVec};
+use steptime_sim::world::{self, Parts, Passage};
+use steptime_sim::{Hang, Idle, Meetings, WorldTimeline};
+use steptime_trace::Nanos;
+
+use super::doubts::{has_no_size, of_replay};
+use super::pace::Pace;
+use super::{Ranks, call};
+use crate::ask::{Question, Sides};
+use crate::asked::Asked;
+use crate::doubt::{self, Doubt};
+use crate::error::Error;
+use crate::predict::{KERNEL_SPREAD, scale};
+use crate::shipped_host::own_constants;
+use crate::step::Step;
+
+/// What hosts are called whose own times are taken.
+const OWN: &str = "own";
+
+/// How far the steps of a job lie from what their ranks' profiled hosts say, relative, half-width of 90 %: the slowest host of all
+/// decides, and which that is changes with the minute (eleven jobs on two hosts).
+const JOB_DRIFT: f64 = 0.075;
+
+/// Half-width of 90 % (logarithm) of a collective of which it is not known what it moves, on another GPU.
+const UNKNOWN_SIZE: f64 = 0.7;
+
+/// A predicted step of a job.
+#[derive(Debug, Clone)]
+pub struct JobPrediction {
+    /// From one step to the next.
+    pub step: Nanos,
+    /// Holds the step time with probability [`crate::INTERVAL_LEVEL`].
+    pub interval: [Nanos; 2],
+    /// What speaks against it; the interval is wider by these.
+    pub doubts: Vec<Doubt>,
+    /// When everything happens.
+    pub world: WorldTimeline,
+    /// How long each rendezvous takes once all are there.
+    pub moving: TiVec<RendezvousId, Nanos>,
+    /// What each rank does.
+    pub ranks: Vec<RankPrediction>,
+    /// The chain over all ranks that makes the step as long as it is.
+    pub path: Vec<Passage>,
+    /// The recorded steps replayed with the profiler's cost left in; `None` where fewer than two were recorded by all.
+    pub replay: Option<steptime_sim::Replay>,
+    /// What was asked for.
+    pub asked: Asked,
+}
+
+/// How long each rendezvous takes once all are there, and half-widths of 90 % (logarithm).
+struct Collectives {
+    moving: TiVec<RendezvousId, Nanos>,
+    half_widths: TiVec<RendezvousId, f64>,
+}
+
+/// One rank of a predicted job.
+#[derive(Debug, Clone)]
+pub struct RankPrediction {
+    /// What its device does.
+    pub parts: Parts,
+    /// Why it idles.
+    pub idle: Idle,
+    /// How long its step would take if no other rank kept it waiting.
+    pub alone: Nanos,
+    /// Its share of the job's critical path: time on it.
+    pub critical: Nanos,
+    /// At how many collectives it comes last, ...
+    pub last: usize,
+    /// ... of so many in which it meets others.
+    pub meets: usize,
+    /// Its own host gaps relative to those of the shipped profile.
+    pub slowness: Option<f64>,
+}
+
+impl Ranks {
+    /// How long the job's step takes: by the ranks' own times, the profiler's cost taken off.
+    ///
+    /// # Errors
+    /// Where its ranks wait for each other for ever.
+    pub fn predict(&self) -> Result<JobPrediction, Error> {
+        self.predict_as(|step| Ok(step.predict()))
+    }
+
+    /// The same, each rank asked about so. On a GPU that is named collectives take what they do on the usual node of such GPUs.
+    ///
+    /// # Errors
+    /// Where a rank cannot be asked so, how GPUs of that name are joined is not known, or ranks wait for each other for ever.
+    pub fn predict_as<'s, E: From<Error> + Send>(
+        &'s self,
+        ask: impl Fn(&'s Step) -> Result<Question<'s>, E> + Sync,
+    ) -> Result<JobPrediction, E> {
+        let sides: Result<Vec<Sides>, E> =
+            self.steps.par_iter().map(|step| Ok(ask(step)?.sides()?)).collect();
+        let sides = sides?;
+        let collectives = self.collectives(&sides[0].asked)?;
+        let predicted = self.predicted(sides, collectives);
+        Ok(predicted.map_err(|hang| self.hangs(hang))?)
+    }
+
+    /// A hang with the numbers of ranks for their places.
+    fn hangs(&self, hang: Hang) -> Error {
+        let numbers = self.crew().numbers;
+        let numbered = |places: Vec<usize>| places.into_iter().map(|place| numbers[place] as usize).collect();
+        let waiting = hang.waiting.into_iter().map(|(at, places)| (at, numbered(places))).collect();
+        Error::Hang { path: self.path.clone(), source: Hang { waiting } }
+    }
+
+    /// How long collectives take once all ranks are there, and how well that is known.
+    fn collectives(&self, asked: &Asked) -> Result<Collectives, Error> {
+        let Some(device) = &asked.device else {
+            let moving = self.job.moving(&self.crew().graphs).into_iter();
+            let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
+            return Ok(Collectives { half_widths: vec![KERNEL_SPREAD; moving.len()].into(), moving });
+        };
+        let topology = Topology::of(&device.name).map_err(|source| Error::Network { source })?;
+        let recorded = self.job.moving(&self.crew().graphs);
+        let priced = self.job.rendezvous.iter().zip(recorded).map(|(met, recorded)| {
+            // Of a size that was not recorded the recorded time is the best guess.
+            match recorded.filter(|_| has_no_size(met)) {
+                Some(recorded) => (recorded, UNKNOWN_SIZE),
+                None => {
+                    let price = topology.in_step(&call(met));
+                    (price.time, price.half_width)
+                }
+            }
+        });
+        let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = priced.unzip();
+        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
+    }
+
+    fn predicted(&self, sides: Vec<Sides>, collectives: Collectives) -> Result<JobPrediction, Hang> {
+        let asked = sides[0].asked.clone();
+        let spread = sides.iter().map(|rank| rank.spread).fold(0.0, f64::max);
+        let slowness: Vec<Option<f64>> = sides.iter().map(|rank| rank.slowness).collect();
+        let unpriced = sides.iter().find_map(|rank| rank.unpriced.clone());
+        let recorded: Vec<PricedGraph<'_>> = self
+            .steps
+            .iter()
+            .zip(sides)
+            .map(|(step, Sides { durations, host, .. })| PricedGraph {
+                graph: &step.graph,
+                host,
+                durations,
+                demands: None,
+            })
+            .collect();
+        let pace = if asked.host == OWN { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        let priced = paced(&recorded, &pace.factors);
+        let meetings = Meetings { job: &self.job, moving: &collectives.moving };
+        let world = WorldTimeline::simulate(&priced, meetings)?;
+        let step = world.period;
+        let as_recorded = match pace.apart {
+            Some(_) => WorldTimeline::simulate(&recorded, meetings)?.period,
+            None => step,
+        };
+        let replay = self.replay()?;
+        let doubts = [
+            self.missing(),
+            self.cut(),
+            self.of_several_runs(),
+            self.sizes_unknown(&asked),
+            self.single(),
+            unpriced,
+            pace.doubt(step, as_recorded),
+            replay.as_ref().and_then(of_replay),
+        ];
+        let doubts: Vec<Doubt> = doubts.into_iter().flatten().collect();
+        let sides = interval(&priced, &self.job, &collectives, spread, step)?;
+        let interval = doubt::widened(&doubts, step, sides);
+        let path = world::path(&self.crew().graphs, &self.job, &world);
+        let ranks = self.ranks(&priced, &world, &path, &slowness)?;
+        let moving = collectives.moving;
+        Ok(JobPrediction { step, interval, doubts, world, moving, ranks, path, replay, asked })
+    }
+
+    /// What each rank does in a simulated step.
+    fn ranks(
+        &self,
+        priced: &[PricedGraph<'_>],
+        world: &WorldTimeline,
+        path: &[Passage],
+        slowness: &[Option<f64>],
+    ) -> Result<Vec<RankPrediction>, Hang> {
+        let lates: Vec<usize> = self
+            .job
+            .rendezvous
+            .iter_enumerated()
+            .filter(|(_, met)| met.members.len() > 1)
+            .map(|(at, met)| met.members[world.rendezvous[at].last()].rank)
+            .collect();
+        let has = |met: &Rendezvous, rank: usize| met.members.iter().any(|member| member.rank == rank);
+        let one = |rank: usize| {
+            let graph = &self.steps[rank].graph;
+            let on_path = path.iter().filter(|passage| passage.rank == rank && passage.meets.is_none());
+            Ok(RankPrediction {
+                parts: Parts::of(world, &self.job, rank, graph),
+                idle: Idle::of(graph, &world.ranks[rank]),
+                alone: alone(&priced[rank], self, rank, world)?,
+                critical: on_path.map(|passage| passage.stretch.to - passage.stretch.from).sum(),
+                last: lates.iter().filter(|&&late| late == rank).count(),
+                meets: self
+                    .job
+                    .rendezvous
+                    .iter()
+                    .filter(|met| met.members.len() > 1 && has(met, rank))
+                    .count(),
+                slowness: slowness[rank],
+            })
+        };
+        (0..self.steps.len()).into_par_iter().map(one).collect()
+    }
+
+    /// The recorded steps replayed.
+    fn replay(&self) -> Result<Option<steptime_sim::Replay>, Hang> {
+        let profiled: Vec<PricedGraph<'_>> = self
+            .steps
+            .par_iter()
+            .map(|step| {
+                let (_, coupling) = own_constants(Process::Profiled);
+                PricedGraph::measured(&step.graph, HostCosts::profiled(&step.graph, &coupling))
+            })
+            .collect();
+        world::replay_recorded(&profiled, &self.job)
+    }
+}
+
+/// The step of one rank whose collectives take no longer than data needs to move.
+fn alone(priced: &PricedGraph<'_>, ranks: &Ranks, rank: usize, world: &WorldTimeline) -> Result<Nanos, Hang> {
+    let mut own = priced.clone();
+    let of = ranks.job.of_rank(rank, priced.graph);
+    for (activity, at) in of.iter_enumerated() {
+        if let Some(at) = at {
+            let met = &world.rendezvous[*at];
+            own.durations[activity] = met.moving;
+        }
+    }
+    Ok(steptime_sim::Timeline::simulate(&own).period)
+}
+
+/// The same ranks with hosts so many times as slow.
+fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<PricedGraph<'g>> {
+    let slower = |(rank, &factor): (&PricedGraph<'g>, &f64)| {
+        let mut rank = rank.clone();
+        rank.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, factor));
+        rank
+    };
+    priced.iter().zip(factors).map(slower).collect()
+}
+
+/// The step with hosts, kernels and collectives of all ranks at either end of their own intervals, widened by the hosts' drift.
+fn interval(
+    priced: &[PricedGraph<'_>],
+    job: &Job,
+    collectives: &Collectives,
+    device: f64,
+    step: Nanos,
+) -> Result<[Nanos; 2], Hang> {
+    let spread = priced.iter().map(|rank| rank.host.spread).fold(0.0, f64::max);
+    let scaled = |sign: f64| {
+        let mut others = paced(priced, &vec![(sign * spread).exp(); priced.len()]);
+        let kernels = (sign * device).exp();
+        for rank in &mut others {
+            rank.durations.iter_mut().for_each(|time| *time = scale(*time, kernels));
+        }
+        let all = collectives.moving.iter().zip(&collectives.half_widths);
+        let moving: TiVec<RendezvousId, Nanos> =
+            all.map(|(time, half_width)| scale(*time, (sign * half_width).exp())).collect();
+        Ok(WorldTimeline::simulate(&others, Meetings { job, moving: &moving })?.period)
+    };
+    let (low, high) = (scaled(-1.0)?, scaled(1.0)?);
+    let drift = JOB_DRIFT * step.0 as f64;
+    let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
+    Ok([step - widen(step - low), step + widen(high - step)])
+}

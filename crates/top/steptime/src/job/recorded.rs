@@ -1,0 +1,152 @@
+//! What the ranks of a job did as recorded: who waited for whom, and how long.
+
+use steptime_graph::{ActivityId, Job, RendezvousId, StepGraph, StepId, TiVec, median};
+use steptime_sim::world::{Parts, Span, split};
+use steptime_trace::Nanos;
+
+use super::Crew;
+use super::meetings::{CollectiveMet, Meetings, count};
+use super::stragglers::{Straggler, stragglers};
+
+/// Ends of one collective further apart than this share of a step, from step to step, are not of one run.
+const ONE_RUN: f64 = 0.05;
+
+/// The recorded steps of a job.
+#[derive(Debug, Clone)]
+pub struct JobRecorded {
+    /// How many steps all ranks recorded; times are means over the middle half of them, by the first rank's period.
+    pub steps: usize,
+    /// From one step to the next.
+    pub period: Nanos,
+    /// What each rank did.
+    pub ranks: Vec<RankRecorded>,
+    /// What happened where they met.
+    pub collectives: Vec<CollectiveMet>,
+    /// Ranks that others waited for, and why; the worst first.
+    pub stragglers: Vec<Straggler>,
+}
+
+/// One rank of a recorded job, profiler included.
+#[derive(Debug, Clone)]
+pub struct RankRecorded {
+    /// What its device did in a step.
+    pub parts: Parts,
+    /// By how much its clock is ahead of the first rank's, as ends of collectives tell.
+    pub ahead: Nanos,
+    /// How far that differs from step to step: half the range of the middle half.
+    pub scatter: Nanos,
+}
+
+impl JobRecorded {
+    /// Whether its ranks can be of one run: then they leave a collective together in every step.
+    #[must_use]
+    pub fn is_one_run(&self) -> bool {
+        let most = self.period.0 as f64 * ONE_RUN;
+        self.steps < 3 || self.ranks.iter().all(|rank| rank.scatter.0 as f64 <= most)
+    }
+}
+
+impl Crew<'_> {
+    /// What the ranks did as recorded; `None` where no step was recorded by all of them.
+    #[must_use]
+    pub fn recorded(&self) -> Option<JobRecorded> {
+        let common = Job::common_steps(&self.graphs);
+        let steps = middle_half(self.graphs.first()?, &common);
+        let met = Meetings::of(self, &common);
+        let chosen: Vec<usize> = steps.iter().map(|&(at, _)| at).collect();
+        let period = steps.iter().map(|&(_, period)| period).sum::<Nanos>() / count(&chosen);
+        let collectives = self.job.rendezvous.keys().filter_map(|at| met.over(at, &chosen)).collect();
+        let ranks = (0..self.graphs.len()).map(|rank| self.rank(rank, &common, &chosen, &met)).collect();
+        let stragglers = stragglers(self, &met, &chosen, &common);
+        let steps = common.len();
+        (!chosen.is_empty()).then_some(JobRecorded { steps, period, ranks, collectives, stragglers })
+    }
+
+    fn rank(&self, rank: usize, common: &[Vec<StepId>], chosen: &[usize], met: &Meetings) -> RankRecorded {
+        let of = self.job.of_rank(rank, self.graphs[rank]);
+        let sum = chosen
+            .iter()
+            .map(|&at| parts(self.graphs[rank], rank, &of, common, at, met))
+            .fold(Parts::default(), |sum, parts| sum + parts);
+        let mut ahead: Vec<Nanos> = self.ends_apart(rank, &self.graphs, common);
+        let scatter = half_range(&mut ahead);
+        RankRecorded { parts: sum / count(chosen), ahead: median(&mut ahead).unwrap_or_default(), scatter }
+    }
+
+    /// By how much later the ends of collectives are by a rank's clock than by the first rank's.
+    fn ends_apart(&self, rank: usize, graphs: &[&StepGraph], steps: &[Vec<StepId>]) -> Vec<Nanos> {
+        let shared = self.job.rendezvous.iter().filter_map(|met| {
+            let of = |rank: usize| met.members.iter().find(|member| member.rank == rank).map(|m| m.activity);
+            Some((of(0)?, of(rank)?))
+        });
+        let shared: Vec<_> = shared.collect();
+        let apart = |step: &Vec<StepId>| {
+            let ends = shared.iter().filter_map(|&(first, own)| {
+                let (zero, end) = (
+                    graphs[0].samples.activity_end(step[0], first)?,
+                    graphs[rank].samples.activity_end(step[rank], own)?,
+                );
+                Some(end - zero)
+            });
+            median(&mut ends.collect::<Vec<Nanos>>())
+        };
+        steps.iter().filter_map(apart).collect()
+    }
+}
+
+/// What a rank's device did in one of the common steps: with what the steps around it launched and still ran.
+fn parts(
+    graph: &StepGraph,
+    rank: usize,
+    of: &TiVec<ActivityId, Option<RendezvousId>>,
+    common: &[Vec<StepId>],
+    at: usize,
+    met: &Meetings,
+) -> Parts {
+    let samples = &graph.samples;
+    let own = common[at][rank];
+    let begin = samples.start(own);
+    let end = begin + span(graph, own);
+    let near = at.saturating_sub(2)..(at + 2).min(common.len());
+    let spans = near.flat_map(|near| {
+        let step = common[near][rank];
+        graph.activities.keys().filter_map(move |activity| {
+            let start = samples.activity_start(step, activity)?;
+            let end = samples.activity_end(step, activity)?;
+            // Where a part of a rendezvous was not recorded, all of the others' counts as moving: nothing else is known.
+            let last = of[activity].map(|at| met.at(near, at).map_or(start, |met| end - met.moving));
+            Some(split(start, last, end))
+        })
+    });
+    let spans: Vec<Span> = spans.flatten().collect();
+    Parts::between(begin, end, spans)
+}
+
+/// How long a step took on the host; of one that no other follows, until all that it launched was done.
+fn span(graph: &StepGraph, step: StepId) -> Nanos {
+    let samples = &graph.samples;
+    let alone = || Some(samples.device_end(step)? - samples.start(step));
+    samples.host_period(step).or_else(|| samples.period(step)).or_else(alone).unwrap_or_default()
+}
+
+/// The places of the common steps whose period is in the middle half of the first rank's, and these periods; the last one has none,
+/// and is left out where there are others.
+fn middle_half(graph: &StepGraph, common: &[Vec<StepId>]) -> Vec<(usize, Nanos)> {
+    let timed =
+        common.iter().enumerate().filter_map(|(at, step)| Some((graph.samples.host_period(step[0])?, at)));
+    let mut timed: Vec<(Nanos, usize)> = timed.collect();
+    if timed.is_empty() {
+        return common.iter().enumerate().map(|(at, step)| (at, span(graph, step[0]))).collect();
+    }
+    timed.sort_unstable();
+    let out = timed.len() / 4;
+    timed[out..timed.len() - out].iter().map(|&(period, at)| (at, period)).collect()
+}
+
+/// Half the range of the middle half.
+fn half_range(times: &mut [Nanos]) -> Nanos {
+    times.sort_unstable();
+    let at =
+        |share: usize| times.get((times.len().saturating_sub(1)) * share / 4).copied().unwrap_or_default();
+    (at(3) - at(1)) / 2
+}
