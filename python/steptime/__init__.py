@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from steptime.errors import UsageError as UsageError
     from steptime.explanation import Explanation as Explanation
     from steptime.explanation import explain as explain
+    from steptime.job import JobPrediction as JobPrediction
     from steptime.prediction import Prediction as Prediction
     from steptime.prediction import predict as predict
     from steptime.profiles import device_profile as device_profile
@@ -58,6 +59,7 @@ _PLACES = {
     "checks": ("RecordWarning",),
     "errors": ("Error", "InputError", "MissingCore", "MissingLibrary", "MissingTorch", "NotApplicable", "NotFound", "NothingRecorded", "UsageError"),
     "explanation": ("Explanation", "explain"),
+    "job": ("JobPrediction",),
     "prediction": ("Prediction", "predict"),
     "profiles": ("device_profile", "devices", "fit_device_profile", "fit_host_profile", "gather_plan", "host_profile", "kernels"),
     "querying": ("QueryError", "ask", "query", "questions"),

@@ -47,6 +47,7 @@ def _refused(kind: str, words: str) -> errors.Error:
     """The exception of a refusal; what is typed as an option is an argument here."""
     if kind == "usage":
         words = re.sub(r"'--([a-z-]+)(?: <[^>]*>)?(?:=<[^>]*>)?'", lambda found: found[1].replace("-", "_"), words)
+        words = re.sub(r"--(step|rank) N\b", r"\1=N", words)
     return _KINDS[kind](words)
 
 

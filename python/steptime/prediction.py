@@ -12,6 +12,7 @@ from steptime._ask import Input, PathLike, Value
 from steptime.changes import Changed, change
 from steptime.errors import UsageError
 from steptime.explanation import Explanation
+from steptime.job import JobPrediction, of_one_rank
 from steptime.report import Difference, Roofline
 from steptime.side import Side
 from steptime.table import Table
@@ -104,6 +105,8 @@ class Prediction(Side, Answer):
 
     def compare(self, other: Union["Prediction", PathLike]) -> Difference:
         """Where the difference to another step comes from."""
+        if isinstance(other, JobPrediction):
+            raise of_one_rank("compare", other.world)
         against = other._input if isinstance(other, Prediction) else Input(other)
         return Difference(self._input.answer("compare", self._shared("compare"), against))
 
@@ -150,8 +153,8 @@ def predict(
     keep_profiler: bool = False,
     step: Optional[int] = None,
     rank: Optional[int] = None,
-) -> Prediction:
-    """How long a training step takes.
+) -> Union[Prediction, JobPrediction]:
+    """How long a training step takes; of a folder with the ranks of a job, that of all ranks together, a JobPrediction.
 
     what: a recording, a trace, an execution trace, a description of a model (.toml); or a function that trains on
         `batch`, of which one step is recorded on whatever its tensors are on (a CPU, the meta device) and nothing kept.
@@ -166,7 +169,7 @@ def predict(
     process: "profiled" or "fresh".
     method: "simulate", "paper", "paper-published" or "kernel-sum".
     keep_profiler: leave the profiler's own cost in.
-    step, rank: a part of the input.
+    step, rank: a part of the input; with either, one rank of a job is predicted by itself.
 
     Raises NotFound, InputError, UsageError; what a step function raises comes through as it is.
     """
@@ -187,7 +190,8 @@ def predict(
         raise UsageError("a batch is for a step function; an input on disk has its own (p.what_if(batch=...) changes it)")
     else:
         source = Input(what, step, rank)
-    return Prediction(source.answer("predict", asked), source, asked)
+    found = source.answer("predict", asked)
+    return JobPrediction(found, source, asked) if "ranks" in found else Prediction(found, source, asked)
 
 
 def _recorded(step: Callable[..., Any], batch: Any) -> Input:

@@ -7,6 +7,7 @@ from typing import Dict, List, Optional, Sequence, Union
 from steptime import _html
 from steptime._answer import Answer
 from steptime._ask import Input, PathLike, Value, answer
+from steptime.job import RecordedJob
 from steptime.side import Side
 from steptime.table import Table
 
@@ -61,6 +62,12 @@ class Inspection(Report):
         """The host's overheads T1 to T5, in microseconds: median, 10th and 90th percentile."""
         return self.table("overheads")
 
+    @property
+    def job(self) -> Optional[RecordedJob]:
+        """What the ranks of a job did, and which kept the others waiting; None where the input is not ranks that meet."""
+        found = self.raw.get("job")
+        return RecordedJob(found) if found else None
+
 
 class Roofline(Report):
     """How far each kernel is from what the device could do."""
@@ -107,6 +114,11 @@ class Validation(Report):
     def rows(self) -> Table:
         """The recordings: measured and predicted milliseconds, error, whether the interval holds."""
         return self.table("rows")
+
+    @property
+    def jobs(self) -> Table:
+        """The jobs, where folders of ranks were given: measured and predicted milliseconds, error, whether the interval holds."""
+        return self.table("jobs")
 
 
 def inspect(what: PathLike, *, step: Optional[int] = None, rank: Optional[int] = None) -> Inspection:

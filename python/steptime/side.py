@@ -1,4 +1,4 @@
-"""A step as an answer tells it, whichever answer it is: its time, interval, idle time and memory."""
+"""A step as an answer tells it, whichever answer it is: its time, its interval; of one rank idle time and memory, too."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from steptime import _html
 from steptime._answer import Raw
 
 
-class Side(Raw):
-    """A step by its figures."""
+class Timed(Raw):
+    """A step by its time: that of one rank, or of all ranks of a job."""
 
     @property
     def step_ms(self) -> float:
@@ -21,6 +21,17 @@ class Side(Raw):
         """Holds the step time nine times in ten, in milliseconds; None where a simpler method was asked for."""
         found = self.raw.get("interval_ms")
         return (float(found[0]), float(found[1])) if found else None
+
+    def said(self) -> str:
+        """The step and its interval in words."""
+        words = f"step {self.step_ms:.3f} ms"
+        if self.interval_ms is not None:
+            words += f", 90 % interval {self.interval_ms[0]:.3f} to {self.interval_ms[1]:.3f} ms"
+        return words
+
+
+class Side(Timed):
+    """A step by its figures."""
 
     @property
     def active_ms(self) -> Optional[float]:
@@ -38,13 +49,6 @@ class Side(Raw):
         """The most device memory that tensors need at once, in megabytes: `total`, and by kind; None where not known."""
         found = self.raw.get("peak_mb")
         return {str(kind): float(mb) for kind, mb in found.items()} if found else None
-
-    def said(self) -> str:
-        """The step and its interval in words."""
-        words = f"step {self.step_ms:.3f} ms"
-        if self.interval_ms is not None:
-            words += f", 90 % interval {self.interval_ms[0]:.3f} to {self.interval_ms[1]:.3f} ms"
-        return words
 
     def parts(self) -> List[Tuple[str, float]]:
         """What the step consists of, in milliseconds: the device active, and idle by cause."""

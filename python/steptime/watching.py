@@ -18,7 +18,7 @@ import time
 import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Dict, List, Optional, Type
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 from steptime import describe, folder
 from steptime._ask import PathLike
@@ -31,6 +31,8 @@ from steptime.settings import choose
 
 # Shorter than those of `record`: somebody waits for the training.
 WINDOWS, STEPS = 3, 20
+# Steps under the profiler where every rank records: all must agree, and each measures its own pace.
+PROFILED_TOGETHER = 20
 
 
 def watch(
@@ -45,6 +47,7 @@ def watch(
     warmup: Optional[int] = None,
     sync_events: Optional[bool] = None,
     probe: Optional[bool] = None,
+    every_rank: bool = False,
     overwrite: bool = False,
     quiet: bool = False,
 ) -> "Watch":
@@ -54,36 +57,50 @@ def watch(
     out: the folder to make. It appears when the recording is complete, and not at all if the loop ends or fails before.
     batch: samples in a batch; guessed from what the model is first called with.
     windows, steps, profiled, warmup, sync_events, probe: see `settings.Settings`; about a hundred steps by default.
+    every_rank: of a distributed job every rank records the same steps, into `rank0`, `rank1`, ... below `out`, which can then be
+    predicted together; else rank 0 alone records.
     overwrite: replace a recording that is already at `out`. quiet: print nothing.
-
-    Of a distributed job only rank 0 records.
     """
+    if every_rank and profiled is None:
+        profiled = PROFILED_TOGETHER
     given = {"windows": windows, "steps": steps, "profiled": profiled, "warmup": warmup, "sync_events": sync_events, "probe": probe}
     if out is None:
         raise UsageError('watch() needs a folder to write: watch(model, optimizer, out="rec")')
-    return Watch(model, optimizer, Path(out).absolute(), batch, given, overwrite, quiet)
+    return Watch(model, optimizer, Path(out).absolute(), batch, given, every_rank, overwrite, quiet)
 
 
 class Watch:
     """A loop that is watched: a context, or `start` and `stop` by hand."""
 
     def __init__(
-        self, model: Any, optimizer: Any, out: Path, batch: Optional[int], given: Dict[str, Any], overwrite: bool, quiet: bool
+        self,
+        model: Any,
+        optimizer: Any,
+        out: Path,
+        batch: Optional[int],
+        given: Dict[str, Any],
+        every_rank: bool,
+        overwrite: bool,
+        quiet: bool,
     ) -> None:
-        self.out = out
+        self._rank, world = _place()
+        self._records = every_rank or self._rank == 0
+        self.out = out / f"rank{self._rank}" if every_rank and world > 1 else out
         self.done = False
         self._settings = choose(given)
         self._plan: Optional[Plan[List[str]]] = None
         self._seen = Seen(model, optimizer)
-        self._about = {"model": describe.model_name(model, train), "batch": batch}
+        self._about: Dict[str, Any] = {"model": describe.model_name(model, train), "batch": batch}
         self._facts = {"params": describe.count_parameters(model, train)}
-        self._overwrite, self._quiet = overwrite, quiet
+        if world > 1:
+            self._about.update({"rank": self._rank, "world": world})
+        self._overwrite, self._quiet = overwrite, quiet or self._rank != 0
         self._steps, self._began = 0, 0.0
-        folder.check_free(out, overwrite)
+        folder.check_free(self.out, overwrite)
 
     def start(self) -> "Watch":
-        """Begins with the next step; of a distributed job on rank 0 alone."""
-        if _rank() != 0:
+        """Begins with the next step; of a distributed job on rank 0 alone, but where every rank is to record."""
+        if not self._records:
             self._rest()
             return self
         backend = TorchProfiler(self._settings.sync_events)
@@ -226,12 +243,16 @@ def _nothing(*_: Any) -> None:
     """A step that is not watched."""
 
 
-def _rank() -> int:
-    """This process's rank in a distributed job."""
+def _place() -> Tuple[int, int]:
+    """This process's rank in a distributed job, and how many there are: as PyTorch knows, else as torchrun says."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
     try:
-        return int(os.environ.get("RANK", "0"))
+        rank = int(os.environ.get("RANK", "0"))
+        return rank, max(int(os.environ.get("WORLD_SIZE", "1")), rank + 1)
     except ValueError:
-        return 0
+        return 0, 1
 
 
 def _say(what: str) -> None:

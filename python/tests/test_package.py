@@ -216,7 +216,7 @@ def test_the_program_lists_all_commands_and_gives_exit_codes() -> None:
         assert subprocess.run([sys.executable, "-m", "steptime", *arguments], capture_output=True).returncode == code
 
 
-@pytest.mark.parametrize("module", ["", ".changes", ".explanation", ".prediction", ".profiles", ".report", ".table"])
+@pytest.mark.parametrize("module", ["", ".changes", ".explanation", ".job", ".prediction", ".profiles", ".report", ".table"])
 def test_examples_of_the_documentation(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     outcome = doctest.testmod(importlib.import_module(f"steptime{module}"))

@@ -106,6 +106,35 @@ def test_of_a_distributed_job_rank_0_records(fake: None, tmp_path: Path, monkeyp
     assert not (tmp_path / "rec").exists() and not w.done
 
 
+def test_every_rank_records_into_a_folder_of_its_own(fake: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in (1, 0):
+        monkeypatch.setenv("RANK", str(rank))
+        with steptime.watch(out=tmp_path / "rec", every_rank=True, quiet=True, **SMALL) as w:
+            for _ in range(NEEDED):
+                w.step()
+        assert w.done and w.out == tmp_path / "rec" / f"rank{rank}"
+        meta = json.loads((w.out / "meta.json").read_text())
+        assert (meta["rank"], meta["world"]) == (rank, 2)
+    # The same number of steps on every rank, whatever its pace.
+    monkeypatch.setenv("RANK", "1")
+    some = {name: value for name, value in SMALL.items() if name != "profiled"}
+    watched = steptime.watch(out=tmp_path / "other", every_rank=True, **some)
+    assert watched._settings.profiled == watching.PROFILED_TOGETHER
+
+
+def test_a_process_of_a_group_knows_its_rank(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.distributed.is_available():
+        pytest.skip("not here: torch without distributed")
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        assert watching._place() == (0, 1)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 def net() -> Any:
     import torch
 

@@ -11,4 +11,5 @@
     kernels.py    short names of kernels
     sheet.py      the rows in a file: Parquet, or JSON lines where pyarrow is not installed
     machine.py    which GPU this is, and its peaks
+    collectives/  a command of its own: what ranks of a job exchange, timed under torchrun
 """

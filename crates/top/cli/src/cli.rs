@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod bench;
+mod collectives;
 mod compare;
 mod device;
 mod gather_plan;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 pub use bench::{Bench, BenchCpu, BenchCuda};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+pub use collectives::Collectives;
 pub use compare::Compare;
 pub use device::{Device, Search};
 pub use gather_plan::GatherPlan;
@@ -71,6 +73,8 @@ pub enum Command {
     /// Predict single kernels
     #[command(subcommand)]
     Kernels(KernelsCommand),
+    /// How long collectives take among GPUs
+    Collectives(Collectives),
     /// Show how far each kernel is from what the device could do, and what bounds it
     Roofline(Roofline),
     /// Tell how long a step takes, and where the time goes

@@ -19,6 +19,20 @@ pub fn everything(path: &Path) -> Result<Input, Failure> {
     Ok(open_input(path, &Options { progress: Some(&report), ..Options::default() })?)
 }
 
+/// Whether an input may hold several ranks: a folder that is no recording by itself, or an archive.
+pub fn may_hold_ranks(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let archive = [".tar", ".tar.gz", ".tgz", ".zip"].iter().any(|ending| name.ends_with(ending));
+    archive || (path.is_dir() && !is_recording(path))
+}
+
+/// Opens the times of an input, and nothing else of it.
+pub fn timed(path: &Path) -> Result<Input, Failure> {
+    let progress = Progress::bytes();
+    let report = |done, total| progress.report(done, total);
+    Ok(open_input(path, &Options { progress: Some(&report), want: Want::TIMING, ..Options::default() })?)
+}
+
 /// Opens what is wanted, unless it is open already, and builds the graph of the chosen rank.
 pub fn step(console: &Console<'_>, path: &Path, choice: &Choice, want: Want) -> Result<Arc<Step>, Failure> {
     match console.opened(path, choice, want) {
@@ -46,6 +60,56 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         all.extend(inner);
     }
     Ok(all)
+}
+
+/// The jobs that paths stand for: folders of recordings named by rank, or folders of such folders; none where any path stands for
+/// single recordings.
+///
+/// # Errors
+/// Where some paths are jobs and others are not.
+pub fn jobs(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let (mut jobs, mut others) = (Vec::new(), Vec::new());
+    for path in paths {
+        let inner = match is_job(path) {
+            true => vec![path.clone()],
+            // A folder of single recordings stands for these.
+            false if within(path)?.is_empty() => {
+                folders(path).into_iter().filter(|path| is_job(path)).collect()
+            }
+            false => Vec::new(),
+        };
+        if inner.is_empty() {
+            others.push(path);
+        }
+        jobs.extend(inner);
+    }
+    match (jobs.first(), others.first()) {
+        (Some(job), Some(other)) => Err(format!(
+            "{} holds the ranks of a job, {} does not: validate jobs and single recordings apart",
+            job.display(),
+            other.display()
+        )
+        .into()),
+        _ => Ok(jobs),
+    }
+}
+
+/// Whether a folder holds at least two recordings that are named by rank: `rank0`, `rank_1`.
+fn is_job(folder: &Path) -> bool {
+    let by_rank = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let number = name.strip_prefix("rank").map(|rest| rest.trim_start_matches(['_', '-']));
+        number.is_some_and(|number| number.parse::<u32>().is_ok()) && is_recording(path)
+    };
+    folders(folder).iter().filter(|path| by_rank(path)).count() > 1
+}
+
+/// The folders in a folder, by name; none where it cannot be read.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut all: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    all.sort();
+    all
 }
 
 fn is_recording(path: &Path) -> bool {

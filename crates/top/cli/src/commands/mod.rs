@@ -1,6 +1,7 @@
 //! One file a command: reads the input, asks the library, hands the answer to a report.
 
 mod bench;
+mod collectives;
 mod compare;
 mod device;
 mod gather_plan;
@@ -32,6 +33,7 @@ pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
         Command::Host(args) => host::run(&args, console),
         Command::Device(args) => device::run(&args, console),
         Command::Kernels(args) => kernels::run(&args, console),
+        Command::Collectives(args) => collectives::run(&args, console),
         Command::Roofline(args) => roofline::run(&args, console),
         Command::Predict(args) => predict::run(&args, console),
         Command::WhatIf(args) => what_if::run(&args, console),

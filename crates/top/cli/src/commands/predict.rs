@@ -1,9 +1,9 @@
 //! `steptime predict`.
 
 use rayon::prelude::*;
-use steptime::answers::{Compared, Predicted, chrome};
+use steptime::answers::{Compared, Predicted, PredictedJob, chrome};
 use steptime::trace::Want;
-use steptime::{Baseline, Choice, Error, Question, Step};
+use steptime::{Baseline, Choice, Error, Question, Ranks, Step};
 
 use super::{Failure, load, pricing, source};
 use crate::cli::{HostChoice, Method, Predict, usage};
@@ -15,6 +15,9 @@ use crate::{output, progress};
 pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     check(args)?;
     spare_inputs(args)?;
+    if let Some(ranks) = job(args)? {
+        return together(args, console, &ranks);
+    }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     // What a step's tensors need of memory is in its execution trace; another GPU needs shapes of every op too.
     let want = Want { shaped: !args.device.is_empty(), ..Want::ALL };
@@ -25,6 +28,46 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
         [name] => one(args, console, &step, &question.on(name)?),
         names => several(args, console, &question.on_each(names.iter().map(String::as_str))?),
     }
+}
+
+/// The ranks of a job, where the input holds several that meet and none of them is asked for.
+fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
+    let one = args.part.rank.is_some() || args.part.step.is_some() || !load::may_hold_ranks(&args.input);
+    if one {
+        return Ok(None);
+    }
+    let input = load::timed(&args.input)?;
+    if input.recordings.iter().filter(|recording| steptime::is_timed(recording)).count() < 2 {
+        return Ok(None);
+    }
+    Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))
+}
+
+/// Predicts the step of all ranks together.
+fn together(args: &Predict, console: &Console<'_>, ranks: &Ranks) -> Result<(), Failure> {
+    let of_one_rank = [
+        (args.device.len() > 1, "--device of several GPUs"),
+        (args.method != Method::Simulate, "--method"),
+        (args.keep_profiler, "--keep-profiler"),
+    ];
+    if let Some((_, option)) = of_one_rank.into_iter().find(|(given, _)| *given) {
+        let words =
+            format!("{option} is of a single rank, and these are the ranks of a job: name one with --rank N");
+        return Err(usage("predict", &words).into());
+    }
+    let ask = |step| -> Result<Question<'_>, Failure> {
+        let question = question(args, step)?;
+        Ok(match args.device.as_slice() {
+            [name] => question.on(name)?,
+            _ => question,
+        })
+    };
+    let predicted = progress::spin("simulating", || ranks.predict_as(ask))?;
+    if let Some(path) = &args.timeline {
+        output::write_file(path, |out| chrome::write_job(out, ranks, &predicted))?;
+    }
+    let answer = PredictedJob::of(ranks, &predicted);
+    Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
 }
 
 /// Answers a question, and writes the timeline where one is wanted.

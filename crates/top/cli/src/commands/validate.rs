@@ -1,10 +1,15 @@
 //! `steptime validate`.
 
+use std::path::PathBuf;
+
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use rayon::prelude::*;
+use steptime::answers::ValidatedJobs;
+use steptime::answers::job::JobRow;
 use steptime::answers::validate::Asked;
 use steptime::trace::Want;
-use steptime::{Basis, Kernels, validate};
+use steptime::{Basis, Kernels, Ranks, validate};
 
 use super::pricing::Priced;
 use super::{Failure, load, replay, source};
@@ -16,6 +21,10 @@ use crate::{progress, report};
 pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     if args.replay_only {
         return replay::run(&args.recordings, args.form, console);
+    }
+    let jobs = load::jobs(&args.recordings)?;
+    if !jobs.is_empty() {
+        return validate_jobs(args, &jobs, console);
     }
     let mode = source::mode(&args.host)?;
     check(args)?;
@@ -38,6 +47,20 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
     let asked = Asked { host: args.host.label(), kernels: args.kernels.clone(), lone: args.lone };
     let answer = validation.answer(asked);
     Ok(console.print_answer(args.form, &answer, report::validate::text, report::csv::validated)?)
+}
+
+/// Validates the steps of jobs.
+fn validate_jobs(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(), Failure> {
+    if args.host != HostChoice::Own || args.kernels != "measured" || args.lone {
+        let words = "the ranks of a job are predicted together from their own times: --host, --kernels and --lone are for single \
+                     recordings";
+        return Err(Cli::command().error(ErrorKind::ArgumentConflict, words).into());
+    }
+    let row = |path: &PathBuf| JobRow::of(&Ranks::open(path)?);
+    let rows: Result<Vec<JobRow>, steptime::Error> =
+        progress::spin("simulating", || jobs.par_iter().map(row).collect());
+    let answer = ValidatedJobs::of(rows?);
+    Ok(console.print_answer(args.form, &answer, report::job::validated, report::csv::validated_jobs)?)
 }
 
 /// An execution trace has no times of its own.

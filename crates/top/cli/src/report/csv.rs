@@ -5,8 +5,8 @@ use serde::Serialize;
 use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
-    Changed, Compared, DeviceListed, Difference, Explained, Gridded, KernelsPredicted, Predicted, Replayed,
-    Roofed, Validated,
+    Changed, CollectivesPriced, Compared, DeviceListed, Difference, Explained, Gridded, KernelsPredicted,
+    Predicted, PredictedJob, Replayed, Roofed, Validated, ValidatedJobs,
 };
 
 use super::compare::{doubts, limit};
@@ -53,6 +53,84 @@ pub fn predicted(answer: &Predicted) -> Table {
     }
     for family in answer.families.iter().flatten() {
         table.row(("family", family.family, family.count, none, family.device_ms, none, none));
+    }
+    table
+}
+
+/// Ranks and collectives of a predicted job.
+pub fn predicted_job(answer: &PredictedJob) -> Table {
+    let names = [
+        "table",
+        "rank",
+        "name",
+        "bytes",
+        "computes_ms",
+        "moves_ms",
+        "waits_ms",
+        "idles_ms",
+        "hidden_ms",
+        "alone_ms",
+        "critical_ms",
+        "last",
+    ];
+    let mut table = Table::new(&names);
+    let none: Option<f64> = None;
+    for rank in &answer.ranks {
+        let parts = &rank.parts;
+        table.row((
+            ("rank", rank.rank, "", None::<u64>),
+            (parts.computes_ms, parts.moves_ms, parts.waits_ms, parts.idles_ms, parts.hidden_ms),
+            (rank.alone_ms, rank.critical_ms, rank.last),
+        ));
+    }
+    for met in &answer.collectives {
+        for (rank, waits) in met.what.ranks.iter().zip(&met.waits_ms) {
+            table.row((
+                ("collective", rank, met.what.op, met.what.bytes),
+                (none, met.moves_ms, waits, none, none),
+                (none, none, usize::from(met.last == *rank)),
+            ));
+        }
+    }
+    table
+}
+
+/// Collectives, priced.
+pub fn collectives(answer: &CollectivesPriced) -> Table {
+    let names =
+        ["op", "ranks", "bytes", "time_us", "low_us", "high_us", "bus_gbs", "in_step_us", "measured_us"];
+    let mut table = Table::new(&names);
+    for row in &answer.rows {
+        let [low, high] = row.interval_us;
+        table.row((
+            (row.op, row.ranks, row.bytes, row.time_us, low),
+            (high, row.bus_gbs, row.in_step_us, row.measured_us),
+        ));
+    }
+    table
+}
+
+/// Jobs, measured and predicted.
+pub fn validated_jobs(answer: &ValidatedJobs) -> Table {
+    let names = [
+        "job",
+        "ranks",
+        "measured_ms",
+        "predicted_ms",
+        "error",
+        "low_ms",
+        "high_ms",
+        "slowest_alone_ms",
+        "first_rank_ms",
+        "replay_error",
+    ];
+    let mut table = Table::new(&names);
+    for row in &answer.jobs {
+        let [low, high] = row.interval_ms;
+        table.row((
+            (&row.name, row.ranks, row.measured_ms, row.predicted_ms, row.error),
+            (low, high, row.slowest_alone_ms, row.first_rank_ms, row.replay_error),
+        ));
     }
     table
 }

@@ -7,7 +7,7 @@ use steptime::answers::inspect::Rank;
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
 use super::width::{apart, prose, width, wrapped};
-use super::{inspect_execution, overheads};
+use super::{inspect_execution, job, overheads};
 use crate::output::name;
 
 /// Ops and kernels to show.
@@ -26,6 +26,8 @@ pub fn text(answer: &Inspected) -> String {
     };
     if answer.ranks.len() > 1 {
         section(ranks(&answer.ranks).text());
+        let job = answer.job.as_ref().map(job::recorded);
+        section(job.unwrap_or_else(|| answer.not_one_job.as_deref().map(job::mismatch).unwrap_or_default()));
     }
     section(headline(answer));
     if answer.steps.is_some() {

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod bench_cuda;
+pub mod collectives;
 pub mod compare;
 pub mod csv;
 pub mod device;
@@ -14,6 +15,7 @@ pub mod host;
 pub mod ingest;
 pub mod inspect;
 mod inspect_execution;
+pub mod job;
 pub mod kernels;
 mod memory;
 mod overheads;

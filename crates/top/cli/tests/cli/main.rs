@@ -16,6 +16,7 @@ mod host;
 mod hostile;
 mod independence;
 mod ingest;
+mod jobs;
 mod json;
 mod kernels;
 mod lone;

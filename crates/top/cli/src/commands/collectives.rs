@@ -1,0 +1,111 @@
+//! `steptime collectives`.
+
+use std::path::Path;
+
+use steptime::answers::CollectivesPriced;
+use steptime::answers::collectives::Swept;
+use steptime::cost::network::{CollectiveCall, Topology};
+use steptime::graph::CollectiveKind;
+use steptime::trace::Bytes;
+
+use super::Failure;
+use crate::cli::{Collectives, usage};
+use crate::console::Console;
+use crate::report;
+
+/// Runs it.
+pub fn run(args: &Collectives, console: &Console<'_>) -> Result<(), Failure> {
+    let topology = Topology::of(&args.device).map_err(|error| error.to_string())?;
+    let topology = match args.gpus_per_node {
+        Some(gpus) => topology.in_nodes_of(gpus),
+        None => topology,
+    };
+    let answer = match &args.against {
+        Some(path) => CollectivesPriced::against(&topology, &swept(path)?),
+        None => CollectivesPriced::of(&topology, &calls(args)?),
+    };
+    Ok(console.print_answer(args.form, &answer, report::collectives::text, report::csv::collectives)?)
+}
+
+/// All that was asked for: each operation among each number of GPUs at each size.
+fn calls(args: &Collectives) -> Result<Vec<CollectiveCall>, Failure> {
+    let mut calls = Vec::new();
+    for op in &args.op {
+        let kind = kind(op)
+            .ok_or_else(|| usage("collectives", &format!("--op {op}: not a collective that is known")))?;
+        for &ranks in &args.gpus {
+            for size in &args.bytes {
+                let bytes = bytes(size).ok_or_else(|| {
+                    usage("collectives", &format!("--bytes {size}: say 4096, 64KiB, 1MiB or 2GiB"))
+                })?;
+                calls.push(CollectiveCall { kind, ranks, bytes: Bytes(bytes) });
+            }
+        }
+    }
+    Ok(calls)
+}
+
+fn kind(op: &str) -> Option<CollectiveKind> {
+    let kind = CollectiveKind::of_operation(op);
+    (kind != CollectiveKind::Other).then_some(kind)
+}
+
+/// A size: a number of bytes, or one with a unit.
+fn bytes(text: &str) -> Option<u64> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0)];
+    let (digits, shift) =
+        units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift))).unwrap_or((text, 0));
+    let number: f64 = digits.trim().parse().ok()?;
+    let bytes = number * f64::from(1u32 << shift);
+    (1.0..=1e15).contains(&bytes).then_some(bytes as u64)
+}
+
+/// The rows of a sweep.
+fn swept(path: &Path) -> Result<Vec<Swept>, Failure> {
+    let place = path.display();
+    let mut reader = csv::Reader::from_path(path).map_err(|error| format!("cannot read {place}: {error}"))?;
+    let heads = reader.headers().map_err(|error| format!("{place}: {error}"))?.clone();
+    let column = |names: &[&str]| heads.iter().position(|head| names.contains(&head));
+    let needs = |names: &[&str]| {
+        let lacks = || {
+            format!(
+                "{place} has no column `{}`: is it a sweep of `python -m steptime.measure.collectives`?",
+                names[0]
+            )
+        };
+        column(names).ok_or_else(lacks)
+    };
+    let (op, ranks, size, median) =
+        (needs(&["op"])?, needs(&["world", "ranks"])?, needs(&["bytes"])?, needs(&["median_us", "time_us"])?);
+    let kernel = column(&["kernel_us"]);
+    // Sweeps made before there was a column for the type count an all-gather by what one rank sends.
+    let by_input = column(&["dtype"]).is_none() && column(&["time_us"]).is_none();
+    let mut rows = Vec::new();
+    for (at, record) in reader.records().enumerate() {
+        let line = at + 2;
+        let record = record.map_err(|error| format!("{place}, line {line}: {error}"))?;
+        let number = |column: usize| {
+            let text = record.get(column).unwrap_or_default();
+            let found = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+            found.ok_or_else(|| {
+                format!("{place}, line {line}: `{text}` is no positive number ({})", &heads[column])
+            })
+        };
+        let name = record.get(op).unwrap_or_default();
+        let kind = kind(name)
+            .ok_or_else(|| format!("{place}, line {line}: `{name}` is not a collective that is known"))?;
+        let ranks = number(ranks)? as u32;
+        let mut bytes = number(size)? as u64;
+        if by_input && kind == CollectiveKind::AllGather {
+            bytes = bytes.saturating_mul(u64::from(ranks));
+        }
+        let of_kernel = kernel.filter(|&column| !record.get(column).unwrap_or_default().is_empty());
+        let us = number(of_kernel.unwrap_or(median))?;
+        rows.push(Swept {
+            call: CollectiveCall { kind, ranks, bytes: Bytes(bytes) },
+            us,
+            kernel: of_kernel.is_some(),
+        });
+    }
+    if rows.is_empty() { Err(format!("{place} has no rows").into()) } else { Ok(rows) }
+}

@@ -1,0 +1,302 @@
+//! The ranks of a job on one screen: predicted, and as recorded.
+
+use std::collections::BTreeMap;
+
+use steptime::answers::job::{CollectiveSaid, DeviceParts, JobPiece, StragglerSaid};
+use steptime::answers::validate::Errors;
+use steptime::answers::{PredictedJob, RecordedJob, ValidatedJobs};
+
+use super::format::{self, counted, grouped, ms, percent};
+use super::table::Columns;
+use super::width::{apart, prose, shorten, width, wrapped};
+use crate::output::name;
+
+/// Ranks to show; of more the worst are shown.
+const RANKS: usize = 16;
+/// Collectives and stretches of the critical path to show.
+const ROWS: usize = 12;
+/// Stragglers to name, and ranks of the critical path.
+const STRAGGLERS: usize = 2;
+const NAMED: usize = 3;
+/// A rank that works so many times as long as others works longer.
+const WORTH: f64 = 1.01;
+
+/// A predicted step of all ranks.
+pub fn predicted(answer: &PredictedJob) -> String {
+    let mut text = headline(answer);
+    text.push('\n');
+    text.push_str(&ranks(answer).text());
+    text.push_str(&more(answer.ranks.len()));
+    text.push('\n');
+    text.push_str(&collectives(answer).text());
+    text.push('\n');
+    text.push_str(&critical(answer).text());
+    text
+}
+
+/// Says how many ranks are not shown.
+fn more(ranks: usize) -> String {
+    if ranks > RANKS { format!("... and {} more, in --json\n", ranks - RANKS) } else { String::new() }
+}
+
+fn headline(answer: &PredictedJob) -> String {
+    let [low, high] = answer.interval_ms;
+    let interval = format!("{:.0} % interval {} to {} ms", 100.0 * answer.interval_level, ms(low), ms(high));
+    let rate = match (answer.samples_per_s, answer.batch) {
+        (Some(rate), Some(batch)) => {
+            format!("{} samples/s at batch {}", grouped(rate.round() as u64), grouped(batch))
+        }
+        _ => String::new(),
+    };
+    let device = name(answer.device.as_deref().unwrap_or("unnamed devices"));
+    let title = format!("{}, {} on {device}", name(&answer.name), counted(answer.world, "rank"));
+    let doubts: String = answer.doubts.iter().map(|doubt| said("! ", &doubt.text)).collect();
+    format!(
+        "{}\n{}\n{doubts}{}{}",
+        shorten(&title, width()),
+        apart(&[format!("step {} ms", ms(answer.step_ms)), interval, rate], width()),
+        said("", &how(answer)),
+        decides(answer),
+    )
+}
+
+/// How the step was predicted.
+fn how(answer: &PredictedJob) -> String {
+    let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
+    format!("method {}, all ranks together, host {host}, kernels and collectives {kernels}", answer.method)
+}
+
+/// On which ranks the critical path lies.
+fn decides(answer: &PredictedJob) -> String {
+    let mut ranks: Vec<_> = answer.ranks.iter().collect();
+    ranks.sort_by(|a, b| b.critical_ms.total_cmp(&a.critical_ms));
+    let share = |ms: f64| if answer.step_ms > 0.0 { ms / answer.step_ms } else { 0.0 };
+    let worth = ranks.iter().take(NAMED).filter(|rank| share(rank.critical_ms) > 0.05);
+    let each: Vec<String> =
+        worth.map(|rank| format!("rank {} {}", rank.rank, percent(share(rank.critical_ms)))).collect();
+    if each.is_empty() { String::new() } else { said("", &format!("critical path: {}", each.join(", "))) }
+}
+
+fn said(sign: &str, words: &str) -> String {
+    wrapped(&format!("{sign}{words}"), prose(), 2) + "\n"
+}
+
+/// What a table says of a rank's device.
+const PARTS: [&str; 6] = [">rank", ">computes ms", ">moves ms", ">waits ms", ">idles ms", "?>hidden ms"];
+
+fn parts(rank: u32, parts: &DeviceParts) -> Vec<String> {
+    vec![
+        rank.to_string(),
+        ms(parts.computes_ms),
+        ms(parts.moves_ms),
+        ms(parts.waits_ms),
+        ms(parts.idles_ms),
+        ms(parts.hidden_ms),
+    ]
+}
+
+fn ranks(answer: &PredictedJob) -> Columns {
+    let mut columns = Columns::new(&[&PARTS[..], &[">alone ms", ">last at", "?>host x"]].concat());
+    let mut shown: Vec<_> = answer.ranks.iter().collect();
+    shown.sort_by(|a, b| b.alone_ms.total_cmp(&a.alone_ms));
+    shown.truncate(RANKS);
+    shown.sort_by_key(|rank| rank.rank);
+    for rank in shown {
+        let mut row = parts(rank.rank, &rank.parts);
+        row.push(ms(rank.alone_ms));
+        row.push(format!("{} of {}", rank.last, rank.meets));
+        row.push(rank.host_slowness.map_or_else(|| "-".into(), |slow| format!("{slow:.2}")));
+        columns.row(row);
+    }
+    columns
+}
+
+fn collectives(answer: &PredictedJob) -> Columns {
+    let mut columns =
+        Columns::new(&["~collective", ">ranks", ">bytes", ">moves ms", ">last rank", ">waits ms, most"]);
+    for met in answer.collectives.iter().take(ROWS) {
+        let mut row = what(&met.what);
+        row.push(ms(met.moves_ms));
+        row.push(met.last.to_string());
+        row.push(ms(met.waits_ms.iter().copied().fold(0.0, f64::max)));
+        columns.row(row);
+    }
+    columns
+}
+
+fn what(met: &CollectiveSaid) -> Vec<String> {
+    // Of a collective whose arguments were not recorded nobody knows what it moves.
+    let bytes = if met.bytes == 0 && met.op != "barrier" { "-".into() } else { grouped(met.bytes) };
+    vec![met.op.to_owned(), met.ranks.len().to_string(), bytes]
+}
+
+/// Where a stretch of the path is: the rank, the place, the part of the step.
+type Key<'a> = (u32, &'a str, &'a str);
+
+/// The critical path by rank, place and phase, the longest first.
+fn critical(answer: &PredictedJob) -> Columns {
+    let mut times: BTreeMap<Key<'_>, (f64, BTreeMap<&str, f64>)> = BTreeMap::new();
+    for JobPiece { rank, place, what, phase, ms } in &answer.critical_path {
+        let (time, names) = times.entry((*rank, place, phase)).or_default();
+        *time += ms;
+        *names.entry(what).or_default() += ms;
+    }
+    let mut rows: Vec<_> = times.into_iter().collect();
+    rows.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+    let mut columns = Columns::new(&["critical path", ">rank", "phase", ">ms", ">of step", "~mostly"]);
+    for ((rank, place, phase), (time, names)) in rows.into_iter().take(ROWS) {
+        let mostly = names.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or("", |(what, _)| what);
+        let share = if answer.step_ms > 0.0 { percent(time / answer.step_ms) } else { "-".into() };
+        columns.row([
+            place.to_owned(),
+            rank.to_string(),
+            phase.to_owned(),
+            ms(time),
+            share,
+            format::op(mostly).to_owned(),
+        ]);
+    }
+    columns
+}
+
+/// What ranks did as recorded.
+pub fn recorded(job: &RecordedJob) -> String {
+    let ranks = match job.ranks.len() {
+        here if here < job.world => format!("{here} of {}", counted(job.world, "rank")),
+        _ => counted(job.world, "rank"),
+    };
+    let mut text = format!(
+        "{ranks}, {} recorded by all, period {} ms (profiled; the middle half of the steps)\n",
+        counted(job.steps, "step"),
+        ms(job.period_ms)
+    );
+    for warning in &job.warnings {
+        text.push_str(&said("! ", warning));
+    }
+    for straggler in job.stragglers.iter().take(STRAGGLERS) {
+        text.push_str(&said("", &delays(straggler)));
+    }
+    text.push('\n');
+    let mut columns = Columns::new(&[&PARTS[..], &["?>clock ahead us"]].concat());
+    for rank in job.ranks.iter().take(RANKS) {
+        let mut row = parts(rank.rank, &rank.parts);
+        row.push(format!("{:.1}", rank.clock_ahead_us));
+        columns.row(row);
+    }
+    text.push_str(&columns.text());
+    text.push_str(&more(job.ranks.len()));
+    text.push('\n');
+    let mut columns = Columns::new(&[
+        "~collective",
+        ">ranks",
+        ">bytes",
+        ">moves ms",
+        ">nccl-tests",
+        ">last",
+        ">most waits ms",
+    ]);
+    for met in job.collectives.iter().take(ROWS) {
+        let last =
+            met.last.iter().enumerate().max_by_key(|&(place, times)| (times, std::cmp::Reverse(place)));
+        let mut row = what(&met.what);
+        row.push(ms(met.moves_ms));
+        row.push(met.expected_ms.map_or_else(|| "-".into(), ms));
+        row.push(last.map_or_else(|| "-".into(), |(place, _)| met.what.ranks[place].to_string()));
+        row.push(ms(met.waits_ms.iter().copied().fold(0.0, f64::max)));
+        columns.row(row);
+    }
+    text.push_str(&columns.text());
+    text
+}
+
+/// Which rank keeps the others waiting, and why.
+fn delays(straggler: &StragglerSaid) -> String {
+    let side = if straggler.by == "host" { "its host" } else { "its device" };
+    let reasons: Vec<String> = straggler
+        .reasons
+        .iter()
+        .map(|reason| format!("{} {} ms longer", shorten(format::op(&reason.what), 60), ms(reason.longer_ms)))
+        .collect();
+    let longer = straggler.busy_ms > WORTH * straggler.others_busy_ms;
+    let why = match (longer, reasons.is_empty()) {
+        (true, true) => {
+            format!("works {} ms, that of others {}", ms(straggler.busy_ms), ms(straggler.others_busy_ms))
+        }
+        (true, false) => format!(
+            "works {} ms, that of others {}: {}",
+            ms(straggler.busy_ms),
+            ms(straggler.others_busy_ms),
+            reasons.join(", ")
+        ),
+        (false, true) => "works no longer than that of others: it came into the step late".to_owned(),
+        (false, false) => format!("works no longer than that of others, but {}", reasons.join(", ")),
+    };
+    format!(
+        "rank {} keeps others waiting for {} ms a step (last at {} of the collectives): {side} {why}",
+        straggler.rank,
+        ms(straggler.keeps_waiting_ms),
+        percent(straggler.last),
+    )
+}
+
+/// Jobs, measured and predicted.
+pub fn validated(answer: &ValidatedJobs) -> String {
+    let signed = |error: f64| format!("{:+.1}", 100.0 * error);
+    let mut columns = Columns::new(&[
+        "~job",
+        ">ranks",
+        ">measured",
+        ">predicted",
+        ">error",
+        ">90 % interval",
+        ">slowest alone",
+        ">first rank",
+        ">replay",
+    ])
+    .tight();
+    for row in &answer.jobs {
+        let [low, high] = row.interval_ms;
+        columns.row([
+            row.name.clone(),
+            row.ranks.to_string(),
+            ms(row.measured_ms),
+            ms(row.predicted_ms),
+            signed(row.error),
+            format!("{low:.2}-{high:.2}{}", if row.inside { ' ' } else { '!' }),
+            signed(row.slowest_alone_ms / row.measured_ms - 1.0),
+            signed(row.first_rank_ms / row.measured_ms - 1.0),
+            row.replay_error.map_or("-".into(), signed),
+        ]);
+    }
+    let mut summary = Columns::new(&["method", ">GMAE", ">mean", ">90th", ">worst"]);
+    let scores: [(&str, &Errors); 4] = [
+        ("all ranks simulated", &answer.simulate),
+        ("slowest rank alone", &answer.slowest_alone),
+        ("first rank by itself", &answer.first_rank),
+        ("replay", &answer.replay),
+    ];
+    for (method, errors) in scores {
+        let row = [errors.gmae, errors.mean, errors.p90, errors.max].map(percent);
+        let [gmae, mean, p90, max] = row;
+        summary.row([method.to_owned(), gmae, mean, p90, max]);
+    }
+    let inside = answer.jobs.iter().filter(|row| row.inside).count();
+    format!(
+        "{}\n{}\n{}\n{}\nthe {:.0} % interval holds the measured step in {inside} of {}\n",
+        counted(answer.jobs.len(), "job"),
+        wrapped(
+            "times in ms; error, slowest alone, first rank (its waiting taken for work) and replay: how far off, in %",
+            prose(),
+            2
+        ),
+        columns.text(),
+        summary.text(),
+        100.0 * answer.interval.level,
+        answer.jobs.len(),
+    )
+}
+
+/// Why the ranks of a folder are not shown together.
+pub fn mismatch(why: &str) -> String {
+    said("! ", why)
+}
