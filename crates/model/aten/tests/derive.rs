@@ -94,7 +94,7 @@ fn node(name: &str, kind: TreeKind, parent: Option<u32>, thread: u32) -> TreeNod
         TreeKind::Op => OpCall { outputs: vec![tensor.clone()], ..OpCall::new(name, vec![tensor]) },
         _ => OpCall::new(name, Vec::new()),
     };
-    TreeNode { call, kind, parent, thread, origin: None }
+    TreeNode { call, kind, parent, thread, origin: None, exchange: None }
 }
 
 /// Forward, `backward` in a label of its own, and an update.

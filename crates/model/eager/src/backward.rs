@@ -9,6 +9,7 @@ use crate::argument::{Input, inputs};
 use crate::eager::Eager;
 use crate::eager::tape::GradKind;
 use crate::ops::{arithmetic, fill, reduce, sparse, views};
+use crate::reducer;
 use crate::recorder::{BACKWARD, Kind, OP, Thread};
 use crate::tensor::{GradId, Tensor, contiguous};
 
@@ -19,6 +20,7 @@ pub(crate) fn run(e: &mut Eager, loss: &Tensor) {
     let first = fill::ones_like(e, loss);
     e.log.on(Thread::Engine);
     Engine::new(e, root, first.clone()).run(e);
+    reducer::finish(e);
     e.log.on(Thread::Main);
     e.learning = true;
 }
@@ -32,6 +34,8 @@ struct Engine {
     /// Functions that can run: the latest op first, gradients of parameters before all.
     ready: BinaryHeap<(i64, Reverse<usize>, GradId)>,
     pushed: usize,
+    /// Of functions that take several gradients, those that have come, each with its place.
+    parts: BTreeMap<GradId, Vec<(usize, Tensor)>>,
 }
 
 impl Engine {
@@ -47,16 +51,17 @@ impl Engine {
                 }
             }
         }
-        let mut engine =
-            Engine { waits, buffers: BTreeMap::from([(root, first)]), ready: BinaryHeap::new(), pushed: 0 };
+        let buffers = BTreeMap::from([(root, first)]);
+        let (ready, parts) = (BinaryHeap::new(), BTreeMap::new());
+        let mut engine = Engine { waits, buffers, ready, pushed: 0, parts };
         engine.push(e, root);
         engine
     }
 
     fn push(&mut self, e: &Eager, at: GradId) {
         let sequence = match &e.tape.functions[at].kind {
-            GradKind::Function { sequence, .. } => *sequence,
-            GradKind::Accumulate(_) => i64::MAX,
+            GradKind::Function { sequence, .. } | GradKind::Join { sequence, .. } => *sequence,
+            GradKind::Part { .. } | GradKind::Accumulate(_) => i64::MAX,
         };
         self.ready.push((sequence, Reverse(self.pushed), at));
         self.pushed += 1;
@@ -65,9 +70,18 @@ impl Engine {
     fn run(mut self, e: &mut Eager) {
         while let Some((_, _, at)) = self.ready.pop() {
             let grad = self.buffers.remove(&at);
+            if let GradKind::Part { of, place } = e.tape.functions[at].kind {
+                self.parts.entry(of).or_default().extend(grad.map(|grad| (place, grad)));
+                self.arrived(e, of);
+                continue;
+            }
+            let parts = self.parts.remove(&at);
             let name = e.tape.functions[at].name;
             e.node(&EventName::engine(name), OP, &[], |e| {
-                let grads = grad.map_or_else(Vec::new, |grad| call(e, at, grad));
+                let grads = match parts {
+                    Some(parts) => vec![joined(e, at, parts)],
+                    None => grad.map_or_else(Vec::new, |grad| call(e, at, grad)),
+                };
                 for (to, grad) in
                     next(e, at).into_iter().zip(grads.into_iter().chain(std::iter::repeat(None)))
                 {
@@ -76,14 +90,19 @@ impl Engine {
                         let fitting = reduce::to_shape(e, grad, &e.tape.functions[to].shape.clone());
                         self.add(e, to, fitting);
                     }
-                    if let Some(waits) = self.waits.get_mut(&to) {
-                        *waits -= 1;
-                        if *waits == 0 {
-                            self.push(e, to);
-                        }
-                    }
+                    self.arrived(e, to);
                 }
             });
+        }
+    }
+
+    /// One more of the gradients that a function waits for is there, or will not come.
+    fn arrived(&mut self, e: &Eager, at: GradId) {
+        if let Some(waits) = self.waits.get_mut(&at) {
+            *waits -= 1;
+            if *waits == 0 {
+                self.push(e, at);
+            }
         }
     }
 
@@ -101,8 +120,21 @@ impl Engine {
 fn next(e: &Eager, at: GradId) -> Vec<Option<GradId>> {
     match &e.tape.functions[at].kind {
         GradKind::Function { next, .. } => next.clone(),
+        GradKind::Join { next, .. } => vec![Some(*next)],
+        GradKind::Part { of, .. } => vec![Some(*of)],
         GradKind::Accumulate(_) => Vec::new(),
     }
+}
+
+/// Calls a function that takes several gradients.
+fn joined(e: &mut Eager, at: GradId, mut parts: Vec<(usize, Tensor)>) -> Option<Tensor> {
+    parts.sort_by_key(|(place, _)| *place);
+    let grads: Vec<Tensor> = parts.into_iter().map(|(_, grad)| grad).collect();
+    let name = e.tape.functions[at].name;
+    let GradKind::Join { sequence, apply, .. } = &mut e.tape.functions[at].kind else { return None };
+    let (kind, apply) = (Kind { sequence: *sequence, ..BACKWARD }, apply.take()?);
+    let list: Vec<Input<'_>> = grads.iter().map(Input::Tensor).collect();
+    Some(e.node(name, kind, &list, |e| apply(e, &grads)))
 }
 
 /// Calls a function. What it kept of the forward pass is free afterwards.
@@ -112,6 +144,7 @@ fn call(e: &mut Eager, at: GradId, grad: Tensor) -> Vec<Option<Tensor>> {
         GradKind::Accumulate(parameter) => {
             let parameter = *parameter;
             e.node(name, BACKWARD, inputs![&grad], |e| keep(e, parameter, &grad));
+            reducer::ready(e, parameter);
             Vec::new()
         }
         GradKind::Function { sequence, apply, next } => {
@@ -121,6 +154,8 @@ fn call(e: &mut Eager, at: GradId, grad: Tensor) -> Vec<Option<Tensor>> {
             let run = |e: &mut Eager| apply.map_or_else(Vec::new, |apply| apply(e, &grad, &needed));
             e.node(name, kind, inputs![&grad], run)
         }
+        // These take several gradients, or none by themselves.
+        GradKind::Join { .. } | GradKind::Part { .. } => Vec::new(),
     }
 }
 

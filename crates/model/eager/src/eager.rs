@@ -10,6 +10,7 @@ use crate::argument::{Given, Input};
 use crate::memory::Memory;
 use crate::recorder::{Kind, LABEL, OP, Recorder};
 use crate::tensor::{GradId, Place, Tensor, contiguous, numel};
+use crate::world::World;
 
 /// A tensor that is learnt.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Parameter {
     pub(crate) tensor: Tensor,
     /// The gradient of the last backward pass.
     pub(crate) grad: Option<Tensor>,
+    /// Whether every rank has it, so that its gradients are averaged over them.
+    pub(crate) replicated: bool,
 }
 
 /// A process that runs a script.
@@ -25,6 +28,8 @@ pub(crate) struct Eager {
     pub(crate) log: Recorder,
     pub(crate) tape: Tape,
     pub(crate) parameters: Vec<Parameter>,
+    /// The job that it is a rank of, where it is one of several.
+    pub(crate) world: Option<World>,
     memory: Memory,
     /// How many ops around the present one are below autograd.
     below: u32,
@@ -37,11 +42,13 @@ pub(crate) struct Eager {
 const FIRST_TENSOR: u64 = 1 << 32;
 
 impl Eager {
-    pub(crate) fn new() -> Eager {
+    /// A process by itself, or a rank of a job.
+    pub(crate) fn new(world: Option<World>) -> Eager {
         Eager {
             log: Recorder::new(),
             tape: Tape::default(),
             parameters: Vec::new(),
+            world,
             memory: Memory::default(),
             below: 0,
             learning: true,
@@ -53,6 +60,9 @@ impl Eager {
     pub(crate) fn restart(&mut self) {
         self.log = Recorder::new();
         self.tape = Tape::default();
+        if let Some(world) = &mut self.world {
+            world.restart();
+        }
         for at in 0..self.parameters.len() {
             let grad = self.accumulator(at, &self.parameters[at].tensor.shape.clone());
             self.parameters[at].tensor.grad = Some(grad);
@@ -64,7 +74,14 @@ impl Eager {
         let mut tensor = self.empty(shape, Dtype::F32);
         let at = self.parameters.len();
         tensor.grad = Some(self.accumulator(at, shape));
-        self.parameters.push(Parameter { tensor, grad: None });
+        self.parameters.push(Parameter { tensor, grad: None, replicated: true });
+        at
+    }
+
+    /// A parameter, or a part of one, that this rank alone has.
+    pub(crate) fn own_parameter(&mut self, shape: &[i64]) -> usize {
+        let at = self.parameter(shape);
+        self.parameters[at].replicated = false;
         at
     }
 
@@ -142,6 +159,26 @@ impl Eager {
             result.grad = Some(self.tape.push(GradFn { name, shape: result.shape.clone(), kind }));
         }
         result
+    }
+
+    /// Lets a function take the gradients of several results of an op together.
+    pub(crate) fn track_all(
+        &mut self,
+        results: Vec<Tensor>,
+        name: &'static str,
+        argument: &Tensor,
+        apply: impl FnOnce(&mut Eager, &[Tensor]) -> Tensor + 'static,
+    ) -> Vec<Tensor> {
+        let Some(next) = argument.grad.filter(|_| self.learning && self.below == 0) else { return results };
+        let kind = GradKind::Join { sequence: self.tape.sequence, apply: Some(Box::new(apply)), next };
+        self.tape.sequence += 1;
+        let of = self.tape.push(GradFn { name, shape: argument.shape.clone(), kind });
+        let part = |(place, result): (usize, Tensor)| {
+            let kind = GradKind::Part { of, place };
+            let grad = self.tape.push(GradFn { name, shape: result.shape.clone(), kind });
+            Tensor { grad: Some(grad), ..result }
+        };
+        results.into_iter().enumerate().map(part).collect()
     }
 
     /// A new tensor on the device.

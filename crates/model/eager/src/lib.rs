@@ -26,7 +26,9 @@ mod model;
 mod ops;
 mod optimizer;
 mod recorder;
+mod reducer;
 mod tensor;
+mod world;
 
 pub use error::{Error, Problem};
-pub use model::Model;
+pub use model::{Home, Model, Part, TableSize};

@@ -1,14 +1,22 @@
 //! Writes down ops as PyTorch's `ExecutionTraceObserver` does, into the columns that its file is read into.
 
 use steptime_aten::{Dtype, declared};
-use steptime_trace::{ExecutionTrace, NameId, Node, Schema, Tensor as Recorded, Value, ValueRange};
+use steptime_trace::{
+    Carrier, Collective, ExecutionTrace, NameId, Node, ProcessGroup, Schema, Tensor as Recorded, Value, ValueRange,
+};
 
 use crate::argument::Input;
 use crate::tensor::Tensor;
 
 /// Schemas of PyTorch 2.11 that [`declared`] does not know: overloads that write into an argument, and one of `to`.
-static OTHERS: [&str; 6] = [
+static OTHERS: [&str; 12] = [
     "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    "c10d::_allgather_base_(Tensor output_tensor, Tensor input_tensor, __torch__.torch.classes.c10d.ProcessGroup process_group, bool async_op=True, int timeout=-1) -> (Tensor, __torch__.torch.classes.c10d.Work)",
+    "c10d::_reduce_scatter_base_(Tensor output_tensor, Tensor input_tensor, __torch__.torch.classes.c10d.ProcessGroup process_group, __torch__.torch.classes.c10d.ReduceOp reduce_op, bool async_op=True, int timeout=-1) -> (Tensor, __torch__.torch.classes.c10d.Work)",
+    "c10d::allreduce_(Tensor[] tensors, __torch__.torch.classes.c10d.ProcessGroup process_group, __torch__.torch.classes.c10d.ReduceOp reduce_op, Tensor? sparse_indices, bool async_op=True, int timeout=-1) -> (Tensor[], __torch__.torch.classes.c10d.Work)",
+    "c10d::alltoall_base_(Tensor output, Tensor input, __torch__.torch.classes.c10d.ProcessGroup process_group, int[] output_split_sizes, int[] input_split_sizes, bool async_op=True, int timeout=-1) -> __torch__.torch.classes.c10d.Work",
+    "c10d::broadcast_(Tensor[] tensors, __torch__.torch.classes.c10d.ProcessGroup process_group, int root_rank, int root_tensor, bool async_op=True, int timeout=-1) -> (Tensor[], __torch__.torch.classes.c10d.Work)",
+    "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
     "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)",
     "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
@@ -22,6 +30,23 @@ pub(crate) fn schema(overload: &str) -> Option<&'static str> {
         OTHERS.into_iter().find(|text| text.starts_with(overload) && text[overload.len()..].starts_with('('))
     };
     declared(overload).or_else(own)
+}
+
+/// The name of the group of all ranks.
+const DEFAULT_GROUP: &str = "0";
+
+/// What is written down of an exchange with other ranks.
+pub(crate) struct Exchange<'a> {
+    /// As the process group calls it: `allreduce`.
+    pub(crate) operation: &'static str,
+    /// Elements sent, and received.
+    pub(crate) elements: [i64; 2],
+    /// Their type: `Float`.
+    pub(crate) dtype: &'static str,
+    /// How many ranks take part.
+    pub(crate) ranks: i64,
+    /// Elements for each rank, and from each, where these differ.
+    pub(crate) splits: Option<[&'a [i64]; 2]>,
 }
 
 /// A host thread of the step.
@@ -123,6 +148,41 @@ impl Recorder {
     pub(crate) fn end(&mut self, row: usize, outputs: &[Input<'_>]) {
         self.open[self.thread as usize].pop();
         self.trace.nodes.outputs[row] = self.values(outputs);
+    }
+
+    /// What the node in a row does together with other ranks.
+    pub(crate) fn exchange(&mut self, row: usize, exchange: &Exchange<'_>) {
+        let mut name = |text: &str| Some(self.trace.names.intern(text));
+        let list = |splits: &[i64]| format!("{splits:?}");
+        let collective = Collective {
+            carrier: Carrier::Node(row as u32),
+            name: name(exchange.operation).unwrap_or_default(),
+            in_elements: exchange.elements[0] as u64,
+            out_elements: exchange.elements[1] as u64,
+            dtype: name(exchange.dtype),
+            group_size: u32::try_from(exchange.ranks).ok(),
+            group_name: name(DEFAULT_GROUP),
+            group_description: name("default_pg"),
+            group_ranks: None,
+            sequence: None,
+            in_split: exchange.splits.and_then(|[sent, _]| name(&list(sent))),
+            out_split: exchange.splits.and_then(|[_, received]| name(&list(received))),
+            source_rank: None,
+            target_rank: None,
+        };
+        self.trace.collectives.push(collective);
+    }
+
+    /// Tells of the group of all ranks.
+    pub(crate) fn among(&mut self, ranks: i64) {
+        let group = ProcessGroup {
+            name: DEFAULT_GROUP.into(),
+            description: Some("default_pg".into()),
+            backend: Some("cuda:nccl".into()),
+            size: u32::try_from(ranks).ok(),
+            ranks: (0..u32::try_from(ranks).unwrap_or(0)).collect(),
+        };
+        self.trace.process_groups.push(group);
     }
 
     fn values(&mut self, inputs: &[Input<'_>]) -> ValueRange {

@@ -1,8 +1,14 @@
 //! What the ranks of a job do together, as one of them sees it.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
-use steptime_trace::{ActivityKind, Bytes, Carrier, Collective as Recorded, NameId, Trace};
+use steptime_trace::{
+    ActivityKind, Bytes, Carrier, Collective as Recorded, ExecutionTrace, NameId, ProcessGroup, Strings, Trace,
+};
 use typed_index_collections::{TiSlice, TiVec};
+
+use crate::execution::NodeId;
 
 use crate::ids::{ActivityId, CollectiveId, OpId};
 use crate::names::CollectiveKind;
@@ -91,13 +97,32 @@ pub(crate) fn find(
             continue;
         }
         let said = own.or_else(|| around(activity));
-        activity.collective = Some(found.push_and_get_key(Collective::of(trace, said, kind)));
+        let groups = trace.distributed.as_ref().map_or(&[][..], |all| &all.groups);
+        let known = Known { names: &trace.names, groups };
+        activity.collective = Some(found.push_and_get_key(Collective::of(&known, said, kind)));
     }
     found
 }
 
+/// The collectives of an execution trace, by the node that each was recorded on. Waiting for one is none.
+pub(crate) fn of_nodes(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
+    let known = Known { names: &trace.names, groups: &trace.process_groups };
+    let of = |recorded: &Recorded| {
+        let Carrier::Node(row) = recorded.carrier else { return None };
+        let collective = Collective::of(&known, Some(recorded), None);
+        (collective.kind != CollectiveKind::Other).then_some((NodeId::at(row as usize), collective))
+    };
+    trace.collectives.iter().filter_map(of).collect()
+}
+
+/// What a trace says of collectives elsewhere.
+struct Known<'t> {
+    names: &'t Strings,
+    groups: &'t [ProcessGroup],
+}
+
 impl Collective {
-    fn of(trace: &Trace, said: Option<&Recorded>, kernel: Option<CollectiveKind>) -> Collective {
+    fn of(known: &Known<'_>, said: Option<&Recorded>, kernel: Option<CollectiveKind>) -> Collective {
         let other = kernel.unwrap_or(CollectiveKind::Other);
         let Some(said) = said else {
             let (group, zero) = (Group::default(), Bytes(0));
@@ -111,13 +136,12 @@ impl Collective {
                 sent_to: Vec::new(),
             };
         };
-        let text = |name: Option<NameId>| name.map_or("", |name| trace.name(name));
-        let told = CollectiveKind::of_operation(trace.name(said.name));
+        let text = |name: Option<NameId>| name.map_or("", |name| known.names.get(name));
+        let told = CollectiveKind::of_operation(known.names.get(said.name));
         let bytes = element_bytes(text(said.dtype)).unwrap_or(0);
         let of_elements = |elements: u64| Bytes(elements.saturating_mul(bytes));
         let name = text(said.group_name).to_owned();
-        let known = trace.distributed.as_ref().into_iter().flat_map(|all| &all.groups);
-        let listed = known.filter(|group| group.name == name).map(|group| group.ranks.clone()).next();
+        let listed = known.groups.iter().find(|group| group.name == name).map(|group| group.ranks.clone());
         let written = text(said.group_ranks);
         let ranks = if written.contains("...") { Vec::new() } else { numbers(written) };
         let ranks = if ranks.is_empty() { listed.unwrap_or_default() } else { ranks };

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rayon::prelude::*;
 use steptime_eager::Model;
 use steptime_trace::{Input, Meta, Options, Recording};
 
@@ -17,14 +18,27 @@ pub fn open_input(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
     }
     let model = Model::read(path)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(described(path, &name, &model, options))
+}
+
+/// What recording a model would give: of a job, a recording for each rank.
+pub(crate) fn described(path: &Path, name: &str, model: &Model, options: &Options<'_>) -> Input {
+    let gpus = model.gpus();
     let meta = Meta {
-        model: Some(model.name().map_or_else(|| name.clone(), str::to_owned)),
-        batch: Some(model.batch()),
+        model: Some(model.name().map_or_else(|| name.to_owned(), str::to_owned)),
+        batch: Some(model.batch() / u64::from(gpus)),
+        global_batch: (gpus > 1).then(|| model.batch()),
         params: Some(model.parameters()),
         ..Meta::default()
     };
-    let execution = options.want.execution.then(|| model.record());
-    let recording =
-        Recording { path: path.into(), name, meta: Some(meta), execution, ..Recording::default() };
-    Ok(Input { path: path.into(), recordings: vec![recording], ..Input::default() })
+    let of_rank = |rank: u32| Recording {
+        path: path.into(),
+        name: name.to_owned(),
+        rank: (gpus > 1).then_some(rank),
+        meta: Some(meta.clone()),
+        execution: options.want.execution.then(|| model.record_rank(rank)),
+        ..Recording::default()
+    };
+    let recordings = (0..gpus).into_par_iter().map(of_rank).collect();
+    Input { path: path.into(), recordings, ..Input::default() }
 }

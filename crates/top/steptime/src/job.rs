@@ -1,5 +1,6 @@
 //! The ranks of a job, together.
 
+mod alone;
 mod doubts;
 mod meetings;
 mod pace;
@@ -15,6 +16,7 @@ use steptime_cost::network::CollectiveCall;
 use steptime_graph::{Job, Rendezvous, StepGraph};
 use steptime_trace::{Input, Options, Recording, Want};
 
+pub(crate) use self::alone::price_alone;
 pub use self::meetings::CollectiveMet;
 pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};
@@ -58,7 +60,10 @@ impl Ranks {
     pub fn of_input(input: Input) -> Result<Ranks, Error> {
         let (path, choice) = (input.path, Choice::default());
         one_job(&path, &input.recordings, &choice)?;
-        let timed: Vec<Recording> = input.recordings.into_iter().filter(is_timed).collect();
+        // Of a job that was described nothing is timed.
+        let any_timed = input.recordings.iter().any(is_timed);
+        let here = |recording: &Recording| is_timed(recording) || (!any_timed && recording.execution.is_some());
+        let timed: Vec<Recording> = input.recordings.into_iter().filter(here).collect();
         let (ranks, ops) = (timed.len(), OpSet::standard());
         // Each is read once more by its own number where more of it is needed.
         let step = |recording: Recording| {

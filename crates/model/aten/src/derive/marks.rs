@@ -11,6 +11,7 @@ use steptime_trace::{Bytes, NameId, Stream};
 
 use super::OpLaunch;
 use super::calls::{self, RuntimeCall};
+use super::exchange;
 use super::threads::{Turn, stays_open};
 use super::tree::{OpTree, TreeKind};
 use crate::kernel::KernelCall;
@@ -37,6 +38,17 @@ struct Builder<'t> {
     waits_for: Vec<usize>,
     activities: Vec<Vec<ActivityId>>,
     open: Vec<Open>,
+    /// The stream behind each that work is put on.
+    streams: BTreeMap<Lane, StreamId>,
+}
+
+/// What a stream is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Lane {
+    /// That of the script is 0; the others a library works on at the same time.
+    Own(u32),
+    /// What ranks of a group do beside it.
+    Group(String),
 }
 
 /// Builds the graph, and says what is launched in the order of time, and which node each op is.
@@ -55,6 +67,7 @@ pub(super) fn build(
         waits_for: vec![0; tree.nodes.len()],
         activities: vec![Vec::new(); tree.nodes.len()],
         open: Vec::new(),
+        streams: BTreeMap::from([(Lane::Own(0), StreamId(0))]),
     };
     // For each turn, the last mark passed by the thread that stops.
     let mut pauses = vec![MarkId::default(); turns.len()];
@@ -77,6 +90,7 @@ pub(super) fn build(
     graph.queue_delays = vec![None; graph.activities.len()].into();
     graph.tops = steptime_graph::tops(&graph.ops);
     graph.assign_phases();
+    exchange::wait(&mut graph, tree, |op| nodes[op] as usize);
     (graph, kernels, nodes)
 }
 
@@ -142,10 +156,14 @@ impl Builder<'_> {
             phase: Phase::Other,
         });
         self.ops[at] = op;
-        let planned = self.work[at].as_ref().map_or_else(Vec::new, |(call, _)| {
-            let names = self.children[at].iter().map(|&child| &*self.tree.nodes[child as usize].call.name);
-            calls::of(&source.call, call, &names.collect::<Vec<_>>())
-        });
+        let planned = match (exchange::calls(self.tree, at, self.children), &self.work[at]) {
+            (Some(calls), _) => calls,
+            (None, None) => Vec::new(),
+            (None, Some((call, _))) => {
+                let names = self.children[at].iter().map(|&child| &*self.tree.nodes[child as usize].call.name);
+                calls::of(&source.call, call, &names.collect::<Vec<_>>())
+            }
+        };
         self.waits_for[at] = planned.first().map_or(0, |call| call.after_children);
         self.open.push(Open { node, op, children: 0, planned, done: 0 });
     }
@@ -180,20 +198,23 @@ impl Builder<'_> {
         let end = self.mark(MarkKind::CallEnd(call), thread);
         let first_activity = self.graph.activities.next_key();
         if let Some(work) = &planned.work {
-            while self.graph.streams.len() <= work.stream as usize {
-                let stream = DEFAULT_STREAM.stream + self.graph.streams.len() as i64;
-                self.graph.streams.push(Stream { stream, ..DEFAULT_STREAM });
-            }
+            let exchange = exchange::launched(self.tree, node as usize);
+            let stream = self.stream(match exchange.filter(|exchange| exchange.beside) {
+                Some(exchange) => Lane::Group(exchange.collective.group.name.clone()),
+                None => Lane::Own(work.stream),
+            });
+            let collectives = &mut self.graph.collectives;
+            let collective = exchange.map(|exchange| collectives.push_and_get_key(exchange.collective.clone()));
             let name: NameId = self.graph.names.intern(work.name);
             self.graph.activities.push(Activity {
                 kind: work.kind,
                 name,
-                stream: StreamId(work.stream),
+                stream,
                 call,
                 bytes: Bytes(work.bytes),
                 recorded: None,
                 launch: None,
-                collective: None,
+                collective,
             });
             self.activities[node as usize].push(first_activity);
         }
@@ -208,6 +229,14 @@ impl Builder<'_> {
             end_activity: self.graph.activities.next_key(),
             blocking: planned.blocking,
         });
+    }
+
+    fn stream(&mut self, lane: Lane) -> StreamId {
+        let streams = &mut self.graph.streams;
+        *self.streams.entry(lane).or_insert_with(|| {
+            let stream = DEFAULT_STREAM.stream + streams.len() as i64;
+            streams.push_and_get_key(Stream { stream, ..DEFAULT_STREAM })
+        })
     }
 
     /// What is launched, in the order of time. An op's own work comes after that of the children before it.

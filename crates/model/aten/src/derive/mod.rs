@@ -7,12 +7,14 @@
 
 pub mod calls;
 mod error;
+mod exchange;
 mod library;
 mod marks;
 mod threads;
 mod tree;
 
 pub use error::Error;
+pub use exchange::Exchange;
 pub(crate) use tree::is_dispatched;
 pub use tree::{OpTree, TreeKind, TreeNode, TreeThread};
 
@@ -112,7 +114,7 @@ pub fn delegates(op: &str, inside: &str) -> bool {
 /// What a node launches by itself, and whether it is known.
 fn lower(node: &TreeNode, inside: &[&TreeNode], ops: &OpSet) -> Option<(KernelCall, bool)> {
     let mut names = inside.iter().map(|child| &*child.call.name);
-    if node.kind != TreeKind::Op || names.any(|child| delegates(&node.call.name, child)) {
+    if node.kind != TreeKind::Op || exchange::is_note(node) || names.any(|child| delegates(&node.call.name, child)) {
         return None;
     }
     match ops.lower(&node.call) {

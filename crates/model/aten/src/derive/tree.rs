@@ -6,6 +6,7 @@ use steptime_graph::Role;
 use steptime_graph::execution::{ExecutionGraph, NodeId, NodeKind};
 use steptime_graph::names::EventName;
 
+use super::exchange::Exchange;
 use crate::call::OpCall;
 use crate::from_execution;
 
@@ -48,6 +49,8 @@ pub struct TreeNode {
     pub thread: u32,
     /// The node of the execution trace that it was taken from.
     pub origin: Option<NodeId>,
+    /// What it does together with other ranks.
+    pub exchange: Option<Exchange>,
 }
 
 /// A host thread.
@@ -98,7 +101,8 @@ impl OpTree {
             let thread = index[&tid(graph, row)];
             let parent = around.filter(|&at| nodes_thread(&nodes, at) == thread);
             place.push(Some(nodes.len() as u32));
-            nodes.push(TreeNode { call, kind, parent, thread, origin: Some(row) });
+            let exchange = Exchange::of(graph, row);
+            nodes.push(TreeNode { call, kind, parent, thread, origin: Some(row), exchange });
         }
         OpTree { threads, nodes }
     }

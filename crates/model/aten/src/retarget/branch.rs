@@ -4,7 +4,7 @@ use steptime_graph::execution::NodeId;
 
 use super::is_engine;
 use crate::call::OpCall;
-use crate::derive::{OpTree, TreeKind, TreeNode};
+use crate::derive::{Exchange, OpTree, TreeKind, TreeNode};
 
 /// A node and what is inside it.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,13 +13,14 @@ pub(super) struct Branch {
     pub kind: TreeKind,
     pub thread: u32,
     pub origin: Option<NodeId>,
+    pub exchange: Option<Exchange>,
     pub children: Vec<Branch>,
 }
 
 impl Branch {
     /// An op that was not recorded.
     pub fn new(call: OpCall, children: Vec<Branch>) -> Branch {
-        Branch { call, kind: TreeKind::Op, thread: 0, origin: None, children }
+        Branch { call, kind: TreeKind::Op, thread: 0, origin: None, exchange: None, children }
     }
 
     /// Its name.
@@ -42,7 +43,8 @@ impl Branch {
         let engine = is_engine(&self.call.name) && thread != backward;
         let (parent, thread) = if engine { (None, backward) } else { (parent, thread) };
         let at = nodes.len() as u32;
-        nodes.push(TreeNode { call: self.call, kind: self.kind, parent, thread, origin: self.origin });
+        let (origin, exchange) = (self.origin, self.exchange);
+        nodes.push(TreeNode { call: self.call, kind: self.kind, parent, thread, origin, exchange });
         for child in self.children {
             child.flatten(Some(at), thread, backward, nodes);
         }
@@ -74,6 +76,7 @@ pub(super) fn of_tree(tree: &OpTree) -> Vec<Branch> {
             kind: node.kind,
             thread: node.thread,
             origin: node.origin,
+            exchange: node.exchange.clone(),
             children,
         };
         match node.parent {

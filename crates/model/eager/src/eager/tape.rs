@@ -6,6 +6,9 @@ use crate::tensor::{GradId, Tensor};
 /// From the gradient of a function's result to those of its arguments. `needed` says which are wanted.
 pub(crate) type Apply = Box<dyn FnOnce(&mut Eager, &Tensor, &[bool]) -> Vec<Option<Tensor>>>;
 
+/// From the gradients of all results of a function to that of its argument.
+pub(crate) type Join = Box<dyn FnOnce(&mut Eager, &[Tensor]) -> Tensor>;
+
 /// A function of the backward pass.
 pub(crate) struct GradFn {
     pub(crate) name: &'static str,
@@ -24,6 +27,15 @@ pub(crate) enum GradKind {
         /// Where the gradient of each argument goes.
         next: Vec<Option<GradId>>,
     },
+    /// Makes that of the argument of an op with several results, once the gradients of all are there.
+    Join {
+        /// Its number in the order of ops.
+        sequence: i64,
+        apply: Option<Join>,
+        next: GradId,
+    },
+    /// Hands it to such a function: that of one result, by its place among them.
+    Part { of: GradId, place: usize },
     /// Keeps it for a parameter, by its place among them.
     Accumulate(usize),
 }

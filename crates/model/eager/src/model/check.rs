@@ -1,6 +1,7 @@
 //! What a description must hold to be a model.
 
 use super::file::{Architecture, Description, Interaction, Tower};
+use super::parallel;
 use crate::error::Problem;
 use crate::optimizer::{Form, Rule};
 
@@ -19,7 +20,8 @@ pub(super) fn check(of: &Description) -> Result<(), Problem> {
         Architecture::TwoTowers => two_towers(of),
         _ => one_output(of),
     }?;
-    sizes(of)
+    sizes(of)?;
+    parallel::check(of)
 }
 
 fn between(key: &str, found: i64, least: i64, most: i64, wanted: &'static str) -> Result<(), Problem> {

@@ -2,9 +2,10 @@
 
 use super::file::{Architecture, Description, Interaction};
 use super::interaction::Meeting;
-use super::layers::{Linear, Mlp, Tables};
+use super::layers::{Linear, Lookups, Mlp, Tables};
 use super::network::{Network, batch, loss_of, output};
 use crate::eager::Eager;
+use crate::reducer;
 use crate::tensor::Tensor;
 
 pub(super) struct Dlrm {
@@ -24,7 +25,7 @@ impl Dlrm {
             _ => of.interaction.unwrap_or(Interaction::Dot),
         };
         let bottom = Mlp::new(e, of.dense, &of.bottom_mlp, true);
-        let tables = Tables::new(e, of, of.each_table());
+        let tables = Tables::new(e, of, of.each_table().enumerate());
         let meets = matches!(kind, Interaction::Dot | Interaction::Fm);
         let common = if of.dense > 0 { bottom.width } else { of.tables[0].columns };
         let mut widths: Vec<i64> = tables.columns().collect();
@@ -37,22 +38,43 @@ impl Dlrm {
         if of.dense > 0 {
             widths.insert(0, bottom.width);
         }
+        let tables = if projections.iter().any(Option::is_some) { tables.apart() } else { tables };
         let meeting = Meeting::new(e, kind, of, &widths);
         let top = Mlp::new(e, meeting.width, &of.top_mlp, false);
         Dlrm { of: of.clone(), bottom, tables, projections, meeting, top }
     }
 
-    fn forward(&self, e: &mut Eager, dense: Option<&Tensor>, at: &super::layers::Lookups) -> Tensor {
-        let dense = dense.map(|dense| e.label("## bottom_mlp ##", |e| self.bottom.forward(e, dense)));
-        let rows = e.label("## embedding ##", |e| {
-            let mut rows = self.tables.forward(e, at);
-            for (row, projection) in rows.iter_mut().zip(&self.projections) {
-                if let Some(projection) = projection {
-                    *row = projection.forward(e, row);
-                }
+    fn forward(&self, e: &mut Eager, dense: Option<&Tensor>, at: &Lookups) -> Tensor {
+        if e.world.is_none() {
+            let dense = self.bottom(e, dense);
+            let rows = e.label("## embedding ##", |e| {
+                let rows = self.tables.forward(e, at);
+                self.projected(e, rows)
+            });
+            return self.met(e, dense, rows);
+        }
+        let rows = e.label("## embedding ##", |e| self.tables.forward(e, at));
+        reducer::forward(e, &self.meeting.buffers(), |e| {
+            let rows = self.projected(e, rows);
+            let dense = self.bottom(e, dense);
+            self.met(e, dense, rows)
+        })
+    }
+
+    fn bottom(&self, e: &mut Eager, dense: Option<&Tensor>) -> Option<Tensor> {
+        dense.map(|dense| e.label("## bottom_mlp ##", |e| self.bottom.forward(e, dense)))
+    }
+
+    fn projected(&self, e: &mut Eager, mut rows: Vec<Tensor>) -> Vec<Tensor> {
+        for (row, projection) in rows.iter_mut().zip(&self.projections) {
+            if let Some(projection) = projection {
+                *row = projection.forward(e, row);
             }
-            rows
-        });
+        }
+        rows
+    }
+
+    fn met(&self, e: &mut Eager, dense: Option<Tensor>, rows: Vec<Tensor>) -> Tensor {
         let met = e.label("## interaction ##", |e| self.meeting.forward(e, dense, rows));
         e.label("## top_mlp ##", |e| {
             let logit = self.top.forward(e, &met);

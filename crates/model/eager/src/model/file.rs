@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::parallel::Parallel;
 use crate::error::Problem;
 use crate::optimizer::{Form, Rule};
 
@@ -38,6 +39,8 @@ pub(super) struct Description {
     pub(super) sparse: Option<bool>,
     pub(super) tables: Vec<Table>,
     pub(super) optimizer: Option<Updates>,
+    /// The GPUs that train it together.
+    pub(super) parallel: Option<Parallel>,
 }
 
 /// Embedding tables, one or several alike.

@@ -61,6 +61,14 @@ impl Meeting {
         }
     }
 
+    /// Tensors that it keeps and does not learn.
+    pub(super) fn buffers(&self) -> Vec<Tensor> {
+        match &self.kind {
+            Kind::Dot { rows, columns, .. } => vec![rows.clone(), columns.clone()],
+            _ => Vec::new(),
+        }
+    }
+
     /// The vectors met: `[batch, width]`.
     pub(super) fn forward(&self, e: &mut Eager, dense: Option<Tensor>, rows: Vec<Tensor>) -> Tensor {
         let all: Vec<Tensor> = dense.iter().cloned().chain(rows).collect();

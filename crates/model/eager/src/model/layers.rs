@@ -3,6 +3,7 @@
 use steptime_aten::Dtype;
 
 use super::file::{Description, Pooling, Table};
+use super::spread::Spread;
 use crate::eager::Eager;
 use crate::ops::activation::relu;
 use crate::ops::copy::to_device;
@@ -62,44 +63,96 @@ impl Mlp {
     }
 }
 
-/// Embedding tables, each with its bags.
+/// Embedding tables, each with its bags: all, or what a rank has of them.
 #[derive(Debug, Clone)]
 pub(super) struct Tables {
-    tables: Vec<(usize, Table)>,
+    own: Vec<Own>,
+    /// The widths of all tables' rows.
+    columns: Vec<i64>,
+    /// How the bags of several ranks come together.
+    spread: Option<Spread>,
+}
+
+/// A table, or a part of one.
+#[derive(Debug, Clone)]
+struct Own {
+    /// Its place among parameters.
+    parameter: usize,
+    /// Lookups, and bags, of a step.
+    lookups: i64,
+    batch: i64,
     bags: Bags,
 }
 
 impl Tables {
-    pub(super) fn new(e: &mut Eager, of: &Description, tables: impl Iterator<Item = Table>) -> Tables {
-        let tables = tables.map(|table| (e.parameter(&[table.rows, table.columns]), table)).collect();
+    /// Tables with their numbers in the description.
+    pub(super) fn new(
+        e: &mut Eager,
+        of: &Description,
+        tables: impl Iterator<Item = (usize, Table)>,
+    ) -> Tables {
         let bags = Bags { mean: of.pooling == Pooling::Mean, sparse: of.has_sparse_gradients() };
-        Tables { tables, bags }
+        let tables: Vec<(usize, Table)> = tables.collect();
+        let columns = tables.iter().map(|(_, table)| table.columns).collect();
+        let Some(rank) = e.world.as_ref().map(|world| world.rank) else {
+            let own = tables.iter().map(|(_, table)| Own {
+                parameter: e.parameter(&[table.rows, table.columns]),
+                lookups: of.batch * table.lookups,
+                batch: of.batch,
+                bags,
+            });
+            return Tables { own: own.collect(), columns, spread: None };
+        };
+        let spread = Spread::of(e, of, &tables);
+        let own = spread.of_rank(rank).map(|piece| {
+            let everywhere = piece.gpu.is_none() && piece.share == 1;
+            let batch = if everywhere { of.share() } else { of.batch };
+            let shape = [piece.rows, piece.columns];
+            Own {
+                parameter: if everywhere { e.parameter(&shape) } else { e.own_parameter(&shape) },
+                lookups: (batch * piece.lookups / piece.share).max(1),
+                batch,
+                // Averages of sparse gradients are not to be had.
+                bags: Bags { sparse: bags.sparse && !everywhere, ..bags },
+            }
+        });
+        Tables { own: own.collect(), columns, spread: Some(spread) }
+    }
+
+    /// The same, whose sums are given table by table.
+    pub(super) fn apart(self) -> Tables {
+        Tables { spread: self.spread.map(Spread::apart), ..self }
     }
 
     /// The widths of their rows.
     pub(super) fn columns(&self) -> impl Iterator<Item = i64> {
-        self.tables.iter().map(|(_, table)| table.columns)
+        self.columns.iter().copied()
     }
 
     /// Brings lookups to the device, then where bags begin.
-    pub(super) fn inputs(&self, e: &mut Eager, batch: i64) -> Lookups {
+    pub(super) fn inputs(&self, e: &mut Eager) -> Lookups {
         let mut bring = |size: i64| {
             let there = e.host(&[size], Dtype::I64);
             to_device(e, &there)
         };
-        let lookups = self.tables.iter().map(|(_, table)| bring(batch * table.lookups)).collect();
-        let offsets = self.tables.iter().map(|_| bring(batch)).collect();
+        let lookups = self.own.iter().map(|own| bring(own.lookups)).collect();
+        let offsets = self.own.iter().map(|own| bring(own.batch)).collect();
         Lookups { lookups, offsets }
     }
 
-    /// The sums of all bags, table by table: `[batch, columns]` each.
+    /// The sums of all bags, table by table: `[batch, columns]` each; of several ranks, side by side.
     pub(super) fn forward(&self, e: &mut Eager, at: &Lookups) -> Vec<Tensor> {
-        let each = self.tables.iter().zip(at.lookups.iter().zip(&at.offsets));
-        each.map(|(&(table, _), (lookups, offsets))| {
-            let table = e.parameters[table].tensor.clone();
-            embedding_bag(e, &table, lookups, offsets, self.bags)
-        })
-        .collect()
+        let each = self.own.iter().zip(at.lookups.iter().zip(&at.offsets));
+        let pooled = each
+            .map(|(own, (lookups, offsets))| {
+                let table = e.parameters[own.parameter].tensor.clone();
+                embedding_bag(e, &table, lookups, offsets, own.bags)
+            })
+            .collect();
+        match &self.spread {
+            Some(spread) => spread.together(e, pooled),
+            None => pooled,
+        }
     }
 }
 

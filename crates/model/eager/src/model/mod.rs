@@ -6,7 +6,9 @@ mod file;
 mod interaction;
 mod layers;
 mod network;
+mod parallel;
 mod script;
+mod spread;
 mod two_towers;
 mod wide;
 
@@ -15,12 +17,25 @@ use std::path::Path;
 use steptime_trace::ExecutionTrace;
 
 use self::file::Description;
+use self::parallel::Parallel;
+pub use self::parallel::{Home, Part};
 use crate::error::{Error, Problem};
 
 /// A model and how it is trained: all that a step takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     description: Description,
+}
+
+/// An embedding table of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableSize {
+    /// Its rows.
+    pub rows: i64,
+    /// Elements of a row.
+    pub columns: i64,
+    /// Lookups a sample.
+    pub lookups: i64,
 }
 
 impl Model {
@@ -62,9 +77,74 @@ impl Model {
         script::parameters(&self.description)
     }
 
-    /// The step that PyTorch eager would have recorded.
+    /// The step that PyTorch eager would have recorded; of a job, that of its first rank.
     #[must_use]
     pub fn record(&self) -> ExecutionTrace {
-        script::record(&self.description)
+        self.record_rank(0)
+    }
+
+    /// How many GPUs train it, one rank on each.
+    #[must_use]
+    pub fn gpus(&self) -> u32 {
+        self.description.gpus()
+    }
+
+    /// The step that PyTorch eager would have recorded on a rank of its job.
+    #[must_use]
+    pub fn record_rank(&self, rank: u32) -> ExecutionTrace {
+        script::record(&self.description, i64::from(rank))
+    }
+
+    /// Its tables one by one.
+    #[must_use]
+    pub fn tables(&self) -> Vec<TableSize> {
+        let size = |table: file::Table| TableSize {
+            rows: table.rows,
+            columns: table.columns,
+            lookups: table.lookups,
+        };
+        self.description.each_table().map(size).collect()
+    }
+
+    /// Where the rows of each table are.
+    #[must_use]
+    pub fn homes(&self) -> Vec<Home> {
+        self.description.homes()
+    }
+
+    /// The same model on so many GPUs, its tables there.
+    ///
+    /// # Errors
+    /// Where GPUs cannot share the batch, or tables cannot lie so.
+    pub fn on(&self, gpus: u32, homes: Vec<Home>) -> Result<Model, Problem> {
+        let mut description = self.description.clone();
+        let old = description.parallel.take();
+        description.parallel = Some(Parallel { homes: Some(homes), ..Parallel::of(gpus, old) });
+        check::check(&description)?;
+        Ok(Model { description })
+    }
+
+    /// The same model on so many GPUs, tables as the description places them on any number: those that it does not name one after
+    /// the other.
+    ///
+    /// # Errors
+    /// Where GPUs cannot share the batch.
+    pub fn on_gpus(&self, gpus: u32) -> Result<Model, Problem> {
+        let mut description = self.description.clone();
+        let old = description.parallel.take();
+        description.parallel = Some(Parallel { homes: None, placement: None, ..Parallel::of(gpus, old) });
+        check::check(&description)?;
+        Ok(Model { description })
+    }
+
+    /// The same model with another number of samples a step, of all GPUs together.
+    ///
+    /// # Errors
+    /// Where GPUs cannot share them.
+    pub fn with_batch(&self, batch: u64) -> Result<Model, Problem> {
+        let batch = i64::try_from(batch).unwrap_or(i64::MAX);
+        let description = Description { batch, ..self.description.clone() };
+        check::check(&description)?;
+        Ok(Model { description })
     }
 }

@@ -10,6 +10,13 @@ use crate::ops::copy::to_device;
 use crate::ops::loss;
 use crate::tensor::Tensor;
 
+impl Description {
+    /// Samples a step of one rank.
+    pub(super) fn share(&self) -> i64 {
+        self.batch / i64::from(self.gpus()).max(1)
+    }
+}
+
 /// A model whose parameters are there.
 pub(super) trait Network {
     /// Runs it on a new batch, and gives the loss.
@@ -25,9 +32,9 @@ pub(super) fn floats(e: &mut Eager, shape: &[i64]) -> Tensor {
 /// What comes with a batch: dense features `[batch, dense]` where there are some, lookups, a label for each sample.
 pub(super) fn batch(e: &mut Eager, of: &Description, tables: &Tables) -> (Option<Tensor>, Lookups, Tensor) {
     e.label("## to_device ##", |e| {
-        let dense = (of.dense > 0).then(|| floats(e, &[of.batch, of.dense]));
-        let lookups = tables.inputs(e, of.batch);
-        (dense, lookups, floats(e, &[of.batch, 1]))
+        let dense = (of.dense > 0).then(|| floats(e, &[of.share(), of.dense]));
+        let lookups = tables.inputs(e);
+        (dense, lookups, floats(e, &[of.share(), 1]))
     })
 }
 

@@ -10,6 +10,7 @@ use super::wide::WideAndDeep;
 use crate::backward;
 use crate::eager::Eager;
 use crate::optimizer::Optimizer;
+use crate::world::World;
 
 fn network(e: &mut Eager, of: &Description) -> Box<dyn Network> {
     match of.model {
@@ -21,19 +22,26 @@ fn network(e: &mut Eager, of: &Description) -> Box<dyn Network> {
 
 /// How many parameters a model has.
 pub(super) fn parameters(of: &Description) -> u64 {
-    let mut e = Eager::new();
+    // Of a job all tables count once, wherever they lie.
+    let of = &Description { parallel: None, ..of.clone() };
+    let mut e = Eager::new(None);
     network(&mut e, of);
     e.parameters.iter().map(|parameter| parameter.tensor.numel() as u64).sum()
 }
 
-/// Trains a step to fill memory as it stays, then the one that is written down.
-pub(super) fn record(of: &Description) -> ExecutionTrace {
-    let mut e = Eager::new();
+/// Trains a step on a rank to fill memory as it stays, then the one that is written down.
+pub(super) fn record(of: &Description, rank: i64) -> ExecutionTrace {
+    // A job of one rank is one too.
+    let ranks = of.parallel.as_ref().map(|_| i64::from(of.gpus()));
+    let mut e = Eager::new(ranks.map(|ranks| World::new(ranks, rank)));
     let network = network(&mut e, of);
     let updates = of.updates();
     let optimizer = Optimizer::new(&mut e, updates.name, updates.form);
     step(&mut e, network.as_ref(), &optimizer);
     e.restart();
+    if let Some(ranks) = ranks {
+        e.log.among(ranks);
+    }
     step(&mut e, network.as_ref(), &optimizer);
     e.log.finish()
 }

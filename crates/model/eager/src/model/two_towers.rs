@@ -1,6 +1,6 @@
 //! Two towers: queries and items become vectors, each query is told its item from all others of the batch.
 
-use super::file::{Description, Tower};
+use super::file::{Description, Table, Tower};
 use super::layers::{Lookups, Mlp, Tables};
 use super::network::Network;
 use crate::eager::Eager;
@@ -26,7 +26,8 @@ struct Side {
 
 impl Side {
     fn new(e: &mut Eager, of: &Description, tower: Tower) -> Side {
-        let tables = Tables::new(e, of, of.each_table().filter(|table| table.tower == Some(tower)));
+        let own = |(_, table): &(usize, Table)| table.tower == Some(tower);
+        let tables = Tables::new(e, of, of.each_table().enumerate().filter(own));
         let width = tables.columns().sum();
         let mlp = Mlp::new(e, width, &of.top_mlp, false);
         Side { tables, mlp }
@@ -43,14 +44,14 @@ impl Side {
 impl TwoTowers {
     pub(super) fn new(e: &mut Eager, of: &Description) -> TwoTowers {
         let query = Side::new(e, of, Tower::Query);
-        TwoTowers { batch: of.batch, query, item: Side::new(e, of, Tower::Item) }
+        TwoTowers { batch: of.share(), query, item: Side::new(e, of, Tower::Item) }
     }
 }
 
 impl Network for TwoTowers {
     fn loss(&self, e: &mut Eager) -> Tensor {
         let [query, item] = e.label("## to_device ##", |e| {
-            [&self.query, &self.item].map(|side| side.tables.inputs(e, self.batch))
+            [&self.query, &self.item].map(|side| side.tables.inputs(e))
         });
         let logits = e.label("## forward ##", |e| {
             let queries = self.query.forward(e, &query);

@@ -23,9 +23,10 @@ pub(super) struct WideAndDeep {
 
 impl WideAndDeep {
     pub(super) fn new(e: &mut Eager, of: &Description) -> WideAndDeep {
-        let weights = Tables::new(e, of, of.each_table().map(|table| Table { columns: 1, ..table }));
+        let narrow = of.each_table().map(|table| Table { columns: 1, ..table });
+        let weights = Tables::new(e, of, narrow.enumerate());
         let dense = (of.dense > 0).then(|| Linear::new(e, of.dense, 1, true));
-        let tables = Tables::new(e, of, of.each_table());
+        let tables = Tables::new(e, of, of.each_table().enumerate());
         let width = of.dense + tables.columns().sum::<i64>();
         let deep = Mlp::new(e, width, &of.top_mlp, false);
         WideAndDeep { of: of.clone(), weights, dense, tables, deep }
@@ -48,7 +49,7 @@ impl WideAndDeep {
         let paired = (self.of.model == Architecture::DeepFm).then(|| {
             e.label("## interaction ##", |e| {
                 let all = cat(e, &rows);
-                let pairs = machine(e, &all, rows[0].size(1));
+                let pairs = machine(e, &all, self.of.tables[0].columns);
                 sum(e, &pairs, 1, true)
             })
         });

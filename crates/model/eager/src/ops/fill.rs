@@ -86,11 +86,17 @@ pub(crate) fn zeros_like(e: &mut Eager, like: &Tensor) -> Tensor {
     })
 }
 
+/// An empty tensor of another shape, of the type of a tensor.
+pub(crate) fn new_empty(e: &mut Eager, of: &Tensor, shape: &[i64]) -> Tensor {
+    let list = inputs![of, shape, code(of.dtype), STRIDED, CUDA, Input::None];
+    e.op("aten::new_empty", list, |e| empty(e, shape, of.dtype, Input::None))
+}
+
 /// Zeros of another shape, of the type of a tensor.
 pub(crate) fn new_zeros(e: &mut Eager, of: &Tensor, shape: &[i64]) -> Tensor {
     let list = inputs![of, shape, code(of.dtype), STRIDED, CUDA, Input::None];
     e.op("aten::new_zeros", list, |e| {
-        let tensor = e.op("aten::new_empty", list, |e| empty(e, shape, of.dtype, Input::None));
+        let tensor = new_empty(e, of, shape);
         zero_(e, &tensor);
         tensor
     })

@@ -26,8 +26,24 @@ pub(crate) fn pairs(e: &mut Eager, x: &Tensor, rows: &Tensor, columns: &Tensor) 
     })
 }
 
+/// Vectors of each sample in another order: `x[:, order]`.
+pub(crate) fn reordered(e: &mut Eager, x: &Tensor, order: &Tensor) -> Tensor {
+    let at = [None, Some(order.clone())];
+    let shape = x.shape.clone();
+    let result = e.op("aten::index.Tensor", inputs![x, &at[..]], |e| {
+        views::as_strided(e, x, &shape, &x.strides, None);
+        views::reshape(e, order, &[1, order.size(0), 1]);
+        e.empty(&shape, x.dtype)
+    });
+    e.track(result, "IndexBackward0", &[x], move |e, grad, _| {
+        let zeros = fill::new_zeros(e, grad, &shape);
+        put(e, &zeros, &at, grad);
+        vec![Some(zeros)]
+    })
+}
+
 /// Adds values at places. Places are sorted, so that those which are the same come together.
-fn put(e: &mut Eager, to: &Tensor, at: &[Option<Tensor>; 3], values: &Tensor) {
+fn put(e: &mut Eager, to: &Tensor, at: &[Option<Tensor>], values: &Tensor) {
     let yes = Input::Bool(true);
     e.op("aten::_index_put_impl_", inputs![to, Input::Options(at), values, yes, yes], |e| {
         let mut linear: Option<Tensor> = None;

@@ -4,6 +4,7 @@ pub(crate) mod activation;
 pub(crate) mod arithmetic;
 pub(crate) mod copy;
 pub(crate) mod embedding_bag;
+pub(crate) mod exchange;
 pub(crate) mod fill;
 pub(crate) mod index;
 pub(crate) mod linear;

@@ -77,11 +77,21 @@ pub(crate) fn unsqueeze(e: &mut Eager, x: &Tensor, dim: usize) -> Tensor {
 
 /// Some columns, as the gradient of a concatenation takes them.
 pub(crate) fn narrow(e: &mut Eager, x: &Tensor, start: i64, length: i64) -> Tensor {
-    let shape = [x.size(0), length];
-    e.composite("aten::narrow", inputs![x, Input::Int(1), start, length], |e| {
-        let list = inputs![x, Input::Int(1), start, start + length, Input::Int(1)];
+    narrowed(e, x, 1, start, length)
+}
+
+/// Some elements of a flat tensor.
+pub(crate) fn narrow_rows(e: &mut Eager, x: &Tensor, start: i64, length: i64) -> Tensor {
+    narrowed(e, x, 0, start, length)
+}
+
+fn narrowed(e: &mut Eager, x: &Tensor, dim: usize, start: i64, length: i64) -> Tensor {
+    let mut shape = x.shape.clone();
+    shape[dim] = length;
+    e.composite("aten::narrow", inputs![x, dim as i64, start, length], |e| {
+        let list = inputs![x, dim as i64, start, start + length, Input::Int(1)];
         e.op("aten::slice.Tensor", list, |e| {
-            as_strided(e, x, &shape, &x.strides, Some(x.offset + start * x.strides[1]))
+            as_strided(e, x, &shape, &x.strides, Some(x.offset + start * x.strides[dim]))
         })
     })
 }
@@ -89,8 +99,7 @@ pub(crate) fn narrow(e: &mut Eager, x: &Tensor, start: i64, length: i64) -> Tens
 /// Columns side by side.
 pub(crate) fn cat(e: &mut Eager, parts: &[Tensor]) -> Tensor {
     let widths: Vec<i64> = parts.iter().map(|part| part.size(1)).collect();
-    let shape = [parts[0].size(0), widths.iter().sum()];
-    let result = e.op("aten::cat", inputs![parts, Input::Int(1)], |e| e.empty(&shape, parts[0].dtype));
+    let result = joined(e, parts, 1);
     let arguments: Vec<&Tensor> = parts.iter().collect();
     e.track(result, "CatBackward0", &arguments, move |e, grad, _| {
         let mut start = 0;
@@ -101,6 +110,29 @@ pub(crate) fn cat(e: &mut Eager, parts: &[Tensor]) -> Tensor {
         }
         parts
     })
+}
+
+/// Cuts a tensor along a dimension into views of these sizes.
+pub(crate) fn split(e: &mut Eager, x: &Tensor, sizes: &[i64], dim: usize) -> Vec<Tensor> {
+    let parts = e.op("aten::split_with_sizes", inputs![x, sizes, dim as i64], |e| {
+        let mut start = x.offset;
+        let mut parts = Vec::with_capacity(sizes.len());
+        for &size in sizes {
+            let mut shape = x.shape.clone();
+            shape[dim] = size;
+            parts.push(as_strided(e, x, &shape, &x.strides, Some(start)));
+            start += size * x.strides[dim];
+        }
+        parts
+    });
+    e.track_all(parts, "SplitWithSizesBackward0", x, move |e, grads| joined(e, grads, dim))
+}
+
+/// Tensors one after the other along a dimension.
+pub(crate) fn joined(e: &mut Eager, parts: &[Tensor], dim: usize) -> Tensor {
+    let mut shape = parts[0].shape.clone();
+    shape[dim] = parts.iter().map(|part| part.size(dim)).sum();
+    e.op("aten::cat", inputs![parts, dim as i64], |e| e.empty(&shape, parts[0].dtype))
 }
 
 /// A copy, contiguous or in the same order.

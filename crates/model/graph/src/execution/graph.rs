@@ -11,6 +11,8 @@ use super::pairing::Pairing;
 use super::schema::{Schema, Schemas};
 use super::tensor::Tensors;
 use super::tree::Tree;
+use crate::collectives::{self, Collective};
+use std::collections::BTreeMap;
 use steptime_trace::{ExecutionTrace, NameId, Strings};
 
 /// Operators, the tensors between them, and what must come before what.
@@ -30,6 +32,8 @@ pub struct ExecutionGraph {
     pub dependencies: Dependencies,
     /// Forward operators and backward functions.
     pub pairing: Pairing,
+    /// What nodes do together with other ranks.
+    pub collectives: BTreeMap<NodeId, Collective>,
     /// Whether tensors had no memory, as on the `meta` device or under `FakeTensorMode`: which of them share one is
     /// known by schemas only, and what kernels would call is not recorded.
     pub fake: bool,
@@ -59,6 +63,7 @@ impl ExecutionGraph {
             args,
             dependencies,
             pairing,
+            collectives: collectives::of_nodes(trace),
             fake: memory::is_fake(trace),
             schemas,
             inputs,

@@ -7,7 +7,7 @@ steptime_trace::ids! {
 
 impl NodeId {
     /// The node at an index; the reader counts in `u32` too.
-    pub(super) fn at(index: usize) -> NodeId {
+    pub(crate) fn at(index: usize) -> NodeId {
         NodeId(u32::try_from(index).unwrap_or(u32::MAX))
     }
 }

@@ -78,6 +78,12 @@ pub mod cuda {
     pub const CAPTURING: &str = "cudaStreamIsCapturing";
     /// Marks a point in a stream.
     pub const EVENT_RECORD: &str = "cudaEventRecord";
+    /// The same, told what the event is for.
+    pub const EVENT_RECORD_WITH_FLAGS: &str = "cudaEventRecordWithFlags";
+    /// Finds the kernel behind a symbol.
+    pub const FUNCTION_BY_SYMBOL: &str = "cudaGetFuncBySymbol";
+    /// What the profiler writes for a call that it has no name for.
+    pub const UNNAMED: &str = "INVALID";
     /// Makes a stream wait for an event.
     pub const STREAM_WAIT: &str = "cudaStreamWaitEvent";
     /// Asks for an attribute of the device.

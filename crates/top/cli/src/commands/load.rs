@@ -23,14 +23,20 @@ pub fn everything(path: &Path) -> Result<Input, Failure> {
 pub fn may_hold_ranks(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let archive = [".tar", ".tar.gz", ".tgz", ".zip"].iter().any(|ending| name.ends_with(ending));
-    archive || (path.is_dir() && !is_recording(path))
+    archive || is_description(path) || (path.is_dir() && !is_recording(path))
 }
 
-/// Opens the times of an input, and nothing else of it.
+/// Whether a path is named like the description of a model.
+fn is_description(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+}
+
+/// Opens the times of an input, and nothing else of it; of a described model, which has none, the steps.
 pub fn timed(path: &Path) -> Result<Input, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
-    Ok(open_input(path, &Options { progress: Some(&report), want: Want::TIMING, ..Options::default() })?)
+    let want = if is_description(path) { Want::ALL } else { Want::TIMING };
+    Ok(open_input(path, &Options { progress: Some(&report), want, ..Options::default() })?)
 }
 
 /// Opens what is wanted, unless it is open already, and builds the graph of the chosen rank.

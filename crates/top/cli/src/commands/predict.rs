@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use steptime::answers::{Compared, Predicted, PredictedJob, chrome};
-use steptime::trace::Want;
+use steptime::trace::{Recording, Want};
 use steptime::{Baseline, Choice, Error, Question, Ranks, Step};
 
 use super::{Failure, load, pricing, source};
@@ -37,7 +37,9 @@ fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
         return Ok(None);
     }
     let input = load::timed(&args.input)?;
-    if input.recordings.iter().filter(|recording| steptime::is_timed(recording)).count() < 2 {
+    let count = |is: fn(&Recording) -> bool| input.recordings.iter().filter(|recording| is(recording)).count();
+    // Of a described job nothing is timed.
+    if count(steptime::is_timed) < 2 && count(|recording| recording.timing.is_none()) < 2 {
         return Ok(None);
     }
     Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))

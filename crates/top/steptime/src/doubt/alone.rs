@@ -13,13 +13,25 @@ const ABOVE: f64 = 0.05;
 
 /// The doubt, where the rank's collectives hold waiting for ranks that are not here.
 pub(crate) fn doubt(graph: &StepGraph, step: Nanos) -> Option<Doubt> {
+    let size = graph.collectives.iter().filter_map(|collective| collective.group.size).max();
+    let of = size.map_or_else(|| "several".to_owned(), |size| size.to_string());
+    let count = graph.collectives.iter().filter(|collective| collective.group.size != Some(1)).count();
+    if !graph.is_measured() {
+        return (count > 0).then(|| Doubt {
+            kind: "ranks",
+            text: format!(
+                "one rank of {of}: what it waits for other ranks in its {count} collectives counts as nothing; give all ranks"
+            ),
+            below: ABOVE,
+            above: BELOW,
+            no_estimate: false,
+        });
+    }
     let met = graph.activities.iter_enumerated().filter(|(_, row)| {
         let size = row.collective.map(|at| graph.collectives[at].group.size);
         size.is_some_and(|size| size != Some(1))
     });
     let time: Nanos = met.filter_map(|(at, _)| graph.samples.median_duration(at)).sum();
-    let size = graph.collectives.iter().filter_map(|collective| collective.group.size).max();
-    let of = size.map_or_else(|| "several".to_owned(), |size| size.to_string());
     (time.0 as f64 > SAID * step.0 as f64).then(|| Doubt {
         kind: "ranks",
         text: format!(

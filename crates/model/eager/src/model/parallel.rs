@@ -1,0 +1,249 @@
+//! How a model is spread over GPUs: where the rows of its tables are.
+
+use serde::Deserialize;
+
+use super::file::{Description, Table};
+use crate::error::Problem;
+
+/// The most GPUs of a job.
+const MOST: i64 = 1 << 16;
+
+/// The GPUs of a job, as they stand in the file. Dense layers are on all of them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Parallel {
+    /// How many, one rank on each.
+    pub(super) gpus: i64,
+    /// For each GPU the tables that lie on it, by their numbers. A table that lies on several is cut into columns.
+    pub(super) placement: Option<Vec<Vec<i64>>>,
+    /// Tables whose rows are cut into as many parts as there are GPUs.
+    #[serde(default)]
+    pub(super) row_wise: Vec<i64>,
+    /// Tables that every GPU has.
+    #[serde(default)]
+    pub(super) data_parallel: Vec<i64>,
+    /// Where tables are, however that was found.
+    #[serde(skip)]
+    pub(super) homes: Option<Vec<Home>>,
+}
+
+/// Where the rows of a table are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Home {
+    /// On every GPU, all of them.
+    Everywhere,
+    /// In parts.
+    Parts(Vec<Part>),
+}
+
+/// A part of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The GPU that it lies on.
+    pub gpu: u32,
+    /// Its first row and its first column.
+    pub offset: [i64; 2],
+    /// How many rows and columns it has.
+    pub size: [i64; 2],
+}
+
+impl Parallel {
+    /// So many GPUs; what is said of tables stays where it can.
+    pub(super) fn of(gpus: u32, old: Option<Parallel>) -> Parallel {
+        let (row_wise, data_parallel) = old.map_or_else(Default::default, |old| (old.row_wise, old.data_parallel));
+        Parallel { gpus: i64::from(gpus), placement: None, row_wise, data_parallel, homes: None }
+    }
+}
+
+impl Home {
+    /// On one GPU.
+    #[must_use]
+    pub fn whole(gpu: u32, rows: i64, columns: i64) -> Home {
+        Home::Parts(vec![Part { gpu, offset: [0, 0], size: [rows, columns] }])
+    }
+
+    /// Columns cut as evenly as they go, in multiples of four where that leaves something to each.
+    #[must_use]
+    pub fn by_columns(gpus: &[u32], rows: i64, columns: i64) -> Home {
+        let grain = if columns / 4 >= gpus.len() as i64 { 4 } else { 1 };
+        let cuts = cuts(columns / grain, gpus.len());
+        let part = |(&gpu, (first, count)): (&u32, (i64, i64))| {
+            let count = if (first + count) == columns / grain { columns - first * grain } else { count * grain };
+            Part { gpu, offset: [0, first * grain], size: [rows, count] }
+        };
+        Home::Parts(gpus.iter().zip(cuts).map(part).collect())
+    }
+
+    /// Rows cut over all GPUs, each having as many but the last.
+    #[must_use]
+    pub fn by_rows(gpus: u32, rows: i64, columns: i64) -> Home {
+        let each = (rows + i64::from(gpus) - 1) / i64::from(gpus).max(1);
+        let part = |gpu: u32| {
+            let first = (i64::from(gpu) * each).min(rows);
+            Part { gpu, offset: [first, 0], size: [each.min(rows - first), columns] }
+        };
+        Home::Parts((0..gpus).map(part).collect())
+    }
+
+    /// Whether its rows are cut.
+    #[must_use]
+    pub fn is_by_rows(&self) -> bool {
+        match self {
+            Home::Everywhere => false,
+            Home::Parts(parts) => parts.iter().any(|part| part.offset[0] > 0),
+        }
+    }
+}
+
+/// Where each of so many even pieces begins, and how long it is.
+fn cuts(length: i64, pieces: usize) -> impl Iterator<Item = (i64, i64)> {
+    let pieces = pieces.max(1) as i64;
+    (0..pieces).map(move |at| {
+        let (first, next) = (at * length / pieces, (at + 1) * length / pieces);
+        (first, next - first)
+    })
+}
+
+impl Description {
+    /// How many GPUs train it.
+    pub(super) fn gpus(&self) -> u32 {
+        let gpus = self.parallel.as_ref().map_or(1, |parallel| parallel.gpus);
+        u32::try_from(gpus.max(1)).unwrap_or(1)
+    }
+
+    /// Where each table is: as said, else one after the other on the GPUs in turn.
+    pub(super) fn homes(&self) -> Vec<Home> {
+        let tables: Vec<Table> = self.each_table().collect();
+        let Some(parallel) = &self.parallel else {
+            return tables.iter().map(|table| Home::whole(0, table.rows, table.columns)).collect();
+        };
+        if let Some(homes) = &parallel.homes {
+            return homes.clone();
+        }
+        let gpus = self.gpus();
+        let mut turn = 0;
+        let home = |(at, table): (usize, &Table)| {
+            let (at, rows, columns) = (at as i64, table.rows, table.columns);
+            if parallel.data_parallel.contains(&at) {
+                return Home::Everywhere;
+            }
+            if parallel.row_wise.contains(&at) {
+                return Home::by_rows(gpus, rows, columns);
+            }
+            let placed = parallel.placement.iter().flatten();
+            let on: Vec<u32> =
+                (0..).zip(placed).filter(|(_, own)| own.contains(&at)).map(|(gpu, _)| gpu).collect();
+            match on[..] {
+                [] => {
+                    turn += 1;
+                    Home::whole((turn - 1) % gpus, rows, columns)
+                }
+                [gpu] => Home::whole(gpu, rows, columns),
+                _ => Home::by_columns(&on, rows, columns),
+            }
+        };
+        tables.iter().enumerate().map(home).collect()
+    }
+}
+
+/// Checks what is said of GPUs.
+pub(super) fn check(of: &Description) -> Result<(), Problem> {
+    let Some(parallel) = &of.parallel else { return Ok(()) };
+    let gpus = parallel.gpus;
+    if !(1..=MOST).contains(&gpus) {
+        let wanted = "a job has from 1 to 65,536 GPUs";
+        return Err(Problem::Number { key: "parallel.gpus".into(), found: gpus, wanted });
+    }
+    if of.batch % gpus != 0 {
+        return Err(Problem::Conflict(format!(
+            "`batch` is {}, which {gpus} GPUs cannot share evenly: it is that of all GPUs together; take a multiple of {gpus}",
+            of.batch
+        )));
+    }
+    let tables: Vec<Table> = of.each_table().collect();
+    if parallel.homes.is_none() {
+        named(parallel, tables.len() as i64)?;
+    }
+    for (at, (home, table)) in of.homes().iter().zip(&tables).enumerate() {
+        if let Home::Parts(parts) = home {
+            covers(at, parts, table, gpus)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every table that is named is there, and named once.
+fn named(parallel: &Parallel, tables: i64) -> Result<(), Problem> {
+    let mut seen = vec![0_u32; usize::try_from(tables).unwrap_or(0)];
+    if let Some(placement) = &parallel.placement
+        && placement.len() as i64 != parallel.gpus
+    {
+        return Err(Problem::Conflict(format!(
+            "`parallel.placement` lists the tables of {} GPUs, `parallel.gpus` is {}: one list a GPU, which may be empty",
+            placement.len(),
+            parallel.gpus
+        )));
+    }
+    let placed = parallel.placement.iter().flatten();
+    let lists = placed.map(|list| ("parallel.placement", list, 0)).chain([
+        ("parallel.row_wise", &parallel.row_wise, 1),
+        ("parallel.data_parallel", &parallel.data_parallel, 1),
+    ]);
+    for (key, list, alone) in lists {
+        for (place, &table) in list.iter().enumerate() {
+            let known = usize::try_from(table).ok().and_then(|table| seen.get_mut(table));
+            let Some(seen) = known else {
+                let wanted = "tables are numbered from 0 in the order of `tables`, each of `count` with a number of its own";
+                return Err(Problem::Number { key: key.into(), found: table, wanted });
+            };
+            if list[..place].contains(&table) || (alone == 1 && *seen > 0) {
+                return Err(Problem::Conflict(format!("table {table} is placed twice: the second time in `{key}`")));
+            }
+            *seen += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The parts of a table are all of it, each element once: whole, cut into columns, or its rows over all GPUs.
+fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Problem> {
+    let conflict = |why: String| Err(Problem::Conflict(format!("table {at} of {} x {}: {why}", table.rows, table.columns)));
+    if let Some(part) = parts.iter().find(|part| i64::from(part.gpu) >= gpus) {
+        return conflict(format!("a part lies on GPU {}, and there are {gpus}, numbered from 0", part.gpu));
+    }
+    if parts.iter().any(|part| part.size[1] < 1 || part.size[0] < 0) {
+        return conflict("a part of it is empty: place it on fewer GPUs".into());
+    }
+    let by_rows = parts.iter().any(|part| part.offset[0] != 0);
+    let (along, across) = if by_rows { (0, 1) } else { (1, 0) };
+    let mut sorted = parts.to_vec();
+    sorted.sort_by_key(|part| part.offset[along]);
+    let whole = [table.rows, table.columns];
+    let mut next = 0;
+    for part in &sorted {
+        let fits = part.offset[along] == next && part.offset[across] == 0 && part.size[across] == whole[across];
+        if !fits {
+            return conflict(format!(
+                "its parts leave out or repeat elements from {} {next} on; parts are whole tables, columns, or rows over all GPUs",
+                if by_rows { "row" } else { "column" }
+            ));
+        }
+        next += part.size[along];
+    }
+    if next != whole[along] {
+        return conflict(format!("its parts hold {next} of {} {}", whole[along], if by_rows { "rows" } else { "columns" }));
+    }
+    let mut on: Vec<u32> = parts.iter().map(|part| part.gpu).collect();
+    on.sort_unstable();
+    on.dedup();
+    if on.len() != parts.len() {
+        return conflict("two parts of it lie on one GPU: put them together".into());
+    }
+    if by_rows && parts.len() as i64 != gpus {
+        return conflict(format!(
+            "its rows lie on {} of {gpus} GPUs: rows are cut over all GPUs here, or a table lies whole or by columns",
+            parts.len()
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Tables that lie on several ranks: what each looks up for the whole batch, and how every rank gets what its samples need.
+//!
+//! Whole tables and columns: each rank looks up for all samples, and an all-to-all brings each sample's vectors to its rank. Cut
+//! rows: each rank adds up what it has for all samples, and a reduce-scatter adds these sums. Tables that every rank has need neither.
+
+use steptime_aten::Dtype;
+
+use super::file::{Description, Table};
+use super::parallel::Home;
+use crate::eager::Eager;
+use crate::ops::views::{cat, split, view};
+use crate::ops::{exchange, index};
+use crate::tensor::Tensor;
+
+/// What a rank has of a table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    /// The rank; `None` where each has one.
+    pub(super) gpu: Option<i64>,
+    pub(super) rows: i64,
+    pub(super) columns: i64,
+    /// Lookups of a sample in the table, ...
+    pub(super) lookups: i64,
+    /// ... of which one in so many is in the piece.
+    pub(super) share: i64,
+    /// The table, and the first column: where its vector belongs.
+    place: (usize, i64),
+}
+
+/// Tables over the ranks of a job.
+#[derive(Debug, Clone)]
+pub(super) struct Spread {
+    /// What is exchanged rank by rank, in the order of ranks.
+    moved: Vec<Piece>,
+    /// What is added over ranks.
+    added: Vec<Piece>,
+    /// What every rank has.
+    copied: Vec<Piece>,
+    ranks: i64,
+    rank: i64,
+    /// Samples of a rank.
+    share: i64,
+    /// The widths of all tables.
+    columns: Vec<i64>,
+    /// Where each vector that comes belongs, where their order is another.
+    order: Option<Tensor>,
+    /// Whether vectors are wanted one by one.
+    apart: bool,
+}
+
+impl Spread {
+    pub(super) fn of(e: &mut Eager, of: &Description, tables: &[(usize, Table)]) -> Spread {
+        let (ranks, rank) = e.world.as_ref().map_or((1, 0), |world| (world.ranks, world.rank));
+        let homes = of.homes();
+        let (mut moved, mut added, mut copied) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, &(number, table)) in tables.iter().enumerate() {
+            let whole = Piece {
+                gpu: None,
+                rows: table.rows,
+                columns: table.columns,
+                lookups: table.lookups,
+                share: 1,
+                place: (at, 0),
+            };
+            match &homes[number] {
+                Home::Everywhere => copied.push(whole),
+                home @ Home::Parts(parts) if home.is_by_rows() => {
+                    let own = parts.iter().find(|part| i64::from(part.gpu) == rank);
+                    let rows = own.map_or(1, |part| part.size[0].max(1));
+                    added.push(Piece { rows, share: ranks, ..whole });
+                }
+                Home::Parts(parts) => moved.extend(parts.iter().filter_map(|part| {
+                    // Of a model with weights beside its vectors, these are one column wide.
+                    let columns = part.size[1].min(table.columns - part.offset[1]);
+                    let (gpu, place) = (Some(i64::from(part.gpu)), (at, part.offset[1]));
+                    (columns > 0).then_some(Piece { gpu, columns, place, ..whole })
+                })),
+            }
+        }
+        moved.sort_by_key(|piece| (piece.gpu, piece.place));
+        let columns = tables.iter().map(|(_, table)| table.columns).collect();
+        let share = of.share();
+        let mut spread = Spread { moved, added, copied, ranks, rank, share, columns, order: None, apart: false };
+        let pieces = spread.pieces();
+        let equal = pieces.windows(2).all(|pair| pair[0].columns == pair[1].columns);
+        if equal && !spread.is_in_order() {
+            spread.order = Some(e.empty(&[pieces.len() as i64], Dtype::I64));
+        }
+        spread
+    }
+
+    /// The same, whose vectors are given one by one.
+    pub(super) fn apart(self) -> Spread {
+        Spread { apart: true, ..self }
+    }
+
+    /// What a rank has, in the order in which it looks them up.
+    pub(super) fn of_rank(&self, rank: i64) -> impl Iterator<Item = Piece> {
+        let own: Vec<Piece> = self.moved.iter().filter(|piece| piece.gpu == Some(rank)).copied().collect();
+        own.into_iter().chain(self.added.clone()).chain(self.copied.clone())
+    }
+
+    /// Every vector of a sample, in the order in which they come.
+    fn pieces(&self) -> Vec<Piece> {
+        self.moved.iter().chain(&self.added).chain(&self.copied).copied().collect()
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.pieces().windows(2).all(|pair| pair[0].place < pair[1].place)
+    }
+
+    /// From the sums of a rank's pieces to the vectors of its own samples, table by table side by side.
+    pub(super) fn together(&self, e: &mut Eager, pooled: Vec<Tensor>) -> Vec<Tensor> {
+        let mut left = pooled.into_iter();
+        let own = self.moved.iter().filter(|piece| piece.gpu == Some(self.rank)).count();
+        let moved: Vec<Tensor> = left.by_ref().take(own).collect();
+        let added: Vec<Tensor> = left.by_ref().take(self.added.len()).collect();
+        let mut all = self.exchanged(e, &moved);
+        if !added.is_empty() {
+            let sums = side_by_side(e, &added);
+            all.push(exchange::reduce_scatter(e, &sums, self.ranks));
+        }
+        all.extend(left);
+        let whole = side_by_side(e, &all);
+        let whole = self.ordered(e, whole);
+        if self.apart { split(e, &whole, &self.columns, 1) } else { vec![whole] }
+    }
+
+    /// Brings each sample's vectors to its rank: what each rank sent.
+    fn exchanged(&self, e: &mut Eager, own: &[Tensor]) -> Vec<Tensor> {
+        if self.moved.is_empty() {
+            return Vec::new();
+        }
+        let width = |rank: i64| self.moved.iter().filter(|piece| piece.gpu == Some(rank)).map(|piece| piece.columns).sum();
+        let widths: Vec<i64> = (0..self.ranks).map(width).collect();
+        let sent = vec![self.share * own.iter().map(|sums| sums.size(1)).sum::<i64>(); self.ranks as usize];
+        let received: Vec<i64> = widths.iter().map(|width| self.share * width).collect();
+        let flat = if own.is_empty() {
+            e.empty(&[0], Dtype::F32)
+        } else {
+            let sums = side_by_side(e, own);
+            view(e, &sums, &[-1])
+        };
+        let came = exchange::all_to_all(e, &flat, &sent, &received);
+        let parts = split(e, &came, &received, 0);
+        let of_rank = parts.iter().zip(&widths).filter(|(_, width)| **width > 0);
+        of_rank.map(|(part, &width)| view(e, part, &[self.share, width])).collect()
+    }
+
+    /// Vectors in the order of tables.
+    fn ordered(&self, e: &mut Eager, whole: Tensor) -> Tensor {
+        if self.is_in_order() {
+            return whole;
+        }
+        let pieces = self.pieces();
+        if let Some(order) = &self.order {
+            let columns = pieces[0].columns;
+            let vectors = view(e, &whole, &[self.share, pieces.len() as i64, columns]);
+            let ordered = index::reordered(e, &vectors, order);
+            return view(e, &ordered, &whole.shape);
+        }
+        let widths: Vec<i64> = pieces.iter().map(|piece| piece.columns).collect();
+        let mut parts: Vec<((usize, i64), Tensor)> =
+            pieces.iter().map(|piece| piece.place).zip(split(e, &whole, &widths, 1)).collect();
+        parts.sort_by_key(|(place, _)| *place);
+        let parts: Vec<Tensor> = parts.into_iter().map(|(_, part)| part).collect();
+        cat(e, &parts)
+    }
+}
+
+fn side_by_side(e: &mut Eager, all: &[Tensor]) -> Tensor {
+    if let [one] = all { one.clone() } else { cat(e, all) }
+}

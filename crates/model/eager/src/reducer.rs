@@ -1,0 +1,157 @@
+//! `DistributedDataParallel`: gradients of parameters that every rank has are averaged, bucket by bucket, while the backward pass
+//! goes on.
+//!
+//! After its first step PyTorch fills buckets in the order in which gradients came: so does this.
+
+use std::collections::BTreeMap;
+
+use steptime_aten::Dtype;
+
+use crate::argument::{Input, inputs};
+use crate::eager::Eager;
+use crate::ops::{copy, exchange, views};
+use crate::recorder::OP;
+use crate::tensor::Tensor;
+
+/// A bucket is full from so many bytes on: the first, ...
+const FIRST: i64 = 1 << 20;
+/// ... and the others (`bucket_cap_mb`).
+const OTHERS: i64 = 25 << 20;
+
+/// The buckets of a rank.
+#[derive(Debug, Default)]
+pub(crate) struct Reducer {
+    /// Parameters in the order in which their gradients came.
+    order: Vec<usize>,
+    /// Empty in the first step.
+    buckets: Vec<Bucket>,
+    /// The place of each parameter: its bucket, and the element it begins at there.
+    places: BTreeMap<usize, (usize, i64)>,
+    /// How many gradients of each bucket have come.
+    filled: Vec<usize>,
+}
+
+/// Gradients that are averaged together.
+#[derive(Debug)]
+struct Bucket {
+    parameters: Vec<usize>,
+    memory: Option<Tensor>,
+    elements: i64,
+}
+
+impl Reducer {
+    /// Another step begins: after the first, buckets are filled as gradients came.
+    pub(crate) fn restart(&mut self) {
+        self.filled = vec![0; self.buckets.len()];
+    }
+
+    /// Deals parameters out to buckets, given how many elements each has.
+    fn deal(&mut self, elements: impl Fn(usize) -> i64) {
+        let mut open = Bucket { parameters: Vec::new(), memory: None, elements: 0 };
+        for &parameter in &self.order {
+            self.places.insert(parameter, (self.buckets.len(), open.elements));
+            open.parameters.push(parameter);
+            open.elements += elements(parameter);
+            let full = if self.buckets.is_empty() { FIRST } else { OTHERS };
+            if open.elements * Dtype::F32.size() as i64 >= full {
+                self.buckets.push(open);
+                open = Bucket { parameters: Vec::new(), memory: None, elements: 0 };
+            }
+        }
+        if !open.parameters.is_empty() {
+            self.buckets.push(open);
+        }
+        self.filled = vec![0; self.buckets.len()];
+    }
+}
+
+/// The gradient of a parameter is there: it goes to its bucket, and a full bucket to the other ranks.
+pub(crate) fn ready(e: &mut Eager, parameter: usize) {
+    let replicated = e.parameters[parameter].replicated;
+    let Some(world) = e.world.as_mut().filter(|_| replicated) else { return };
+    let reducer = &mut world.reducer;
+    let Some(&(at, start)) = reducer.places.get(&parameter) else {
+        reducer.order.push(parameter);
+        return;
+    };
+    reducer.filled[at] += 1;
+    let full = reducer.filled[at] == reducer.buckets[at].parameters.len();
+    let Some(bucket) = reducer.buckets[at].memory.clone() else { return };
+    let Some(grad) = e.parameters[parameter].grad.clone() else { return };
+    let view = e.view(&bucket, &grad.shape, &grad.strides, start);
+    e.node("torch::distributed::reducer::mul_out", OP, inputs![&view], |e| {
+        let share = e.host(&[], Dtype::F32);
+        e.op("aten::mul.out", inputs![&grad, &share, &view], |_| view.clone());
+    });
+    if full {
+        exchange::all_reduce(e, &bucket);
+    }
+}
+
+/// The backward pass is over: averages go back to the gradients. After the first step, buckets are made.
+pub(crate) fn finish(e: &mut Eager) {
+    let Some(world) = e.world.as_mut() else { return };
+    if world.reducer.buckets.is_empty() {
+        let of = &e.parameters;
+        world.reducer.deal(|parameter| of[parameter].tensor.numel());
+        let sizes: Vec<i64> = world.reducer.buckets.iter().map(|bucket| bucket.elements).collect();
+        let memory: Vec<Tensor> = sizes.iter().map(|&size| e.empty(&[size], Dtype::F32)).collect();
+        if let Some(world) = &mut e.world {
+            world.reducer.buckets.iter_mut().zip(memory).for_each(|(bucket, own)| bucket.memory = Some(own));
+        }
+        return;
+    }
+    let buckets: Vec<(Vec<usize>, Tensor)> =
+        world.reducer.buckets.iter().filter_map(|b| Some((b.parameters.clone(), b.memory.clone()?))).collect();
+    for (parameters, memory) in buckets {
+        let mut start = 0;
+        let mut pairs = Vec::with_capacity(parameters.len());
+        for parameter in parameters {
+            let Some(grad) = e.parameters[parameter].grad.clone() else { continue };
+            let view = views::as_strided(e, &memory, &grad.shape, &grad.strides, Some(start));
+            start += grad.numel();
+            pairs.push((grad, view));
+        }
+        for (grad, view) in pairs {
+            e.node("torch.distributed.ddp.reducer::copy_bucket_to_grad", OP, &[Input::Tensor(&grad)], |e| {
+                copy::copy_(e, &grad, &view);
+            });
+        }
+    }
+}
+
+/// The forward pass of what every rank has: tensors that it does not learn come from the first rank, where it has such.
+pub(crate) fn forward(e: &mut Eager, buffers: &[Tensor], body: impl FnOnce(&mut Eager) -> Tensor) -> Tensor {
+    e.label("DistributedDataParallel.forward", |e| {
+        if !buffers.is_empty() {
+            share(e, buffers);
+        }
+        body(e)
+    })
+}
+
+/// Brings the first rank's tensors to all: as one, from which they are copied.
+fn share(e: &mut Eager, buffers: &[Tensor]) {
+    let learning = std::mem::replace(&mut e.learning, false);
+    let flat = e.node("aten::flatten_dense_tensors", OP, inputs![buffers], |e| {
+        for buffer in buffers {
+            views::view(e, buffer, &[-1]);
+        }
+        views::joined(e, buffers, 0)
+    });
+    exchange::broadcast(e, &flat);
+    exchange::wait(e);
+    let mut start = 0;
+    let mut parts = Vec::with_capacity(buffers.len());
+    e.node("aten::unflatten_dense_tensors", OP, inputs![&flat, buffers], |e| {
+        for buffer in buffers {
+            let part = views::narrow_rows(e, &flat, start, buffer.numel());
+            parts.push(views::view(e, &part, &buffer.shape));
+            start += buffer.numel();
+        }
+    });
+    for (buffer, part) in buffers.iter().zip(&parts) {
+        copy::copy_(e, buffer, part);
+    }
+    e.learning = learning;
+}

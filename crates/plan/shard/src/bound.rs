@@ -1,0 +1,51 @@
+//! What no plan can be better than: tables may lie in any fractions of their ways, on fractions of GPUs.
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem as Linear, Variable};
+use steptime_trace::Nanos;
+
+use crate::problem::{Load, Problem};
+
+/// The least cost of the linear relaxation, over all GPUs together; `None` where the solver finds none, as where memory does not hold
+/// the tables.
+///
+/// No plan costs less: what one costs on its busiest GPU is no less than what GPUs cost on average, and of each table some way is
+/// taken, whose largest part is on some GPU.
+#[must_use]
+pub fn bound(problem: &Problem) -> Option<Nanos> {
+    let gpus = f64::from(problem.gpus.max(1));
+    let mut linear = Linear::new(OptimizationDirection::Minimize);
+    let us = |time: Nanos| time.0 as f64 / 1e3;
+    let step = linear.add_var(1.0, (us(problem.time(&problem.base)), f64::INFINITY));
+    let exchange = us(problem.exchange);
+    // Sums over all GPUs: of host and exchange, of device and exchange, of memory.
+    let mut sums: [Vec<(Variable, f64)>; 3] = [vec![(step, -gpus)], vec![(step, -gpus)], Vec::new()];
+    for table in &problem.tables {
+        let mut chosen = Vec::with_capacity(table.ways.len());
+        let mut largest = vec![(step, -1.0)];
+        for way in &table.ways {
+            let share = linear.add_var(0.0, (0.0, 1.0));
+            chosen.push((share, 1.0));
+            let parts: Load = way.parts.iter().copied().sum();
+            let of = |part: fn(&Load) -> f64| part(&parts) + gpus * part(&way.each);
+            let moved = exchange * of(|load| load.columns as f64);
+            sums[0].push((share, of(|load| load.host.0 as f64 / 1e3) + moved));
+            sums[1].push((share, of(|load| load.device.0 as f64 / 1e3) + moved));
+            sums[2].push((share, of(|load| load.memory.0 as f64 / f64::from(1 << 20))));
+            let alone = way.parts.iter().map(|part| problem.time(&(*part + way.each + problem.base))).max();
+            largest.push((share, us(alone.unwrap_or_default())));
+        }
+        linear.add_constraint(chosen, ComparisonOp::Eq, 1.0);
+        linear.add_constraint(largest, ComparisonOp::Le, 0.0);
+    }
+    let base = problem.base;
+    let fixed = exchange * base.columns as f64;
+    let [host, device, memory] = sums;
+    linear.add_constraint(host, ComparisonOp::Le, -gpus * (us(base.host) + fixed));
+    linear.add_constraint(device, ComparisonOp::Le, -gpus * (us(base.device) + fixed));
+    let left = problem.memory.0.saturating_sub(base.memory.0) as f64 / f64::from(1 << 20);
+    if !memory.is_empty() {
+        linear.add_constraint(memory, ComparisonOp::Le, gpus * left);
+    }
+    let solution = linear.solve().ok()?;
+    Some(Nanos::from_micros_f64(solution.objective()))
+}

@@ -1,0 +1,73 @@
+//! The first plan: the largest tables first, each where it makes the busiest GPU least busy.
+
+use steptime_trace::{Bytes, Nanos};
+
+use crate::problem::{DoesNotFit, Load, Placed, Problem, Way};
+use crate::state::State;
+
+/// Places all tables.
+pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
+    let mut state = State::new(problem);
+    let mut order: Vec<usize> = (0..problem.tables.len()).collect();
+    // By what the cheapest way of each asks for: time, and where that is equal memory.
+    let key = |&table: &usize| {
+        let least = problem.tables[table].ways.iter().map(|way| weight(problem, way)).min();
+        std::cmp::Reverse(least.unwrap_or_default())
+    };
+    order.sort_by_key(key);
+    if !fits_by_time(problem, &mut state, &order) {
+        // What is large in memory first: what is left over is small.
+        state = State::new(problem);
+        order.sort_by_key(|&table| {
+            let least = problem.tables[table].ways.iter().map(|way| total(problem, way).memory).min();
+            std::cmp::Reverse(least.unwrap_or(Bytes(0)))
+        });
+        for &table in &order {
+            if !lay_best(problem, &mut state, table) {
+                return Err(too_large(problem, &state, table));
+            }
+        }
+    }
+    Ok(state)
+}
+
+fn fits_by_time(problem: &Problem, state: &mut State, order: &[usize]) -> bool {
+    order.iter().all(|&table| lay_best(problem, state, table))
+}
+
+/// Lays a table down in the way, and on the GPUs, that make the busiest GPU least busy; of ways that are equal in that, in the one
+/// that asks least of all GPUs together.
+fn lay_best(problem: &Problem, state: &mut State, table: usize) -> bool {
+    let before = state.busiest(problem).1;
+    let ways = problem.tables[table].ways.iter().enumerate();
+    let found = ways.filter_map(|(at, way)| {
+        let (gpus, worst) = state.best(problem, way)?;
+        Some((worst.max(before), weight(problem, way), at, gpus))
+    });
+    let Some((_, _, way, gpus)) = found.min_by_key(|(worst, weight, at, _)| (*worst, *weight, *at)) else {
+        return false;
+    };
+    state.lay(problem, table, Placed { way, gpus });
+    true
+}
+
+/// What a way asks of all GPUs together.
+fn total(problem: &Problem, way: &Way) -> Load {
+    let each = (0..problem.gpus).map(|_| way.each).sum::<Load>();
+    way.parts.iter().copied().sum::<Load>() + each
+}
+
+/// The time of that, then its memory.
+fn weight(problem: &Problem, way: &Way) -> (Nanos, Bytes) {
+    let load = total(problem, way);
+    (load.host.max(load.device), load.memory)
+}
+
+fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {
+    let smallest = |way: &Way| way.parts.iter().map(|part| part.memory).max().unwrap_or(way.each.memory);
+    let ways = problem.tables[table].ways.iter().map(|way| (smallest(way), way.cut));
+    let (needs, cut) = ways.min_by_key(|(needs, _)| *needs).unwrap_or((Bytes(0), crate::Cut::Whole));
+    let taken = state.loads.iter().map(|load| load.memory.0).min().unwrap_or(0);
+    let left = Bytes(problem.memory.0.saturating_sub(taken));
+    DoesNotFit { table, cut: cut.to_string(), needs, left, of: problem.memory }
+}

@@ -1,0 +1,84 @@
+//! A plan on its way, with what each GPU is asked for.
+
+use steptime_trace::Nanos;
+
+use crate::problem::{Load, Placed, Plan, Problem, Way};
+
+/// Tables placed so far.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    /// What each GPU is asked for.
+    pub(crate) loads: Vec<Load>,
+    /// Where each table lies; `None` where it does not yet.
+    pub(crate) placed: Vec<Option<Placed>>,
+}
+
+impl State {
+    pub(crate) fn new(problem: &Problem) -> State {
+        State { loads: vec![problem.base; problem.gpus as usize], placed: vec![None; problem.tables.len()] }
+    }
+
+    /// Takes a table up.
+    pub(crate) fn lift(&mut self, problem: &Problem, table: usize) -> Option<Placed> {
+        let placed = self.placed[table].take()?;
+        self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load -= part);
+        Some(placed)
+    }
+
+    /// Lays a table down.
+    pub(crate) fn lay(&mut self, problem: &Problem, table: usize, placed: Placed) {
+        self.change(&problem.tables[table].ways[placed.way], &placed.gpus, |load, part| *load += part);
+        self.placed[table] = Some(placed);
+    }
+
+    fn change(&mut self, way: &Way, gpus: &[u32], by: impl Fn(&mut Load, Load)) {
+        if way.each != Load::default() {
+            self.loads.iter_mut().for_each(|load| by(load, way.each));
+        }
+        for (&gpu, part) in gpus.iter().zip(&way.parts) {
+            by(&mut self.loads[gpu as usize], *part);
+        }
+    }
+
+    /// Where the parts of a way make the busiest GPU least busy, each on a GPU of its own: those GPUs, and how long the busiest of
+    /// them is. `None` where memory does not hold them.
+    pub(crate) fn best(&self, problem: &Problem, way: &Way) -> Option<(Vec<u32>, Nanos)> {
+        let fits = |load: &Load| load.memory <= problem.memory;
+        let loads: Vec<Load> = self.loads.iter().map(|load| *load + way.each).collect();
+        if way.each != Load::default() && !loads.iter().all(fits) {
+            return None;
+        }
+        let mut gpus: Vec<u32> = Vec::with_capacity(way.parts.len());
+        // What it adds to every GPU counts as far as it makes the busiest busier.
+        let mut worst = match way.each == Load::default() {
+            true => Nanos::ZERO,
+            false => loads.iter().map(|load| problem.time(load)).max().unwrap_or_default(),
+        };
+        for part in &way.parts {
+            let free = (0..problem.gpus).filter(|gpu| !gpus.contains(gpu));
+            let with = free.map(|gpu| (gpu, loads[gpu as usize] + *part)).filter(|(_, load)| fits(load));
+            let (gpu, load) = with.min_by_key(|(gpu, load)| (problem.time(load), load.memory, *gpu))?;
+            worst = worst.max(problem.time(&load));
+            gpus.push(gpu);
+        }
+        Some((gpus, worst))
+    }
+
+    /// The busiest GPU, and how busy it is.
+    pub(crate) fn busiest(&self, problem: &Problem) -> (usize, Nanos) {
+        let times = self.loads.iter().map(|load| problem.time(load)).enumerate();
+        times.max_by_key(|&(gpu, time)| (time, std::cmp::Reverse(gpu))).unwrap_or_default()
+    }
+
+    /// The tables that have a part on a GPU.
+    pub(crate) fn on(&self, gpu: usize) -> Vec<usize> {
+        let has = |placed: &Placed| placed.gpus.iter().any(|&own| own as usize == gpu);
+        let all = self.placed.iter().enumerate();
+        all.filter(|(_, placed)| placed.as_ref().is_some_and(has)).map(|(table, _)| table).collect()
+    }
+
+    /// The plan, where every table lies somewhere.
+    pub(crate) fn plan(self) -> Plan {
+        Plan { tables: self.placed.into_iter().flatten().collect() }
+    }
+}
