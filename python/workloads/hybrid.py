@@ -176,7 +176,9 @@ def train(path, out, rank):
     peak = torch.cuda.max_memory_allocated() / 1e6
     torch.cuda.reset_peak_memory_stats()
     row = {"model": name, "rank": rank, "before_ms": sorted(before), "after_ms": sorted(after), "peak_mb": peak}
-    with open(out / name / f"rank{rank}" / "meta.json") as text:
+    # A job of one rank has no folder for each.
+    folder = out / name / f"rank{rank}" if dist.get_world_size() > 1 else out / name
+    with open(folder / "meta.json") as text:
         meta = json.load(text)
     return {**row, "step_ms": meta["step_ms"]}
 

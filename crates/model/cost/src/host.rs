@@ -6,6 +6,7 @@ pub mod coupling;
 pub mod edge;
 pub mod error;
 pub mod fit;
+pub mod gaps;
 pub mod own;
 pub mod price;
 pub mod probe;

@@ -9,8 +9,8 @@ use crate::argument::{Input, inputs};
 use crate::eager::Eager;
 use crate::eager::tape::GradKind;
 use crate::ops::{arithmetic, fill, reduce, sparse, views};
-use crate::reducer;
 use crate::recorder::{BACKWARD, Kind, OP, Thread};
+use crate::reducer;
 use crate::tensor::{GradId, Tensor, contiguous};
 
 /// Runs the backward pass of a loss; gradients are left with the parameters.

@@ -2,14 +2,15 @@
 
 use steptime_aten::{Dtype, declared};
 use steptime_trace::{
-    Carrier, Collective, ExecutionTrace, NameId, Node, ProcessGroup, Schema, Tensor as Recorded, Value, ValueRange,
+    Carrier, Collective, ExecutionTrace, NameId, Node, ProcessGroup, Schema, Tensor as Recorded, Value,
+    ValueRange,
 };
 
 use crate::argument::Input;
 use crate::tensor::Tensor;
 
 /// Schemas of PyTorch 2.11 that [`declared`] does not know: overloads that write into an argument, and one of `to`.
-static OTHERS: [&str; 12] = [
+static OTHERS: [&str; 14] = [
     "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     "c10d::_allgather_base_(Tensor output_tensor, Tensor input_tensor, __torch__.torch.classes.c10d.ProcessGroup process_group, bool async_op=True, int timeout=-1) -> (Tensor, __torch__.torch.classes.c10d.Work)",
     "c10d::_reduce_scatter_base_(Tensor output_tensor, Tensor input_tensor, __torch__.torch.classes.c10d.ProcessGroup process_group, __torch__.torch.classes.c10d.ReduceOp reduce_op, bool async_op=True, int timeout=-1) -> (Tensor, __torch__.torch.classes.c10d.Work)",
@@ -18,9 +19,11 @@ static OTHERS: [&str; 12] = [
     "c10d::broadcast_(Tensor[] tensors, __torch__.torch.classes.c10d.ProcessGroup process_group, int root_rank, int root_tensor, bool async_op=True, int timeout=-1) -> (Tensor[], __torch__.torch.classes.c10d.Work)",
     "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
+    "aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor",
     "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)",
     "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     "aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    "aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
     "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
 ];
 

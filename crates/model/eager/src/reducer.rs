@@ -101,8 +101,12 @@ pub(crate) fn finish(e: &mut Eager) {
         }
         return;
     }
-    let buckets: Vec<(Vec<usize>, Tensor)> =
-        world.reducer.buckets.iter().filter_map(|b| Some((b.parameters.clone(), b.memory.clone()?))).collect();
+    let buckets: Vec<(Vec<usize>, Tensor)> = world
+        .reducer
+        .buckets
+        .iter()
+        .filter_map(|b| Some((b.parameters.clone(), b.memory.clone()?)))
+        .collect();
     for (parameters, memory) in buckets {
         let mut start = 0;
         let mut pairs = Vec::with_capacity(parameters.len());
@@ -133,7 +137,7 @@ pub(crate) fn forward(e: &mut Eager, buffers: &[Tensor], body: impl FnOnce(&mut 
 /// Brings the first rank's tensors to all: as one, from which they are copied.
 fn share(e: &mut Eager, buffers: &[Tensor]) {
     let learning = std::mem::replace(&mut e.learning, false);
-    let flat = e.node("aten::flatten_dense_tensors", OP, inputs![buffers], |e| {
+    let flat = e.composite("aten::flatten_dense_tensors", inputs![buffers], |e| {
         for buffer in buffers {
             views::view(e, buffer, &[-1]);
         }
@@ -141,14 +145,15 @@ fn share(e: &mut Eager, buffers: &[Tensor]) {
     });
     exchange::broadcast(e, &flat);
     exchange::wait(e);
-    let mut start = 0;
-    let mut parts = Vec::with_capacity(buffers.len());
-    e.node("aten::unflatten_dense_tensors", OP, inputs![&flat, buffers], |e| {
+    let parts = e.composite("aten::unflatten_dense_tensors", inputs![&flat, buffers], |e| {
+        let mut start = 0;
+        let mut parts = Vec::with_capacity(buffers.len());
         for buffer in buffers {
             let part = views::narrow_rows(e, &flat, start, buffer.numel());
             parts.push(views::view(e, &part, &buffer.shape));
             start += buffer.numel();
         }
+        parts
     });
     for (buffer, part) in buffers.iter().zip(&parts) {
         copy::copy_(e, buffer, part);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{
-    ActivityKind, Bytes, Carrier, Collective as Recorded, ExecutionTrace, NameId, ProcessGroup, Strings, Trace,
+    ActivityKind, Bytes, Carrier, Collective as Recorded, ExecutionTrace, NameId, ProcessGroup, Strings,
+    Trace,
 };
 use typed_index_collections::{TiSlice, TiVec};
 

@@ -1,6 +1,6 @@
 //! What no plan can be better than: tables may lie in any fractions of their ways, on fractions of GPUs.
 
-use microlp::{ComparisonOp, OptimizationDirection, Problem as Linear, Variable};
+use microlp::{ComparisonOp, OptimizationDirection, Problem as Linear, SolveOutcome, Variable};
 use steptime_trace::Nanos;
 
 use crate::problem::{Load, Problem};
@@ -46,6 +46,8 @@ pub fn bound(problem: &Problem) -> Option<Nanos> {
     if !memory.is_empty() {
         linear.add_constraint(memory, ComparisonOp::Le, gpus * left);
     }
-    let solution = linear.solve().ok()?;
-    Some(Nanos::from_micros_f64(solution.objective()))
+    match linear.solve().ok()? {
+        SolveOutcome::Solution(best) => Some(Nanos::from_micros_f64(best.objective())),
+        SolveOutcome::Interrupted(_) => None,
+    }
 }

@@ -1,4 +1,4 @@
-//! The first plan: the largest tables first, each where it makes the busiest GPU least busy.
+//! The first plan: the largest tables first, each in the way that asks least of all GPUs together and keeps its GPU below the average.
 
 use steptime_trace::{Bytes, Nanos};
 
@@ -15,7 +15,8 @@ pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
         std::cmp::Reverse(least.unwrap_or_default())
     };
     order.sort_by_key(key);
-    if !fits_by_time(problem, &mut state, &order) {
+    let target = average(problem);
+    if !order.iter().all(|&table| lay_best(problem, &mut state, table, target)) {
         // What is large in memory first: what is left over is small.
         state = State::new(problem);
         order.sort_by_key(|&table| {
@@ -23,7 +24,7 @@ pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
             std::cmp::Reverse(least.unwrap_or(Bytes(0)))
         });
         for &table in &order {
-            if !lay_best(problem, &mut state, table) {
+            if !lay_best(problem, &mut state, table, target) {
                 return Err(too_large(problem, &state, table));
             }
         }
@@ -31,18 +32,20 @@ pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
     Ok(state)
 }
 
-fn fits_by_time(problem: &Problem, state: &mut State, order: &[usize]) -> bool {
-    order.iter().all(|&table| lay_best(problem, state, table))
+/// How busy each GPU would be if all were as busy, and each table lay in the way that asks least.
+fn average(problem: &Problem) -> Nanos {
+    let least = |table: &crate::Table| table.ways.iter().map(|way| weight(problem, way).0).min();
+    let sum: Nanos = problem.tables.iter().filter_map(least).sum();
+    problem.time(&problem.base) + sum / i64::from(problem.gpus.max(1))
 }
 
-/// Lays a table down in the way, and on the GPUs, that make the busiest GPU least busy; of ways that are equal in that, in the one
-/// that asks least of all GPUs together.
-fn lay_best(problem: &Problem, state: &mut State, table: usize) -> bool {
-    let before = state.busiest(problem).1;
+/// Lays a table down: in the way that asks least of all GPUs together, of those that keep every GPU below the target; where none
+/// does, so that the busiest GPU is least busy.
+fn lay_best(problem: &Problem, state: &mut State, table: usize, target: Nanos) -> bool {
     let ways = problem.tables[table].ways.iter().enumerate();
     let found = ways.filter_map(|(at, way)| {
         let (gpus, worst) = state.best(problem, way)?;
-        Some((worst.max(before), weight(problem, way), at, gpus))
+        Some((worst.max(target), weight(problem, way), at, gpus))
     });
     let Some((_, _, way, gpus)) = found.min_by_key(|(worst, weight, at, _)| (*worst, *weight, *at)) else {
         return false;
@@ -60,7 +63,7 @@ fn total(problem: &Problem, way: &Way) -> Load {
 /// The time of that, then its memory.
 fn weight(problem: &Problem, way: &Way) -> (Nanos, Bytes) {
     let load = total(problem, way);
-    (load.host.max(load.device), load.memory)
+    (problem.time(&load), load.memory)
 }
 
 fn too_large(problem: &Problem, state: &State, table: usize) -> DoesNotFit {

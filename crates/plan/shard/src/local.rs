@@ -57,7 +57,9 @@ fn moved(problem: &Problem, state: &mut State, table: usize, before: (Nanos, usi
 
 /// A table of the busiest GPU and one of another change places, both of one part.
 fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, before: (Nanos, usize)) -> bool {
-    let is_one = |state: &State, table: usize| state.placed[table].as_ref().is_some_and(|placed| placed.gpus.len() == 1);
+    let is_one = |state: &State, table: usize| {
+        state.placed[table].as_ref().is_some_and(|placed| placed.gpus.len() == 1)
+    };
     if !is_one(state, table) {
         return false;
     }
@@ -68,7 +70,9 @@ fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, bef
         partners.retain(|&at| part(problem, state, at) < own);
         partners.sort_by_key(|&at| std::cmp::Reverse(part(problem, state, at)));
         for partner in partners.into_iter().take(PARTNERS) {
-            let (Some(a), Some(b)) = (state.lift(problem, table), state.lift(problem, partner)) else { return false };
+            let (Some(a), Some(b)) = (state.lift(problem, table), state.lift(problem, partner)) else {
+                return false;
+            };
             state.lay(problem, table, Placed { gpus: b.gpus.clone(), ..a });
             state.lay(problem, partner, Placed { gpus: a.gpus.clone(), ..b });
             let fits = [gpu, other].iter().all(|&at| state.loads[at].memory <= problem.memory);
@@ -87,5 +91,8 @@ fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, bef
 /// The time of a table of one part.
 fn part(problem: &Problem, state: &State, table: usize) -> Nanos {
     let Some(placed) = &state.placed[table] else { return Nanos::ZERO };
-    problem.tables[table].ways[placed.way].parts.first().map_or(Nanos::ZERO, |part| part.host.max(part.device))
+    problem.tables[table].ways[placed.way]
+        .parts
+        .first()
+        .map_or(Nanos::ZERO, |part| part.host.max(part.device))
 }

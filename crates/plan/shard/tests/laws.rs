@@ -41,7 +41,11 @@ fn all(problem: &Problem) -> Vec<Plan> {
                 for _ in &row.parts {
                     places = places
                         .iter()
-                        .flat_map(|gpus| (0..problem.gpus).filter(|gpu| !gpus.contains(gpu)).map(|gpu| [&gpus[..], &[gpu]].concat()))
+                        .flat_map(|gpus| {
+                            (0..problem.gpus)
+                                .filter(|gpu| !gpus.contains(gpu))
+                                .map(|gpu| [&gpus[..], &[gpu]].concat())
+                        })
                         .collect();
                 }
                 for gpus in places {

@@ -7,6 +7,7 @@ mod device;
 mod gather_plan;
 mod gemm;
 mod ingest;
+mod jobs;
 mod kernels;
 mod predict;
 mod shard;
@@ -25,6 +26,7 @@ pub use device::{Device, Search};
 pub use gather_plan::GatherPlan;
 pub use gemm::{Gemm, Product};
 pub use ingest::{Ingest, Query};
+pub use jobs::{PlanFormat, Scale, ShardTables};
 pub use kernels::{KernelsCommand, Roofline};
 pub use predict::{Predict, Validate};
 pub use shard::Shard;
@@ -75,6 +77,10 @@ pub enum Command {
     Kernels(KernelsCommand),
     /// How long collectives take among GPUs
     Collectives(Collectives),
+    /// Place the tables of a described model on GPUs, so that the step of the job is short
+    Shard(ShardTables),
+    /// Tell how the step of a described model changes with the number of GPUs
+    Scale(Scale),
     /// Show how far each kernel is from what the device could do, and what bounds it
     Roofline(Roofline),
     /// Tell how long a step takes, and where the time goes

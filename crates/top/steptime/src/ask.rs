@@ -12,6 +12,7 @@ pub use what_if::WhatIfs;
 
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
@@ -69,7 +70,7 @@ pub struct Question<'s> {
 #[derive(Debug, Clone)]
 struct Device {
     name: String,
-    profile: DeviceProfile,
+    profile: Arc<DeviceProfile>,
 }
 
 /// The step that was asked about, or the same read once more with what was missing.

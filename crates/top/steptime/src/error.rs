@@ -247,6 +247,17 @@ pub enum Error {
         /// The one family.
         family: String,
     },
+    /// Memory does not hold the tables of a model.
+    #[error("{}: {source}", path.display())]
+    Shard {
+        /// The description.
+        path: PathBuf,
+        /// Which table, and what is left.
+        source: steptime_shard::DoesNotFit,
+    },
+    /// A plan that cannot be read or written.
+    #[error(transparent)]
+    Plan(#[from] crate::shard::PlanError),
     /// A file could not be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {

@@ -17,28 +17,29 @@ pub fn open_input(path: &Path, options: &Options<'_>) -> Result<Input, Error> {
         return Ok(steptime_trace::open_with(path, options)?);
     }
     let model = Model::read(path)?;
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(described(path, &name, &model, options))
+    let ranks: Vec<u32> = (0..model.gpus()).collect();
+    Ok(described(path, &model, &ranks, options.want.execution))
 }
 
-/// What recording a model would give: of a job, a recording for each rank.
-pub(crate) fn described(path: &Path, name: &str, model: &Model, options: &Options<'_>) -> Input {
+/// What recording some ranks of a model would give; their steps, where these are wanted.
+pub(crate) fn described(path: &Path, model: &Model, ranks: &[u32], steps: bool) -> Input {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let gpus = model.gpus();
     let meta = Meta {
-        model: Some(model.name().map_or_else(|| name.to_owned(), str::to_owned)),
+        model: Some(model.name().map_or_else(|| name.clone(), str::to_owned)),
         batch: Some(model.batch() / u64::from(gpus)),
         global_batch: (gpus > 1).then(|| model.batch()),
         params: Some(model.parameters()),
         ..Meta::default()
     };
-    let of_rank = |rank: u32| Recording {
+    let of_rank = |&rank: &u32| Recording {
         path: path.into(),
-        name: name.to_owned(),
+        name: name.clone(),
         rank: (gpus > 1).then_some(rank),
         meta: Some(meta.clone()),
-        execution: options.want.execution.then(|| model.record_rank(rank)),
+        execution: steps.then(|| model.record_rank(rank)),
         ..Recording::default()
     };
-    let recordings = (0..gpus).into_par_iter().map(of_rank).collect();
+    let recordings = ranks.par_iter().map(of_rank).collect();
     Input { path: path.into(), recordings, ..Input::default() }
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use steptime_aten::OpSet;
 use steptime_cost::network::CollectiveCall;
+use steptime_eager::Model;
 use steptime_graph::{Job, Rendezvous, StepGraph};
 use steptime_trace::{Input, Options, Recording, Want};
 
@@ -22,7 +23,7 @@ pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};
 pub use self::stragglers::{Reason, Straggler};
 use crate::error::Error;
-use crate::input::open_input;
+use crate::input::{described, open_input};
 use crate::step::{Choice, Step, is_timed, one_job};
 
 /// All ranks of a job that were recorded, in order, and where they meet.
@@ -34,9 +35,29 @@ pub struct Ranks {
     pub steps: Vec<Step>,
     /// Which activities of theirs are one collective.
     pub job: Job,
+    /// Of each step how many ranks of the job do the same: one of those that were recorded.
+    pub alike: Vec<u32>,
 }
 
+/// Of a described job with more ranks than this, one of those that do the same stands for all.
+const FOLDED: u32 = 16;
+
 impl Ranks {
+    /// The ranks of a described job.
+    ///
+    /// # Errors
+    /// Where its collectives do not match.
+    pub fn of_model(path: &Path, model: &Model) -> Result<Ranks, Error> {
+        let lists = if model.gpus() > FOLDED {
+            model.alike()
+        } else {
+            (0..model.gpus()).map(|rank| vec![rank]).collect()
+        };
+        let first: Vec<u32> = lists.iter().filter_map(|list| list.first().copied()).collect();
+        let alike = lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX)).collect();
+        Ok(Ranks { alike, ..Ranks::of_input(described(path, model, &first, true))? })
+    }
+
     /// Opens a folder of ranks and matches their collectives.
     ///
     /// # Errors
@@ -62,7 +83,8 @@ impl Ranks {
         one_job(&path, &input.recordings, &choice)?;
         // Of a job that was described nothing is timed.
         let any_timed = input.recordings.iter().any(is_timed);
-        let here = |recording: &Recording| is_timed(recording) || (!any_timed && recording.execution.is_some());
+        let here =
+            |recording: &Recording| is_timed(recording) || (!any_timed && recording.execution.is_some());
         let timed: Vec<Recording> = input.recordings.into_iter().filter(here).collect();
         let (ranks, ops) = (timed.len(), OpSet::standard());
         // Each is read once more by its own number where more of it is needed.
@@ -78,7 +100,7 @@ impl Ranks {
         steps.sort_by_key(|step| step.rank);
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
-        Ok(Ranks { path, steps, job })
+        Ok(Ranks { path, alike: vec![1; steps.len()], steps, job })
     }
 
     /// Their graphs, and where they meet.

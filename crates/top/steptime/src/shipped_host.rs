@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use steptime_cost::{Coupling, GapTable, HostProfile, Process, ProfilerCost};
+use steptime_cost::{Coupling, HostProfile, Process, ProfilerCost};
 
 use crate::error::Error;
 
@@ -15,14 +15,6 @@ static DEFAULT_HOST: LazyLock<Result<HostProfile, steptime_cost::ProfileError>> 
 /// Never in a released build: the profile is checked by a test.
 pub fn default_host() -> Result<&'static HostProfile, Error> {
     DEFAULT_HOST.as_ref().map_err(|source| Error::ShippedHost { source })
-}
-
-static DEFAULT_GAPS: LazyLock<GapTable> =
-    LazyLock::new(|| DEFAULT_HOST.as_ref().map(GapTable::new).unwrap_or_default());
-
-/// Its gaps, to be looked up.
-pub(crate) fn default_gaps() -> &'static GapTable {
-    &DEFAULT_GAPS
 }
 
 /// The profiler's cost and the fallback delays that an `own` host is priced with: those of the shipped profile.

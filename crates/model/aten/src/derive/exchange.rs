@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 use steptime_graph::execution::{ExecutionGraph, NodeId};
 use steptime_graph::names::CollectiveKind;
 use steptime_graph::names::cuda::{
-    CAPTURING, DRIVER_LAUNCH_EX, EVENT_RECORD, EVENT_RECORD_WITH_FLAGS, FUNCTION_BY_SYMBOL, STREAM_WAIT, UNNAMED,
+    CAPTURING, DRIVER_LAUNCH_EX, EVENT_RECORD, EVENT_RECORD_WITH_FLAGS, FUNCTION_BY_SYMBOL, STREAM_WAIT,
+    UNNAMED,
 };
 use steptime_graph::{ActivityId, Blocking, Collective, StepGraph, StreamDependency, StreamId};
 use steptime_trace::ActivityKind;
@@ -51,7 +52,8 @@ impl Exchange {
 
     /// The calls of the runtime that NCCL makes for it, inside the label that it sets.
     fn launch(&self) -> Vec<RuntimeCall> {
-        let kernel = Work { kind: ActivityKind::Kernel, name: kernel(self.collective.kind), bytes: 0, stream: 0 };
+        let kernel =
+            Work { kind: ActivityKind::Kernel, name: kernel(self.collective.kind), bytes: 0, stream: 0 };
         let mut all: Vec<RuntimeCall> =
             [UNNAMED, EVENT_RECORD, STREAM_WAIT, FUNCTION_BY_SYMBOL].map(|api| call(api, usize::MAX)).into();
         all.push(RuntimeCall { work: Some(kernel), ..call(DRIVER_LAUNCH_EX, usize::MAX) });
@@ -87,12 +89,12 @@ pub(super) fn calls(tree: &OpTree, at: usize, children: &[Vec<u32>]) -> Option<V
 
 /// The exchange that a label is set around the launch of.
 pub(super) fn around(tree: &OpTree, at: usize) -> Option<&Exchange> {
-    tree.nodes[tree.nodes[at].parent? as usize].exchange.as_ref()
+    tree.nodes[tree.nodes[at].parent? as usize].exchange.as_deref()
 }
 
 /// The exchange that is launched at a node: its own, or that which it is the label of.
 pub(super) fn launched(tree: &OpTree, at: usize) -> Option<&Exchange> {
-    tree.nodes[at].exchange.as_ref().or_else(|| around(tree, at))
+    tree.nodes[at].exchange.as_deref().or_else(|| around(tree, at))
 }
 
 /// Whether a node notes what ranks do together, and launches nothing that its arguments tell of.

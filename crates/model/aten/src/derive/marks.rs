@@ -160,7 +160,8 @@ impl Builder<'_> {
             (Some(calls), _) => calls,
             (None, None) => Vec::new(),
             (None, Some((call, _))) => {
-                let names = self.children[at].iter().map(|&child| &*self.tree.nodes[child as usize].call.name);
+                let names =
+                    self.children[at].iter().map(|&child| &*self.tree.nodes[child as usize].call.name);
                 calls::of(&source.call, call, &names.collect::<Vec<_>>())
             }
         };
@@ -204,7 +205,8 @@ impl Builder<'_> {
                 None => Lane::Own(work.stream),
             });
             let collectives = &mut self.graph.collectives;
-            let collective = exchange.map(|exchange| collectives.push_and_get_key(exchange.collective.clone()));
+            let collective =
+                exchange.map(|exchange| collectives.push_and_get_key(exchange.collective.clone()));
             let name: NameId = self.graph.names.intern(work.name);
             self.graph.activities.push(Activity {
                 kind: work.kind,

@@ -114,7 +114,10 @@ pub fn delegates(op: &str, inside: &str) -> bool {
 /// What a node launches by itself, and whether it is known.
 fn lower(node: &TreeNode, inside: &[&TreeNode], ops: &OpSet) -> Option<(KernelCall, bool)> {
     let mut names = inside.iter().map(|child| &*child.call.name);
-    if node.kind != TreeKind::Op || exchange::is_note(node) || names.any(|child| delegates(&node.call.name, child)) {
+    if node.kind != TreeKind::Op
+        || exchange::is_note(node)
+        || names.any(|child| delegates(&node.call.name, child))
+    {
         return None;
     }
     match ops.lower(&node.call) {

@@ -50,7 +50,7 @@ pub struct TreeNode {
     /// The node of the execution trace that it was taken from.
     pub origin: Option<NodeId>,
     /// What it does together with other ranks.
-    pub exchange: Option<Exchange>,
+    pub exchange: Option<Box<Exchange>>,
 }
 
 /// A host thread.
@@ -101,7 +101,7 @@ impl OpTree {
             let thread = index[&tid(graph, row)];
             let parent = around.filter(|&at| nodes_thread(&nodes, at) == thread);
             place.push(Some(nodes.len() as u32));
-            let exchange = Exchange::of(graph, row);
+            let exchange = Exchange::of(graph, row).map(Box::new);
             nodes.push(TreeNode { call, kind, parent, thread, origin: Some(row), exchange });
         }
         OpTree { threads, nodes }

@@ -13,7 +13,7 @@ pub(super) struct Branch {
     pub kind: TreeKind,
     pub thread: u32,
     pub origin: Option<NodeId>,
-    pub exchange: Option<Exchange>,
+    pub exchange: Option<Box<Exchange>>,
     pub children: Vec<Branch>,
 }
 

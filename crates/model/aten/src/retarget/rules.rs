@@ -4,6 +4,7 @@
 //! and allocations. An op that launches nothing itself keeps all its children, each rewritten in turn.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use super::branch::Branch;
 use super::build::{around, fill, light, view};
@@ -49,8 +50,8 @@ impl<'o> Rewrite<'o> {
         }
         if branch.kind == TreeKind::Op {
             branch = match self.by_rule(branch) {
-                Ok(done) => return done,
-                Err(branch) => branch,
+                ControlFlow::Break(done) => return done,
+                ControlFlow::Continue(branch) => branch,
             };
             if CPU_ONLY.iter().any(|name| branch.name().contains(name)) {
                 self.unknown.insert(branch.name().into());
@@ -94,22 +95,22 @@ impl<'o> Rewrite<'o> {
     }
 
     /// What the rules say of an op. One without a rule comes back as it was.
-    fn by_rule(&mut self, branch: Branch) -> Result<Branch, Branch> {
+    fn by_rule(&mut self, branch: Branch) -> ControlFlow<Branch, Branch> {
         let name = branch.call.name.as_str();
         if recurrent::is_made(name) {
-            return Ok(branch);
+            return ControlFlow::Break(branch);
         }
         if name == "aten::_embedding_bag_backward" {
             let inner = branch.children.into_iter().filter(|c| c.name().starts_with("aten::_embedding_bag_"));
             let children = inner.map(|child| self.one(child)).collect();
-            return Ok(Branch { children, ..branch });
+            return ControlFlow::Break(Branch { children, ..branch });
         }
         if let Some(norm) = batch_norm::rewritten(&branch) {
-            return Ok(norm);
+            return ControlFlow::Break(norm);
         }
         match children(&branch, self.ops) {
-            Some(children) => Ok(Branch { children, ..branch }),
-            None => Err(branch),
+            Some(children) => ControlFlow::Break(Branch { children, ..branch }),
+            None => ControlFlow::Continue(branch),
         }
     }
 }

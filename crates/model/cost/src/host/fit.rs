@@ -3,12 +3,15 @@
 mod delays;
 mod factors;
 
+use std::sync::Arc;
+
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::captured::Captured;
+use super::gaps::{Gap, Gaps};
 use super::probe::{HostPace, Probe};
-use super::profile::{Gap, HostProfile, RecordingSpeed};
+use super::profile::{HostProfile, RecordingSpeed};
 use super::profiler::ProfilerCost;
 use super::speed::Elasticity;
 use super::warmth::Warmth;
@@ -79,7 +82,7 @@ pub fn fit(
         captured: Captured::default(),
         copies: copies(&used.iter().copied().filter(|r| r.home).collect::<Vec<_>>(), profiler),
         warmth: rounded(factors.warmth),
-        gaps: worth_keeping(factors),
+        gaps: Arc::new(Gaps::new(worth_keeping(factors))),
         spread: known,
         machine: String::new(),
         reference: reference(&used, &slowness),

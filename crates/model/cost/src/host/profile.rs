@@ -3,13 +3,14 @@
 mod file;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::captured::Captured;
 use super::copies::CopyCost;
 use super::coupling::Coupling;
-use super::edge::EdgeKey;
+use super::gaps::Gaps;
 use super::probe::{HostPace, Probe};
 use super::profiler::{Process, ProfilerCost};
 use super::speed::Elasticity;
@@ -49,8 +50,8 @@ pub struct HostProfile {
     pub copies: CopyCost,
     /// Factors on a gap by how warm it is.
     pub warmth: Warmth,
-    /// The gaps, sorted by key.
-    pub gaps: Vec<Gap>,
+    /// The gaps. Profiles made of one another share them.
+    pub gaps: Arc<Gaps>,
     /// Half-width of the 90 % interval of a host's speed, relative.
     pub spread: f64,
     /// The host that the times are for, where it is named.
@@ -74,17 +75,6 @@ pub struct RecordingSpeed {
     /// What tells it from every other recording, whatever its name; empty where it was not noted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
-}
-
-/// One kind of gap.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Gap {
-    /// Its narrowest key.
-    pub key: EdgeKey,
-    /// Time when warm, microseconds.
-    pub us: f64,
-    /// Sum of the warmth factors it was measured at: its weight.
-    pub weight: f64,
 }
 
 impl HostProfile {

@@ -1,10 +1,9 @@
 //! What a profile knows of the gaps of a graph.
 
-use rustc_hash::FxHashMap;
 use steptime_graph::{MarkId, StepGraph, TiVec};
-use steptime_trace::NameId;
 
-use super::edge::{Edges, LEVELS, class, turn};
+use super::edge::Edges;
+use super::gaps::Usual;
 use super::profile::HostProfile;
 use super::warmth;
 
@@ -14,25 +13,11 @@ use super::warmth;
 #[derive(Debug, Clone)]
 pub struct UsualGaps(pub(super) TiVec<MarkId, Option<Usual>>);
 
-/// What a gap takes on a profile's host, and how that was found.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Usual {
-    /// Its time, as warm as it is in this step, microseconds.
-    pub us: f64,
-    /// How much of its context the profile knew: an index into [`super::edge::LEVEL_NAMES`].
-    pub level: usize,
-}
-
 impl UsualGaps {
     /// Looks every gap up.
     #[must_use]
     pub fn of(graph: &StepGraph, profile: &HostProfile) -> UsualGaps {
-        UsualGaps::in_table(graph, profile, &GapTable::new(profile))
-    }
-
-    /// The same in the table of the profile, where many graphs are looked up.
-    #[must_use]
-    pub fn in_table(graph: &StepGraph, profile: &HostProfile, table: &GapTable) -> UsualGaps {
+        let table = profile.gaps.table();
         let edges = Edges::of_graph(graph);
         let classes = warmth::classes(graph, &edges);
         let warm = table.find_all(&edges);
@@ -40,80 +25,5 @@ impl UsualGaps {
             warm[key as usize].map(|warm| Usual { us: warm.us * profile.warmth.of(class), ..warm })
         };
         UsualGaps(edges.of_mark.iter().zip(classes).map(as_warm_as_here).collect())
-    }
-}
-
-/// A text of a table; [`Texts::NONE`] where the table has none like it.
-type Text = u32;
-
-/// A profile's gaps by key at every level: sums of time and of weight.
-#[derive(Debug, Clone, Default)]
-pub struct GapTable {
-    texts: Texts,
-    levels: [FxHashMap<[Text; 5], (f64, f64)>; LEVELS],
-}
-
-/// The texts of a table's keys.
-#[derive(Debug, Clone, Default)]
-struct Texts(FxHashMap<String, Text>);
-
-impl Texts {
-    const NONE: Text = Text::MAX;
-
-    fn add(&mut self, text: &str) -> Text {
-        if let Some(&known) = self.0.get(text) {
-            return known;
-        }
-        let next = self.0.len() as Text;
-        self.0.insert(text.to_owned(), next);
-        next
-    }
-
-    fn find(&self, text: &str) -> Text {
-        self.0.get(text).copied().unwrap_or(Texts::NONE)
-    }
-}
-
-impl GapTable {
-    /// That of a profile.
-    #[must_use]
-    pub fn new(profile: &HostProfile) -> GapTable {
-        let mut table = GapTable::default();
-        for gap in &profile.gaps {
-            for (level, sums) in table.levels.iter_mut().enumerate() {
-                let key = gap.key.at_level(level).map(|text| table.texts.add(text));
-                let sum = sums.entry(key).or_default();
-                sum.0 += gap.us * gap.weight;
-                sum.1 += gap.weight;
-            }
-        }
-        table
-    }
-
-    /// The time when warm of each distinct gap of a graph, under the narrowest key that is known.
-    fn find_all(&self, edges: &Edges) -> Vec<Option<Usual>> {
-        let (keys, names) = edges.named();
-        let empty = self.texts.find("");
-        // Of each name: itself, its class and its turn.
-        let texts: Vec<[Text; 3]> = (0..names.len())
-            .map(|at| names.get(NameId::from(at)))
-            .map(|name| [name, class(name), turn(name)].map(|text| self.texts.find(text)))
-            .collect();
-        let find = |key: &[NameId; 5]| {
-            let [before_that, before, left, right, within] = key.map(|name| texts[usize::from(name)]);
-            let at_level = |level: usize| match level {
-                0 => [before_that[0], before[0], left[0], right[0], within[0]],
-                1 => [empty, before[0], left[0], right[0], within[0]],
-                2 => [empty, empty, left[0], right[0], within[2]],
-                3 => [empty, empty, left[0], right[1], within[2]],
-                4 => [empty, empty, left[1], right[0], within[2]],
-                _ => [empty, empty, left[1], right[1], within[2]],
-            };
-            self.levels.iter().enumerate().find_map(|(level, sums)| {
-                let &(sum, weight) = sums.get(&at_level(level))?;
-                (weight > 0.0).then(|| Usual { us: sum / weight, level })
-            })
-        };
-        keys.iter().map(find).collect()
     }
 }

@@ -1,7 +1,9 @@
 //! Where a gap was never seen, one with less of its context serves: the narrowest that is known.
 
+use std::sync::Arc;
 use steptime_cost::host::edge::{EdgeKey, Edges, LEVELS};
-use steptime_cost::host::profile::Gap;
+
+use steptime_cost::{Gap, Gaps};
 use steptime_cost::{HostCosts, HostProfile, Process};
 use steptime_graph::{MarkId, StepGraph};
 use steptime_trace::Nanos;
@@ -34,7 +36,8 @@ fn agreeing_from(key: &EdgeKey, level: usize) -> EdgeKey {
 fn profile(graph: &StepGraph, gaps: Vec<(EdgeKey, f64)>) -> HostProfile {
     let mut profile = fit(&[("small", graph)]);
     profile.warmth = steptime_cost::host::warmth::Warmth::default();
-    profile.gaps = gaps.into_iter().map(|(key, us)| Gap { key, us, weight: 1.0 }).collect();
+    let gaps = gaps.into_iter().map(|(key, us)| Gap { key, us, weight: 1.0 }).collect();
+    profile.gaps = Arc::new(Gaps::new(gaps));
     profile
 }
 
@@ -84,11 +87,12 @@ fn like_gaps_count_by_their_weight() {
     let key = key(&graph);
     let mut profile = profile(&graph, Vec::new());
     let other = |before: &str| EdgeKey { before: before.into(), ..key.clone() };
-    profile.gaps = vec![
+    let gaps = vec![
         Gap { key: other("x{"), us: 10.0, weight: 3.0 },
         Gap { key: other("y{"), us: 50.0, weight: 1.0 },
         Gap { key: other("z{"), us: 999.0, weight: 0.0 },
     ];
+    profile.gaps = Arc::new(Gaps::new(gaps));
     let costs = HostCosts::from_profile(&graph, &profile, Process::Profiled);
     assert_eq!(costs.gaps[MARK], Nanos::from_micros(20));
 }

@@ -1,10 +1,10 @@
 //! A profile as a file.
 
 use std::fs;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
-use steptime_cost::{HostCosts, HostProfile, Process};
+use steptime_cost::{Gaps, HostCosts, HostProfile, Process};
 use steptime_trace::Nanos;
 
 use crate::recordings::{example, fit, graph, small};
@@ -22,13 +22,13 @@ fn what_is_written_is_read_back() {
 
     // Gaps are written to the nanosecond; all else is written as it is.
     assert_eq!(read.gaps.len(), fitted.gaps.len());
-    for (a, b) in read.gaps.iter().zip(&fitted.gaps) {
+    for (a, b) in read.gaps.iter().zip(fitted.gaps.iter()) {
         assert_eq!(a.key, b.key);
         assert!((a.us - b.us).abs() <= 0.000_501 && (a.weight - b.weight).abs() <= 0.005_01, "{a:?} {b:?}");
     }
     assert_eq!(
-        HostProfile { gaps: Vec::new(), ..read.clone() },
-        HostProfile { gaps: Vec::new(), ..fitted.clone() }
+        HostProfile { gaps: Arc::default(), ..read.clone() },
+        HostProfile { gaps: Arc::default(), ..fitted.clone() }
     );
     let total = |profile| -> Nanos {
         HostCosts::from_profile(&dlrm, profile, Process::Fresh).gaps.iter().copied().sum()
@@ -40,7 +40,9 @@ fn what_is_written_is_read_back() {
 fn names_of_any_kind_survive() {
     let mut profile = fit(&[("small", &small())]);
     profile.recordings[0].name = "with \"quotes\" and\na line".into();
-    profile.gaps[0].key.left = r#"void k<"a\b">(int)'é"#.into();
+    let mut gaps = profile.gaps.to_vec();
+    gaps[0].key.left = r#"void k<"a\b">(int)'é"#.into();
+    profile.gaps = Arc::new(Gaps::new(gaps));
     let read = HostProfile::parse(&profile.to_text()).expect("what was just written");
     assert_eq!(read.recordings, profile.recordings);
     assert_eq!(read.gaps[0].key, profile.gaps[0].key);

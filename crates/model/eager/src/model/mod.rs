@@ -95,6 +95,41 @@ impl Model {
         script::record(&self.description, i64::from(rank))
     }
 
+    /// Ranks that do the same work: each list has those that hold parts of the same sizes, the lists in the order of their first.
+    #[must_use]
+    pub fn alike(&self) -> Vec<Vec<u32>> {
+        self.description.alike()
+    }
+
+    /// Some tables trained as this model trains its own, with next to nothing else in the step.
+    ///
+    /// # Errors
+    /// Where a table is none.
+    pub fn tables_alone(&self, tables: &[TableSize]) -> Result<Model, Problem> {
+        let table = |size: &TableSize| file::Table {
+            rows: size.rows,
+            columns: size.columns,
+            lookups: size.lookups,
+            count: 1,
+            tower: None,
+        };
+        let of = &self.description;
+        let description = Description {
+            model: file::Architecture::Dlrm,
+            dense: 0,
+            bottom_mlp: Vec::new(),
+            top_mlp: vec![1],
+            interaction: Some(file::Interaction::Cat),
+            cross_layers: None,
+            cross_rank: None,
+            tables: tables.iter().map(table).collect(),
+            parallel: None,
+            ..of.clone()
+        };
+        check::check(&description)?;
+        Ok(Model { description })
+    }
+
     /// Its tables one by one.
     #[must_use]
     pub fn tables(&self) -> Vec<TableSize> {
@@ -104,6 +139,20 @@ impl Model {
             lookups: table.lookups,
         };
         self.description.each_table().map(size).collect()
+    }
+
+    /// What a table of a size takes of a GPU's memory: weights, the optimizer's state, a step's gradient, lookups and sums.
+    #[must_use]
+    pub fn table_bytes(&self, size: &TableSize) -> u64 {
+        let of = &self.description;
+        let weights = size.rows.saturating_mul(size.columns);
+        let looked_up = of.batch.saturating_mul(size.lookups);
+        let gradient =
+            if of.has_sparse_gradients() { looked_up.saturating_mul(size.columns) } else { weights };
+        let state = weights.saturating_mul(of.updates().name.moments());
+        let sums = of.batch.saturating_mul(size.columns).saturating_mul(2);
+        let floats = weights.saturating_add(state).saturating_add(gradient).saturating_add(sums);
+        (floats.saturating_mul(4)).saturating_add(looked_up.saturating_mul(16)).max(0) as u64
     }
 
     /// Where the rows of each table are.

@@ -1,5 +1,7 @@
 //! How a model is spread over GPUs: where the rows of its tables are.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::file::{Description, Table};
@@ -50,7 +52,8 @@ pub struct Part {
 impl Parallel {
     /// So many GPUs; what is said of tables stays where it can.
     pub(super) fn of(gpus: u32, old: Option<Parallel>) -> Parallel {
-        let (row_wise, data_parallel) = old.map_or_else(Default::default, |old| (old.row_wise, old.data_parallel));
+        let (row_wise, data_parallel) =
+            old.map_or_else(Default::default, |old| (old.row_wise, old.data_parallel));
         Parallel { gpus: i64::from(gpus), placement: None, row_wise, data_parallel, homes: None }
     }
 }
@@ -68,7 +71,8 @@ impl Home {
         let grain = if columns / 4 >= gpus.len() as i64 { 4 } else { 1 };
         let cuts = cuts(columns / grain, gpus.len());
         let part = |(&gpu, (first, count)): (&u32, (i64, i64))| {
-            let count = if (first + count) == columns / grain { columns - first * grain } else { count * grain };
+            let count =
+                if (first + count) == columns / grain { columns - first * grain } else { count * grain };
             Part { gpu, offset: [0, first * grain], size: [rows, count] }
         };
         Home::Parts(gpus.iter().zip(cuts).map(part).collect())
@@ -109,6 +113,29 @@ impl Description {
     pub(super) fn gpus(&self) -> u32 {
         let gpus = self.parallel.as_ref().map_or(1, |parallel| parallel.gpus);
         u32::try_from(gpus.max(1)).unwrap_or(1)
+    }
+
+    /// Ranks whose parts are of the same sizes, the lists in the order of their first.
+    pub(super) fn alike(&self) -> Vec<Vec<u32>> {
+        let tables: Vec<Table> = self.each_table().collect();
+        let mut own: Vec<Vec<[i64; 4]>> = vec![Vec::new(); self.gpus() as usize];
+        for (table, home) in tables.iter().zip(self.homes()) {
+            let Home::Parts(parts) = &home else { continue };
+            for part in parts {
+                let cut = i64::from(home.is_by_rows());
+                own[part.gpu as usize].push([part.size[0], part.size[1], table.lookups, cut]);
+            }
+        }
+        let mut lists: Vec<Vec<u32>> = Vec::new();
+        let mut known: BTreeMap<&[[i64; 4]], usize> = BTreeMap::new();
+        for (rank, parts) in (0..).zip(&own) {
+            let at = *known.entry(parts).or_insert_with(|| {
+                lists.push(Vec::new());
+                lists.len() - 1
+            });
+            lists[at].push(rank);
+        }
+        lists
     }
 
     /// Where each table is: as said, else one after the other on the GPUs in turn.
@@ -197,7 +224,9 @@ fn named(parallel: &Parallel, tables: i64) -> Result<(), Problem> {
                 return Err(Problem::Number { key: key.into(), found: table, wanted });
             };
             if list[..place].contains(&table) || (alone == 1 && *seen > 0) {
-                return Err(Problem::Conflict(format!("table {table} is placed twice: the second time in `{key}`")));
+                return Err(Problem::Conflict(format!(
+                    "table {table} is placed twice: the second time in `{key}`"
+                )));
             }
             *seen += 1;
         }
@@ -207,7 +236,9 @@ fn named(parallel: &Parallel, tables: i64) -> Result<(), Problem> {
 
 /// The parts of a table are all of it, each element once: whole, cut into columns, or its rows over all GPUs.
 fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Problem> {
-    let conflict = |why: String| Err(Problem::Conflict(format!("table {at} of {} x {}: {why}", table.rows, table.columns)));
+    let conflict = |why: String| {
+        Err(Problem::Conflict(format!("table {at} of {} x {}: {why}", table.rows, table.columns)))
+    };
     if let Some(part) = parts.iter().find(|part| i64::from(part.gpu) >= gpus) {
         return conflict(format!("a part lies on GPU {}, and there are {gpus}, numbered from 0", part.gpu));
     }
@@ -221,7 +252,8 @@ fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Pro
     let whole = [table.rows, table.columns];
     let mut next = 0;
     for part in &sorted {
-        let fits = part.offset[along] == next && part.offset[across] == 0 && part.size[across] == whole[across];
+        let fits =
+            part.offset[along] == next && part.offset[across] == 0 && part.size[across] == whole[across];
         if !fits {
             return conflict(format!(
                 "its parts leave out or repeat elements from {} {next} on; parts are whole tables, columns, or rows over all GPUs",
@@ -231,7 +263,11 @@ fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Pro
         next += part.size[along];
     }
     if next != whole[along] {
-        return conflict(format!("its parts hold {next} of {} {}", whole[along], if by_rows { "rows" } else { "columns" }));
+        return conflict(format!(
+            "its parts hold {next} of {} {}",
+            whole[along],
+            if by_rows { "rows" } else { "columns" }
+        ));
     }
     let mut on: Vec<u32> = parts.iter().map(|part| part.gpu).collect();
     on.sort_unstable();

@@ -42,6 +42,8 @@ pub(super) struct Spread {
     share: i64,
     /// The widths of all tables.
     columns: Vec<i64>,
+    /// On a rank that sends nothing, what takes the gradient of that: the way back is an exchange too.
+    nothing: Option<usize>,
     /// Where each vector that comes belongs, where their order is another.
     order: Option<Tensor>,
     /// Whether vectors are wanted one by one.
@@ -80,7 +82,10 @@ impl Spread {
         moved.sort_by_key(|piece| (piece.gpu, piece.place));
         let columns = tables.iter().map(|(_, table)| table.columns).collect();
         let share = of.share();
-        let mut spread = Spread { moved, added, copied, ranks, rank, share, columns, order: None, apart: false };
+        let sends = moved.iter().any(|piece| piece.gpu == Some(rank));
+        let nothing = (!sends && !moved.is_empty()).then(|| e.own_parameter(&[0]));
+        let (order, apart) = (None, false);
+        let mut spread = Spread { moved, added, copied, ranks, rank, share, columns, nothing, order, apart };
         let pieces = spread.pieces();
         let equal = pieces.windows(2).all(|pair| pair[0].columns == pair[1].columns);
         if equal && !spread.is_in_order() {
@@ -131,15 +136,18 @@ impl Spread {
         if self.moved.is_empty() {
             return Vec::new();
         }
-        let width = |rank: i64| self.moved.iter().filter(|piece| piece.gpu == Some(rank)).map(|piece| piece.columns).sum();
+        let width = |rank: i64| {
+            self.moved.iter().filter(|piece| piece.gpu == Some(rank)).map(|piece| piece.columns).sum()
+        };
         let widths: Vec<i64> = (0..self.ranks).map(width).collect();
         let sent = vec![self.share * own.iter().map(|sums| sums.size(1)).sum::<i64>(); self.ranks as usize];
         let received: Vec<i64> = widths.iter().map(|width| self.share * width).collect();
-        let flat = if own.is_empty() {
-            e.empty(&[0], Dtype::F32)
-        } else {
-            let sums = side_by_side(e, own);
-            view(e, &sums, &[-1])
+        let flat = match self.nothing {
+            Some(nothing) => e.parameters[nothing].tensor.clone(),
+            None => {
+                let sums = side_by_side(e, own);
+                view(e, &sums, &[-1])
+            }
         };
         let came = exchange::all_to_all(e, &flat, &sent, &received);
         let parts = split(e, &came, &received, 0);

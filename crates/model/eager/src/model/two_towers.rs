@@ -50,9 +50,8 @@ impl TwoTowers {
 
 impl Network for TwoTowers {
     fn loss(&self, e: &mut Eager) -> Tensor {
-        let [query, item] = e.label("## to_device ##", |e| {
-            [&self.query, &self.item].map(|side| side.tables.inputs(e))
-        });
+        let [query, item] =
+            e.label("## to_device ##", |e| [&self.query, &self.item].map(|side| side.tables.inputs(e)));
         let logits = e.label("## forward ##", |e| {
             let queries = self.query.forward(e, &query);
             let items = self.item.forward(e, &item);

@@ -21,6 +21,17 @@ pub(crate) enum Rule {
     AdamW,
 }
 
+impl Rule {
+    /// How many numbers it keeps of each parameter.
+    pub(crate) fn moments(self) -> i64 {
+        match self {
+            Rule::Sgd => 0,
+            Rule::Adagrad => 1,
+            Rule::Adam | Rule::AdamW => 2,
+        }
+    }
+}
+
 /// How parameters are gone over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]

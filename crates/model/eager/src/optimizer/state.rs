@@ -18,11 +18,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(e: &mut Eager, rule: Rule, form: Form) -> State {
-        let lists = match rule {
-            Rule::Sgd => 0,
-            Rule::Adagrad => 1,
-            Rule::Adam | Rule::AdamW => 2,
-        };
+        let lists = rule.moments();
         let shapes: Vec<Vec<i64>> = e.parameters.iter().map(|p| p.tensor.shape.clone()).collect();
         let moments = |e: &mut Eager| shapes.iter().map(|shape| e.empty(shape, Dtype::F32)).collect();
         let moments = (0..lists).map(|_| moments(e)).collect();

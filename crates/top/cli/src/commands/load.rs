@@ -27,16 +27,15 @@ pub fn may_hold_ranks(path: &Path) -> bool {
 }
 
 /// Whether a path is named like the description of a model.
-fn is_description(path: &Path) -> bool {
+pub fn is_description(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
-/// Opens the times of an input, and nothing else of it; of a described model, which has none, the steps.
+/// Opens the times of an input, and nothing else of it.
 pub fn timed(path: &Path) -> Result<Input, Failure> {
     let progress = Progress::bytes();
     let report = |done, total| progress.report(done, total);
-    let want = if is_description(path) { Want::ALL } else { Want::TIMING };
-    Ok(open_input(path, &Options { progress: Some(&report), want, ..Options::default() })?)
+    Ok(open_input(path, &Options { progress: Some(&report), want: Want::TIMING, ..Options::default() })?)
 }
 
 /// Opens what is wanted, unless it is open already, and builds the graph of the chosen rank.

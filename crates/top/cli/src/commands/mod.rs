@@ -15,6 +15,8 @@ mod predict;
 mod pricing;
 mod replay;
 mod roofline;
+mod scale;
+mod shard;
 mod shell;
 mod source;
 mod sweep;
@@ -34,6 +36,8 @@ pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
         Command::Device(args) => device::run(&args, console),
         Command::Kernels(args) => kernels::run(&args, console),
         Command::Collectives(args) => collectives::run(&args, console),
+        Command::Shard(args) => shard::run(&args, console),
+        Command::Scale(args) => scale::run(&args, console),
         Command::Roofline(args) => roofline::run(&args, console),
         Command::Predict(args) => predict::run(&args, console),
         Command::WhatIf(args) => what_if::run(&args, console),

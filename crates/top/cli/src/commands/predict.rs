@@ -2,9 +2,11 @@
 
 use rayon::prelude::*;
 use steptime::answers::{Compared, Predicted, PredictedJob, chrome};
-use steptime::trace::{Recording, Want};
-use steptime::{Baseline, Choice, Error, Question, Ranks, Step};
+use steptime::shard::Ask;
+use steptime::trace::Want;
+use steptime::{Baseline, Choice, Error, Model, Question, Ranks, Step};
 
+use super::pricing::Asking;
 use super::{Failure, load, pricing, source};
 use crate::cli::{HostChoice, Method, Predict, usage};
 use crate::console::Console;
@@ -36,10 +38,13 @@ fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
     if one {
         return Ok(None);
     }
+    if load::is_description(&args.input) {
+        let model = Model::read(&args.input).map_err(Error::from)?;
+        let ranks = || Ranks::of_model(&args.input, &model);
+        return if model.gpus() > 1 { Ok(Some(progress::spin("running ranks", ranks)?)) } else { Ok(None) };
+    }
     let input = load::timed(&args.input)?;
-    let count = |is: fn(&Recording) -> bool| input.recordings.iter().filter(|recording| is(recording)).count();
-    // Of a described job nothing is timed.
-    if count(steptime::is_timed) < 2 && count(|recording| recording.timing.is_none()) < 2 {
+    if input.recordings.iter().filter(|recording| steptime::is_timed(recording)).count() < 2 {
         return Ok(None);
     }
     Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))
@@ -57,13 +62,8 @@ fn together(args: &Predict, console: &Console<'_>, ranks: &Ranks) -> Result<(), 
             format!("{option} is of a single rank, and these are the ranks of a job: name one with --rank N");
         return Err(usage("predict", &words).into());
     }
-    let ask = |step| -> Result<Question<'_>, Failure> {
-        let question = question(args, step)?;
-        Ok(match args.device.as_slice() {
-            [name] => question.on(name)?,
-            _ => question,
-        })
-    };
+    let asking = Asking::of(args.device.first().map(String::as_str), &args.pricing, args.host.as_ref())?;
+    let ask = |step| Ok::<_, Failure>(adjusted(args, asking.ask(step)?));
     let predicted = progress::spin("simulating", || ranks.predict_as(ask))?;
     if let Some(path) = &args.timeline {
         output::write_file(path, |out| chrome::write_job(out, ranks, &predicted))?;
@@ -96,7 +96,11 @@ fn several(args: &Predict, console: &Console<'_>, questions: &[Question<'_>]) ->
 
 /// What was typed, as a question.
 fn question<'s>(args: &Predict, step: &'s Step) -> Result<Question<'s>, Failure> {
-    let mut question = pricing::ask(step, &args.pricing, args.host.as_ref())?;
+    Ok(adjusted(args, pricing::ask(step, &args.pricing, args.host.as_ref())?))
+}
+
+/// A question with what was typed besides GPU and host.
+fn adjusted<'s>(args: &Predict, mut question: Question<'s>) -> Question<'s> {
     if args.keep_profiler {
         question = question.as_profiled();
     }
@@ -106,10 +110,10 @@ fn question<'s>(args: &Predict, step: &'s Step) -> Result<Question<'s>, Failure>
     if let Some(process) = source::process(args.process) {
         question = question.in_process(process);
     }
-    Ok(match baseline_of(args.method) {
+    match baseline_of(args.method) {
         Some(way) => question.by(way),
         None => question,
-    })
+    }
 }
 
 /// What cannot be answered, in the words of the command line.

@@ -1,10 +1,13 @@
 //! How kernels are priced: what was typed, looked up.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use steptime::aten::Settings;
+use steptime::cost::HostProfile;
 use steptime::cost::device::{DeviceProfile, ModelChoice};
 use steptime::launch::{Indices, IndicesError};
+use steptime::shard::Ask;
 use steptime::{Kernels, Question, Step};
 
 use super::Failure;
@@ -58,6 +61,57 @@ pub fn ask<'s>(
         Some(HostChoice::Default | HostChoice::LeaveOneOut) => question.on_a_typical_host(),
         Some(HostChoice::File(path)) => question.on_host(path)?,
     })
+}
+
+/// How many steps are asked about alike: what was typed, read once.
+pub struct Asking<'a> {
+    device: Option<(&'a str, Arc<DeviceProfile>)>,
+    pricing: &'a Pricing,
+    indices: Indices,
+    host: Option<&'a HostChoice>,
+    read: Option<(HostProfile, String)>,
+}
+
+impl<'a> Asking<'a> {
+    /// On a GPU, or as recorded; by a host, or by what each step knows of its own.
+    pub fn of(
+        device: Option<&'a str>,
+        pricing: &'a Pricing,
+        host: Option<&'a HostChoice>,
+    ) -> Result<Asking<'a>, Failure> {
+        let indices = pricing.indices.as_deref().map_or(Ok(Indices::Unknown), indices)?;
+        let read = match host {
+            Some(HostChoice::File(path)) => Some((steptime::read_host(path)?, path.display().to_string())),
+            _ => None,
+        };
+        let device = match device {
+            Some(name) => Some((name, Arc::new(steptime::device(name)?))),
+            None => None,
+        };
+        Ok(Asking { device, pricing, indices, host, read })
+    }
+}
+
+impl Ask for Asking<'_> {
+    type Error = Failure;
+
+    fn ask<'s>(&self, step: &'s Step) -> Result<Question<'s>, Failure> {
+        let question = step
+            .predict()
+            .models(models(self.pricing.models))
+            .indices(self.indices.clone())
+            .settings(settings(self.pricing));
+        let question = match (self.host, &self.read) {
+            (None, _) => question,
+            (_, Some((profile, name))) => question.on_host_read(profile.clone(), name),
+            (Some(HostChoice::Own), _) => question.on_its_own_host(),
+            (Some(_), _) => question.on_a_typical_host(),
+        };
+        Ok(match &self.device {
+            Some((name, profile)) => question.on_read(name, Arc::clone(profile)),
+            None => question,
+        })
+    }
 }
 
 /// The models that were asked for.

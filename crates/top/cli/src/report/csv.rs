@@ -6,7 +6,7 @@ use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
     Changed, CollectivesPriced, Compared, DeviceListed, Difference, Explained, Gridded, KernelsPredicted,
-    Predicted, PredictedJob, Replayed, Roofed, Validated, ValidatedJobs,
+    Placed, Predicted, PredictedJob, Replayed, Roofed, Scaled, Validated, ValidatedJobs,
 };
 
 use super::compare::{doubts, limit};
@@ -105,6 +105,40 @@ pub fn collectives(answer: &CollectivesPriced) -> Table {
         table.row((
             (row.op, row.ranks, row.bytes, row.time_us, low),
             (high, row.bus_gbs, row.in_step_us, row.measured_us),
+        ));
+    }
+    table
+}
+
+/// Tables and where they lie.
+pub fn placed(answer: &Placed) -> Table {
+    let mut table = Table::new(&["table", "rows", "columns", "lookups", "cut", "gpus"]);
+    for row in &answer.tables {
+        let gpus: Vec<String> = row.gpus.iter().map(u32::to_string).collect();
+        table.row((row.table, row.rows, row.columns, row.lookups, row.cut, gpus.join(" ")));
+    }
+    table
+}
+
+/// A model on several numbers of GPUs.
+pub fn scaled(answer: &Scaled) -> Table {
+    let names = [
+        "gpus",
+        "batch",
+        "step_ms",
+        "low_ms",
+        "high_ms",
+        "samples_per_s",
+        "efficiency",
+        "exposed_ms",
+        "cost",
+    ];
+    let mut table = Table::new(&names);
+    for row in &answer.rows {
+        let [low, high] = row.interval_ms;
+        table.row((
+            (row.gpus, row.batch, row.step_ms, low, high),
+            (row.samples_per_s, row.efficiency, row.exposed_ms, row.cost),
         ));
     }
     table

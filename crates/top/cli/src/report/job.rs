@@ -39,7 +39,8 @@ fn more(ranks: usize) -> String {
     if ranks > RANKS { format!("... and {} more, in --json\n", ranks - RANKS) } else { String::new() }
 }
 
-fn headline(answer: &PredictedJob) -> String {
+/// The step in a few lines.
+pub fn headline(answer: &PredictedJob) -> String {
     let [low, high] = answer.interval_ms;
     let interval = format!("{:.0} % interval {} to {} ms", 100.0 * answer.interval_level, ms(low), ms(high));
     let rate = match (answer.samples_per_s, answer.batch) {

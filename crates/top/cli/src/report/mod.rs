@@ -22,6 +22,8 @@ mod overheads;
 pub mod predict;
 pub mod replay;
 pub mod roofline;
+pub mod scale;
+pub mod shard;
 pub mod sweep;
 mod table;
 pub mod validate;

@@ -5,6 +5,7 @@ mod compared;
 mod compiled;
 mod cpu;
 mod csv;
+mod described_jobs;
 mod device;
 mod difference;
 mod failures;

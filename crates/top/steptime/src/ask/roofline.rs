@@ -85,5 +85,5 @@ fn recorded_on(step: &Step) -> Result<Device, Error> {
         None => UNNAMED,
         Some(device) => device::shipped_for(&device).ok_or(Error::NoProfileOf { device })?,
     };
-    Ok(Device { name: name.to_owned(), profile: device::device(name)? })
+    Ok(Device { name: name.to_owned(), profile: device::device(name)?.into() })
 }

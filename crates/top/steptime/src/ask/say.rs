@@ -1,6 +1,7 @@
 //! What can be said in a question.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
@@ -18,14 +19,19 @@ impl<'s> Question<'s> {
     ///
     /// # Errors
     /// Where there is no such profile.
-    pub fn on(mut self, name: &str) -> Result<Self, Error> {
-        self.device = Some(Device { name: name.to_owned(), profile: device::device(name)? });
-        Ok(self)
+    pub fn on(self, name: &str) -> Result<Self, Error> {
+        Ok(self.on_read(name, Arc::new(device::device(name)?)))
+    }
+
+    /// On the GPU of a profile that was read under a name, once for many questions.
+    pub fn on_read(mut self, name: &str, profile: Arc<DeviceProfile>) -> Self {
+        self.device = Some(Device { name: name.to_owned(), profile });
+        self
     }
 
     /// On the GPU of this profile.
     pub fn with(mut self, profile: DeviceProfile) -> Self {
-        self.device = Some(Device { name: profile.spec.name.clone(), profile });
+        self.device = Some(Device { name: profile.spec.name.clone(), profile: Arc::new(profile) });
         self
     }
 
@@ -69,6 +75,12 @@ impl<'s> Question<'s> {
         let profile = Box::new(read_host(path.as_ref())?);
         self.host = Times::File { profile, name: path.as_ref().display().to_string() };
         Ok(self)
+    }
+
+    /// On the host of a profile that was read from a file of this name.
+    pub fn on_host_read(mut self, profile: HostProfile, name: &str) -> Self {
+        self.host = Times::File { profile: Box::new(profile), name: name.to_owned() };
+        self
     }
 
     /// On the host of this profile.

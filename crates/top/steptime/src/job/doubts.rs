@@ -63,7 +63,7 @@ impl Ranks {
 
     /// The doubt, where ranks of the job are not here.
     pub(super) fn missing(&self) -> Option<Doubt> {
-        let (here, all) = (self.steps.len(), self.crew().world());
+        let (here, all) = (self.alike.iter().sum::<u32>() as usize, self.crew().world());
         (here < all).then(|| Doubt {
             kind: "ranks",
             text: format!(

@@ -2,7 +2,7 @@
 
 use steptime_cost::{HostCosts, Process, Slowness, Speed, UsualGaps};
 
-use crate::shipped_host::{default_gaps, default_host, own_constants};
+use crate::shipped_host::{default_host, own_constants};
 use crate::sources::Host;
 use crate::step::Step;
 
@@ -38,7 +38,7 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
     let graph = &recorded.graph;
     let (profiler, coupling) = own_constants(process);
     let Ok(profile) = default_host() else { return (HostCosts::own(graph, &profiler, &coupling), None) };
-    let usual = UsualGaps::in_table(graph, profile, default_gaps());
+    let usual = UsualGaps::of(graph, profile);
     let elasticity = &profile.elasticity;
     let slowness = Slowness::while_profiled(graph, profile, &usual);
     let pulses =
@@ -60,7 +60,7 @@ fn own(recorded: &Step, process: Process) -> (HostCosts, Option<f64>) {
 pub(crate) fn ordinary_slowness(recorded: &Step) -> Option<f64> {
     let (graph, process) = (&recorded.graph, recorded.process);
     let profile = default_host().ok()?;
-    let usual = UsualGaps::in_table(graph, profile, default_gaps());
+    let usual = UsualGaps::of(graph, profile);
     let shipped = HostCosts::from_usual(graph, profile, process, &usual);
     shipped.ordinary_slowness_of(graph, profile.profiler_of(process))
 }

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
+use steptime_cost::HostCosts;
 use steptime_cost::device::{DeviceProfile, DeviceSpec, KnownPrices};
-use steptime_cost::{GapTable, HostCosts, HostProfile};
 use steptime_graph::{ActivityId, Modules, TiVec};
 use steptime_step as edit;
 use steptime_trace::Nanos;
@@ -39,8 +39,6 @@ pub(crate) struct Base {
     pub prices: KnownPrices,
     /// The profile of the GPU recorded on, once something is priced by it.
     own: OnceLock<DeviceProfile>,
-    /// The gaps of the host profile in use, once they are looked up.
-    gaps: OnceLock<GapTable>,
 }
 
 impl Base {
@@ -68,7 +66,6 @@ impl Base {
             measured,
             prices: KnownPrices::default(),
             own: OnceLock::new(),
-            gaps: OnceLock::new(),
         }
     }
 
@@ -76,11 +73,6 @@ impl Base {
     pub(super) fn unknown_time(&self) -> Nanos {
         let unknown = self.launches.iter().filter(|launch| launch.known == Known::Nothing);
         unknown.flat_map(|launch| &launch.activities).map(|&activity| self.measured[activity]).sum()
-    }
-
-    /// The gaps of the one host profile in use.
-    pub(super) fn gaps_of(&self, profile: &HostProfile) -> &GapTable {
-        self.gaps.get_or_init(|| GapTable::new(profile))
     }
 
     /// The profile of the GPU that was recorded on.

@@ -9,7 +9,7 @@ use steptime_trace::{Bytes, Nanos};
 use super::{Base, Edited, Pricing, parameters};
 use crate::ask::FACTORS;
 use crate::error::Error;
-use crate::shipped_host::{default_gaps, default_host};
+use crate::shipped_host::default_host;
 use crate::sources::Host;
 use crate::step::Step;
 
@@ -27,7 +27,7 @@ pub(super) fn of(
     let (graph, costs) = (&scheduled.graph, &base.host);
     let profile = match &pricing.host {
         Host::Profile(profile) => {
-            let usual = UsualGaps::in_table(graph, profile, base.gaps_of(profile));
+            let usual = UsualGaps::of(graph, profile);
             return Ok(HostCosts::from_usual(graph, profile, pricing.process, &usual));
         }
         Host::Own | Host::Profiled => default_host()?,
@@ -35,7 +35,7 @@ pub(super) fn of(
     let carried = &scheduled.carried;
     let is_new = carried.gaps.iter().any(|same| !same) || carried.calls.iter().any(Option::is_none);
     let usual = is_new.then(|| {
-        let usual = UsualGaps::in_table(graph, profile, default_gaps());
+        let usual = UsualGaps::of(graph, profile);
         HostCosts::from_usual(graph, profile, pricing.process, &usual)
     });
     let pace = base.slowness.unwrap_or(1.0);

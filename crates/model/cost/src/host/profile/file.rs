@@ -1,15 +1,17 @@
 //! The text of a host profile: TOML with a row for each gap.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Gap, HostProfile, RecordingSpeed, VERSION};
+use super::{HostProfile, RecordingSpeed, VERSION};
 use crate::host::captured::Captured;
 use crate::host::copies::CopyCost;
 use crate::host::coupling::Coupling;
 use crate::host::edge::EdgeKey;
 use crate::host::error::ProfileError;
+use crate::host::gaps::{self, Gap};
 use crate::host::probe::{HostPace, Probe};
 use crate::host::profiler::ProfilerCost;
 use crate::host::speed::Elasticity;
@@ -141,7 +143,7 @@ impl HostProfile {
             captured: file.captured,
             copies: file.staged_copy_us,
             warmth: file.warmth,
-            gaps,
+            gaps: Arc::new(gaps::Gaps::new(gaps)),
             spread: file.spread,
         })
     }
@@ -175,7 +177,7 @@ impl HostProfile {
              # `{` an op begins, `}` ends; `(` a call; `[` an annotation; `~` on another thread; `^` between steps\n\
              [gaps]\nrows = [\n",
         );
-        for gap in &self.gaps {
+        for gap in self.gaps.iter() {
             let key = &gap.key;
             let names = [&key.before_that, &key.before, &key.left, &key.right, &key.within]
                 .map(|name| toml::Value::String(name.clone()).to_string());

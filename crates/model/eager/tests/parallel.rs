@@ -1,0 +1,143 @@
+//! Ranks of a described job: what each runs, and what they exchange.
+
+use steptime_aten::OpSet;
+use steptime_aten::derive;
+use steptime_eager::{Home, Model, Part};
+use steptime_graph::execution::ExecutionGraph;
+use steptime_graph::{CollectiveKind, Job, StepGraph};
+
+const MODEL: &str =
+    "model = 'dlrm'\nbatch = 64\ndense = 13\nbottom_mlp = [32, 16]\ntop_mlp = [400, 900, 1]\nloss = 'mse'
+    tables = [{ rows = 1000, columns = 16, lookups = 4, count = 3 }, { rows = 50, columns = 16 }]";
+
+fn model(parallel: &str) -> Model {
+    Model::parse(&format!("{MODEL}\n[parallel]\n{parallel}")).expect("a model")
+}
+
+fn graph(model: &Model, rank: u32) -> StepGraph {
+    let trace = model.record_rank(rank);
+    derive::step_graph(&ExecutionGraph::new(&trace), &OpSet::standard()).expect("a step").graph
+}
+
+fn graphs(model: &Model) -> Vec<StepGraph> {
+    (0..model.gpus()).map(|rank| graph(model, rank)).collect()
+}
+
+fn job(graphs: &[StepGraph]) -> Job {
+    let ranks: Vec<(u32, &StepGraph)> = (0..).zip(graphs).collect();
+    Job::of(&ranks).expect("collectives that match")
+}
+
+fn met(job: &Job) -> Vec<(CollectiveKind, u64)> {
+    job.rendezvous.iter().map(|met| (met.kind, met.bytes.0)).collect()
+}
+
+#[test]
+fn whole_tables_are_exchanged_and_dense_gradients_averaged_bucket_by_bucket() {
+    let graphs = graphs(&model("gpus = 2"));
+    let job = job(&graphs);
+    // Two tables a rank: 64 samples x 32 columns; places of 10 pairs of five features, as 64-bit integers.
+    let exchanged = (CollectiveKind::AllToAll, 64 * 32 * 4);
+    let top = [900, 900 * 400, 900, 400 * 26, 400].iter().sum::<u64>() + 1;
+    let first = (1 + 900 + 900 + 900 * 400) * 4;
+    let all = (top + 16 * 32 + 16 + 32 * 13 + 32) * 4;
+    let found = met(&job);
+    assert_eq!(found[0], exchanged);
+    assert_eq!(found[1], (CollectiveKind::Broadcast, 2 * 10 * 8));
+    // The first bucket is full from one MiB on, the second takes the rest.
+    assert_eq!(found[2], (CollectiveKind::AllReduce, first));
+    assert_eq!(found[3], (CollectiveKind::AllReduce, all - first));
+    assert_eq!(found[4..], [exchanged]);
+    assert!(job.rendezvous.iter().all(|met| met.members.len() == 2 && met.group.size == Some(2)));
+}
+
+#[test]
+fn averages_run_beside_the_backward_pass_and_what_takes_them_waits() {
+    let graph = graph(&model("gpus = 2"), 0);
+    let beside: Vec<_> = graph
+        .activities
+        .iter_enumerated()
+        .filter(|(_, row)| {
+            row.collective.is_some_and(|at| graph.collectives[at].kind == CollectiveKind::AllReduce)
+        })
+        .collect();
+    assert_eq!(beside.len(), 2);
+    for (at, row) in beside {
+        assert_ne!(row.stream, steptime_graph::StreamId(0));
+        assert_eq!(graph.waits_of(at).count(), 1, "it waits for the gradients");
+        let waiting: Vec<_> = graph.waits.iter().filter(|wait| wait.from == at).collect();
+        let [waits] = waiting[..] else { panic!("one copy waits for it, the others follow: {waiting:?}") };
+        let op = graph.calls[graph.activities[waits.to].call].op.expect("an op");
+        assert_eq!(graph.op_name(op), "aten::copy_");
+    }
+    let exchange = graph
+        .activities
+        .iter()
+        .find(|row| row.collective.is_some_and(|at| graph.collectives[at].kind == CollectiveKind::AllToAll));
+    assert_eq!(exchange.map(|row| row.stream), Some(steptime_graph::StreamId(0)), "the script waits for it");
+}
+
+#[test]
+fn a_rank_without_tables_takes_part() {
+    let graphs = graphs(&model("gpus = 4\nplacement = [[0, 1], [2, 3], [], []]"));
+    let found = met(&job(&graphs));
+    assert_eq!(found.iter().filter(|(kind, _)| *kind == CollectiveKind::AllToAll).count(), 2);
+}
+
+#[test]
+fn cut_rows_are_added_over_ranks_and_copied_tables_averaged() {
+    let graphs = graphs(&model("gpus = 2\nrow_wise = [0, 1, 2]\ndata_parallel = [3]"));
+    let kinds: Vec<CollectiveKind> = met(&job(&graphs)).into_iter().map(|(kind, _)| kind).collect();
+    assert!(!kinds.contains(&CollectiveKind::AllToAll), "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| **kind == CollectiveKind::ReduceScatter).count(), 1);
+    assert_eq!(kinds.iter().filter(|kind| **kind == CollectiveKind::AllGather).count(), 1);
+    let plain = met(&job(&self::graphs(&model("gpus = 2"))));
+    let averaged = |all: &[(CollectiveKind, u64)]| -> u64 {
+        all.iter().filter(|(kind, _)| *kind == CollectiveKind::AllReduce).map(|(_, bytes)| bytes).sum()
+    };
+    let copied = averaged(&met(&job(&graphs)));
+    assert_eq!(copied - averaged(&plain), 50 * 16 * 4);
+}
+
+#[test]
+fn columns_are_cut_evenly_and_ranks_that_do_the_same_are_told() {
+    let split = model("gpus = 4\nplacement = [[0, 1], [0, 2], [0], [3]]");
+    let Home::Parts(parts) = &split.homes()[0] else { panic!("it has parts") };
+    let sizes: Vec<(u32, [i64; 2])> = parts.iter().map(|part: &Part| (part.gpu, part.size)).collect();
+    assert_eq!(sizes, [(0, [1000, 4]), (1, [1000, 4]), (2, [1000, 8])]);
+    assert_eq!(split.alike(), [vec![0, 1], vec![2], vec![3]]);
+    met(&job(&graphs(&split)));
+    let turns = model("gpus = 8").alike();
+    assert_eq!(turns, [vec![0, 1, 2], vec![3], vec![4, 5, 6, 7]]);
+}
+
+#[test]
+fn what_cannot_be_placed_is_said() {
+    let wrong = |parallel: &str| {
+        Model::parse(&format!("{MODEL}\n[parallel]\n{parallel}")).expect_err("wrong").to_string()
+    };
+    for (parallel, said) in [
+        ("gpus = 0", "`parallel.gpus` is 0"),
+        ("gpus = 3", "which 3 GPUs cannot share evenly"),
+        ("gpus = 2\nplacement = [[0]]", "lists the tables of 1 GPUs"),
+        ("gpus = 2\nplacement = [[0, 7], []]", "`parallel.placement` is 7"),
+        ("gpus = 2\nplacement = [[0, 0], []]", "table 0 is placed twice"),
+        ("gpus = 2\nplacement = [[0], []]\nrow_wise = [0]", "the second time in `parallel.row_wise`"),
+        ("gpus = 2\ndata_paralel = [0]", "did you mean `data_parallel`"),
+    ] {
+        let found = wrong(parallel);
+        assert!(found.contains(said), "{parallel}: {found}");
+    }
+    let parts = |parts: &[(u32, [i64; 2], [i64; 2])]| {
+        let part = |&(gpu, offset, size): &(u32, [i64; 2], [i64; 2])| Part { gpu, offset, size };
+        let mut homes = model("gpus = 2").homes();
+        homes[0] = Home::Parts(parts.iter().map(part).collect());
+        model("gpus = 2").on(2, homes).expect_err("wrong").to_string()
+    };
+    assert!(parts(&[(2, [0, 0], [1000, 16])]).contains("lies on GPU 2, and there are 2"));
+    assert!(parts(&[(0, [0, 0], [1000, 8])]).contains("its parts hold 8 of 16 columns"));
+    assert!(parts(&[(0, [0, 0], [1000, 8]), (1, [0, 4], [1000, 12])]).contains("leave out or repeat"));
+    assert!(
+        parts(&[(0, [0, 0], [1000, 8]), (0, [0, 8], [1000, 8])]).contains("two parts of it lie on one GPU")
+    );
+}

@@ -1,0 +1,95 @@
+//! Commands over described models on several GPUs.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Form, HostChoice, Pricing, one_host};
+
+/// `steptime shard`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime shard examples/models/dlrm_mlperf.toml --gpus 8 --device h200 -o plan.json
+    steptime shard examples/models/dlrm_mlperf.toml --device h200 --evaluate plan.json
+
+A plan names tables by their numbers in the description: t_0, t_1, ...; one by TorchRec or HugeCTR whose tables' names
+end in these numbers is read, too.")]
+pub struct ShardTables {
+    /// The description of a model (.toml)
+    pub model: PathBuf,
+    /// How many GPUs; where a plan is given, as many as it names
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), required_unless_present = "evaluate")]
+    pub gpus: Option<u32>,
+    /// The GPUs: a shipped profile's name, or a profile's folder
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub device: String,
+    /// Where the host's times come from: `default`, a profile's file, a probe's file, or a recording with a probe
+    #[arg(long, value_name = "default|FILE", value_parser = one_host)]
+    pub host: Option<HostChoice>,
+    /// Memory of each GPU that the job may use, in GiB [default: nine tenths of what the GPU has]
+    #[arg(long, value_name = "GIB", value_parser = positive)]
+    pub memory: Option<f64>,
+    /// Tell how long the step takes with this plan, and search for none
+    #[arg(long, value_name = "PLAN.json", conflicts_with_all = ["memory"])]
+    pub evaluate: Option<PathBuf>,
+    /// Write the plan
+    #[arg(long, short, value_name = "PLAN.json")]
+    pub output: Option<PathBuf>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = PlanFormat::Torchrec, requires = "output")]
+    pub format: PlanFormat,
+    /// The path of the tables' module in the model that is to take the plan, as TorchRec wants it
+    #[arg(long, value_name = "PATH", default_value = "sparse_arch.embedding_bag_collection")]
+    pub module: String,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// How a plan is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// As TorchRec's `ShardingPlan` serializes
+    Torchrec,
+    /// As HugeCTR's `shard_matrix` and `shard_strategy`
+    Hugectr,
+}
+
+/// `steptime scale`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLE
+    steptime scale examples/models/dlrm_mlperf.toml --gpus 1,2,4,8 --device h200 --price 3.50")]
+pub struct Scale {
+    /// The description of a model (.toml)
+    pub model: PathBuf,
+    /// Numbers of GPUs
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub gpus: Vec<u32>,
+    /// The GPUs: a shipped profile's name, or a profile's folder
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub device: String,
+    /// Where the host's times come from: `default`, a profile's file, a probe's file, or a recording with a probe
+    #[arg(long, value_name = "default|FILE", value_parser = one_host)]
+    pub host: Option<HostChoice>,
+    /// Every GPU keeps as many samples as the description gives to one; else all share these
+    #[arg(long)]
+    pub weak: bool,
+    /// What a GPU costs an hour: tells what a thousand million samples cost
+    #[arg(long, value_name = "MONEY", value_parser = positive)]
+    pub price: Option<f64>,
+    /// How kernels are priced.
+    #[command(flatten)]
+    pub pricing: Pricing,
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// A number above zero.
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    if number.is_finite() && number > 0.0 { Ok(number) } else { Err("say a number above zero".into()) }
+}

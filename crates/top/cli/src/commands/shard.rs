@@ -1,0 +1,60 @@
+//! `steptime shard`.
+
+use steptime::Model;
+use steptime::answers::Placed;
+use steptime::shard::{self, Format, Wanted};
+use steptime::trace::Bytes;
+
+use super::Failure;
+use super::pricing::Asking;
+use crate::cli::{PlanFormat, ShardTables, usage};
+use crate::console::Console;
+use crate::{output, progress, report};
+
+/// Runs it.
+pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
+    if let Some(path) = &args.output {
+        output::spares(path, [Some(args.model.as_path()), args.evaluate.as_deref()].into_iter().flatten())?;
+    }
+    let model = Model::read(&args.model).map_err(steptime::Error::from)?;
+    let ask = Asking::of(Some(&args.device), &args.pricing, args.host.as_ref())?;
+    let (placed, answer) = match &args.evaluate {
+        Some(plan) => {
+            let (named, homes) = shard::read_plan(plan, &model).map_err(steptime::Error::from)?;
+            if args.gpus.is_some_and(|gpus| gpus < named) {
+                let words = format!("--gpus is less than the {named} GPUs that {} names", plan.display());
+                return Err(usage("shard", &words).into());
+            }
+            let gpus = args.gpus.unwrap_or(named);
+            let placed = model.on(gpus, homes).map_err(|problem| format!("{}: {problem}", plan.display()))?;
+            let placement = progress::spin("simulating", || shard::place(placed, &args.model, &ask))?;
+            let answer = Placed::of(&placement);
+            (placement.model, answer)
+        }
+        None => {
+            let (device, memory) = memory(args)?;
+            let wanted = Wanted { gpus: args.gpus.unwrap_or(1), device: &device, memory, path: &args.model };
+            let sharded = progress::spin("searching", || shard::shard(&model, &wanted, &ask))?;
+            let answer = Placed::found(&sharded);
+            (sharded.best.model, answer)
+        }
+    };
+    if let Some(path) = &args.output {
+        let format = match args.format {
+            PlanFormat::Torchrec => Format::TorchRec,
+            PlanFormat::Hugectr => Format::HugeCtr,
+        };
+        let plan = shard::write_plan(&placed, format, &args.module).map_err(steptime::Error::from)?;
+        let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
+        output::write_file(path, |out| writeln!(out, "{text}"))?;
+    }
+    Ok(console.print_answer(args.form, &answer, report::shard::text, report::csv::placed)?)
+}
+
+/// The GPU's name, and what of its memory a job may use.
+fn memory(args: &ShardTables) -> Result<(String, Bytes), Failure> {
+    let spec = steptime::device(&args.device)?.spec;
+    let told = args.memory.map(|gib| Bytes((gib * f64::from(1 << 30)) as u64));
+    let memory = told.unwrap_or_else(|| shard::usable(Bytes(spec.memory.bytes)));
+    Ok((spec.name, memory))
+}

@@ -1,0 +1,101 @@
+//! Where tables lie, with a picture of what each GPU has to do.
+
+use steptime::answers::Placed;
+use steptime::answers::shard::OnGpu;
+
+use super::format::{counted, ms};
+use super::job;
+use super::table::Columns;
+use super::width::{prose, shorten, wrapped};
+
+/// GPUs and tables to show; of more the busiest are shown.
+const ROWS: usize = 16;
+/// How wide the picture is.
+const BAR: usize = 20;
+
+/// The answer as text.
+pub fn text(answer: &Placed) -> String {
+    let mut text = job::headline(&answer.predicted);
+    if let Some(found) = found(answer) {
+        text.push_str(&found);
+    }
+    text.push('\n');
+    text.push_str(&gpus(answer).text());
+    if answer.gpus.len() > ROWS {
+        text.push_str(&format!("... and {} more, in --json\n", answer.gpus.len() - ROWS));
+    }
+    let cut = cut(answer);
+    if !cut.is_empty() {
+        text.push('\n');
+        text.push_str(&cut);
+    }
+    text
+}
+
+/// How the plan was found, and how good it may be.
+fn found(answer: &Placed) -> Option<String> {
+    let by = answer.found_by?;
+    let others: Vec<String> =
+        answer.others.iter().map(|other| format!("{} {} ms", other.found_by, ms(other.step_ms))).collect();
+    let others = if others.is_empty() { "no other".to_owned() } else { others.join(", ") };
+    let bound = match answer.bound_ms {
+        Some(bound) => format!("; by loads alone no plan is shorter than {} ms", ms(bound)),
+        None => String::new(),
+    };
+    Some(wrapped(&format!("plan by {by}; others simulated: {others}{bound}"), prose(), 2) + "\n")
+}
+
+fn gpus(answer: &Placed) -> Columns {
+    let longest = answer.gpus.iter().map(|gpu| gpu.alone_ms).fold(0.0, f64::max);
+    let mut columns =
+        Columns::new(&[">GPU", "alone", ">ms", ">computes ms", ">waits ms", ">peak GB", "~tables"]);
+    let mut shown: Vec<&OnGpu> = answer.gpus.iter().collect();
+    shown.sort_by(|a, b| b.alone_ms.total_cmp(&a.alone_ms));
+    shown.truncate(ROWS);
+    shown.sort_by_key(|gpu| gpu.gpu);
+    for gpu in shown {
+        let like = if gpu.alike > 1 {
+            format!("{} (and {} alike)", gpu.gpu, gpu.alike - 1)
+        } else {
+            gpu.gpu.to_string()
+        };
+        let tables: Vec<String> = gpu.tables.iter().map(usize::to_string).collect();
+        let tables = if tables.is_empty() { "none".to_owned() } else { tables.join(" ") };
+        columns.row([
+            like,
+            bar(gpu.alone_ms, longest),
+            ms(gpu.alone_ms),
+            ms(gpu.computes_ms),
+            ms(gpu.waits_ms),
+            gpu.peak_mb.map_or_else(|| "-".to_owned(), |mb| format!("{:.1}", mb / 1e3)),
+            shorten(&tables, 40),
+        ]);
+    }
+    columns
+}
+
+fn bar(value: f64, longest: f64) -> String {
+    let full = if longest > 0.0 { (value / longest * BAR as f64).round() as usize } else { 0 };
+    "#".repeat(full.min(BAR))
+}
+
+/// Tables that do not lie whole on one GPU.
+fn cut(answer: &Placed) -> String {
+    let of = |cut: &str| -> Vec<String> {
+        answer.tables.iter().filter(|table| table.cut == cut).map(|table| table.table.to_string()).collect()
+    };
+    let kinds = [
+        ("columns", "cut into columns"),
+        ("rows", "cut into rows over all GPUs"),
+        ("copies", "copied to all GPUs"),
+    ];
+    let mut text = String::new();
+    for (cut, words) in kinds {
+        let tables = of(cut);
+        if !tables.is_empty() {
+            let line = format!("{} {words}: {}", counted(tables.len(), "table"), tables.join(" "));
+            text.push_str(&(wrapped(&line, prose(), 2) + "\n"));
+        }
+    }
+    text
+}

@@ -1,0 +1,205 @@
+//! Placing the tables of a described model on the GPUs of a job, so that its step is short.
+//!
+//! What each table costs its rank is priced alone ([`loads`]), plans are searched over these loads, and the best few are simulated as
+//! whole jobs: the shortest step wins.
+
+mod file;
+mod loads;
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use steptime_cost::network::Topology;
+use steptime_eager::{Home, Model};
+use steptime_shard::{Plan, Problem, bound, search};
+use steptime_trace::{Bytes, Nanos};
+
+pub use self::file::{Format, PlanError, read_plan, write_plan};
+use crate::ask::Question;
+use crate::error::Error;
+use crate::job::{JobPrediction, Ranks};
+use crate::sources::Kernels;
+use crate::step::Step;
+
+/// What of a GPU's memory a job leaves to the driver, to NCCL and to the allocator's gaps.
+const KEPT: f64 = 0.1;
+
+/// Of a job with more GPUs than this, tables one after the other are not simulated to compare with.
+const COMPARED: u32 = 16;
+
+/// How each step is to be predicted: on which GPU, by whose host.
+pub trait Ask: Sync {
+    /// Why one cannot be.
+    type Error: From<Error> + Send;
+
+    /// Asks about a step.
+    ///
+    /// # Errors
+    /// Where it cannot be asked so.
+    fn ask<'s>(&self, step: &'s Step) -> Result<Question<'s>, Self::Error>;
+}
+
+/// A model on the GPUs of a job, and how long its step takes.
+#[derive(Debug)]
+pub struct Placement {
+    /// The model, its tables where the plan says.
+    pub model: Model,
+    /// Its ranks.
+    pub ranks: Ranks,
+    /// Their step.
+    pub predicted: JobPrediction,
+}
+
+impl Placement {
+    /// The most memory that the step of each rank needs; `None` where that is not known.
+    #[must_use]
+    pub fn peaks(&self) -> Vec<Option<Bytes>> {
+        let peak = |step: &Step| {
+            crate::memory::of_recorded(step, &Kernels::Measured).map(|peak| Bytes(peak.total()))
+        };
+        self.ranks.steps.par_iter().map(peak).collect()
+    }
+}
+
+/// A plan that was found, and what else was tried.
+#[derive(Debug)]
+pub struct Sharded {
+    /// The best.
+    pub best: Placement,
+    /// The least step of any plan, by loads of tables alone; `None` where that is not known.
+    pub bound: Option<Nanos>,
+    /// The step with each other plan that was simulated: how it was found, and how long it takes.
+    pub others: Vec<(&'static str, Nanos)>,
+    /// How the best was found.
+    pub how: &'static str,
+}
+
+/// What is asked of a search.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// How many GPUs.
+    pub gpus: u32,
+    /// What they are called.
+    pub device: &'a str,
+    /// Memory of each that a job may use.
+    pub memory: Bytes,
+    /// The description's file.
+    pub path: &'a Path,
+}
+
+/// Finds where the tables of a model should lie. `ask` says which GPU and whose host.
+///
+/// # Errors
+/// Where GPUs cannot share the batch, memory does not hold the tables, or a step cannot be predicted so.
+pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Sharded, A::Error> {
+    let turns = on(model, wanted, None)?;
+    let problem = loads::problem(model, wanted, ask)?;
+    let mut plans: Vec<(&'static str, Vec<Home>)> = Vec::new();
+    for (how, problem) in objectives(&problem) {
+        let plan = search(&problem).map_err(|source| Error::Shard { path: wanted.path.into(), source })?;
+        let homes = homes(model, wanted.gpus, &problem, &plan);
+        if plans.iter().all(|(_, other)| *other != homes) {
+            plans.push((how, homes));
+        }
+    }
+    let simulate = |(how, homes): (&'static str, Vec<Home>)| {
+        Ok((how, place(on(model, wanted, Some(homes))?, wanted.path, ask)?))
+    };
+    let placed: Result<Vec<(&'static str, Placement)>, A::Error> = plans.into_iter().map(simulate).collect();
+    let mut placed = placed?;
+    if wanted.gpus <= COMPARED && fits(&turns, &problem) {
+        placed.push(("one after the other", place(turns, wanted.path, ask)?));
+    }
+    placed.sort_by_key(|(_, placement)| placement.predicted.step);
+    let others = placed.iter().skip(1).map(|(how, placement)| (*how, placement.predicted.step)).collect();
+    let Some((how, best)) = placed.into_iter().next() else {
+        return Err(A::Error::from(Error::NoTiming { path: wanted.path.into() }));
+    };
+    Ok(Sharded { best, bound: bound(&problem), others, how })
+}
+
+/// Predicts the step of a model whose tables are placed.
+///
+/// # Errors
+/// Where a step cannot be predicted so.
+pub fn place<A: Ask>(model: Model, path: &Path, ask: &A) -> Result<Placement, A::Error> {
+    let ranks = Ranks::of_model(path, &model)?;
+    let predicted = ranks.predict_as(|step| ask.ask(step))?;
+    Ok(Placement { model, ranks, predicted })
+}
+
+/// The model on the GPUs wanted, its tables there.
+fn on(model: &Model, wanted: &Wanted<'_>, homes: Option<Vec<Home>>) -> Result<Model, Error> {
+    let placed = match homes {
+        Some(homes) => model.on(wanted.gpus, homes),
+        None => model.on_gpus(wanted.gpus),
+    };
+    placed.map_err(|source| described(wanted.path, source))
+}
+
+/// What is wrong with a description of which something was changed.
+fn described(path: &Path, source: steptime_eager::Problem) -> Error {
+    Error::Model(steptime_eager::Error::Description { path: path.into(), source })
+}
+
+/// What is made small: the longer of host and device, the device alone where hosts keep up, both one after the other where nothing
+/// overlaps.
+fn objectives(problem: &Problem) -> [(&'static str, Problem); 3] {
+    let with = |change: fn(&mut steptime_shard::Load)| {
+        let mut changed = problem.clone();
+        let ways = changed.tables.iter_mut().flat_map(|table| &mut table.ways);
+        let loads = ways.flat_map(|way| way.parts.iter_mut().chain([&mut way.each]));
+        loads.chain([&mut changed.base]).for_each(change);
+        changed
+    };
+    let device = with(|load| load.host = Nanos::ZERO);
+    let both = with(|load| load.device += load.host);
+    [("host and device", problem.clone()), ("device", device), ("host plus device", both)]
+}
+
+/// Where a plan puts tables.
+fn homes(model: &Model, gpus: u32, problem: &Problem, plan: &Plan) -> Vec<Home> {
+    use steptime_shard::Cut;
+    let all = model.tables().into_iter().zip(plan.tables.iter().zip(&problem.tables));
+    all.map(|(size, (placed, table))| match table.ways[placed.way].cut {
+        Cut::Copies => Home::Everywhere,
+        Cut::Rows => Home::by_rows(gpus, size.rows, size.columns),
+        Cut::Whole | Cut::Columns(_) => match placed.gpus[..] {
+            [gpu] => Home::whole(gpu, size.rows, size.columns),
+            _ => Home::by_columns(&placed.gpus, size.rows, size.columns),
+        },
+    })
+    .collect()
+}
+
+/// Whether memory holds a model's tables where they are.
+fn fits(model: &Model, problem: &Problem) -> bool {
+    let mut taken = vec![0_u64; model.gpus() as usize];
+    for (home, table) in model.homes().iter().zip(&problem.tables) {
+        let Home::Parts(parts) = home else { continue };
+        let whole = table.ways.iter().flat_map(|way| &way.parts).map(|part| part.memory.0).max().unwrap_or(0);
+        for part in parts {
+            taken[part.gpu as usize] += whole / parts.len() as u64;
+        }
+    }
+    taken.iter().all(|&bytes| bytes + problem.base.memory.0 <= problem.memory.0)
+}
+
+/// Of a GPU's memory what a job may use.
+#[must_use]
+pub fn usable(memory: Bytes) -> Bytes {
+    Bytes((memory.0 as f64 * (1.0 - KEPT)) as u64)
+}
+
+/// How the GPUs of a name are joined.
+fn topology(device: &str) -> Result<Topology, Error> {
+    Topology::of(device).map_err(|source| Error::Network { source })
+}
+
+/// The simulations of several models side by side.
+///
+/// # Errors
+/// Where one of them cannot be predicted so.
+pub fn each<A: Ask>(models: Vec<Model>, path: &Path, ask: &A) -> Result<Vec<Placement>, A::Error> {
+    models.into_par_iter().map(|model| place(model, path, ask)).collect()
+}

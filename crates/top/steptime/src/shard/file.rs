@@ -1,0 +1,232 @@
+//! Plans as files: TorchRec's `ShardingPlan`, and HugeCTR's matrices.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use steptime_eager::{Home, Model, Part, TableSize};
+
+/// How a plan is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// As TorchRec's `ShardingPlan` serializes.
+    TorchRec,
+    /// As HugeCTR's `shard_matrix` and `shard_strategy`.
+    HugeCtr,
+}
+
+/// Why a plan cannot be read, or written so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// It holds no plan.
+    #[error("{}: {what}", path.display())]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what a plan holds.
+        what: String,
+    },
+    /// The format has no word for it.
+    #[error("table {table} is cut {how}, which HugeCTR's matrices cannot say: write the plan as torchrec")]
+    NoWord {
+        /// The table.
+        table: usize,
+        /// How.
+        how: &'static str,
+    },
+}
+
+/// The name of a table in a plan.
+fn name(table: usize) -> String {
+    format!("t_{table}")
+}
+
+/// Where a model's tables are, as a file says it. `module` is the path of the tables' module in the model that reads it.
+///
+/// # Errors
+/// Where the format has no word for it.
+pub fn write_plan(model: &Model, format: Format, module: &str) -> Result<Value, PlanError> {
+    let homes = model.homes();
+    match format {
+        Format::TorchRec => {
+            let all = homes.iter().zip(model.tables()).enumerate();
+            let tables: Map<String, Value> =
+                all.map(|(at, (home, size))| (name(at), torchrec(home, &size, model.gpus()))).collect();
+            let mut plan = Map::new();
+            plan.insert(module.to_owned(), Value::Object(tables));
+            Ok(json!({ "plan": plan }))
+        }
+        Format::HugeCtr => hugectr(&homes, model.gpus()),
+    }
+}
+
+fn torchrec(home: &Home, size: &TableSize, gpus: u32) -> Value {
+    let Home::Parts(parts) = home else {
+        let ranks: Vec<u32> = (0..gpus).collect();
+        return json!({ "sharding_type": "data_parallel", "compute_kernel": "dense", "ranks": ranks, "shards": null });
+    };
+    let kind = match parts.len() {
+        _ if home.is_by_rows() => "row_wise",
+        1 if parts[0].size[1] == size.columns => "table_wise",
+        _ => "column_wise",
+    };
+    let shard = |part: &Part| {
+        let placement = format!("rank:{}/cuda:{}", part.gpu, part.gpu);
+        json!({ "shard_offsets": part.offset, "shard_sizes": part.size, "placement": placement })
+    };
+    let ranks: Vec<u32> = parts.iter().map(|part| part.gpu).collect();
+    let shards: Vec<Value> = parts.iter().map(shard).collect();
+    json!({ "sharding_type": kind, "compute_kernel": "fused", "ranks": ranks, "shards": shards })
+}
+
+/// HugeCTR cuts a table that several GPUs name by rows.
+fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
+    let mut matrix: Vec<Vec<String>> = vec![Vec::new(); gpus as usize];
+    let (mut parted, mut copied) = (Vec::new(), Vec::new());
+    for (table, home) in homes.iter().enumerate() {
+        match home {
+            Home::Everywhere => {
+                matrix.iter_mut().for_each(|own| own.push(name(table)));
+                copied.push(name(table));
+            }
+            Home::Parts(parts) if parts.len() > 1 && !home.is_by_rows() => {
+                return Err(PlanError::NoWord { table, how: "into columns" });
+            }
+            Home::Parts(parts) => {
+                parts.iter().for_each(|part| matrix[part.gpu as usize].push(name(table)));
+                parted.push(name(table));
+            }
+        }
+    }
+    let mut strategy = vec![json!(["mp", parted])];
+    if !copied.is_empty() {
+        strategy.push(json!(["dp", copied]));
+    }
+    Ok(json!({ "shard_matrix": matrix, "shard_strategy": strategy }))
+}
+
+/// Reads where a model's tables are from a plan in either format, and for how many GPUs it is.
+///
+/// # Errors
+/// Where the file cannot be read, is no plan, or is one of other tables.
+pub fn read_plan(path: &Path, model: &Model) -> Result<(u32, Vec<Home>), PlanError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| PlanError::Read { path: path.into(), source })?;
+    let wrong = |what: String| PlanError::Plan { path: path.into(), what };
+    let value: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("not JSON: {error}")))?;
+    let sizes = model.tables();
+    let read = if value.get("shard_matrix").is_some() {
+        of_hugectr(&value, &sizes)
+    } else {
+        of_torchrec(&value, &sizes)
+    };
+    read.map_err(wrong)
+}
+
+fn of_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {
+    let wanted = "a plan is {\"plan\": {MODULE: {TABLE: {\"sharding_type\", \"ranks\", \"shards\"}}}}, as TorchRec writes it, \
+                  or {\"shard_matrix\", \"shard_strategy\"}, as HugeCTR takes it";
+    let modules = value.get("plan").unwrap_or(value).as_object().ok_or(wanted)?;
+    let mut homes: Vec<Option<Home>> = vec![None; sizes.len()];
+    let mut gpus = 0;
+    for (table, said) in modules.values().filter_map(Value::as_object).flatten() {
+        let at = number(table, sizes.len())?;
+        let kind =
+            said.get("sharding_type").and_then(Value::as_str).ok_or_else(|| format!("{table}: {wanted}"))?;
+        if kind == "data_parallel" {
+            let ranks = said.get("ranks").and_then(Value::as_array).map_or(0, Vec::len);
+            gpus = gpus.max(u32::try_from(ranks).unwrap_or(0));
+            homes[at] = Some(Home::Everywhere);
+            continue;
+        }
+        let shards =
+            said.get("shards").and_then(Value::as_array).ok_or_else(|| format!("{table} has no `shards`"))?;
+        let parts: Result<Vec<Part>, String> = shards.iter().map(part).collect();
+        let mut parts = parts.map_err(|what| format!("{table}: {what}"))?;
+        parts.retain(|part| part.size[0] > 0);
+        gpus = parts.iter().map(|part| part.gpu + 1).fold(gpus, u32::max);
+        homes[at] = Some(Home::Parts(parts));
+    }
+    Ok((gpus, all(homes)?))
+}
+
+fn part(shard: &Value) -> Result<Part, String> {
+    let pair = |key: &str| {
+        let numbers: Vec<i64> =
+            shard.get(key).and_then(Value::as_array)?.iter().filter_map(Value::as_i64).collect();
+        <[i64; 2]>::try_from(numbers).ok()
+    };
+    let (offset, size) = pair("shard_offsets").zip(pair("shard_sizes")).ok_or(
+        "a shard has `shard_offsets` and `shard_sizes`, two numbers each, and a `placement`, as \"rank:3/cuda:3\"",
+    )?;
+    let placement = shard.get("placement").and_then(Value::as_str).unwrap_or_default();
+    let rank = placement.strip_prefix("rank:").and_then(|rest| rest.split('/').next()?.parse().ok());
+    let gpu =
+        rank.ok_or_else(|| format!("placement `{placement}` names no rank, as \"rank:3/cuda:3\" does"))?;
+    Ok(Part { gpu, offset, size })
+}
+
+fn of_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {
+    let list = |value: &Value| -> Option<Vec<String>> {
+        value
+            .as_array()?
+            .iter()
+            .map(|item| Some(item.as_str().map_or_else(|| item.to_string(), str::to_owned)))
+            .collect()
+    };
+    let matrix: Option<Vec<Vec<String>>> =
+        value.get("shard_matrix").and_then(Value::as_array).and_then(|rows| rows.iter().map(list).collect());
+    let matrix = matrix.ok_or("`shard_matrix` is a list of tables for each GPU")?;
+    let gpus = u32::try_from(matrix.len()).map_err(|_| "`shard_matrix` has too many GPUs")?;
+    let strategies = value.get("shard_strategy").and_then(Value::as_array);
+    let copied: Vec<String> = strategies
+        .into_iter()
+        .flatten()
+        .filter(|pair| pair.get(0).and_then(Value::as_str) == Some("dp"))
+        .filter_map(|pair| list(pair.get(1)?))
+        .flatten()
+        .collect();
+    let mut on: Vec<Vec<u32>> = vec![Vec::new(); sizes.len()];
+    let mut everywhere = vec![false; sizes.len()];
+    for (gpu, row) in (0..gpus).zip(&matrix) {
+        for table in row {
+            let at = number(table, sizes.len())?;
+            on[at].push(gpu);
+            everywhere[at] |= copied.contains(table);
+        }
+    }
+    let home = |at: usize| match on[at][..] {
+        _ if everywhere[at] => Some(Home::Everywhere),
+        [] => None,
+        [gpu] => Some(Home::whole(gpu, sizes[at].rows, sizes[at].columns)),
+        _ => Some(Home::by_rows(gpus, sizes[at].rows, sizes[at].columns)),
+    };
+    Ok((gpus, all((0..sizes.len()).map(home).collect())?))
+}
+
+/// The number at the end of a table's name.
+fn number(table: &str, tables: usize) -> Result<usize, String> {
+    let digits = table.len() - table.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let known = table[digits..].parse().ok().filter(|&at| at < tables);
+    known.ok_or_else(|| {
+        format!(
+            "table `{table}` is not of this model: names end in a number from 0 to {}, as t_0",
+            tables.saturating_sub(1)
+        )
+    })
+}
+
+fn all(homes: Vec<Option<Home>>) -> Result<Vec<Home>, String> {
+    if let Some(at) = homes.iter().position(Option::is_none) {
+        return Err(format!("table t_{at} is not placed: a plan names every table of the model"));
+    }
+    Ok(homes.into_iter().flatten().collect())
+}
