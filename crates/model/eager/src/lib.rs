@@ -19,6 +19,7 @@
 
 mod argument;
 mod backward;
+mod buckets;
 mod eager;
 mod error;
 mod memory;

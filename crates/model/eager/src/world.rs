@@ -1,6 +1,6 @@
 //! A rank's place in its job.
 
-use crate::reducer::Reducer;
+use crate::buckets::Reducer;
 
 /// The job that a process is a rank of.
 #[derive(Debug)]

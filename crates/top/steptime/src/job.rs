@@ -1,6 +1,5 @@
 //! The ranks of a job, together.
 
-mod alone;
 mod doubts;
 mod meetings;
 mod pace;
@@ -17,7 +16,6 @@ use steptime_eager::Model;
 use steptime_graph::{Job, Rendezvous, StepGraph};
 use steptime_trace::{Input, Options, Recording, Want};
 
-pub(crate) use self::alone::price_alone;
 pub use self::meetings::CollectiveMet;
 pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};

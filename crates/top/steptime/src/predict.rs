@@ -17,7 +17,6 @@ pub(crate) use self::host_side::{host_side, ordinary_slowness};
 use crate::asked::Asked;
 use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};
-use crate::job;
 use crate::replay::SelfCheck;
 use crate::shipped_host::own_constants;
 use crate::sources::{Host, Kernels};
@@ -110,7 +109,7 @@ pub(crate) fn device_times(
         Kernels::Device { profile, models, indices, settings } => {
             let launches = recorded.launches(indices, *settings);
             let mut prices = device::price(graph, &launches, profile, *models);
-            job::price_alone(graph, &profile.spec.name, &mut prices.durations);
+            device::price_alone(graph, &profile.spec.name, &mut prices.durations);
             (prices.durations.clone(), prices.spread, Some(PricedLaunches { launches, prices }))
         }
     }

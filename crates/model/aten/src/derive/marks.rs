@@ -11,7 +11,7 @@ use steptime_trace::{Bytes, NameId, Stream};
 
 use super::OpLaunch;
 use super::calls::{self, RuntimeCall};
-use super::exchange;
+use super::meet;
 use super::threads::{Turn, stays_open};
 use super::tree::{OpTree, TreeKind};
 use crate::kernel::KernelCall;
@@ -90,7 +90,7 @@ pub(super) fn build(
     graph.queue_delays = vec![None; graph.activities.len()].into();
     graph.tops = steptime_graph::tops(&graph.ops);
     graph.assign_phases();
-    exchange::wait(&mut graph, tree, |op| nodes[op] as usize);
+    meet::wait(&mut graph, tree, |op| nodes[op] as usize);
     (graph, kernels, nodes)
 }
 
@@ -156,7 +156,7 @@ impl Builder<'_> {
             phase: Phase::Other,
         });
         self.ops[at] = op;
-        let planned = match (exchange::calls(self.tree, at, self.children), &self.work[at]) {
+        let planned = match (meet::calls(self.tree, at, self.children), &self.work[at]) {
             (Some(calls), _) => calls,
             (None, None) => Vec::new(),
             (None, Some((call, _))) => {
@@ -199,7 +199,7 @@ impl Builder<'_> {
         let end = self.mark(MarkKind::CallEnd(call), thread);
         let first_activity = self.graph.activities.next_key();
         if let Some(work) = &planned.work {
-            let exchange = exchange::launched(self.tree, node as usize);
+            let exchange = meet::launched(self.tree, node as usize);
             let stream = self.stream(match exchange.filter(|exchange| exchange.beside) {
                 Some(exchange) => Lane::Group(exchange.collective.group.name.clone()),
                 None => Lane::Own(work.stream),

@@ -10,6 +10,7 @@ mod error;
 mod exchange;
 mod library;
 mod marks;
+mod meet;
 mod threads;
 mod tree;
 
@@ -115,7 +116,7 @@ pub fn delegates(op: &str, inside: &str) -> bool {
 fn lower(node: &TreeNode, inside: &[&TreeNode], ops: &OpSet) -> Option<(KernelCall, bool)> {
     let mut names = inside.iter().map(|child| &*child.call.name);
     if node.kind != TreeKind::Op
-        || exchange::is_note(node)
+        || meet::is_note(node)
         || names.any(|child| delegates(&node.call.name, child))
     {
         return None;

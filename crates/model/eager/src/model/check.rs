@@ -1,7 +1,7 @@
 //! What a description must hold to be a model.
 
 use super::file::{Architecture, Description, Interaction, Tower};
-use super::parallel;
+use super::placed;
 use crate::error::Problem;
 use crate::optimizer::{Form, Rule};
 
@@ -21,7 +21,7 @@ pub(super) fn check(of: &Description) -> Result<(), Problem> {
         _ => one_output(of),
     }?;
     sizes(of)?;
-    parallel::check(of)
+    placed::check(of)
 }
 
 fn between(key: &str, found: i64, least: i64, most: i64, wanted: &'static str) -> Result<(), Problem> {

@@ -7,6 +7,7 @@ mod interaction;
 mod layers;
 mod network;
 mod parallel;
+mod placed;
 mod script;
 mod spread;
 mod two_towers;

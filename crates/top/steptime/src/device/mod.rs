@@ -2,6 +2,7 @@
 
 pub(crate) mod catalog;
 mod elsewhere;
+mod exchanges;
 mod launch;
 mod launches;
 mod lowered;
@@ -12,6 +13,7 @@ mod steps;
 
 pub use catalog::{device, devices, shipped_for};
 pub(crate) use elsewhere::Measured;
+pub(crate) use exchanges::price_alone;
 pub use launch::{Known, Launch};
 pub use launches::Arguments;
 pub(crate) use lowered::of_changed;

@@ -1,0 +1,85 @@
+//! Exchanges among a step's ops: which calls they make, on which stream they run, and what waits for them.
+
+use steptime_graph::names::cuda::{CAPTURING, EVENT_RECORD_WITH_FLAGS, STREAM_WAIT};
+use steptime_graph::{ActivityId, StepGraph, StreamDependency, StreamId};
+
+use super::calls::RuntimeCall;
+use super::exchange::{Exchange, call, memory};
+use super::tree::{OpTree, TreeNode};
+
+/// The op that notes what ranks do together.
+const NOTE: &str = "record_param_comms";
+
+/// The calls of a node that notes what is exchanged, before those of its label; those of the label; or of one that waits for an
+/// exchange. None of other nodes.
+pub(super) fn calls(tree: &OpTree, at: usize, children: &[Vec<u32>]) -> Option<Vec<RuntimeCall>> {
+    let node = &tree.nodes[at];
+    if let Some(exchange) = &node.exchange {
+        let before: &[&'static str] = if exchange.beside {
+            &[CAPTURING, CAPTURING, EVENT_RECORD_WITH_FLAGS, CAPTURING, STREAM_WAIT]
+        } else {
+            &[CAPTURING]
+        };
+        let before = before.iter().map(|&api| call(api, 0));
+        let own = if children[at].is_empty() { exchange.launch() } else { Vec::new() };
+        return Some(before.chain(own).collect());
+    }
+    if let Some(exchange) = around(tree, at) {
+        return Some(exchange.launch());
+    }
+    is_note(node).then(|| [CAPTURING, STREAM_WAIT].map(|api| call(api, usize::MAX)).into())
+}
+
+/// The exchange that a label is set around the launch of.
+pub(super) fn around(tree: &OpTree, at: usize) -> Option<&Exchange> {
+    tree.nodes[tree.nodes[at].parent? as usize].exchange.as_deref()
+}
+
+/// The exchange that is launched at a node: its own, or that which it is the label of.
+pub(super) fn launched(tree: &OpTree, at: usize) -> Option<&Exchange> {
+    tree.nodes[at].exchange.as_deref().or_else(|| around(tree, at))
+}
+
+/// Whether a node notes what ranks do together, and launches nothing that its arguments tell of.
+pub(super) fn is_note(node: &TreeNode) -> bool {
+    node.call.name == NOTE
+}
+
+/// Lets each exchange that runs beside others wait for what was launched before it, and what takes its memory for it: the script
+/// waits for an exchange before it uses what came.
+pub(super) fn wait(graph: &mut StepGraph, tree: &OpTree, node_of: impl Fn(steptime_graph::OpId) -> usize) {
+    if graph.collectives.is_empty() {
+        return;
+    }
+    let mut under_way: Vec<(ActivityId, &Exchange)> = Vec::new();
+    let mut last: Option<ActivityId> = None;
+    let mut waits = Vec::new();
+    for call in graph.calls_by_hand_off() {
+        let row = &graph.calls[call];
+        let Some(at) = row.op.map(&node_of) else { continue };
+        let node = &tree.nodes[at];
+        for to in row.activities() {
+            let wait = |from| StreamDependency { from, to, inferred: true, wraps: false };
+            let exchange = graph.activities[to].collective.and(launched(tree, at));
+            if let Some(exchange) = exchange.filter(|exchange| exchange.beside) {
+                waits.extend(last.map(wait));
+                under_way.push((to, exchange));
+                continue;
+            }
+            if !under_way.is_empty() {
+                let own = memory(&node.call);
+                let (over, left) = under_way
+                    .into_iter()
+                    .partition(|(_, exchange)| exchange.memory.iter().any(|at| own.contains(at)));
+                under_way = left;
+                let over: Vec<(ActivityId, &Exchange)> = over;
+                waits.extend(over.into_iter().map(|(from, _)| wait(from)));
+            }
+            if graph.activities[to].stream == StreamId(0) {
+                last = Some(to);
+            }
+        }
+    }
+    graph.waits.extend(waits);
+    graph.waits.sort_by_key(|wait| wait.to);
+}
