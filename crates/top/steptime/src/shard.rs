@@ -1,6 +1,6 @@
 //! Placing the tables of a described model on the GPUs of a job, so that its step is short.
 //!
-//! What each table costs its rank is priced alone ([`loads`]), plans are searched over these loads, and the best few are simulated as
+//! What each table costs its rank is priced alone (`loads`), plans are searched over these loads, and the best few are simulated as
 //! whole jobs: the shortest step wins.
 
 mod file;
