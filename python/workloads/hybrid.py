@@ -66,6 +66,8 @@ class Tables(nn.Module):
         self.ranks, self.share = len(parts), model["batch"] // len(parts)
         self.own = parts[rank]
         self.bags = nn.ModuleList(nn.EmbeddingBag(tables[t][0], width, mode="sum", sparse=True) for t, width in self.own)
+        # A rank without tables takes part in the way back, too.
+        self.nothing = None if self.own else nn.Parameter(torch.empty(0))
         self.widths = [sum(width for _, width in part) for part in parts]
         order = [t for part in parts for t, _ in part]
         self.equal = len({width for part in parts for _, width in part}) == 1
@@ -74,7 +76,7 @@ class Tables(nn.Module):
 
     def forward(self, lookups, offsets):
         pooled = [bag(at, start) for bag, at, start in zip(self.bags, lookups, offsets)]
-        sums = torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]
+        sums = self.nothing if not pooled else torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]
         sent = [self.share * sum(width for _, width in self.own)] * self.ranks
         received = [self.share * width for width in self.widths]
         came = A2A.apply(sums.view(-1), received, sent)

@@ -175,14 +175,14 @@ impl Model {
     }
 
     /// The same model on so many GPUs, tables as the description places them on any number: those that it does not name one after
-    /// the other.
+    /// the other. On one GPU it is no job: it runs in no process group.
     ///
     /// # Errors
     /// Where GPUs cannot share the batch.
     pub fn on_gpus(&self, gpus: u32) -> Result<Model, Problem> {
         let mut description = self.description.clone();
         let old = description.parallel.take();
-        description.parallel = Some(Parallel { homes: None, placement: None, ..Parallel::of(gpus, old) });
+        description.parallel = (gpus > 1).then(|| Parallel::of(gpus, old));
         check::check(&description)?;
         Ok(Model { description })
     }
