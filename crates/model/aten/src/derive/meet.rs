@@ -24,7 +24,8 @@ pub(super) fn calls(tree: &OpTree, at: usize, children: &[Vec<u32>]) -> Option<V
         let own = if children[at].is_empty() { exchange.launch() } else { Vec::new() };
         return Some(before.chain(own).collect());
     }
-    if let Some(exchange) = around(tree, at) {
+    let first = node.parent.and_then(|parent| children[parent as usize].first());
+    if let Some(exchange) = around(tree, at).filter(|_| first == Some(&(at as u32))) {
         return Some(exchange.launch());
     }
     is_note(node).then(|| [CAPTURING, STREAM_WAIT].map(|api| call(api, usize::MAX)).into())

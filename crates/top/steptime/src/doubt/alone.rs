@@ -1,9 +1,11 @@
 //! One rank of a job is predicted by itself.
 
+use steptime_cost::network::Topology;
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
+use crate::sources::Kernels;
 
 /// Less than this share of the step in collectives is not worth a word.
 const SAID: f64 = 0.02;
@@ -12,7 +14,7 @@ const BELOW: f64 = 0.5;
 const ABOVE: f64 = 0.05;
 
 /// The doubt, where the rank's collectives hold waiting for ranks that are not here.
-pub(crate) fn doubt(graph: &StepGraph, step: Nanos) -> Option<Doubt> {
+pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Option<Doubt> {
     let size = graph.collectives.iter().filter_map(|collective| collective.group.size).max();
     let of = size.map_or_else(|| "several".to_owned(), |size| size.to_string());
     let count = graph.collectives.iter().filter(|collective| collective.group.size != Some(1)).count();
@@ -20,7 +22,8 @@ pub(crate) fn doubt(graph: &StepGraph, step: Nanos) -> Option<Doubt> {
         return (count > 0).then(|| Doubt {
             kind: "ranks",
             text: format!(
-                "one rank of {of}: what it waits for other ranks in its {count} collectives counts as nothing; give all ranks"
+                "one rank of {of}: what it waits for other ranks in its {count} collectives counts as nothing{}; give all ranks",
+                if joined(kernels) { "" } else { ", nor do they, for how GPUs of this name are joined is not known" }
             ),
             below: ABOVE,
             above: BELOW,
@@ -43,4 +46,12 @@ pub(crate) fn doubt(graph: &StepGraph, step: Nanos) -> Option<Doubt> {
         above: ABOVE,
         no_estimate: false,
     })
+}
+
+/// Whether collectives among the GPUs that a step is priced for can be priced.
+fn joined(kernels: &Kernels<'_>) -> bool {
+    match kernels {
+        Kernels::Device { profile, .. } => Topology::of(&profile.spec.name).is_ok(),
+        Kernels::Measured => true,
+    }
 }

@@ -51,7 +51,7 @@ pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_
     let found = [
         cut::doubt(recorded),
         unpriced::doubt(recorded, kernels, evidence.device),
-        alone::doubt(&recorded.graph, evidence.step),
+        alone::doubt(&recorded.graph, kernels, evidence.step),
         copies::doubt(evidence.guessed, evidence.step),
         evidence.replay.and_then(|check| replay::of(&recorded.graph, check)),
     ];
