@@ -18,6 +18,7 @@ use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::{HostCosts, Process};
 use steptime_graph::{ActivityId, TiVec};
+use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 use self::host::{Chosen, Times};
@@ -102,6 +103,10 @@ pub(crate) struct Sides {
     pub slowness: Option<f64>,
     /// What speaks against the kernels' prices.
     pub unpriced: Option<Doubt>,
+    /// The most device memory that its tensors need; `None` where that is not known.
+    pub peak: Option<Peak>,
+    /// The doubt, where the GPU has less.
+    pub too_large: Option<Doubt>,
     /// What was asked for.
     pub asked: Asked,
 }
@@ -194,7 +199,12 @@ impl<'s> Question<'s> {
         let (durations, spread, device) = device_times(&step, &kernels);
         let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
         let unpriced = doubt::of_prices(&step, &kernels, device.as_ref());
-        Ok(Sides { durations, spread, host, slowness, unpriced, asked: self.asked(&chosen) })
+        let peak = memory::of_recorded(&step, &kernels);
+        let spec = memory::spec(&step, &kernels);
+        let too_large =
+            peak.as_ref().zip(spec.as_ref()).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
+        let asked = self.asked(&chosen);
+        Ok(Sides { durations, spread, host, slowness, unpriced, peak, too_large, asked })
     }
 
     /// The step, read once more with the arguments of its ops where these are needed and were not read.

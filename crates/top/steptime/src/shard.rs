@@ -18,7 +18,6 @@ pub use self::file::{Format, PlanError, read_plan, write_plan};
 use crate::ask::Question;
 use crate::error::Error;
 use crate::job::{JobPrediction, Ranks};
-use crate::sources::Kernels;
 use crate::step::Step;
 
 /// What of a GPU's memory a job leaves to the driver, to NCCL and to the allocator's gaps.
@@ -48,17 +47,6 @@ pub struct Placement {
     pub ranks: Ranks,
     /// Their step.
     pub predicted: JobPrediction,
-}
-
-impl Placement {
-    /// The most memory that the step of each rank needs; `None` where that is not known.
-    #[must_use]
-    pub fn peaks(&self) -> Vec<Option<Bytes>> {
-        let peak = |step: &Step| {
-            crate::memory::of_recorded(step, &Kernels::Measured).map(|peak| Bytes(peak.total()))
-        };
-        self.ranks.steps.par_iter().map(peak).collect()
-    }
 }
 
 /// A plan that was found, and what else was tried.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use steptime::trace::{Input, Options, Want};
-use steptime::{Choice, Step, open_input};
+use steptime::{Choice, Model, Step, open_input};
 
 use super::Failure;
 use crate::console::Console;
@@ -24,6 +24,15 @@ pub fn may_hold_ranks(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let archive = [".tar", ".tar.gz", ".tgz", ".zip"].iter().any(|ending| name.ends_with(ending));
     archive || is_description(path) || (path.is_dir() && !is_recording(path))
+}
+
+/// Reads the description of a model, which a command takes that takes nothing else.
+pub fn model(path: &Path) -> Result<Model, Failure> {
+    if is_description(path) {
+        return Ok(Model::read(path).map_err(steptime::Error::from)?);
+    }
+    let place = path.display();
+    Err(format!("{place}: not the description of a model, which is a file that ends in .toml; docs/src/models.md has its keys").into())
 }
 
 /// Whether a path is named like the description of a model.

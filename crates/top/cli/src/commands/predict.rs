@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use steptime::answers::{Compared, Predicted, PredictedJob, chrome};
 use steptime::shard::Ask;
 use steptime::trace::Want;
-use steptime::{Baseline, Choice, Error, Model, Question, Ranks, Step};
+use steptime::{Baseline, Choice, Error, Question, Ranks, Step};
 
 use super::pricing::Asking;
 use super::{Failure, load, pricing, source};
@@ -39,7 +39,7 @@ fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
         return Ok(None);
     }
     if load::is_description(&args.input) {
-        let model = Model::read(&args.input).map_err(Error::from)?;
+        let model = load::model(&args.input)?;
         let ranks = || Ranks::of_model(&args.input, &model);
         return if model.gpus() > 1 { Ok(Some(progress::spin("running ranks", ranks)?)) } else { Ok(None) };
     }

@@ -53,14 +53,7 @@ pub fn ask<'s>(
     pricing: &Pricing,
     host: Option<&HostChoice>,
 ) -> Result<Question<'s>, Failure> {
-    let indices = pricing.indices.as_deref().map_or(Ok(Indices::Unknown), indices)?;
-    let question = step.predict().models(models(pricing.models)).indices(indices).settings(settings(pricing));
-    Ok(match host {
-        None => question,
-        Some(HostChoice::Own) => question.on_its_own_host(),
-        Some(HostChoice::Default | HostChoice::LeaveOneOut) => question.on_a_typical_host(),
-        Some(HostChoice::File(path)) => question.on_host(path)?,
-    })
+    Asking::of(None, pricing, host)?.ask(step)
 }
 
 /// How many steps are asked about alike: what was typed, read once.

@@ -3,15 +3,15 @@
 use steptime::answers::Scaled;
 use steptime::{Model, shard};
 
-use super::Failure;
 use super::pricing::Asking;
+use super::{Failure, load};
 use crate::cli::Scale;
 use crate::console::Console;
 use crate::{progress, report};
 
 /// Runs it.
 pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
-    let model = Model::read(&args.model).map_err(steptime::Error::from)?;
+    let model = load::model(&args.model)?;
     let each = model.batch() / u64::from(model.gpus());
     let mut numbers = args.gpus.clone();
     numbers.sort_unstable();

@@ -1,12 +1,11 @@
 //! `steptime shard`.
 
-use steptime::Model;
 use steptime::answers::Placed;
 use steptime::shard::{self, Format, Wanted};
 use steptime::trace::Bytes;
 
-use super::Failure;
 use super::pricing::Asking;
+use super::{Failure, load};
 use crate::cli::{PlanFormat, ShardTables, usage};
 use crate::console::Console;
 use crate::{output, progress, report};
@@ -16,7 +15,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         output::spares(path, [Some(args.model.as_path()), args.evaluate.as_deref()].into_iter().flatten())?;
     }
-    let model = Model::read(&args.model).map_err(steptime::Error::from)?;
+    let model = load::model(&args.model)?;
     let ask = Asking::of(Some(&args.device), &args.pricing, args.host.as_ref())?;
     let (placed, answer) = match &args.evaluate {
         Some(plan) => {

@@ -105,6 +105,18 @@ fn bad_plans_and_tables_that_do_not_fit_are_said() {
     assert!(shard(&["--gpus", "3"]).contains("3 GPUs cannot share evenly"));
     steptime(&["shard", text(&model), "--device", "h200"]).assert().code(2);
     steptime(&["shard", text(&model), "--gpus", "2", "--device", "h200", "--memory", "-1"]).assert().code(2);
+    // A plan that memory does not hold is told the time of, and that it does not run.
+    let large = std::fs::read_to_string(&model).expect("read").replace("2_000_000", "900_000_000");
+    let path = folder.path().join("large.toml");
+    std::fs::write(&path, format!("{large}\n[parallel]\ngpus = 2\nplacement = [[0, 1], []]"))
+        .expect("a file");
+    let told = json(&["predict", text(&path), "--device", "h200"]);
+    let doubt = told["doubts"][0]["text"].as_str().expect("a doubt");
+    assert!(
+        doubt.starts_with("rank 0: its tensors need 230.") && doubt.contains("run out of memory"),
+        "{doubt}"
+    );
+    assert!(failure(&["scale", "examples", "--device", "h200"]).contains("ends in .toml"));
     // The description is not written over.
     assert!(
         failure(&["shard", text(&model), "--gpus", "2", "--device", "h200", "-o", text(&model)])

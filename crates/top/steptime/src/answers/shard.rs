@@ -128,16 +128,14 @@ fn gpus(placement: &Placement) -> Vec<OnGpu> {
         Home::Parts(parts) => parts.iter().any(|part| part.gpu == gpu),
     };
     let ranks = placement.ranks.steps.iter().zip(&placement.ranks.alike).zip(&placement.predicted.ranks);
-    let peaks = placement.peaks();
     ranks
-        .zip(peaks)
-        .map(|(((step, &alike), rank), peak)| {
+        .map(|((step, &alike), rank)| {
             let gpu = step.rank.unwrap_or(0);
             OnGpu {
                 gpu,
                 alike,
                 tables: (0..homes.len()).filter(|&at| has(&homes[at], gpu)).collect(),
-                peak_mb: peak.map(|bytes| bytes.0 as f64 / 1e6),
+                peak_mb: rank.peak.as_ref().map(|peak| peak.total() as f64 / 1e6),
                 alone_ms: ms(rank.alone),
                 computes_ms: ms(rank.parts.computes),
                 waits_ms: ms(rank.parts.waits),

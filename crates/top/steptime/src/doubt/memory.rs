@@ -16,7 +16,7 @@ pub(crate) fn first(doubts: &mut Vec<Doubt>, peak: Option<&Peak>, spec: Option<&
 }
 
 /// The doubt, where tensors need more than there is. It is no doubt of the time.
-fn doubt(peak: &Peak, spec: &DeviceSpec) -> Option<Doubt> {
+pub(crate) fn doubt(peak: &Peak, spec: &DeviceSpec) -> Option<Doubt> {
     let gb = |bytes: u64| bytes as f64 / 1e9;
     let (needs, has) = (peak.total(), spec.memory.bytes);
     (has > 0 && needs > has).then(|| Doubt {

@@ -6,6 +6,7 @@ use steptime_cost::{HostCosts, PricedGraph, Process};
 use steptime_graph::{Job, Rendezvous, RendezvousId, TiVec};
 use steptime_sim::world::{self, Parts, Passage};
 use steptime_sim::{Hang, Idle, Meetings, WorldTimeline};
+use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 use super::doubts::{has_no_size, of_replay};
@@ -75,6 +76,8 @@ pub struct RankPrediction {
     pub meets: usize,
     /// Its own host gaps relative to those of the shipped profile.
     pub slowness: Option<f64>,
+    /// The most device memory that its tensors need; `None` where that is not known.
+    pub peak: Option<Peak>,
 }
 
 impl Ranks {
@@ -138,6 +141,11 @@ impl Ranks {
         let spread = sides.iter().map(|rank| rank.spread).fold(0.0, f64::max);
         let slowness: Vec<Option<f64>> = sides.iter().map(|rank| rank.slowness).collect();
         let unpriced = sides.iter().find_map(|rank| rank.unpriced.clone());
+        let peaks: Vec<Option<Peak>> = sides.iter().map(|rank| rank.peak).collect();
+        let too_large = self.steps.iter().zip(&sides).find_map(|(step, rank)| {
+            let doubt = rank.too_large.clone()?;
+            Some(Doubt { text: format!("rank {}: {}", super::number(step), doubt.text), ..doubt })
+        });
         let recorded: Vec<PricedGraph<'_>> = self
             .steps
             .iter()
@@ -160,6 +168,7 @@ impl Ranks {
         };
         let replay = self.replay()?;
         let doubts = [
+            too_large,
             self.missing(),
             self.cut(),
             self.of_several_runs(),
@@ -173,7 +182,8 @@ impl Ranks {
         let sides = interval(&priced, &self.job, &collectives, spread, step)?;
         let interval = doubt::widened(&doubts, step, sides);
         let path = world::path(&self.crew().graphs, &self.job, &world);
-        let ranks = self.ranks(&priced, &world, &path, &slowness)?;
+        let mut ranks = self.ranks(&priced, &world, &path, &slowness)?;
+        ranks.iter_mut().zip(peaks).for_each(|(rank, peak)| rank.peak = peak);
         let moving = collectives.moving;
         Ok(JobPrediction { step, interval, doubts, world, moving, ranks, path, replay, asked })
     }
@@ -210,6 +220,7 @@ impl Ranks {
                     .filter(|met| met.members.len() > 1 && has(met, rank))
                     .count(),
                 slowness: slowness[rank],
+                peak: None,
             })
         };
         (0..self.steps.len()).into_par_iter().map(one).collect()
