@@ -19,6 +19,7 @@ mod bound_call;
 mod call;
 mod child;
 mod compiled;
+pub mod ddp;
 pub mod derive;
 mod dtype;
 mod fallback;

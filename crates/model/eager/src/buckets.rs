@@ -2,14 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use steptime_aten::Dtype;
+use steptime_aten::{Dtype, ddp};
 
 use crate::tensor::Tensor;
-
-/// A bucket is full from so many bytes on: the first, ...
-const FIRST: i64 = 1 << 20;
-/// ... and the others (`bucket_cap_mb`).
-const OTHERS: i64 = 25 << 20;
 
 /// The buckets of a rank.
 #[derive(Debug, Default)]
@@ -40,19 +35,15 @@ impl Reducer {
 
     /// Deals parameters out to buckets, given how many elements each has.
     pub(crate) fn deal(&mut self, elements: impl Fn(usize) -> i64) {
-        let mut open = Bucket { parameters: Vec::new(), memory: None, elements: 0 };
-        for &parameter in &self.order {
-            self.places.insert(parameter, (self.buckets.len(), open.elements));
-            open.parameters.push(parameter);
-            open.elements += elements(parameter);
-            let full = if self.buckets.is_empty() { FIRST } else { OTHERS };
-            if open.elements * Dtype::F32.size() as i64 >= full {
-                self.buckets.push(open);
-                open = Bucket { parameters: Vec::new(), memory: None, elements: 0 };
+        let bytes = |&parameter: &usize| (elements(parameter) * Dtype::F32.size() as i64) as u64;
+        for own in ddp::buckets(self.order.iter().map(bytes), None) {
+            let mut bucket = Bucket { parameters: Vec::new(), memory: None, elements: 0 };
+            for parameter in own.into_iter().map(|at| self.order[at]) {
+                self.places.insert(parameter, (self.buckets.len(), bucket.elements));
+                bucket.parameters.push(parameter);
+                bucket.elements += elements(parameter);
             }
-        }
-        if !open.parameters.is_empty() {
-            self.buckets.push(open);
+            self.buckets.push(bucket);
         }
         self.filled = vec![0; self.buckets.len()];
     }

@@ -22,6 +22,18 @@ pub enum Error {
         /// What it looked for, and what there is instead.
         reason: String,
     },
+    /// A job without ranks.
+    #[error("a job of 0 ranks: it has at least 1")]
+    Ranks,
+    /// Sparse gradients are not averaged.
+    #[error(
+        "the gradient of the parameter of shape {shape:?} is sparse, and NCCL averages none: place the tables on ranks, \
+         or make them sparse=False"
+    )]
+    SparseAveraged {
+        /// The parameter's shape.
+        shape: Vec<i64>,
+    },
     /// As many streams as make no sense.
     #[error("{asked} streams: it takes 2 to {most}, that of all else among them")]
     Streams {

@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::called::Called;
+use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
 use crate::step::{Op, Origin, Step, StreamWait};
 
@@ -22,6 +23,10 @@ pub struct NewOp {
     pub script: f64,
     /// The streams of which one waits here for the other.
     pub waits: Option<StreamWait>,
+    /// The stream that what it launches goes to, numbered as [`Op::stream`](crate::Op::stream); what is inside it has its own.
+    pub stream: u32,
+    /// The collective that it launches.
+    pub exchange: Option<Exchange>,
 }
 
 impl NewOp {
@@ -34,7 +39,17 @@ impl NewOp {
     /// A function of the autograd engine, or another without arguments of its own.
     #[must_use]
     pub fn around(name: &str, children: Vec<NewOp>) -> NewOp {
-        NewOp { name: name.to_owned(), call: None, children, again: None, round: 0, script: 0.0, waits: None }
+        NewOp {
+            name: name.to_owned(),
+            call: None,
+            children,
+            again: None,
+            round: 0,
+            script: 0.0,
+            waits: None,
+            stream: 0,
+            exchange: None,
+        }
     }
 
     /// A stream that is made to wait for another: an event is recorded on the one, and waited for on the other.
@@ -57,6 +72,20 @@ impl NewOp {
         self.round = round;
         self.children = self.children.into_iter().map(|child| child.in_round(round)).collect();
         self
+    }
+
+    /// On another stream, with all inside it.
+    #[must_use]
+    pub fn on_stream(mut self, stream: u32) -> NewOp {
+        self.stream = stream;
+        self.children = self.children.into_iter().map(|child| child.on_stream(stream)).collect();
+        self
+    }
+
+    /// Launching a collective.
+    #[must_use]
+    pub fn exchanging(self, exchange: Exchange) -> NewOp {
+        NewOp { exchange: Some(exchange), ..self }
     }
 
     /// With more host time, in times of a small op with autograd.
@@ -90,8 +119,9 @@ impl NewOp {
                 + self.again.filter(|_| self.round > 0).map_or(0.0, |again| step.ops[again].script),
             captured: like.captured,
             ahead: self.again.is_some_and(|again| step.ops[again].ahead),
-            stream: self.again.map_or(0, |again| step.ops[again].stream),
+            stream: self.again.map_or(self.stream, |again| step.ops[again].stream),
             waits: self.waits,
+            exchange: self.exchange.or_else(|| step.ops[self.again?].exchange),
         });
         let children = self.children.iter().map(|child| child.add(step, like, Some(at), rule)).collect();
         step.ops[at].children = children;

@@ -110,6 +110,12 @@ impl Patch {
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
     }
 
+    /// The memory of a tensor that the patch added.
+    #[must_use]
+    pub fn added_storage(&self, step: &Step, tensor: TensorId) -> Option<StorageId> {
+        self.tensors.get(usize::from(tensor).checked_sub(step.tensors.len())?)?.storage
+    }
+
     /// An op whose tensors are described and not of the step: each is new.
     pub fn described(&mut self, step: &Step, call: &OpCall) -> NewOp {
         let mut rows = |args: &[Arg]| -> Vec<Arg<TensorId>> {

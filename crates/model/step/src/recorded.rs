@@ -62,6 +62,7 @@ impl Step {
                 ahead: false,
                 stream: 0,
                 waits: None,
+                exchange: None,
             });
         }
         // Ops of a graph stand in the order of their beginning, thread by thread.

@@ -246,6 +246,8 @@ impl<'s> Builder<'s> {
         let first_activity = self.graph.activities.next_key();
         if let Some(work) = &planned.work {
             let name = self.graph.names.intern(work.name);
+            let exchange = op.map(|op| self.ops[op]).and_then(|op| Some((op, self.step.ops[op].exchange?)));
+            let collective = exchange.map(|(op, exchange)| exchange.collective(self.step.call(op)));
             self.graph.activities.push(Activity {
                 kind: work.kind,
                 name,
@@ -254,7 +256,7 @@ impl<'s> Builder<'s> {
                 bytes: Bytes(work.bytes),
                 recorded: None,
                 launch: None,
-                collective: None,
+                collective: collective.map(|own| self.graph.collectives.push_and_get_key(own)),
             });
             self.graph.queue_delays.push(None);
             self.carried.activities.push(None);

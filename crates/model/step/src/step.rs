@@ -9,6 +9,7 @@ use steptime_graph::{self as graph, HostThreadId, TiVec};
 
 use crate::call::Call;
 use crate::called::Called;
+use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
 use crate::tensors::Tensor;
 
@@ -61,6 +62,8 @@ pub struct Op {
     pub stream: u32,
     /// The streams of which one waits here for the other.
     pub waits: Option<StreamWait>,
+    /// The collective that it launches.
+    pub exchange: Option<Exchange>,
 }
 
 /// A stream that waits for all that another was given so far, through an event. Streams are numbered as in [`Op::stream`].

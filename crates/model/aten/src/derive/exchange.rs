@@ -15,6 +15,9 @@ use super::calls::{RuntimeCall, Work};
 use crate::call::{Arg, OpCall};
 use crate::from_execution;
 
+/// The op that notes what ranks do together, and that waits for it.
+pub const NOTE: &str = "record_param_comms";
+
 /// What the ops that PyTorch's process groups offer begin with.
 const PROCESS_GROUP: &str = "c10d::";
 
@@ -49,15 +52,37 @@ impl Exchange {
 
     /// The calls of the runtime that NCCL makes for it, inside the label that it sets.
     pub(super) fn launch(&self) -> Vec<RuntimeCall> {
-        let kernel =
-            Work { kind: ActivityKind::Kernel, name: kernel(self.collective.kind), bytes: 0, stream: 0 };
-        let mut all: Vec<RuntimeCall> =
-            [UNNAMED, EVENT_RECORD, STREAM_WAIT, FUNCTION_BY_SYMBOL].map(|api| call(api, usize::MAX)).into();
-        all.push(RuntimeCall { work: Some(kernel), ..call(DRIVER_LAUNCH_EX, usize::MAX) });
-        let after = [EVENT_RECORD, STREAM_WAIT, CAPTURING, EVENT_RECORD_WITH_FLAGS, EVENT_RECORD];
-        all.extend(after.map(|api| call(api, usize::MAX)));
-        all
+        launched(self.collective.kind)
     }
+}
+
+/// The calls of the runtime that NCCL makes for a collective, inside the label that it sets: the kernel is among them.
+#[must_use]
+pub fn launched(kind: CollectiveKind) -> Vec<RuntimeCall> {
+    let kernel = Work { kind: ActivityKind::Kernel, name: kernel(kind), bytes: 0, stream: 0 };
+    let mut all: Vec<RuntimeCall> =
+        [UNNAMED, EVENT_RECORD, STREAM_WAIT, FUNCTION_BY_SYMBOL].map(|api| call(api, usize::MAX)).into();
+    all.push(RuntimeCall { work: Some(kernel), ..call(DRIVER_LAUNCH_EX, usize::MAX) });
+    let after = [EVENT_RECORD, STREAM_WAIT, CAPTURING, EVENT_RECORD_WITH_FLAGS, EVENT_RECORD];
+    all.extend(after.map(|api| call(api, usize::MAX)));
+    all
+}
+
+/// The calls of the op that notes a collective, before NCCL's own: `beside` where it runs on a stream of its own.
+#[must_use]
+pub fn noted(beside: bool) -> Vec<RuntimeCall> {
+    let before: &[&'static str] = if beside {
+        &[CAPTURING, CAPTURING, EVENT_RECORD_WITH_FLAGS, CAPTURING, STREAM_WAIT]
+    } else {
+        &[CAPTURING]
+    };
+    before.iter().map(|&api| call(api, 0)).collect()
+}
+
+/// The calls of the op that lets a stream wait for a collective.
+#[must_use]
+pub fn awaited() -> Vec<RuntimeCall> {
+    [CAPTURING, STREAM_WAIT].map(|api| call(api, usize::MAX)).into()
 }
 
 /// A call that puts nothing on the device.

@@ -1,34 +1,24 @@
 //! Exchanges among a step's ops: which calls they make, on which stream they run, and what waits for them.
 
-use steptime_graph::names::cuda::{CAPTURING, EVENT_RECORD_WITH_FLAGS, STREAM_WAIT};
 use steptime_graph::{ActivityId, StepGraph, StreamDependency, StreamId};
 
 use super::calls::RuntimeCall;
-use super::exchange::{Exchange, call, memory};
+use super::exchange::{Exchange, NOTE, awaited, memory, noted};
 use super::tree::{OpTree, TreeNode};
-
-/// The op that notes what ranks do together.
-const NOTE: &str = "record_param_comms";
 
 /// The calls of a node that notes what is exchanged, before those of its label; those of the label; or of one that waits for an
 /// exchange. None of other nodes.
 pub(super) fn calls(tree: &OpTree, at: usize, children: &[Vec<u32>]) -> Option<Vec<RuntimeCall>> {
     let node = &tree.nodes[at];
     if let Some(exchange) = &node.exchange {
-        let before: &[&'static str] = if exchange.beside {
-            &[CAPTURING, CAPTURING, EVENT_RECORD_WITH_FLAGS, CAPTURING, STREAM_WAIT]
-        } else {
-            &[CAPTURING]
-        };
-        let before = before.iter().map(|&api| call(api, 0));
         let own = if children[at].is_empty() { exchange.launch() } else { Vec::new() };
-        return Some(before.chain(own).collect());
+        return Some(noted(exchange.beside).into_iter().chain(own).collect());
     }
     let first = node.parent.and_then(|parent| children[parent as usize].first());
     if let Some(exchange) = around(tree, at).filter(|_| first == Some(&(at as u32))) {
         return Some(exchange.launch());
     }
-    is_note(node).then(|| [CAPTURING, STREAM_WAIT].map(|api| call(api, usize::MAX)).into())
+    is_note(node).then(awaited)
 }
 
 /// The exchange that a label is set around the launch of.

@@ -7,7 +7,7 @@
 
 pub mod calls;
 mod error;
-mod exchange;
+pub mod exchange;
 mod library;
 mod marks;
 mod meet;

@@ -36,6 +36,10 @@ struct Seen<'s> {
 /// The links that an op makes between its tensors.
 pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Link> {
     let (Some(ids), Some(call)) = (&step.ops[op].call, step.call(op)) else { return Vec::new() };
+    // What comes from other ranks is of their samples.
+    if is_exchange(step, op) {
+        return Vec::new();
+    }
     let inside = !step.ops[op].children.is_empty();
     let composite = inside
         && ops.find(&call.name).is_some()
@@ -46,6 +50,12 @@ pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Lin
         seen.by_shape();
     }
     seen.links
+}
+
+/// Whether an op asks for a collective, or is NCCL's label of one.
+fn is_exchange(step: &Step, op: OpId) -> bool {
+    step.subtree(op).into_iter().any(|op| step.ops[op].exchange.is_some())
+        && (step.ops[op].exchange.is_some() || step.ops[op].name.starts_with("c10d::"))
 }
 
 impl Seen<'_> {

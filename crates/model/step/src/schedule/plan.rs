@@ -1,7 +1,7 @@
 //! Which calls an op makes for its own kernels.
 
 use steptime_aten::derive::calls::{self, RuntimeCall, Work};
-use steptime_aten::derive::delegates;
+use steptime_aten::derive::{delegates, exchange};
 use steptime_aten::{Lowering, OpSet};
 use steptime_graph::{Blocking, StepGraph};
 
@@ -65,6 +65,9 @@ pub(super) fn of(
     if let Some(again) = step.ops[op].again {
         return of(step, before, base, items, again, set);
     }
+    if let Some(exchanged) = exchanged(step, op) {
+        return OwnCalls::Anew(exchanged.into_iter().map(Planned::from).collect());
+    }
     if step.ops[op].waits.is_some() {
         return OwnCalls::Anew(EVENT.map(Planned::without_work).into());
     }
@@ -97,6 +100,18 @@ pub(super) fn of(
             }
         }
     }
+}
+
+/// The calls of an op that launches a collective, of the op around it that notes it, or of one that waits for it; `None` of others.
+fn exchanged(step: &Step, op: OpId) -> Option<Vec<RuntimeCall>> {
+    let row = &step.ops[op];
+    if let Some(of) = row.exchange {
+        return Some(exchange::launched(of.kind));
+    }
+    if row.children.iter().any(|&inside| step.ops[inside].exchange.is_some()) {
+        return Some(exchange::noted(row.waits.is_some()));
+    }
+    (row.waits.is_some() && row.name == exchange::NOTE).then(exchange::awaited)
 }
 
 /// One launch in so many may differ from what is known.

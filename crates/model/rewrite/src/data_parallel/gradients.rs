@@ -1,0 +1,66 @@
+//! The gradients of a step, in the order in which they come.
+
+use rustc_hash::FxHashSet;
+use steptime_aten::Dtype;
+use steptime_graph::names::{ACCUMULATE_GRAD, EventName};
+use steptime_step::{OpId, Step, TensorId};
+
+use crate::error::Error;
+use crate::passes::Passes;
+
+/// A parameter's gradient.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gradient {
+    /// The function that adds it to that of its parameter.
+    pub function: OpId,
+    /// The gradient.
+    pub tensor: TensorId,
+    pub elements: i64,
+    pub dtype: Dtype,
+}
+
+/// Those that come to parameters, but for those of some functions.
+///
+/// # Errors
+/// Where there are none, they come several times, or are sparse.
+pub(super) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
+    let passes = Passes::of(step);
+    if passes.are_several(step) {
+        return Err(Error::NothingToDo {
+            reason: "gradients come in several backward passes: which of them would be averaged is not known".to_owned(),
+        });
+    }
+    if step.ops.iter().any(|op| op.exchange.is_some_and(|of| of.kind == steptime_graph::CollectiveKind::AllReduce)) {
+        return Err(Error::NothingToDo { reason: "its gradients are averaged already".to_owned() });
+    }
+    let name = EventName::engine(ACCUMULATE_GRAD);
+    let mut found = Vec::new();
+    for &function in passes.backward.iter().filter(|&&op| step.ops[op].name == name && !apart.contains(&op)) {
+        let inside = step.subtree(function);
+        let taken = inside.iter().filter_map(|&op| step.ops[op].call.as_deref()?.takes().next());
+        let Some(tensor) = taken.into_iter().next() else { continue };
+        let value = &step.tensors[tensor].value;
+        if value.is_sparse() {
+            return Err(Error::SparseAveraged { shape: value.shape.to_vec() });
+        }
+        found.push(Gradient { function, tensor, elements: value.numel() as i64, dtype: value.dtype });
+    }
+    if found.is_empty() {
+        return Err(Error::NothingToDo {
+            reason: "no gradient comes to a parameter whose shape is known: it takes an execution trace of a training step"
+                .to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+/// Their types, each once.
+pub(super) fn dtypes(gradients: &[Gradient]) -> Vec<Dtype> {
+    let mut all = Vec::new();
+    for gradient in gradients {
+        if !all.contains(&gradient.dtype) {
+            all.push(gradient.dtype);
+        }
+    }
+    all
+}

@@ -1,0 +1,64 @@
+//! Ops by which ranks exchange data, as `torch.distributed` runs them over NCCL.
+
+use steptime_aten::derive::exchange::NOTE;
+use steptime_aten::{Arg, Dtype};
+use steptime_graph::CollectiveKind;
+use steptime_step::{Call, Exchange, NewOp, StreamWait, TensorId};
+
+/// A collective to be put in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exchanged {
+    pub kind: CollectiveKind,
+    pub ranks: u32,
+    /// What this rank sends ...
+    pub sent: TensorId,
+    /// ... and receives, which may be the same memory.
+    pub received: TensorId,
+    /// The stream that it runs on where that is one of its own; the script then goes on.
+    pub beside: Option<u32>,
+}
+
+impl Exchanged {
+    /// The op that asks for it, and in it what NCCL notes and launches.
+    pub fn op(&self) -> NewOp {
+        let (name, label) = names(self.kind);
+        let both = if self.sent == self.received {
+            vec![Arg::Tensors(vec![self.sent])]
+        } else {
+            vec![Arg::Tensor(self.received), Arg::Tensor(self.sent)]
+        };
+        let asked = both.into_iter().chain([Arg::None, Arg::None, Arg::Bool(self.beside.is_some()), Arg::Int(-1)]);
+        let call = Call { inputs: asked.collect(), outputs: vec![Arg::Tensor(self.received)], ..Call::default() };
+        let data = Call {
+            inputs: vec![Arg::Tensor(self.sent), Arg::Tensor(self.received)],
+            ..Call::default()
+        };
+        let exchange = Exchange { kind: self.kind, ranks: self.ranks };
+        let launched = NewOp::new(label, data).exchanging(exchange).on_stream(self.beside.unwrap_or(0));
+        let mut noted = NewOp::around(NOTE, vec![launched]);
+        noted.waits = self.beside.map(|waiting| StreamWait { waiting, awaited: 0 });
+        NewOp::new(name, call).with(vec![noted])
+    }
+}
+
+/// What lets the script's stream wait for a stream of collectives.
+pub(crate) fn wait(stream: u32) -> NewOp {
+    NewOp::waiting(NOTE, StreamWait { waiting: 0, awaited: stream })
+}
+
+/// The names of the op that asks, and of NCCL's label.
+fn names(kind: CollectiveKind) -> (&'static str, &'static str) {
+    match kind {
+        CollectiveKind::AllReduce => ("c10d::allreduce_", "nccl:all_reduce"),
+        CollectiveKind::Broadcast => ("c10d::broadcast_", "nccl:broadcast"),
+        CollectiveKind::AllGather => ("c10d::_allgather_base_", "nccl:_all_gather_base"),
+        CollectiveKind::ReduceScatter => ("c10d::_reduce_scatter_base_", "nccl:_reduce_scatter_base"),
+        CollectiveKind::AllToAll => ("c10d::alltoall_base_", "nccl:all_to_all"),
+        _ => ("c10d::send", "nccl:send"),
+    }
+}
+
+/// A flat tensor on the device.
+pub(crate) fn flat(elements: i64, dtype: Dtype) -> steptime_aten::Tensor {
+    steptime_aten::Tensor::contiguous(&[elements], dtype)
+}
