@@ -22,6 +22,33 @@ pub enum Error {
         /// What it looked for, and what there is instead.
         reason: String,
     },
+    /// Tables that are placed, and tables that are looked up.
+    #[error("{homes} tables are placed, and the step looks up {tables}: place each, in the order in which they are looked up first")]
+    Homes {
+        /// How many are placed.
+        homes: usize,
+        /// How many there are.
+        tables: usize,
+    },
+    /// A table that cannot lie so.
+    #[error("table {table} {what}")]
+    Home {
+        /// Its number.
+        table: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// What is looked up comes together with other inputs.
+    #[error(
+        "{op} takes the input of shape {shape:?}, in which lookups of tables come too: they would be of the samples of all ranks, \
+         and what it needs of this rank alone; record the step with an input of its own for the tables"
+    )]
+    SharedInput {
+        /// The op.
+        op: String,
+        /// The input's shape.
+        shape: Vec<i64>,
+    },
     /// A job without ranks.
     #[error("a job of 0 ranks: it has at least 1")]
     Ranks,

@@ -5,6 +5,9 @@ use steptime_graph::names::CollectiveKind;
 use steptime_graph::{Collective, Group};
 use steptime_trace::Bytes;
 
+/// The group of all ranks.
+const WORLD: &str = "world";
+
 /// A collective that an op launches, among all ranks of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
@@ -28,7 +31,7 @@ impl Exchange {
             kind: self.kind,
             sent: bytes(first),
             received: bytes(last),
-            group: Group { name: String::new(), ranks: Vec::new(), size: Some(self.ranks) },
+            group: Group { name: WORLD.to_owned(), ranks: Vec::new(), size: Some(self.ranks) },
             sequence: None,
             between: None,
             sent_to: Vec::new(),

@@ -5,6 +5,7 @@ mod meetings;
 mod pace;
 mod predicted;
 mod recorded;
+mod spread;
 mod stragglers;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ use steptime_trace::{Input, Options, Recording, Want};
 pub use self::meetings::CollectiveMet;
 pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};
+pub use self::spread::{Spread, World};
+pub(crate) use self::spread::Spreading;
 pub use self::stragglers::{Reason, Straggler};
 use crate::error::Error;
 use crate::input::{described, open_input};
@@ -99,6 +102,13 @@ impl Ranks {
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
         Ok(Ranks { path, alike: vec![1; steps.len()], steps, job })
+    }
+
+    /// Steps that were made, and not recorded, each of so many ranks that do the same.
+    pub(crate) fn of_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<Ranks, Error> {
+        let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
+        let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
+        Ok(Ranks { path, steps, job, alike })
     }
 
     /// Their graphs, and where they meet.

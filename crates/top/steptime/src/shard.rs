@@ -14,7 +14,7 @@ use steptime_eager::{Home, Model};
 use steptime_shard::{Plan, Problem, bound, search};
 use steptime_trace::{Bytes, Nanos};
 
-pub use self::file::{Format, PlanError, read_plan, write_plan};
+pub use self::file::{Format, PlanError, read_plan, read_plan_of, write_plan};
 use crate::ask::Question;
 use crate::error::Error;
 use crate::job::{JobPrediction, Ranks};

@@ -191,6 +191,30 @@ impl Step {
         })
     }
 
+    /// A rank of a job that does what rules made of this step: nothing of it was timed as it is.
+    pub(crate) fn as_rank(&self, rank: u32, ranks: u32, graph: StepGraph, meta: Meta) -> Step {
+        Step {
+            path: self.path.clone(),
+            name: self.name.clone(),
+            rank: Some(rank),
+            ranks: ranks as usize,
+            meta: Some(meta),
+            graph,
+            notes: Vec::new(),
+            repairs: None,
+            cut_at: None,
+            accelerators: Vec::new(),
+            assumed: self.assumed.clone(),
+            process: self.process,
+            arguments: Arguments::default(),
+            fingerprint: None,
+            input: self.input.clone(),
+            choice: self.choice,
+            ops: self.ops.clone(),
+            all_read: true,
+        }
+    }
+
     /// Checks that something ran on a device, where the step was timed: else there is no step to predict.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::updates;
 
 /// An op that looks rows of one table up.
 #[derive(Debug, Clone)]
-pub(super) struct Lookup {
+pub(crate) struct Lookup {
     pub op: OpId,
     pub table: TensorId,
     pub indices: TensorId,
@@ -24,7 +24,7 @@ pub(super) struct Lookup {
 }
 
 /// The lookups in the order in which they run, and why others stay as they are.
-pub(super) fn find(step: &Step, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
+pub(crate) fn find(step: &Step, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
     let (mut found, mut left) = (Vec::new(), Vec::new());
     for op in step.running() {
         match lookup(step, op).map(|lookup| lookup.and_then(|one| usable(step, uses, one))) {
@@ -34,6 +34,11 @@ pub(super) fn find(step: &Step, uses: &Uses) -> (Vec<Lookup>, Vec<String>) {
         }
     }
     (found, left)
+}
+
+/// All that are what operators can take, but for what they ask of types, layouts and users.
+pub(crate) fn each(step: &Step) -> Vec<Lookup> {
+    step.running().into_iter().filter_map(|op| lookup(step, op)?.ok()).collect()
 }
 
 /// The lookup that an op is; an error where it does what the operators do not.
@@ -108,7 +113,7 @@ fn usable(step: &Step, uses: &Uses, lookup: Lookup) -> Result<Lookup, String> {
 }
 
 /// A table in words.
-pub(super) fn described(step: &Step, table: TensorId) -> String {
+pub(crate) fn described(step: &Step, table: TensorId) -> String {
     let shape = &step.tensors[table].value.shape;
     let sizes: Vec<String> = shape.iter().map(i64::to_string).collect();
     format!("the table of {}", sizes.join(" x "))
@@ -123,7 +128,7 @@ fn is_on(call: &Call, at: usize) -> bool {
 }
 
 /// The tensor at a place of some arguments.
-pub(super) fn tensor(args: &[Arg<TensorId>], at: usize) -> Option<TensorId> {
+pub(crate) fn tensor(args: &[Arg<TensorId>], at: usize) -> Option<TensorId> {
     match args.get(at)? {
         Arg::Tensor(tensor) => Some(*tensor),
         _ => None,

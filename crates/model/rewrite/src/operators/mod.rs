@@ -11,14 +11,14 @@ mod interaction;
 mod interaction_backward;
 mod joined;
 mod library;
-mod lookups;
+pub(crate) mod lookups;
 mod one_call;
 mod ours;
 mod places;
 mod results;
 mod state;
-mod trail;
-mod trained;
+pub(crate) mod trail;
+pub(crate) mod trained;
 mod views;
 
 use steptime_step::{Patch, Step};

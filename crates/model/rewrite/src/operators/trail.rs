@@ -24,7 +24,7 @@ const SAME: [&str; 16] = [
 
 /// What a tensor comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// A tensor that is older than the step.
     Older(TensorId),
     /// A copy that the step makes to the device.
@@ -39,7 +39,7 @@ pub(super) enum Source {
 }
 
 /// Where a tensor comes from; `None` where the step computes it.
-pub(super) fn source(step: &Step, uses: &Uses, tensor: TensorId) -> Option<Source> {
+pub(crate) fn source(step: &Step, uses: &Uses, tensor: TensorId) -> Option<Source> {
     let mut now = tensor;
     loop {
         let Some(op) = maker(step, uses, now) else { return Some(Source::Older(now)) };
@@ -56,7 +56,7 @@ pub(super) fn source(step: &Step, uses: &Uses, tensor: TensorId) -> Option<Sourc
 }
 
 /// The outermost op that makes a tensor.
-pub(super) fn maker(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> {
+pub(crate) fn maker(step: &Step, uses: &Uses, tensor: TensorId) -> Option<OpId> {
     uses.producer(tensor).map(|op| step.outermost(op))
 }
 
@@ -65,7 +65,7 @@ fn takes(step: &Step, op: OpId) -> Option<TensorId> {
 }
 
 /// Ops on the way to some tensors that nobody else takes anything of; `removed` no longer run.
-pub(super) fn unused(
+pub(crate) fn unused(
     step: &Step,
     uses: &Uses,
     tensors: &[TensorId],
@@ -91,7 +91,7 @@ pub(super) fn unused(
 }
 
 /// The gradient that a function of the backward pass takes: as it says, else the first inside it that another made.
-pub(super) fn gradient(step: &Step, uses: &Uses, root: OpId) -> Option<TensorId> {
+pub(crate) fn gradient(step: &Step, uses: &Uses, root: OpId) -> Option<TensorId> {
     let own = step.ops[root].children.first()?;
     if let Some(call) = &step.ops[*own].call {
         return call.takes().next();

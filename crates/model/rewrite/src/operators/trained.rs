@@ -14,7 +14,7 @@ use crate::updates;
 
 /// The backward pass of one lookup.
 #[derive(Debug, Clone)]
-pub(super) struct Trained {
+pub(crate) struct Trained {
     /// The function of its backward, and what adds up its gradient.
     pub roots: Vec<OpId>,
     /// The gradient that comes to it.
@@ -35,7 +35,7 @@ impl Trained {
 }
 
 /// For each lookup its backward pass, where it has one. Of lookups that look the same, the last is the first to go back.
-pub(super) fn of(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Trained>> {
+pub(crate) fn of(step: &Step, uses: &Uses, lookups: &[Lookup]) -> Vec<Option<Trained>> {
     let named = |op: &OpId| {
         let name = &*step.ops[*op].name;
         name == "aten::embedding_backward" || name.starts_with("aten::_embedding_bag_backward")
@@ -87,7 +87,7 @@ fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<Trained> {
 }
 
 /// The operators' name of the optimizer that updates a table; an error where they have none like it.
-pub(super) fn optimizer(
+pub(crate) fn optimizer(
     step: &Step,
     annotation: Option<OpId>,
     alone: &[OpId],
@@ -116,7 +116,7 @@ pub(super) fn optimizer(
 }
 
 /// The call of an optimizer's `zero_grad` of the same place among those of its name, for an optimizer's step.
-pub(super) fn zero_grad(step: &Step, annotation: OpId) -> Option<OpId> {
+pub(crate) fn zero_grad(step: &Step, annotation: OpId) -> Option<OpId> {
     let label = |op: OpId| &*step.ops[op].name;
     let wanted = EventName::optimizer(EventName::optimizer_class(label(annotation))?, "zero_grad");
     let running = step.running();

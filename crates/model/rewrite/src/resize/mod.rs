@@ -95,6 +95,11 @@ impl Rule for ResizeBatch {
     }
 }
 
+/// Where a batch of so many samples comes into a step.
+pub(crate) fn find(step: &Step, batch: u64) -> Seeds {
+    seeds::find(step, batch, &BatchDims::Inferred)
+}
+
 /// The patches that scale some dimensions, and all that follow from them, from one size to another.
 pub(crate) fn scale(
     step: &Step,

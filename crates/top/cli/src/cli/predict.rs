@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{Form, HostChoice, Method, Part, Pricing, ProcessChoice, any_host, one_host, times_as_long};
 
@@ -13,6 +13,7 @@ use super::{Form, HostChoice, Method, Part, Pricing, ProcessChoice, any_host, on
     steptime predict examples/resnet50_32 --host default --timeline step.json   # open in ui.perfetto.dev
     steptime predict examples/dlrm_default_2048/et.json.gz --device h200        # no GPU, no measured time
     steptime predict examples/dlrm_default_2048 --device h200,a100,l4           # one table
+    steptime predict examples/resnet50_32 --world 8                             # one rank of eight
     steptime predict examples/dlrm_default_2048 --csv > ops.csv")]
 pub struct Predict {
     /// A recording, a trace, or a folder of ranks
@@ -43,12 +44,50 @@ pub struct Predict {
     /// Write the predicted step beside the measured one, as a Chrome trace
     #[arg(long, value_name = "OUT.json")]
     pub timeline: Option<PathBuf>,
+    /// The step as that of a job.
+    #[command(flatten)]
+    pub world: World,
     /// Which step and rank.
     #[command(flatten)]
     pub part: Part,
     /// Leave the profiler's own cost in: predict the step as it was while profiled
     #[arg(long)]
     pub keep_profiler: bool,
+}
+
+/// How one rank's step becomes that of a job.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "A job of one rank's step")]
+pub struct World {
+    /// So many GPUs, a rank on each: all run this step, gradients are averaged as DistributedDataParallel does, and embedding tables
+    /// with sparse gradients lie on the ranks in turn
+    #[arg(long = "world", value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub ranks: Option<u32>,
+    /// Samples of all ranks together [default: each rank has as many as were recorded]
+    #[arg(long, value_name = "SAMPLES", requires = "ranks")]
+    pub global_batch: Option<u64>,
+    /// Where embedding tables lie: TorchRec's sharding plan, or HugeCTR's matrices; tables by their numbers, in the order in which
+    /// they are looked up first
+    #[arg(long, value_name = "PLAN.json", requires = "ranks")]
+    pub plan: Option<PathBuf>,
+    /// Send gradients in another type
+    #[arg(long, value_enum, value_name = "TYPE", requires = "ranks")]
+    pub send: Option<SendAs>,
+    /// Gradients are views of the buckets (gradient_as_bucket_view)
+    #[arg(long, requires = "ranks")]
+    pub bucket_view: bool,
+    /// From how many MiB on a bucket of gradients is full (bucket_cap_mb) [default: 1 the first, then 25]
+    #[arg(long, value_name = "MIB", requires = "ranks", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub bucket_mb: Option<u64>,
+}
+
+/// Types that gradients are sent in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SendAs {
+    /// bf16_compress_hook
+    Bf16,
+    /// fp16_compress_hook
+    Fp16,
 }
 
 /// `steptime validate`.

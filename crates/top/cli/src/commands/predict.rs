@@ -1,5 +1,7 @@
 //! `steptime predict`.
 
+mod world;
+
 use rayon::prelude::*;
 use steptime::answers::{Compared, Predicted, PredictedJob, chrome};
 use steptime::shard::Ask;
@@ -17,6 +19,9 @@ use crate::{output, progress};
 pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     check(args)?;
     spare_inputs(args)?;
+    if let Some(ranks) = args.world.ranks {
+        return in_world(args, console, ranks);
+    }
     if let Some(ranks) = job(args)? {
         return together(args, console, &ranks);
     }
@@ -50,18 +55,43 @@ fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
     Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))
 }
 
-/// Predicts the step of all ranks together.
-fn together(args: &Predict, console: &Console<'_>, ranks: &Ranks) -> Result<(), Failure> {
-    let of_one_rank = [
+/// Predicts one rank's step as that of a job.
+fn in_world(args: &Predict, console: &Console<'_>, ranks: u32) -> Result<(), Failure> {
+    simulates(args, "is of a single step, and --world simulates a job")?;
+    let choice = Choice { step: args.part.step, rank: args.part.rank };
+    let step = load::step(console, &args.input, &choice, Want::ALL)?;
+    let question = question(args, &step)?;
+    let question = match args.device.first() {
+        Some(name) => question.on(name)?,
+        None => question,
+    };
+    let found = progress::spin("simulating", || {
+        let asked = question.what_ifs().map_err(|error| in_flags(args, error))?;
+        world::spread(&args.world, &asked, ranks)
+    })?;
+    if let Some(path) = &args.timeline {
+        output::write_file(path, |out| chrome::write_job(out, &found.ranks, &found.predicted))?;
+    }
+    let answer = PredictedJob::of(&found.ranks, &found.predicted).with_changes(&found.changes);
+    Ok(console.print_answer(args.form, &answer, report::job::predicted, csv::predicted_job)?)
+}
+
+/// What does not go with the simulation of a job.
+fn simulates(args: &Predict, why: &str) -> Result<(), Failure> {
+    let others = [
         (args.device.len() > 1, "--device of several GPUs"),
         (args.method != Method::Simulate, "--method"),
         (args.keep_profiler, "--keep-profiler"),
     ];
-    if let Some((_, option)) = of_one_rank.into_iter().find(|(given, _)| *given) {
-        let words =
-            format!("{option} is of a single rank, and these are the ranks of a job: name one with --rank N");
-        return Err(usage("predict", &words).into());
+    match others.into_iter().find(|(given, _)| *given) {
+        Some((_, option)) => Err(usage("predict", &format!("{option} {why}")).into()),
+        None => Ok(()),
     }
+}
+
+/// Predicts the step of all ranks together.
+fn together(args: &Predict, console: &Console<'_>, ranks: &Ranks) -> Result<(), Failure> {
+    simulates(args, "is of a single rank, and these are the ranks of a job: name one with --rank N")?;
     let asking = Asking::of(args.device.first().map(String::as_str), &args.pricing, args.host.as_ref())?;
     let ask = |step| Ok::<_, Failure>(adjusted(args, asking.ask(step)?));
     let predicted = progress::spin("simulating", || ranks.predict_as(ask))?;

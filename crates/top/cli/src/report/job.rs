@@ -18,6 +18,8 @@ const ROWS: usize = 12;
 /// Stragglers to name, and ranks of the critical path.
 const STRAGGLERS: usize = 2;
 const NAMED: usize = 3;
+/// Changes to show.
+const CHANGES: usize = 6;
 /// A rank that works so many times as long as others works longer.
 const WORTH: f64 = 1.01;
 
@@ -53,10 +55,11 @@ pub fn headline(answer: &PredictedJob) -> String {
     let title = format!("{}, {} on {device}", name(&answer.name), counted(answer.world, "rank"));
     let doubts: String = answer.doubts.iter().map(|doubt| said("! ", &doubt.text)).collect();
     format!(
-        "{}\n{}\n{doubts}{}{}",
+        "{}\n{}\n{doubts}{}{}{}",
         shorten(&title, width()),
         apart(&[format!("step {} ms", ms(answer.step_ms)), interval, rate], width()),
         said("", &how(answer)),
+        changes(answer),
         decides(answer),
     )
 }
@@ -65,6 +68,14 @@ pub fn headline(answer: &PredictedJob) -> String {
 fn how(answer: &PredictedJob) -> String {
     let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
     format!("method {}, all ranks together, host {host}, kernels and collectives {kernels}", answer.method)
+}
+
+/// What was changed of a single rank's step.
+fn changes(answer: &PredictedJob) -> String {
+    let shown = answer.changes.iter().take(CHANGES);
+    let more = answer.changes.len().saturating_sub(CHANGES);
+    let rest = if more > 0 { said("", &format!("... and {more} more changes, in --json")) } else { String::new() };
+    shown.map(|change| said("", change)).chain([rest]).collect()
 }
 
 /// On which ranks the critical path lies.

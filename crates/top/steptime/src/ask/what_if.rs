@@ -7,6 +7,7 @@ use super::host::Chosen;
 use super::{Held, Question, takes_time};
 use crate::error::Error;
 use crate::explain::{self, Explanation};
+use crate::job::{Spread, Spreading, World};
 use crate::memory;
 use crate::predict::{Prediction, predict_in};
 use crate::sources::Kernels;
@@ -171,6 +172,15 @@ impl WhatIfs<'_> {
     ) -> Result<Vec<Result<Outcome, Error>>, Error> {
         let costed = Costed::of(&self.step, &self.pricing(), &self.base, edited)?;
         Ok(host_times.iter().map(|&times| Outcome::of(&self.base, edited, &costed, times)).collect())
+    }
+
+    /// The step as that of a job.
+    ///
+    /// # Errors
+    /// As [`Question::in_world`].
+    pub fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
+        let pricing = &self.pricing();
+        Spreading { step: &self.step, pricing, base: &self.base }.in_world(world)
     }
 
     fn pricing(&self) -> Pricing<'_> {

@@ -47,7 +47,12 @@ pub(super) fn in_order<'c, Lower: FnOnce(Settings) -> Option<(KernelCall, Known)
     let in_tf32 = ops_in_tf32(graph);
     for &call in order {
         let call = &graph.calls[call];
-        for row in call.activities() {
+        // What was put in for ranks to exchange is priced as a collective.
+        let own = |row: &ActivityId| {
+            let activity = &graph.activities[*row];
+            activity.recorded.is_some() || activity.collective.is_none()
+        };
+        for row in call.activities().filter(own) {
             if let Some(at) = call.op.and_then(|op| of_op[op]) {
                 launches[at].activities.push(row);
                 continue;

@@ -101,8 +101,29 @@ impl Ranks {
             self.steps.par_iter().map(|step| Ok(ask(step)?.sides()?)).collect();
         let sides = sides?;
         let collectives = self.collectives(&sides[0].asked)?;
-        let predicted = self.predicted(sides, collectives);
+        let predicted = self.predicted(sides, collectives, Vec::new());
         Ok(predicted.map_err(|hang| self.hangs(hang))?)
+    }
+
+    /// The same of steps that were made of one: their sides are there, and what speaks against them. Collectives take what they do on
+    /// the usual node of the GPUs that the step was recorded on, or that are asked for.
+    pub(crate) fn of_sides(&self, sides: Vec<Sides>, doubts: Vec<Doubt>) -> Result<JobPrediction, Error> {
+        let asked = &sides[0].asked;
+        let recorded = || self.steps.first().and_then(|step| step.graph.device.clone());
+        let device = asked.device.as_ref().map(|device| device.name.clone()).or_else(recorded);
+        let collectives = self.priced(&device.unwrap_or_default())?;
+        self.predicted(sides, collectives, doubts).map_err(|hang| self.hangs(hang))
+    }
+
+    /// What collectives take among GPUs of a name.
+    fn priced(&self, device: &str) -> Result<Collectives, Error> {
+        let topology = Topology::of(device).map_err(|source| Error::Network { source })?;
+        let price = |met: &Rendezvous| {
+            let price = topology.in_step(&call(met));
+            (price.time, price.half_width)
+        };
+        let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = self.job.rendezvous.iter().map(price).unzip();
+        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
     }
 
     /// A hang with the numbers of ranks for their places.
@@ -136,7 +157,12 @@ impl Ranks {
         Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
     }
 
-    fn predicted(&self, sides: Vec<Sides>, collectives: Collectives) -> Result<JobPrediction, Hang> {
+    fn predicted(
+        &self,
+        sides: Vec<Sides>,
+        collectives: Collectives,
+        more: Vec<Doubt>,
+    ) -> Result<JobPrediction, Hang> {
         let asked = sides[0].asked.clone();
         let spread = sides.iter().map(|rank| rank.spread).fold(0.0, f64::max);
         let slowness: Vec<Option<f64>> = sides.iter().map(|rank| rank.slowness).collect();
@@ -157,7 +183,9 @@ impl Ranks {
                 demands: None,
             })
             .collect();
-        let pace = if asked.host == OWN { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        // Steps that were made of one have its pace.
+        let timed = self.steps.iter().all(|step| step.graph.is_measured());
+        let pace = if asked.host == OWN && timed { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
         let priced = paced(&recorded, &pace.factors);
         let meetings = Meetings { job: &self.job, moving: &collectives.moving };
         let world = WorldTimeline::simulate(&priced, meetings)?;
@@ -178,7 +206,7 @@ impl Ranks {
             pace.doubt(step, as_recorded),
             replay.as_ref().and_then(of_replay),
         ];
-        let doubts: Vec<Doubt> = doubts.into_iter().flatten().collect();
+        let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(more).collect();
         let sides = interval(&priced, &self.job, &collectives, spread, step)?;
         let interval = doubt::widened(&doubts, step, sides);
         let path = world::path(&self.crew().graphs, &self.job, &world);

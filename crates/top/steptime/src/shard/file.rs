@@ -118,15 +118,22 @@ fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
 /// # Errors
 /// Where the file cannot be read, is no plan, or is one of other tables.
 pub fn read_plan(path: &Path, model: &Model) -> Result<(u32, Vec<Home>), PlanError> {
+    read_plan_of(path, &model.tables())
+}
+
+/// The same of tables of these sizes.
+///
+/// # Errors
+/// As [`read_plan`].
+pub fn read_plan_of(path: &Path, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), PlanError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| PlanError::Read { path: path.into(), source })?;
     let wrong = |what: String| PlanError::Plan { path: path.into(), what };
     let value: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("not JSON: {error}")))?;
-    let sizes = model.tables();
     let read = if value.get("shard_matrix").is_some() {
-        of_hugectr(&value, &sizes)
+        of_hugectr(&value, sizes)
     } else {
-        of_torchrec(&value, &sizes)
+        of_torchrec(&value, sizes)
     };
     read.map_err(wrong)
 }

@@ -1,6 +1,7 @@
 //! What a changed step costs on one GPU, by one host.
 
 use steptime_cost::{HostCosts, PricedGraph};
+use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Peak;
 use steptime_trace::Nanos;
 
@@ -20,7 +21,7 @@ const ANOTHER_RUN: f64 = 0.25;
 pub(crate) struct Costed {
     pub(super) device: DeviceSide,
     host: HostCosts,
-    pub(super) peak: Option<Peak>,
+    pub(crate) peak: Option<Peak>,
 }
 
 impl Costed {
@@ -38,6 +39,11 @@ impl Costed {
         }
         script::add(&edited.step, &edited.scheduled, base.slowness.unwrap_or(1.0), &mut host);
         Ok(Costed { device, host, peak })
+    }
+
+    /// The times of activities with the half-width of all together, and the host's costs.
+    pub(crate) fn into_sides(self) -> (TiVec<ActivityId, Nanos>, f64, HostCosts) {
+        (self.device.durations, self.device.spread, self.host)
     }
 
     /// What runs, with its costs; the host takes so many times as long where that is said.
@@ -61,7 +67,7 @@ impl Costed {
 
     /// What speaks against a changed step that takes so long: what does against it before, what is not known of the rules,
     /// and of the ops. What the changed step needs of memory is said of itself.
-    pub(super) fn doubts(&self, base: &Base, edited: &Edited, step: Nanos) -> Vec<Doubt> {
+    pub(crate) fn doubts(&self, base: &Base, edited: &Edited, step: Nanos) -> Vec<Doubt> {
         let known = base.before.doubts.iter().filter(|doubt| doubt.kind != "memory");
         let unknown = base.unknown_time();
         let [was, is] = [&base.measured, &self.device.durations]

@@ -40,6 +40,9 @@ pub struct PredictedJob {
     pub interval_level: f64,
     /// What speaks against the prediction.
     pub doubts: Vec<DoubtSaid>,
+    /// What was changed of a single rank's step to make it that of a job.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
     /// Relative error of the recorded steps replayed, the profiler's cost left in.
     pub replay_error: Option<f64>,
     /// Samples a step, all ranks together, where known.
@@ -129,6 +132,7 @@ impl PredictedJob {
             interval_ms: predicted.interval.map(ms),
             interval_level: INTERVAL_LEVEL,
             doubts: predicted.doubts.iter().map(DoubtSaid::new).collect(),
+            changes: Vec::new(),
             replay_error: predicted.replay.as_ref().map(steptime_sim::Replay::error),
             batch,
             samples_per_s: batch.filter(|_| step_ms > 0.0).map(|batch| batch as f64 / step_ms * 1e3),
@@ -136,6 +140,12 @@ impl PredictedJob {
             collectives: collectives(ranks, predicted),
             critical_path: pieces(ranks, predicted),
         }
+    }
+
+    /// With what was changed to come to it.
+    #[must_use]
+    pub fn with_changes(self, changes: &[String]) -> PredictedJob {
+        PredictedJob { changes: changes.to_vec(), ..self }
     }
 }
 

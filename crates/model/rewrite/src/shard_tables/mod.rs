@@ -1,0 +1,145 @@
+//! Embedding tables spread over the ranks of a job: each rank has some of them, and looks up for the samples of all.
+//!
+//! Whole tables and columns: an all-to-all brings each sample's vectors to its rank, and their gradients back. Cut rows: each rank adds
+//! up what it has, and a reduce-scatter adds these sums; their gradients are gathered. All else is `DistributedDataParallel`'s.
+
+mod exchanged;
+mod home;
+mod inputs;
+mod placed;
+mod tables;
+
+use steptime_step::{Patch, Step};
+
+use self::home::Own;
+pub use self::home::TableHome;
+use self::placed::Placed;
+use crate::data_parallel::DataParallel;
+use crate::error::Error;
+use crate::resize::{self, Seeds};
+use crate::rule::{Facts, Rule};
+use crate::set::{SetSize, SizePath};
+
+/// One rank of a job whose tables lie where they are said to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardTables {
+    /// Where each table lies, in the order in which they are looked up first.
+    pub homes: Vec<TableHome>,
+    /// The number of the rank.
+    pub rank: u32,
+    /// How all else is averaged, and among how many ranks.
+    pub dense: DataParallel,
+    /// Samples of a rank; `None` for as many as were recorded.
+    pub batch: Option<u64>,
+}
+
+/// A table that a step looks up, as far as plans tell of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookedUp {
+    /// Its rows.
+    pub rows: i64,
+    /// Its columns.
+    pub columns: i64,
+    /// Rows that are looked up in a step, all samples together.
+    pub lookups: i64,
+    /// Whether its gradient holds only the rows that were looked up.
+    pub sparse: bool,
+}
+
+/// The tables that a step looks up, in order: those that a plan can place.
+#[must_use]
+pub fn tables(step: &Step) -> Vec<LookedUp> {
+    tables::find(step).iter().map(|table| table.looked_up(step)).collect()
+}
+
+impl ShardTables {
+    /// Puts the rank's parts of tables to their sizes.
+    fn cut(&self, step: &mut Step, facts: &Facts<'_>, patches: &mut Vec<Patch>) -> Result<(), Error> {
+        // Tables are counted by their lookups: those of other ranks have none.
+        let here = self.homes.iter().filter(|home| **home == TableHome::Everywhere || home.on(self.rank).is_some());
+        for (at, home) in here.enumerate() {
+            let Some(own) = home.on(self.rank) else { continue };
+            let size = |what: &str, to: i64| -> Result<SetSize, Error> {
+                let path: SizePath = format!("tables[{at}].{what}").parse()?;
+                Ok(SetSize { path, to: to.max(1) as u64 })
+            };
+            let changes = match own {
+                Own::Whole => Vec::new(),
+                Own::Columns(columns) => vec![size("columns", columns)?],
+                Own::Rows { rows, of } => {
+                    let each = tables::lookups_of_a_bag(step, at).unwrap_or(1);
+                    vec![size("rows", rows)?, size("lookups", each / i64::from(of.max(1)))?]
+                }
+            };
+            for change in changes {
+                for patch in change.patches(step, &Facts { unchanged: None, ..*facts })? {
+                    step.apply(&patch, facts.ops)?;
+                    patches.push(patch);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Each rank has its share of the samples, and looks up for those of all.
+    fn resize(&self, step: &mut Step, facts: &Facts<'_>, from: u64, patches: &mut Vec<Patch>) -> Result<(), Error> {
+        let batch = self.batch.unwrap_or(from);
+        let all = batch.saturating_mul(u64::from(self.dense.ranks));
+        for (of_tables, to) in [(false, batch), (true, all)] {
+            if to == from {
+                continue;
+            }
+            let found = resize::find(step, from);
+            let looked_up = inputs::of_tables(step)?;
+            let dims: Vec<_> =
+                found.dims.into_iter().filter(|(tensor, _)| looked_up.contains(tensor) == of_tables).collect();
+            if dims.is_empty() {
+                continue;
+            }
+            let seeds = Seeds { dims, kept: found.kept };
+            for mut patch in resize::scale(step, facts.ops, self.name(), &seeds, [from, to])? {
+                let whose = if of_tables { "lookups are of all ranks" } else { "all else is of this rank" };
+                patch.why = format!("{from} samples become {to}: {whose}");
+                step.apply(&patch, facts.ops)?;
+                patches.push(patch);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rule for ShardTables {
+    fn name(&self) -> &'static str {
+        "shard-tables"
+    }
+
+    fn effort(&self) -> &'static str {
+        "large: TorchRec's DistributedModelParallel, or all_to_all_single around the tables and DistributedDataParallel around the rest"
+    }
+
+    fn risk(&self) -> &'static str {
+        "the batch of all ranks together is larger: the learning rate must follow"
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let tables = tables::find(step);
+        if tables.len() != self.homes.len() {
+            return Err(Error::Homes { homes: self.homes.len(), tables: tables.len() });
+        }
+        for (at, home) in self.homes.iter().enumerate() {
+            home.check(at, self.dense.ranks)?;
+        }
+        let from = facts.batch.ok_or(Error::NoBatch)?;
+        let mut now = step.clone();
+        let mut patches = Vec::new();
+        let Placed { patch, apart } = placed::patch(step, self, &tables)?;
+        now.apply(&patch, facts.ops)?;
+        patches.push(patch);
+        self.cut(&mut now, facts, &mut patches)?;
+        self.resize(&mut now, facts, from, &mut patches)?;
+        let dense = self.dense.of_others(&now, self.name(), &apart)?;
+        now.apply(&dense, facts.ops)?;
+        patches.push(dense);
+        Ok(patches)
+    }
+}

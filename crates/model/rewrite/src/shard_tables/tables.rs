@@ -1,0 +1,56 @@
+//! The tables of a step: their lookups, gradients and updates.
+
+use steptime_step::{OpId, Step, TensorId, Uses};
+
+use super::LookedUp;
+use crate::operators::lookups::{self, Lookup};
+use crate::operators::trained::{self, Trained};
+
+/// A table that is looked up once in a step.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub lookup: Lookup,
+    pub trained: Option<Trained>,
+}
+
+/// Those of a step, in the order in which they are looked up.
+pub(super) fn find(step: &Step) -> Vec<Table> {
+    let uses = Uses::of(step);
+    let lookups = lookups::each(step);
+    let trained = trained::of(step, &uses, &lookups);
+    lookups.into_iter().zip(trained).map(|(lookup, trained)| Table { lookup, trained }).collect()
+}
+
+impl Table {
+    /// What it looks up, and where each bag begins.
+    pub fn inputs(&self) -> impl Iterator<Item = TensorId> {
+        std::iter::once(self.lookup.indices).chain(self.lookup.offsets)
+    }
+
+    /// The ops that run for it in both passes, but for what brings its inputs.
+    pub fn roots(&self) -> impl Iterator<Item = OpId> {
+        let trained = self.trained.as_ref().map_or(&[][..], |trained| &trained.roots);
+        std::iter::once(self.lookup.op).chain(trained.iter().copied())
+    }
+
+    pub fn looked_up(&self, step: &Step) -> LookedUp {
+        let table = &step.tensors[self.lookup.table].value;
+        let gradient = |trained: &Trained| {
+            trained.own.iter().any(|&tensor| tensor != self.lookup.table && step.tensors[tensor].value.is_sparse())
+        };
+        LookedUp {
+            rows: table.size(0),
+            columns: table.size(1),
+            lookups: step.tensors[self.lookup.indices].value.numel() as i64,
+            sparse: self.trained.as_ref().is_some_and(gradient),
+        }
+    }
+}
+
+/// How many rows a bag of a table looks up: of the table that is looked up in this place.
+pub(super) fn lookups_of_a_bag(step: &Step, at: usize) -> Option<i64> {
+    let tables = lookups::each(step);
+    let lookup = tables.get(at)?;
+    let all = step.tensors[lookup.indices].value.numel() as i64;
+    Some(all / lookup.bags.max(1))
+}

@@ -1,0 +1,192 @@
+//! One rank's step on the GPUs of a job: rules make each rank's step of it, and all are simulated together.
+
+use std::collections::BTreeMap;
+
+use steptime_rewrite::{DataParallel, Rule, ShardTables, TableHome, tables};
+use steptime_trace::Meta;
+
+use super::{JobPrediction, Ranks};
+use crate::ask::{Question, Sides};
+use crate::doubt::{self, Doubt};
+use crate::error::Error;
+use crate::step::Step;
+use crate::whatif::{Base, Costed, Edited, Pricing};
+
+/// How a step that one GPU runs becomes the step of a job.
+#[derive(Debug, Clone)]
+pub struct World<'r> {
+    /// How all parameters but those of tables are averaged, and among how many ranks.
+    pub dense: DataParallel,
+    /// Where each table lies, in the order in which they are looked up first; `None` for in turn where their gradients are sparse, else
+    /// on every rank.
+    pub tables: Option<Vec<TableHome>>,
+    /// Samples of a rank; `None` for as many as were recorded.
+    pub batch: Option<u64>,
+    /// What else is changed on every rank, before it is put on GPUs.
+    pub before: &'r [&'r dyn Rule],
+    /// What else is changed on every rank, afterwards: a CUDA graph.
+    pub after: &'r [&'r dyn Rule],
+}
+
+/// A step on the GPUs of a job.
+#[derive(Debug)]
+pub struct Spread {
+    /// Its ranks: of those that do the same, one.
+    pub ranks: Ranks,
+    /// Their step.
+    pub predicted: JobPrediction,
+    /// What was changed, and why.
+    pub changes: Vec<String>,
+}
+
+impl World<'_> {
+    /// So many ranks, as PyTorch does without being told more.
+    #[must_use]
+    pub fn of(ranks: u32) -> World<'static> {
+        World { dense: DataParallel::of(ranks), tables: None, batch: None, before: &[], after: &[] }
+    }
+
+    /// Where a step's tables lie; nothing where all lie everywhere.
+    fn homes(&self, step: &steptime_step::Step) -> Option<Vec<TableHome>> {
+        let of = tables(step);
+        let homes = self.tables.clone().or_else(|| {
+            let in_turn = |(at, table): (usize, &steptime_rewrite::LookedUp)| {
+                let rank = at as u32 % self.dense.ranks.max(1);
+                TableHome::Columns(vec![(rank, table.columns)])
+            };
+            of.iter().any(|table| table.sparse).then(|| of.iter().enumerate().map(in_turn).collect())
+        })?;
+        homes.iter().any(|home| *home != TableHome::Everywhere).then_some(homes)
+    }
+}
+
+/// Ranks that do the same: the first of them, and how many they are.
+struct Class {
+    rank: u32,
+    count: u32,
+}
+
+impl Question<'_> {
+    /// The step as that of a job: each of its ranks runs this one, with what PyTorch puts in for ranks that work together. What did not
+    /// change keeps its measured times; collectives take what they do on the usual node of such GPUs.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), steptime::Error> {
+    /// # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+    /// let step = steptime::open(format!("{examples}/resnet50_32"))?;
+    /// let job = step.predict().in_world(&steptime::World::of(8))?;
+    /// assert_eq!(job.ranks.crew().world(), 8);
+    /// assert!(job.predicted.step > step.predict().run()?.step);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Question::what_if`]; where the step cannot be spread so, or how GPUs of that name are joined is not known.
+    pub fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
+        self.what_ifs()?.in_world(world)
+    }
+}
+
+/// A step to be spread, and what it is priced by.
+pub(crate) struct Spreading<'a> {
+    pub step: &'a Step,
+    pub pricing: &'a Pricing<'a>,
+    pub base: &'a Base,
+}
+
+impl Spreading<'_> {
+    /// The ranks of a world, simulated together.
+    pub(crate) fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
+        let before = self.edited(world.before)?;
+        let homes = world.homes(&before.step);
+        let classes = classes(homes.as_deref(), world.dense.ranks);
+        let (mut steps, mut sides, mut alike) = (Vec::new(), Vec::new(), Vec::new());
+        let mut changes: Vec<String> = Vec::new();
+        let mut doubts: Vec<Doubt> = Vec::new();
+        let local = world.batch.or_else(|| self.step.batch());
+        for class in classes {
+            let rule: Box<dyn Rule> = match &homes {
+                Some(homes) => Box::new(ShardTables {
+                    homes: homes.clone(),
+                    rank: class.rank,
+                    dense: world.dense,
+                    batch: world.batch,
+                }),
+                None => Box::new(world.dense),
+            };
+            let resized = world.batch.filter(|_| homes.is_none()).map(steptime_rewrite::ResizeBatch::to);
+            let resized = resized.iter().map(|rule| rule as &dyn Rule);
+            let rules: Vec<&dyn Rule> =
+                world.before.iter().copied().chain(resized).chain([&*rule]).chain(world.after.iter().copied()).collect();
+            let edited = self.edited(&rules)?;
+            let costed = Costed::of(self.step, self.pricing, self.base, &edited)?;
+            for line in edited.audits.iter().flat_map(|audit| &audit.why) {
+                if !changes.contains(line) {
+                    changes.push(line.clone());
+                }
+            }
+            let rank = self.rank(class.rank, world.dense.ranks, local, &edited);
+            let own = costed.doubts(self.base, &edited, self.base.before.step);
+            doubts.extend(own.into_iter().filter(|doubt| !doubts.contains(doubt)).collect::<Vec<_>>());
+            sides.push(self.sides(costed)?);
+            steps.push(rank);
+            alike.push(class.count);
+        }
+        let ranks = Ranks::of_steps(self.step.path.clone(), steps, alike)?;
+        let predicted = ranks.of_sides(sides, doubts)?;
+        Ok(Spread { ranks, predicted, changes })
+    }
+
+    fn edited(&self, rules: &[&dyn Rule]) -> Result<Edited, Error> {
+        Edited::of(self.step, self.base, rules, &self.pricing.kernels)
+    }
+
+    /// The step of one rank: nothing of it was timed as it is.
+    fn rank(&self, rank: u32, ranks: u32, batch: Option<u64>, edited: &Edited) -> Step {
+        let of = self.step;
+        let meta = of.meta.as_ref();
+        let meta = Meta {
+            model: meta.and_then(|meta| meta.model.clone()),
+            batch,
+            global_batch: batch.map(|batch| batch * u64::from(ranks)),
+            ..Meta::default()
+        };
+        of.as_rank(rank, ranks, edited.scheduled.graph.clone(), meta)
+    }
+
+    fn sides(&self, costed: Costed) -> Result<Sides, Error> {
+        let spec = self.base.spec.as_ref();
+        let peak = costed.peak;
+        let too_large = peak.as_ref().zip(spec).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
+        let (durations, spread, host) = costed.into_sides();
+        Ok(Sides {
+            durations,
+            spread,
+            host,
+            slowness: self.base.slowness,
+            unpriced: None,
+            peak,
+            too_large,
+            asked: self.base.before.asked.clone(),
+        })
+    }
+}
+
+/// Ranks that have the same: all where no table is placed, else those with none, and each other by itself.
+fn classes(homes: Option<&[TableHome]>, ranks: u32) -> Vec<Class> {
+    let Some(homes) = homes else { return vec![Class { rank: 0, count: ranks }] };
+    let mut found: BTreeMap<Vec<usize>, Class> = BTreeMap::new();
+    for rank in 0..ranks {
+        let has = |home: &TableHome| match home {
+            TableHome::Everywhere => false,
+            TableHome::Columns(parts) => parts.iter().any(|(on, _)| *on == rank),
+            TableHome::Rows(_) => true,
+        };
+        let own = homes.iter().enumerate().filter(|(_, home)| has(home)).map(|(at, _)| at).collect();
+        found.entry(own).or_insert(Class { rank, count: 0 }).count += 1;
+    }
+    let mut all: Vec<Class> = found.into_values().collect();
+    all.sort_by_key(|class| class.rank);
+    all
+}
