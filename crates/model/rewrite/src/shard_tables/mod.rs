@@ -68,7 +68,10 @@ impl ShardTables {
                 Own::Columns(columns) => vec![size("columns", columns)?],
                 Own::Rows { rows, of } => {
                     let each = tables::lookups_of_a_bag(step, at).unwrap_or(1);
-                    vec![size("rows", rows)?, size("lookups", each / i64::from(of.max(1)))?]
+                    let (ranks, rank) = (i64::from(of.max(1)), i64::from(self.rank));
+                    // What is left over of an even share goes to the first ranks.
+                    let share = each / ranks + i64::from(rank < each % ranks);
+                    vec![size("rows", rows)?, size("lookups", share)?]
                 }
             };
             for change in changes {
@@ -126,8 +129,8 @@ impl Rule for ShardTables {
         if tables.len() != self.homes.len() {
             return Err(Error::Homes { homes: self.homes.len(), tables: tables.len() });
         }
-        for (at, home) in self.homes.iter().enumerate() {
-            home.check(at, self.dense.ranks)?;
+        for (at, (home, table)) in self.homes.iter().zip(&tables).enumerate() {
+            home.check(at, &table.looked_up(step), self.dense.ranks)?;
         }
         let from = facts.batch.ok_or(Error::NoBatch)?;
         let mut now = step.clone();

@@ -139,7 +139,8 @@ fn collectives(answer: &PredictedJob) -> Columns {
 fn what(met: &CollectiveSaid) -> Vec<String> {
     // Of a collective whose arguments were not recorded nobody knows what it moves.
     let bytes = if met.bytes == 0 && met.op != "barrier" { "-".into() } else { grouped(met.bytes) };
-    vec![met.op.to_owned(), met.ranks.len().to_string(), bytes]
+    let ranks = met.size.map_or(met.ranks.len(), |size| met.ranks.len().max(size as usize));
+    vec![met.op.to_owned(), ranks.to_string(), bytes]
 }
 
 /// Where a stretch of the path is: the rank, the place, the part of the step.

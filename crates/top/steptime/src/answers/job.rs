@@ -52,6 +52,9 @@ pub struct CollectiveSaid {
     pub group: String,
     /// The ranks that were recorded of it.
     pub ranks: Vec<u32>,
+    /// How many ranks take part, where that is known: more than were recorded where one stands for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
     /// The most that one of them sends or receives.
     pub bytes: u64,
 }
@@ -62,6 +65,7 @@ impl CollectiveSaid {
             op: met.kind.name(),
             group: met.group.name.clone(),
             ranks: met.members.iter().map(|member| numbers[member.rank]).collect(),
+            size: met.group.size,
             bytes: met.bytes.0,
         }
     }

@@ -13,7 +13,7 @@ mod steps;
 
 pub use catalog::{device, devices, shipped_for};
 pub(crate) use elsewhere::Measured;
-pub(crate) use exchanges::price_alone;
+pub(crate) use exchanges::{alone, price_alone, price_new};
 pub use launch::{Known, Launch};
 pub use launches::Arguments;
 pub(crate) use lowered::of_changed;

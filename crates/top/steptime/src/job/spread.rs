@@ -121,10 +121,11 @@ impl Spreading<'_> {
                 world.before.iter().copied().chain(resized).chain([&*rule]).chain(world.after.iter().copied()).collect();
             let edited = self.edited(&rules)?;
             let costed = Costed::of(self.step, self.pricing, self.base, &edited)?;
-            for line in edited.audits.iter().flat_map(|audit| &audit.why) {
-                if !changes.contains(line) {
-                    changes.push(line.clone());
-                }
+            let lines = edited.audits.iter().flat_map(|audit| audit.why.iter().cloned());
+            match class.rank {
+                0 => changes.extend(lines),
+                // What goes where is another matter on each rank, the rest is as on the first.
+                _ => changes.extend(lines.filter(|line| line.starts_with(&format!("rank {} ", class.rank)))),
             }
             let rank = self.rank(class.rank, world.dense.ranks, local, &edited);
             let own = costed.doubts(self.base, &edited, self.base.before.step);
@@ -176,14 +177,14 @@ impl Spreading<'_> {
 /// Ranks that have the same: all where no table is placed, else those with none, and each other by itself.
 fn classes(homes: Option<&[TableHome]>, ranks: u32) -> Vec<Class> {
     let Some(homes) = homes else { return vec![Class { rank: 0, count: ranks }] };
-    let mut found: BTreeMap<Vec<usize>, Class> = BTreeMap::new();
+    let mut found: BTreeMap<Vec<(usize, i64)>, Class> = BTreeMap::new();
     for rank in 0..ranks {
         let has = |home: &TableHome| match home {
-            TableHome::Everywhere => false,
-            TableHome::Columns(parts) => parts.iter().any(|(on, _)| *on == rank),
-            TableHome::Rows(_) => true,
+            TableHome::Everywhere => None,
+            TableHome::Columns(parts) => parts.iter().find(|(on, _)| *on == rank).map(|(_, columns)| *columns),
+            TableHome::Rows(rows) => rows.get(rank as usize).copied(),
         };
-        let own = homes.iter().enumerate().filter(|(_, home)| has(home)).map(|(at, _)| at).collect();
+        let own = homes.iter().enumerate().filter_map(|(at, home)| Some((at, has(home)?))).collect();
         found.entry(own).or_insert(Class { rank, count: 0 }).count += 1;
     }
     let mut all: Vec<Class> = found.into_values().collect();
