@@ -23,7 +23,9 @@ pub enum Error {
         reason: String,
     },
     /// Tables that are placed, and tables that are looked up.
-    #[error("{homes} tables are placed, and the step looks up {tables}: place each, in the order in which they are looked up first")]
+    #[error(
+        "{homes} tables are placed, and the step looks up {tables}: place each, in the order in which they are looked up first"
+    )]
     Homes {
         /// How many are placed.
         homes: usize,

@@ -14,8 +14,8 @@ use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 pub use self::host_side::host_costs;
-pub(crate) use self::waits::unprofiled;
 pub(crate) use self::host_side::{host_side, ordinary_slowness};
+pub(crate) use self::waits::unprofiled;
 use crate::asked::Asked;
 use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};

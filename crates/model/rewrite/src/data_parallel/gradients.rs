@@ -27,10 +27,15 @@ pub(super) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>
     let passes = Passes::of(step);
     if passes.are_several(step) {
         return Err(Error::NothingToDo {
-            reason: "gradients come in several backward passes: which of them would be averaged is not known".to_owned(),
+            reason: "gradients come in several backward passes: which of them would be averaged is not known"
+                .to_owned(),
         });
     }
-    if step.ops.iter().any(|op| op.exchange.is_some_and(|of| of.kind == steptime_graph::CollectiveKind::AllReduce)) {
+    if step
+        .ops
+        .iter()
+        .any(|op| op.exchange.is_some_and(|of| of.kind == steptime_graph::CollectiveKind::AllReduce))
+    {
         return Err(Error::NothingToDo { reason: "its gradients are averaged already".to_owned() });
     }
     let name = EventName::engine(ACCUMULATE_GRAD);

@@ -21,7 +21,10 @@ pub(super) enum Own {
     /// So many columns.
     Columns(i64),
     /// So many rows, one of so many parts.
-    Rows { rows: i64, of: u32 },
+    Rows {
+        rows: i64,
+        of: u32,
+    },
 }
 
 impl TableHome {
@@ -73,9 +76,10 @@ impl TableHome {
                 }
                 whole(parts.iter().map(|(_, columns)| columns).sum(), size.columns, "columns")
             }
-            TableHome::Rows(rows) if rows.len() != ranks as usize => {
-                wrong(format!("has its rows on {} of {ranks} ranks: rows are cut over all of them", rows.len()))
-            }
+            TableHome::Rows(rows) if rows.len() != ranks as usize => wrong(format!(
+                "has its rows on {} of {ranks} ranks: rows are cut over all of them",
+                rows.len()
+            )),
             TableHome::Rows(rows) => whole(rows.iter().sum(), size.rows, "rows"),
         }
     }

@@ -14,9 +14,7 @@ use crate::operators::trail::maker;
 pub(super) fn of_tables(step: &Step) -> Result<FxHashSet<TensorId>, Error> {
     let uses = Uses::of(step);
     let tables: Vec<Table> = super::tables::find(step);
-    let sent = |table: &&Table| {
-        uses.consumers(table.lookup.result).iter().any(|&op| to_others(step, op))
-    };
+    let sent = |table: &&Table| uses.consumers(table.lookup.result).iter().any(|&op| to_others(step, op));
     let mut found = FxHashSet::default();
     let mut on_the_way: FxHashSet<OpId> = FxHashSet::default();
     let mut open: Vec<TensorId> = tables.iter().filter(sent).flat_map(Table::inputs).collect();

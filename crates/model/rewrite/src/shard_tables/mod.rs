@@ -56,7 +56,8 @@ impl ShardTables {
     /// Puts the rank's parts of tables to their sizes.
     fn cut(&self, step: &mut Step, facts: &Facts<'_>, patches: &mut Vec<Patch>) -> Result<(), Error> {
         // Tables are counted by their lookups: those of other ranks have none.
-        let here = self.homes.iter().filter(|home| **home == TableHome::Everywhere || home.on(self.rank).is_some());
+        let here =
+            self.homes.iter().filter(|home| **home == TableHome::Everywhere || home.on(self.rank).is_some());
         for (at, home) in here.enumerate() {
             let Some(own) = home.on(self.rank) else { continue };
             let size = |what: &str, to: i64| -> Result<SetSize, Error> {
@@ -85,7 +86,13 @@ impl ShardTables {
     }
 
     /// Each rank has its share of the samples, and looks up for those of all.
-    fn resize(&self, step: &mut Step, facts: &Facts<'_>, from: u64, patches: &mut Vec<Patch>) -> Result<(), Error> {
+    fn resize(
+        &self,
+        step: &mut Step,
+        facts: &Facts<'_>,
+        from: u64,
+        patches: &mut Vec<Patch>,
+    ) -> Result<(), Error> {
         let batch = self.batch.unwrap_or(from);
         let all = batch.saturating_mul(u64::from(self.dense.ranks));
         for (of_tables, to) in [(false, batch), (true, all)] {
@@ -94,8 +101,11 @@ impl ShardTables {
             }
             let found = resize::find(step, from);
             let looked_up = inputs::of_tables(step)?;
-            let dims: Vec<_> =
-                found.dims.into_iter().filter(|(tensor, _)| looked_up.contains(tensor) == of_tables).collect();
+            let dims: Vec<_> = found
+                .dims
+                .into_iter()
+                .filter(|(tensor, _)| looked_up.contains(tensor) == of_tables)
+                .collect();
             if dims.is_empty() {
                 continue;
             }

@@ -63,7 +63,8 @@ pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result
     let mut patch = Patch::new("shard-tables");
     let removed = remove(step, &uses, &spread, tables, &mut patch);
     let mut replaced: FxHashMap<TensorId, TensorId> = FxHashMap::default();
-    let running: FxHashMap<OpId, usize> = step.running().into_iter().enumerate().map(|(at, op)| (op, at)).collect();
+    let running: FxHashMap<OpId, usize> =
+        step.running().into_iter().enumerate().map(|(at, op)| (op, at)).collect();
     let last = spread.iter().map(|one| one.table.lookup.op).max_by_key(|op| running.get(op));
     let last = last.unwrap_or(first.table.lookup.op);
     let forward = forward(step, &mut patch, rule, &spread, (samples, dtype), &mut replaced);
@@ -97,14 +98,24 @@ pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result
         own,
         counted(tables.len(), "table", "tables"),
         if own == 1 { "lies" } else { "lie" },
-        if spread.len() == tables.len() { "vectors are".to_owned() } else { format!("those of {} are", spread.len()) },
+        if spread.len() == tables.len() {
+            "vectors are".to_owned()
+        } else {
+            format!("those of {} are", spread.len())
+        },
     );
     let apart = spread.iter().filter_map(|one| one.table.trained.as_ref()?.roots.get(1).copied()).collect();
     Ok(Placed { patch, apart })
 }
 
 /// Removes what runs for tables of other ranks, but what others need too.
-fn remove(step: &Step, uses: &Uses, spread: &[Spread<'_>], tables: &[Table], patch: &mut Patch) -> FxHashSet<OpId> {
+fn remove(
+    step: &Step,
+    uses: &Uses,
+    spread: &[Spread<'_>],
+    tables: &[Table],
+    patch: &mut Patch,
+) -> FxHashSet<OpId> {
     let foreign: Vec<&Spread<'_>> = spread.iter().filter(|one| !one.own).collect();
     let mut gone: Vec<OpId> = foreign.iter().flat_map(|one| one.table.roots()).collect();
     let inputs: Vec<TensorId> = foreign.iter().flat_map(|one| one.table.inputs()).collect();
@@ -148,7 +159,8 @@ fn forward(
         if all.is_empty() {
             continue;
         }
-        let own: Vec<TensorId> = all.iter().filter(|one| one.own).map(|one| one.table.lookup.result).collect();
+        let own: Vec<TensorId> =
+            all.iter().filter(|one| one.own).map(|one| one.table.lookup.result).collect();
         let sent = exchange.side_by_side(&own);
         let columns = all.iter().map(|one| width(step, one.table.lookup.result, samples)).sum();
         let whole = exchange.exchanged(kind, sent, columns);
@@ -215,7 +227,8 @@ fn change(
 ) {
     let own: FxHashSet<OpId> =
         spread.iter().flat_map(|one| one.table.roots()).flat_map(|root| step.subtree(root)).collect();
-    let already: FxHashMap<OpId, usize> = patch.change.iter().enumerate().map(|(at, (op, _))| (*op, at)).collect();
+    let already: FxHashMap<OpId, usize> =
+        patch.change.iter().enumerate().map(|(at, (op, _))| (*op, at)).collect();
     for op in step.running() {
         if removed.contains(&op) {
             continue;
@@ -225,7 +238,9 @@ fn change(
             Some(&at) => Some(&patch.change[at].1),
             None => step.ops[op].call.as_deref(),
         };
-        let Some(call) = call.filter(|call| call.takes().any(|taken| map.contains_key(&taken))) else { continue };
+        let Some(call) = call.filter(|call| call.takes().any(|taken| map.contains_key(&taken))) else {
+            continue;
+        };
         let now = call.with(&mut |tensor| map.get(&tensor).copied().unwrap_or(tensor));
         match already.get(&op) {
             Some(&at) => patch.change[at].1 = now,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, FuseAmong, FuseEmbeddingBags,
-    FuseLinear, FusePointwise, Fusion, NoSync, OnStream, Operators, Optimizer, PrefetchInputs, Remove,
-    Reorder, ResizeBatch, Rule, Selection, Streams, Tf32,
+    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, FuseAmong,
+    FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, OnStream, Operators, Optimizer,
+    PrefetchInputs, Remove, Reorder, ResizeBatch, Rule, Selection, Streams, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};

@@ -74,7 +74,8 @@ fn how(answer: &PredictedJob) -> String {
 fn changes(answer: &PredictedJob) -> String {
     let shown = answer.changes.iter().take(CHANGES);
     let more = answer.changes.len().saturating_sub(CHANGES);
-    let rest = if more > 0 { said("", &format!("... and {more} more changes, in --json")) } else { String::new() };
+    let rest =
+        if more > 0 { said("", &format!("... and {more} more changes, in --json")) } else { String::new() };
     shown.map(|change| said("", change)).chain([rest]).collect()
 }
 

@@ -29,7 +29,8 @@ pub(crate) fn price_new(
     device: &str,
     durations: &mut TiVec<ActivityId, Nanos>,
 ) -> Result<(), Error> {
-    let new = |activity: &steptime_graph::Activity| activity.collective.filter(|_| activity.recorded.is_none());
+    let new =
+        |activity: &steptime_graph::Activity| activity.collective.filter(|_| activity.recorded.is_none());
     if graph.activities.iter().all(|activity| new(activity).is_none()) {
         return Ok(());
     }

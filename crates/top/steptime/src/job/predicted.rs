@@ -185,7 +185,8 @@ impl Ranks {
             .collect();
         // Steps that were made of one have its pace.
         let timed = self.steps.iter().all(|step| step.graph.is_measured());
-        let pace = if asked.host == OWN && timed { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        let pace =
+            if asked.host == OWN && timed { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
         let priced = paced(&recorded, &pace.factors);
         let meetings = Meetings { job: &self.job, moving: &collectives.moving };
         let world = WorldTimeline::simulate(&priced, meetings)?;

@@ -117,8 +117,14 @@ impl Spreading<'_> {
             };
             let resized = world.batch.filter(|_| homes.is_none()).map(steptime_rewrite::ResizeBatch::to);
             let resized = resized.iter().map(|rule| rule as &dyn Rule);
-            let rules: Vec<&dyn Rule> =
-                world.before.iter().copied().chain(resized).chain([&*rule]).chain(world.after.iter().copied()).collect();
+            let rules: Vec<&dyn Rule> = world
+                .before
+                .iter()
+                .copied()
+                .chain(resized)
+                .chain([&*rule])
+                .chain(world.after.iter().copied())
+                .collect();
             let edited = self.edited(&rules)?;
             let costed = Costed::of(self.step, self.pricing, self.base, &edited)?;
             let lines = edited.audits.iter().flat_map(|audit| audit.why.iter().cloned());
@@ -181,7 +187,9 @@ fn classes(homes: Option<&[TableHome]>, ranks: u32) -> Vec<Class> {
     for rank in 0..ranks {
         let has = |home: &TableHome| match home {
             TableHome::Everywhere => None,
-            TableHome::Columns(parts) => parts.iter().find(|(on, _)| *on == rank).map(|(_, columns)| *columns),
+            TableHome::Columns(parts) => {
+                parts.iter().find(|(on, _)| *on == rank).map(|(_, columns)| *columns)
+            }
             TableHome::Rows(rows) => rows.get(rank as usize).copied(),
         };
         let own = homes.iter().enumerate().filter_map(|(at, home)| Some((at, has(home)?))).collect();

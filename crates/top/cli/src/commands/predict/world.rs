@@ -32,7 +32,11 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, ranks: u32) -> Result<Spread, 
 /// Where a plan puts the tables that the step looks up.
 fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<TableHome>, Failure> {
     let found = tables(asked.unchanged());
-    let size = |table: &steptime::rewrite::LookedUp| TableSize { rows: table.rows, columns: table.columns, lookups: 1 };
+    let size = |table: &steptime::rewrite::LookedUp| TableSize {
+        rows: table.rows,
+        columns: table.columns,
+        lookups: 1,
+    };
     let sizes: Vec<TableSize> = found.iter().map(size).collect();
     let (gpus, homes) = read_plan_of(path, &sizes).map_err(Error::from)?;
     if gpus > ranks {
