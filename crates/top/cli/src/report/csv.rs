@@ -124,6 +124,7 @@ pub fn placed(answer: &Placed) -> Table {
 pub fn scaled(answer: &Scaled) -> Table {
     let names = [
         "gpus",
+        "nodes",
         "batch",
         "step_ms",
         "low_ms",
@@ -137,7 +138,7 @@ pub fn scaled(answer: &Scaled) -> Table {
     for row in &answer.rows {
         let [low, high] = row.interval_ms;
         table.row((
-            (row.gpus, row.batch, row.step_ms, low, high),
+            (row.gpus, row.nodes, row.batch, row.step_ms, low, high),
             (row.samples_per_s, row.efficiency, row.exposed_ms, row.cost),
         ));
     }
