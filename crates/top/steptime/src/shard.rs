@@ -5,8 +5,10 @@
 
 mod file;
 mod loads;
+mod recorded;
 mod refine;
 mod regret;
+pub mod torchrec;
 
 use std::path::Path;
 
@@ -17,6 +19,7 @@ use steptime_shard::{Cut, Placed, Plan, Problem, bound, search};
 use steptime_trace::{Bytes, Nanos};
 
 pub use self::file::{Format, PlanError, read_plan, write_plan};
+pub use self::recorded::RecordedJob;
 pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
 use crate::ask::Question;
 use crate::error::Error;
