@@ -315,7 +315,7 @@ pub fn planned(answer: &PlannedJobs) -> String {
         ]);
     }
     let mut summary = Columns::new(&["method", ">GMAE", ">mean", ">of pairs", ">in order", ">of one model"]);
-    for (method, of) in [("from descriptions", &answer.described), ("TorchRec's planner", &answer.planned)] {
+    for (method, of) in [("described", &answer.described), ("TorchRec's planner", &answer.planned)] {
         summary.row([
             method.to_owned(),
             percent(of.errors.gmae),
@@ -325,7 +325,7 @@ pub fn planned(answer: &PlannedJobs) -> String {
             format!("{} of {}", of.in_order_of_model, of.pairs_of_model),
         ]);
     }
-    let legend = "of pairs: how far the ratio of two jobs is off, a factor that all share left out; in order: pairs of jobs in the order \
+    let legend = "times in ms, errors in %; described: predicted from a description; of pairs: how far the ratio of two jobs is off, a factor that all share left out; in order: pairs of jobs in the order \
                   that was measured; TorchRec's planner tells what tables cost, without dense layers and host";
     format!(
         "{}\n\n{}\n{}{}\n",
