@@ -60,7 +60,8 @@ pub struct Placement {
 pub struct Sharded {
     /// The best.
     pub best: Placement,
-    /// The least step of any plan, by loads of tables alone; `None` where that is not known.
+    /// The least step of any plan, by loads of tables, as far as these add up in the plans that were simulated; `None` where that is not
+    /// known.
     pub bound: Option<Nanos>,
     /// The step with each other plan that was simulated: how it was found, and how long it takes.
     pub others: Vec<(&'static str, Nanos)>,
@@ -94,6 +95,10 @@ pub struct Wanted<'a> {
 /// # Errors
 /// Where GPUs cannot share the batch, memory does not hold the tables, or a step cannot be predicted so.
 pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Sharded, A::Error> {
+    let usual = topology(wanted)?.gpus.max(1);
+    let in_several = wanted.gpus > usual && wanted.gpus.is_multiple_of(usual);
+    let nodes = wanted.nodes.or_else(|| in_several.then(|| wanted.gpus / usual));
+    let wanted = &Wanted { nodes, ..*wanted };
     let turns = on(model, wanted, None)?;
     let problem = loads::problem(model, wanted, ask)?;
     let mut plans: Vec<(&'static str, Vec<Home>)> = Vec::new();
@@ -112,6 +117,11 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
         found.push(("one after the other", place(turns, wanted.path, ask)?));
     }
     found.sort_by_key(|(_, placement)| placement.predicted.step);
+    // Plans with their simulated steps: how far loads add up.
+    let known = |(_, placement): &(&'static str, Placement)| {
+        Some((plan_of(&problem, &placement.model.homes(), wanted.gpus)?, placement.predicted.step))
+    };
+    let mut known: Vec<(Plan, Nanos)> = found.iter().filter_map(known).collect();
     let mut others: Vec<(&'static str, Nanos)> =
         found.iter().skip(1).map(|(how, placement)| (*how, placement.predicted.step)).collect();
     let mut simulated = found.len();
@@ -124,15 +134,23 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
         let refined = refine::refine(model, wanted, &problem, plan, ask)?;
         // The first is the best again.
         simulated += refined.steps.len() - 1;
+        known.extend(refined.steps);
         if refined.changes > 0 {
             changes = refined.changes;
             others.insert(0, (how, best.predicted.step));
             best = placed(refined.homes)?;
         }
     }
-    let bound = bound(&problem);
+    let bound = bound(&problem).map(|bound| as_far(bound, &problem, &known));
     let regret = bound.map(|bound| Regret::of(best.predicted.step, bound));
     Ok(Sharded { best, bound, others, how, changes, simulated, regret })
+}
+
+/// A bound by loads, where these are longer than the simulated step of a plan made shorter as much: it is no longer than any of them.
+fn as_far(bound: Nanos, problem: &Problem, known: &[(Plan, Nanos)]) -> Nanos {
+    let longer = |(plan, step): &(Plan, Nanos)| step.0 as f64 / (problem.cost(plan).0 as f64).max(1.0);
+    let least = known.iter().map(longer).fold(1.0, f64::min);
+    Nanos((bound.0 as f64 * least) as i64)
 }
 
 /// Predicts the step of a model whose tables are placed.

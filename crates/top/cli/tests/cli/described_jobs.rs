@@ -57,10 +57,10 @@ fn a_plan_is_found_written_read_and_told_in_both_formats() {
     let found = json(&["shard", text(&model), "--gpus", "2", "--device", "h200", "-o", text(&plan)]);
     let tables = found["tables"].as_array().expect("tables");
     assert_eq!(tables.len(), 6);
-    let on = |table: usize| tables[table]["gpus"].clone();
-    assert_ne!(on(0), on(1), "the large tables lie apart");
+    let tables_of = |gpu: usize| found["gpus"][gpu]["tables"].as_array().map_or(0, Vec::len);
+    assert_eq!((tables_of(0), tables_of(1)), (3, 3), "the host bounds it: each has as many");
     let step = ms(&found["predicted"], "step_ms");
-    assert!(ms(&found, "bound_ms") <= step);
+    assert!(ms(&found, "bound_ms") <= step, "loads do not add up further than in what was simulated");
     let others = found["others"].as_array().expect("others");
     for other in others {
         assert!(ms(other, "step_ms") >= step);
@@ -92,13 +92,18 @@ fn a_plan_is_found_written_read_and_told_in_both_formats() {
 fn changes_that_simulations_find_make_the_step_shorter_and_the_same_ones_each_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = folder.path().join("plan.json");
-    let args = ["shard", "examples/models/dlrm_4_gpus.toml", "--gpus", "4", "--device", "h200", "-o", text(&plan)];
+    let args =
+        ["shard", "examples/models/dlrm_4_gpus.toml", "--gpus", "4", "--device", "h200", "-o", text(&plan)];
     let found = json(&args);
     assert!(found["changes"].as_u64().expect("a number") > 0);
-    assert_eq!(found["found_by"], found["others"][0]["found_by"], "the plan before them is one of the others");
+    assert_eq!(
+        found["found_by"], found["others"][0]["found_by"],
+        "the plan before them is one of the others"
+    );
     assert!(ms(&found["predicted"], "step_ms") < ms(&found["others"][0], "step_ms"));
     // Ranks that were priced once are those of the whole job.
-    let told = json(&["shard", "examples/models/dlrm_4_gpus.toml", "--device", "h200", "--evaluate", text(&plan)]);
+    let told =
+        json(&["shard", "examples/models/dlrm_4_gpus.toml", "--device", "h200", "--evaluate", text(&plan)]);
     assert_eq!(told["predicted"]["step_ms"], found["predicted"]["step_ms"]);
     assert_eq!((&told["regret"], &told["changes"]), (&Value::Null, &Value::from(0)));
     assert_eq!(json(&args), found);
@@ -115,9 +120,7 @@ fn grids_are_read_simulated_and_written_as_torchrec_has_them() {
         let placement = format!("rank:{rank}/cuda:{}", rank % 2);
         serde_json::json!({ "shard_offsets": offset, "shard_sizes": size, "placement": placement })
     };
-    let cut = |kind: &str, ranks: &[u32], shards: Vec<Value>| {
-        serde_json::json!({ "sharding_type": kind, "compute_kernel": "fused", "ranks": ranks, "shards": shards })
-    };
+    let cut = |kind: &str, ranks: &[u32], shards: Vec<Value>| serde_json::json!({ "sharding_type": kind, "compute_kernel": "fused", "ranks": ranks, "shards": shards });
     let half = 1_000_000;
     let grid = vec![
         shard(0, [0, 0], [half, 16]),
@@ -144,7 +147,10 @@ fn grids_are_read_simulated_and_written_as_torchrec_has_them() {
     assert!(words(&stdout(&args)).contains("2 tables cut into rows over some GPUs: 0 1"));
     let matrix = folder.path().join("matrix.json");
     let no_word = failure(&[&args[..], &["-o", text(&matrix), "--format", "hugectr"]].concat());
-    assert!(no_word.contains("table 0 is cut into columns, which HugeCTR's matrices cannot say"), "{no_word}");
+    assert!(
+        no_word.contains("table 0 is cut into columns, which HugeCTR's matrices cannot say"),
+        "{no_word}"
+    );
     // The description says the same by a key.
     let keys = "[parallel]\ngpus = 4\nnodes = 2\ngrid = [{ table = 0, gpus = [[0, 1], [2, 3]] }, { table = 1, gpus = [[2, 3]] }]\n\
                 placement = [[2], [3], [4], [5]]";
@@ -169,7 +175,9 @@ fn nodes_are_joined_by_their_network() {
     };
     assert!(scale(&["--nodes", "2"]).contains("1 GPU cannot lie in 2 nodes"));
     assert!(scale(&["--nodes", "1,3"]).contains("over which 4 GPUs cannot lie evenly"));
-    assert!(scale(&["--nodes", "1,1,1"]).contains("say one for all, or one for each"));
+    let three = ["scale", text(&model), "--device", "h200", "--gpus", "1,4", "--nodes", "1,1,1"];
+    let refused = steptime(&three).assert().code(2).get_output().stderr.clone();
+    assert!(String::from_utf8(refused).expect("UTF-8").contains("say one for all, or one for each"));
     // A table that is large beside all others may lie on the GPUs of one node.
     let args = ["shard", text(&model), "--gpus", "4", "--nodes", "2", "--device", "h200"];
     let found = json(&args);
@@ -187,7 +195,8 @@ fn a_planner_is_put_beside_what_was_measured() {
     let args = ["validate", "examples/jobs/dlrm_4096_x4", "--planner", "torchrec", "--kernels", "h200"];
     let folder = tempfile::tempdir().expect("a folder");
     let model = folder.path().join("dlrm_r1.toml");
-    let text_of = std::fs::read_to_string(crate::root().join("examples/models/dlrm_4_gpus.toml")).expect("a model");
+    let text_of =
+        std::fs::read_to_string(crate::root().join("examples/models/dlrm_4_gpus.toml")).expect("a model");
     let alone = text_of.split("[parallel]").next().expect("a part");
     std::fs::write(&model, alone.replace("batch = 4096", "batch = 1024")).expect("a file");
     let answer = json(&[&args[..], &["--model", text(folder.path())]].concat());
@@ -205,9 +214,20 @@ fn a_planner_is_put_beside_what_was_measured() {
     let other = tempfile::tempdir().expect("a folder");
     assert!(failure(&["--model", text(other.path())]).contains("no dlrm_r1.toml in"));
     assert!(failure(&["--model", "examples/models/dlrm_default.toml"]).contains("it is of another model"));
-    assert!(crate::failure(&["validate", "examples/dlrm_default_2048", "--planner", "torchrec", "--model", text(&model)])
-        .contains("--planner compares jobs"));
-    assert!(crate::failure(&[&args[..4], &["--model", text(&model)]].concat()).contains("--kernels NAME"));
+    assert!(
+        crate::failure(&[
+            "validate",
+            "examples/dlrm_default_2048",
+            "--planner",
+            "torchrec",
+            "--model",
+            text(&model)
+        ])
+        .contains("--planner compares jobs")
+    );
+    let measured = [&args[..4], &["--model", text(&model)]].concat();
+    let refused = steptime(&measured).assert().code(2).get_output().stderr.clone();
+    assert!(String::from_utf8(refused).expect("UTF-8").contains("--kernels NAME"));
 }
 
 #[test]

@@ -16,7 +16,8 @@ pub struct Placed {
     pub command: &'static str,
     /// How the plan was found; none where it was given.
     pub found_by: Option<&'static str>,
-    /// No plan is shorter, by the loads of its tables alone, milliseconds; none where that is not known.
+    /// No plan is shorter, by the loads of its tables as far as these add up in the plans simulated, milliseconds; none where that is
+    /// not known.
     pub bound_ms: Option<f64>,
     /// How many changes simulations made to it then.
     pub changes: usize,

@@ -27,13 +27,13 @@ const AT_ONCE: usize = 8;
 pub(super) struct Refined {
     /// Where tables are.
     pub homes: Vec<Home>,
-    /// The steps of all that was simulated.
-    pub steps: Vec<Nanos>,
+    /// All plans that were simulated, with their steps.
+    pub steps: Vec<(Plan, Nanos)>,
     /// How many changes were kept.
     pub changes: usize,
 }
 
-/// Improves a plan; `None` where it cannot be simulated so, as where none of its tables can be moved.
+/// Improves a plan.
 pub(super) fn refine<A: Ask>(
     model: &Model,
     wanted: &Wanted<'_>,
@@ -44,14 +44,13 @@ pub(super) fn refine<A: Ask>(
     let mut known = Known { wanted, ask, ranks: BTreeMap::new() };
     let placed = |plan: &Plan| homes(model, wanted.gpus, problem, plan);
     let (mut best, mut plan) = (known.all(vec![on(model, wanted, Some(placed(&plan)))?])?.remove(0), plan);
-    let mut steps = vec![best.step];
-    let mut tried = vec![plan.clone()];
+    let mut steps = vec![(plan.clone(), best.step)];
     let mut changes = 0;
     let mut left = near(problem, &plan, &best.alone).into_iter();
     while steps.len() <= MOST {
         let next: Vec<Plan> = left
             .by_ref()
-            .filter(|plan| !tried.contains(plan))
+            .filter(|plan| steps.iter().all(|(tried, _)| tried != plan))
             .take(AT_ONCE.min(1 + MOST - steps.len()))
             .collect();
         if next.is_empty() {
@@ -60,8 +59,7 @@ pub(super) fn refine<A: Ask>(
         let models: Result<Vec<Model>, Error> =
             next.iter().map(|plan| on(model, wanted, Some(placed(plan)))).collect();
         let found = known.all(models?)?;
-        steps.extend(found.iter().map(|job| job.step));
-        tried.extend(next.iter().cloned());
+        steps.extend(next.iter().cloned().zip(found.iter().map(|job| job.step)));
         let first = found.into_iter().zip(next).min_by_key(|(job, _)| job.step);
         if let Some((job, shorter)) = first.filter(|(job, _)| job.step < best.step) {
             (best, plan) = (job, shorter);
