@@ -132,7 +132,7 @@ fn groups(size: &TableSize, gpus: u32) -> impl Iterator<Item = u32> {
 
 /// Into how many groups of columns a table may be cut whose rows then lie over the GPUs of a node each.
 fn grids(size: &TableSize, gpus: u32, node: u32) -> impl Iterator<Item = u32> {
-    let nodes = if node > 1 && gpus % node == 0 { gpus / node } else { 1 };
+    let nodes = if node > 1 && gpus.is_multiple_of(node) { gpus / node } else { 1 };
     let rows = size.rows;
     let all = std::iter::once(1).chain(groups(size, gpus));
     all.filter(move |&parts| nodes > 1 && parts <= nodes && rows >= i64::from(node))

@@ -70,6 +70,9 @@ pub(super) fn refine<A: Ask>(
     Ok(Refined { homes: placed(&plan), steps, changes })
 }
 
+/// What a rank's work is told by, and the rank with its times.
+type Priced = (Vec<i64>, Arc<PricedRank>);
+
 /// Ranks that are priced, by what their work is told by.
 struct Known<'a, A> {
     wanted: &'a Wanted<'a>,
@@ -95,8 +98,7 @@ impl<A: Ask> Known<'_, A> {
             let step = Step::of_recordings(self.wanted.path, input.recordings, &Choice::default())?;
             Ok((work.clone(), Arc::new(PricedRank::of(step, |step| self.ask.ask(step))?)))
         };
-        let priced: Result<Vec<(Vec<i64>, Arc<PricedRank>)>, A::Error> =
-            new.into_par_iter().map(priced).collect();
+        let priced: Result<Vec<Priced>, A::Error> = new.into_par_iter().map(priced).collect();
         self.ranks.extend(priced?);
         let job = |(model, works): (&Model, &Vec<Vec<i64>>)| {
             let ranks: Vec<&PricedRank> =
