@@ -20,7 +20,8 @@ fn spread(name: &str, world: &World<'_>) -> Result<Spread, Error> {
 }
 
 fn moved(ranks: &Ranks) -> Vec<(CollectiveKind, u64)> {
-    let mut all: Vec<_> = ranks.job.rendezvous.iter().map(|met: &Rendezvous| (met.kind, met.bytes.0)).collect();
+    let mut all: Vec<_> =
+        ranks.job.rendezvous.iter().map(|met: &Rendezvous| (met.kind, met.bytes.0)).collect();
     all.sort_unstable();
     all
 }
@@ -52,8 +53,9 @@ fn tables_lie_in_turn_where_their_gradients_are_sparse() {
 /// With nobody to meet there is little more to do than before; with more ranks collectives take longer.
 #[test]
 fn more_ranks_take_longer() {
-    let steps: Vec<_> =
-        [1, 2, 8].map(|ranks| spread("resnet50_32", &World::of(ranks)).expect("a job").predicted.moving).into();
+    let steps: Vec<_> = [1, 2, 8]
+        .map(|ranks| spread("resnet50_32", &World::of(ranks)).expect("a job").predicted.moving)
+        .into();
     let all = |at: usize| steps[at].iter().map(|time| time.0).sum::<i64>();
     assert_eq!(all(0), 0);
     assert!(0 < all(1) && all(1) < all(2));

@@ -116,10 +116,25 @@ pub struct Validate {
     /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
     #[arg(long)]
     pub lone: bool,
+    /// Of jobs with a description each: put what a planner says of their tables beside the measured step, and beside what is
+    /// predicted from the description; needs --kernels NAME and --model
+    #[arg(long, value_enum, requires = "model")]
+    pub planner: Option<Planner>,
+    /// The description of the jobs' model (.toml), or a folder of descriptions that are named like the models of `meta.json`; may be
+    /// given several times
+    #[arg(long, value_name = "FILE|FOLDER", requires = "planner")]
+    pub model: Vec<PathBuf>,
     /// Only replay what was recorded, the profiler's cost left in: of any trace, no measured step needed
     #[arg(long)]
     pub replay_only: bool,
     /// How to print it.
     #[command(flatten)]
     pub form: Form,
+}
+
+/// Whose planner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Planner {
+    /// TorchRec's `EmbeddingPerfEstimator` with its default bandwidths
+    Torchrec,
 }

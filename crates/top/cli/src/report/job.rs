@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steptime::answers::job::{CollectiveSaid, DeviceParts, JobPiece, StragglerSaid};
 use steptime::answers::validate::Errors;
-use steptime::answers::{PredictedJob, RecordedJob, ValidatedJobs};
+use steptime::answers::{PlannedJobs, PredictedJob, RecordedJob, ValidatedJobs};
 
 use super::format::{self, counted, grouped, ms, percent};
 use super::table::Columns;
@@ -307,6 +307,45 @@ pub fn validated(answer: &ValidatedJobs) -> String {
         summary.text(),
         100.0 * answer.interval.level,
         answer.jobs.len(),
+    )
+}
+
+/// What a planner says of jobs beside what was measured.
+pub fn planned(answer: &PlannedJobs) -> String {
+    let signed = |error: f64| format!("{:+.1}", 100.0 * error);
+    let heads =
+        ["~job", ">ranks", ">measured ms", ">from its description", ">error %", ">TorchRec ms", ">error %"];
+    let mut columns = Columns::new(&heads).tight();
+    for row in &answer.jobs {
+        columns.row([
+            row.name.clone(),
+            row.ranks.to_string(),
+            ms(row.measured_ms),
+            ms(row.described_ms),
+            signed(row.described_error),
+            ms(row.planned_ms),
+            signed(row.planned_error),
+        ]);
+    }
+    let mut summary = Columns::new(&["method", ">GMAE", ">mean", ">of pairs", ">in order", ">of one model"]);
+    for (method, of) in [("described", &answer.described), ("TorchRec's planner", &answer.planned)] {
+        summary.row([
+            method.to_owned(),
+            percent(of.errors.gmae),
+            percent(of.errors.mean),
+            percent(of.pair_spread),
+            format!("{} of {}", of.in_order, of.pairs),
+            format!("{} of {}", of.in_order_of_model, of.pairs_of_model),
+        ]);
+    }
+    let legend = "times in ms, errors in %; described: predicted from a description; of pairs: how far the ratio of two jobs is off, a factor that all share left out; in order: pairs of jobs in the order \
+                  that was measured; TorchRec's planner tells what tables cost, without dense layers and host";
+    format!(
+        "{}\n\n{}\n{}{}\n",
+        counted(answer.jobs.len(), "job"),
+        columns.text(),
+        summary.text(),
+        wrapped(legend, prose(), 2)
     )
 }
 

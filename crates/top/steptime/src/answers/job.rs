@@ -1,5 +1,6 @@
 //! The ranks of a job: predicted together, and as recorded.
 
+mod planned;
 mod predicted;
 mod recorded;
 mod validated;
@@ -8,6 +9,7 @@ use serde::Serialize;
 use steptime_graph::Rendezvous;
 use steptime_sim::world::Parts;
 
+pub use self::planned::{PlannedJobs, PlannedRow, Ranked};
 pub use self::predicted::{JobPiece, PredictedCollective, PredictedJob, PredictedRank};
 pub use self::recorded::{ReasonSaid, RecordedCollective, RecordedJob, RecordedRank, StragglerSaid};
 pub use self::validated::{JobRow, ValidatedJobs};

@@ -11,7 +11,7 @@ use steptime_trace::Nanos;
 
 use super::doubts::{has_no_size, of_replay};
 use super::pace::Pace;
-use super::{Ranks, call};
+use super::{Crew, Ranks, call};
 use crate::ask::{Question, Sides};
 use crate::asked::Asked;
 use crate::doubt::{self, Doubt};
@@ -54,9 +54,38 @@ pub struct JobPrediction {
 }
 
 /// How long each rendezvous takes once all are there, and half-widths of 90 % (logarithm).
-struct Collectives {
-    moving: TiVec<RendezvousId, Nanos>,
+pub(super) struct Collectives {
+    pub(super) moving: TiVec<RendezvousId, Nanos>,
     half_widths: TiVec<RendezvousId, f64>,
+}
+
+impl Collectives {
+    /// How long collectives take once all ranks are there, and how well that is known. A node has so many GPUs.
+    pub(super) fn of(crew: &Crew<'_>, asked: &Asked, node: Option<u32>) -> Result<Collectives, Error> {
+        let Some(device) = &asked.device else {
+            let moving = crew.job.moving(&crew.graphs).into_iter();
+            let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
+            return Ok(Collectives { half_widths: vec![KERNEL_SPREAD; moving.len()].into(), moving });
+        };
+        let topology = Topology::of(&device.name).map_err(|source| Error::Network { source })?;
+        let topology = match node {
+            Some(gpus) => topology.in_nodes_of(gpus),
+            None => topology,
+        };
+        let recorded = crew.job.moving(&crew.graphs);
+        let priced = crew.job.rendezvous.iter().zip(recorded).map(|(met, recorded)| {
+            // Of a size that was not recorded the recorded time is the best guess.
+            match recorded.filter(|_| has_no_size(met)) {
+                Some(recorded) => (recorded, UNKNOWN_SIZE),
+                None => {
+                    let price = topology.in_step(&call(met));
+                    (price.time, price.half_width)
+                }
+            }
+        });
+        let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = priced.unzip();
+        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
+    }
 }
 
 /// One rank of a predicted job.
@@ -100,7 +129,7 @@ impl Ranks {
         let sides: Result<Vec<Sides>, E> =
             self.steps.par_iter().map(|step| Ok(ask(step)?.sides()?)).collect();
         let sides = sides?;
-        let collectives = self.collectives(&sides[0].asked)?;
+        let collectives = Collectives::of(&self.crew(), &sides[0].asked, self.node)?;
         let predicted = self.predicted(sides, collectives, Vec::new());
         Ok(predicted.map_err(|hang| self.hangs(hang))?)
     }
@@ -132,29 +161,6 @@ impl Ranks {
         let numbered = |places: Vec<usize>| places.into_iter().map(|place| numbers[place] as usize).collect();
         let waiting = hang.waiting.into_iter().map(|(at, places)| (at, numbered(places))).collect();
         Error::Hang { path: self.path.clone(), source: Hang { waiting } }
-    }
-
-    /// How long collectives take once all ranks are there, and how well that is known.
-    fn collectives(&self, asked: &Asked) -> Result<Collectives, Error> {
-        let Some(device) = &asked.device else {
-            let moving = self.job.moving(&self.crew().graphs).into_iter();
-            let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
-            return Ok(Collectives { half_widths: vec![KERNEL_SPREAD; moving.len()].into(), moving });
-        };
-        let topology = Topology::of(&device.name).map_err(|source| Error::Network { source })?;
-        let recorded = self.job.moving(&self.crew().graphs);
-        let priced = self.job.rendezvous.iter().zip(recorded).map(|(met, recorded)| {
-            // Of a size that was not recorded the recorded time is the best guess.
-            match recorded.filter(|_| has_no_size(met)) {
-                Some(recorded) => (recorded, UNKNOWN_SIZE),
-                None => {
-                    let price = topology.in_step(&call(met));
-                    (price.time, price.half_width)
-                }
-            }
-        });
-        let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = priced.unzip();
-        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
     }
 
     fn predicted(
@@ -239,7 +245,7 @@ impl Ranks {
             Ok(RankPrediction {
                 parts: Parts::of(world, &self.job, rank, graph),
                 idle: Idle::of(graph, &world.ranks[rank]),
-                alone: alone(&priced[rank], self, rank, world)?,
+                alone: alone(&priced[rank], &self.job, rank, world)?,
                 critical: on_path.map(|passage| passage.stretch.to - passage.stretch.from).sum(),
                 last: lates.iter().filter(|&&late| late == rank).count(),
                 meets: self
@@ -270,9 +276,14 @@ impl Ranks {
 }
 
 /// The step of one rank whose collectives take no longer than data needs to move.
-fn alone(priced: &PricedGraph<'_>, ranks: &Ranks, rank: usize, world: &WorldTimeline) -> Result<Nanos, Hang> {
+pub(super) fn alone(
+    priced: &PricedGraph<'_>,
+    job: &Job,
+    rank: usize,
+    world: &WorldTimeline,
+) -> Result<Nanos, Hang> {
     let mut own = priced.clone();
-    let of = ranks.job.of_rank(rank, priced.graph);
+    let of = job.of_rank(rank, priced.graph);
     for (activity, at) in of.iter_enumerated() {
         if let Some(at) = at {
             let met = &world.rendezvous[*at];

@@ -1,6 +1,7 @@
 //! `steptime predict --world N`: one rank's step as that of a job.
 
 use steptime::aten::Dtype;
+use steptime::eager::Cutting;
 use steptime::rewrite::{DataParallel, TableHome, tables};
 use steptime::shard::read_plan_of;
 use steptime::{Error, Home, Spread, TableSize, WhatIfs, World};
@@ -42,15 +43,25 @@ fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<
     if gpus > ranks {
         return Err(format!("{}: it is of {gpus} GPUs, and --world is {ranks}", path.display()).into());
     }
-    Ok(homes.iter().map(home).collect())
+    let all = homes.iter().enumerate().map(|(table, own)| home(own, ranks).ok_or(table));
+    all.collect::<Result<_, _>>().map_err(|table| {
+        let path = path.display();
+        format!(
+            "{path}: table {table} is cut into rows over some of the GPUs: of a recorded step they are cut over all of them; a \
+             described model can be predicted so"
+        )
+        .into()
+    })
 }
 
-fn home(home: &Home) -> TableHome {
-    match home {
-        Home::Everywhere => TableHome::Everywhere,
-        Home::Parts(parts) if home.is_by_rows() => {
-            TableHome::Rows(parts.iter().map(|part| part.size[0]).collect())
+/// The same of a recorded step's table; `None` where it is cut otherwise than such tables can be.
+fn home(home: &Home, ranks: u32) -> Option<TableHome> {
+    let Home::Parts(parts) = home else { return Some(TableHome::Everywhere) };
+    match home.cutting(ranks) {
+        Cutting::Grid => None,
+        Cutting::Rows => Some(TableHome::Rows(parts.iter().map(|part| part.size[0]).collect())),
+        Cutting::Copies | Cutting::Whole | Cutting::Columns => {
+            Some(TableHome::Columns(parts.iter().map(|part| (part.gpu, part.size[1])).collect()))
         }
-        Home::Parts(parts) => TableHome::Columns(parts.iter().map(|part| (part.gpu, part.size[1])).collect()),
     }
 }
