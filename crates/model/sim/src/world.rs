@@ -1,5 +1,6 @@
 //! A world of ranks: each runs its own step, and none leaves a collective before all are there.
 
+mod beside;
 mod critical;
 mod parts;
 mod replay;
@@ -10,6 +11,7 @@ use steptime_cost::PricedGraph;
 use steptime_graph::{ActivityId, Job, MarkId, Member, RendezvousId, TiSlice, TiVec};
 use steptime_trace::Nanos;
 
+use self::beside::Beside;
 pub use self::critical::{Passage, path};
 pub use self::parts::{Parts, Runs, Span, split};
 pub use self::replay::replay_recorded;
@@ -111,11 +113,17 @@ impl WorldTimeline {
     pub fn simulate(priced: &[PricedGraph<'_>], meetings: Meetings<'_>) -> Result<WorldTimeline, Hang> {
         let meets = meets(priced, meetings.job);
         let mut world = World::new(priced, &meets, meetings.job);
+        let mut besides: Vec<Option<Beside<'_>>> =
+            priced.iter().zip(&meets).map(|(rank, meets)| Beside::of(rank, meets)).collect();
         let mut period = Nanos::ZERO;
         let mut reached = world.progress();
         let mut steps = 0;
         while steps < MOST {
-            world.step(&priced.iter().map(Times::of).collect::<Vec<_>>(), meetings.moving)?;
+            let times: Vec<Times<'_>> =
+                priced.iter().zip(&besides).map(|(rank, beside)| Times::of(rank, beside.as_ref())).collect();
+            world.step(&times, meetings.moving)?;
+            let learning = besides.iter_mut().zip(&world.engines);
+            learning.for_each(|(beside, engine)| beside.iter_mut().for_each(|own| own.learn(engine)));
             steps += 1;
             let now = world.progress();
             let latest = now.iter().zip(&reached).map(|(now, before)| *now - *before);
@@ -184,8 +192,9 @@ struct Times<'t> {
 }
 
 impl<'t> Times<'t> {
-    fn of(priced: &'t PricedGraph<'_>) -> Times<'t> {
-        Times { gaps: &priced.host.gaps, durations: &priced.durations }
+    fn of(priced: &'t PricedGraph<'_>, beside: Option<&'t Beside<'_>>) -> Times<'t> {
+        let durations = beside.map_or(&*priced.durations, Beside::durations);
+        Times { gaps: &priced.host.gaps, durations }
     }
 }
 
