@@ -16,7 +16,8 @@ pub use self::critical::{Passage, path};
 pub use self::parts::{Parts, Runs, Span, split};
 pub use self::replay::replay_recorded;
 use crate::engine::{Engine, Reached};
-use crate::timeline::{FEWEST, MOST, SETTLED, Timeline};
+use crate::period::Period;
+use crate::timeline::Timeline;
 
 /// A job's step in its steady state.
 #[derive(Debug, Clone)]
@@ -115,26 +116,18 @@ impl WorldTimeline {
         let mut world = World::new(priced, &meets, meetings.job);
         let mut besides: Vec<Option<Beside<'_>>> =
             priced.iter().zip(&meets).map(|(rank, meets)| Beside::of(rank, meets)).collect();
-        let mut period = Nanos::ZERO;
-        let mut reached = world.progress();
-        let mut steps = 0;
-        while steps < MOST {
+        let mut period = Period::begin(world.progress());
+        loop {
             let times: Vec<Times<'_>> =
                 priced.iter().zip(&besides).map(|(rank, beside)| Times::of(rank, beside.as_ref())).collect();
             world.step(&times, meetings.moving)?;
             let learning = besides.iter_mut().zip(&world.engines);
             learning.for_each(|(beside, engine)| beside.iter_mut().for_each(|own| own.learn(engine)));
-            steps += 1;
-            let now = world.progress();
-            let latest = now.iter().zip(&reached).map(|(now, before)| *now - *before);
-            let latest = latest.filter(|_| steps > 1).max().unwrap_or_else(|| world.completion());
-            let change = (latest - period).max(period - latest);
-            let settled = change * SETTLED <= latest;
-            (reached, period) = (now, latest);
-            if settled && steps >= FEWEST {
+            if period.is_settled(world.progress(), || world.completion()) {
                 break;
             }
         }
+        let (steps, period) = (period.steps(), period.get());
         Ok(world.timeline(period, steps))
     }
 }
