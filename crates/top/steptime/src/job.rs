@@ -5,7 +5,9 @@ mod meetings;
 mod pace;
 mod predicted;
 mod recorded;
+mod slowest;
 mod stragglers;
+mod work;
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +21,9 @@ use steptime_trace::{Input, Options, Recording, Want};
 pub use self::meetings::CollectiveMet;
 pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};
+pub use self::slowest::SlowestHost;
 pub use self::stragglers::{Reason, Straggler};
+pub use self::work::LateCause;
 use crate::error::Error;
 use crate::input::{described, open_input};
 use crate::step::{Choice, Step, is_timed, one_job};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use steptime_graph::Rendezvous;
 use steptime_sim::world::Parts;
 
-pub use self::predicted::{JobPiece, PredictedCollective, PredictedJob, PredictedRank};
+pub use self::predicted::{JobPiece, PredictedCollective, PredictedJob, PredictedRank, SlowestSaid};
 pub use self::recorded::{ReasonSaid, RecordedCollective, RecordedJob, RecordedRank, StragglerSaid};
 pub use self::validated::{JobRow, ValidatedJobs};
 use super::shared::ms;
