@@ -6,8 +6,10 @@ mod meetings;
 mod pace;
 mod predicted;
 mod recorded;
+mod slowest;
 mod spread;
 mod stragglers;
+mod work;
 
 use std::path::{Path, PathBuf};
 
@@ -22,9 +24,11 @@ pub(crate) use self::assembled::{Assembled, PricedRank};
 pub use self::meetings::CollectiveMet;
 pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};
+pub use self::slowest::SlowestHost;
 pub(crate) use self::spread::Spreading;
 pub use self::spread::{Spread, World};
 pub use self::stragglers::{Reason, Straggler};
+pub use self::work::LateCause;
 use crate::error::Error;
 use crate::input::{described, open_input};
 use crate::step::{Choice, Step, is_timed, one_job};

@@ -64,6 +64,9 @@ pub fn headline(answer: &PredictedJob) -> String {
     )
 }
 
+/// A host that is slower than a middle one by less is not worth a word.
+const WORTH_SAYING: f64 = 1.0005;
+
 /// How the step was predicted.
 fn how(answer: &PredictedJob) -> String {
     let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
@@ -87,7 +90,18 @@ fn decides(answer: &PredictedJob) -> String {
     let worth = ranks.iter().take(NAMED).filter(|rank| share(rank.critical_ms) > 0.05);
     let each: Vec<String> =
         worth.map(|rank| format!("rank {} {}", rank.rank, percent(share(rank.critical_ms)))).collect();
-    if each.is_empty() { String::new() } else { said("", &format!("critical path: {}", each.join(", "))) }
+    if each.is_empty() {
+        return String::new();
+    }
+    let slowest = answer.slowest_host.filter(|slowest| slowest.times > WORTH_SAYING).map(|slowest| {
+        format!(
+            "; of {} the host of rank {} is taken for the slowest, {:.3} times as slow as a middle one",
+            counted(answer.world, "rank"),
+            slowest.rank,
+            slowest.times
+        )
+    });
+    said("", &format!("critical path: {}{}", each.join(", "), slowest.unwrap_or_default()))
 }
 
 fn said(sign: &str, words: &str) -> String {
@@ -225,7 +239,12 @@ pub fn recorded(job: &RecordedJob) -> String {
 
 /// Which rank keeps the others waiting, and why.
 fn delays(straggler: &StragglerSaid) -> String {
-    let side = if straggler.by == "host" { "its host" } else { "its device" };
+    let side = match straggler.cause {
+        "input" => "its host, getting the batch,",
+        "copies" => "its device, copying,",
+        "kernels" => "its device",
+        _ => "its host",
+    };
     let reasons: Vec<String> = straggler
         .reasons
         .iter()

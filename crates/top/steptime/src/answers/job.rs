@@ -10,7 +10,7 @@ use steptime_graph::Rendezvous;
 use steptime_sim::world::Parts;
 
 pub use self::planned::{PlannedJobs, PlannedRow, Ranked};
-pub use self::predicted::{JobPiece, PredictedCollective, PredictedJob, PredictedRank};
+pub use self::predicted::{JobPiece, PredictedCollective, PredictedJob, PredictedRank, SlowestSaid};
 pub use self::recorded::{ReasonSaid, RecordedCollective, RecordedJob, RecordedRank, StragglerSaid};
 pub use self::validated::{JobRow, ValidatedJobs};
 use super::shared::ms;

@@ -40,12 +40,12 @@ impl PricedRank {
     }
 
     fn priced(&self) -> PricedGraph<'_> {
-        let Sides { durations, host, .. } = &self.sides;
+        let Sides { durations, host, demands, .. } = &self.sides;
         PricedGraph {
             graph: &self.step.graph,
             host: host.clone(),
             durations: durations.clone(),
-            demands: None,
+            demands: demands.clone(),
         }
     }
 }
@@ -66,8 +66,8 @@ impl Assembled {
         let priced: Vec<PricedGraph<'_>> = ranks.iter().map(|rank| rank.priced()).collect();
         let meetings = Meetings { job: &job, moving: &collectives.moving };
         let world = WorldTimeline::simulate(&priced, meetings).map_err(hangs)?;
-        let one = |rank: usize| alone(&priced[rank], &job, rank, &world);
-        let alone: Result<Vec<Nanos>, Hang> = (0..priced.len()).into_par_iter().map(one).collect();
-        Ok(Assembled { step: world.period, alone: alone.map_err(hangs)? })
+        let one = |rank: usize| alone(&priced[rank], &job, rank, |at| world.rendezvous[at].moving);
+        let alone = (0..priced.len()).into_par_iter().map(one).collect();
+        Ok(Assembled { step: world.period, alone })
     }
 }

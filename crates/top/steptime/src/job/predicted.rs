@@ -11,6 +11,7 @@ use steptime_trace::Nanos;
 
 use super::doubts::{has_no_size, of_replay};
 use super::pace::Pace;
+use super::slowest::{Alike, SlowestHost, slower, slowest};
 use super::{Crew, Ranks, call};
 use crate::ask::{Question, Sides};
 use crate::asked::Asked;
@@ -47,6 +48,8 @@ pub struct JobPrediction {
     pub ranks: Vec<RankPrediction>,
     /// The chain over all ranks that makes the step as long as it is.
     pub path: Vec<Passage>,
+    /// The rank that decides, where hosts' times are no rank's own; `None` where they are, or hosts decide nothing.
+    pub slowest: Option<SlowestHost>,
     /// The recorded steps replayed with the profiler's cost left in; `None` where fewer than two were recorded by all.
     pub replay: Option<steptime_sim::Replay>,
     /// What was asked for.
@@ -182,17 +185,20 @@ impl Ranks {
             .steps
             .iter()
             .zip(sides)
-            .map(|(step, Sides { durations, host, .. })| PricedGraph {
+            .map(|(step, Sides { durations, host, demands, .. })| PricedGraph {
                 graph: &step.graph,
                 host,
                 durations,
-                demands: None,
+                demands,
             })
             .collect();
         // Steps that were made of one have its pace.
-        let timed = self.steps.iter().all(|step| step.graph.is_measured());
-        let pace =
-            if asked.host == OWN && timed { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        let own = asked.host == OWN && self.steps.iter().all(|step| step.graph.is_measured());
+        let mut pace = if own { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        let slowest = if own { None } else { self.slowest(&recorded, &collectives.moving) };
+        if let Some(slowest) = slowest {
+            pace.factors[slowest.rank] = slowest.times;
+        }
         let priced = paced(&recorded, &pace.factors);
         let meetings = Meetings { job: &self.job, moving: &collectives.moving };
         let world = WorldTimeline::simulate(&priced, meetings)?;
@@ -214,13 +220,29 @@ impl Ranks {
             replay.as_ref().and_then(of_replay),
         ];
         let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(more).collect();
-        let sides = interval(&priced, &self.job, &collectives, spread, step)?;
+        let drift = slowest.map_or(JOB_DRIFT, |slowest| JOB_DRIFT.hypot(slowest.half_width));
+        let sides = interval(&priced, &self.job, &collectives, spread, step, drift)?;
         let interval = doubt::widened(&doubts, step, sides);
         let path = world::path(&self.crew().graphs, &self.job, &world);
-        let mut ranks = self.ranks(&priced, &world, &path, &slowness)?;
+        let mut ranks = self.ranks(&priced, &world, &path, &slowness);
         ranks.iter_mut().zip(peaks).for_each(|(rank, peak)| rank.peak = peak);
         let moving = collectives.moving;
-        Ok(JobPrediction { step, interval, doubts, world, moving, ranks, path, replay, asked })
+        Ok(JobPrediction { step, interval, doubts, world, moving, ranks, path, slowest, replay, asked })
+    }
+
+    /// The rank that decides, where ranks' hosts are apart by what is not known of them.
+    fn slowest(
+        &self,
+        priced: &[PricedGraph<'_>],
+        moving: &TiVec<RendezvousId, Nanos>,
+    ) -> Option<SlowestHost> {
+        let others = paced(priced, &vec![slower(); priced.len()]);
+        let of = |rank: usize| Alike {
+            ranks: self.alike[rank],
+            alone: alone(&priced[rank], &self.job, rank, |at| moving[at]),
+            slower: alone(&others[rank], &self.job, rank, |at| moving[at]),
+        };
+        slowest(&(0..priced.len()).into_par_iter().map(of).collect::<Vec<Alike>>())
     }
 
     /// What each rank does in a simulated step.
@@ -230,7 +252,7 @@ impl Ranks {
         world: &WorldTimeline,
         path: &[Passage],
         slowness: &[Option<f64>],
-    ) -> Result<Vec<RankPrediction>, Hang> {
+    ) -> Vec<RankPrediction> {
         let lates: Vec<usize> = self
             .job
             .rendezvous
@@ -242,10 +264,10 @@ impl Ranks {
         let one = |rank: usize| {
             let graph = &self.steps[rank].graph;
             let on_path = path.iter().filter(|passage| passage.rank == rank && passage.meets.is_none());
-            Ok(RankPrediction {
+            RankPrediction {
                 parts: Parts::of(world, &self.job, rank, graph),
                 idle: Idle::of(graph, &world.ranks[rank]),
-                alone: alone(&priced[rank], &self.job, rank, world)?,
+                alone: alone(&priced[rank], &self.job, rank, |at| world.rendezvous[at].moving),
                 critical: on_path.map(|passage| passage.stretch.to - passage.stretch.from).sum(),
                 last: lates.iter().filter(|&&late| late == rank).count(),
                 meets: self
@@ -256,7 +278,7 @@ impl Ranks {
                     .count(),
                 slowness: slowness[rank],
                 peak: None,
-            })
+            }
         };
         (0..self.steps.len()).into_par_iter().map(one).collect()
     }
@@ -280,17 +302,16 @@ pub(super) fn alone(
     priced: &PricedGraph<'_>,
     job: &Job,
     rank: usize,
-    world: &WorldTimeline,
-) -> Result<Nanos, Hang> {
-    let mut own = priced.clone();
+    moving: impl Fn(RendezvousId) -> Nanos,
+) -> Nanos {
+    let mut own = PricedGraph { demands: None, ..priced.clone() };
     let of = job.of_rank(rank, priced.graph);
     for (activity, at) in of.iter_enumerated() {
         if let Some(at) = at {
-            let met = &world.rendezvous[*at];
-            own.durations[activity] = met.moving;
+            own.durations[activity] = moving(*at);
         }
     }
-    Ok(steptime_sim::Timeline::simulate(&own).period)
+    steptime_sim::Timeline::simulate(&own).period
 }
 
 /// The same ranks with hosts so many times as slow.
@@ -310,6 +331,7 @@ fn interval(
     collectives: &Collectives,
     device: f64,
     step: Nanos,
+    drift: f64,
 ) -> Result<[Nanos; 2], Hang> {
     let spread = priced.iter().map(|rank| rank.host.spread).fold(0.0, f64::max);
     let scaled = |sign: f64| {
@@ -324,7 +346,7 @@ fn interval(
         Ok(WorldTimeline::simulate(&others, Meetings { job, moving: &moving })?.period)
     };
     let (low, high) = (scaled(-1.0)?, scaled(1.0)?);
-    let drift = JOB_DRIFT * step.0 as f64;
+    let drift = drift * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
     Ok([step - widen(step - low), step + widen(high - step)])
 }

@@ -170,6 +170,7 @@ impl Spreading<'_> {
         Ok(Sides {
             durations,
             spread,
+            demands: None,
             host,
             slowness: self.base.slowness,
             unpriced: None,

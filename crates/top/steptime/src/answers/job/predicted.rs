@@ -43,6 +43,8 @@ pub struct PredictedJob {
     /// What was changed of a single rank's step to make it that of a job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
+    /// The rank that decides, where hosts' times are no rank's own: its host is taken to be the slowest of all.
+    pub slowest_host: Option<SlowestSaid>,
     /// Relative error of the recorded steps replayed, the profiler's cost left in.
     pub replay_error: Option<f64>,
     /// Samples a step, all ranks together, where known.
@@ -55,6 +57,15 @@ pub struct PredictedJob {
     pub collectives: Vec<PredictedCollective>,
     /// The chain over all ranks that makes the step as long as it is, in order.
     pub critical_path: Vec<JobPiece>,
+}
+
+/// The slowest host of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SlowestSaid {
+    /// The rank.
+    pub rank: u32,
+    /// How many times as long as a middle one its host takes.
+    pub times: f64,
 }
 
 /// One rank of a predicted job.
@@ -133,6 +144,10 @@ impl PredictedJob {
             interval_level: INTERVAL_LEVEL,
             doubts: predicted.doubts.iter().map(DoubtSaid::new).collect(),
             changes: Vec::new(),
+            slowest_host: predicted.slowest.map(|slowest| SlowestSaid {
+                rank: ranks.crew().numbers[slowest.rank],
+                times: slowest.times,
+            }),
             replay_error: predicted.replay.as_ref().map(steptime_sim::Replay::error),
             batch,
             samples_per_s: batch.filter(|_| step_ms > 0.0).map(|batch| batch as f64 / step_ms * 1e3),
