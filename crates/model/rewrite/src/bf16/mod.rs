@@ -42,11 +42,47 @@ impl Rule for Bf16 {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let types = Types::new(step, self.name(), Dtype::Bf16, false);
+        patches(types, facts, "bfloat16")
+    }
+}
+
+/// Autocast to float16, rows of tables too: sums of what is looked up are given, exchanged and joined with all else in 16 bits.
+/// Parameters, their gradients and the optimizer stay in 32 bits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fp16;
+
+impl Rule for Fp16 {
+    fn name(&self) -> &'static str {
+        "fp16"
+    }
+
+    fn effort(&self) -> &'static str {
+        "small: torch.autocast(\"cuda\", dtype=torch.float16) around the forward pass, a GradScaler, and float16 as what tables give"
+    }
+
+    fn risk(&self) -> &'static str {
+        "small gradients vanish: the loss must be scaled, and what overflows skipped"
+    }
+
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        Bf16.doubt()
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let types = Types::new(step, self.name(), Dtype::F16, true);
+        patches(types, facts, "float16")
+    }
+}
+
+/// What becomes 16 bits wide.
+fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Patch>, Error> {
+    let step = types.step;
+    let rule = types.patch.rule;
         let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
         if is_narrow(step) {
             return Err(nothing("ops run in 16 bits already"));
         }
-        let mut types = Types::new(step, self.name());
         let (mut functions, mut last) = (Vec::new(), Vec::new());
         for root in roots(step) {
             let name = step.event(root);
@@ -69,19 +105,18 @@ impl Rule for Bf16 {
         let casts = types.casts;
         let mut patch = types.into_patch();
         patch.why = format!(
-            "{products} products in 16 bits: {} tensors become bfloat16, {casts} casts",
+            "{products} products in 16 bits: {} tensors become {name}, {casts} casts",
             patch.reshape.len()
         );
         if !attention::is_in(step) {
             return Ok(vec![patch]);
         }
-        let mut attention = attention::patch(&step.applied(&patch, facts.ops)?, self.name());
+        let mut attention = attention::patch(&step.applied(&patch, facts.ops)?, rule);
         if attention.is_empty() {
             return Ok(vec![patch]);
         }
         attention.why = format!("{} attentions by cuDNN, forward and backward", attention.insert.len());
         Ok(vec![patch, attention])
-    }
 }
 
 /// Outermost ops of all threads, thread by thread; annotations but an optimizer's are seen through.

@@ -82,7 +82,7 @@ impl Needs {
     /// From the last function to the first: one that works in any type wants that of the gradients it gives.
     ///
     /// What a function makes anew was another tensor before, also where it has the same identity.
-    pub fn of(step: &Step, functions: &[Function]) -> Needs {
+    pub fn of(step: &Step, functions: &[Function], narrow: Dtype) -> Needs {
         let (mut needs, mut later) = (Needs::default(), Later::default());
         for function in functions.iter().rev() {
             for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_deref()) {
@@ -91,7 +91,7 @@ impl Needs {
                     call.takes().for_each(|term| later.add(term, of, last));
                 }
             }
-            let want = later.want(function);
+            let want = later.want(function, narrow);
             needs.wants.push(want);
             let made = function.given.iter().filter_map(|&tensor| Some((tensor, later.made(tensor)?)));
             needs.made.push(made.collect());
@@ -120,10 +120,10 @@ impl Later {
         }
     }
 
-    fn want(&self, function: &Function) -> Option<Dtype> {
+    fn want(&self, function: &Function, narrow: Dtype) -> Option<Dtype> {
         match function.kind {
             _ if function.is_last => None,
-            Kind::Narrow => Some(Dtype::Bf16),
+            Kind::Narrow => Some(narrow),
             Kind::Wide => Some(Dtype::F32),
             Kind::Any => {
                 let given = function.given.iter().chain(&function.incoming);

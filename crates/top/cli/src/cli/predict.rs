@@ -76,6 +76,10 @@ pub struct World {
     /// Gradients are views of the buckets (gradient_as_bucket_view)
     #[arg(long, requires = "ranks")]
     pub bucket_view: bool,
+    /// Changes that are made on every rank, once it has its part of the job: a plan of `whatif --plan`. Without --world, of the ranks
+    /// of a described job
+    #[arg(long, value_name = "PLAN.toml")]
+    pub changes: Option<PathBuf>,
     /// From how many MiB on a bucket of gradients is full (bucket_cap_mb) [default: 1 the first, then 25]
     #[arg(long, value_name = "MIB", requires = "ranks", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub bucket_mb: Option<u64>,

@@ -1,7 +1,9 @@
 //! One rank's step on the GPUs of a job: rules make each rank's step of it, and all are simulated together.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use steptime_eager::Model;
 use steptime_rewrite::{DataParallel, Rule, ShardTables, TableHome, tables};
 use steptime_trace::Meta;
 
@@ -9,7 +11,7 @@ use super::{JobPrediction, Ranks};
 use crate::ask::{Question, Sides};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
-use crate::step::Step;
+use crate::step::{Choice, Step};
 use crate::whatif::{Base, Costed, Edited, Pricing};
 
 /// How a step that one GPU runs becomes the step of a job.
@@ -85,6 +87,20 @@ impl Question<'_> {
     /// As [`Question::what_if`]; where the step cannot be spread so, or how GPUs of that name are joined is not known.
     pub fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
         self.what_ifs()?.in_world(world)
+    }
+}
+
+impl Step {
+    /// The step of a described job's rank as it is before any table has a place and any gradient is averaged: one GPU has all tables and
+    /// the samples of a rank.
+    ///
+    /// # Errors
+    /// Where the description makes no step.
+    pub fn of_one_gpu(path: &Path, model: &Model) -> Result<Step, Error> {
+        let samples = model.batch() / u64::from(model.gpus());
+        let described = |source| Error::Model(steptime_eager::Error::Description { path: path.into(), source });
+        let alone = model.on_gpus(1).and_then(|model| model.with_batch(samples)).map_err(described)?;
+        Step::of_recordings(path, crate::input::described(path, &alone, &[0], true).recordings, &Choice::default())
     }
 }
 
