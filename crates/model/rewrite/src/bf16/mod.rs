@@ -10,9 +10,11 @@ mod lists;
 mod needs;
 mod types;
 
+use rustc_hash::FxHashSet;
 use steptime_aten::Dtype;
-use steptime_step::{OpId, Patch, Step};
+use steptime_step::{OpId, Patch, Step, TensorId};
 
+use self::lists::Kind;
 use self::needs::Function;
 use self::types::{Local, Types};
 use crate::error::Error;
@@ -79,44 +81,46 @@ impl Rule for Fp16 {
 fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Patch>, Error> {
     let step = types.step;
     let rule = types.patch.rule;
-        let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
-        if is_narrow(step) {
-            return Err(nothing("ops run in 16 bits already"));
+    let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
+    if is_narrow(step) {
+        return Err(nothing("ops run in 16 bits already"));
+    }
+    let (mut functions, mut last): (Vec<Function>, Vec<OpId>) = (Vec::new(), Vec::new());
+    let mut earlier: FxHashSet<TensorId> = FxHashSet::default();
+    for root in roots(step) {
+        let name = step.event(root);
+        if let Some(function) = Function::of(step, root, &earlier) {
+            earlier.extend(&function.given);
+            functions.push(function);
+        } else if name.is_optimizer_step() {
+            last.push(root);
+        } else {
+            types.follow(root, &Local::default(), true);
         }
-        let (mut functions, mut last) = (Vec::new(), Vec::new());
-        for root in roots(step) {
-            let name = step.event(root);
-            if let Some(function) = Function::of(step, root) {
-                functions.push(function);
-            } else if name.is_optimizer_step() {
-                last.push(root);
-            } else {
-                types.follow(root, &Local::default(), true);
-            }
-        }
-        let products = types.narrowed;
-        if products == 0 {
-            return Err(nothing("no product, convolution or attention is in 32-bit floating point"));
-        }
-        backward::follow(&mut types, &functions);
-        for root in last {
-            types.follow(root, &Local::default(), false);
-        }
-        let casts = types.casts;
-        let mut patch = types.into_patch();
-        patch.why = format!(
-            "{products} products in 16 bits: {} tensors become {name}, {casts} casts",
-            patch.reshape.len()
-        );
-        if !attention::is_in(step) {
-            return Ok(vec![patch]);
-        }
-        let mut attention = attention::patch(&step.applied(&patch, facts.ops)?, rule);
-        if attention.is_empty() {
-            return Ok(vec![patch]);
-        }
-        attention.why = format!("{} attentions by cuDNN, forward and backward", attention.insert.len());
-        Ok(vec![patch, attention])
+    }
+    let products = types.narrowed;
+    if products == 0 {
+        return Err(nothing("no product, convolution or attention is in 32-bit floating point"));
+    }
+    backward::follow(&mut types, &functions);
+    for root in last {
+        types.follow(root, &Local::default(), false);
+    }
+    let casts = types.casts;
+    let mut patch = types.into_patch();
+    patch.why = format!(
+        "{products} products in 16 bits: {} tensors become {name}, {casts} casts",
+        patch.reshape.len()
+    );
+    if !attention::is_in(step) {
+        return Ok(vec![patch]);
+    }
+    let mut attention = attention::patch(&step.applied(&patch, facts.ops)?, rule);
+    if attention.is_empty() {
+        return Ok(vec![patch]);
+    }
+    attention.why = format!("{} attentions by cuDNN, forward and backward", attention.insert.len());
+    Ok(vec![patch, attention])
 }
 
 /// Outermost ops of all threads, thread by thread; annotations but an optimizer's are seen through.
@@ -136,10 +140,11 @@ fn roots(step: &Step) -> Vec<OpId> {
     roots
 }
 
-/// Whether an op gives 16-bit numbers.
+/// Whether a product gives 16-bit numbers: what is only sent in 16 bits is none.
 fn is_narrow(step: &Step) -> bool {
-    step.running().into_iter().filter_map(|op| step.ops[op].call.as_deref()).any(|call| {
-        let mut gives = call.gives();
+    step.running().into_iter().filter(|&op| Kind::of_op(&step.ops[op].name) == Kind::Narrow).any(|op| {
+        let call = step.ops[op].call.as_deref();
+        let mut gives = call.into_iter().flat_map(|call| call.gives());
         gives.any(|tensor| matches!(step.tensors[tensor].value.dtype, Dtype::Bf16 | Dtype::F16))
     })
 }

@@ -27,8 +27,9 @@ pub(super) struct Function {
 }
 
 impl Function {
-    /// The function that an outermost op is; `None` of others.
-    pub fn of(step: &Step, root: OpId) -> Option<Function> {
+    /// The function that an outermost op is; `None` of others. `earlier` holds what functions before it gave: of one that is not known
+    /// to have been called with anything, the gradients that come are those of these that it takes.
+    pub fn of(step: &Step, root: OpId, earlier: &FxHashSet<TensorId>) -> Option<Function> {
         let EventName::Engine(name) = step.event(root) else { return None };
         let children = &step.ops[root].children;
         let own = children.iter().find(|&&child| step.ops[child].name == name);
@@ -42,7 +43,18 @@ impl Function {
             call.gives().filter(move |tensor| !takes.contains(tensor)).collect::<Vec<_>>()
         };
         let mut fresh: FxHashSet<TensorId> = calls.iter().flat_map(made).collect();
-        let incoming: Vec<TensorId> = incoming.map(|call| call.takes().collect()).unwrap_or_default();
+        let incoming: Vec<TensorId> = match incoming {
+            Some(call) => call.takes().collect(),
+            None => {
+                let mut seen = FxHashSet::default();
+                let taken = calls.iter().flat_map(|call| call.takes());
+                taken
+                    .filter(|tensor| {
+                        earlier.contains(tensor) && !fresh.contains(tensor) && seen.insert(*tensor)
+                    })
+                    .collect()
+            }
+        };
         fresh.retain(|tensor| !incoming.contains(tensor));
         let mut seen = FxHashSet::default();
         given.retain(|tensor| seen.insert(*tensor));

@@ -24,6 +24,8 @@ pub struct World<'r> {
     pub tables: Option<Vec<TableHome>>,
     /// Samples of a rank; `None` for as many as were recorded.
     pub batch: Option<u64>,
+    /// Whether tables that every rank has are updated by each from its own samples: their gradients are not averaged.
+    pub copies_apart: bool,
     /// What else is changed on every rank, before it is put on GPUs.
     pub before: &'r [&'r dyn Rule],
     /// What else is changed on every rank, afterwards: a CUDA graph.
@@ -45,7 +47,7 @@ impl World<'_> {
     /// So many ranks, as PyTorch does without being told more.
     #[must_use]
     pub fn of(ranks: u32) -> World<'static> {
-        World { dense: DataParallel::of(ranks), tables: None, batch: None, before: &[], after: &[] }
+        World { dense: DataParallel::of(ranks), tables: None, batch: None, copies_apart: false, before: &[], after: &[] }
     }
 
     /// Where a step's tables lie; nothing where all lie everywhere.
@@ -128,6 +130,7 @@ impl Spreading<'_> {
                     rank: class.rank,
                     dense: world.dense,
                     batch: world.batch,
+                    copies_apart: world.copies_apart,
                 }),
                 None => Box::new(world.dense),
             };

@@ -35,7 +35,7 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
     }
     let rules = what_if::rules(&changes);
     let after: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
-    Ok(asked.in_world(&World { dense, tables, batch, before: &[], after: &after })?)
+    Ok(asked.in_world(&World { dense, tables, batch, copies_apart: typed.copies_apart, before: &[], after: &after })?)
 }
 
 /// Where a plan puts the tables that the step looks up.
