@@ -43,7 +43,7 @@ mod updates;
 mod words;
 
 pub use accumulate::Accumulate;
-pub use bf16::Bf16;
+pub use bf16::{Bf16, Fp16};
 pub use catalog::all;
 pub use channels_last::ChannelsLast;
 pub use checkpoint::Checkpoint;

@@ -13,7 +13,7 @@ type Made = FxHashMap<TensorId, Dtype>;
 
 /// Follows types through the functions of the backward pass, in their order.
 pub(super) fn follow(types: &mut Types<'_>, functions: &[Function]) {
-    let needs = Needs::of(types.step, functions);
+    let needs = Needs::of(types.step, functions, types.narrow);
     for ((function, &want), made_here) in functions.iter().zip(&needs.wants).zip(&needs.made) {
         let mut local = saved(types, function);
         incoming(types, function, want, &mut local);

@@ -28,7 +28,11 @@ impl Types<'_> {
         let cast = self.patch.tensor(self.step, made);
         self.set(cast, to);
         self.casts += 1;
-        let code = Arg::Int(if to == Dtype::F32 { 6 } else { 15 });
+        let code = Arg::Int(match to {
+            Dtype::F32 => 6,
+            Dtype::F16 => 5,
+            _ => 15,
+        });
         let no = || Arg::Bool(false);
         let op = |name: &str, inputs: Vec<Arg<TensorId>>| {
             NewOp::new(name, Call { inputs, outputs: vec![Arg::Tensor(cast)], ..Call::default() })

@@ -10,9 +10,11 @@ mod lists;
 mod needs;
 mod types;
 
+use rustc_hash::FxHashSet;
 use steptime_aten::Dtype;
-use steptime_step::{OpId, Patch, Step};
+use steptime_step::{OpId, Patch, Step, TensorId};
 
+use self::lists::Kind;
 use self::needs::Function;
 use self::types::{Local, Types};
 use crate::error::Error;
@@ -42,46 +44,83 @@ impl Rule for Bf16 {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
-        if is_narrow(step) {
-            return Err(nothing("ops run in 16 bits already"));
-        }
-        let mut types = Types::new(step, self.name());
-        let (mut functions, mut last) = (Vec::new(), Vec::new());
-        for root in roots(step) {
-            let name = step.event(root);
-            if let Some(function) = Function::of(step, root) {
-                functions.push(function);
-            } else if name.is_optimizer_step() {
-                last.push(root);
-            } else {
-                types.follow(root, &Local::default(), true);
-            }
-        }
-        let products = types.narrowed;
-        if products == 0 {
-            return Err(nothing("no product, convolution or attention is in 32-bit floating point"));
-        }
-        backward::follow(&mut types, &functions);
-        for root in last {
-            types.follow(root, &Local::default(), false);
-        }
-        let casts = types.casts;
-        let mut patch = types.into_patch();
-        patch.why = format!(
-            "{products} products in 16 bits: {} tensors become bfloat16, {casts} casts",
-            patch.reshape.len()
-        );
-        if !attention::is_in(step) {
-            return Ok(vec![patch]);
-        }
-        let mut attention = attention::patch(&step.applied(&patch, facts.ops)?, self.name());
-        if attention.is_empty() {
-            return Ok(vec![patch]);
-        }
-        attention.why = format!("{} attentions by cuDNN, forward and backward", attention.insert.len());
-        Ok(vec![patch, attention])
+        let types = Types::new(step, self.name(), Dtype::Bf16, false);
+        patches(types, facts, "bfloat16")
     }
+}
+
+/// Autocast to float16, rows of tables too: sums of what is looked up are given, exchanged and joined with all else in 16 bits.
+/// Parameters, their gradients and the optimizer stay in 32 bits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fp16;
+
+impl Rule for Fp16 {
+    fn name(&self) -> &'static str {
+        "fp16"
+    }
+
+    fn effort(&self) -> &'static str {
+        "small: torch.autocast(\"cuda\", dtype=torch.float16) around the forward pass, a GradScaler, and float16 as what tables give"
+    }
+
+    fn risk(&self) -> &'static str {
+        "small gradients vanish: the loss must be scaled, and what overflows skipped"
+    }
+
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        Bf16.doubt()
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let types = Types::new(step, self.name(), Dtype::F16, true);
+        patches(types, facts, "float16")
+    }
+}
+
+/// What becomes 16 bits wide.
+fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Patch>, Error> {
+    let step = types.step;
+    let rule = types.patch.rule;
+    let nothing = |reason: &str| Error::NothingToDo { reason: reason.to_owned() };
+    if is_narrow(step) {
+        return Err(nothing("ops run in 16 bits already"));
+    }
+    let (mut functions, mut last): (Vec<Function>, Vec<OpId>) = (Vec::new(), Vec::new());
+    let mut earlier: FxHashSet<TensorId> = FxHashSet::default();
+    for root in roots(step) {
+        let name = step.event(root);
+        if let Some(function) = Function::of(step, root, &earlier) {
+            earlier.extend(&function.given);
+            functions.push(function);
+        } else if name.is_optimizer_step() {
+            last.push(root);
+        } else {
+            types.follow(root, &Local::default(), true);
+        }
+    }
+    let products = types.narrowed;
+    if products == 0 {
+        return Err(nothing("no product, convolution or attention is in 32-bit floating point"));
+    }
+    backward::follow(&mut types, &functions);
+    for root in last {
+        types.follow(root, &Local::default(), false);
+    }
+    let casts = types.casts;
+    let mut patch = types.into_patch();
+    patch.why = format!(
+        "{products} products in 16 bits: {} tensors become {name}, {casts} casts",
+        patch.reshape.len()
+    );
+    if !attention::is_in(step) {
+        return Ok(vec![patch]);
+    }
+    let mut attention = attention::patch(&step.applied(&patch, facts.ops)?, rule);
+    if attention.is_empty() {
+        return Ok(vec![patch]);
+    }
+    attention.why = format!("{} attentions by cuDNN, forward and backward", attention.insert.len());
+    Ok(vec![patch, attention])
 }
 
 /// Outermost ops of all threads, thread by thread; annotations but an optimizer's are seen through.
@@ -101,10 +140,11 @@ fn roots(step: &Step) -> Vec<OpId> {
     roots
 }
 
-/// Whether an op gives 16-bit numbers.
+/// Whether a product gives 16-bit numbers: what is only sent in 16 bits is none.
 fn is_narrow(step: &Step) -> bool {
-    step.running().into_iter().filter_map(|op| step.ops[op].call.as_deref()).any(|call| {
-        let mut gives = call.gives();
+    step.running().into_iter().filter(|&op| Kind::of_op(&step.ops[op].name) == Kind::Narrow).any(|op| {
+        let call = step.ops[op].call.as_deref();
+        let mut gives = call.into_iter().flat_map(|call| call.gives());
         gives.any(|tensor| matches!(step.tensors[tensor].value.dtype, Dtype::Bf16 | Dtype::F16))
     })
 }

@@ -27,8 +27,9 @@ pub(super) struct Function {
 }
 
 impl Function {
-    /// The function that an outermost op is; `None` of others.
-    pub fn of(step: &Step, root: OpId) -> Option<Function> {
+    /// The function that an outermost op is; `None` of others. `earlier` holds what functions before it gave: of one that is not known
+    /// to have been called with anything, the gradients that come are those of these that it takes.
+    pub fn of(step: &Step, root: OpId, earlier: &FxHashSet<TensorId>) -> Option<Function> {
         let EventName::Engine(name) = step.event(root) else { return None };
         let children = &step.ops[root].children;
         let own = children.iter().find(|&&child| step.ops[child].name == name);
@@ -42,7 +43,18 @@ impl Function {
             call.gives().filter(move |tensor| !takes.contains(tensor)).collect::<Vec<_>>()
         };
         let mut fresh: FxHashSet<TensorId> = calls.iter().flat_map(made).collect();
-        let incoming: Vec<TensorId> = incoming.map(|call| call.takes().collect()).unwrap_or_default();
+        let incoming: Vec<TensorId> = match incoming {
+            Some(call) => call.takes().collect(),
+            None => {
+                let mut seen = FxHashSet::default();
+                let taken = calls.iter().flat_map(|call| call.takes());
+                taken
+                    .filter(|tensor| {
+                        earlier.contains(tensor) && !fresh.contains(tensor) && seen.insert(*tensor)
+                    })
+                    .collect()
+            }
+        };
         fresh.retain(|tensor| !incoming.contains(tensor));
         let mut seen = FxHashSet::default();
         given.retain(|tensor| seen.insert(*tensor));
@@ -82,7 +94,7 @@ impl Needs {
     /// From the last function to the first: one that works in any type wants that of the gradients it gives.
     ///
     /// What a function makes anew was another tensor before, also where it has the same identity.
-    pub fn of(step: &Step, functions: &[Function]) -> Needs {
+    pub fn of(step: &Step, functions: &[Function], narrow: Dtype) -> Needs {
         let (mut needs, mut later) = (Needs::default(), Later::default());
         for function in functions.iter().rev() {
             for call in function.sums.iter().rev().filter_map(|&op| step.ops[op].call.as_deref()) {
@@ -91,7 +103,7 @@ impl Needs {
                     call.takes().for_each(|term| later.add(term, of, last));
                 }
             }
-            let want = later.want(function);
+            let want = later.want(function, narrow);
             needs.wants.push(want);
             let made = function.given.iter().filter_map(|&tensor| Some((tensor, later.made(tensor)?)));
             needs.made.push(made.collect());
@@ -120,10 +132,10 @@ impl Later {
         }
     }
 
-    fn want(&self, function: &Function) -> Option<Dtype> {
+    fn want(&self, function: &Function, narrow: Dtype) -> Option<Dtype> {
         match function.kind {
             _ if function.is_last => None,
-            Kind::Narrow => Some(Dtype::Bf16),
+            Kind::Narrow => Some(narrow),
             Kind::Wide => Some(Dtype::F32),
             Kind::Any => {
                 let given = function.given.iter().chain(&function.incoming);

@@ -13,6 +13,10 @@ pub(super) type Local = FxHashMap<TensorId, TensorId>;
 pub(super) struct Types<'s> {
     pub step: &'s Step,
     pub patch: Patch,
+    /// The type of 16 bits.
+    pub narrow: Dtype,
+    /// Whether rows that are looked up are given in it.
+    lookups: bool,
     pub(super) uses: Uses,
     /// Tensors of the step that are in 16 bits, and the types of those that the patch adds.
     known: FxHashMap<TensorId, Dtype>,
@@ -27,10 +31,12 @@ pub(super) struct Types<'s> {
 }
 
 impl<'s> Types<'s> {
-    pub fn new(step: &'s Step, rule: &'static str) -> Types<'s> {
+    pub fn new(step: &'s Step, rule: &'static str, narrow: Dtype, lookups: bool) -> Types<'s> {
         Types {
             step,
             patch: Patch::new(rule),
+            narrow,
+            lookups,
             uses: Uses::of(step),
             known: FxHashMap::default(),
             now: Local::default(),
@@ -46,9 +52,9 @@ impl<'s> Types<'s> {
         narrow.sort();
         for tensor in narrow {
             if let Some(row) = self.step.tensors.get(tensor)
-                && self.known[&tensor] == Dtype::Bf16
+                && self.known[&tensor] == self.narrow
             {
-                let value = steptime_aten::Tensor { dtype: Dtype::Bf16, ..row.value.clone() };
+                let value = steptime_aten::Tensor { dtype: self.narrow, ..row.value.clone() };
                 self.patch.reshape.push((tensor, value));
             }
         }
@@ -68,7 +74,7 @@ impl<'s> Types<'s> {
     /// The type of a tensor of the device in 16 or 32 bits; `None` of others.
     pub fn of(&self, tensor: TensorId) -> Option<Dtype> {
         let value = self.value(tensor)?;
-        let ours = value.device == Device::Cuda && matches!(value.dtype, Dtype::F32 | Dtype::Bf16);
+        let ours = value.device == Device::Cuda && (value.dtype == Dtype::F32 || value.dtype == self.narrow);
         ours.then(|| self.known.get(&tensor).copied().unwrap_or(value.dtype))
     }
 
@@ -93,13 +99,14 @@ impl<'s> Types<'s> {
             self.results(op, call, local);
             if autocast {
                 self.explicit(op, call);
+                self.looked_up(op, call);
             }
         }
     }
 
     /// Casts the inputs of an op of autocast's lists.
     fn autocast(&mut self, op: OpId, call: &Call, kind: Kind) -> Local {
-        let to = if kind == Kind::Narrow { Dtype::Bf16 } else { Dtype::F32 };
+        let to = if kind == Kind::Narrow { self.narrow } else { Dtype::F32 };
         let mut local = Local::default();
         for tensor in call.takes() {
             let stands = self.stands(tensor, &Local::default());
@@ -121,11 +128,23 @@ impl<'s> Types<'s> {
         if is_to_f32(&self.step.ops[op].name, call)
             && let Some(tensor) = call.takes().next()
             && call.gives().eq([tensor])
-            && self.of(self.stands(tensor, &Local::default())) == Some(Dtype::Bf16)
+            && self.of(self.stands(tensor, &Local::default())) == Some(self.narrow)
         {
             let stands = self.stands(tensor, &Local::default());
             let cast = self.cast(stands, Dtype::F32, Place::After(op), false);
             self.now.insert(tensor, cast);
+        }
+    }
+
+    /// PyTorch's sums of looked-up rows are cast where 16 bits are asked for.
+    fn looked_up(&mut self, op: OpId, call: &Call) {
+        if self.lookups
+            && self.step.ops[op].name == "aten::embedding_bag"
+            && let Some(sums) = call.gives().next()
+            && self.of(sums) == Some(Dtype::F32)
+        {
+            let cast = self.cast(sums, self.narrow, Place::After(op), false);
+            self.now.insert(sums, cast);
         }
     }
 
@@ -178,6 +197,10 @@ impl<'s> Types<'s> {
         if is_to_f32(name, call) {
             return Dtype::F32;
         }
+        // Fused tables have a type for what they give (`output_dtype`).
+        if self.lookups && name.starts_with(FUSED_TABLES) {
+            return self.narrow;
+        }
         let count = if name.contains("batch_norm") { 1 } else { usize::MAX };
         let all = || call.takes().take(count);
         // A number joins any type, and what has no elements was made for what it is joined with.
@@ -188,9 +211,12 @@ impl<'s> Types<'s> {
         if of.is_empty() {
             of = all().filter_map(|tensor| self.of(tensor)).collect();
         }
-        if of.contains(&Dtype::F32) || of.is_empty() { Dtype::F32 } else { Dtype::Bf16 }
+        if of.contains(&Dtype::F32) || of.is_empty() { Dtype::F32 } else { self.narrow }
     }
 }
+
+/// Ops that look up in fused tables.
+const FUSED_TABLES: &str = "fbgemm::split_embedding_codegen_forward";
 
 /// Whether an op makes a tensor of no other.
 fn is_memory(name: &str) -> bool {

@@ -31,6 +31,8 @@ pub struct ShardTables {
     pub dense: DataParallel,
     /// Samples of a rank; `None` for as many as were recorded.
     pub batch: Option<u64>,
+    /// Whether tables that every rank has are updated by each from its own samples: their gradients are not averaged.
+    pub copies_apart: bool,
 }
 
 /// A table that a step looks up, as far as plans tell of it.

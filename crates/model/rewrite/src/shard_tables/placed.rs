@@ -104,7 +104,17 @@ pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result
             format!("those of {} are", spread.len())
         },
     );
-    let apart = spread.iter().filter_map(|one| one.table.trained.as_ref()?.roots.get(1).copied()).collect();
+    let adds_up = |table: &Table| table.trained.as_ref()?.roots.get(1).copied();
+    let copies = tables
+        .iter()
+        .zip(&rule.homes)
+        .filter(|(_, home)| rule.copies_apart && **home == super::TableHome::Everywhere);
+    let apart = spread
+        .iter()
+        .map(|one| one.table)
+        .chain(copies.map(|(table, _)| table))
+        .filter_map(adds_up)
+        .collect();
     Ok(Placed { patch, apart })
 }
 

@@ -64,20 +64,27 @@ pub struct World {
     #[arg(long = "world", value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub ranks: Option<u32>,
     /// Samples of all ranks together [default: each rank has as many as were recorded]
-    #[arg(long, value_name = "SAMPLES", requires = "ranks")]
+    #[arg(long, value_name = "SAMPLES")]
     pub global_batch: Option<u64>,
     /// Where embedding tables lie: TorchRec's sharding plan, or HugeCTR's matrices; tables by their numbers, in the order in which
     /// they are looked up first
-    #[arg(long, value_name = "PLAN.json", requires = "ranks")]
+    #[arg(long, value_name = "PLAN.json")]
     pub plan: Option<PathBuf>,
     /// Send gradients in another type
-    #[arg(long, value_enum, value_name = "TYPE", requires = "ranks")]
+    #[arg(long, value_enum, value_name = "TYPE")]
     pub send: Option<SendAs>,
     /// Gradients are views of the buckets (gradient_as_bucket_view)
-    #[arg(long, requires = "ranks")]
+    #[arg(long)]
     pub bucket_view: bool,
+    /// Tables that every rank has are updated by each from its own samples: their gradients are not averaged
+    #[arg(long)]
+    pub copies_apart: bool,
+    /// Changes that are made on every rank, once it has its part of the job: a plan of `whatif --plan`. Without --world, of the ranks
+    /// of a described job
+    #[arg(long, value_name = "PLAN.toml")]
+    pub changes: Option<PathBuf>,
     /// From how many MiB on a bucket of gradients is full (bucket_cap_mb) [default: 1 the first, then 25]
-    #[arg(long, value_name = "MIB", requires = "ranks", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub bucket_mb: Option<u64>,
 }
 

@@ -173,6 +173,8 @@ pub enum Precision {
     Tf32,
     /// 16-bit numbers, as under autocast
     Bf16,
+    /// The same with 5 bits of exponent, and rows of tables given in it too
+    Fp16,
 }
 
 /// `steptime explain`.

@@ -2,15 +2,17 @@
 
 mod world;
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use steptime::answers::{Compared, Predicted, PredictedJob, chrome};
 use steptime::shard::Ask;
 use steptime::trace::Want;
-use steptime::{Baseline, Choice, Error, Question, Ranks, Step};
+use steptime::{Baseline, Choice, Error, Model, Question, Ranks, Step};
 
 use super::pricing::Asking;
 use super::{Failure, load, pricing, source};
-use crate::cli::{HostChoice, Method, Predict, usage};
+use crate::cli::{HostChoice, Method, Predict, World, usage};
 use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};
@@ -19,8 +21,24 @@ use crate::{output, progress};
 pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     check(args)?;
     spare_inputs(args)?;
-    if let Some(ranks) = args.world.ranks {
-        return in_world(args, console, ranks);
+    if args.world.ranks.is_some() {
+        return in_world(args, console, None);
+    }
+    if let Some(path) = &args.world.changes {
+        let model = load::is_description(&args.input).then(|| load::model(&args.input)).transpose()?;
+        return match model.filter(|model| model.gpus() > 1) {
+            Some(model) => in_world(args, console, Some(&model)),
+            None => Err(format!(
+                "{}: --changes changes every rank of a job: say --world RANKS, or take a described job; `whatif --plan {}` changes one step",
+                args.input.display(),
+                path.display()
+            )
+            .into()),
+        };
+    }
+    if let Some(option) = of_no_job(&args.world) {
+        let words = format!("{option} is of a job made of one rank's step: say --world RANKS");
+        return Err(usage("predict", &words).into());
     }
     if let Some(ranks) = job(args)? {
         return together(args, console, &ranks);
@@ -35,6 +53,19 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
         [name] => one(args, console, &step, &question.on(name)?),
         names => several(args, console, &question.on_each(names.iter().map(String::as_str))?),
     }
+}
+
+/// What is said of a job where none is asked for.
+fn of_no_job(world: &World) -> Option<&'static str> {
+    let said = [
+        (world.global_batch.is_some(), "--global-batch"),
+        (world.plan.is_some(), "--plan"),
+        (world.send.is_some(), "--send"),
+        (world.bucket_view, "--bucket-view"),
+        (world.bucket_mb.is_some(), "--bucket-mb"),
+        (world.copies_apart, "--copies-apart"),
+    ];
+    said.into_iter().find(|(said, _)| *said).map(|(_, option)| option)
 }
 
 /// The ranks of a job, where the input holds several that meet and none of them is asked for.
@@ -55,11 +86,14 @@ fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
     Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))
 }
 
-/// Predicts one rank's step as that of a job.
-fn in_world(args: &Predict, console: &Console<'_>, ranks: u32) -> Result<(), Failure> {
-    simulates(args, "is of a single step, and --world simulates a job")?;
+/// Predicts one rank's step as that of a job, or a described job whose ranks are changed.
+fn in_world(args: &Predict, console: &Console<'_>, job: Option<&Model>) -> Result<(), Failure> {
+    simulates(args, "is of a single step, and a job is simulated")?;
     let choice = Choice { step: args.part.step, rank: args.part.rank };
-    let step = load::step(console, &args.input, &choice, Want::ALL)?;
+    let step = match job {
+        Some(model) => Arc::new(Step::of_one_gpu(&args.input, model)?),
+        None => load::step(console, &args.input, &choice, Want::ALL)?,
+    };
     let question = question(args, &step)?;
     let question = match args.device.first() {
         Some(name) => question.on(name)?,
@@ -67,7 +101,7 @@ fn in_world(args: &Predict, console: &Console<'_>, ranks: u32) -> Result<(), Fai
     };
     let found = progress::spin("simulating", || {
         let asked = question.what_ifs().map_err(|error| in_flags(args, error))?;
-        world::spread(&args.world, &asked, ranks)
+        world::spread(&args.world, &asked, job)
     })?;
     if let Some(path) = &args.timeline {
         output::write_file(path, |out| chrome::write_job(out, &found.ranks, &found.predicted))?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, FuseAmong,
+    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, Fp16, FuseAmong,
     FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, OnStream, Operators, Optimizer,
     PrefetchInputs, Remove, Reorder, ResizeBatch, Rule, Selection, Streams, Tf32,
 };
@@ -124,6 +124,7 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     match changes.dtype {
         Some(Precision::Tf32) => rules.push(Box::new(Tf32)),
         Some(Precision::Bf16) => rules.push(Box::new(Bf16)),
+        Some(Precision::Fp16) => rules.push(Box::new(Fp16)),
         None => {}
     }
     if changes.channels_last {

@@ -1,7 +1,9 @@
 //! One rank's step on the GPUs of a job: rules make each rank's step of it, and all are simulated together.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use steptime_eager::Model;
 use steptime_rewrite::{DataParallel, Rule, ShardTables, TableHome, tables};
 use steptime_trace::Meta;
 
@@ -9,7 +11,7 @@ use super::{JobPrediction, Ranks};
 use crate::ask::{Question, Sides};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
-use crate::step::Step;
+use crate::step::{Choice, Step};
 use crate::whatif::{Base, Costed, Edited, Pricing};
 
 /// How a step that one GPU runs becomes the step of a job.
@@ -22,6 +24,8 @@ pub struct World<'r> {
     pub tables: Option<Vec<TableHome>>,
     /// Samples of a rank; `None` for as many as were recorded.
     pub batch: Option<u64>,
+    /// Whether tables that every rank has are updated by each from its own samples: their gradients are not averaged.
+    pub copies_apart: bool,
     /// What else is changed on every rank, before it is put on GPUs.
     pub before: &'r [&'r dyn Rule],
     /// What else is changed on every rank, afterwards: a CUDA graph.
@@ -43,7 +47,14 @@ impl World<'_> {
     /// So many ranks, as PyTorch does without being told more.
     #[must_use]
     pub fn of(ranks: u32) -> World<'static> {
-        World { dense: DataParallel::of(ranks), tables: None, batch: None, before: &[], after: &[] }
+        World {
+            dense: DataParallel::of(ranks),
+            tables: None,
+            batch: None,
+            copies_apart: false,
+            before: &[],
+            after: &[],
+        }
     }
 
     /// Where a step's tables lie; nothing where all lie everywhere.
@@ -88,6 +99,25 @@ impl Question<'_> {
     }
 }
 
+impl Step {
+    /// The step of a described job's rank as it is before any table has a place and any gradient is averaged: one GPU has all tables and
+    /// the samples of a rank.
+    ///
+    /// # Errors
+    /// Where the description makes no step.
+    pub fn of_one_gpu(path: &Path, model: &Model) -> Result<Step, Error> {
+        let samples = model.batch() / u64::from(model.gpus());
+        let described =
+            |source| Error::Model(steptime_eager::Error::Description { path: path.into(), source });
+        let alone = model.on_gpus(1).and_then(|model| model.with_batch(samples)).map_err(described)?;
+        Step::of_recordings(
+            path,
+            crate::input::described(path, &alone, &[0], true).recordings,
+            &Choice::default(),
+        )
+    }
+}
+
 /// A step to be spread, and what it is priced by.
 pub(crate) struct Spreading<'a> {
     pub step: &'a Step,
@@ -112,6 +142,7 @@ impl Spreading<'_> {
                     rank: class.rank,
                     dense: world.dense,
                     batch: world.batch,
+                    copies_apart: world.copies_apart,
                 }),
                 None => Box::new(world.dense),
             };

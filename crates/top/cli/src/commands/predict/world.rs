@@ -1,16 +1,17 @@
-//! `steptime predict --world N`: one rank's step as that of a job.
+//! `steptime predict --world N`: one rank's step as that of a job, and a described job whose ranks are changed.
 
 use steptime::aten::Dtype;
 use steptime::eager::Cutting;
-use steptime::rewrite::{DataParallel, TableHome, tables};
+use steptime::rewrite::{DataParallel, Rule, TableHome, tables};
 use steptime::shard::read_plan_of;
-use steptime::{Error, Home, Spread, TableSize, WhatIfs, World};
+use steptime::{Error, Home, Model, Spread, TableSize, WhatIfs, World};
 
-use super::super::Failure;
+use super::super::{Failure, what_if};
 use crate::cli::{SendAs, World as Typed, usage};
 
-/// The job that was asked for.
-pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, ranks: u32) -> Result<Spread, Failure> {
+/// The job that was asked for: `job` is the described one, whose step on one GPU is asked about.
+pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result<Spread, Failure> {
+    let ranks = typed.ranks.or_else(|| job.map(Model::gpus)).unwrap_or(1);
     let dense = DataParallel {
         ranks,
         bucket: typed.bucket_mb.map(|mib| mib << 20),
@@ -27,7 +28,26 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, ranks: u32) -> Result<Spread, 
         all => all.map(|all| all / u64::from(ranks)),
     };
     let tables = typed.plan.as_deref().map(|path| homes(path, asked, ranks)).transpose()?;
-    Ok(asked.in_world(&World { dense, tables, batch, before: &[], after: &[] })?)
+    let tables = tables.or_else(|| Some(job?.homes().iter().map(home).collect()));
+    let changes = typed.changes.as_deref().map(what_if::plan::read).transpose()?.unwrap_or_default();
+    what_if::told(&changes).map_err(|words| usage("predict", &words))?;
+    if changes.host_speed.is_some() {
+        return Err(usage(
+            "predict",
+            "`host-speed` of a plan of changes is that of one step: say --host-speed",
+        )
+        .into());
+    }
+    let rules = what_if::rules(&changes);
+    let after: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
+    Ok(asked.in_world(&World {
+        dense,
+        tables,
+        batch,
+        copies_apart: typed.copies_apart,
+        before: &[],
+        after: &after,
+    })?)
 }
 
 /// Where a plan puts the tables that the step looks up.
