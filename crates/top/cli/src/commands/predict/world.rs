@@ -27,8 +27,11 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
         }
         all => all.map(|all| all / u64::from(ranks)),
     };
-    let tables = typed.plan.as_deref().map(|path| homes(path, asked, ranks)).transpose()?;
-    let tables = tables.or_else(|| Some(job?.homes().iter().map(home).collect()));
+    let tables = match (&typed.plan, job) {
+        (Some(path), _) => Some(homes(path, asked, ranks)?),
+        (None, Some(model)) => Some(placed("the description", &model.homes(), ranks)?),
+        (None, None) => None,
+    };
     let changes = typed.changes.as_deref().map(what_if::plan::read).transpose()?.unwrap_or_default();
     what_if::told(&changes).map_err(|words| usage("predict", &words))?;
     if changes.host_speed.is_some() {
@@ -63,11 +66,15 @@ fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<
     if gpus > ranks {
         return Err(format!("{}: it is of {gpus} GPUs, and --world is {ranks}", path.display()).into());
     }
+    placed(&path.display().to_string(), &homes, ranks)
+}
+
+/// The same as rules know it; `whose` says where that was read.
+fn placed(whose: &str, homes: &[Home], ranks: u32) -> Result<Vec<TableHome>, Failure> {
     let all = homes.iter().enumerate().map(|(table, own)| home(own, ranks).ok_or(table));
     all.collect::<Result<_, _>>().map_err(|table| {
-        let path = path.display();
         format!(
-            "{path}: table {table} is cut into rows over some of the GPUs: of a recorded step they are cut over all of them; a \
+            "{whose}: table {table} is cut into rows over some of the GPUs: of a recorded step they are cut over all of them; a \
              described model can be predicted so"
         )
         .into()
