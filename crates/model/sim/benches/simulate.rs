@@ -83,7 +83,7 @@ fn world(criterion: &mut Criterion) {
 /// The step with every so-manieth kernel on one more stream.
 fn on_a_stream_of_their_own(graph: &StepGraph, every: usize) -> StepGraph {
     let mut graph = graph.clone();
-    let stream = graph.streams.push_and_get_key(graph.streams[StreamId::from(0usize)].clone());
+    let stream = graph.streams.push_and_get_key(graph.streams[StreamId::from(0usize)]);
     for nth in 0..5 {
         graph.activities[ActivityId::from(nth * every)].stream = stream;
     }

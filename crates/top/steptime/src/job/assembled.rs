@@ -9,7 +9,8 @@ use steptime_sim::{Hang, Meetings, WorldTimeline};
 use steptime_trace::Nanos;
 
 use super::Crew;
-use super::predicted::{Collectives, alone};
+use super::predicted::Collectives;
+use super::slowest::alone;
 use crate::ask::{Question, Sides};
 use crate::error::Error;
 use crate::step::Step;

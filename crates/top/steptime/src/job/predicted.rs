@@ -11,7 +11,7 @@ use steptime_trace::Nanos;
 
 use super::doubts::{has_no_size, of_replay};
 use super::pace::Pace;
-use super::slowest::{Alike, SlowestHost, slower, slowest};
+use super::slowest::{SlowestHost, alone};
 use super::{Crew, Ranks, call};
 use crate::ask::{Question, Sides};
 use crate::asked::Asked;
@@ -230,21 +230,6 @@ impl Ranks {
         Ok(JobPrediction { step, interval, doubts, world, moving, ranks, path, slowest, replay, asked })
     }
 
-    /// The rank that decides, where ranks' hosts are apart by what is not known of them.
-    fn slowest(
-        &self,
-        priced: &[PricedGraph<'_>],
-        moving: &TiVec<RendezvousId, Nanos>,
-    ) -> Option<SlowestHost> {
-        let others = paced(priced, &vec![slower(); priced.len()]);
-        let of = |rank: usize| Alike {
-            ranks: self.alike[rank],
-            alone: alone(&priced[rank], &self.job, rank, |at| moving[at]),
-            slower: alone(&others[rank], &self.job, rank, |at| moving[at]),
-        };
-        slowest(&(0..priced.len()).into_par_iter().map(of).collect::<Vec<Alike>>())
-    }
-
     /// What each rank does in a simulated step.
     fn ranks(
         &self,
@@ -297,25 +282,8 @@ impl Ranks {
     }
 }
 
-/// The step of one rank whose collectives take no longer than data needs to move.
-pub(super) fn alone(
-    priced: &PricedGraph<'_>,
-    job: &Job,
-    rank: usize,
-    moving: impl Fn(RendezvousId) -> Nanos,
-) -> Nanos {
-    let mut own = PricedGraph { demands: None, ..priced.clone() };
-    let of = job.of_rank(rank, priced.graph);
-    for (activity, at) in of.iter_enumerated() {
-        if let Some(at) = at {
-            own.durations[activity] = moving(*at);
-        }
-    }
-    steptime_sim::Timeline::simulate(&own).period
-}
-
 /// The same ranks with hosts so many times as slow.
-fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<PricedGraph<'g>> {
+pub(super) fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<PricedGraph<'g>> {
     let slower = |(rank, &factor): (&PricedGraph<'g>, &f64)| {
         let mut rank = rank.clone();
         rank.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, factor));

@@ -7,7 +7,13 @@
 //! What a host's pace changes from step to step (2.5 %, too) does not add up in the same way: ranks that wait for the slowest are
 //! ahead of it by what its host does after its last collective, and that is more.
 
+use rayon::prelude::*;
+use steptime_cost::PricedGraph;
+use steptime_graph::{Job, RendezvousId, TiVec};
 use steptime_trace::Nanos;
+
+use super::Ranks;
+use super::predicted::paced;
 
 /// How far hosts of a job's ranks lie apart when they run the same: standard deviation of the logarithm. Hosts of 28 ranks of eight
 /// recorded jobs between their first and third collective; by how much the last one is late it would be 0.020 of two ranks,
@@ -21,13 +27,13 @@ const PARTS: i32 = 560;
 
 /// One rank, or several that do the same.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Alike {
+struct Alike {
     /// How many.
-    pub ranks: u32,
+    ranks: u32,
     /// Its step where it waits for no other.
-    pub alone: Nanos,
+    alone: Nanos,
     /// The same with a host that is slower by [`APART`].
-    pub slower: Nanos,
+    slower: Nanos,
 }
 
 /// The rank that decides how long the step takes.
@@ -41,13 +47,47 @@ pub struct SlowestHost {
     pub(super) half_width: f64,
 }
 
+impl Ranks {
+    /// The rank that decides, where ranks' hosts are apart by what is not known of them.
+    pub(super) fn slowest(
+        &self,
+        priced: &[PricedGraph<'_>],
+        moving: &TiVec<RendezvousId, Nanos>,
+    ) -> Option<SlowestHost> {
+        let others = paced(priced, &vec![slower(); priced.len()]);
+        let of = |rank: usize| Alike {
+            ranks: self.alike[rank],
+            alone: alone(&priced[rank], &self.job, rank, |at| moving[at]),
+            slower: alone(&others[rank], &self.job, rank, |at| moving[at]),
+        };
+        slowest(&(0..priced.len()).into_par_iter().map(of).collect::<Vec<Alike>>())
+    }
+}
+
+/// The step of one rank whose collectives take no longer than data needs to move.
+pub(super) fn alone(
+    priced: &PricedGraph<'_>,
+    job: &Job,
+    rank: usize,
+    moving: impl Fn(RendezvousId) -> Nanos,
+) -> Nanos {
+    let mut own = PricedGraph { demands: None, ..priced.clone() };
+    let of = job.of_rank(rank, priced.graph);
+    for (activity, at) in of.iter_enumerated() {
+        if let Some(at) = at {
+            own.durations[activity] = moving(*at);
+        }
+    }
+    steptime_sim::Timeline::simulate(&own).period
+}
+
 /// A host that is slower than a middle one by what hosts are apart.
-pub(super) fn slower() -> f64 {
+fn slower() -> f64 {
     APART.exp()
 }
 
 /// The slowest of these; `None` where there is one rank alone, or hosts decide nothing.
-pub(super) fn slowest(all: &[Alike]) -> Option<SlowestHost> {
+fn slowest(all: &[Alike]) -> Option<SlowestHost> {
     let log = |time: Nanos| (time.0.max(1) as f64).ln();
     let steps: Vec<Normal> = all
         .iter()
