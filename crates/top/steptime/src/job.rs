@@ -20,7 +20,7 @@ use steptime_trace::{Input, Options, Recording, Want};
 pub use self::meetings::CollectiveMet;
 pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};
-pub use self::spread::{Spread, World};
+pub use self::spread::{Keeps, Spread, World};
 pub(crate) use self::spread::Spreading;
 pub use self::stragglers::{Reason, Straggler};
 use crate::error::Error;

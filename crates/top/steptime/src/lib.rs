@@ -60,7 +60,7 @@ pub use grid::{GridAnswer, GridPoint, grid};
 pub use input::open_input;
 pub use job::{
     CollectiveMet, Crew, JobPrediction, JobRecorded, RankPrediction, RankRecorded, Ranks, Reason, Spread, Straggler,
-    World,
+    Keeps, World,
 };
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
 pub use replay::SelfCheck;
