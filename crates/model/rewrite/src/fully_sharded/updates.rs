@@ -65,11 +65,12 @@ impl Parts {
                 if let Some(call) = self.changed(step, call) {
                     patch.change.push((op, call));
                 }
-                let listed = call.inputs.iter().map(|arg| self.lists(step, arg)).max().unwrap_or(0);
+                let listed: usize = call.inputs.iter().map(|arg| self.listed(step, arg)).sum();
                 if listed > 0 && step.outermost(op) == op {
                     let hook = if call.outputs.is_empty() { hooks::LIST } else { hooks::NEW_LIST };
                     patch.script.push((op, hook.of(listed)));
-                    widest = widest.max(listed);
+                    let longest = call.inputs.iter().map(|arg| self.listed(step, arg)).max();
+                    widest = widest.max(longest.unwrap_or(0));
                 }
             }
             if widest > 0 && step.event(root).is_optimizer_step() {
@@ -87,7 +88,7 @@ impl Parts {
     }
 
     /// How many tensors of the size of parameters a list has.
-    fn lists(&self, step: &Step, arg: &Arg<TensorId>) -> usize {
+    fn listed(&self, step: &Step, arg: &Arg<TensorId>) -> usize {
         let Arg::Tensors(list) = arg else { return 0 };
         list.iter().filter(|&&id| self.shapes.contains_key(&step.tensors[id].value.shape[..])).count()
     }
