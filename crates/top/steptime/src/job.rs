@@ -26,7 +26,7 @@ pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};
 pub use self::slowest::SlowestHost;
 pub(crate) use self::spread::Spreading;
-pub use self::spread::{Spread, World};
+pub use self::spread::{Keeps, Spread, World};
 pub use self::stragglers::{Reason, Straggler};
 pub use self::work::LateCause;
 use crate::error::Error;

@@ -59,8 +59,8 @@ pub use fit::{Fitted, fit_host_profile};
 pub use grid::{GridAnswer, GridPoint, grid};
 pub use input::open_input;
 pub use job::{
-    CollectiveMet, Crew, JobPrediction, JobRecorded, LateCause, RankPrediction, RankRecorded, Ranks, Reason,
-    SlowestHost, Spread, Straggler, World,
+    CollectiveMet, Crew, JobPrediction, JobRecorded, Keeps, LateCause, RankPrediction, RankRecorded, Ranks,
+    Reason, SlowestHost, Spread, Straggler, World,
 };
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
 pub use replay::SelfCheck;

@@ -54,7 +54,7 @@ fn is_number(value: &Tensor) -> bool {
 }
 
 /// Whether an op brings the batch to the device.
-pub(super) fn copies_inputs(step: &Step, op: OpId) -> bool {
+pub(crate) fn copies_inputs(step: &Step, op: OpId) -> bool {
     let on_host = |tensor: TensorId| step.tensors[tensor].value.device != Device::Cuda;
     step.subtree(op)
         .into_iter()

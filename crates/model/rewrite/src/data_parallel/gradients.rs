@@ -10,7 +10,7 @@ use crate::passes::Passes;
 
 /// A parameter's gradient.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Gradient {
+pub(crate) struct Gradient {
     /// The function that adds it to that of its parameter.
     pub function: OpId,
     /// The gradient.
@@ -23,7 +23,7 @@ pub(super) struct Gradient {
 ///
 /// # Errors
 /// Where there are none, they come several times, or are sparse.
-pub(super) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
+pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
     let passes = Passes::of(step);
     if passes.are_several(step) {
         return Err(Error::NothingToDo {

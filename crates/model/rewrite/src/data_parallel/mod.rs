@@ -13,7 +13,8 @@ use steptime_aten::{Dtype, ddp};
 use steptime_step::{OpId, Patch, Step};
 
 use self::average::Averages;
-use self::gradients::Gradient;
+pub(crate) use self::buffers::copies_inputs;
+pub(crate) use self::gradients::{Gradient, find as gradients_of};
 use crate::error::Error;
 use crate::passes::Passes;
 use crate::rule::{Facts, Rule};

@@ -7,6 +7,7 @@ use steptime::answers::validate::Errors;
 use steptime::answers::{PlannedJobs, PredictedJob, RecordedJob, ValidatedJobs};
 
 use super::format::{self, counted, grouped, ms, percent};
+use super::memory;
 use super::table::Columns;
 use super::width::{apart, prose, shorten, width, wrapped};
 use crate::output::name;
@@ -79,7 +80,12 @@ fn changes(answer: &PredictedJob) -> String {
     let more = answer.changes.len().saturating_sub(CHANGES);
     let rest =
         if more > 0 { said("", &format!("... and {more} more changes, in --json")) } else { String::new() };
-    shown.map(|change| said("", change)).chain([rest]).collect()
+    // Of a step that was changed so nobody has seen what memory it takes.
+    let peaks =
+        answer.ranks.iter().filter(|_| !answer.changes.is_empty()).filter_map(|rank| rank.peak_mb.as_ref());
+    let most = peaks.max_by(|a, b| a.total().total_cmp(&b.total()));
+    let memory = most.map_or_else(String::new, |peak| said("", &format!("{} on a rank", memory::line(peak))));
+    shown.map(|change| said("", change)).chain([rest, memory]).collect()
 }
 
 /// On which ranks the critical path lies.

@@ -4,10 +4,10 @@ use steptime::aten::Dtype;
 use steptime::eager::Cutting;
 use steptime::rewrite::{DataParallel, Rule, TableHome, tables};
 use steptime::shard::read_plan_of;
-use steptime::{Error, Home, Model, Spread, TableSize, WhatIfs, World};
+use steptime::{Error, Home, Keeps, Model, Spread, TableSize, WhatIfs, World};
 
 use super::super::{Failure, what_if};
-use crate::cli::{SendAs, World as Typed, usage};
+use crate::cli::{Parallel, SendAs, World as Typed, usage};
 
 /// The job that was asked for: `job` is the described one, whose step on one GPU is asked about.
 pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result<Spread, Failure> {
@@ -21,6 +21,7 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
             SendAs::Fp16 => Dtype::F16,
         }),
     };
+    let keeps = keeps(typed)?;
     let batch = match typed.global_batch {
         Some(all) if !all.is_multiple_of(u64::from(ranks)) || all == 0 => {
             return Err(usage("predict", &format!("{ranks} ranks cannot share {all} samples evenly")).into());
@@ -45,12 +46,37 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
     let after: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     Ok(asked.in_world(&World {
         dense,
+        keeps,
         tables,
         batch,
         copies_apart: typed.copies_apart,
         before: &[],
         after: &after,
     })?)
+}
+
+/// What a rank keeps.
+fn keeps(typed: &Typed) -> Result<Keeps, Failure> {
+    let of_fsdp = [(typed.blocks.is_some(), "--blocks"), (typed.keep_gathered, "--keep-gathered")];
+    let of_ddp = [
+        (typed.plan.is_some(), "--plan"),
+        (typed.send.is_some(), "--send"),
+        (typed.bucket_view, "--bucket-view"),
+        (typed.bucket_mb.is_some(), "--bucket-mb"),
+    ];
+    let (others, is_of) = match typed.parallel {
+        Parallel::Ddp => (&of_fsdp[..], "fsdp"),
+        Parallel::Fsdp => (&of_ddp[..], "ddp"),
+    };
+    if let Some((_, option)) = others.iter().find(|(given, _)| *given) {
+        return Err(usage("predict", &format!("{option} is of --parallel {is_of}")).into());
+    }
+    Ok(match typed.parallel {
+        Parallel::Ddp => Keeps::All,
+        Parallel::Fsdp => {
+            Keeps::Parts { blocks: typed.blocks.clone().unwrap_or_default(), reshard: !typed.keep_gathered }
+        }
+    })
 }
 
 /// Where a plan puts the tables that the step looks up.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime_trace::Nanos;
 
 use super::super::predict::DoubtSaid;
-use super::super::shared::{SCHEMA, as_object, ms};
+use super::super::shared::{PeakMemory, SCHEMA, as_object, ms};
 use super::super::{place, words};
 use super::{CollectiveSaid, DeviceParts};
 use crate::job::{JobPrediction, Ranks};
@@ -89,6 +89,9 @@ pub struct PredictedRank {
     pub meets: usize,
     /// Its own host gaps relative to those of the shipped profile.
     pub host_slowness: Option<f64>,
+    /// The most device memory that its tensors need at once, megabytes: all of it, and by kind; absent where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_mb: Option<PeakMemory>,
 }
 
 /// A collective of a predicted step.
@@ -174,6 +177,7 @@ fn ranks_of(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedRank> {
         last: of.last,
         meets: of.meets,
         host_slowness: of.slowness,
+        peak_mb: of.peak.as_ref().map(PeakMemory::new),
     };
     ranks.crew().numbers.into_iter().zip(&predicted.ranks).map(row).collect()
 }
