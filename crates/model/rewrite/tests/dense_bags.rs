@@ -36,6 +36,7 @@ impl Two {
             ahead: false,
             stream: 0,
             waits: None,
+            exchange: None,
         });
         match parent {
             Some(parent) => self.step.ops[parent].children.push(at),
