@@ -30,12 +30,14 @@ SYSTEMS = {
     "h200": ("NVLink 4, NVSwitch", 450, 50, 8),
     "b200": ("NVLink 5, NVSwitch", 900, 50, 8),
     "b300": ("NVLink 5, NVSwitch", 900, 100, 8),
-    "gb200": ("NVLink 5, NVSwitch", 900, 50, 4),
+    "gb200": ("NVLink 5, NVSwitch", 900, 50, 72),
     "rtx-pro-6000": ("PCIe 5 x16", 64, 50, 8),
     "l40s": ("PCIe 4 x16", 32, 25, 8),
 }
 # GPUs without a table: curves of another, with rates in proportion to their links.
 LIKE = {
+    "l40": ("PCIe 4 x16", 32, 25, 8, "l40s"),
+    "a40": ("PCIe 4 x16", 32, 25, 8, "l40s"),
     "h100-pcie": ("PCIe 5 x16", 64, 50, 8, "rtx-pro-6000"),
     "a100-pcie": ("PCIe 4 x16", 32, 25, 8, "rtx-pro-6000"),
     "v100": ("NVLink 2, NVSwitch", 150, 12.5, 8, "a100"),

@@ -96,3 +96,18 @@ fn attention_goes_to_cudnn_both_ways() {
         assert_eq!((count(&after, &efficient), count(&after, &cudnn)), (0, count(&before, &efficient)));
     }
 }
+
+#[test]
+fn both_passes_of_a_described_model_are_narrow() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/models/dlrm_default.toml");
+    let recorded = Step::open(&path, &Choice::default()).expect("a model");
+    let step = changed(&recorded);
+    let running = step.running();
+    let products: Vec<_> = running.iter().filter(|&&op| step.ops[op].name == "aten::mm").collect();
+    assert!(products.len() >= 10, "{}", products.len());
+    for &&op in &products {
+        let call = step.ops[op].call.as_ref().expect("it was called");
+        let all = call.takes().chain(call.gives()).all(|id| step.tensors[id].value.dtype == Dtype::Bf16);
+        assert!(all, "{:?}", step.call(op));
+    }
+}

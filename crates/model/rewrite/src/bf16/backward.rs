@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
-use steptime_step::{Place, TensorId};
+use steptime_step::{OpId, Place, TensorId};
 
 use super::lists::Kind;
 use super::needs::{Function, Needs};
@@ -11,10 +11,14 @@ use super::types::{Local, Types};
 /// The types that gradients should have when a function is done.
 type Made = FxHashMap<TensorId, Dtype>;
 
-/// Follows types through the functions of the backward pass, in their order.
-pub(super) fn follow(types: &mut Types<'_>, functions: &[Function]) {
+/// Follows types through the functions of the backward pass, in their order, and through ops that run after so many of them.
+pub(super) fn follow(types: &mut Types<'_>, functions: &[Function], between: &[(usize, OpId)]) {
+    let mut between = between.iter().peekable();
     let needs = Needs::of(types.step, functions, types.narrow);
-    for ((function, &want), made_here) in functions.iter().zip(&needs.wants).zip(&needs.made) {
+    for (at, ((function, &want), made_here)) in functions.iter().zip(&needs.wants).zip(&needs.made).enumerate() {
+        while let Some((_, op)) = between.next_if(|(after, _)| *after <= at) {
+            types.follow(*op, &Local::default(), false);
+        }
         let mut local = saved(types, function);
         incoming(types, function, want, &mut local);
         for &child in &types.step.ops[function.root].children {
@@ -27,6 +31,7 @@ pub(super) fn follow(types: &mut Types<'_>, functions: &[Function]) {
             made(types, tensor, Place::After(function.root), made_here.get(&tensor).copied());
         }
     }
+    between.for_each(|(_, op)| types.follow(*op, &Local::default(), false));
 }
 
 /// What a function saved of the forward pass are the tensors that its op took: after autocast's casts.
@@ -61,7 +66,7 @@ fn incoming(types: &mut Types<'_>, function: &Function, want: Option<Dtype>, loc
 }
 
 /// The terms of a sum of gradients have the type of the sum.
-fn terms(types: &mut Types<'_>, sum: steptime_step::OpId, needs: &Made) {
+fn terms(types: &mut Types<'_>, sum: OpId, needs: &Made) {
     let Some(call) = &types.step.ops[sum].call else { return };
     let Some(need) = call.gives().find_map(|tensor| needs.get(&tensor).copied()) else { return };
     for tensor in call.takes() {

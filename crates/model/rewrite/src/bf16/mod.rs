@@ -12,6 +12,7 @@ mod types;
 
 use rustc_hash::FxHashSet;
 use steptime_aten::Dtype;
+use steptime_graph::HostThreadId;
 use steptime_step::{OpId, Patch, Step, TensorId};
 
 use self::lists::Kind;
@@ -86,12 +87,16 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
         return Err(nothing("ops run in 16 bits already"));
     }
     let (mut functions, mut last): (Vec<Function>, Vec<OpId>) = (Vec::new(), Vec::new());
+    // What runs between functions of the backward pass, after so many of them: ranks exchange gradients.
+    let mut between: Vec<(usize, OpId)> = Vec::new();
     let mut earlier: FxHashSet<TensorId> = FxHashSet::default();
     for root in roots(step) {
         let name = step.event(root);
         if let Some(function) = Function::of(step, root, &earlier) {
             earlier.extend(&function.given);
             functions.push(function);
+        } else if !functions.is_empty() && step.ops[root].thread != HostThreadId::MAIN {
+            between.push((functions.len(), root));
         } else if name.is_optimizer_step() {
             last.push(root);
         } else {
@@ -102,7 +107,7 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
     if products == 0 {
         return Err(nothing("no product, convolution or attention is in 32-bit floating point"));
     }
-    backward::follow(&mut types, &functions);
+    backward::follow(&mut types, &functions, &between);
     for root in last {
         types.follow(root, &Local::default(), false);
     }

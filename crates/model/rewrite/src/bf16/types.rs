@@ -171,8 +171,21 @@ impl<'s> Types<'s> {
                 self.set(tensor, of);
             }
         }
+        self.exchanged(name, &now);
         if now != *call {
             self.patch.change.push((op, now));
+        }
+    }
+
+    /// What comes from other ranks is of the type of what is sent to them.
+    fn exchanged(&mut self, name: &str, call: &Call) {
+        let each: Vec<TensorId> = call.takes().collect();
+        if let (true, [received, sent]) = (name.starts_with("c10d::"), &each[..])
+            && let Some(dtype) = self.of(*sent).filter(|_| self.of(*received).is_some())
+        {
+            // A rank that has no table sends nothing, and receives what others look up.
+            let nothing = self.value(*sent).is_some_and(|sent| sent.numel() == 0);
+            self.set(*received, if nothing && self.lookups { self.narrow } else { dtype });
         }
     }
 
