@@ -1,8 +1,7 @@
-"""What a job adds to one of its ranks: python benches/worlds.py OUT [nccl|fake|tables]        (needs a GPU, NCCL, torchvision)
+"""What a job adds to one of its ranks: python benches/worlds.py OUT nccl|fake        (needs a GPU, NCCL, torchvision)
 
 `nccl`: models in a process group of one rank, plain, in DistributedDataParallel, and there with gradients sent as bf16. `fake`: the same
-models as rank 0 of 8 in a process group whose collectives return at once: DistributedDataParallel, FSDP2 (`fully_shard` of every block)
-and ZeRO-1 (`ZeroRedundancyOptimizer`). `tables`: every rank of a described job, one after the other, in such a group. No data moves
+models as rank 0 of 8 in a process group whose collectives return at once, in FSDP2 (`fully_shard` of every block). No data moves
 between GPUs: what is measured is the rank's own work, host and device. OUT/NAME_KIND are recordings; OUT/worlds_WHICH.json has a row each.
 """
 
@@ -10,7 +9,6 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -18,7 +16,6 @@ import torchvision
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn import functional as F
 
 import steptime
@@ -90,11 +87,7 @@ def record(make, kind, out):
         for block in blocks(network):
             fully_shard(block)
         wrapped = fully_shard(network)
-    if kind == "zero1":
-        wrapped = nn.parallel.DistributedDataParallel(network, device_ids=[0])
-        optimizer = ZeroRedundancyOptimizer(network.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-4)
-    else:
-        optimizer = torch.optim.AdamW(wrapped.parameters(), lr=1e-4)
+    optimizer = torch.optim.AdamW(wrapped.parameters(), lr=1e-4)
 
     def step():
         x, y = (part.cuda() for part in batch)
@@ -137,28 +130,16 @@ def main():
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")
     torch.cuda.set_device(0)
-    if which == "tables":
-        sys.path.insert(0, str(Path(__file__).parent.parent / "python" / "workloads"))
-        import hybrid
-
-        rank, ranks, models = int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:]
-        fake(ranks, rank)
-        rows = [hybrid.train(path, Path(out).absolute(), rank) for path in models]
-        which = f"tables_rank{rank}"
+    if which == "nccl":
+        dist.init_process_group("nccl", rank=0, world_size=1)
     else:
-        if which == "nccl":
-            dist.init_process_group("nccl", rank=0, world_size=1)
-        else:
-            fake(RANKS, 0)
-        kinds = ("plain", "ddp", "ddp_bf16") if which == "nccl" else ("ddp", "fsdp", "zero1")
-        rows = []
-        for make in (mlp, decoder, resnet):
-            for kind in kinds:
-                try:
-                    rows.append(record(make, f"{kind}" if which == "nccl" else f"{kind}_x{RANKS}" if kind == "ddp" else kind, out))
-                except Exception as error:  # noqa: BLE001
-                    print(make.__name__, kind, repr(error)[:2000], flush=True)
-                torch.cuda.empty_cache()
+        fake(RANKS, 0)
+    kinds = ("plain", "ddp", "ddp_bf16") if which == "nccl" else ("fsdp",)
+    rows = []
+    for make in (mlp, decoder, resnet):
+        for kind in kinds:
+            rows.append(record(make, kind, out))
+            torch.cuda.empty_cache()
     with open(f"{out}/worlds_{which}.json", "w") as text:
         json.dump(rows, text, indent=1)
     print(json.dumps(rows), flush=True)
