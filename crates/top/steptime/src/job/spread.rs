@@ -47,7 +47,14 @@ impl World<'_> {
     /// So many ranks, as PyTorch does without being told more.
     #[must_use]
     pub fn of(ranks: u32) -> World<'static> {
-        World { dense: DataParallel::of(ranks), tables: None, batch: None, copies_apart: false, before: &[], after: &[] }
+        World {
+            dense: DataParallel::of(ranks),
+            tables: None,
+            batch: None,
+            copies_apart: false,
+            before: &[],
+            after: &[],
+        }
     }
 
     /// Where a step's tables lie; nothing where all lie everywhere.
@@ -100,9 +107,14 @@ impl Step {
     /// Where the description makes no step.
     pub fn of_one_gpu(path: &Path, model: &Model) -> Result<Step, Error> {
         let samples = model.batch() / u64::from(model.gpus());
-        let described = |source| Error::Model(steptime_eager::Error::Description { path: path.into(), source });
+        let described =
+            |source| Error::Model(steptime_eager::Error::Description { path: path.into(), source });
         let alone = model.on_gpus(1).and_then(|model| model.with_batch(samples)).map_err(described)?;
-        Step::of_recordings(path, crate::input::described(path, &alone, &[0], true).recordings, &Choice::default())
+        Step::of_recordings(
+            path,
+            crate::input::described(path, &alone, &[0], true).recordings,
+            &Choice::default(),
+        )
     }
 }
 
@@ -136,8 +148,14 @@ impl Spreading<'_> {
             };
             let resized = world.batch.filter(|_| homes.is_none()).map(steptime_rewrite::ResizeBatch::to);
             let resized = resized.iter().map(|rule| rule as &dyn Rule);
-            let rules: Vec<&dyn Rule> =
-                world.before.iter().copied().chain(resized).chain([&*rule]).chain(world.after.iter().copied()).collect();
+            let rules: Vec<&dyn Rule> = world
+                .before
+                .iter()
+                .copied()
+                .chain(resized)
+                .chain([&*rule])
+                .chain(world.after.iter().copied())
+                .collect();
             let edited = self.edited(&rules)?;
             let costed = Costed::of(self.step, self.pricing, self.base, &edited)?;
             for line in edited.audits.iter().flat_map(|audit| &audit.why) {

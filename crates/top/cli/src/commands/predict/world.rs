@@ -31,17 +31,32 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
     let changes = typed.changes.as_deref().map(what_if::plan::read).transpose()?.unwrap_or_default();
     what_if::told(&changes).map_err(|words| usage("predict", &words))?;
     if changes.host_speed.is_some() {
-        return Err(usage("predict", "`host-speed` of a plan of changes is that of one step: say --host-speed").into());
+        return Err(usage(
+            "predict",
+            "`host-speed` of a plan of changes is that of one step: say --host-speed",
+        )
+        .into());
     }
     let rules = what_if::rules(&changes);
     let after: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
-    Ok(asked.in_world(&World { dense, tables, batch, copies_apart: typed.copies_apart, before: &[], after: &after })?)
+    Ok(asked.in_world(&World {
+        dense,
+        tables,
+        batch,
+        copies_apart: typed.copies_apart,
+        before: &[],
+        after: &after,
+    })?)
 }
 
 /// Where a plan puts the tables that the step looks up.
 fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<TableHome>, Failure> {
     let found = tables(asked.unchanged());
-    let size = |table: &steptime::rewrite::LookedUp| TableSize { rows: table.rows, columns: table.columns, lookups: 1 };
+    let size = |table: &steptime::rewrite::LookedUp| TableSize {
+        rows: table.rows,
+        columns: table.columns,
+        lookups: 1,
+    };
     let sizes: Vec<TableSize> = found.iter().map(size).collect();
     let (gpus, homes) = read_plan_of(path, &sizes).map_err(Error::from)?;
     if gpus > ranks {
