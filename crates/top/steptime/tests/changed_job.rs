@@ -48,10 +48,10 @@ fn bytes(of: &Spread, kind: CollectiveKind) -> Vec<u64> {
 
 #[test]
 fn vectors_and_gradients_are_exchanged_in_16_bits() {
-    let wide = bytes(&spread(&[&Fbgemm], false), CollectiveKind::AllToAll);
-    // A table's vectors for all samples one way, and back.
+    let wide = bytes(&spread(&[&Fbgemm], true), CollectiveKind::AllToAll);
+    // A table's vectors for all samples, from the rank that has it, and their gradients back to it.
     assert_eq!(wide, [4096 * 32 * 4; 2]);
-    let narrow = bytes(&spread(&[&Fbgemm, &Fp16], false), CollectiveKind::AllToAll);
+    let narrow = bytes(&spread(&[&Fbgemm, &Fp16], true), CollectiveKind::AllToAll);
     assert_eq!(narrow, [4096 * 32 * 2; 2]);
 }
 

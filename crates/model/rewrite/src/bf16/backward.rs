@@ -15,7 +15,9 @@ type Made = FxHashMap<TensorId, Dtype>;
 pub(super) fn follow(types: &mut Types<'_>, functions: &[Function], between: &[(usize, OpId)]) {
     let mut between = between.iter().peekable();
     let needs = Needs::of(types.step, functions, types.narrow);
-    for (at, ((function, &want), made_here)) in functions.iter().zip(&needs.wants).zip(&needs.made).enumerate() {
+    for (at, ((function, &want), made_here)) in
+        functions.iter().zip(&needs.wants).zip(&needs.made).enumerate()
+    {
         while let Some((_, op)) = between.next_if(|(after, _)| *after <= at) {
             types.follow(*op, &Local::default(), false);
         }

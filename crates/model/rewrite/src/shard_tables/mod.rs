@@ -136,6 +136,10 @@ impl Rule for ShardTables {
         "the batch of all ranks together is larger: the learning rate must follow"
     }
 
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        self.dense.hook_doubt()
+    }
+
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let tables = tables::find(step);
         if tables.len() != self.homes.len() {

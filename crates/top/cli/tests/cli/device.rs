@@ -2,7 +2,22 @@
 
 use crate::{json, stdout};
 
-const NAMES: [&str; 7] = ["h200", "a100", "h100", "l4", "p100", "titan-xp", "v100"];
+const NAMES: [&str; 14] = [
+    "h200",
+    "a100",
+    "a100-80gb",
+    "a40",
+    "b200",
+    "gb200",
+    "h100",
+    "h100-pcie",
+    "l4",
+    "l40",
+    "l40s",
+    "p100",
+    "titan-xp",
+    "v100",
+];
 
 #[test]
 fn all_shipped_profiles_are_listed() {

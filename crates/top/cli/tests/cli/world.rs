@@ -16,7 +16,8 @@ fn a_rank_stands_for_all() {
     let job = answer(&["predict", IMAGES, "--world", "8"]);
     assert_eq!([&job["world"], &job["batch"]], [&json!(8), &json!(256)]);
     assert_eq!(job["ranks"].as_array().map(Vec::len), Some(1));
-    let sums = job["collectives"].as_array().expect("collectives").iter().filter(|met| met["op"] == "all_reduce");
+    let sums =
+        job["collectives"].as_array().expect("collectives").iter().filter(|met| met["op"] == "all_reduce");
     assert!(sums.clone().all(|met| met["size"] == 8), "{job}");
     assert_eq!(sums.count(), 5);
     assert!(ms(&job) > ms(&answer(&["predict", IMAGES])));
@@ -40,9 +41,7 @@ fn gradients_as_bf16_are_half_as_much() {
 fn tables_lie_where_a_plan_says() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("plan.json");
-    let shard = |rank: u32, row: u32, rows: u32| {
-        json!({ "shard_offsets": [row, 0], "shard_sizes": [rows, 64], "placement": format!("rank:{rank}/cuda:{rank}") })
-    };
+    let shard = |rank: u32, row: u32, rows: u32| json!({ "shard_offsets": [row, 0], "shard_sizes": [rows, 64], "placement": format!("rank:{rank}/cuda:{rank}") });
     let table = |at: usize| {
         let name = format!("t_{at}");
         let said = if at < 4 {

@@ -62,10 +62,11 @@ pub fn is_named(recorded: &str, name: &str) -> bool {
 /// Words that names of devices have besides the model's.
 const VENDOR: [&str; 4] = ["nvidia", "tesla", "geforce", "graphics"];
 
-/// The short name of the shipped profile of a device, by what the device calls itself.
+/// The short name of the shipped profile of a device, by what the device calls itself: of several that fit, the one with the most words.
 #[must_use]
 pub fn shipped_for(recorded: &str) -> Option<&'static str> {
-    SHIPPED.iter().map(|shipped| shipped.name).find(|name| is_named(recorded, name))
+    let fitting = SHIPPED.iter().map(|shipped| shipped.name).filter(|name| is_named(recorded, name));
+    fitting.max_by_key(|name| name.split('-').count())
 }
 
 /// The specification of a device by what it calls itself, where a profile of it ships.
@@ -99,6 +100,11 @@ mod tests {
         assert!(!is_named("", ""));
         assert_eq!(shipped_for("NVIDIA TITAN Xp"), Some("titan-xp"));
         assert_eq!(shipped_for("NVIDIA GeForce RTX 2080 Ti"), None);
+        assert_eq!(shipped_for("NVIDIA A100-SXM4-40GB"), Some("a100"));
+        assert_eq!(shipped_for("NVIDIA A100-SXM4-80GB"), Some("a100-80gb"));
+        assert_eq!(shipped_for("NVIDIA H100 PCIe"), Some("h100-pcie"));
+        assert_eq!(shipped_for("NVIDIA GB200"), Some("gb200"));
+        assert_eq!(shipped_for("NVIDIA L40"), Some("l40"));
         assert_eq!(shipped_spec("NVIDIA H200").map(|spec| spec.name), Some("NVIDIA H200".to_owned()));
     }
 }
