@@ -108,7 +108,10 @@ fn most_called(modules: &Modules) -> Option<String> {
     for at in modules.list.keys() {
         let holds = modules.list.iter().any(|module| module.parent == Some(at));
         let class = modules.list[at].class.as_str();
-        if !holds || around(modules, at).skip(1).any(|outer| modules.list[outer].class == class) {
+        let inner = |at: &ModuleId| modules.list[*at].parent.is_some();
+        let nested =
+            around(modules, at).skip(1).filter(inner).any(|outer| modules.list[outer].class == class);
+        if !holds || nested || !inner(&at) {
             continue;
         }
         match counts.iter_mut().find(|(known, _)| *known == class) {

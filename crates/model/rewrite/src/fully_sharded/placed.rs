@@ -91,7 +91,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             self.pre_backward(at, order.get(turn + 1).copied(), &mut gathered, &mut names);
         }
         self.rename(names);
-        let mut again = false;
+        let mut sent = None;
         let mut last = Vec::new();
         for &at in &order {
             let (unit, shards) = &self.units[at];
@@ -100,8 +100,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
                 last.push(at);
                 continue;
             }
-            let inside = reduce::after(&mut self.memory, unit, shards, self.rule.ranks, again);
-            again = true;
+            let inside = reduce::after(&mut self.memory, unit, shards, self.rule.ranks, &mut sent);
             let called = new_ops::function("RegisterPostBackwardFunctionBackward", &[], inside);
             let called = called.taking(hooks::REGISTERED.of(0));
             self.put(Place::After(self.passes.backward[end]), called);
@@ -115,8 +114,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         last.sort_by_key(|&at| self.units[at].0.name.is_none());
         for at in last {
             let (unit, shards) = &self.units[at];
-            inside.extend(reduce::after(&mut self.memory, unit, shards, self.rule.ranks, again));
-            again = true;
+            inside.extend(reduce::after(&mut self.memory, unit, shards, self.rule.ranks, &mut sent));
         }
         inside.extend(self.units.iter().map(|_| wait_for(REDUCE)));
         let callback = NewOp::around("FSDP::root_post_backward_callback", inside);

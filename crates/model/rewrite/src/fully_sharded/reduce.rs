@@ -2,7 +2,7 @@
 
 use steptime_aten::{Arg, Tensor};
 use steptime_graph::CollectiveKind;
-use steptime_step::{Call, NewOp};
+use steptime_step::{Call, NewOp, TensorId};
 
 use super::gather::{function, listed, wait_for};
 use super::hooks;
@@ -12,13 +12,13 @@ use super::{REDUCE, streams_wait};
 use crate::exchange::{Exchanged, flat};
 use crate::new_ops::{ints, op};
 
-/// What is called once a unit's gradients are there; `again` where others were reduced before.
+/// What is called once a unit's gradients are there. `before` is what was sent last: its memory is kept until now.
 pub(super) fn after(
     memory: &mut Memory<'_, '_>,
     unit: &Unit,
     shards: &Shards,
     ranks: u32,
-    again: bool,
+    before: &mut Option<TensorId>,
 ) -> Vec<NewOp> {
     let name = unit.name.as_deref();
     let count = shards.all.len();
@@ -28,20 +28,27 @@ pub(super) fn after(
     vec![
         hook("post_backward_accumulate", hooks::ACCUMULATE),
         hook("post_backward_reshard", hooks::RESHARD),
-        reduce(memory, unit, shards, ranks, again),
+        reduce(memory, unit, shards, ranks, before),
     ]
 }
 
-fn reduce(memory: &mut Memory<'_, '_>, unit: &Unit, shards: &Shards, ranks: u32, again: bool) -> NewOp {
+fn reduce(
+    memory: &mut Memory<'_, '_>,
+    unit: &Unit,
+    shards: &Shards,
+    ranks: u32,
+    before: &mut Option<TensorId>,
+) -> NewOp {
     let (count, each) = (i64::from(ranks), shards.elements);
     let all = memory.own(flat(count * each, shards.dtype));
     let within = memory.storage_of(all);
     let rows = memory.within(Tensor::contiguous(&[count, each], shards.dtype), within);
-    let gradients = unit.gradients.iter().map(|one| one.tensor).collect();
+    let gradients = unit.gradients.iter().map(|(_, one)| one.tensor).collect();
     let inputs = vec![Arg::Tensors(gradients), Arg::Int(0), Arg::Int(count), Arg::Tensor(rows)];
     let chunk = |name: &str| NewOp::new(name, Call { inputs: inputs.clone(), ..Call::default() });
     let chunked = chunk("aten::_chunk_cat").with(listed(memory, shards.all.len()));
-    let mut inside: Vec<NewOp> = again.then(|| wait_for(REDUCE)).into_iter().collect();
+    let before = before.replace(all);
+    let mut inside: Vec<NewOp> = before.map(|_| wait_for(REDUCE)).into_iter().collect();
     inside.extend([
         op("aten::empty", vec![ints(&[count * each])], all),
         op("aten::view", vec![Arg::Tensor(all), ints(&[count, each])], rows),
@@ -63,6 +70,8 @@ fn reduce(memory: &mut Memory<'_, '_>, unit: &Unit, shards: &Shards, ranks: u32,
             vec![Arg::Tensor(shards.reduced), ints(&shard.lies.shape), ints(&shard.lies.strides), start];
         op("aten::as_strided", inputs, shard.gradient)
     }));
-    NewOp::around(&function("post_backward_reduce", unit.name.as_deref()), inside)
+    let call = Call { inputs: before.into_iter().map(Arg::Tensor).collect(), ..Call::default() };
+    NewOp::new(&function("post_backward_reduce", unit.name.as_deref()), call)
+        .with(inside)
         .taking(hooks::REDUCE.of(shards.all.len()))
 }

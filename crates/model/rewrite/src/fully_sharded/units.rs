@@ -17,8 +17,8 @@ pub(super) struct Unit {
     pub name: Option<String>,
     /// Its parameters, in the order in which they are used first.
     pub parameters: Vec<TensorId>,
-    /// Its gradients, in the order in which they come.
-    pub gradients: Vec<Gradient>,
+    /// Its gradients, each with the place of its parameter, in the order of these.
+    pub gradients: Vec<(usize, Gradient)>,
     /// The places of its first and last op in the forward pass.
     pub forward: Option<[usize; 2]>,
     /// The places of its first and last function in the backward pass.
@@ -108,6 +108,7 @@ fn functions(
     units: &mut [Unit],
 ) {
     let gradients: FxHashMap<OpId, Gradient> = gradients.iter().map(|one| (one.function, *one)).collect();
+    let mut come: Vec<Vec<Gradient>> = vec![Vec::new(); units.len()];
     let mut last = None;
     let mut places = Vec::with_capacity(passes.backward.len());
     for (at, &function) in passes.backward.iter().enumerate() {
@@ -119,9 +120,22 @@ fn functions(
         places.push(place);
         let unit = &mut units[of[place]];
         unit.backward = Some([unit.backward.map_or(at, |[first, _]| first), at]);
-        unit.gradients.extend(gradients.get(&function));
+        come[of[place]].extend(gradients.get(&function));
     }
-    for unit in units.iter_mut() {
+    for (unit, come) in units.iter_mut().zip(come) {
+        unit.gradients = paired(step, &unit.parameters, come);
         unit.passes_on = unit.forward.is_some_and(|[first, _]| places.iter().any(|&place| place < first));
     }
+}
+
+/// Which gradient is whose: of several of a shape, that of the parameter used first comes last.
+fn paired(step: &Step, parameters: &[TensorId], mut come: Vec<Gradient>) -> Vec<(usize, Gradient)> {
+    let mut pairs = Vec::with_capacity(come.len());
+    for (at, &parameter) in parameters.iter().enumerate() {
+        let shape = &step.tensors[parameter].value.shape;
+        if let Some(last) = come.iter().rposition(|one| step.tensors[one.tensor].value.shape == *shape) {
+            pairs.push((at, come.remove(last)));
+        }
+    }
+    pairs
 }

@@ -23,26 +23,19 @@ impl Parts {
     pub fn of(step: &Step, units: &[(Unit, Shards)], ranks: u32) -> Parts {
         let mut all = Parts { parts: FxHashMap::default(), shapes: FxHashMap::default() };
         for (unit, shards) in units {
-            let mut free: Vec<bool> = vec![true; shards.all.len()];
             for shard in &shards.all {
                 let row = &step.tensors[shard.whole];
                 all.parts.extend(row.storage.map(|storage| (storage, shard.part)));
                 all.shapes.insert(row.value.shape.to_vec(), part_of(&row.value.shape, ranks));
             }
-            // Gradients come last to first.
-            for gradient in &unit.gradients {
-                let shape = &step.tensors[gradient.tensor].value.shape;
-                let fits =
-                    |at: &usize| free[*at] && step.tensors[shards.all[*at].whole].value.shape == *shape;
-                let Some(at) = (0..free.len()).rev().find(fits) else { continue };
-                free[at] = false;
+            for (at, gradient) in &unit.gradients {
                 let memory =
                     step.subtree(gradient.function).into_iter().filter_map(|op| step.ops[op].call.as_deref());
                 let tensors = memory.flat_map(|call| call.takes().chain(call.gives()).collect::<Vec<_>>());
                 let storages = tensors.filter_map(|id| step.tensors[id].storage);
                 let known: Vec<StorageId> =
                     storages.filter(|storage| !all.parts.contains_key(storage)).collect();
-                all.parts.extend(known.into_iter().map(|storage| (storage, shards.all[at].gradient)));
+                all.parts.extend(known.into_iter().map(|storage| (storage, shards.all[*at].gradient)));
             }
         }
         all
