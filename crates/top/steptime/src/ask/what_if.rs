@@ -7,7 +7,6 @@ use super::host::Chosen;
 use super::{Held, Question, takes_time};
 use crate::error::Error;
 use crate::explain::{self, Explanation};
-use crate::job::{Spread, Spreading, World};
 use crate::memory;
 use crate::predict::{Prediction, predict_in};
 use crate::sources::Kernels;
@@ -174,13 +173,9 @@ impl WhatIfs<'_> {
         Ok(host_times.iter().map(|&times| Outcome::of(&self.base, edited, &costed, times)).collect())
     }
 
-    /// The step as that of a job.
-    ///
-    /// # Errors
-    /// As [`Question::in_world`].
-    pub fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
-        let pricing = &self.pricing();
-        Spreading { step: &self.step, pricing, base: &self.base }.in_world(world)
+    /// The step, what it is priced by, and what all its changes share.
+    pub(crate) fn parts(&self) -> (&Step, Pricing<'_>, &Base) {
+        (&self.step, self.pricing(), &self.base)
     }
 
     fn pricing(&self) -> Pricing<'_> {

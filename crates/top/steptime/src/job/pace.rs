@@ -6,10 +6,11 @@
 //! was far slower it is taken for a slow moment.
 
 use rayon::prelude::*;
+use steptime_cost::PricedGraph;
 use steptime_trace::Nanos;
 
 use crate::doubt::Doubt;
-use crate::predict::ordinary_slowness;
+use crate::predict::{ordinary_slowness, scale};
 use crate::step::Step;
 
 /// A host that is slower than the others by this factor is halfway to being taken for one in a slow moment, ...
@@ -66,6 +67,16 @@ impl Pace {
         let above = (as_recorded.0 as f64 / step.0.max(1) as f64).ln().max(0.0);
         Some(Doubt { kind: "host", text, below: DISTURBED, above, no_estimate: false })
     }
+}
+
+/// The same ranks with hosts so many times as slow.
+pub(super) fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<PricedGraph<'g>> {
+    let slower = |(rank, &factor): (&PricedGraph<'g>, &f64)| {
+        let mut rank = rank.clone();
+        rank.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, factor));
+        rank
+    };
+    priced.iter().zip(factors).map(slower).collect()
 }
 
 /// How much of a logarithm of slowness is believed: half of it, and nothing of what is too much.

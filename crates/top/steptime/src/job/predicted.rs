@@ -10,7 +10,7 @@ use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 use super::doubts::{has_no_size, of_replay};
-use super::pace::Pace;
+use super::pace::{Pace, paced};
 use super::slowest::{SlowestHost, alone};
 use super::{Crew, Ranks, call};
 use crate::ask::{Question, Sides};
@@ -280,16 +280,6 @@ impl Ranks {
             .collect();
         world::replay_recorded(&profiled, &self.job)
     }
-}
-
-/// The same ranks with hosts so many times as slow.
-pub(super) fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<PricedGraph<'g>> {
-    let slower = |(rank, &factor): (&PricedGraph<'g>, &f64)| {
-        let mut rank = rank.clone();
-        rank.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, factor));
-        rank
-    };
-    priced.iter().zip(factors).map(slower).collect()
 }
 
 /// The step with hosts, kernels and collectives of all ranks at either end of their own intervals, widened by the hosts' drift.

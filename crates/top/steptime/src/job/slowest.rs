@@ -13,7 +13,7 @@ use steptime_graph::{Job, RendezvousId, TiVec};
 use steptime_trace::Nanos;
 
 use super::Ranks;
-use super::predicted::paced;
+use super::pace::paced;
 
 /// How far hosts of a job's ranks lie apart when they run the same: standard deviation of the logarithm. Hosts of 28 ranks of eight
 /// recorded jobs between their first and third collective; by how much the last one is late it would be 0.020 of two ranks,

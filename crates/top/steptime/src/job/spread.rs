@@ -10,7 +10,7 @@ use steptime_rewrite::{
 use steptime_trace::Meta;
 
 use super::{JobPrediction, Ranks};
-use crate::ask::{Question, Sides};
+use crate::ask::{Question, Sides, WhatIfs};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::step::{Choice, Step};
@@ -122,6 +122,17 @@ impl Question<'_> {
     }
 }
 
+impl WhatIfs<'_> {
+    /// The step as that of a job.
+    ///
+    /// # Errors
+    /// As [`Question::in_world`].
+    pub fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
+        let (step, pricing, base) = self.parts();
+        Spreading { step, pricing: &pricing, base }.in_world(world)
+    }
+}
+
 impl Step {
     /// The step of a described job's rank as it is before any table has a place and any gradient is averaged: one GPU has all tables and
     /// the samples of a rank.
@@ -142,15 +153,15 @@ impl Step {
 }
 
 /// A step to be spread, and what it is priced by.
-pub(crate) struct Spreading<'a> {
-    pub step: &'a Step,
-    pub pricing: &'a Pricing<'a>,
-    pub base: &'a Base,
+struct Spreading<'a> {
+    step: &'a Step,
+    pricing: &'a Pricing<'a>,
+    base: &'a Base,
 }
 
 impl Spreading<'_> {
     /// The ranks of a world, simulated together.
-    pub(crate) fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
+    fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
         if world.keeps != Keeps::All && world.tables.is_some() {
             let reason = "where tables lie is told, and their parts are not told of parameters that are sharded: place tables in a job \
                           that keeps all other parameters on each rank"

@@ -5,12 +5,10 @@ use steptime_trace::Nanos;
 
 use super::Crew;
 use super::meetings::Meetings;
-use super::work::{LateCause, Work, work};
+use super::work::{LateCause, Reason, WORTH, Work, work};
 
 /// An activity that began so long after its launch was queued behind others: the device was late, not the host.
 const QUEUED: Nanos = Nanos(50_000);
-/// Less than this share of a step is not worth a name.
-pub(super) const WORTH: i64 = 200;
 
 /// A rank that others wait for.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,17 +29,6 @@ pub struct Straggler {
     pub others_busy: Nanos,
     /// What takes it longer than the others, the most first.
     pub reasons: Vec<Reason>,
-}
-
-/// What a rank spends more time on than the others do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reason {
-    /// Whether it is its host's time; else its device's.
-    pub on_host: bool,
-    /// The op, the kernel, or what comes after time outside of ops.
-    pub what: String,
-    /// How much longer a step it takes than on the middle one of the others.
-    pub longer: Nanos,
 }
 
 /// What is known of a rank as the last one.

@@ -7,11 +7,23 @@ use steptime_graph::{Blocking, MarkKind, Phase, StepGraph, median};
 use steptime_sim::critical::{Place, op_of};
 use steptime_trace::{ActivityKind, Nanos};
 
-use super::stragglers::{Reason, WORTH};
 use crate::shipped_host::own_constants;
 
+/// Less than this share of a step is not worth a name.
+pub(super) const WORTH: i64 = 200;
 /// Reasons to name.
 const REASONS: usize = 3;
+
+/// What a rank spends more time on than the others do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reason {
+    /// Whether it is its host's time; else its device's.
+    pub on_host: bool,
+    /// The op, the kernel, or what comes after time outside of ops.
+    pub what: String,
+    /// How much longer a step it takes than on the middle one of the others.
+    pub longer: Nanos,
+}
 
 /// What makes a rank late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
