@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from steptime.report import inspect as inspect
     from steptime.report import roofline as roofline
     from steptime.report import validate as validate
+    from steptime.sharding import scale_out as scale_out
+    from steptime.sharding import shard as shard
+    from steptime.sharding import torchrec_plan as torchrec_plan
     from steptime.table import Table as Table
     from steptime.viewing import view as view
     from steptime.watching import watch as watch
@@ -65,6 +68,7 @@ _PLACES = {
     "querying": ("QueryError", "ask", "query", "questions"),
     "recording": ("record",),
     "report": ("compare", "inspect", "roofline", "validate"),
+    "sharding": ("scale_out", "shard", "torchrec_plan"),
     "table": ("Table",),
     "viewing": ("view",),
     "watching": ("watch",),

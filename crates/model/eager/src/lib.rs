@@ -32,4 +32,4 @@ mod tensor;
 mod world;
 
 pub use error::{Error, Problem};
-pub use model::{Home, Model, Part, TableSize};
+pub use model::{Cutting, Home, Model, Part, TableSize};

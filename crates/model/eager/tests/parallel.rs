@@ -2,7 +2,7 @@
 
 use steptime_aten::OpSet;
 use steptime_aten::derive;
-use steptime_eager::{Home, Model, Part};
+use steptime_eager::{Cutting, Home, Model, Part};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{CollectiveKind, Job, StepGraph};
 
@@ -123,6 +123,13 @@ fn what_cannot_be_placed_is_said() {
         ("gpus = 2\nplacement = [[0, 7], []]", "`parallel.placement` is 7"),
         ("gpus = 2\nplacement = [[0, 0], []]", "table 0 is placed twice"),
         ("gpus = 2\nplacement = [[0], []]\nrow_wise = [0]", "the second time in `parallel.row_wise`"),
+        ("gpus = 4\nnodes = 3", "over which 4 GPUs cannot lie evenly"),
+        ("gpus = 2\ngrid = [{ table = 0, gpus = [[0, 2]] }]", "`parallel.grid` is 2"),
+        ("gpus = 2\ngrid = [{ table = 0, gpus = [[]] }]", "every group of columns lies on some GPUs"),
+        (
+            "gpus = 2\nrow_wise = [0]\ngrid = [{ table = 0, gpus = [[0, 1]] }]",
+            "the second time in `parallel.grid`",
+        ),
         ("gpus = 2\ndata_paralel = [0]", "did you mean `data_parallel`"),
     ] {
         let found = wrong(parallel);
@@ -140,4 +147,94 @@ fn what_cannot_be_placed_is_said() {
     assert!(
         parts(&[(0, [0, 0], [1000, 8]), (0, [0, 8], [1000, 8])]).contains("two parts of it lie on one GPU")
     );
+    assert!(
+        parts(&[(0, [0, 0], [600, 16]), (1, [500, 0], [500, 16])])
+            .contains("leave out or repeat rows from 600")
+    );
+    assert!(
+        parts(&[(0, [0, 0], [600, 8]), (1, [0, 8], [1000, 8])]).contains("its parts hold 600 of 1000 rows")
+    );
+}
+
+#[test]
+fn rows_over_some_gpus_come_as_sums_that_each_rank_adds_up() {
+    let rows = model("gpus = 4\ngrid = [{ table = 0, gpus = [[1, 3]] }]\nplacement = [[1], [2], [3], []]");
+    let Home::Parts(parts) = &rows.homes()[0] else { panic!("it has parts") };
+    assert_eq!(rows.homes()[0].cutting(4), Cutting::Grid);
+    let found: Vec<(u32, [i64; 2], [i64; 2])> =
+        parts.iter().map(|part| (part.gpu, part.offset, part.size)).collect();
+    assert_eq!(found, [(1, [0, 0], [500, 16]), (3, [500, 0], [500, 16])]);
+    let graphs = graphs(&rows);
+    // The largest sends the sums of two tables for 64 samples, to four ranks alike; so it is on the way back.
+    let exchanged: Vec<u64> = met(&job(&graphs))
+        .into_iter()
+        .filter(|(kind, _)| *kind == CollectiveKind::AllToAll)
+        .map(|(_, bytes)| bytes)
+        .collect();
+    assert_eq!(exchanged, [64 * 32 * 4; 2]);
+    let added = |graph: &StepGraph| graph.ops.keys().filter(|&op| graph.op_name(op) == "aten::add").count();
+    let plain = self::graphs(&model("gpus = 4\nplacement = [[1], [2], [3], [0]]"));
+    assert_eq!(added(&graphs[0]), added(&plain[0]) + 1);
+}
+
+#[test]
+fn a_grid_has_groups_of_columns_and_of_these_rows() {
+    let grid = model("gpus = 4\ngrid = [{ table = 0, gpus = [[0, 1], [2, 3]] }]");
+    let Home::Parts(parts) = &grid.homes()[0] else { panic!("it has parts") };
+    let found: Vec<[[i64; 2]; 2]> = parts.iter().map(|part| [part.offset, part.size]).collect();
+    assert_eq!(found, [[[0, 0], [500, 8]], [[500, 0], [500, 8]], [[0, 8], [500, 8]], [[500, 8], [500, 8]]]);
+    met(&job(&graphs(&grid)));
+    // One group of all GPUs is rows over all.
+    let all = model("gpus = 2\ngrid = [{ table = 0, gpus = [[0, 1]] }]");
+    assert_eq!(all.homes()[0].cutting(2), Cutting::Rows);
+    assert_eq!(all.homes(), model("gpus = 2\nrow_wise = [0]").homes());
+}
+
+/// Ways for four tables to lie on four GPUs.
+const PLACES: [&str; 12] = [
+    "",
+    "placement = [[0], [1], [2], [3]]",
+    "placement = [[1], [0], [2], [3]]",
+    "placement = [[0, 1], [2], [3], []]",
+    "placement = [[0, 2], [1], [3], []]",
+    "placement = [[1, 0], [2], [], [3]]",
+    "placement = [[0, 1], [0, 2], [0], [3]]",
+    "row_wise = [0]",
+    "row_wise = [1]\nplacement = [[0], [2], [3], []]",
+    "data_parallel = [3]\nrow_wise = [2]",
+    "data_parallel = [0]",
+    "grid = [{ table = 1, gpus = [[0, 2], [1, 3]] }]",
+];
+
+#[test]
+fn ranks_whose_work_is_told_by_the_same_numbers_record_the_same_step() {
+    let tables =
+        "tables = [{ rows = 1000, columns = 16, lookups = 4, count = 3 }, { rows = 50, columns = 16 }]";
+    let uneven = "tables = [{ rows = 1000, columns = 16 }, { rows = 1000, columns = 8, count = 2 }, { rows = 50, columns = 16 }]";
+    let towers = "tables = [{ rows = 1000, columns = 16, tower = 'query', count = 2 }, { rows = 1000, columns = 16, tower = 'item', count = 2 }]";
+    let dense = "batch = 64\ndense = 13\nbottom_mlp = [32, 16]\ntop_mlp = [40, 1]";
+    let mut alike = 0;
+    for model in [
+        format!("model = 'dlrm'\n{dense}\n{tables}"),
+        format!("model = 'dlrm'\ninteraction = 'cat'\n{dense}\n{uneven}"),
+        format!("model = 'deepfm'\nbatch = 64\ntop_mlp = [40, 1]\n{tables}"),
+        format!("model = 'two_towers'\nbatch = 64\ntop_mlp = [40, 16]\n{towers}"),
+    ] {
+        let mut known = std::collections::BTreeMap::new();
+        for places in PLACES {
+            let model = Model::parse(&format!("{model}\n[parallel]\ngpus = 4\n{places}")).expect("a model");
+            for rank in 0..4 {
+                let trace = model.record_rank(rank);
+                match known.get(&model.work(rank)) {
+                    Some(other) => {
+                        alike += 1;
+                        // Traces are too long to be shown.
+                        assert!(*other == trace, "{places}");
+                    }
+                    None => drop(known.insert(model.work(rank), trace)),
+                }
+            }
+        }
+    }
+    assert!(alike > 40, "{alike} ranks are like another");
 }

@@ -23,7 +23,9 @@ pub enum Error {
         reason: String,
     },
     /// Tables that are placed, and tables that are looked up.
-    #[error("{homes} tables are placed, and the step looks up {tables}: place each, in the order in which they are looked up first")]
+    #[error(
+        "{homes} tables are placed, and the step looks up {tables}: place each, in the order in which they are looked up first"
+    )]
     Homes {
         /// How many are placed.
         homes: usize,
@@ -52,6 +54,14 @@ pub enum Error {
     /// A job without ranks.
     #[error("a job of 0 ranks: it has at least 1")]
     Ranks,
+    /// Words that tell no blocks.
+    #[error(
+        "`{text}` tells no blocks: they are modules by their paths, as module:Net.blocks.*, or all so deep inside the model, as depth:2"
+    )]
+    NoBlocks {
+        /// What was said.
+        text: String,
+    },
     /// Sparse gradients are not averaged.
     #[error(
         "the gradient of the parameter of shape {shape:?} is sparse, and NCCL averages none: place the tables on ranks, \

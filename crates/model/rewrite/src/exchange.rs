@@ -27,12 +27,12 @@ impl Exchanged {
         } else {
             vec![Arg::Tensor(self.received), Arg::Tensor(self.sent)]
         };
-        let asked = both.into_iter().chain([Arg::None, Arg::None, Arg::Bool(self.beside.is_some()), Arg::Int(-1)]);
-        let call = Call { inputs: asked.collect(), outputs: vec![Arg::Tensor(self.received)], ..Call::default() };
-        let data = Call {
-            inputs: vec![Arg::Tensor(self.sent), Arg::Tensor(self.received)],
-            ..Call::default()
-        };
+        let asked =
+            both.into_iter().chain([Arg::None, Arg::None, Arg::Bool(self.beside.is_some()), Arg::Int(-1)]);
+        let call =
+            Call { inputs: asked.collect(), outputs: vec![Arg::Tensor(self.received)], ..Call::default() };
+        let data =
+            Call { inputs: vec![Arg::Tensor(self.sent), Arg::Tensor(self.received)], ..Call::default() };
         let exchange = Exchange { kind: self.kind, ranks: self.ranks };
         let launched = NewOp::new(label, data).exchanging(exchange).on_stream(self.beside.unwrap_or(0));
         let mut noted = NewOp::around(NOTE, vec![launched]);

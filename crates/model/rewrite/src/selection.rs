@@ -138,7 +138,7 @@ fn of_modules(pattern: &str, step: &Step, facts: &Facts<'_>) -> Vec<OpId> {
 }
 
 /// Whether a name has the parts of a pattern, in order; `*` stands for what is between them.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };
     let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use steptime_cost::{Coupling, HostCosts, PricedGraph, ProfilerCost};
+use steptime_cost::{Coupling, Demand, Demands, HostCosts, PricedGraph, ProfilerCost};
 use steptime_graph::{
-    ActivityId, CollectiveKind, Group, Job, Member, Options, Rendezvous, RendezvousId, StepGraph, TiVec,
+    ActivityId, CollectiveKind, Group, Job, Member, Options, Rendezvous, RendezvousId, StepGraph, StreamId,
+    TiVec,
 };
 use steptime_sim::{Engine, Meetings, Timeline, WorldTimeline};
 use steptime_trace::{Bytes, Nanos};
@@ -36,7 +37,8 @@ fn simulate(criterion: &mut Criterion) {
     }
 }
 
-/// Ranks of a job: one recorded step so many times, with hosts that differ by up to a tenth, meeting in five of its kernels.
+/// Ranks of a job: one recorded step so many times, with hosts that differ by up to a tenth, meeting in five of its kernels. Of 8,192
+/// ranks 8 or 64 stand for those that do the same; their collectives are on a stream of their own and take room from the kernels.
 fn world(criterion: &mut Criterion) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/dlrm_default_2048");
     let trace = match steptime_trace::read_kineto_file(&folder.join("kineto.json.gz")) {
@@ -47,7 +49,14 @@ fn world(criterion: &mut Criterion) {
     let host = HostCosts::own(&graph, &ProfilerCost::PROFILED, &Coupling::default());
     let one = PricedGraph::measured(&graph, host);
     let every = graph.activities.len() / 5;
-    for count in [2usize, 1024] {
+    let apart = on_a_stream_of_their_own(&graph, every);
+    let asking = PricedGraph { graph: &apart, demands: Some(demands(&apart)), ..one.clone() };
+    for (count, one, name) in [
+        (2usize, &one, "2 ranks"),
+        (8, &asking, "8,192 ranks in 8 classes"),
+        (64, &asking, "8,192 ranks in 64 classes"),
+        (1024, &one, "1,024 ranks"),
+    ] {
         let slower = |rank: usize| {
             let mut priced = one.clone();
             let times = 1.0 + 0.1 * (rank * 7919 % 1000) as f64 / 1000.0;
@@ -65,10 +74,26 @@ fn world(criterion: &mut Criterion) {
         };
         let job = Job { rendezvous: (0..5).map(meeting).collect() };
         let moving: TiVec<RendezvousId, Nanos> = vec![Nanos(50_000); 5].into();
-        criterion.bench_function(&format!("steady state of {count} ranks"), |bencher| {
+        criterion.bench_function(&format!("steady state of {name}"), |bencher| {
             bencher.iter(|| WorldTimeline::simulate(&ranks, Meetings { job: &job, moving: &moving }));
         });
     }
+}
+
+/// The step with every so-manieth kernel on one more stream.
+fn on_a_stream_of_their_own(graph: &StepGraph, every: usize) -> StepGraph {
+    let mut graph = graph.clone();
+    let stream = graph.streams.push_and_get_key(graph.streams[StreamId::from(0usize)]);
+    for nth in 0..5 {
+        graph.activities[ActivityId::from(nth * every)].stream = stream;
+    }
+    graph
+}
+
+/// A block on each multiprocessor for every kernel.
+fn demands(graph: &StepGraph) -> Demands {
+    let demand = Demand { blocks: 132.0, warps: 16.0, block: [0.1, 0.3, 0.6, 0.4], memory: 0.0 };
+    Demands { multiprocessors: 132, of: vec![Some(demand); graph.activities.len()].into() }
 }
 
 criterion_group!(benches, simulate, world);

@@ -100,12 +100,19 @@ impl<'g> Engine<'g> {
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
 
-    /// The same of one rank of several, which meet where `meets` says.
+    /// The same of one rank of several, which meet where `meets` says. What its collectives take from its kernels is no matter
+    /// of the engine.
     pub(crate) fn among(
         priced: &'g PricedGraph<'_>,
         meets: &'g TiSlice<ActivityId, Option<RendezvousId>>,
     ) -> Engine<'g> {
-        let device = Some(Device::among(priced.graph, priced.demands.as_ref(), meets));
+        let demands = priced.demands.as_ref().filter(|demands| {
+            let rows = priced.graph.activities.iter_enumerated();
+            let mut own = rows.filter(|(at, _)| meets[*at].is_none() && demands.of[*at].is_some());
+            let first = own.next().map(|(_, row)| row.stream);
+            own.any(|(_, row)| Some(row.stream) != first)
+        });
+        let device = Some(Device::among(priced.graph, demands, meets));
         Engine { device, ..Engine::new(priced.graph, &priced.host) }
     }
 

@@ -18,6 +18,7 @@ mod delays;
 mod device;
 mod engine;
 mod idle;
+mod period;
 mod replay;
 pub mod sharing;
 mod stream;

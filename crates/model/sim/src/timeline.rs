@@ -6,12 +6,7 @@ use steptime_trace::Nanos;
 
 use crate::cause::{ActivityCause, MarkCause};
 use crate::engine::Engine;
-
-/// Fewest and most steps that are simulated.
-pub(crate) const FEWEST: usize = 4;
-pub(crate) const MOST: usize = 16;
-/// The period has settled when it changes by less than one part in this many.
-pub(crate) const SETTLED: i64 = 2000;
+use crate::period::Period;
 
 /// Steps before and after whose activities may run within a step's period.
 const OVERLAP: i64 = 3;
@@ -48,23 +43,14 @@ impl Timeline {
     /// Simulates steps one after the other until their period settles.
     pub fn simulate(priced: &PricedGraph<'_>) -> Timeline {
         let mut engine = Engine::of(priced);
-        let mut period = Nanos::ZERO;
-        let mut reached: Vec<Nanos> = engine.progress();
-        let mut steps = 0;
-        while steps < MOST {
+        let mut period = Period::begin(engine.progress());
+        loop {
             engine.step(&priced.host.gaps, &priced.durations);
-            steps += 1;
-            // The slowest thread or stream decides the period, even if another still ends later.
-            let now = engine.progress();
-            let latest = now.iter().zip(&reached).map(|(now, before)| *now - *before);
-            let latest = latest.filter(|_| steps > 1).max().unwrap_or_else(|| engine.completion());
-            let change = (latest - period).max(period - latest);
-            let settled = change * SETTLED <= latest;
-            (reached, period) = (now, latest);
-            if settled && steps >= FEWEST {
+            if period.is_settled(engine.progress(), || engine.completion()) {
                 break;
             }
         }
+        let (steps, period) = (period.steps(), period.get());
         Timeline::of_engine(engine, period, steps)
     }
 

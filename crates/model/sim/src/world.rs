@@ -1,5 +1,6 @@
 //! A world of ranks: each runs its own step, and none leaves a collective before all are there.
 
+mod beside;
 mod critical;
 mod parts;
 mod replay;
@@ -10,11 +11,13 @@ use steptime_cost::PricedGraph;
 use steptime_graph::{ActivityId, Job, MarkId, Member, RendezvousId, TiSlice, TiVec};
 use steptime_trace::Nanos;
 
+use self::beside::Beside;
 pub use self::critical::{Passage, path};
 pub use self::parts::{Parts, Runs, Span, split};
 pub use self::replay::replay_recorded;
 use crate::engine::{Engine, Reached};
-use crate::timeline::{FEWEST, MOST, SETTLED, Timeline};
+use crate::period::Period;
+use crate::timeline::Timeline;
 
 /// A job's step in its steady state.
 #[derive(Debug, Clone)]
@@ -111,22 +114,20 @@ impl WorldTimeline {
     pub fn simulate(priced: &[PricedGraph<'_>], meetings: Meetings<'_>) -> Result<WorldTimeline, Hang> {
         let meets = meets(priced, meetings.job);
         let mut world = World::new(priced, &meets, meetings.job);
-        let mut period = Nanos::ZERO;
-        let mut reached = world.progress();
-        let mut steps = 0;
-        while steps < MOST {
-            world.step(&priced.iter().map(Times::of).collect::<Vec<_>>(), meetings.moving)?;
-            steps += 1;
-            let now = world.progress();
-            let latest = now.iter().zip(&reached).map(|(now, before)| *now - *before);
-            let latest = latest.filter(|_| steps > 1).max().unwrap_or_else(|| world.completion());
-            let change = (latest - period).max(period - latest);
-            let settled = change * SETTLED <= latest;
-            (reached, period) = (now, latest);
-            if settled && steps >= FEWEST {
+        let mut besides: Vec<Option<Beside<'_>>> =
+            priced.iter().zip(&meets).map(|(rank, meets)| Beside::of(rank, meets)).collect();
+        let mut period = Period::begin(world.progress());
+        loop {
+            let times: Vec<Times<'_>> =
+                priced.iter().zip(&besides).map(|(rank, beside)| Times::of(rank, beside.as_ref())).collect();
+            world.step(&times, meetings.moving)?;
+            let learning = besides.iter_mut().zip(&world.engines);
+            learning.for_each(|(beside, engine)| beside.iter_mut().for_each(|own| own.learn(engine)));
+            if period.is_settled(world.progress(), || world.completion()) {
                 break;
             }
         }
+        let (steps, period) = (period.steps(), period.get());
         Ok(world.timeline(period, steps))
     }
 }
@@ -184,8 +185,9 @@ struct Times<'t> {
 }
 
 impl<'t> Times<'t> {
-    fn of(priced: &'t PricedGraph<'_>) -> Times<'t> {
-        Times { gaps: &priced.host.gaps, durations: &priced.durations }
+    fn of(priced: &'t PricedGraph<'_>, beside: Option<&'t Beside<'_>>) -> Times<'t> {
+        let durations = beside.map_or(&*priced.durations, Beside::durations);
+        Times { gaps: &priced.host.gaps, durations }
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod support;
 
-use steptime_cost::PricedGraph;
-use steptime_graph::{Job, Mismatch, RendezvousId, StepGraph, TiVec};
+use steptime_cost::{Demand, Demands, PricedGraph};
+use steptime_graph::{ActivityId, Job, Mismatch, RendezvousId, StepGraph, TiVec};
 use steptime_sim::world::{Parts, path, replay_recorded};
 use steptime_sim::{Hang, Meetings, Timeline, WorldTimeline};
 use steptime_trace::Nanos;
@@ -157,4 +157,63 @@ fn collectives_that_do_not_match_are_named() {
     assert!(differ.to_string().contains("rank 3 all_to_all of 1024 bytes"), "{differ}");
     let missing = Job::of(&[(0, &sum), (1, &twice)]).expect_err("one more");
     assert!(matches!(missing, Mismatch::Missing { counts: [1, 2], .. }), "{missing}");
+}
+
+/// A rank that launches a collective on a stream of its own, and 10 later a product of 30 on all of the GPU.
+fn overlapping(launch: f64) -> StepGraph {
+    Step::default()
+        .op("aten::mm", 0.0, launch - 10.0)
+        .collective("allreduce", "0", [launch - 5.0, launch], 20, [launch + 2.0, launch + 22.0])
+        .kernel([launch + 5.0, launch + 10.0], 7, [launch + 12.0, launch + 42.0])
+        .op("aten::mul", 180.0, 190.0)
+        .recorded(200.0)
+}
+
+/// What its kernels ask of 132 multiprocessors: the collective 24 of them whole, the product all.
+fn asking<'g>(graph: &'g StepGraph) -> PricedGraph<'g> {
+    let demand = |blocks: f64| Demand { blocks, warps: 16.0, block: [0.1, 0.3, 0.9, 0.4], memory: 0.0 };
+    let of = vec![Some(demand(24.0)), Some(demand(132.0))].into();
+    PricedGraph { demands: Some(Demands { multiprocessors: 132, of }), ..priced(graph) }
+}
+
+#[test]
+fn a_product_beside_a_collective_takes_two_waves() {
+    let (early, late) = (overlapping(50.0), overlapping(110.0));
+    let ranks = [asking(&early), asking(&late)];
+    let (_, world) = simulate(&ranks).expect("no hang");
+    let product = |rank: usize| (world.ranks[rank].starts.raw[1], world.ranks[rank].ends.raw[1]);
+    // The early rank's collective is there from 52 until 132: its product takes 60 instead of 30.
+    assert_eq!(world.ranks[0].ends.raw[0], us(132.0));
+    assert_eq!(product(0), (us(62.0), us(122.0)));
+    // The late rank's data moves until 132, 10 of its product beside it: half of them are lost.
+    assert_eq!(product(1), (us(122.0), us(157.0)));
+    // Where nothing is known of what kernels ask for, each takes its time.
+    let (_, world) = simulate(&[priced(&early), priced(&late)]).expect("no hang");
+    assert_eq!((world.ranks[0].ends.raw[1], world.ranks[1].ends.raw[1]), (us(92.0), us(152.0)));
+}
+
+#[test]
+fn blocks_that_are_placed_stay_when_a_collective_comes() {
+    // The product is launched first, and the collective while it runs.
+    let graph = || {
+        Step::default()
+            .op("aten::mm", 0.0, 20.0)
+            .collective("allreduce", "0", [45.0, 50.0], 20, [52.0, 72.0])
+            .kernel([25.0, 30.0], 7, [32.0, 62.0])
+            .op("aten::mul", 180.0, 190.0)
+            .recorded(200.0)
+    };
+    let (one, other) = (graph(), graph());
+    let collective = one.activities.keys().find(|&at| one.activities[at].collective.is_some());
+    let asking = |graph| {
+        let mut priced = asking(graph);
+        if collective != Some(ActivityId(0)) {
+            priced.demands.iter_mut().for_each(|demands| demands.of.raw.swap(0, 1));
+        }
+        priced
+    };
+    let (_, world) = simulate(&[asking(&one), asking(&other)]).expect("no hang");
+    let product =
+        one.activities.keys().find(|&at| one.activities[at].collective.is_none()).expect("a product");
+    assert_eq!(world.ranks[0].ends[product], us(62.0));
 }

@@ -24,9 +24,8 @@ impl Exchange {
         let mut tensors = call.into_iter().flat_map(|call| call.inputs.iter().flat_map(Arg::tensors));
         let first = tensors.next();
         let last = tensors.next_back().or(first);
-        let bytes = |tensor: Option<&steptime_aten::Tensor>| {
-            Bytes(tensor.map_or(0, steptime_aten::Tensor::bytes))
-        };
+        let bytes =
+            |tensor: Option<&steptime_aten::Tensor>| Bytes(tensor.map_or(0, steptime_aten::Tensor::bytes));
         Collective {
             kind: self.kind,
             sent: bytes(first),

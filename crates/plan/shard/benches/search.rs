@@ -28,6 +28,7 @@ fn problem() -> Problem {
     };
     Problem {
         gpus: 64,
+        node: 8,
         memory: Bytes(120 << 30),
         base: Load { host: Nanos(2_000_000), device: Nanos(1_000_000), ..Load::default() },
         exchange: Nanos(100),

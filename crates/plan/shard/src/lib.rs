@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A [`Problem`] says what each way of each table costs: host time, device time, memory, columns to exchange. The [`cost`](Problem::cost)
-//! of a plan is that of its busiest GPU. [`search`] is greedy, then local; [`bound`] relaxes: tables may lie in any fractions. It knows
-//! neither models nor GPUs, and prices nothing.
+//! of a plan is that of its busiest GPU. [`search`] is greedy, then local; [`bound`] relaxes: tables may lie in any fractions; [`near`]
+//! gives plans a change away, for whoever judges plans better than by loads. It knows neither models nor GPUs, and prices nothing.
 //!
 //! ```
 //! use steptime_shard::{Load, Problem, Table, Way, bound, search};
@@ -29,10 +29,12 @@
 mod bound;
 mod greedy;
 mod local;
+mod near;
 mod problem;
 mod state;
 
 pub use bound::bound;
+pub use near::near;
 pub use problem::{Cut, DoesNotFit, Load, Placed, Plan, Problem, Table, Way};
 
 /// Places all tables: the largest first, each where it makes the busiest GPU least busy, then by moves that make the busiest GPU less

@@ -27,6 +27,8 @@ pub enum Cut {
     Columns(u32),
     /// Every GPU has some of its rows.
     Rows,
+    /// It is cut into so many groups of columns, and the rows of each over the GPUs of a node.
+    Grid(u32),
     /// Every GPU has all of it.
     Copies,
 }
@@ -62,6 +64,8 @@ pub struct Table {
 pub struct Problem {
     /// How many GPUs there are.
     pub gpus: u32,
+    /// How many of them a node has, those of a node one after the other; none where nodes play no part.
+    pub node: u32,
     /// Memory of each that tables may take.
     pub memory: Bytes,
     /// What each GPU has to do without any table.
@@ -190,6 +194,8 @@ impl std::fmt::Display for Cut {
             Cut::Whole => f.write_str("one piece"),
             Cut::Columns(parts) => write!(f, "{parts} groups of columns"),
             Cut::Rows => f.write_str("rows over all GPUs"),
+            Cut::Grid(1) => f.write_str("rows over the GPUs of a node"),
+            Cut::Grid(parts) => write!(f, "{parts} groups of columns, their rows over the GPUs of a node"),
             Cut::Copies => f.write_str("a copy on every GPU"),
         }
     }

@@ -2,7 +2,7 @@
 
 use steptime_trace::Nanos;
 
-use crate::problem::{Load, Placed, Plan, Problem, Way};
+use crate::problem::{Cut, Load, Placed, Plan, Problem, Way};
 
 /// Tables placed so far.
 #[derive(Debug, Clone)]
@@ -16,6 +16,15 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(problem: &Problem) -> State {
         State { loads: vec![problem.base; problem.gpus as usize], placed: vec![None; problem.tables.len()] }
+    }
+
+    /// A plan that is there.
+    pub(crate) fn of(problem: &Problem, plan: &Plan) -> State {
+        let mut state = State::new(problem);
+        for (table, placed) in plan.tables.iter().enumerate() {
+            state.lay(problem, table, placed.clone());
+        }
+        state
     }
 
     /// Takes a table up.
@@ -54,6 +63,12 @@ impl State {
             true => Nanos::ZERO,
             false => loads.iter().map(|load| problem.time(load)).max().unwrap_or_default(),
         };
+        if let Cut::Grid(_) = way.cut {
+            let found = self.best_nodes(problem, way, &loads)?;
+            let time = |(&gpu, part): (&u32, &Load)| problem.time(&(loads[gpu as usize] + *part));
+            let own = found.iter().zip(&way.parts).map(time).max();
+            return Some((found, worst.max(own.unwrap_or_default())));
+        }
         for part in &way.parts {
             let free = (0..problem.gpus).filter(|gpu| !gpus.contains(gpu));
             let with = free.map(|gpu| (gpu, loads[gpu as usize] + *part)).filter(|(_, load)| fits(load));
@@ -62,6 +77,24 @@ impl State {
             gpus.push(gpu);
         }
         Some((gpus, worst))
+    }
+
+    /// The GPUs of the nodes that are least busy with a group of columns each.
+    fn best_nodes(&self, problem: &Problem, way: &Way, loads: &[Load]) -> Option<Vec<u32>> {
+        let node = problem.node.max(1);
+        let mut found: Vec<u32> = Vec::with_capacity(way.parts.len());
+        for parts in way.parts.chunks(node as usize) {
+            let free = (0..problem.gpus / node).filter(|own| !found.contains(&(own * node)));
+            let with = free.filter_map(|own| {
+                let with = |(gpu, part): (u32, &Load)| loads[gpu as usize] + *part;
+                let loads: Vec<Load> = (own * node..).zip(parts).map(with).collect();
+                let fits = loads.iter().all(|load| load.memory <= problem.memory);
+                fits.then(|| (loads.iter().map(|load| problem.time(load)).max(), own))
+            });
+            let (_, own) = with.min()?;
+            found.extend((own * node..).take(parts.len()));
+        }
+        Some(found)
     }
 
     /// The busiest GPU, and how busy it is.

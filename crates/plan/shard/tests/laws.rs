@@ -1,7 +1,7 @@
 //! Laws of the search, on random problems.
 
 use proptest::prelude::*;
-use steptime_shard::{Cut, Load, Placed, Plan, Problem, Table, Way, bound, search};
+use steptime_shard::{Cut, Load, Placed, Plan, Problem, Table, Way, bound, near, search};
 use steptime_trace::{Bytes, Nanos};
 
 fn load(host: i64, device: i64, memory: u64, columns: u64) -> Load {
@@ -23,6 +23,7 @@ fn problem() -> impl Strategy<Value = Problem> {
     let tables = prop::collection::vec((1..50_i64, 1..400_i64, 1..500_u64), 1..9);
     (tables, 2..4_u32).prop_map(|(tables, gpus)| Problem {
         gpus,
+        node: gpus,
         memory: Bytes(20_000 << 20),
         base: load(100, 80, 100, 0),
         exchange: Nanos(20),
@@ -87,6 +88,51 @@ proptest! {
         prop_assert!(bound <= best + Nanos(2), "{bound:?} {best:?}");
         prop_assert!(found.0 as f64 <= 1.15 * best.0 as f64, "{found:?} {best:?}");
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn plans_near_another_are_a_change_away_and_the_most_promising_is_first(problem in problem()) {
+        let plan = search(&problem).expect("there is room");
+        let busy: Vec<Nanos> = problem.loads(&plan).iter().map(|load| problem.time(load)).collect();
+        let plans = near(&problem, &plan, &busy);
+        for other in &plans {
+            let changed: Vec<usize> =
+                (0..plan.tables.len()).filter(|&at| plan.tables[at] != other.tables[at]).collect();
+            prop_assert!(changed.len() == 1 || changed.len() == 2, "{changed:?}");
+            let busiest = (0..busy.len()).max_by_key(|&gpu| (busy[gpu], std::cmp::Reverse(gpu))).expect("a GPU");
+            let takes_part = |at: &usize| {
+                let gpus = &plan.tables[*at].gpus;
+                gpus.is_empty() || gpus.contains(&(busiest as u32))
+            };
+            prop_assert!(changed.iter().any(takes_part));
+            prop_assert!(problem.loads(other).iter().all(|load| load.memory <= problem.memory));
+        }
+        // Where GPUs are as busy as loads say, promises are what plans cost.
+        let costs: Vec<Nanos> = plans.iter().map(|other| problem.cost(other)).collect();
+        prop_assert!(costs.is_sorted(), "{costs:?}");
+    }
+}
+
+#[test]
+fn a_grid_lies_on_the_gpus_of_the_nodes_that_are_least_busy() {
+    let part = load(10, 100, 100, 16);
+    let grid = Way { cut: Cut::Grid(2), parts: vec![part; 4], each: Load::default() };
+    let busy = Way::whole(load(10, 500, 100, 16));
+    let problem = Problem {
+        gpus: 6,
+        node: 2,
+        memory: Bytes(1000 << 20),
+        tables: vec![Table { ways: vec![busy] }, Table { ways: vec![grid] }],
+        ..Problem::default()
+    };
+    let plan = search(&problem).expect("there is room");
+    assert_eq!((&plan.tables[0].gpus[..], &plan.tables[1].gpus[..]), (&[0][..], &[2, 3, 4, 5][..]));
+    let tight = Problem { memory: Bytes(99 << 20), ..problem };
+    assert!(search(&tight).expect_err("no room").to_string().contains("table"));
+    assert_eq!(Cut::Grid(1).to_string(), "rows over the GPUs of a node");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub use gemm::{Gemm, Product};
 pub use ingest::{Ingest, Query};
 pub use jobs::{PlanFormat, Scale, ShardTables};
 pub use kernels::{KernelsCommand, Roofline};
-pub use predict::{Predict, SendAs, Validate, World};
+pub use predict::{Parallel, Planner, Predict, SendAs, Validate, World};
 pub use shard::Shard;
 pub use sweep::Sweep;
 pub use view::View;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
-use steptime_cost::{HostCosts, Process};
+use steptime_cost::{Demands, HostCosts, Process};
 use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Peak;
 use steptime_trace::Nanos;
@@ -24,6 +24,7 @@ use steptime_trace::Nanos;
 use self::host::{Chosen, Times};
 use crate::answers::Predicted;
 use crate::asked::{Asked, DeviceAsked};
+use crate::device::beside_collectives;
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::memory;
@@ -97,6 +98,8 @@ pub(crate) struct Sides {
     pub durations: TiVec<ActivityId, Nanos>,
     /// Half-width of all device time together.
     pub spread: f64,
+    /// What kernels ask of the GPU where collectives run beside them; `None` where their times were measured beside these.
+    pub demands: Option<Demands>,
     /// The host's times.
     pub host: HostCosts,
     /// The recording's own host gaps relative to those in use.
@@ -199,12 +202,18 @@ impl<'s> Question<'s> {
         let (durations, spread, device) = device_times(&step, &kernels);
         let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
         let unpriced = doubt::of_prices(&step, &kernels, device.as_ref());
+        let demands = match (&kernels, &device) {
+            (Kernels::Device { profile, .. }, Some(device)) => {
+                beside_collectives(&step.graph, &device.launches, &profile.spec)
+            }
+            _ => None,
+        };
         let peak = memory::of_recorded(&step, &kernels);
         let spec = memory::spec(&step, &kernels);
         let too_large =
             peak.as_ref().zip(spec.as_ref()).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
         let asked = self.asked(&chosen);
-        Ok(Sides { durations, spread, host, slowness, unpriced, peak, too_large, asked })
+        Ok(Sides { durations, spread, demands, host, slowness, unpriced, peak, too_large, asked })
     }
 
     /// The step, read once more with the arguments of its ops where these are needed and were not read.

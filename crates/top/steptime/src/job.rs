@@ -1,12 +1,15 @@
 //! The ranks of a job, together.
 
+mod assembled;
 mod doubts;
 mod meetings;
 mod pace;
 mod predicted;
 mod recorded;
+mod slowest;
 mod spread;
 mod stragglers;
+mod work;
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +20,15 @@ use steptime_eager::Model;
 use steptime_graph::{Job, Rendezvous, StepGraph};
 use steptime_trace::{Input, Options, Recording, Want};
 
+pub(crate) use self::assembled::{Assembled, PricedRank};
 pub use self::meetings::CollectiveMet;
 pub use self::predicted::{JobPrediction, RankPrediction};
 pub use self::recorded::{JobRecorded, RankRecorded};
-pub use self::spread::{Spread, World};
+pub use self::slowest::SlowestHost;
 pub(crate) use self::spread::Spreading;
+pub use self::spread::{Keeps, Spread, World};
 pub use self::stragglers::{Reason, Straggler};
+pub use self::work::LateCause;
 use crate::error::Error;
 use crate::input::{described, open_input};
 use crate::step::{Choice, Step, is_timed, one_job};
@@ -38,6 +44,8 @@ pub struct Ranks {
     pub job: Job,
     /// Of each step how many ranks of the job do the same: one of those that were recorded.
     pub alike: Vec<u32>,
+    /// How many GPUs a node has, where that was said; else as many as nodes of such GPUs usually have.
+    pub node: Option<u32>,
 }
 
 /// Of a described job with more ranks than this, one of those that do the same stands for all.
@@ -56,7 +64,8 @@ impl Ranks {
         };
         let first: Vec<u32> = lists.iter().filter_map(|list| list.first().copied()).collect();
         let alike = lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX)).collect();
-        Ok(Ranks { alike, ..Ranks::of_input(described(path, model, &first, true))? })
+        let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
+        Ok(Ranks { alike, node, ..Ranks::of_input(described(path, model, &first, true))? })
     }
 
     /// Opens a folder of ranks and matches their collectives.
@@ -101,14 +110,14 @@ impl Ranks {
         steps.sort_by_key(|step| step.rank);
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
-        Ok(Ranks { path, alike: vec![1; steps.len()], steps, job })
+        Ok(Ranks { path, alike: vec![1; steps.len()], steps, job, node: None })
     }
 
     /// Steps that were made, and not recorded, each of so many ranks that do the same.
     pub(crate) fn of_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<Ranks, Error> {
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
-        Ok(Ranks { path, steps, job, alike })
+        Ok(Ranks { path, steps, job, alike, node: None })
     }
 
     /// Their graphs, and where they meet.

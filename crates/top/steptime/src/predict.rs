@@ -1,6 +1,7 @@
 //! How long a step takes.
 
 mod host_side;
+mod waits;
 
 use steptime_cost::device::DeviceSpec;
 use steptime_cost::overheads::Overheads;
@@ -14,6 +15,7 @@ use steptime_trace::Nanos;
 
 pub use self::host_side::host_costs;
 pub(crate) use self::host_side::{host_side, ordinary_slowness};
+pub(crate) use self::waits::unprofiled;
 use crate::asked::Asked;
 use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};
@@ -130,7 +132,10 @@ pub(crate) fn predict_in(
     kernels: &Kernels<'_>,
 ) -> Prediction {
     let asked = Asked::of(host, kernels, process);
-    let (durations, spread, device) = device_times(recorded, kernels);
+    let (mut durations, spread, device) = device_times(recorded, kernels);
+    if matches!(kernels, Kernels::Measured) {
+        waits::unprofiled(recorded, process, host, &mut durations);
+    }
     let (host, slowness) = host_side(recorded, process, host);
     let priced = PricedGraph { graph: &recorded.graph, host, durations, demands: None };
     let simulated = Prediction { slowness, device, ..Prediction::of_priced(&priced, spread, asked) };

@@ -1,20 +1,26 @@
 //! Placing the tables of a described model on the GPUs of a job, so that its step is short.
 //!
 //! What each table costs its rank is priced alone (`loads`), plans are searched over these loads, and the best few are simulated as
-//! whole jobs: the shortest step wins.
+//! whole jobs: the shortest step wins. Then changes of it are simulated (`refine`). What the pick may cost is told (`regret`).
 
 mod file;
 mod loads;
+mod recorded;
+mod refine;
+mod regret;
+pub mod torchrec;
 
 use std::path::Path;
 
 use rayon::prelude::*;
 use steptime_cost::network::Topology;
-use steptime_eager::{Home, Model};
-use steptime_shard::{Plan, Problem, bound, search};
+use steptime_eager::{Cutting, Home, Model};
+use steptime_shard::{Cut, Placed, Plan, Problem, bound, search};
 use steptime_trace::{Bytes, Nanos};
 
 pub use self::file::{Format, PlanError, read_plan, read_plan_of, write_plan};
+pub use self::recorded::RecordedJob;
+pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
 use crate::ask::Question;
 use crate::error::Error;
 use crate::job::{JobPrediction, Ranks};
@@ -23,7 +29,7 @@ use crate::step::Step;
 /// What of a GPU's memory a job leaves to the driver, to NCCL and to the allocator's gaps.
 const KEPT: f64 = 0.1;
 
-/// Of a job with more GPUs than this, tables one after the other are not simulated to compare with.
+/// Of a job with more GPUs than this, tables one after the other are not simulated to compare with, and no changes of a plan.
 const COMPARED: u32 = 16;
 
 /// How each step is to be predicted: on which GPU, by whose host.
@@ -54,12 +60,19 @@ pub struct Placement {
 pub struct Sharded {
     /// The best.
     pub best: Placement,
-    /// The least step of any plan, by loads of tables alone; `None` where that is not known.
+    /// The least step of any plan, by loads of tables, as far as these add up in the plans that were simulated; `None` where that is not
+    /// known.
     pub bound: Option<Nanos>,
     /// The step with each other plan that was simulated: how it was found, and how long it takes.
     pub others: Vec<(&'static str, Nanos)>,
     /// How the best was found.
     pub how: &'static str,
+    /// How many changes simulations made to it then.
+    pub changes: usize,
+    /// How many plans were simulated.
+    pub simulated: usize,
+    /// What it may cost to take it; `None` where no bound is known.
+    pub regret: Option<Regret>,
 }
 
 /// What is asked of a search.
@@ -71,6 +84,8 @@ pub struct Wanted<'a> {
     pub device: &'a str,
     /// Memory of each that a job may use.
     pub memory: Bytes,
+    /// In how many machines they are, as many in each; where it is not said, in as many as such GPUs usually are.
+    pub nodes: Option<u32>,
     /// The description's file.
     pub path: &'a Path,
 }
@@ -80,6 +95,10 @@ pub struct Wanted<'a> {
 /// # Errors
 /// Where GPUs cannot share the batch, memory does not hold the tables, or a step cannot be predicted so.
 pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Sharded, A::Error> {
+    let usual = topology(wanted)?.gpus.max(1);
+    let in_several = wanted.gpus > usual && wanted.gpus.is_multiple_of(usual);
+    let nodes = wanted.nodes.or_else(|| in_several.then(|| wanted.gpus / usual));
+    let wanted = &Wanted { nodes, ..*wanted };
     let turns = on(model, wanted, None)?;
     let problem = loads::problem(model, wanted, ask)?;
     let mut plans: Vec<(&'static str, Vec<Home>)> = Vec::new();
@@ -90,20 +109,48 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
             plans.push((how, homes));
         }
     }
-    let simulate = |(how, homes): (&'static str, Vec<Home>)| {
-        Ok((how, place(on(model, wanted, Some(homes))?, wanted.path, ask)?))
-    };
-    let placed: Result<Vec<(&'static str, Placement)>, A::Error> = plans.into_iter().map(simulate).collect();
-    let mut placed = placed?;
+    let placed = |homes: Vec<Home>| place(on(model, wanted, Some(homes))?, wanted.path, ask);
+    let simulate = |(how, homes)| Ok((how, placed(homes)?));
+    let found: Result<Vec<(&'static str, Placement)>, A::Error> = plans.into_iter().map(simulate).collect();
+    let mut found = found?;
     if wanted.gpus <= COMPARED && fits(&turns, &problem) {
-        placed.push(("one after the other", place(turns, wanted.path, ask)?));
+        found.push(("one after the other", place(turns, wanted.path, ask)?));
     }
-    placed.sort_by_key(|(_, placement)| placement.predicted.step);
-    let others = placed.iter().skip(1).map(|(how, placement)| (*how, placement.predicted.step)).collect();
-    let Some((how, best)) = placed.into_iter().next() else {
+    found.sort_by_key(|(_, placement)| placement.predicted.step);
+    // Plans with their simulated steps: how far loads add up.
+    let known = |(_, placement): &(&'static str, Placement)| {
+        Some((plan_of(&problem, &placement.model.homes(), wanted.gpus)?, placement.predicted.step))
+    };
+    let mut known: Vec<(Plan, Nanos)> = found.iter().filter_map(known).collect();
+    let mut others: Vec<(&'static str, Nanos)> =
+        found.iter().skip(1).map(|(how, placement)| (*how, placement.predicted.step)).collect();
+    let mut simulated = found.len();
+    let Some((how, mut best)) = found.into_iter().next() else {
         return Err(A::Error::from(Error::NoTiming { path: wanted.path.into() }));
     };
-    Ok(Sharded { best, bound: bound(&problem), others, how })
+    let mut changes = 0;
+    let start = plan_of(&problem, &best.model.homes(), wanted.gpus);
+    if let Some(plan) = start.filter(|_| wanted.gpus > 1 && wanted.gpus <= COMPARED) {
+        let refined = refine::refine(model, wanted, &problem, plan, ask)?;
+        // The first is the best again.
+        simulated += refined.steps.len() - 1;
+        known.extend(refined.steps);
+        if refined.changes > 0 {
+            changes = refined.changes;
+            others.insert(0, (how, best.predicted.step));
+            best = placed(refined.homes)?;
+        }
+    }
+    let bound = bound(&problem).map(|bound| as_far(bound, &problem, &known));
+    let regret = bound.map(|bound| Regret::of(best.predicted.step, bound));
+    Ok(Sharded { best, bound, others, how, changes, simulated, regret })
+}
+
+/// A bound by loads, where these are longer than the simulated step of a plan made shorter as much: it is no longer than any of them.
+fn as_far(bound: Nanos, problem: &Problem, known: &[(Plan, Nanos)]) -> Nanos {
+    let longer = |(plan, step): &(Plan, Nanos)| step.0 as f64 / (problem.cost(plan).0 as f64).max(1.0);
+    let least = known.iter().map(longer).fold(1.0, f64::min);
+    Nanos((bound.0 as f64 * least) as i64)
 }
 
 /// Predicts the step of a model whose tables are placed.
@@ -122,6 +169,10 @@ fn on(model: &Model, wanted: &Wanted<'_>, homes: Option<Vec<Home>>) -> Result<Mo
         Some(homes) => model.on(wanted.gpus, homes),
         None => model.on_gpus(wanted.gpus),
     };
+    let placed = placed.and_then(|placed| match wanted.nodes {
+        Some(nodes) => placed.in_nodes(nodes),
+        None => Ok(placed),
+    });
     placed.map_err(|source| described(wanted.path, source))
 }
 
@@ -147,17 +198,44 @@ fn objectives(problem: &Problem) -> [(&'static str, Problem); 3] {
 
 /// Where a plan puts tables.
 fn homes(model: &Model, gpus: u32, problem: &Problem, plan: &Plan) -> Vec<Home> {
-    use steptime_shard::Cut;
     let all = model.tables().into_iter().zip(plan.tables.iter().zip(&problem.tables));
     all.map(|(size, (placed, table))| match table.ways[placed.way].cut {
         Cut::Copies => Home::Everywhere,
         Cut::Rows => Home::by_rows(gpus, size.rows, size.columns),
+        Cut::Grid(_) => {
+            let groups: Vec<Vec<u32>> =
+                placed.gpus.chunks(problem.node.max(1) as usize).map(<[u32]>::to_vec).collect();
+            Home::by_grid(&groups, size.rows, size.columns)
+        }
         Cut::Whole | Cut::Columns(_) => match placed.gpus[..] {
             [gpu] => Home::whole(gpu, size.rows, size.columns),
             _ => Home::by_columns(&placed.gpus, size.rows, size.columns),
         },
     })
     .collect()
+}
+
+/// The plan by which tables lie there; `None` where it is in none of the ways that were priced.
+fn plan_of(problem: &Problem, homes: &[Home], gpus: u32) -> Option<Plan> {
+    let placed = |(table, home): (&steptime_shard::Table, &Home)| {
+        let on: Vec<u32> = match home {
+            Home::Everywhere => Vec::new(),
+            Home::Parts(parts) => parts.iter().map(|part| part.gpu).collect(),
+        };
+        let cutting = home.cutting(gpus);
+        let fits = |cut: Cut| match cut {
+            Cut::Whole => cutting == Cutting::Whole,
+            Cut::Columns(parts) => cutting == Cutting::Columns && on.len() == parts as usize,
+            Cut::Rows => cutting == Cutting::Rows,
+            Cut::Grid(parts) => cutting == Cutting::Grid && on.len() == (parts * problem.node) as usize,
+            Cut::Copies => cutting == Cutting::Copies,
+        };
+        let way = table.ways.iter().position(|way| fits(way.cut))?;
+        let gpus = if table.ways[way].parts.is_empty() { Vec::new() } else { on };
+        Some(Placed { way, gpus })
+    };
+    let tables: Option<Vec<Placed>> = problem.tables.iter().zip(homes).map(placed).collect();
+    Some(Plan { tables: tables? })
 }
 
 /// Whether memory holds a model's tables where they are.
@@ -179,9 +257,13 @@ pub fn usable(memory: Bytes) -> Bytes {
     Bytes((memory.0 as f64 * (1.0 - KEPT)) as u64)
 }
 
-/// How the GPUs of a name are joined.
-fn topology(device: &str) -> Result<Topology, Error> {
-    Topology::of(device).map_err(|source| Error::Network { source })
+/// How the GPUs of a job are joined.
+fn topology(wanted: &Wanted<'_>) -> Result<Topology, Error> {
+    let usual = Topology::of(wanted.device).map_err(|source| Error::Network { source })?;
+    Ok(match wanted.nodes {
+        Some(nodes) => usual.in_nodes_of(wanted.gpus / nodes.max(1)),
+        None => usual,
+    })
 }
 
 /// The simulations of several models side by side.

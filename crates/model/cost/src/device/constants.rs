@@ -53,6 +53,8 @@ groups! {
         gradient_share, count_indices_us, count_pairs_us, move_pairs_us, scan_us, scan_tiles_us, one_block_us,
         small_digit_us, large_digit_us, trip_us, row_state_us, column_state_us, small_us, chunk_trip_us, run_trip_us,
     }
+    /// Kernels of collectives.
+    Collectives { blocks, exchange_blocks, threads, registers, shared_bytes }
     /// Our own interaction.
     Interaction {
         shared_bytes, shared_rate, alone, forward_begin, forward_quad, forward_round, backward_begin, backward_vector,
@@ -95,6 +97,7 @@ pub struct Constants {
     pub embedding_bag: EmbeddingBag,
     pub fused_bags: FusedBags,
     pub fused_backward: FusedBackward,
+    pub collectives: Collectives,
     pub interaction: Interaction,
 }
 

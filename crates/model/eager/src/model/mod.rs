@@ -19,7 +19,7 @@ use steptime_trace::ExecutionTrace;
 
 use self::file::Description;
 use self::parallel::Parallel;
-pub use self::parallel::{Home, Part};
+pub use self::parallel::{Cutting, Home, Part};
 use crate::error::{Error, Problem};
 
 /// A model and how it is trained: all that a step takes.
@@ -100,6 +100,34 @@ impl Model {
     #[must_use]
     pub fn alike(&self) -> Vec<Vec<u32>> {
         self.description.alike()
+    }
+
+    /// In how many machines its GPUs are, as many in each; `None` where the description does not say.
+    #[must_use]
+    pub fn nodes(&self) -> Option<u32> {
+        self.description.parallel.as_ref()?.nodes.and_then(|nodes| u32::try_from(nodes).ok())
+    }
+
+    /// The same job in so many machines. A model on one GPU is no job, and is in one.
+    ///
+    /// # Errors
+    /// Where its GPUs cannot lie in them evenly.
+    pub fn in_nodes(&self, nodes: u32) -> Result<Model, Problem> {
+        let mut description = self.description.clone();
+        match &mut description.parallel {
+            Some(parallel) => parallel.nodes = Some(i64::from(nodes)),
+            None if nodes == 1 => {}
+            None => return Err(Problem::Conflict(format!("1 GPU cannot lie in {nodes} nodes: take one"))),
+        }
+        check::check(&description)?;
+        Ok(Model { description })
+    }
+
+    /// What a rank's work is told by: ranks with the same numbers record the same step, in this job or in one whose tables lie
+    /// elsewhere, of the same model on as many GPUs.
+    #[must_use]
+    pub fn work(&self, rank: u32) -> Vec<i64> {
+        self.description.work(rank)
     }
 
     /// Some tables trained as this model trains its own, with next to nothing else in the step.

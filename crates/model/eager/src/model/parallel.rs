@@ -16,9 +16,22 @@ pub(super) struct Parallel {
     /// Tables that every GPU has.
     #[serde(default)]
     pub(super) data_parallel: Vec<i64>,
+    /// Tables cut into groups of columns, the rows of each over some GPUs.
+    #[serde(default)]
+    pub(super) grid: Vec<Grid>,
+    /// How many machines they are in, as many in each.
+    pub(super) nodes: Option<i64>,
     /// Where tables are, however that was found.
     #[serde(skip)]
     pub(super) homes: Option<Vec<Home>>,
+}
+
+/// A table, and for each group of its columns the GPUs over which their rows are cut.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Grid {
+    pub(super) table: i64,
+    pub(super) gpus: Vec<Vec<i64>>,
 }
 
 /// Where the rows of a table are.
@@ -28,6 +41,21 @@ pub enum Home {
     Everywhere,
     /// In parts.
     Parts(Vec<Part>),
+}
+
+/// How a table is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cutting {
+    /// Every GPU has all of it.
+    Copies,
+    /// It lies whole on one GPU.
+    Whole,
+    /// Into columns.
+    Columns,
+    /// Into rows over all GPUs.
+    Rows,
+    /// Into rows over some GPUs; into columns before that, where there are several groups of GPUs.
+    Grid,
 }
 
 /// A part of a table.
@@ -44,9 +72,15 @@ pub struct Part {
 impl Parallel {
     /// So many GPUs; what is said of tables stays where it can.
     pub(super) fn of(gpus: u32, old: Option<Parallel>) -> Parallel {
-        let (row_wise, data_parallel) =
-            old.map_or_else(Default::default, |old| (old.row_wise, old.data_parallel));
-        Parallel { gpus: i64::from(gpus), placement: None, row_wise, data_parallel, homes: None }
+        let (row_wise, data_parallel, nodes) = match old {
+            Some(old) => {
+                let same = old.gpus == i64::from(gpus);
+                (old.row_wise, old.data_parallel, old.nodes.filter(|_| same))
+            }
+            None => Default::default(),
+        };
+        let gpus = i64::from(gpus);
+        Parallel { gpus, placement: None, row_wise, data_parallel, grid: Vec::new(), nodes, homes: None }
     }
 }
 
@@ -73,20 +107,45 @@ impl Home {
     /// Rows cut over all GPUs, each having as many but the last.
     #[must_use]
     pub fn by_rows(gpus: u32, rows: i64, columns: i64) -> Home {
-        let each = (rows + i64::from(gpus) - 1) / i64::from(gpus).max(1);
-        let part = |gpu: u32| {
-            let first = (i64::from(gpu) * each).min(rows);
-            Part { gpu, offset: [first, 0], size: [each.min(rows - first), columns] }
-        };
-        Home::Parts((0..gpus).map(part).collect())
+        Home::by_grid(&[(0..gpus).collect()], rows, columns)
     }
 
-    /// Whether its rows are cut.
+    /// Columns cut over groups of GPUs, the rows of each over the GPUs of its group.
     #[must_use]
-    pub fn is_by_rows(&self) -> bool {
+    pub fn by_grid(groups: &[Vec<u32>], rows: i64, columns: i64) -> Home {
+        let firsts: Vec<u32> = (0..).take(groups.len()).collect();
+        let Home::Parts(bands) = Home::by_columns(&firsts, rows, columns) else { return Home::Everywhere };
+        let band = |(band, gpus): (&Part, &Vec<u32>)| {
+            let each = (rows + gpus.len() as i64 - 1) / (gpus.len() as i64).max(1);
+            let (column, width) = (band.offset[1], band.size[1]);
+            let part = move |(at, &gpu): (usize, &u32)| {
+                let first = (at as i64 * each).min(rows);
+                Part { gpu, offset: [first, column], size: [each.min(rows - first), width] }
+            };
+            gpus.iter().enumerate().map(part).collect::<Vec<Part>>()
+        };
+        Home::Parts(bands.iter().zip(groups).flat_map(band).collect())
+    }
+
+    /// How it is cut, in a job of so many GPUs.
+    #[must_use]
+    pub fn cutting(&self, gpus: u32) -> Cutting {
+        let Home::Parts(parts) = self else { return Cutting::Copies };
+        let by_rows = parts.iter().any(|part| part.offset[0] > 0);
+        let of_one_band = parts.iter().all(|part| part.offset[1] == 0);
+        match parts.len() {
+            0 | 1 => Cutting::Whole,
+            all if by_rows && of_one_band && all == gpus as usize => Cutting::Rows,
+            _ if by_rows => Cutting::Grid,
+            _ => Cutting::Columns,
+        }
+    }
+
+    /// Into how many parts the rows of a part's columns are cut.
+    pub(super) fn over(&self, of: &Part) -> i64 {
         match self {
-            Home::Everywhere => false,
-            Home::Parts(parts) => parts.iter().any(|part| part.offset[0] > 0),
+            Home::Everywhere => 1,
+            Home::Parts(parts) => parts.iter().filter(|part| part.offset[1] == of.offset[1]).count() as i64,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::file::{Description, Table};
-use super::parallel::{Home, Parallel, Part};
+use super::parallel::{Cutting, Home, Parallel, Part};
 use crate::error::Problem;
 
 /// The most GPUs of a job.
@@ -23,8 +23,7 @@ impl Description {
         for (table, home) in tables.iter().zip(self.homes()) {
             let Home::Parts(parts) = &home else { continue };
             for part in parts {
-                let cut = i64::from(home.is_by_rows());
-                own[part.gpu as usize].push([part.size[0], part.size[1], table.lookups, cut]);
+                own[part.gpu as usize].push([part.size[0], part.size[1], table.lookups, home.over(part)]);
             }
         }
         let mut lists: Vec<Vec<u32>> = Vec::new();
@@ -37,6 +36,53 @@ impl Description {
             lists[at].push(rank);
         }
         lists
+    }
+
+    /// What a rank's work is told by: the parts that it has, then what comes from which rank, in which order.
+    pub(super) fn work(&self, rank: u32) -> Vec<i64> {
+        let tables: Vec<Table> = self.each_table().collect();
+        let mut work = Vec::new();
+        // What comes from others, then what is added over all, then what every rank has: as vectors lie before they are ordered.
+        let [mut moved, mut added, mut copied] = [const { Vec::new() }; 3];
+        for (at, (table, home)) in (0..).zip(tables.iter().zip(self.homes())) {
+            let cutting = home.cutting(self.gpus());
+            let tower = table.tower.map_or(0, |tower| 1 + tower as i64);
+            // Of a model with weights beside its vectors these lie with the first column.
+            let mut own = |rows: i64, columns: i64, over: i64, first: bool| {
+                work.extend([cutting as i64, rows, columns, over, i64::from(first), table.lookups, tower]);
+            };
+            let Home::Parts(parts) = &home else {
+                own(table.rows, table.columns, 1, true);
+                copied.push((-1, at, 0, table.columns, 1));
+                continue;
+            };
+            for part in parts {
+                let over = home.over(part);
+                if part.gpu == rank {
+                    own(part.size[0], part.size[1], over, part.offset[1] == 0);
+                }
+                match cutting {
+                    Cutting::Rows if part.gpu > 0 => {}
+                    Cutting::Rows => added.push((-1, at, 0, table.columns, 1)),
+                    _ => moved.push((i64::from(part.gpu), at, part.offset[1], part.size[1], over)),
+                }
+            }
+        }
+        moved.sort_unstable();
+        let come = [moved, added, copied].concat();
+        let in_order = |firsts: bool| {
+            come.iter().filter(|part| !firsts || part.2 == 0).map(|part| (part.1, part.2)).is_sorted()
+        };
+        // Vectors of one width are brought into order by their places, whichever these are.
+        let of_one_width = come.windows(2).all(|pair| pair[0].3 == pair[1].3);
+        let of_one_side = tables.windows(2).all(|pair| pair[0].tower == pair[1].tower);
+        let plain = of_one_width && of_one_side && come.iter().all(|part| part.4 == 1);
+        work.extend([-1, i64::from(in_order(false)), i64::from(in_order(true))]);
+        for (gpu, at, column, columns, over) in come {
+            work.extend([gpu, columns, i64::from(column == 0)]);
+            work.extend(if plain { [0; 3] } else { [at, column, over] });
+        }
+        work
     }
 
     /// Where each table is: as said, else one after the other on the GPUs in turn.
@@ -57,6 +103,12 @@ impl Description {
             }
             if parallel.row_wise.contains(&at) {
                 return Home::by_rows(gpus, rows, columns);
+            }
+            if let Some(grid) = parallel.grid.iter().find(|grid| grid.table == at) {
+                let number = |&gpu: &i64| u32::try_from(gpu).unwrap_or(u32::MAX);
+                let groups: Vec<Vec<u32>> =
+                    grid.gpus.iter().map(|group| group.iter().map(number).collect()).collect();
+                return Home::by_grid(&groups, rows, columns);
             }
             let placed = parallel.placement.iter().flatten();
             let on: Vec<u32> =
@@ -88,6 +140,13 @@ pub(super) fn check(of: &Description) -> Result<(), Problem> {
             of.batch
         )));
     }
+    if let Some(nodes) = parallel.nodes
+        && (nodes < 1 || gpus % nodes != 0)
+    {
+        return Err(Problem::Conflict(format!(
+            "`parallel.nodes` is {nodes}, over which {gpus} GPUs cannot lie evenly: every node has as many; take a divisor of {gpus}"
+        )));
+    }
     let tables: Vec<Table> = of.each_table().collect();
     if parallel.homes.is_none() {
         named(parallel, tables.len() as i64)?;
@@ -113,9 +172,12 @@ fn named(parallel: &Parallel, tables: i64) -> Result<(), Problem> {
         )));
     }
     let placed = parallel.placement.iter().flatten();
+    groups(parallel)?;
+    let grids: Vec<i64> = parallel.grid.iter().map(|grid| grid.table).collect();
     let lists = placed.map(|list| ("parallel.placement", list, 0)).chain([
         ("parallel.row_wise", &parallel.row_wise, 1),
         ("parallel.data_parallel", &parallel.data_parallel, 1),
+        ("parallel.grid", &grids, 1),
     ]);
     for (key, list, alone) in lists {
         for (place, &table) in list.iter().enumerate() {
@@ -135,7 +197,24 @@ fn named(parallel: &Parallel, tables: i64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The parts of a table are all of it, each element once: whole, cut into columns, or its rows over all GPUs.
+/// The GPUs of each group of columns are there, and none of them is without any.
+fn groups(parallel: &Parallel) -> Result<(), Problem> {
+    for grid in &parallel.grid {
+        if grid.gpus.is_empty() || grid.gpus.iter().any(Vec::is_empty) {
+            return Err(Problem::Conflict(format!(
+                "`parallel.grid` of table {}: every group of columns lies on some GPUs, as in gpus = [[0, 1], [2, 3]]",
+                grid.table
+            )));
+        }
+        if let Some(&found) = grid.gpus.iter().flatten().find(|gpu| !(0..parallel.gpus).contains(gpu)) {
+            let wanted = "GPUs are numbered from 0, up to one less than `parallel.gpus`";
+            return Err(Problem::Number { key: "parallel.grid".into(), found, wanted });
+        }
+    }
+    Ok(())
+}
+
+/// The parts of a table are all of it, each element once: groups of columns side by side, in each its rows one after the other.
 fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Problem> {
     let conflict = |why: String| {
         Err(Problem::Conflict(format!("table {at} of {} x {}: {why}", table.rows, table.columns)))
@@ -146,41 +225,34 @@ fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Pro
     if parts.iter().any(|part| part.size[1] < 1 || part.size[0] < 0) {
         return conflict("a part of it is empty: place it on fewer GPUs".into());
     }
-    let by_rows = parts.iter().any(|part| part.offset[0] != 0);
-    let (along, across) = if by_rows { (0, 1) } else { (1, 0) };
-    let mut sorted = parts.to_vec();
-    sorted.sort_by_key(|part| part.offset[along]);
-    let whole = [table.rows, table.columns];
-    let mut next = 0;
-    for part in &sorted {
-        let fits =
-            part.offset[along] == next && part.offset[across] == 0 && part.size[across] == whole[across];
-        if !fits {
-            return conflict(format!(
-                "its parts leave out or repeat elements from {} {next} on; parts are whole tables, columns, or rows over all GPUs",
-                if by_rows { "row" } else { "column" }
-            ));
-        }
-        next += part.size[along];
+    let mut bands: BTreeMap<[i64; 2], Vec<[i64; 2]>> = BTreeMap::new();
+    for part in parts {
+        bands.entry([part.offset[1], part.size[1]]).or_default().push([part.offset[0], part.size[0]]);
     }
-    if next != whole[along] {
-        return conflict(format!(
-            "its parts hold {next} of {} {}",
-            whole[along],
-            if by_rows { "rows" } else { "columns" }
-        ));
+    let rule = "parts are columns, and of these rows: each group of columns has all rows";
+    // Of columns first, then of the rows of each group of them.
+    let columns: Vec<[i64; 2]> = bands.keys().copied().collect();
+    let rows = bands.into_values().map(|mut rows| {
+        rows.sort_unstable();
+        ("rows", rows, table.rows)
+    });
+    for (what, pieces, whole) in std::iter::once(("columns", columns, table.columns)).chain(rows) {
+        let mut next = 0;
+        for [first, length] in pieces {
+            if first != next {
+                return conflict(format!("its parts leave out or repeat {what} from {next} on: {rule}"));
+            }
+            next += length;
+        }
+        if next != whole {
+            return conflict(format!("its parts hold {next} of {whole} {what}: {rule}"));
+        }
     }
     let mut on: Vec<u32> = parts.iter().map(|part| part.gpu).collect();
     on.sort_unstable();
     on.dedup();
     if on.len() != parts.len() {
         return conflict("two parts of it lie on one GPU: put them together".into());
-    }
-    if by_rows && parts.len() as i64 != gpus {
-        return conflict(format!(
-            "its rows lie on {} of {gpus} GPUs: rows are cut over all GPUs here, or a table lies whole or by columns",
-            parts.len()
-        ));
     }
     Ok(())
 }

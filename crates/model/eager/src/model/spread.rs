@@ -1,13 +1,16 @@
 //! Tables that lie on several ranks: what each looks up for the whole batch, and how every rank gets what its samples need.
 //!
-//! Whole tables and columns: each rank looks up for all samples, and an all-to-all brings each sample's vectors to its rank. Cut
-//! rows: each rank adds up what it has for all samples, and a reduce-scatter adds these sums. Tables that every rank has need neither.
+//! Whole tables and columns: each rank looks up for all samples, and an all-to-all brings each sample's vectors to its rank. Rows
+//! over all ranks: each rank adds up what it has for all samples, and a reduce-scatter adds these sums. Rows over some ranks: their
+//! sums come by the all-to-all, too, and each rank adds up those of its own samples. (TorchRec's `table_row_wise` and `grid_shard` add
+//! them within a node first, which sends less over the network.) Tables that every rank has need neither.
 
 use steptime_aten::Dtype;
 
 use super::file::{Description, Table};
-use super::parallel::Home;
+use super::parallel::{Cutting, Home};
 use crate::eager::Eager;
+use crate::ops::arithmetic::add;
 use crate::ops::views::{cat, split, view};
 use crate::ops::{exchange, index};
 use crate::tensor::Tensor;
@@ -66,16 +69,17 @@ impl Spread {
             };
             match &homes[number] {
                 Home::Everywhere => copied.push(whole),
-                home @ Home::Parts(parts) if home.is_by_rows() => {
+                home @ Home::Parts(parts) if home.cutting(of.gpus()) == Cutting::Rows => {
                     let own = parts.iter().find(|part| i64::from(part.gpu) == rank);
                     let rows = own.map_or(1, |part| part.size[0].max(1));
                     added.push(Piece { rows, share: ranks, ..whole });
                 }
-                Home::Parts(parts) => moved.extend(parts.iter().filter_map(|part| {
+                home @ Home::Parts(parts) => moved.extend(parts.iter().filter_map(|part| {
                     // Of a model with weights beside its vectors, these are one column wide.
                     let columns = part.size[1].min(table.columns - part.offset[1]);
                     let (gpu, place) = (Some(i64::from(part.gpu)), (at, part.offset[1]));
-                    (columns > 0).then_some(Piece { gpu, columns, place, ..whole })
+                    let (rows, share) = (part.size[0].max(1), home.over(part));
+                    (columns > 0).then_some(Piece { gpu, rows, columns, share, place, ..whole })
                 })),
             }
         }
@@ -88,7 +92,7 @@ impl Spread {
         let mut spread = Spread { moved, added, copied, ranks, rank, share, columns, nothing, order, apart };
         let pieces = spread.pieces();
         let equal = pieces.windows(2).all(|pair| pair[0].columns == pair[1].columns);
-        if equal && !spread.is_in_order() {
+        if equal && !spread.is_in_order() && !spread.has_sums() {
             spread.order = Some(e.empty(&[pieces.len() as i64], Dtype::I64));
         }
         spread
@@ -110,6 +114,38 @@ impl Spread {
         self.moved.iter().chain(&self.added).chain(&self.copied).copied().collect()
     }
 
+    /// Whether sums come of which several make a vector.
+    fn has_sums(&self) -> bool {
+        self.moved.iter().any(|piece| piece.share > 1)
+    }
+
+    /// Every vector of a rank's samples in the order of tables, those that came in several sums added up.
+    fn added_up(&self, e: &mut Eager, came: &[Tensor]) -> Tensor {
+        let mut pieces = self.pieces().into_iter().peekable();
+        let mut parts: Vec<((usize, i64), Tensor)> = Vec::new();
+        for all in came {
+            let mut places = Vec::new();
+            let mut width = 0;
+            while let Some(piece) = pieces.next_if(|piece| width + piece.columns <= all.size(1)) {
+                width += piece.columns;
+                places.push((piece.place, piece.columns));
+            }
+            let widths: Vec<i64> = places.iter().map(|(_, columns)| *columns).collect();
+            let each = if widths.len() > 1 { split(e, all, &widths, 1) } else { vec![all.clone()] };
+            parts.extend(places.into_iter().map(|(place, _)| place).zip(each));
+        }
+        parts.sort_by_key(|(place, _)| *place);
+        let mut vectors: Vec<((usize, i64), Tensor)> = Vec::new();
+        for (place, part) in parts {
+            match vectors.last_mut() {
+                Some((last, sum)) if *last == place => *sum = add(e, sum, &part),
+                _ => vectors.push((place, part)),
+            }
+        }
+        let vectors: Vec<Tensor> = vectors.into_iter().map(|(_, vector)| vector).collect();
+        side_by_side(e, &vectors)
+    }
+
     fn is_in_order(&self) -> bool {
         self.pieces().windows(2).all(|pair| pair[0].place < pair[1].place)
     }
@@ -126,8 +162,12 @@ impl Spread {
             all.push(exchange::reduce_scatter(e, &sums, self.ranks));
         }
         all.extend(left);
-        let whole = side_by_side(e, &all);
-        let whole = self.ordered(e, whole);
+        let whole = if self.has_sums() {
+            self.added_up(e, &all)
+        } else {
+            let whole = side_by_side(e, &all);
+            self.ordered(e, whole)
+        };
         if self.apart { split(e, &whole, &self.columns, 1) } else { vec![whole] }
     }
 

@@ -6,6 +6,8 @@ mod hooks;
 mod recompute;
 mod repeats;
 
+use std::ops::Range;
+
 use steptime_step::{Patch, Step};
 
 use self::forward::Forward;
@@ -18,6 +20,12 @@ use crate::rule::{Facts, Rule};
 pub struct Checkpoint {
     /// Into how many segments a row of equal blocks is divided; each block is one where it is not said.
     pub segments: Option<usize>,
+}
+
+/// How many ops the forward pass has, and the rows of equal blocks in it: for each the places of its ops.
+pub(crate) fn repeated(step: &Step) -> (usize, Vec<Vec<Range<usize>>>) {
+    let forward = Forward::of(step);
+    (forward.roots.len(), blocks::find(&forward))
 }
 
 impl Rule for Checkpoint {

@@ -137,6 +137,7 @@ fn copy(to: TensorId, from: TensorId) -> NewOp {
 fn last_function(step: &Step, filled: &[(TensorId, Vec<Gradient>)]) -> Option<OpId> {
     let thread = step.ops[filled.first()?.1.first()?.function].thread;
     let engine = |op: &&OpId| step.event(**op).is_engine();
-    let outermost = step.running().into_iter().filter(|&op| step.ops[op].thread == thread && step.outermost(op) == op);
+    let outermost =
+        step.running().into_iter().filter(|&op| step.ops[op].thread == thread && step.outermost(op) == op);
     outermost.collect::<Vec<OpId>>().iter().rfind(engine).copied()
 }

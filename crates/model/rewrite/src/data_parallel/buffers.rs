@@ -54,9 +54,12 @@ fn is_number(value: &Tensor) -> bool {
 }
 
 /// Whether an op brings the batch to the device.
-pub(super) fn copies_inputs(step: &Step, op: OpId) -> bool {
+pub(crate) fn copies_inputs(step: &Step, op: OpId) -> bool {
     let on_host = |tensor: TensorId| step.tensors[tensor].value.device != Device::Cuda;
-    step.subtree(op).into_iter().filter_map(|op| step.ops[op].call.as_deref()).any(|call| call.takes().any(on_host))
+    step.subtree(op)
+        .into_iter()
+        .filter_map(|op| step.ops[op].call.as_deref())
+        .any(|call| call.takes().any(on_host))
 }
 
 /// Buffers of one type: as one to all, and back.
@@ -106,7 +109,10 @@ fn narrow(whole: TensorId, (start, count): (i64, i64), part: TensorId) -> NewOp 
         std::iter::once(Arg::Tensor(whole)).chain(last.into_iter().map(Arg::Int)).collect::<Vec<_>>()
     };
     let strided = vec![Arg::Tensor(whole), ints(&[count]), ints(&[1]), Arg::Int(start)];
-    let slice = op("aten::slice", inputs(vec![0, start, start + count, 1]), part)
-        .with(vec![op("aten::as_strided", strided, part)]);
+    let slice = op("aten::slice", inputs(vec![0, start, start + count, 1]), part).with(vec![op(
+        "aten::as_strided",
+        strided,
+        part,
+    )]);
     op("aten::narrow", inputs(vec![0, start, count]), part).with(vec![slice])
 }

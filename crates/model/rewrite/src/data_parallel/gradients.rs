@@ -10,7 +10,7 @@ use crate::passes::Passes;
 
 /// A parameter's gradient.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Gradient {
+pub(crate) struct Gradient {
     /// The function that adds it to that of its parameter.
     pub function: OpId,
     /// The gradient.
@@ -23,14 +23,19 @@ pub(super) struct Gradient {
 ///
 /// # Errors
 /// Where there are none, they come several times, or are sparse.
-pub(super) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
+pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
     let passes = Passes::of(step);
     if passes.are_several(step) {
         return Err(Error::NothingToDo {
-            reason: "gradients come in several backward passes: which of them would be averaged is not known".to_owned(),
+            reason: "gradients come in several backward passes: which of them would be averaged is not known"
+                .to_owned(),
         });
     }
-    if step.ops.iter().any(|op| op.exchange.is_some_and(|of| of.kind == steptime_graph::CollectiveKind::AllReduce)) {
+    if step
+        .ops
+        .iter()
+        .any(|op| op.exchange.is_some_and(|of| of.kind == steptime_graph::CollectiveKind::AllReduce))
+    {
         return Err(Error::NothingToDo { reason: "its gradients are averaged already".to_owned() });
     }
     let name = EventName::engine(ACCUMULATE_GRAD);

@@ -13,7 +13,8 @@ use steptime_aten::{Dtype, ddp};
 use steptime_step::{OpId, Patch, Step};
 
 use self::average::Averages;
-use self::gradients::Gradient;
+pub(crate) use self::buffers::copies_inputs;
+pub(crate) use self::gradients::{Gradient, find as gradients_of};
 use crate::error::Error;
 use crate::passes::Passes;
 use crate::rule::{Facts, Rule};
@@ -57,7 +58,10 @@ impl DataParallel {
         let mut patch = Patch::new(rule);
         let buffers = buffers::share(step, &mut patch, self.ranks);
         let forward = Passes::of(step).forward;
-        for (op, more) in [forward.iter().find(|&&op| !buffers::copies_inputs(step, op)), forward.last()].into_iter().zip(SCRIPT) {
+        for (op, more) in [forward.iter().find(|&&op| !buffers::copies_inputs(step, op)), forward.last()]
+            .into_iter()
+            .zip(SCRIPT)
+        {
             patch.script.extend(op.map(|&op| (op, more)));
         }
         let stream = 1 + step.ops.iter().map(|op| op.stream).max().unwrap_or(0);
@@ -67,7 +71,8 @@ impl DataParallel {
             let own: Vec<Gradient> = gradients.iter().filter(|one| one.dtype == dtype).copied().collect();
             let bytes = own.iter().map(|one| one.elements as u64 * dtype.size());
             let dealt = ddp::buckets(bytes, self.bucket).into_iter();
-            buckets.extend(dealt.map(|places| places.into_iter().map(|at| own[at]).collect::<Vec<Gradient>>()));
+            buckets
+                .extend(dealt.map(|places| places.into_iter().map(|at| own[at]).collect::<Vec<Gradient>>()));
         }
         buckets.iter().for_each(|bucket| averages.bucket(bucket));
         averages.back();

@@ -25,7 +25,11 @@ impl Exchange<'_, '_> {
         let mut each = Vec::with_capacity(parts.len());
         for &part in parts {
             let width = columns(self, part);
-            each.push(if self.value(part).shape.len() == 2 { part } else { self.view(part, &[self.samples, width]) });
+            each.push(if self.value(part).shape.len() == 2 {
+                part
+            } else {
+                self.view(part, &[self.samples, width])
+            });
         }
         match each[..] {
             [] => None,
@@ -64,8 +68,7 @@ impl Exchange<'_, '_> {
         part.offset = offset;
         let narrowed = self.tensor(part);
         let end = start + width;
-        let inputs =
-            vec![Arg::Tensor(matrix), Arg::Int(1), Arg::Int(start), Arg::Int(end), Arg::Int(1)];
+        let inputs = vec![Arg::Tensor(matrix), Arg::Int(1), Arg::Int(start), Arg::Int(end), Arg::Int(1)];
         self.ops.push(op("aten::slice", inputs, narrowed));
         if like.shape.len() == 2 {
             return narrowed;

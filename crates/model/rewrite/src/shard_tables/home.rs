@@ -1,5 +1,6 @@
 //! Where a table lies.
 
+use super::LookedUp;
 use crate::error::Error;
 
 /// Where a table lies.
@@ -20,7 +21,10 @@ pub(super) enum Own {
     /// So many columns.
     Columns(i64),
     /// So many rows, one of so many parts.
-    Rows { rows: i64, of: u32 },
+    Rows {
+        rows: i64,
+        of: u32,
+    },
 }
 
 impl TableHome {
@@ -51,20 +55,32 @@ impl TableHome {
     }
 
     /// # Errors
-    /// Where it names a rank that is not there, or none.
-    pub(super) fn check(&self, table: usize, ranks: u32) -> Result<(), Error> {
+    /// Where it names a rank that is not there, or twice, or does not hold all of the table.
+    pub(super) fn check(&self, table: usize, size: &LookedUp, ranks: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Home { table, what });
+        let whole = |parts: i64, all: i64, what: &str| {
+            let text = || format!("has {parts} {what} on all ranks together, and {all} as recorded");
+            if parts == all { Ok(()) } else { wrong(text()) }
+        };
         match self {
             TableHome::Everywhere => Ok(()),
             TableHome::Columns(parts) if parts.is_empty() => wrong("lies nowhere".to_owned()),
-            TableHome::Columns(_) => match self.ranks().find(|&rank| rank >= ranks) {
-                Some(rank) => wrong(format!("lies on rank {rank}, and there are {ranks}, from 0")),
-                None => Ok(()),
-            },
-            TableHome::Rows(rows) if rows.len() != ranks as usize => {
-                wrong(format!("has its rows on {} of {ranks} ranks: rows are cut over all of them", rows.len()))
+            TableHome::Columns(parts) => {
+                let mut on: Vec<u32> = self.ranks().collect();
+                on.sort_unstable();
+                if let Some(&rank) = on.last().filter(|&&rank| rank >= ranks) {
+                    return wrong(format!("lies on rank {rank}, and there are {ranks}, from 0"));
+                }
+                if let Some(pair) = on.windows(2).find(|pair| pair[0] == pair[1]) {
+                    return wrong(format!("lies on rank {} in two parts: put them together", pair[0]));
+                }
+                whole(parts.iter().map(|(_, columns)| columns).sum(), size.columns, "columns")
             }
-            TableHome::Rows(_) => Ok(()),
+            TableHome::Rows(rows) if rows.len() != ranks as usize => wrong(format!(
+                "has its rows on {} of {ranks} ranks: rows are cut over all of them",
+                rows.len()
+            )),
+            TableHome::Rows(rows) => whole(rows.iter().sum(), size.rows, "rows"),
         }
     }
 }

@@ -5,6 +5,7 @@ use steptime_step::{OpId, Step, TensorId, Uses};
 
 use super::tables::Table;
 use crate::error::Error;
+use crate::operators::trail::maker;
 
 /// Tensors that are older than the step, or made of nothing, and come to lookups whose vectors other ranks get.
 ///
@@ -13,19 +14,17 @@ use crate::error::Error;
 pub(super) fn of_tables(step: &Step) -> Result<FxHashSet<TensorId>, Error> {
     let uses = Uses::of(step);
     let tables: Vec<Table> = super::tables::find(step);
-    let sent = |table: &&Table| {
-        uses.consumers(table.lookup.result).iter().any(|&op| to_others(step, op))
-    };
+    let sent = |table: &&Table| uses.consumers(table.lookup.result).iter().any(|&op| to_others(step, op));
     let mut found = FxHashSet::default();
     let mut on_the_way: FxHashSet<OpId> = FxHashSet::default();
     let mut open: Vec<TensorId> = tables.iter().filter(sent).flat_map(Table::inputs).collect();
     let own: FxHashSet<OpId> = tables.iter().filter(sent).flat_map(Table::roots).collect();
     let mut seen: FxHashSet<TensorId> = open.iter().copied().collect();
     while let Some(tensor) = open.pop() {
-        let maker = uses.producer(tensor);
+        let maker = maker(step, &uses, tensor);
         let takes = maker.and_then(|maker| step.ops[maker].call.as_deref());
         let takes: Vec<TensorId> = takes.into_iter().flat_map(steptime_step::Call::takes).collect();
-        on_the_way.extend(maker.map(|maker| step.outermost(maker)));
+        on_the_way.extend(maker);
         if takes.is_empty() {
             found.insert(tensor);
         }

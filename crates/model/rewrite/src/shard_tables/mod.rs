@@ -58,7 +58,8 @@ impl ShardTables {
     /// Puts the rank's parts of tables to their sizes.
     fn cut(&self, step: &mut Step, facts: &Facts<'_>, patches: &mut Vec<Patch>) -> Result<(), Error> {
         // Tables are counted by their lookups: those of other ranks have none.
-        let here = self.homes.iter().filter(|home| **home == TableHome::Everywhere || home.on(self.rank).is_some());
+        let here =
+            self.homes.iter().filter(|home| **home == TableHome::Everywhere || home.on(self.rank).is_some());
         for (at, home) in here.enumerate() {
             let Some(own) = home.on(self.rank) else { continue };
             let size = |what: &str, to: i64| -> Result<SetSize, Error> {
@@ -70,7 +71,10 @@ impl ShardTables {
                 Own::Columns(columns) => vec![size("columns", columns)?],
                 Own::Rows { rows, of } => {
                     let each = tables::lookups_of_a_bag(step, at).unwrap_or(1);
-                    vec![size("rows", rows)?, size("lookups", each / i64::from(of.max(1)))?]
+                    let (ranks, rank) = (i64::from(of.max(1)), i64::from(self.rank));
+                    // What is left over of an even share goes to the first ranks.
+                    let share = each / ranks + i64::from(rank < each % ranks);
+                    vec![size("rows", rows)?, size("lookups", share)?]
                 }
             };
             for change in changes {
@@ -84,7 +88,13 @@ impl ShardTables {
     }
 
     /// Each rank has its share of the samples, and looks up for those of all.
-    fn resize(&self, step: &mut Step, facts: &Facts<'_>, from: u64, patches: &mut Vec<Patch>) -> Result<(), Error> {
+    fn resize(
+        &self,
+        step: &mut Step,
+        facts: &Facts<'_>,
+        from: u64,
+        patches: &mut Vec<Patch>,
+    ) -> Result<(), Error> {
         let batch = self.batch.unwrap_or(from);
         let all = batch.saturating_mul(u64::from(self.dense.ranks));
         for (of_tables, to) in [(false, batch), (true, all)] {
@@ -93,8 +103,11 @@ impl ShardTables {
             }
             let found = resize::find(step, from);
             let looked_up = inputs::of_tables(step)?;
-            let dims: Vec<_> =
-                found.dims.into_iter().filter(|(tensor, _)| looked_up.contains(tensor) == of_tables).collect();
+            let dims: Vec<_> = found
+                .dims
+                .into_iter()
+                .filter(|(tensor, _)| looked_up.contains(tensor) == of_tables)
+                .collect();
             if dims.is_empty() {
                 continue;
             }
@@ -128,8 +141,8 @@ impl Rule for ShardTables {
         if tables.len() != self.homes.len() {
             return Err(Error::Homes { homes: self.homes.len(), tables: tables.len() });
         }
-        for (at, home) in self.homes.iter().enumerate() {
-            home.check(at, self.dense.ranks)?;
+        for (at, (home, table)) in self.homes.iter().zip(&tables).enumerate() {
+            home.check(at, &table.looked_up(step), self.dense.ranks)?;
         }
         let from = facts.batch.ok_or(Error::NoBatch)?;
         let mut now = step.clone();

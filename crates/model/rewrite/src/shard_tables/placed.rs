@@ -63,7 +63,8 @@ pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result
     let mut patch = Patch::new("shard-tables");
     let removed = remove(step, &uses, &spread, tables, &mut patch);
     let mut replaced: FxHashMap<TensorId, TensorId> = FxHashMap::default();
-    let running: FxHashMap<OpId, usize> = step.running().into_iter().enumerate().map(|(at, op)| (op, at)).collect();
+    let running: FxHashMap<OpId, usize> =
+        step.running().into_iter().enumerate().map(|(at, op)| (op, at)).collect();
     let last = spread.iter().map(|one| one.table.lookup.op).max_by_key(|op| running.get(op));
     let last = last.unwrap_or(first.table.lookup.op);
     let forward = forward(step, &mut patch, rule, &spread, (samples, dtype), &mut replaced);
@@ -97,16 +98,34 @@ pub(super) fn patch(step: &Step, rule: &ShardTables, tables: &[Table]) -> Result
         own,
         counted(tables.len(), "table", "tables"),
         if own == 1 { "lies" } else { "lie" },
-        if spread.len() == tables.len() { "vectors are".to_owned() } else { format!("those of {} are", spread.len()) },
+        if spread.len() == tables.len() {
+            "vectors are".to_owned()
+        } else {
+            format!("those of {} are", spread.len())
+        },
     );
     let adds_up = |table: &Table| table.trained.as_ref()?.roots.get(1).copied();
-    let copies = tables.iter().zip(&rule.homes).filter(|(_, home)| rule.copies_apart && **home == super::TableHome::Everywhere);
-    let apart = spread.iter().map(|one| one.table).chain(copies.map(|(table, _)| table)).filter_map(adds_up).collect();
+    let copies = tables
+        .iter()
+        .zip(&rule.homes)
+        .filter(|(_, home)| rule.copies_apart && **home == super::TableHome::Everywhere);
+    let apart = spread
+        .iter()
+        .map(|one| one.table)
+        .chain(copies.map(|(table, _)| table))
+        .filter_map(adds_up)
+        .collect();
     Ok(Placed { patch, apart })
 }
 
 /// Removes what runs for tables of other ranks, but what others need too.
-fn remove(step: &Step, uses: &Uses, spread: &[Spread<'_>], tables: &[Table], patch: &mut Patch) -> FxHashSet<OpId> {
+fn remove(
+    step: &Step,
+    uses: &Uses,
+    spread: &[Spread<'_>],
+    tables: &[Table],
+    patch: &mut Patch,
+) -> FxHashSet<OpId> {
     let foreign: Vec<&Spread<'_>> = spread.iter().filter(|one| !one.own).collect();
     let mut gone: Vec<OpId> = foreign.iter().flat_map(|one| one.table.roots()).collect();
     let inputs: Vec<TensorId> = foreign.iter().flat_map(|one| one.table.inputs()).collect();
@@ -150,7 +169,8 @@ fn forward(
         if all.is_empty() {
             continue;
         }
-        let own: Vec<TensorId> = all.iter().filter(|one| one.own).map(|one| one.table.lookup.result).collect();
+        let own: Vec<TensorId> =
+            all.iter().filter(|one| one.own).map(|one| one.table.lookup.result).collect();
         let sent = exchange.side_by_side(&own);
         let columns = all.iter().map(|one| width(step, one.table.lookup.result, samples)).sum();
         let whole = exchange.exchanged(kind, sent, columns);
@@ -217,7 +237,8 @@ fn change(
 ) {
     let own: FxHashSet<OpId> =
         spread.iter().flat_map(|one| one.table.roots()).flat_map(|root| step.subtree(root)).collect();
-    let already: FxHashMap<OpId, usize> = patch.change.iter().enumerate().map(|(at, (op, _))| (*op, at)).collect();
+    let already: FxHashMap<OpId, usize> =
+        patch.change.iter().enumerate().map(|(at, (op, _))| (*op, at)).collect();
     for op in step.running() {
         if removed.contains(&op) {
             continue;
@@ -227,7 +248,9 @@ fn change(
             Some(&at) => Some(&patch.change[at].1),
             None => step.ops[op].call.as_deref(),
         };
-        let Some(call) = call.filter(|call| call.takes().any(|taken| map.contains_key(&taken))) else { continue };
+        let Some(call) = call.filter(|call| call.takes().any(|taken| map.contains_key(&taken))) else {
+            continue;
+        };
         let now = call.with(&mut |tensor| map.get(&tensor).copied().unwrap_or(tensor));
         match already.get(&op) {
             Some(&at) => patch.change[at].1 = now,

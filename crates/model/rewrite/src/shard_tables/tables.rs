@@ -36,7 +36,10 @@ impl Table {
     pub fn looked_up(&self, step: &Step) -> LookedUp {
         let table = &step.tensors[self.lookup.table].value;
         let gradient = |trained: &Trained| {
-            trained.own.iter().any(|&tensor| tensor != self.lookup.table && step.tensors[tensor].value.is_sparse())
+            trained
+                .own
+                .iter()
+                .any(|&tensor| tensor != self.lookup.table && step.tensors[tensor].value.is_sparse())
         };
         LookedUp {
             rows: table.size(0),

@@ -15,6 +15,7 @@
 //! A kernel alone runs as fast as alone. The three constants were fitted to nine pairs of kernels measured on an H200, and
 //! scored on nine others (`benches/overlap.py`, `tests/overlap.rs`).
 
+mod beside;
 mod room;
 
 use std::cmp::Ordering;
@@ -22,6 +23,7 @@ use std::cmp::Ordering;
 use steptime_cost::Demand;
 use steptime_trace::Nanos;
 
+pub use self::beside::{beside, is_one_wave};
 use self::room::{Room, divided};
 
 /// The share of a multiprocessor's issue slots that a kernel uses which has it alone.

@@ -50,6 +50,15 @@ impl Room {
         blocks - left.max(0.0)
     }
 
+    /// How many multiprocessors have room for how many more blocks of a kernel.
+    pub fn places(&self, demand: &Demand) -> Vec<(f64, f64)> {
+        let fit = |group: &Group| {
+            let each = group.free.iter().zip(&demand.block).filter(|(_, asked)| **asked > 0.0);
+            each.map(|(free, asked)| ((free + 1e-9) / asked).floor()).fold(f64::INFINITY, f64::min)
+        };
+        self.groups.iter().map(|group| (group.count, fit(group))).filter(|(_, fit)| fit.is_finite()).collect()
+    }
+
     /// For each kernel, how many of its blocks run as fast as alone, or twice as many half as fast: the multiprocessors' issue
     /// slots are shared by `warps` of a block. Alone a kernel has `covered` blocks on a multiprocessor, and uses `unit` of it.
     pub fn issued(

@@ -12,6 +12,10 @@ use crate::step::Step;
 /// What a function calls to add a gradient to what a parameter has.
 const ADD: &str = "aten::add_";
 
+/// What puts gradients of sharded parameters together for other ranks, after which they are gone, and what parts the sum.
+const PUT: &str = "fsdp::chunk_cat";
+const PART: &str = "aten::as_strided";
+
 /// What device memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -56,21 +60,23 @@ pub(super) fn of(
     let mut by_optimizer = vec![false; lives.len()];
     let mut by_others = vec![false; lives.len()];
     let mut gradient = vec![false; lives.len()];
+    let mut gone = vec![false; lives.len()];
     for &op in &order.ended {
         let Some(call) = &step.ops[op].call else { continue };
-        let Within { stepping, adding, fused } = within[op];
+        let Within { stepping, adding, fused, reducing } = within[op];
         for (at, tensor) in call.takes().enumerate() {
             let Some(piece) = pieces.of[tensor] else { continue };
             let adding = adding && is_kept(step, op, at);
             let stepping = stepping || fused && step.tensors[tensor].value.dtype.is_float();
             by_optimizer[piece] |= stepping;
             by_others[piece] |= !stepping && !adding;
-            gradient[piece] |= adding;
+            gradient[piece] |= adding || reducing && step.ops[op].name == PART;
+            gone[piece] |= reducing && step.ops[op].name == PUT && at + 1 < call.takes().count();
         }
     }
     let kind = |(piece, life): (usize, &Option<Life>)| {
         let older = life.is_some_and(|life| life.made.is_none());
-        match (gradient[piece], by_optimizer[piece] && older, by_others[piece]) {
+        match (gradient[piece] && !gone[piece], by_optimizer[piece] && older, by_others[piece]) {
             (true, ..) => Kind::Gradients,
             (_, true, true) => Kind::Parameters,
             (_, true, false) => Kind::Optimizer,

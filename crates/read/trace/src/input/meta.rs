@@ -20,6 +20,8 @@ pub struct Meta {
     pub batch: Option<u64>,
     /// Samples a step of all ranks together.
     pub global_batch: Option<u64>,
+    /// For each rank of a job the embedding tables that lie on it, by their numbers.
+    pub placement: Vec<Vec<u64>>,
     /// The device, `NVIDIA H200`.
     pub device: Option<String>,
     /// PyTorch's version.
@@ -119,6 +121,7 @@ impl Meta {
                 b"model" => meta.model = string(cursor)?,
                 b"batch" | b"batch_size" => meta.batch = whole(cursor)?,
                 b"global_batch" => meta.global_batch = whole(cursor)?,
+                b"placement" => meta.placement = lists(cursor)?,
                 b"device" => meta.device = string(cursor)?,
                 b"torch" => meta.torch = string(cursor)?,
                 b"cpu" => meta.cpu = string(cursor)?,
@@ -176,6 +179,17 @@ fn numbers(cursor: &mut Cursor<'_>, prefix: &str, found: &mut Numbers, depth: us
 
 fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     Ok(cursor.string()?.map(|text| text.decoded()))
+}
+
+/// Lists of whole numbers. What is none is left out.
+fn lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<u64>>, Fault> {
+    let mut found = Vec::new();
+    if cursor.enter_array()? {
+        while cursor.item()? {
+            found.push(floats(cursor)?.into_iter().filter_map(count).collect());
+        }
+    }
+    Ok(found)
 }
 
 /// The texts of the list `warnings` of an object.

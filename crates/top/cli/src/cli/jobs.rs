@@ -20,6 +20,9 @@ pub struct ShardTables {
     /// How many GPUs; where a plan is given, as many as it names
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), required_unless_present = "evaluate")]
     pub gpus: Option<u32>,
+    /// In how many machines the GPUs are, as many in each; data between them goes over their network [default: as many GPUs in each as such machines usually have]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub nodes: Option<u32>,
     /// The GPUs: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: String,
@@ -61,13 +64,17 @@ pub enum PlanFormat {
 /// `steptime scale`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
-    steptime scale examples/models/dlrm_mlperf.toml --gpus 1,2,4,8 --device h200 --price 3.50")]
+    steptime scale examples/models/dlrm_mlperf.toml --gpus 1,2,4,8 --device h200 --price 3.50
+    steptime scale examples/models/dlrm_mlperf.toml --gpus 8,16,32 --nodes 1,2,4 --weak --device h200 --plot scale.svg")]
 pub struct Scale {
     /// The description of a model (.toml)
     pub model: PathBuf,
     /// Numbers of GPUs
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub gpus: Vec<u32>,
+    /// In how many machines they are, as many in each: one number, or one for each number of GPUs [default: as many GPUs in each as such machines usually have]
+    #[arg(long, value_name = "M,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub nodes: Vec<u32>,
     /// The GPUs: a shipped profile's name, or a profile's folder
     #[arg(long, value_name = "NAME|FOLDER")]
     pub device: String,
@@ -77,6 +84,9 @@ pub struct Scale {
     /// Every GPU keeps as many samples as the description gives to one; else all share these
     #[arg(long)]
     pub weak: bool,
+    /// Draw samples a second and efficiency over the number of GPUs
+    #[arg(long, value_name = "OUT.svg")]
+    pub plot: Option<PathBuf>,
     /// What a GPU costs an hour: tells what a thousand million samples cost
     #[arg(long, value_name = "MONEY", value_parser = positive)]
     pub price: Option<f64>,

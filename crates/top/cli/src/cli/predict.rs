@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use steptime::rewrite::Blocks;
 
 use super::{Form, HostChoice, Method, Part, Pricing, ProcessChoice, any_host, one_host, times_as_long};
 
@@ -70,6 +71,16 @@ pub struct World {
     /// they are looked up first
     #[arg(long, value_name = "PLAN.json")]
     pub plan: Option<PathBuf>,
+    /// What a rank keeps of parameters, gradients and the optimizer's states: `ddp` all, `fsdp` a part of each, as fully_shard does
+    #[arg(long, value_enum, requires = "ranks", default_value_t = Parallel::Ddp)]
+    pub parallel: Parallel,
+    /// What `fsdp` gathers together: modules by their paths, `module:Net.blocks.*`, or all so deep inside the model, `depth:2`
+    /// [default: modules of the class that is called most often, else stretches that come again]
+    #[arg(long, value_name = "module:PATH|depth:N", requires = "ranks")]
+    pub blocks: Option<Blocks>,
+    /// `fsdp` keeps a block's parameters from its forward pass to its backward pass (reshard_after_forward=False)
+    #[arg(long, requires = "ranks")]
+    pub keep_gathered: bool,
     /// Send gradients in another type
     #[arg(long, value_enum, value_name = "TYPE")]
     pub send: Option<SendAs>,
@@ -86,6 +97,16 @@ pub struct World {
     /// From how many MiB on a bucket of gradients is full (bucket_cap_mb) [default: 1 the first, then 25]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub bucket_mb: Option<u64>,
+}
+
+/// What ranks keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Parallel {
+    /// DistributedDataParallel: all
+    #[default]
+    Ddp,
+    /// FSDP2, fully_shard: a part of each
+    Fsdp,
 }
 
 /// Types that gradients are sent in.
@@ -123,10 +144,25 @@ pub struct Validate {
     /// Predict each step from its execution trace alone; needs --kernels NAME, and --host other than own
     #[arg(long)]
     pub lone: bool,
+    /// Of jobs with a description each: put what a planner says of their tables beside the measured step, and beside what is
+    /// predicted from the description; needs --kernels NAME and --model
+    #[arg(long, value_enum, requires = "model")]
+    pub planner: Option<Planner>,
+    /// The description of the jobs' model (.toml), or a folder of descriptions that are named like the models of `meta.json`; may be
+    /// given several times
+    #[arg(long, value_name = "FILE|FOLDER", requires = "planner")]
+    pub model: Vec<PathBuf>,
     /// Only replay what was recorded, the profiler's cost left in: of any trace, no measured step needed
     #[arg(long)]
     pub replay_only: bool,
     /// How to print it.
     #[command(flatten)]
     pub form: Form,
+}
+
+/// Whose planner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Planner {
+    /// TorchRec's `EmbeddingPerfEstimator` with its default bandwidths
+    Torchrec,
 }

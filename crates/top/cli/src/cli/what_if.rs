@@ -98,6 +98,9 @@ pub struct Changes {
     /// Add up the gradients of so many batches before each update
     #[arg(long, value_name = "BATCHES", value_parser = batches, allow_negative_numbers = true)]
     pub accumulate: Option<u32>,
+    /// Average gradients over so many ranks, each of which runs this step, as DistributedDataParallel does; `predict --world` has more
+    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub data_parallel: Option<u32>,
     /// Capture what can be captured as a CUDA graph
     #[arg(long)]
     pub cuda_graph: bool,

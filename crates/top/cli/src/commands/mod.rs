@@ -11,6 +11,7 @@ mod ingest;
 mod inspect;
 mod kernels;
 mod load;
+mod planner;
 mod predict;
 mod pricing;
 mod replay;

@@ -12,7 +12,7 @@ use steptime::{Baseline, Choice, Error, Model, Question, Ranks, Step};
 
 use super::pricing::Asking;
 use super::{Failure, load, pricing, source};
-use crate::cli::{HostChoice, Method, Predict, usage};
+use crate::cli::{HostChoice, Method, Predict, World, usage};
 use crate::console::Console;
 use crate::report::{self, csv};
 use crate::{output, progress};
@@ -36,6 +36,10 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
             .into()),
         };
     }
+    if let Some(option) = of_no_job(&args.world) {
+        let words = format!("{option} is of a job made of one rank's step: say --world RANKS");
+        return Err(usage("predict", &words).into());
+    }
     if let Some(ranks) = job(args)? {
         return together(args, console, &ranks);
     }
@@ -49,6 +53,19 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
         [name] => one(args, console, &step, &question.on(name)?),
         names => several(args, console, &question.on_each(names.iter().map(String::as_str))?),
     }
+}
+
+/// What is said of a job where none is asked for.
+fn of_no_job(world: &World) -> Option<&'static str> {
+    let said = [
+        (world.global_batch.is_some(), "--global-batch"),
+        (world.plan.is_some(), "--plan"),
+        (world.send.is_some(), "--send"),
+        (world.bucket_view, "--bucket-view"),
+        (world.bucket_mb.is_some(), "--bucket-mb"),
+        (world.copies_apart, "--copies-apart"),
+    ];
+    said.into_iter().find(|(said, _)| *said).map(|(_, option)| option)
 }
 
 /// The ranks of a job, where the input holds several that meet and none of them is asked for.

@@ -25,14 +25,22 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
                 return Err(usage("shard", &words).into());
             }
             let gpus = args.gpus.unwrap_or(named);
-            let placed = model.on(gpus, homes).map_err(|problem| format!("{}: {problem}", plan.display()))?;
+            let placed = model.on(gpus, homes).and_then(|placed| match args.nodes {
+                Some(nodes) => placed.in_nodes(nodes),
+                None => Ok(placed),
+            });
+            let placed = placed.map_err(|problem| format!("{}: {problem}", plan.display()))?;
             let placement = progress::spin("simulating", || shard::place(placed, &args.model, &ask))?;
             let answer = Placed::of(&placement);
             (placement.model, answer)
         }
         None => {
             let (device, memory) = memory(args)?;
-            let wanted = Wanted { gpus: args.gpus.unwrap_or(1), device: &device, memory, path: &args.model };
+            let gpus = args.gpus.unwrap_or(1);
+            // What the description says of its own number of GPUs counts.
+            let said = model.nodes().filter(|_| model.gpus() == gpus);
+            let nodes = args.nodes.or(said);
+            let wanted = Wanted { gpus, device: &device, memory, nodes, path: &args.model };
             let sharded = progress::spin("searching", || shard::shard(&model, &wanted, &ask))?;
             let answer = Placed::found(&sharded);
             (sharded.best.model, answer)

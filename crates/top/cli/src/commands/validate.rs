@@ -12,7 +12,7 @@ use steptime::trace::Want;
 use steptime::{Basis, Kernels, Ranks, validate};
 
 use super::pricing::Priced;
-use super::{Failure, load, replay, source};
+use super::{Failure, load, planner, replay, source};
 use crate::cli::{Cli, HostChoice, Validate};
 use crate::console::Console;
 use crate::{progress, report};
@@ -23,6 +23,9 @@ pub fn run(args: &Validate, console: &Console<'_>) -> Result<(), Failure> {
         return replay::run(&args.recordings, args.form, console);
     }
     let jobs = load::jobs(&args.recordings)?;
+    if args.planner.is_some() {
+        return planner::run(args, &jobs, console);
+    }
     if !jobs.is_empty() {
         return validate_jobs(args, &jobs, console);
     }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use steptime::answers::chrome;
 use steptime::aten::optimizer::Form;
 use steptime::rewrite::{
-    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, Fbgemm, Fp16, FuseAmong, FuseEmbeddingBags,
-    FuseLinear, FusePointwise, Fusion, NoSync, OnStream, Operators, Optimizer, PrefetchInputs, Remove,
-    Reorder, ResizeBatch, Rule, Selection, Streams, Tf32,
+    Accumulate, BatchDims, Bf16, ChannelsLast, Checkpoint, CudaGraph, DataParallel, Fbgemm, Fp16, FuseAmong,
+    FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync, OnStream, Operators, Optimizer,
+    PrefetchInputs, Remove, Reorder, ResizeBatch, Rule, Selection, Streams, Tf32,
 };
 use steptime::trace::Want;
 use steptime::{Change, Choice, Question, Step};
@@ -32,7 +32,7 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     let rules: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     let graph = args.graph.as_deref().map(graph::Format::of).transpose()?;
     if rules.is_empty() && changes.host_speed.is_none() && graph.is_none() {
-        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --remove, --on-stream, --streams, --cuda-graph, --host-speed or --plan".into());
+        return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --remove, --on-stream, --streams, --data-parallel, --cuda-graph, --host-speed or --plan".into());
     }
     for path in args.timeline.iter().chain(&args.graph) {
         output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
@@ -151,6 +151,9 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     // All that comes before is done for each batch.
     if let Some(batches) = changes.accumulate {
         rules.push(Box::new(Accumulate { batches }));
+    }
+    if let Some(ranks) = changes.data_parallel {
+        rules.push(Box::new(DataParallel::of(ranks)));
     }
     if changes.cuda_graph {
         rules.push(Box::new(CudaGraph));

@@ -6,7 +6,7 @@ use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
     Changed, CollectivesPriced, Compared, DeviceListed, Difference, Explained, Gridded, KernelsPredicted,
-    Placed, Predicted, PredictedJob, Replayed, Roofed, Scaled, Validated, ValidatedJobs,
+    Placed, PlannedJobs, Predicted, PredictedJob, Replayed, Roofed, Scaled, Validated, ValidatedJobs,
 };
 
 use super::compare::{doubts, limit};
@@ -124,6 +124,7 @@ pub fn placed(answer: &Placed) -> Table {
 pub fn scaled(answer: &Scaled) -> Table {
     let names = [
         "gpus",
+        "nodes",
         "batch",
         "step_ms",
         "low_ms",
@@ -137,8 +138,30 @@ pub fn scaled(answer: &Scaled) -> Table {
     for row in &answer.rows {
         let [low, high] = row.interval_ms;
         table.row((
-            (row.gpus, row.batch, row.step_ms, low, high),
+            (row.gpus, row.nodes, row.batch, row.step_ms, low, high),
             (row.samples_per_s, row.efficiency, row.exposed_ms, row.cost),
+        ));
+    }
+    table
+}
+
+/// Jobs, measured, predicted from their descriptions, and as a planner has them.
+pub fn planned_jobs(answer: &PlannedJobs) -> Table {
+    let names = [
+        "job",
+        "model",
+        "ranks",
+        "measured_ms",
+        "described_ms",
+        "described_error",
+        "planned_ms",
+        "planned_error",
+    ];
+    let mut table = Table::new(&names);
+    for row in &answer.jobs {
+        table.row((
+            (&row.name, &row.model, row.ranks, row.measured_ms),
+            (row.described_ms, row.described_error, row.planned_ms, row.planned_error),
         ));
     }
     table

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use steptime::answers::job::{CollectiveSaid, DeviceParts, JobPiece, StragglerSaid};
 use steptime::answers::validate::Errors;
-use steptime::answers::{PredictedJob, RecordedJob, ValidatedJobs};
+use steptime::answers::{PlannedJobs, PredictedJob, RecordedJob, ValidatedJobs};
 
 use super::format::{self, counted, grouped, ms, percent};
+use super::memory;
 use super::table::Columns;
 use super::width::{apart, prose, shorten, width, wrapped};
 use crate::output::name;
@@ -64,6 +65,9 @@ pub fn headline(answer: &PredictedJob) -> String {
     )
 }
 
+/// A host that is slower than a middle one by less is not worth a word.
+const WORTH_SAYING: f64 = 1.0005;
+
 /// How the step was predicted.
 fn how(answer: &PredictedJob) -> String {
     let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
@@ -74,8 +78,14 @@ fn how(answer: &PredictedJob) -> String {
 fn changes(answer: &PredictedJob) -> String {
     let shown = answer.changes.iter().take(CHANGES);
     let more = answer.changes.len().saturating_sub(CHANGES);
-    let rest = if more > 0 { said("", &format!("... and {more} more changes, in --json")) } else { String::new() };
-    shown.map(|change| said("", change)).chain([rest]).collect()
+    let rest =
+        if more > 0 { said("", &format!("... and {more} more changes, in --json")) } else { String::new() };
+    // Of a step that was changed so nobody has seen what memory it takes.
+    let peaks =
+        answer.ranks.iter().filter(|_| !answer.changes.is_empty()).filter_map(|rank| rank.peak_mb.as_ref());
+    let most = peaks.max_by(|a, b| a.total().total_cmp(&b.total()));
+    let memory = most.map_or_else(String::new, |peak| said("", &format!("{} on a rank", memory::line(peak))));
+    shown.map(|change| said("", change)).chain([rest, memory]).collect()
 }
 
 /// On which ranks the critical path lies.
@@ -86,7 +96,18 @@ fn decides(answer: &PredictedJob) -> String {
     let worth = ranks.iter().take(NAMED).filter(|rank| share(rank.critical_ms) > 0.05);
     let each: Vec<String> =
         worth.map(|rank| format!("rank {} {}", rank.rank, percent(share(rank.critical_ms)))).collect();
-    if each.is_empty() { String::new() } else { said("", &format!("critical path: {}", each.join(", "))) }
+    if each.is_empty() {
+        return String::new();
+    }
+    let slowest = answer.slowest_host.filter(|slowest| slowest.times > WORTH_SAYING).map(|slowest| {
+        format!(
+            "; of {} the host of rank {} is taken for the slowest, {:.3} times as slow as a middle one",
+            counted(answer.world, "rank"),
+            slowest.rank,
+            slowest.times
+        )
+    });
+    said("", &format!("critical path: {}{}", each.join(", "), slowest.unwrap_or_default()))
 }
 
 fn said(sign: &str, words: &str) -> String {
@@ -139,7 +160,8 @@ fn collectives(answer: &PredictedJob) -> Columns {
 fn what(met: &CollectiveSaid) -> Vec<String> {
     // Of a collective whose arguments were not recorded nobody knows what it moves.
     let bytes = if met.bytes == 0 && met.op != "barrier" { "-".into() } else { grouped(met.bytes) };
-    vec![met.op.to_owned(), met.ranks.len().to_string(), bytes]
+    let ranks = met.size.map_or(met.ranks.len(), |size| met.ranks.len().max(size as usize));
+    vec![met.op.to_owned(), ranks.to_string(), bytes]
 }
 
 /// Where a stretch of the path is: the rank, the place, the part of the step.
@@ -223,7 +245,12 @@ pub fn recorded(job: &RecordedJob) -> String {
 
 /// Which rank keeps the others waiting, and why.
 fn delays(straggler: &StragglerSaid) -> String {
-    let side = if straggler.by == "host" { "its host" } else { "its device" };
+    let side = match straggler.cause {
+        "input" => "its host, getting the batch,",
+        "copies" => "its device, copying,",
+        "kernels" => "its device",
+        _ => "its host",
+    };
     let reasons: Vec<String> = straggler
         .reasons
         .iter()
@@ -305,6 +332,45 @@ pub fn validated(answer: &ValidatedJobs) -> String {
         summary.text(),
         100.0 * answer.interval.level,
         answer.jobs.len(),
+    )
+}
+
+/// What a planner says of jobs beside what was measured.
+pub fn planned(answer: &PlannedJobs) -> String {
+    let signed = |error: f64| format!("{:+.1}", 100.0 * error);
+    let heads =
+        ["~job", ">ranks", ">measured ms", ">from its description", ">error %", ">TorchRec ms", ">error %"];
+    let mut columns = Columns::new(&heads).tight();
+    for row in &answer.jobs {
+        columns.row([
+            row.name.clone(),
+            row.ranks.to_string(),
+            ms(row.measured_ms),
+            ms(row.described_ms),
+            signed(row.described_error),
+            ms(row.planned_ms),
+            signed(row.planned_error),
+        ]);
+    }
+    let mut summary = Columns::new(&["method", ">GMAE", ">mean", ">of pairs", ">in order", ">of one model"]);
+    for (method, of) in [("described", &answer.described), ("TorchRec's planner", &answer.planned)] {
+        summary.row([
+            method.to_owned(),
+            percent(of.errors.gmae),
+            percent(of.errors.mean),
+            percent(of.pair_spread),
+            format!("{} of {}", of.in_order, of.pairs),
+            format!("{} of {}", of.in_order_of_model, of.pairs_of_model),
+        ]);
+    }
+    let legend = "times in ms, errors in %; described: predicted from a description; of pairs: how far the ratio of two jobs is off, a factor that all share left out; in order: pairs of jobs in the order \
+                  that was measured; TorchRec's planner tells what tables cost, without dense layers and host";
+    format!(
+        "{}\n\n{}\n{}{}\n",
+        counted(answer.jobs.len(), "job"),
+        columns.text(),
+        summary.text(),
+        wrapped(legend, prose(), 2)
     )
 }
 

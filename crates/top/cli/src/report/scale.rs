@@ -1,6 +1,13 @@
 //! A model on several numbers of GPUs.
 
+use kuva::backend::svg::SvgBackend;
+use kuva::plot::LinePlot;
+use kuva::plot::scatter::ScatterPlot;
+use kuva::render::layout::Layout;
+use kuva::render::plots::Plot;
+use kuva::render::render::render_multiple;
 use steptime::answers::Scaled;
+use steptime::answers::scale::ScaledRow;
 
 use super::format::{grouped, ms, percent};
 use super::table::Columns;
@@ -16,21 +23,26 @@ pub fn text(answer: &Scaled) -> String {
     }
     text.push('\n');
     let priced = answer.rows.iter().any(|row| row.cost.is_some());
-    let mut heads =
-        vec![">GPUs", ">batch", ">step ms", ">90 % interval", ">samples/s", ">efficiency", ">exposed ms"];
+    let in_nodes = answer.rows.iter().any(|row| row.nodes.is_some());
+    let mut heads = vec![">GPUs"];
+    heads.extend(in_nodes.then_some(">nodes"));
+    heads.extend([">batch", ">step ms", ">90 % interval", ">samples/s", ">efficiency", ">exposed ms"]);
     heads.extend(priced.then_some(">cost of 10^9"));
     let mut columns = Columns::new(&heads);
     for row in &answer.rows {
         let [low, high] = row.interval_ms;
-        let mut cells = vec![
-            row.gpus.to_string(),
+        let mut cells = vec![row.gpus.to_string()];
+        if in_nodes {
+            cells.push(row.nodes.map_or_else(|| "-".to_owned(), |nodes| nodes.to_string()));
+        }
+        cells.extend([
             grouped(row.batch),
             ms(row.step_ms),
             format!("{}-{}", ms(low), ms(high)),
             grouped(row.samples_per_s.round() as u64),
             percent(row.efficiency),
             ms(row.exposed_ms),
-        ];
+        ]);
         if priced {
             cells.push(row.cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.2}")));
         }
@@ -44,4 +56,40 @@ pub fn text(answer: &Scaled) -> String {
     ));
     text.push('\n');
     text
+}
+
+/// Samples a second over the number of GPUs, beside what they would be if each more GPU did as much as the first, as SVG.
+pub fn plot(answer: &Scaled) -> String {
+    let line = |of: &dyn Fn(&ScaledRow) -> f64, colour: &str, width: f64| {
+        let points = answer.rows.iter().map(|row| (f64::from(row.gpus), of(row)));
+        LinePlot::new().with_data(points.collect::<Vec<_>>()).with_color(colour).with_stroke_width(width)
+    };
+    let rate = |row: &ScaledRow, step_ms: f64| row.batch as f64 / step_ms * 1e3;
+    let plots = vec![
+        Plot::Line(
+            line(&|row| row.samples_per_s / row.efficiency, "#aaaaaa", 1.0)
+                .with_legend("as many times as GPUs"),
+        ),
+        Plot::Line(line(&|row| rate(row, row.interval_ms[1]), "#56b4e9", 1.0).with_legend("90 % interval")),
+        Plot::Line(line(&|row| rate(row, row.interval_ms[0]), "#56b4e9", 1.0)),
+        Plot::Line(line(&|row| row.samples_per_s, "#0072b2", 2.0).with_legend("predicted")),
+        Plot::Scatter(
+            ScatterPlot::new()
+                .with_data(
+                    answer
+                        .rows
+                        .iter()
+                        .map(|row| (f64::from(row.gpus), row.samples_per_s))
+                        .collect::<Vec<_>>(),
+                )
+                .with_color("#0072b2"),
+        ),
+    ];
+    let batch = if answer.weak { "each GPU keeps its samples" } else { "all GPUs share the samples" };
+    let layout = Layout::auto_from_plots(&plots)
+        .with_title(format!("{} on {}: {batch}", answer.name, answer.device))
+        .with_x_label("GPUs")
+        .with_y_label("samples a second")
+        .with_log_scale();
+    SvgBackend.render_scene(&render_multiple(plots, layout))
 }

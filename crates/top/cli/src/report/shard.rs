@@ -3,7 +3,7 @@
 use steptime::answers::Placed;
 use steptime::answers::shard::OnGpu;
 
-use super::format::{counted, ms};
+use super::format::{counted, ms, percent};
 use super::job;
 use super::table::Columns;
 use super::width::{prose, shorten, wrapped};
@@ -38,11 +38,29 @@ fn found(answer: &Placed) -> Option<String> {
     let others: Vec<String> =
         answer.others.iter().map(|other| format!("{} {} ms", other.found_by, ms(other.step_ms))).collect();
     let others = if others.is_empty() { "no other".to_owned() } else { others.join(", ") };
+    let changed = match answer.changes {
+        0 => String::new(),
+        changes => format!(", then {} that simulations found", counted(changes, "change")),
+    };
+    let near = answer.simulated.saturating_sub(1 + answer.others.len());
+    let near = if near > 0 { format!(", and {near} a change away") } else { String::new() };
     let bound = match answer.bound_ms {
-        Some(bound) => format!("; by loads alone no plan is shorter than {} ms", ms(bound)),
+        Some(bound) => format!("; by loads, as far as they add up, no plan is shorter than {} ms", ms(bound)),
         None => String::new(),
     };
-    Some(wrapped(&format!("plan by {by}; others simulated: {others}{bound}"), prose(), 2) + "\n")
+    let how = format!("plan by {by}{changed}; others simulated: {others}{near}{bound}");
+    let regret = answer.regret.map_or_else(String::new, |regret| {
+        let words = format!(
+            "expected regret at most {}: what a plan at that bound, {} below, would save on average, where a difference of plans is \
+             off by {} ({})",
+            percent(regret.expected),
+            percent(regret.above_bound),
+            percent(regret.spread),
+            regret.spread_from
+        );
+        wrapped(&words, prose(), 2) + "\n"
+    });
+    Some(format!("{}\n{regret}", wrapped(&how, prose(), 2)))
 }
 
 fn gpus(answer: &Placed) -> Columns {
@@ -87,6 +105,7 @@ fn cut(answer: &Placed) -> String {
     let kinds = [
         ("columns", "cut into columns"),
         ("rows", "cut into rows over all GPUs"),
+        ("grid", "cut into rows over some GPUs"),
         ("copies", "copied to all GPUs"),
     ];
     let mut text = String::new();

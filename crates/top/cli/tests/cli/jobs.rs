@@ -195,6 +195,23 @@ fn recorded_jobs_are_predicted_well() {
 }
 
 #[test]
+fn descriptions_tell_recorded_jobs_apart_better_than_a_planner() {
+    let Some(shared) = steptime_skips::shared(env!("CARGO_MANIFEST_DIR"), "traces/multi_gpu") else { return };
+    let (two, four) = (shared.join("x2"), shared.join("x4"));
+    let models = ["--model", "benches/jobs", "--model", "examples/models"];
+    let args = ["validate", text(&two), text(&four), "--planner", "torchrec", "--kernels", "h200"];
+    let answer = json(&[&args[..], &models].concat());
+    let (described, planned) = (&answer["described"], &answer["planned"]);
+    assert_eq!((answer["jobs"].as_array().map(Vec::len), &described["pairs"]), (Some(11), &55.into()));
+    // What `shard` says of differences between plans is from here.
+    let spread = ms(&described["pair_spread"]);
+    assert!((spread / steptime::shard::SPREAD - 1.0).abs() < 0.05, "{spread}");
+    assert!(spread < ms(&planned["pair_spread"]), "{planned}");
+    assert!(ms(&described["in_order"]) > ms(&planned["in_order"]), "{described} {planned}");
+    assert_eq!(described["in_order_of_model"], described["pairs_of_model"], "{described}");
+}
+
+#[test]
 fn collectives_are_priced_and_compared_with_a_sweep() {
     let answer = json(&[
         "collectives",

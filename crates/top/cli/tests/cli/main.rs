@@ -38,6 +38,7 @@ mod unpriced;
 mod view;
 mod what_if;
 mod width;
+mod world;
 
 use std::path::{Path, PathBuf};
 

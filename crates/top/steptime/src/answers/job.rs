@@ -1,5 +1,6 @@
 //! The ranks of a job: predicted together, and as recorded.
 
+mod planned;
 mod predicted;
 mod recorded;
 mod validated;
@@ -8,7 +9,8 @@ use serde::Serialize;
 use steptime_graph::Rendezvous;
 use steptime_sim::world::Parts;
 
-pub use self::predicted::{JobPiece, PredictedCollective, PredictedJob, PredictedRank};
+pub use self::planned::{PlannedJobs, PlannedRow, Ranked};
+pub use self::predicted::{JobPiece, PredictedCollective, PredictedJob, PredictedRank, SlowestSaid};
 pub use self::recorded::{ReasonSaid, RecordedCollective, RecordedJob, RecordedRank, StragglerSaid};
 pub use self::validated::{JobRow, ValidatedJobs};
 use super::shared::ms;
@@ -52,6 +54,9 @@ pub struct CollectiveSaid {
     pub group: String,
     /// The ranks that were recorded of it.
     pub ranks: Vec<u32>,
+    /// How many ranks take part, where that is known: more than were recorded where one stands for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
     /// The most that one of them sends or receives.
     pub bytes: u64,
 }
@@ -62,6 +67,7 @@ impl CollectiveSaid {
             op: met.kind.name(),
             group: met.group.name.clone(),
             ranks: met.members.iter().map(|member| numbers[member.rank]).collect(),
+            size: met.group.size,
             bytes: met.bytes.0,
         }
     }

@@ -51,7 +51,7 @@ pub use explain::Explained;
 pub use grid::{GridRow, Gridded};
 pub use ingest::Ingested;
 pub use inspect::Inspected;
-pub use job::{PredictedJob, RecordedJob, ValidatedJobs};
+pub use job::{PlannedJobs, PredictedJob, RecordedJob, ValidatedJobs};
 pub use kernels::KernelsPredicted;
 pub use predict::Predicted;
 pub use replay::Replayed;

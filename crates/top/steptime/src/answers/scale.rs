@@ -31,6 +31,8 @@ pub struct Scaled {
 pub struct ScaledRow {
     /// How many.
     pub gpus: u32,
+    /// In how many machines; none where that is not said.
+    pub nodes: Option<u32>,
     /// Samples a step, of all together.
     pub batch: u64,
     /// The step, milliseconds.
@@ -85,6 +87,7 @@ fn row(placement: &Placement, price: Option<f64>) -> ScaledRow {
     let hours = |samples: f64| samples / samples_per_s / 3600.0;
     ScaledRow {
         gpus,
+        nodes: placement.model.nodes(),
         batch,
         step_ms,
         interval_ms: placement.predicted.interval.map(ms),

@@ -1,11 +1,11 @@
 //! Where the tables of a model lie, and how long its job's step takes then.
 
 use serde::Serialize;
-use steptime_eager::Home;
+use steptime_eager::{Cutting, Home};
 
 use super::job::PredictedJob;
 use super::shared::{SCHEMA, ms};
-use crate::shard::{Placement, Sharded};
+use crate::shard::{Placement, Regret, SPREAD, SPREAD_FROM, Sharded};
 
 /// The tables of a model on the GPUs of a job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,9 +16,18 @@ pub struct Placed {
     pub command: &'static str,
     /// How the plan was found; none where it was given.
     pub found_by: Option<&'static str>,
-    /// No plan is shorter, by the loads of its tables alone, milliseconds; none where that is not known.
+    /// No plan is shorter, by the loads of its tables as far as these add up in the plans simulated, milliseconds; none where that is
+    /// not known.
     pub bound_ms: Option<f64>,
-    /// Other plans that were simulated.
+    /// How many changes simulations made to it then.
+    pub changes: usize,
+    /// How many plans were simulated; none where it was given.
+    pub simulated: usize,
+    /// What it may cost to take it; none where no bound is known.
+    pub regret: Option<RegretSaid>,
+    /// In how many machines the GPUs are; none where that is not said.
+    pub nodes: Option<u32>,
+    /// Other plans that were simulated, but for those that are a change away.
     pub others: Vec<OtherPlan>,
     /// What lies on each GPU: one of those that have the same to do.
     pub gpus: Vec<OnGpu>,
@@ -26,6 +35,19 @@ pub struct Placed {
     pub tables: Vec<TablePlaced>,
     /// The step.
     pub predicted: PredictedJob,
+}
+
+/// How much shorter than the step with the pick another may be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RegretSaid {
+    /// What a plan at the bound is expected to save, as a share of the step: of any other plan it is less.
+    pub expected: f64,
+    /// How much shorter the bound is, as a share of the step.
+    pub above_bound: f64,
+    /// How far differences of plans are from the predicted ones: standard deviation of the logarithm of a step.
+    pub spread: f64,
+    /// Where that is from.
+    pub spread_from: &'static str,
 }
 
 /// A plan that was simulated and is not the best.
@@ -67,7 +89,7 @@ pub struct TablePlaced {
     pub columns: i64,
     /// Lookups a sample.
     pub lookups: i64,
-    /// `whole`, `columns`, `rows` or `copies`.
+    /// `whole`, `columns`, `rows`, `grid` (rows over some GPUs, perhaps of groups of columns) or `copies`.
     pub cut: &'static str,
     /// The GPUs; none listed of copies, which are on all.
     pub gpus: Vec<u32>,
@@ -82,6 +104,10 @@ impl Placed {
             command: "shard",
             found_by: None,
             bound_ms: None,
+            changes: 0,
+            simulated: 0,
+            regret: None,
+            nodes: placement.model.nodes(),
             others: Vec::new(),
             gpus: gpus(placement),
             tables: tables(placement),
@@ -96,8 +122,22 @@ impl Placed {
         Placed {
             found_by: Some(sharded.how),
             bound_ms: sharded.bound.map(ms),
+            changes: sharded.changes,
+            simulated: sharded.simulated,
+            regret: sharded.regret.map(RegretSaid::new),
             others: sharded.others.iter().map(other).collect(),
             ..Placed::of(&sharded.best)
+        }
+    }
+}
+
+impl RegretSaid {
+    fn new(regret: Regret) -> RegretSaid {
+        RegretSaid {
+            expected: regret.expected,
+            above_bound: regret.above_bound,
+            spread: SPREAD,
+            spread_from: SPREAD_FROM,
         }
     }
 }
@@ -105,16 +145,16 @@ impl Placed {
 fn tables(placement: &Placement) -> Vec<TablePlaced> {
     let all = placement.model.tables().into_iter().zip(placement.model.homes()).enumerate();
     all.map(|(table, (size, home))| {
-        let (cut, gpus) = match &home {
-            Home::Everywhere => ("copies", Vec::new()),
-            Home::Parts(parts) => {
-                let cut = match parts.len() {
-                    _ if home.is_by_rows() => "rows",
-                    1 => "whole",
-                    _ => "columns",
-                };
-                (cut, parts.iter().map(|part| part.gpu).collect())
-            }
+        let cut = match home.cutting(placement.model.gpus()) {
+            Cutting::Copies => "copies",
+            Cutting::Whole => "whole",
+            Cutting::Columns => "columns",
+            Cutting::Rows => "rows",
+            Cutting::Grid => "grid",
+        };
+        let gpus = match &home {
+            Home::Everywhere => Vec::new(),
+            Home::Parts(parts) => parts.iter().map(|part| part.gpu).collect(),
         };
         TablePlaced { table, rows: size.rows, columns: size.columns, lookups: size.lookups, cut, gpus }
     })

@@ -1,5 +1,6 @@
 //! Kernel times for a device: what each op of a step launches, priced by a device profile.
 
+mod beside;
 pub(crate) mod catalog;
 mod elsewhere;
 mod exchanges;
@@ -9,11 +10,13 @@ mod lowered;
 mod price;
 mod roofline;
 mod score;
+mod shape;
 mod steps;
 
+pub(crate) use beside::beside_collectives;
 pub use catalog::{device, devices, shipped_for};
 pub(crate) use elsewhere::Measured;
-pub(crate) use exchanges::price_alone;
+pub(crate) use exchanges::{alone, price_alone, price_new};
 pub use launch::{Known, Launch};
 pub use launches::Arguments;
 pub(crate) use lowered::of_changed;
@@ -21,4 +24,5 @@ pub(crate) use price::with_estimates;
 pub use price::{DevicePrices, ModelCoverage, PricedLaunches, Unpriced, price};
 pub use roofline::{Bound, Roof};
 pub use score::{FamilyScore, OpError, by, families};
+pub(crate) use shape::{usual, whole};
 pub use steps::observations;

@@ -11,7 +11,8 @@ use steptime_trace::Nanos;
 
 use super::doubts::{has_no_size, of_replay};
 use super::pace::Pace;
-use super::{Ranks, call};
+use super::slowest::{SlowestHost, alone};
+use super::{Crew, Ranks, call};
 use crate::ask::{Question, Sides};
 use crate::asked::Asked;
 use crate::doubt::{self, Doubt};
@@ -47,6 +48,8 @@ pub struct JobPrediction {
     pub ranks: Vec<RankPrediction>,
     /// The chain over all ranks that makes the step as long as it is.
     pub path: Vec<Passage>,
+    /// The rank that decides, where hosts' times are no rank's own; `None` where they are, or hosts decide nothing.
+    pub slowest: Option<SlowestHost>,
     /// The recorded steps replayed with the profiler's cost left in; `None` where fewer than two were recorded by all.
     pub replay: Option<steptime_sim::Replay>,
     /// What was asked for.
@@ -54,9 +57,38 @@ pub struct JobPrediction {
 }
 
 /// How long each rendezvous takes once all are there, and half-widths of 90 % (logarithm).
-struct Collectives {
-    moving: TiVec<RendezvousId, Nanos>,
+pub(super) struct Collectives {
+    pub(super) moving: TiVec<RendezvousId, Nanos>,
     half_widths: TiVec<RendezvousId, f64>,
+}
+
+impl Collectives {
+    /// How long collectives take once all ranks are there, and how well that is known. A node has so many GPUs.
+    pub(super) fn of(crew: &Crew<'_>, asked: &Asked, node: Option<u32>) -> Result<Collectives, Error> {
+        let Some(device) = &asked.device else {
+            let moving = crew.job.moving(&crew.graphs).into_iter();
+            let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
+            return Ok(Collectives { half_widths: vec![KERNEL_SPREAD; moving.len()].into(), moving });
+        };
+        let topology = Topology::of(&device.name).map_err(|source| Error::Network { source })?;
+        let topology = match node {
+            Some(gpus) => topology.in_nodes_of(gpus),
+            None => topology,
+        };
+        let recorded = crew.job.moving(&crew.graphs);
+        let priced = crew.job.rendezvous.iter().zip(recorded).map(|(met, recorded)| {
+            // Of a size that was not recorded the recorded time is the best guess.
+            match recorded.filter(|_| has_no_size(met)) {
+                Some(recorded) => (recorded, UNKNOWN_SIZE),
+                None => {
+                    let price = topology.in_step(&call(met));
+                    (price.time, price.half_width)
+                }
+            }
+        });
+        let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = priced.unzip();
+        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
+    }
 }
 
 /// One rank of a predicted job.
@@ -100,7 +132,7 @@ impl Ranks {
         let sides: Result<Vec<Sides>, E> =
             self.steps.par_iter().map(|step| Ok(ask(step)?.sides()?)).collect();
         let sides = sides?;
-        let collectives = self.collectives(&sides[0].asked)?;
+        let collectives = Collectives::of(&self.crew(), &sides[0].asked, self.node)?;
         let predicted = self.predicted(sides, collectives, Vec::new());
         Ok(predicted.map_err(|hang| self.hangs(hang))?)
     }
@@ -134,29 +166,6 @@ impl Ranks {
         Error::Hang { path: self.path.clone(), source: Hang { waiting } }
     }
 
-    /// How long collectives take once all ranks are there, and how well that is known.
-    fn collectives(&self, asked: &Asked) -> Result<Collectives, Error> {
-        let Some(device) = &asked.device else {
-            let moving = self.job.moving(&self.crew().graphs).into_iter();
-            let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
-            return Ok(Collectives { half_widths: vec![KERNEL_SPREAD; moving.len()].into(), moving });
-        };
-        let topology = Topology::of(&device.name).map_err(|source| Error::Network { source })?;
-        let recorded = self.job.moving(&self.crew().graphs);
-        let priced = self.job.rendezvous.iter().zip(recorded).map(|(met, recorded)| {
-            // Of a size that was not recorded the recorded time is the best guess.
-            match recorded.filter(|_| has_no_size(met)) {
-                Some(recorded) => (recorded, UNKNOWN_SIZE),
-                None => {
-                    let price = topology.in_step(&call(met));
-                    (price.time, price.half_width)
-                }
-            }
-        });
-        let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = priced.unzip();
-        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
-    }
-
     fn predicted(
         &self,
         sides: Vec<Sides>,
@@ -176,16 +185,20 @@ impl Ranks {
             .steps
             .iter()
             .zip(sides)
-            .map(|(step, Sides { durations, host, .. })| PricedGraph {
+            .map(|(step, Sides { durations, host, demands, .. })| PricedGraph {
                 graph: &step.graph,
                 host,
                 durations,
-                demands: None,
+                demands,
             })
             .collect();
         // Steps that were made of one have its pace.
-        let timed = self.steps.iter().all(|step| step.graph.is_measured());
-        let pace = if asked.host == OWN && timed { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        let own = asked.host == OWN && self.steps.iter().all(|step| step.graph.is_measured());
+        let mut pace = if own { Pace::of(&self.steps) } else { Pace::none(self.steps.len()) };
+        let slowest = if own { None } else { self.slowest(&recorded, &collectives.moving) };
+        if let Some(slowest) = slowest {
+            pace.factors[slowest.rank] = slowest.times;
+        }
         let priced = paced(&recorded, &pace.factors);
         let meetings = Meetings { job: &self.job, moving: &collectives.moving };
         let world = WorldTimeline::simulate(&priced, meetings)?;
@@ -207,13 +220,14 @@ impl Ranks {
             replay.as_ref().and_then(of_replay),
         ];
         let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(more).collect();
-        let sides = interval(&priced, &self.job, &collectives, spread, step)?;
+        let drift = slowest.map_or(JOB_DRIFT, |slowest| JOB_DRIFT.hypot(slowest.half_width));
+        let sides = interval(&priced, &self.job, &collectives, spread, step, drift)?;
         let interval = doubt::widened(&doubts, step, sides);
         let path = world::path(&self.crew().graphs, &self.job, &world);
-        let mut ranks = self.ranks(&priced, &world, &path, &slowness)?;
+        let mut ranks = self.ranks(&priced, &world, &path, &slowness);
         ranks.iter_mut().zip(peaks).for_each(|(rank, peak)| rank.peak = peak);
         let moving = collectives.moving;
-        Ok(JobPrediction { step, interval, doubts, world, moving, ranks, path, replay, asked })
+        Ok(JobPrediction { step, interval, doubts, world, moving, ranks, path, slowest, replay, asked })
     }
 
     /// What each rank does in a simulated step.
@@ -223,7 +237,7 @@ impl Ranks {
         world: &WorldTimeline,
         path: &[Passage],
         slowness: &[Option<f64>],
-    ) -> Result<Vec<RankPrediction>, Hang> {
+    ) -> Vec<RankPrediction> {
         let lates: Vec<usize> = self
             .job
             .rendezvous
@@ -235,10 +249,10 @@ impl Ranks {
         let one = |rank: usize| {
             let graph = &self.steps[rank].graph;
             let on_path = path.iter().filter(|passage| passage.rank == rank && passage.meets.is_none());
-            Ok(RankPrediction {
+            RankPrediction {
                 parts: Parts::of(world, &self.job, rank, graph),
                 idle: Idle::of(graph, &world.ranks[rank]),
-                alone: alone(&priced[rank], self, rank, world)?,
+                alone: alone(&priced[rank], &self.job, rank, |at| world.rendezvous[at].moving),
                 critical: on_path.map(|passage| passage.stretch.to - passage.stretch.from).sum(),
                 last: lates.iter().filter(|&&late| late == rank).count(),
                 meets: self
@@ -249,7 +263,7 @@ impl Ranks {
                     .count(),
                 slowness: slowness[rank],
                 peak: None,
-            })
+            }
         };
         (0..self.steps.len()).into_par_iter().map(one).collect()
     }
@@ -268,21 +282,8 @@ impl Ranks {
     }
 }
 
-/// The step of one rank whose collectives take no longer than data needs to move.
-fn alone(priced: &PricedGraph<'_>, ranks: &Ranks, rank: usize, world: &WorldTimeline) -> Result<Nanos, Hang> {
-    let mut own = priced.clone();
-    let of = ranks.job.of_rank(rank, priced.graph);
-    for (activity, at) in of.iter_enumerated() {
-        if let Some(at) = at {
-            let met = &world.rendezvous[*at];
-            own.durations[activity] = met.moving;
-        }
-    }
-    Ok(steptime_sim::Timeline::simulate(&own).period)
-}
-
 /// The same ranks with hosts so many times as slow.
-fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<PricedGraph<'g>> {
+pub(super) fn paced<'g>(priced: &[PricedGraph<'g>], factors: &[f64]) -> Vec<PricedGraph<'g>> {
     let slower = |(rank, &factor): (&PricedGraph<'g>, &f64)| {
         let mut rank = rank.clone();
         rank.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, factor));
@@ -298,6 +299,7 @@ fn interval(
     collectives: &Collectives,
     device: f64,
     step: Nanos,
+    drift: f64,
 ) -> Result<[Nanos; 2], Hang> {
     let spread = priced.iter().map(|rank| rank.host.spread).fold(0.0, f64::max);
     let scaled = |sign: f64| {
@@ -312,7 +314,7 @@ fn interval(
         Ok(WorldTimeline::simulate(&others, Meetings { job, moving: &moving })?.period)
     };
     let (low, high) = (scaled(-1.0)?, scaled(1.0)?);
-    let drift = JOB_DRIFT * step.0 as f64;
+    let drift = drift * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
     Ok([step - widen(step - low), step + widen(high - step)])
 }

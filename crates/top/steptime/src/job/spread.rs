@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use steptime_eager::Model;
-use steptime_rewrite::{DataParallel, Rule, ShardTables, TableHome, tables};
+use steptime_rewrite::{
+    Blocks, DataParallel, Error as Refusal, FullySharded, Refused, Rule, ShardTables, TableHome, tables,
+};
 use steptime_trace::Meta;
 
 use super::{JobPrediction, Ranks};
@@ -14,11 +16,28 @@ use crate::error::Error;
 use crate::step::{Choice, Step};
 use crate::whatif::{Base, Costed, Edited, Pricing};
 
+/// What a rank keeps of parameters that are not of tables, of their gradients, and of the optimizer's states.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Keeps {
+    /// All of them: `DistributedDataParallel`.
+    #[default]
+    All,
+    /// A part of each: FSDP2, `fully_shard` of blocks and of the whole.
+    Parts {
+        /// What is gathered together.
+        blocks: Blocks,
+        /// Whether a block's parameters go after its forward pass, and come again for its backward pass.
+        reshard: bool,
+    },
+}
+
 /// How a step that one GPU runs becomes the step of a job.
 #[derive(Debug, Clone)]
 pub struct World<'r> {
     /// How all parameters but those of tables are averaged, and among how many ranks.
     pub dense: DataParallel,
+    /// What a rank keeps of these.
+    pub keeps: Keeps,
     /// Where each table lies, in the order in which they are looked up first; `None` for in turn where their gradients are sparse, else
     /// on every rank.
     pub tables: Option<Vec<TableHome>>,
@@ -49,6 +68,7 @@ impl World<'_> {
     pub fn of(ranks: u32) -> World<'static> {
         World {
             dense: DataParallel::of(ranks),
+            keeps: Keeps::All,
             tables: None,
             batch: None,
             copies_apart: false,
@@ -59,6 +79,9 @@ impl World<'_> {
 
     /// Where a step's tables lie; nothing where all lie everywhere.
     fn homes(&self, step: &steptime_step::Step) -> Option<Vec<TableHome>> {
+        if self.keeps != Keeps::All {
+            return None;
+        }
         let of = tables(step);
         let homes = self.tables.clone().or_else(|| {
             let in_turn = |(at, table): (usize, &steptime_rewrite::LookedUp)| {
@@ -128,6 +151,13 @@ pub(crate) struct Spreading<'a> {
 impl Spreading<'_> {
     /// The ranks of a world, simulated together.
     pub(crate) fn in_world(&self, world: &World<'_>) -> Result<Spread, Error> {
+        if world.keeps != Keeps::All && world.tables.is_some() {
+            let reason = "where tables lie is told, and their parts are not told of parameters that are sharded: place tables in a job \
+                          that keeps all other parameters on each rank"
+                .to_owned();
+            let source = Refused { rule: "fully-sharded", source: Refusal::NothingToDo { reason } };
+            return Err(Error::Rewrite { path: self.step.path.clone(), source });
+        }
         let before = self.edited(world.before)?;
         let homes = world.homes(&before.step);
         let classes = classes(homes.as_deref(), world.dense.ranks);
@@ -136,15 +166,19 @@ impl Spreading<'_> {
         let mut doubts: Vec<Doubt> = Vec::new();
         let local = world.batch.or_else(|| self.step.batch());
         for class in classes {
-            let rule: Box<dyn Rule> = match &homes {
-                Some(homes) => Box::new(ShardTables {
+            let rule: Box<dyn Rule> = match (&homes, &world.keeps) {
+                (Some(homes), _) => Box::new(ShardTables {
                     homes: homes.clone(),
                     rank: class.rank,
                     dense: world.dense,
                     batch: world.batch,
                     copies_apart: world.copies_apart,
                 }),
-                None => Box::new(world.dense),
+                (None, Keeps::All) => Box::new(world.dense),
+                (None, Keeps::Parts { blocks, reshard }) => {
+                    let (ranks, blocks) = (world.dense.ranks, blocks.clone());
+                    Box::new(FullySharded { ranks, blocks, reshard: *reshard })
+                }
             };
             let resized = world.batch.filter(|_| homes.is_none()).map(steptime_rewrite::ResizeBatch::to);
             let resized = resized.iter().map(|rule| rule as &dyn Rule);
@@ -158,10 +192,11 @@ impl Spreading<'_> {
                 .collect();
             let edited = self.edited(&rules)?;
             let costed = Costed::of(self.step, self.pricing, self.base, &edited)?;
-            for line in edited.audits.iter().flat_map(|audit| &audit.why) {
-                if !changes.contains(line) {
-                    changes.push(line.clone());
-                }
+            let lines = edited.audits.iter().flat_map(|audit| audit.why.iter().cloned());
+            match class.rank {
+                0 => changes.extend(lines),
+                // What goes where is another matter on each rank, the rest is as on the first.
+                _ => changes.extend(lines.filter(|line| line.starts_with(&format!("rank {} ", class.rank)))),
             }
             let rank = self.rank(class.rank, world.dense.ranks, local, &edited);
             let own = costed.doubts(self.base, &edited, self.base.before.step);
@@ -200,6 +235,7 @@ impl Spreading<'_> {
         Ok(Sides {
             durations,
             spread,
+            demands: None,
             host,
             slowness: self.base.slowness,
             unpriced: None,
@@ -213,14 +249,16 @@ impl Spreading<'_> {
 /// Ranks that have the same: all where no table is placed, else those with none, and each other by itself.
 fn classes(homes: Option<&[TableHome]>, ranks: u32) -> Vec<Class> {
     let Some(homes) = homes else { return vec![Class { rank: 0, count: ranks }] };
-    let mut found: BTreeMap<Vec<usize>, Class> = BTreeMap::new();
+    let mut found: BTreeMap<Vec<(usize, i64)>, Class> = BTreeMap::new();
     for rank in 0..ranks {
         let has = |home: &TableHome| match home {
-            TableHome::Everywhere => false,
-            TableHome::Columns(parts) => parts.iter().any(|(on, _)| *on == rank),
-            TableHome::Rows(_) => true,
+            TableHome::Everywhere => None,
+            TableHome::Columns(parts) => {
+                parts.iter().find(|(on, _)| *on == rank).map(|(_, columns)| *columns)
+            }
+            TableHome::Rows(rows) => rows.get(rank as usize).copied(),
         };
-        let own = homes.iter().enumerate().filter(|(_, home)| has(home)).map(|(at, _)| at).collect();
+        let own = homes.iter().enumerate().filter_map(|(at, home)| Some((at, has(home)?))).collect();
         found.entry(own).or_insert(Class { rank, count: 0 }).count += 1;
     }
     let mut all: Vec<Class> = found.into_values().collect();

@@ -1,22 +1,16 @@
 //! Which rank the others wait for, and what it does longer than they do.
 
-use std::collections::BTreeMap;
-
-use steptime_cost::{HostCosts, Process};
-use steptime_graph::{StepGraph, StepId, median};
-use steptime_sim::critical::{Place, op_of};
+use steptime_graph::{StepGraph, StepId};
 use steptime_trace::Nanos;
 
 use super::Crew;
 use super::meetings::Meetings;
-use crate::shipped_host::own_constants;
+use super::work::{LateCause, Work, work};
 
 /// An activity that began so long after its launch was queued behind others: the device was late, not the host.
 const QUEUED: Nanos = Nanos(50_000);
-/// Reasons to name.
-const REASONS: usize = 3;
 /// Less than this share of a step is not worth a name.
-const WORTH: i64 = 200;
+pub(super) const WORTH: i64 = 200;
 
 /// A rank that others wait for.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +23,9 @@ pub struct Straggler {
     pub last: f64,
     /// In which share of these its host launched late; in the others its device was busy.
     pub by_host: f64,
-    /// How long its own work takes in a typical step on the side that was late: of its host, or of its device.
+    /// What it is that takes it longer than the others.
+    pub cause: LateCause,
+    /// How long that takes in a typical step; where nothing takes it longer, all of its host's or of its device's own work.
     pub busy: Nanos,
     /// The same of the middle one of the others.
     pub others_busy: Nanos,
@@ -86,13 +82,14 @@ pub(super) fn stragglers(
         .enumerate()
         .filter(|(_, late)| late.waits / count > period / WORTH)
         .map(|(rank, late)| {
-            let Work { busy, others_busy, reasons } =
+            let Work { cause, busy, others_busy, reasons } =
                 work(graphs, rank, late.by_host * 2 >= late.times, period);
             Straggler {
                 rank: crew.numbers[rank],
                 keeps_waiting: late.waits / count,
                 last: late.times as f64 / meetings.max(1) as f64,
                 by_host: late.by_host as f64 / late.times.max(1) as f64,
+                cause,
                 busy,
                 others_busy,
                 reasons,
@@ -108,60 +105,4 @@ fn launched_late(graph: &StepGraph, step: StepId, activity: steptime_graph::Acti
     let call = &graph.calls[graph.activities[activity].call];
     let times = graph.samples.activity_start(step, activity).zip(graph.samples.mark(step, call.end));
     times.is_none_or(|(start, launched)| start - launched < QUEUED)
-}
-
-/// A rank's work beside that of the others.
-struct Work {
-    busy: Nanos,
-    others_busy: Nanos,
-    reasons: Vec<Reason>,
-}
-
-/// What takes a rank longer than the middle one of the others, on the side that was late.
-fn work(graphs: &[&StepGraph], rank: usize, on_host: bool, period: Nanos) -> Work {
-    let side = if on_host { host_times } else { device_times };
-    let all: Vec<BTreeMap<String, Nanos>> = graphs.iter().map(|graph| side(graph)).collect();
-    let of_others = |time: &dyn Fn(&BTreeMap<String, Nanos>) -> Nanos| {
-        let others = all.iter().enumerate().filter(|(at, _)| *at != rank);
-        median(&mut others.map(|(_, times)| time(times)).collect::<Vec<Nanos>>()).unwrap_or_default()
-    };
-    let mut reasons: Vec<Reason> = all[rank]
-        .iter()
-        .map(|(what, &time)| {
-            let others = of_others(&|times| times.get(what).copied().unwrap_or_default());
-            Reason { on_host, what: what.clone(), longer: time - others }
-        })
-        .filter(|reason| reason.longer > period / WORTH)
-        .collect();
-    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.longer));
-    reasons.truncate(REASONS);
-    Work {
-        busy: all[rank].values().copied().sum(),
-        others_busy: of_others(&|times| times.values().copied().sum()),
-        reasons,
-    }
-}
-
-/// The host's own time of a typical profiled step by outermost op; what waits for the device is left out.
-fn host_times(graph: &StepGraph) -> BTreeMap<String, Nanos> {
-    let (_, coupling) = own_constants(Process::Profiled);
-    let mut times: BTreeMap<String, Nanos> = BTreeMap::new();
-    for (mark, gap) in HostCosts::profiled(graph, &coupling).gaps.into_iter_enumerated() {
-        let what = match op_of(graph, Place::Host(mark)).map(|op| graph.top_level(op)) {
-            Some(op) if !graph.ops[op].annotation => graph.op_name(op).to_owned(),
-            _ => format!("outside of ops, before {}", graph.names.get(graph.mark_name(mark))),
-        };
-        *times.entry(what).or_default() += gap;
-    }
-    times
-}
-
-/// The device's time of a typical step by kernel; collectives are left out.
-fn device_times(graph: &StepGraph) -> BTreeMap<String, Nanos> {
-    let mut times: BTreeMap<String, Nanos> = BTreeMap::new();
-    for (at, activity) in graph.activities.iter_enumerated().filter(|(_, row)| row.collective.is_none()) {
-        let time = graph.samples.median_duration(at).unwrap_or_default();
-        *times.entry(graph.names.get(activity.name).to_owned()).or_default() += time;
-    }
-    times
 }

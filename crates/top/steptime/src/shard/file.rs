@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use steptime_eager::{Home, Model, Part, TableSize};
+use steptime_eager::{Cutting, Home, Model, Part, TableSize};
 
 /// How a plan is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn write_plan(model: &Model, format: Format, module: &str) -> Result<Value, 
         Format::TorchRec => {
             let all = homes.iter().zip(model.tables()).enumerate();
             let tables: Map<String, Value> =
-                all.map(|(at, (home, size))| (name(at), torchrec(home, &size, model.gpus()))).collect();
+                all.map(|(at, (home, size))| (name(at), torchrec(home, &size, model))).collect();
             let mut plan = Map::new();
             plan.insert(module.to_owned(), Value::Object(tables));
             Ok(json!({ "plan": plan }))
@@ -68,18 +68,23 @@ pub fn write_plan(model: &Model, format: Format, module: &str) -> Result<Value, 
     }
 }
 
-fn torchrec(home: &Home, size: &TableSize, gpus: u32) -> Value {
+fn torchrec(home: &Home, size: &TableSize, model: &Model) -> Value {
+    let gpus = model.gpus();
     let Home::Parts(parts) = home else {
         let ranks: Vec<u32> = (0..gpus).collect();
         return json!({ "sharding_type": "data_parallel", "compute_kernel": "dense", "ranks": ranks, "shards": null });
     };
-    let kind = match parts.len() {
-        _ if home.is_by_rows() => "row_wise",
-        1 if parts[0].size[1] == size.columns => "table_wise",
-        _ => "column_wise",
+    let kind = match home.cutting(gpus) {
+        Cutting::Rows => "row_wise",
+        Cutting::Grid if parts.iter().all(|part| part.size[1] == size.columns) => "table_row_wise",
+        Cutting::Grid => "grid_shard",
+        Cutting::Columns => "column_wise",
+        Cutting::Whole | Cutting::Copies => "table_wise",
     };
+    // GPUs of a node are numbered from 0 in each.
+    let node = model.nodes().map_or(gpus, |nodes| gpus / nodes.max(1)).max(1);
     let shard = |part: &Part| {
-        let placement = format!("rank:{}/cuda:{}", part.gpu, part.gpu);
+        let placement = format!("rank:{}/cuda:{}", part.gpu, part.gpu % node);
         json!({ "shard_offsets": part.offset, "shard_sizes": part.size, "placement": placement })
     };
     let ranks: Vec<u32> = parts.iter().map(|part| part.gpu).collect();
@@ -97,7 +102,7 @@ fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
                 matrix.iter_mut().for_each(|own| own.push(name(table)));
                 copied.push(name(table));
             }
-            Home::Parts(parts) if parts.len() > 1 && !home.is_by_rows() => {
+            Home::Parts(parts) if parts.iter().any(|part| part.offset[1] > 0) => {
                 return Err(PlanError::NoWord { table, how: "into columns" });
             }
             Home::Parts(parts) => {
@@ -157,8 +162,7 @@ fn of_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), S
         let shards =
             said.get("shards").and_then(Value::as_array).ok_or_else(|| format!("{table} has no `shards`"))?;
         let parts: Result<Vec<Part>, String> = shards.iter().map(part).collect();
-        let mut parts = parts.map_err(|what| format!("{table}: {what}"))?;
-        parts.retain(|part| part.size[0] > 0);
+        let parts = parts.map_err(|what| format!("{table}: {what}"))?;
         gpus = parts.iter().map(|part| part.gpu + 1).fold(gpus, u32::max);
         homes[at] = Some(Home::Parts(parts));
     }
@@ -214,7 +218,7 @@ fn of_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), St
         _ if everywhere[at] => Some(Home::Everywhere),
         [] => None,
         [gpu] => Some(Home::whole(gpu, sizes[at].rows, sizes[at].columns)),
-        _ => Some(Home::by_rows(gpus, sizes[at].rows, sizes[at].columns)),
+        _ => Some(Home::by_grid(&on[at..=at], sizes[at].rows, sizes[at].columns)),
     };
     Ok((gpus, all((0..sizes.len()).map(home).collect())?))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use steptime_cost::network::{CollectiveCall, Topology};
-use steptime_eager::{Home, Model, TableSize};
+use steptime_eager::{Cutting, Home, Model, Part, TableSize};
 use steptime_graph::CollectiveKind;
 use steptime_shard::{Cut, Load, Problem, Table, Way};
 use steptime_trace::{Bytes, Nanos};
@@ -31,6 +31,8 @@ const LARGE: f64 = 0.25;
 enum Beside {
     Whole,
     Rows,
+    /// Its rows over the GPUs of a node, ...
+    Node,
     Copies,
 }
 
@@ -44,26 +46,29 @@ pub(super) fn problem<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Re
     let tables = model.tables();
     let small = tables.iter().min_by_key(|size| (size.rows * size.columns, size.lookups)).copied();
     let Some(small) = small else { return Err(A::Error::from(Error::NoTiming { path: wanted.path.into() })) };
-    let alone = asks(model, wanted, &[small], &[Beside::Whole], ask)?;
+    let topology = super::topology(wanted)?;
+    let node = topology.gpus.min(wanted.gpus);
+    let alone = asks(model, wanted, &[small], &[Beside::Whole], node, ask)?;
     let measure = |(size, beside): Key| {
         let (rows, columns, lookups) = size;
         let both = [small, TableSize { rows, columns, lookups }];
-        let load = asks(model, wanted, &both, &[Beside::Whole, beside], ask)? - alone;
-        let memory = memory(model, size, beside, wanted.gpus);
-        let columns = if beside == Beside::Whole { columns as u64 } else { 0 };
+        let load = asks(model, wanted, &both, &[Beside::Whole, beside], node, ask)? - alone;
+        let memory = memory(model, size, over(beside, wanted.gpus, node));
+        let moved = matches!(beside, Beside::Whole | Beside::Node);
+        let columns = if moved { columns as u64 } else { 0 };
         Ok(((size, beside), Load { memory, columns, ..positive(load) }))
     };
     let measured = |keys: Vec<Key>| -> Result<BTreeMap<Key, Load>, A::Error> {
         distinct(keys).into_par_iter().map(measure).collect()
     };
     let mut loads = measured(tables.iter().map(whole).collect())?;
-    let others = large(&tables, wanted, &loads).flat_map(|size| cut(size, wanted.gpus)).collect();
+    let others = large(&tables, wanted, &loads).flat_map(|size| cut(size, wanted.gpus, node)).collect();
     loads.extend(measured(others)?);
-    let all: Vec<Table> = tables.iter().map(|size| Table { ways: ways(size, wanted.gpus, &loads) }).collect();
-    let topology = super::topology(wanted.device)?;
-    let exchange = exchange(model, &tables, wanted.gpus, &topology);
-    let mut problem =
-        Problem { gpus: wanted.gpus, memory: wanted.memory, base: Load::default(), exchange, tables: all };
+    let all: Vec<Table> =
+        tables.iter().map(|size| Table { ways: ways(size, wanted.gpus, node, &loads) }).collect();
+    let (gpus, memory) = (wanted.gpus, wanted.memory);
+    let exchange = exchange(model, &tables, gpus, &topology);
+    let mut problem = Problem { gpus, node, memory, base: Load::default(), exchange, tables: all };
     problem.base = rest(model, wanted, &loads, ask)?;
     Ok(problem)
 }
@@ -101,12 +106,15 @@ fn large<'t>(
 }
 
 /// The other ways for a table to lie.
-fn cut(size: &TableSize, gpus: u32) -> Vec<Key> {
+fn cut(size: &TableSize, gpus: u32, node: u32) -> Vec<Key> {
     let (rows, columns, lookups) = (size.rows, size.columns, size.lookups);
     let mut all = Vec::new();
     all.extend(groups(size, gpus).map(|parts| ((rows, widest(columns, parts), lookups), Beside::Whole)));
     if gpus > 1 {
         all.push(((rows, columns, lookups), Beside::Rows));
+        all.extend(
+            grids(size, gpus, node).map(|parts| ((rows, widest(columns, parts), lookups), Beside::Node)),
+        );
         if rows.saturating_mul(columns) <= MOST_COPIED {
             all.push(((rows, columns, lookups), Beside::Copies));
         }
@@ -122,6 +130,23 @@ fn groups(size: &TableSize, gpus: u32) -> impl Iterator<Item = u32> {
         .filter(move |&parts| parts <= gpus && columns / i64::from(parts) >= NARROWEST)
 }
 
+/// Into how many groups of columns a table may be cut whose rows then lie over the GPUs of a node each.
+fn grids(size: &TableSize, gpus: u32, node: u32) -> impl Iterator<Item = u32> {
+    let nodes = if node > 1 && gpus.is_multiple_of(node) { gpus / node } else { 1 };
+    let rows = size.rows;
+    let all = std::iter::once(1).chain(groups(size, gpus));
+    all.filter(move |&parts| nodes > 1 && parts <= nodes && rows >= i64::from(node))
+}
+
+/// Over how many GPUs a way cuts rows.
+fn over(beside: Beside, gpus: u32, node: u32) -> u32 {
+    match beside {
+        Beside::Whole | Beside::Copies => 1,
+        Beside::Rows => gpus,
+        Beside::Node => node,
+    }
+}
+
 /// The widest of so many groups of columns.
 fn widest(columns: i64, parts: u32) -> i64 {
     let Home::Parts(all) = Home::by_columns(&(0..parts).collect::<Vec<u32>>(), 1, columns) else {
@@ -130,13 +155,18 @@ fn widest(columns: i64, parts: u32) -> i64 {
     all.iter().map(|part| part.size[1]).max().unwrap_or(columns)
 }
 
-fn ways(size: &TableSize, gpus: u32, loads: &BTreeMap<Key, Load>) -> Vec<Way> {
+fn ways(size: &TableSize, gpus: u32, node: u32, loads: &BTreeMap<Key, Load>) -> Vec<Way> {
     let (rows, columns, lookups) = (size.rows, size.columns, size.lookups);
     let load = |columns: i64, beside: Beside| loads.get(&((rows, columns, lookups), beside)).copied();
     let mut ways: Vec<Way> = load(columns, Beside::Whole).map(Way::whole).into_iter().collect();
     ways.extend(groups(size, gpus).filter_map(|parts| {
         let part = load(widest(columns, parts), Beside::Whole)?;
         Some(Way { cut: Cut::Columns(parts), parts: vec![part; parts as usize], each: Load::default() })
+    }));
+    ways.extend(grids(size, gpus, node).filter_map(|groups| {
+        let part = load(widest(columns, groups), Beside::Node)?;
+        let parts = vec![part; (groups * node) as usize];
+        Some(Way { cut: Cut::Grid(groups), parts, each: Load::default() })
     }));
     for (cut, beside) in [(Cut::Rows, Beside::Rows), (Cut::Copies, Beside::Copies)] {
         ways.extend(load(columns, beside).map(|each| Way { cut, parts: Vec::new(), each }));
@@ -150,12 +180,14 @@ fn asks<A: Ask>(
     wanted: &Wanted<'_>,
     tables: &[TableSize],
     lie: &[Beside],
+    node: u32,
     ask: &A,
 ) -> Result<Load, A::Error> {
     let alone = model.tables_alone(tables).map_err(|source| described(wanted.path, source))?;
     let home = |(size, beside): (&TableSize, &Beside)| match beside {
         Beside::Whole => Home::whole(0, size.rows, size.columns),
         Beside::Rows => Home::by_rows(wanted.gpus, size.rows, size.columns),
+        Beside::Node => Home::by_grid(&[(0..node).collect()], size.rows, size.columns),
         Beside::Copies => Home::Everywhere,
     };
     let placed = on(&alone, wanted, Some(tables.iter().zip(lie).map(home).collect()))?;
@@ -194,12 +226,13 @@ fn rest<A: Ask>(
     left.memory = Bytes(peak);
     for (home, size) in turns.homes().iter().zip(model.tables()) {
         let key = |columns: i64, beside| loads.get(&((size.rows, columns, size.lookups), beside));
-        let own = match home {
-            Home::Everywhere => key(size.columns, Beside::Copies),
-            Home::Parts(_) if home.is_by_rows() => key(size.columns, Beside::Rows),
-            Home::Parts(parts) => {
-                parts.iter().find(|part| part.gpu == 0).and_then(|part| key(part.size[1], Beside::Whole))
-            }
+        let of_first = |parts: &[Part]| parts.iter().find(|part| part.gpu == 0).map(|part| part.size[1]);
+        let own = match (home, home.cutting(wanted.gpus)) {
+            (_, Cutting::Copies) => key(size.columns, Beside::Copies),
+            (_, Cutting::Rows) => key(size.columns, Beside::Rows),
+            (Home::Parts(parts), Cutting::Grid) => of_first(parts).and_then(|width| key(width, Beside::Node)),
+            (Home::Parts(parts), _) => of_first(parts).and_then(|width| key(width, Beside::Whole)),
+            (Home::Everywhere, _) => None,
         };
         left -= own.copied().unwrap_or_default();
     }
@@ -210,9 +243,9 @@ fn positive(load: Load) -> Load {
     Load { host: load.host.max(Nanos::ZERO), device: load.device.max(Nanos::ZERO), ..load }
 }
 
-/// The memory of a table, or of the part of it that a rank has.
-fn memory(model: &Model, (rows, columns, lookups): Size, beside: Beside, gpus: u32) -> Bytes {
-    let rows = if beside == Beside::Rows { (rows + i64::from(gpus) - 1) / i64::from(gpus) } else { rows };
+/// The memory of a table, or of one of so many parts of its rows.
+fn memory(model: &Model, (rows, columns, lookups): Size, over: u32) -> Bytes {
+    let rows = (rows + i64::from(over) - 1) / i64::from(over);
     Bytes(model.table_bytes(&TableSize { rows, columns, lookups }))
 }
 

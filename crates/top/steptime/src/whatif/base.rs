@@ -12,7 +12,7 @@ use super::{Pricing, settings};
 use crate::device::{self, Known, Launch};
 use crate::error::Error;
 use crate::memory;
-use crate::predict::{Prediction, device_times, host_side};
+use crate::predict::{Prediction, device_times, host_side, unprofiled};
 use crate::sources::Kernels;
 use crate::step::Step;
 
@@ -51,7 +51,9 @@ impl Base {
                 let (indices, set) = settings(&pricing.kernels);
                 let arguments = &recorded.arguments;
                 let was = arguments.launches_by_hand_off(&recorded.graph, &indices, set, &recorded.ops);
-                (was, device_times(recorded, &pricing.kernels).0)
+                let mut measured = device_times(recorded, &pricing.kernels).0;
+                unprofiled(recorded, pricing.process, &pricing.host, &mut measured);
+                (was, measured)
             }
         };
         Base {

@@ -41,6 +41,10 @@ impl DeviceSide {
         edited: &Edited,
     ) -> Result<DeviceSide, Error> {
         let mut flat = DeviceSide::before_capture(recorded, pricing, base, edited)?;
+        let own = recorded.graph.device.as_deref().unwrap_or_default();
+        let gpu =
+            if let Kernels::Device { profile, .. } = &pricing.kernels { &*profile.spec.name } else { own };
+        device::price_new(&edited.flat().graph, gpu, &mut flat.durations)?;
         if let Some((demands, spread)) = sharing::of(base, edited, &flat.durations) {
             flat.spread = flat.spread.hypot(spread);
             flat.demands = Some(demands);

@@ -1,27 +1,17 @@
 //! What kernels of a changed step ask of the GPU, where a rule put them on several streams.
 
-use steptime_aten::kernel::{Kernel, KernelCall, Precision};
-use steptime_cost::device::DeviceSpec;
 use steptime_cost::{Demand, Demands, Multiprocessor};
 use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Origin;
-use steptime_trace::{ActivityKind, LaunchShape, Nanos};
+use steptime_trace::{ActivityKind, Nanos};
 
 use super::{Base, Edited};
+use crate::device::{usual, whole};
 
 /// Half-width of the time of branches side by side, of kernels whose grid is known: of 18 measured pairs 17 are within it.
 const OF_MODEL: f64 = 0.08;
 /// The same of kernels whose grid is not.
 const OF_ESTIMATE: f64 = 0.2;
-/// A product in 32 bits as libraries launch it on a large GPU, and one on tensor cores: threads of a block, registers, shared
-/// memory. Of the 18 pairs' products all but five have as many blocks as the GPU has multiprocessors, or up to a quarter less.
-const PRODUCT: [u32; 3] = [256, 202, 49_152];
-const TENSOR_CORES: [u32; 3] = [384, 168, 213_000];
-/// Any other kernel, and the bytes of a block.
-const OTHER: [u32; 3] = [128, 32, 0];
-const BYTES_OF_A_BLOCK: u64 = 4096;
-/// Elements of a block of a product.
-const TILE: u64 = 128 * 64;
 
 /// What the kernels of a changed step ask for, and the half-width that is due to it, relative to device time; `None` where no
 /// rule made streams, and each kernel takes its time.
@@ -66,29 +56,4 @@ pub(super) fn of(
     }
     let share = estimated / f64::max(known + estimated, f64::MIN_POSITIVE);
     Some((Demands { multiprocessors: spec.multiprocessors, of }, OF_MODEL + (OF_ESTIMATE - OF_MODEL) * share))
-}
-
-/// How a kernel of a family is usually launched.
-fn usual(call: &KernelCall, spec: &DeviceSpec) -> LaunchShape {
-    let filled = |elements: u64| elements.div_ceil(TILE).max(u64::from(spec.multiprocessors));
-    let written = call.bytes_written();
-    let element = call.dtype.size().max(1);
-    let (blocks, [threads, registers, shared_memory]) = match &call.kernel {
-        Kernel::Gemm(gemm) => (filled(written / element), product(gemm.precision)),
-        Kernel::Conv(conv) => (filled(written / element), product(conv.precision)),
-        Kernel::Attention(_) | Kernel::Rnn(_) => (filled(written / element), TENSOR_CORES),
-        _ => (call.footprint().div_ceil(BYTES_OF_A_BLOCK).max(1), OTHER),
-    };
-    let grid = [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1];
-    LaunchShape { grid, block: [threads, 1, 1], registers, shared_memory }
-}
-
-fn product(precision: Precision) -> [u32; 3] {
-    if matches!(precision, Precision::F32 | Precision::F64) { PRODUCT } else { TENSOR_CORES }
-}
-
-/// A kernel with a block on each multiprocessor that takes all of it.
-fn whole(spec: &DeviceSpec) -> LaunchShape {
-    let [threads, registers, shared_memory] = TENSOR_CORES;
-    LaunchShape { grid: [spec.multiprocessors, 1, 1], block: [threads, 1, 1], registers, shared_memory }
 }

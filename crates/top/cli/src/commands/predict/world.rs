@@ -1,12 +1,13 @@
 //! `steptime predict --world N`: one rank's step as that of a job, and a described job whose ranks are changed.
 
 use steptime::aten::Dtype;
+use steptime::eager::Cutting;
 use steptime::rewrite::{DataParallel, Rule, TableHome, tables};
 use steptime::shard::read_plan_of;
-use steptime::{Error, Home, Model, Spread, TableSize, WhatIfs, World};
+use steptime::{Error, Home, Keeps, Model, Spread, TableSize, WhatIfs, World};
 
 use super::super::{Failure, what_if};
-use crate::cli::{SendAs, World as Typed, usage};
+use crate::cli::{Parallel, SendAs, World as Typed, usage};
 
 /// The job that was asked for: `job` is the described one, whose step on one GPU is asked about.
 pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result<Spread, Failure> {
@@ -20,14 +21,18 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
             SendAs::Fp16 => Dtype::F16,
         }),
     };
+    let keeps = keeps(typed)?;
     let batch = match typed.global_batch {
         Some(all) if !all.is_multiple_of(u64::from(ranks)) || all == 0 => {
             return Err(usage("predict", &format!("{ranks} ranks cannot share {all} samples evenly")).into());
         }
         all => all.map(|all| all / u64::from(ranks)),
     };
-    let tables = typed.plan.as_deref().map(|path| homes(path, asked, ranks)).transpose()?;
-    let tables = tables.or_else(|| Some(job?.homes().iter().map(home).collect()));
+    let tables = match (&typed.plan, job) {
+        (Some(path), _) => Some(homes(path, asked, ranks)?),
+        (None, Some(model)) => Some(placed("the description", &model.homes(), ranks)?),
+        (None, None) => None,
+    };
     let changes = typed.changes.as_deref().map(what_if::plan::read).transpose()?.unwrap_or_default();
     what_if::told(&changes).map_err(|words| usage("predict", &words))?;
     if changes.host_speed.is_some() {
@@ -41,12 +46,37 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
     let after: Vec<&dyn Rule> = rules.iter().map(|rule| &**rule).collect();
     Ok(asked.in_world(&World {
         dense,
+        keeps,
         tables,
         batch,
         copies_apart: typed.copies_apart,
         before: &[],
         after: &after,
     })?)
+}
+
+/// What a rank keeps.
+fn keeps(typed: &Typed) -> Result<Keeps, Failure> {
+    let of_fsdp = [(typed.blocks.is_some(), "--blocks"), (typed.keep_gathered, "--keep-gathered")];
+    let of_ddp = [
+        (typed.plan.is_some(), "--plan"),
+        (typed.send.is_some(), "--send"),
+        (typed.bucket_view, "--bucket-view"),
+        (typed.bucket_mb.is_some(), "--bucket-mb"),
+    ];
+    let (others, is_of) = match typed.parallel {
+        Parallel::Ddp => (&of_fsdp[..], "fsdp"),
+        Parallel::Fsdp => (&of_ddp[..], "ddp"),
+    };
+    if let Some((_, option)) = others.iter().find(|(given, _)| *given) {
+        return Err(usage("predict", &format!("{option} is of --parallel {is_of}")).into());
+    }
+    Ok(match typed.parallel {
+        Parallel::Ddp => Keeps::All,
+        Parallel::Fsdp => {
+            Keeps::Parts { blocks: typed.blocks.clone().unwrap_or_default(), reshard: !typed.keep_gathered }
+        }
+    })
 }
 
 /// Where a plan puts the tables that the step looks up.
@@ -62,15 +92,29 @@ fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<
     if gpus > ranks {
         return Err(format!("{}: it is of {gpus} GPUs, and --world is {ranks}", path.display()).into());
     }
-    Ok(homes.iter().map(home).collect())
+    placed(&path.display().to_string(), &homes, ranks)
 }
 
-fn home(home: &Home) -> TableHome {
-    match home {
-        Home::Everywhere => TableHome::Everywhere,
-        Home::Parts(parts) if home.is_by_rows() => {
-            TableHome::Rows(parts.iter().map(|part| part.size[0]).collect())
+/// The same as rules know it; `whose` says where that was read.
+fn placed(whose: &str, homes: &[Home], ranks: u32) -> Result<Vec<TableHome>, Failure> {
+    let all = homes.iter().enumerate().map(|(table, own)| home(own, ranks).ok_or(table));
+    all.collect::<Result<_, _>>().map_err(|table| {
+        format!(
+            "{whose}: table {table} is cut into rows over some of the GPUs: of a recorded step they are cut over all of them; a \
+             described model can be predicted so"
+        )
+        .into()
+    })
+}
+
+/// The same of a recorded step's table; `None` where it is cut otherwise than such tables can be.
+fn home(home: &Home, ranks: u32) -> Option<TableHome> {
+    let Home::Parts(parts) = home else { return Some(TableHome::Everywhere) };
+    match home.cutting(ranks) {
+        Cutting::Grid => None,
+        Cutting::Rows => Some(TableHome::Rows(parts.iter().map(|part| part.size[0]).collect())),
+        Cutting::Copies | Cutting::Whole | Cutting::Columns => {
+            Some(TableHome::Columns(parts.iter().map(|part| (part.gpu, part.size[1])).collect()))
         }
-        Home::Parts(parts) => TableHome::Columns(parts.iter().map(|part| (part.gpu, part.size[1])).collect()),
     }
 }

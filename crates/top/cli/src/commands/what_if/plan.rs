@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "batch",
     "recorded-batch",
     "batch-dim",
@@ -29,6 +29,7 @@ const KEYS: [&str; 19] = [
     "on-stream",
     "streams",
     "accumulate",
+    "data-parallel",
     "cuda-graph",
     "host-speed",
 ];
@@ -68,6 +69,9 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "remove" => changes.remove = parts(key, value, "the names of ops", crate::cli::selection)?,
             "on-stream" => changes.on_stream = parts(key, value, "the names of ops", crate::cli::selection)?,
             "streams" => changes.streams = Some(whole(key, value)? as usize),
+            "data-parallel" => {
+                changes.data_parallel = Some(u32::try_from(whole(key, value)?).unwrap_or(u32::MAX));
+            }
             "cuda-graph" => changes.cuda_graph = flag(key, value)?,
             "host-speed" => {
                 let times = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
@@ -156,6 +160,7 @@ impl Changes {
             remove: if typed.remove.is_empty() { self.remove } else { typed.remove.clone() },
             on_stream: if typed.on_stream.is_empty() { self.on_stream } else { typed.on_stream.clone() },
             streams: typed.streams.or(self.streams),
+            data_parallel: typed.data_parallel.or(self.data_parallel),
             cuda_graph: typed.cuda_graph || self.cuda_graph,
             host_speed: typed.host_speed.or(self.host_speed),
         }

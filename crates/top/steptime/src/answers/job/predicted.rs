@@ -4,7 +4,7 @@ use serde::Serialize;
 use steptime_trace::Nanos;
 
 use super::super::predict::DoubtSaid;
-use super::super::shared::{SCHEMA, as_object, ms};
+use super::super::shared::{PeakMemory, SCHEMA, as_object, ms};
 use super::super::{place, words};
 use super::{CollectiveSaid, DeviceParts};
 use crate::job::{JobPrediction, Ranks};
@@ -43,6 +43,8 @@ pub struct PredictedJob {
     /// What was changed of a single rank's step to make it that of a job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
+    /// The rank that decides, where hosts' times are no rank's own: its host is taken to be the slowest of all.
+    pub slowest_host: Option<SlowestSaid>,
     /// Relative error of the recorded steps replayed, the profiler's cost left in.
     pub replay_error: Option<f64>,
     /// Samples a step, all ranks together, where known.
@@ -55,6 +57,15 @@ pub struct PredictedJob {
     pub collectives: Vec<PredictedCollective>,
     /// The chain over all ranks that makes the step as long as it is, in order.
     pub critical_path: Vec<JobPiece>,
+}
+
+/// The slowest host of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SlowestSaid {
+    /// The rank.
+    pub rank: u32,
+    /// How many times as long as a middle one its host takes.
+    pub times: f64,
 }
 
 /// One rank of a predicted job.
@@ -78,6 +89,9 @@ pub struct PredictedRank {
     pub meets: usize,
     /// Its own host gaps relative to those of the shipped profile.
     pub host_slowness: Option<f64>,
+    /// The most device memory that its tensors need at once, megabytes: all of it, and by kind; absent where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_mb: Option<PeakMemory>,
 }
 
 /// A collective of a predicted step.
@@ -133,6 +147,10 @@ impl PredictedJob {
             interval_level: INTERVAL_LEVEL,
             doubts: predicted.doubts.iter().map(DoubtSaid::new).collect(),
             changes: Vec::new(),
+            slowest_host: predicted.slowest.map(|slowest| SlowestSaid {
+                rank: ranks.crew().numbers[slowest.rank],
+                times: slowest.times,
+            }),
             replay_error: predicted.replay.as_ref().map(steptime_sim::Replay::error),
             batch,
             samples_per_s: batch.filter(|_| step_ms > 0.0).map(|batch| batch as f64 / step_ms * 1e3),
@@ -159,6 +177,7 @@ fn ranks_of(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedRank> {
         last: of.last,
         meets: of.meets,
         host_slowness: of.slowness,
+        peak_mb: of.peak.as_ref().map(PeakMemory::new),
     };
     ranks.crew().numbers.into_iter().zip(&predicted.ranks).map(row).collect()
 }

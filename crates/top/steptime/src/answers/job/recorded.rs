@@ -64,9 +64,11 @@ pub struct StragglerSaid {
     pub keeps_waiting_ms: f64,
     /// At which share of all collectives it came last.
     pub last: f64,
-    /// `host` where its host launched late, `device` where its device was busy.
+    /// `host` where its host takes longer, `device` where its device does.
     pub by: &'static str,
-    /// How long its own work takes a step on that side, milliseconds.
+    /// What there takes longer: `input` (the host gets the batch), `host` (anything else of it), `copies`, `kernels`.
+    pub cause: &'static str,
+    /// How long that takes a step; where nothing takes longer, all of the host's or of the device's own work. Milliseconds.
     pub busy_ms: f64,
     /// The same of the middle one of the others.
     pub others_busy_ms: f64,
@@ -124,7 +126,8 @@ fn said(straggler: &Straggler) -> StragglerSaid {
         rank: straggler.rank,
         keeps_waiting_ms: ms(straggler.keeps_waiting),
         last: straggler.last,
-        by: if straggler.by_host >= 0.5 { "host" } else { "device" },
+        by: if straggler.cause.is_on_host() { "host" } else { "device" },
+        cause: straggler.cause.name(),
         busy_ms: ms(straggler.busy),
         others_busy_ms: ms(straggler.others_busy),
         reasons: straggler

@@ -1,0 +1,165 @@
+//! Parameters, gradients and the optimizer's states cut over ranks: FSDP2, `fully_shard` of each block and of the whole.
+//!
+//! What PyTorch 2.11 was recorded to run is put in: before a block its parameters are gathered on streams of their own and cut into
+//! place, after it they are gone; in the backward pass they are gathered again, those of the next block while one runs; gradients are
+//! added up over ranks, and each rank keeps its part; the optimizer updates parts.
+
+mod blocks;
+mod gather;
+mod hooks;
+mod placed;
+mod reduce;
+mod shards;
+mod units;
+mod updates;
+
+use rustc_hash::FxHashSet;
+use steptime_step::{NewOp, Patch, Step, StreamWait};
+
+pub use self::blocks::Blocks;
+use self::placed::Placed;
+use self::shards::{Memory, Shards};
+use self::units::Unit;
+use self::updates::Parts;
+use crate::data_parallel;
+use crate::error::Error;
+use crate::names::free_storage;
+use crate::passes::Passes;
+use crate::rule::{Facts, Rule};
+use crate::words::counted;
+
+/// Streams: parts are put together on the first, gathered on the second, gradients reduced on the third.
+const COPY_IN: u32 = 1;
+const ALL_GATHER: u32 = 2;
+const REDUCE: u32 = 3;
+
+/// One of so many ranks that each have a part of all parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FullySharded {
+    /// How many ranks.
+    pub ranks: u32,
+    /// What is gathered together.
+    pub blocks: Blocks,
+    /// Whether a block's parameters go after its forward pass, and come again for its backward pass (`reshard_after_forward`).
+    pub reshard: bool,
+}
+
+impl FullySharded {
+    /// One of so many ranks, as PyTorch does without being told more.
+    #[must_use]
+    pub fn of(ranks: u32) -> FullySharded {
+        FullySharded { ranks, blocks: Blocks::default(), reshard: true }
+    }
+}
+
+/// What lets a stream wait for another.
+fn streams_wait(waiting: u32, awaited: u32) -> NewOp {
+    NewOp::waiting("cudaStreamWaitEvent", StreamWait { waiting, awaited })
+}
+
+impl Rule for FullySharded {
+    fn name(&self) -> &'static str {
+        "fully-sharded"
+    }
+
+    fn effort(&self) -> &'static str {
+        "small: torchrun, fully_shard(block) for each block, then fully_shard(model), before the optimizer is made"
+    }
+
+    fn risk(&self) -> &'static str {
+        "the batch of all ranks together is larger: the learning rate must follow; what reads parameters beside the model finds parts"
+    }
+
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        Some((
+            "fully_shard calls Python before and after each block, and DTensors do for each op of the optimizer: how long that takes is known of one host; where the host is the limit, the step may be longer",
+            0.15,
+        ))
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        if self.ranks == 0 {
+            return Err(Error::Ranks);
+        }
+        let gradients = data_parallel::gradients_of(step, &FxHashSet::default())?;
+        if step.ops.iter().any(|op| op.stream > 0) {
+            let reason = "its kernels were put on several streams: shard it first".to_owned();
+            return Err(Error::NothingToDo { reason });
+        }
+        if step.running().into_iter().any(|op| step.ops[op].name.starts_with("FSDP::")) {
+            return Err(Error::NothingToDo { reason: "its parameters are sharded already".to_owned() });
+        }
+        let passes = Passes::of(step);
+        let found = self.blocks.find(step, &passes.forward, facts)?;
+        let units = units::of(step, &passes, &found, &gradients);
+        check(step, &units)?;
+        let mut patch = Patch::new(self.name());
+        let next_storage = free_storage(step);
+        let mut memory = Memory { step, patch: &mut patch, next_storage };
+        let units: Vec<(Unit, Shards)> = units
+            .into_iter()
+            .map(|unit| (unit.clone(), shards::cut(&mut memory, &unit, self.ranks)))
+            .collect();
+        let mut placed = Placed::new(memory, &passes, &units, self);
+        placed.forward();
+        placed.backward();
+        Parts::of(step, &units, self.ranks).update(step, &passes, &mut patch);
+        patch.why = why(step, &units, &found.what, self);
+        Ok(vec![patch])
+    }
+}
+
+/// What `fully_shard` refuses.
+fn check(step: &Step, units: &[Unit]) -> Result<(), Error> {
+    let parameters = || units.iter().flat_map(|unit| &unit.parameters).map(|&id| &step.tensors[id].value);
+    if parameters().next().is_none() {
+        return Err(Error::NothingToDo {
+            reason: "no parameter is known that the model takes and an optimizer updates: it takes an execution trace of a training \
+                     step, optimizer.step() with it"
+                .to_owned(),
+        });
+    }
+    if parameters().any(|value| value.shape.is_empty()) {
+        return Err(Error::NothingToDo {
+            reason:
+                "a parameter is a single number, and fully_shard takes none: make it a tensor of one element"
+                    .to_owned(),
+        });
+    }
+    for unit in units {
+        let mut types = unit.parameters.iter().map(|&id| step.tensors[id].value.dtype);
+        let first = types.next();
+        if types.any(|dtype| Some(dtype) != first) {
+            let name = unit.name.as_deref().unwrap_or("the model");
+            return Err(Error::NothingToDo {
+                reason: format!(
+                    "parameters of {name} are of several types: they are gathered together, and must be of one"
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn why(step: &Step, units: &[(Unit, Shards)], what: &str, rule: &FullySharded) -> String {
+    let parameters =
+        || units.iter().flat_map(|(unit, _)| &unit.parameters).map(|&id| &step.tensors[id].value);
+    let bytes: u64 = parameters().map(steptime_aten::Tensor::bytes).sum();
+    let blocks: Vec<&str> = units.iter().filter_map(|(unit, _)| unit.name.as_deref()).collect();
+    let rest =
+        units.iter().find(|(unit, _)| unit.name.is_none()).map_or(0, |(unit, _)| unit.parameters.len());
+    let named = match blocks[..] {
+        [] => "as a whole".to_owned(),
+        [one] => format!("in the block {one} ({what})"),
+        [first, .., last] => format!("in {} blocks {first} to {last} ({what})", blocks.len()),
+    };
+    let rest = if rest > 0 { format!(", {rest} of them in none") } else { String::new() };
+    let kept =
+        if rule.reshard { "gathered again for the backward pass" } else { "kept for the backward pass" };
+    format!(
+        "{} ({:.1} MB) cut over {} ranks {named}{rest}, {kept}",
+        counted(parameters().count(), "parameter", "parameters"),
+        bytes as f64 / 1e6,
+        rule.ranks,
+    )
+}

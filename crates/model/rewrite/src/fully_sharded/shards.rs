@@ -1,0 +1,104 @@
+//! Parameters cut over ranks: each is cut along its first dimension, and a rank has the first part or as many rows.
+
+use steptime_aten::{Dtype, Tensor};
+use steptime_graph::execution::StorageId;
+use steptime_step::{Patch, Step, TensorId};
+
+use super::units::Unit;
+use crate::exchange::flat;
+
+/// A parameter and the part of it that a rank keeps.
+#[derive(Debug, Clone)]
+pub(super) struct Shard {
+    /// The whole, as the forward pass takes it.
+    pub whole: TensorId,
+    /// The part.
+    pub part: TensorId,
+    /// The same without shape, as it is sent.
+    pub sent: TensorId,
+    /// Elements of the part.
+    pub elements: i64,
+    /// The gradient of the part, ...
+    pub gradient: TensorId,
+    /// ... and how it lies in what comes of reducing.
+    pub lies: Tensor,
+}
+
+/// The parameters of a unit.
+#[derive(Debug, Clone)]
+pub(super) struct Shards {
+    pub all: Vec<Shard>,
+    /// Elements of all parts together.
+    pub elements: i64,
+    pub dtype: Dtype,
+    /// What comes of reducing gradients: the parts' gradients lie in it.
+    pub reduced: TensorId,
+}
+
+/// Memory for what a patch puts in.
+pub(super) struct Memory<'s, 'p> {
+    pub step: &'s Step,
+    pub patch: &'p mut Patch,
+    pub next_storage: u32,
+}
+
+impl Memory<'_, '_> {
+    /// A tensor in memory of its own.
+    pub fn own(&mut self, value: Tensor) -> TensorId {
+        let storage = self.storage();
+        self.within(value, Some(storage))
+    }
+
+    pub fn within(&mut self, value: Tensor, storage: Option<StorageId>) -> TensorId {
+        self.patch.tensor_in(self.step, value, storage)
+    }
+
+    pub fn storage(&mut self) -> StorageId {
+        self.next_storage += 1;
+        StorageId(self.next_storage - 1)
+    }
+
+    /// The memory of a tensor that the patch added.
+    pub fn storage_of(&self, tensor: TensorId) -> Option<StorageId> {
+        self.patch.added_storage(self.step, tensor)
+    }
+}
+
+/// So many rows of each shape are a rank's.
+pub(super) fn part_of(shape: &[i64], ranks: u32) -> Vec<i64> {
+    let mut part = shape.to_vec();
+    if let Some(rows) = part.first_mut() {
+        *rows = (*rows as u64).div_ceil(u64::from(ranks.max(1))) as i64;
+    }
+    part
+}
+
+/// Cuts the parameters of a unit.
+pub(super) fn cut(memory: &mut Memory<'_, '_>, unit: &Unit, ranks: u32) -> Shards {
+    let step = memory.step;
+    let dtype = unit.parameters.first().map_or(Dtype::F32, |&id| step.tensors[id].value.dtype);
+    let parts: Vec<(TensorId, Tensor)> = unit
+        .parameters
+        .iter()
+        .map(|&whole| {
+            let value = &step.tensors[whole].value;
+            (whole, Tensor::strided(&part_of(&value.shape, ranks), &value.strides, value.dtype))
+        })
+        .collect();
+    let elements = parts.iter().map(|(_, part)| part.numel() as i64).sum();
+    let reduced = memory.own(flat(elements, dtype));
+    let gradients = memory.storage_of(reduced);
+    let mut offset = 0;
+    let shard = |(whole, value): (TensorId, Tensor)| {
+        let count = value.numel() as i64;
+        let part = memory.own(value.clone());
+        let own = memory.storage_of(part);
+        let sent = memory.within(flat(count, value.dtype), own);
+        let lies = Tensor { offset, ..value };
+        let gradient = memory.within(lies.clone(), gradients);
+        offset += count as u64;
+        Shard { whole, part, sent, elements: count, gradient, lies }
+    };
+    let all = parts.into_iter().map(shard).collect();
+    Shards { all, elements, dtype, reduced }
+}

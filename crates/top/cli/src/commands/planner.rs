@@ -1,0 +1,64 @@
+//! `steptime validate --planner`.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use steptime::Model;
+use steptime::answers::PlannedJobs;
+use steptime::answers::job::PlannedRow;
+use steptime::shard::{self, RecordedJob};
+
+use super::pricing::Asking;
+use super::{Failure, load};
+use crate::cli::{HostChoice, Planner, Validate, usage};
+use crate::console::Console;
+use crate::{progress, report};
+
+/// Runs it.
+pub fn run(args: &Validate, jobs: &[PathBuf], console: &Console<'_>) -> Result<(), Failure> {
+    let Some(Planner::Torchrec) = args.planner else { return Ok(()) };
+    if jobs.is_empty() {
+        return Err(
+            "--planner compares jobs: give folders that hold a folder for each rank, as rank0, rank1, ..."
+                .into(),
+        );
+    }
+    if args.kernels == "measured" || args.lone {
+        let words = "--planner is beside what is predicted from a description: say which GPU by --kernels NAME, and leave out --lone";
+        return Err(usage("validate", words).into());
+    }
+    let host = match &args.host {
+        HostChoice::Own => None,
+        other => Some(other),
+    };
+    let ask = Asking::of(Some(&args.kernels), &args.pricing, host)?;
+    let row = |path: &PathBuf| -> Result<PlannedRow, Failure> {
+        let job = RecordedJob::read(path)?;
+        let (file, model) = description(&args.model, &job)?;
+        let placement = shard::place(job.of_model(&model)?, &file, &ask)?;
+        Ok(PlannedRow::of(&job, &placement))
+    };
+    let rows: Result<Vec<PlannedRow>, Failure> =
+        progress::spin("simulating", || jobs.par_iter().map(row).collect());
+    let answer = PlannedJobs::of(rows?);
+    Ok(console.print_answer(args.form, &answer, report::job::planned, report::csv::planned_jobs)?)
+}
+
+/// The description of a job's model: the one that was given, or the one of its name.
+fn description(given: &[PathBuf], job: &RecordedJob) -> Result<(PathBuf, Model), Failure> {
+    let named = |folder: &Path| job.model.as_ref().map(|name| folder.join(format!("{name}.toml")));
+    let file = |path: &PathBuf| match path.is_dir() {
+        true => named(path).filter(|file| file.is_file()),
+        false => Some(path.clone()),
+    };
+    let found = given.iter().find_map(file).ok_or_else(|| {
+        let folders: Vec<String> = given.iter().map(|path| path.display().to_string()).collect();
+        format!(
+            "{}: no {}.toml in {}: describe its model there, docs/src/models.md has the keys",
+            job.path.display(),
+            job.model.as_deref().unwrap_or("MODEL"),
+            folders.join(", ")
+        )
+    })?;
+    Ok((found.clone(), load::model(&found)?))
+}

@@ -1,0 +1,97 @@
+//! One rank's step as that of a job.
+
+use serde_json::{Value, json};
+
+use crate::{failure, json as answer, stdout, words};
+
+const IMAGES: &str = "examples/resnet50_32";
+const TABLES: &str = "examples/dlrm_default_2048";
+
+fn ms(answer: &Value) -> f64 {
+    answer["step_ms"].as_f64().expect("a number")
+}
+
+#[test]
+fn a_rank_stands_for_all() {
+    let job = answer(&["predict", IMAGES, "--world", "8"]);
+    assert_eq!([&job["world"], &job["batch"]], [&json!(8), &json!(256)]);
+    assert_eq!(job["ranks"].as_array().map(Vec::len), Some(1));
+    let sums = job["collectives"].as_array().expect("collectives").iter().filter(|met| met["op"] == "all_reduce");
+    assert!(sums.clone().all(|met| met["size"] == 8), "{job}");
+    assert_eq!(sums.count(), 5);
+    assert!(ms(&job) > ms(&answer(&["predict", IMAGES])));
+    let shown = words(&stdout(&["predict", IMAGES, "--world", "8"]));
+    assert!(shown.contains("8 ranks on NVIDIA H200"), "{shown}");
+    assert!(shown.contains("161 gradients (102.2 MB) averaged over 8 ranks in 5 buckets"), "{shown}");
+}
+
+#[test]
+fn gradients_as_bf16_are_half_as_much() {
+    let bytes = |args: &[&str]| -> u64 {
+        let job = answer(&[&["predict", IMAGES, "--world", "8"], args].concat());
+        let all = job["collectives"].as_array().expect("collectives").clone();
+        all.iter().filter(|met| met["op"] == "all_reduce").filter_map(|met| met["bytes"].as_u64()).sum()
+    };
+    assert_eq!(bytes(&[]), 2 * bytes(&["--send", "bf16"]));
+}
+
+/// A plan in TorchRec's words: four tables on the first GPU, four by rows over both.
+#[test]
+fn tables_lie_where_a_plan_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plan.json");
+    let shard = |rank: u32, row: u32, rows: u32| {
+        json!({ "shard_offsets": [row, 0], "shard_sizes": [rows, 64], "placement": format!("rank:{rank}/cuda:{rank}") })
+    };
+    let table = |at: usize| {
+        let name = format!("t_{at}");
+        let said = if at < 4 {
+            json!({ "sharding_type": "table_wise", "ranks": [0], "shards": [shard(0, 0, 1_000_000)] })
+        } else {
+            let both = [shard(0, 0, 500_000), shard(1, 500_000, 500_000)];
+            json!({ "sharding_type": "row_wise", "ranks": [0, 1], "shards": both })
+        };
+        (name, said)
+    };
+    let tables: serde_json::Map<String, Value> = (0..8).map(table).collect();
+    std::fs::write(&path, json!({ "plan": { "tables": tables } }).to_string()).expect("a file");
+    let plan = path.to_str().expect("a path");
+    let job = answer(&["predict", TABLES, "--world", "2", "--global-batch", "2048", "--plan", plan]);
+    let ops: Vec<&str> =
+        job["collectives"].as_array().expect("some").iter().filter_map(|met| met["op"].as_str()).collect();
+    for op in ["all_to_all", "reduce_scatter", "all_gather", "all_reduce"] {
+        assert!(ops.contains(&op), "{op} of {ops:?}");
+    }
+    let waits = |rank: usize| job["ranks"][rank]["waits_ms"].as_f64().expect("a number");
+    assert!(waits(1) > waits(0), "the second has four tables less");
+    let few = failure(&["predict", TABLES, "--world", "1", "--plan", plan]);
+    assert!(few.contains("it is of 2 GPUs"), "{few}");
+    let none = failure(&["predict", IMAGES, "--world", "2", "--plan", plan]);
+    assert!(none.contains("t_0"), "{none}");
+}
+
+#[test]
+fn what_makes_no_job_is_refused() {
+    for (args, said) in [
+        (&["--world", "3", "--global-batch", "2048"][..], "3 ranks cannot share 2048 samples evenly"),
+        (&["--world", "0"], "0 is not in"),
+        (&["--world", "2", "--method", "paper"], "--method"),
+        (&["--world", "2", "--device", "h200,a100"], "--device of several GPUs"),
+        (&["--global-batch", "2048"], "say --world RANKS"),
+        (&["--world", "2", "--blocks", "module:x"], "--parallel fsdp"),
+        (&["--world", "2", "--plan", "no.json"], "no.json"),
+    ] {
+        let error = words(&failure(&[&["predict", TABLES], args].concat()));
+        assert!(error.contains(said), "{args:?}: {error}");
+    }
+    // The rank of a job has averaged its gradients.
+    let error = failure(&["predict", "examples/jobs/dlrm_4096_x4", "--rank", "0", "--world", "4"]);
+    assert!(error.contains("averaged already"), "{error}");
+}
+
+#[test]
+fn a_rule_averages_too() {
+    let shown = words(&stdout(&["whatif", IMAGES, "--data-parallel", "4", "--fuse", "optimizer"]));
+    assert!(shown.contains("averaged over 4 ranks"), "{shown}");
+    assert!(failure(&["whatif", TABLES, "--data-parallel", "4"]).contains("NCCL averages none"));
+}

@@ -1,0 +1,120 @@
+//! What planners say of recorded jobs beside what was measured.
+
+use serde::Serialize;
+
+use super::super::shared::{SCHEMA, ms};
+use super::super::validate::Errors;
+use crate::score::Score;
+use crate::shard::torchrec::{cost, planned};
+use crate::shard::{Placement, RecordedJob};
+
+/// Estimates beside what was measured. Times are in milliseconds, errors and shares are fractions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlannedJobs {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `validate`.
+    pub command: &'static str,
+    /// Whose planner.
+    pub planner: &'static str,
+    /// One row a job.
+    pub jobs: Vec<PlannedRow>,
+    /// This program, from descriptions.
+    pub described: Ranked,
+    /// The planner.
+    pub planned: Ranked,
+}
+
+/// One job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlannedRow {
+    /// Its folder.
+    pub name: String,
+    /// Its model.
+    pub model: String,
+    /// How many ranks were recorded.
+    pub ranks: u32,
+    /// The un-profiled step: the mean of the ranks' medians.
+    pub measured_ms: f64,
+    /// The step as predicted from its description.
+    pub described_ms: f64,
+    /// Its signed relative error.
+    pub described_error: f64,
+    /// What the planner says that its tables cost.
+    pub planned_ms: f64,
+    /// The same beside the measured step.
+    pub planned_error: f64,
+}
+
+/// How well a method tells jobs apart.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ranked {
+    /// Its errors.
+    pub errors: Errors,
+    /// How far the ratio of two jobs is off: standard deviation of its logarithm over all pairs. A common factor plays no part.
+    pub pair_spread: f64,
+    /// Pairs of jobs that it puts in their measured order, ...
+    pub in_order: usize,
+    /// ... of so many.
+    pub pairs: usize,
+    /// The same of pairs of one model and batch, which differ by their placement or their number of ranks.
+    pub in_order_of_model: usize,
+    /// So many.
+    pub pairs_of_model: usize,
+}
+
+impl PlannedRow {
+    /// A job beside its description, which was predicted.
+    #[must_use]
+    pub fn of(job: &RecordedJob, placement: &Placement) -> PlannedRow {
+        let described_ms = ms(placement.predicted.step);
+        let planned_ms = cost(&planned(&placement.model));
+        PlannedRow {
+            name: job.title(),
+            model: format!("{} {}", job.model.as_deref().unwrap_or("-"), placement.model.batch()),
+            ranks: job.ranks,
+            measured_ms: job.measured_ms,
+            described_ms,
+            described_error: described_ms / job.measured_ms - 1.0,
+            planned_ms,
+            planned_error: planned_ms / job.measured_ms - 1.0,
+        }
+    }
+}
+
+impl PlannedJobs {
+    /// Scores rows.
+    #[must_use]
+    pub fn of(jobs: Vec<PlannedRow>) -> PlannedJobs {
+        PlannedJobs {
+            schema: SCHEMA,
+            command: "validate",
+            planner: "torchrec",
+            described: Ranked::of(&jobs, |row| row.described_ms),
+            planned: Ranked::of(&jobs, |row| row.planned_ms),
+            jobs,
+        }
+    }
+}
+
+impl Ranked {
+    fn of(jobs: &[PlannedRow], time: fn(&PlannedRow) -> f64) -> Ranked {
+        let errors = Errors::new(&Score::of(jobs.iter().map(|row| time(row) / row.measured_ms - 1.0)));
+        let pairs: Vec<(&PlannedRow, &PlannedRow)> =
+            jobs.iter().enumerate().flat_map(|(at, a)| jobs[at + 1..].iter().map(move |b| (a, b))).collect();
+        let off = |(a, b): &(&PlannedRow, &PlannedRow)| {
+            (time(a) / time(b) * b.measured_ms / a.measured_ms).ln().powi(2)
+        };
+        let right =
+            |(a, b): &(&PlannedRow, &PlannedRow)| (time(a) - time(b)) * (a.measured_ms - b.measured_ms) > 0.0;
+        let of_model = || pairs.iter().filter(|(a, b)| a.model == b.model);
+        Ranked {
+            errors,
+            pair_spread: (pairs.iter().map(off).sum::<f64>() / pairs.len().max(1) as f64).sqrt(),
+            in_order: pairs.iter().filter(|pair| right(pair)).count(),
+            pairs: pairs.len(),
+            in_order_of_model: of_model().filter(|pair| right(pair)).count(),
+            pairs_of_model: of_model().count(),
+        }
+    }
+}

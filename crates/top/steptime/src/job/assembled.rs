@@ -1,0 +1,74 @@
+//! A job put together of ranks that were priced before, each by itself: for its step alone, without an interval.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use steptime_cost::PricedGraph;
+use steptime_graph::{Job, StepGraph};
+use steptime_sim::{Hang, Meetings, WorldTimeline};
+use steptime_trace::Nanos;
+
+use super::Crew;
+use super::predicted::Collectives;
+use super::slowest::alone;
+use crate::ask::{Question, Sides};
+use crate::error::Error;
+use crate::step::Step;
+
+/// A rank with its times.
+pub(crate) struct PricedRank {
+    step: Step,
+    sides: Sides,
+}
+
+/// How long the step of a job takes that was put together.
+#[derive(Debug, Clone)]
+pub(crate) struct Assembled {
+    /// From one step to the next.
+    pub step: Nanos,
+    /// How long each rank's step would take if no other kept it waiting.
+    pub alone: Vec<Nanos>,
+}
+
+impl PricedRank {
+    /// Prices a rank as asked.
+    pub(crate) fn of<E: From<Error>>(
+        step: Step,
+        ask: impl for<'s> Fn(&'s Step) -> Result<Question<'s>, E>,
+    ) -> Result<PricedRank, E> {
+        let sides = ask(&step)?.sides()?;
+        Ok(PricedRank { step, sides })
+    }
+
+    fn priced(&self) -> PricedGraph<'_> {
+        let Sides { durations, host, demands, .. } = &self.sides;
+        PricedGraph {
+            graph: &self.step.graph,
+            host: host.clone(),
+            durations: durations.clone(),
+            demands: demands.clone(),
+        }
+    }
+}
+
+impl Assembled {
+    /// The ranks of a job, in order, simulated together. A node has so many GPUs; `path` is what they are of.
+    pub(crate) fn of(path: &Path, ranks: &[&PricedRank], node: Option<u32>) -> Result<Assembled, Error> {
+        let graphs: Vec<(u32, &StepGraph)> = (0..).zip(ranks.iter().map(|rank| &rank.step.graph)).collect();
+        let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.into(), source })?;
+        let crew = Crew {
+            numbers: graphs.iter().map(|(number, _)| *number).collect(),
+            graphs: graphs.iter().map(|(_, graph)| *graph).collect(),
+            job: &job,
+        };
+        let Some(first) = ranks.first() else { return Err(Error::NoTiming { path: path.into() }) };
+        let collectives = Collectives::of(&crew, &first.sides.asked, node)?;
+        let hangs = |source: Hang| Error::Hang { path: path.into(), source };
+        let priced: Vec<PricedGraph<'_>> = ranks.iter().map(|rank| rank.priced()).collect();
+        let meetings = Meetings { job: &job, moving: &collectives.moving };
+        let world = WorldTimeline::simulate(&priced, meetings).map_err(hangs)?;
+        let one = |rank: usize| alone(&priced[rank], &job, rank, |at| world.rendezvous[at].moving);
+        let alone = (0..priced.len()).into_par_iter().map(one).collect();
+        Ok(Assembled { step: world.period, alone })
+    }
+}

@@ -1,0 +1,115 @@
+//! Jobs that were recorded, as their folders describe them: how many ranks, which tables lie where, how long a step took.
+
+use std::path::{Path, PathBuf};
+
+use steptime_eager::{Home, Model};
+use steptime_trace::Meta;
+
+use super::described;
+use crate::error::Error;
+
+/// What the folder of a job says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedJob {
+    /// The folder.
+    pub path: PathBuf,
+    /// What its recorder called the model.
+    pub model: Option<String>,
+    /// Ranks that were recorded.
+    pub ranks: u32,
+    /// Samples a step, of all ranks together.
+    pub batch: Option<u64>,
+    /// For each rank its tables, where that was written down.
+    pub placement: Vec<Vec<u64>>,
+    /// The un-profiled step: the mean of the ranks' medians, milliseconds.
+    pub measured_ms: f64,
+}
+
+impl RecordedJob {
+    /// Reads the `meta.json` of every rank; no trace is opened.
+    ///
+    /// # Errors
+    /// Where the folder or one of them cannot be read, or a rank has no measured step.
+    pub fn read(path: &Path) -> Result<RecordedJob, Error> {
+        let io =
+            |source: std::io::Error| Error::Plan(super::PlanError::Read { path: path.to_owned(), source });
+        let mut folders = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(io)? {
+            folders.push(entry.map_err(io)?.path());
+        }
+        folders.retain(|folder| folder.join("meta.json").is_file());
+        folders.sort();
+        let metas: Result<Vec<Meta>, Error> =
+            folders.iter().map(|folder| Ok(Meta::read_of(folder)?)).collect();
+        let metas = metas?;
+        let truth = |(meta, folder): (&Meta, &PathBuf)| {
+            meta.step_ms.ok_or_else(|| Error::NoTruth { path: folder.clone(), purpose: "validated" })
+        };
+        let truths: Result<Vec<f64>, Error> = metas.iter().zip(&folders).map(truth).collect();
+        let truths = truths?;
+        let first = metas.first().cloned().unwrap_or_default();
+        Ok(RecordedJob {
+            path: path.into(),
+            model: first.model,
+            ranks: u32::try_from(metas.len()).unwrap_or(u32::MAX),
+            batch: first.global_batch,
+            placement: first.placement,
+            measured_ms: truths.iter().sum::<f64>() / truths.len().max(1) as f64,
+        })
+    }
+
+    /// What to call it: the folder's name.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let folder = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        folder.unwrap_or_else(|| self.path.display().to_string())
+    }
+
+    /// A description of its model as the job that was recorded: its batch, its ranks, its tables where they lay. Where the recorder
+    /// wrote down no placement, tables lie as the description says.
+    ///
+    /// # Errors
+    /// Where the description is of a model of fewer tables than were placed, or of another number of GPUs.
+    pub fn of_model(&self, model: &Model) -> Result<Model, Error> {
+        let problem = |source| described(&self.path, source);
+        let model = match self.batch {
+            Some(batch) if batch != model.batch() => model.with_batch(batch).map_err(problem)?,
+            _ => model.clone(),
+        };
+        if self.placement.is_empty() {
+            if model.gpus() == self.ranks {
+                return Ok(model);
+            }
+            let what = format!(
+                "{} ranks were recorded, and the description is of {}: write `placement` in meta.json, or say where tables lie in \
+                 [parallel]",
+                self.ranks,
+                model.gpus()
+            );
+            return Err(Error::Plan(super::PlanError::Plan { path: self.path.clone(), what }));
+        }
+        let sizes = model.tables();
+        let home = |(table, size): (u64, &steptime_eager::TableSize)| {
+            let on: Vec<u32> = (0..)
+                .zip(&self.placement)
+                .filter(|(_, own)| own.contains(&table))
+                .map(|(gpu, _)| gpu)
+                .collect();
+            match on[..] {
+                [] => None,
+                [gpu] => Some(Home::whole(gpu, size.rows, size.columns)),
+                _ => Some(Home::by_columns(&on, size.rows, size.columns)),
+            }
+        };
+        let homes: Option<Vec<Home>> = (0..).zip(&sizes).map(home).collect();
+        let placed = self.placement.iter().flatten().max().map_or(0, |most| most + 1);
+        let Some(homes) = homes.filter(|_| placed as usize <= sizes.len()) else {
+            let what = format!(
+                "`placement` in meta.json names {placed} tables, and the description has {}: it is of another model",
+                sizes.len()
+            );
+            return Err(Error::Plan(super::PlanError::Plan { path: self.path.clone(), what }));
+        };
+        model.on(self.ranks, homes).map_err(problem)
+    }
+}

@@ -1,0 +1,111 @@
+//! Making a plan better by simulating what is a change away from it.
+//!
+//! Loads of tables do not add up: hosts run ahead, ranks wait for each other, exchanges hide. So the whole job is simulated with each of the
+//! most promising changes, and the best is kept, as long as one makes the step shorter. A rank whose work a change leaves as it was is
+//! not priced again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use steptime_eager::{Home, Model};
+use steptime_shard::{Plan, Problem, near};
+use steptime_trace::Nanos;
+
+use super::{Ask, Wanted, homes, on};
+use crate::error::Error;
+use crate::input;
+use crate::job::{Assembled, PricedRank};
+use crate::step::{Choice, Step};
+
+/// The most jobs that are simulated.
+const MOST: usize = 48;
+/// How many side by side, of which the best is kept.
+const AT_ONCE: usize = 8;
+
+/// What simulations made of a plan.
+pub(super) struct Refined {
+    /// Where tables are.
+    pub homes: Vec<Home>,
+    /// All plans that were simulated, with their steps.
+    pub steps: Vec<(Plan, Nanos)>,
+    /// How many changes were kept.
+    pub changes: usize,
+}
+
+/// Improves a plan.
+pub(super) fn refine<A: Ask>(
+    model: &Model,
+    wanted: &Wanted<'_>,
+    problem: &Problem,
+    plan: Plan,
+    ask: &A,
+) -> Result<Refined, A::Error> {
+    let mut known = Known { wanted, ask, ranks: BTreeMap::new() };
+    let placed = |plan: &Plan| homes(model, wanted.gpus, problem, plan);
+    let (mut best, mut plan) = (known.all(vec![on(model, wanted, Some(placed(&plan)))?])?.remove(0), plan);
+    let mut steps = vec![(plan.clone(), best.step)];
+    let mut changes = 0;
+    let mut left = near(problem, &plan, &best.alone).into_iter();
+    while steps.len() <= MOST {
+        let next: Vec<Plan> = left
+            .by_ref()
+            .filter(|plan| steps.iter().all(|(tried, _)| tried != plan))
+            .take(AT_ONCE.min(1 + MOST - steps.len()))
+            .collect();
+        if next.is_empty() {
+            break;
+        }
+        let models: Result<Vec<Model>, Error> =
+            next.iter().map(|plan| on(model, wanted, Some(placed(plan)))).collect();
+        let found = known.all(models?)?;
+        steps.extend(next.iter().cloned().zip(found.iter().map(|job| job.step)));
+        let first = found.into_iter().zip(next).min_by_key(|(job, _)| job.step);
+        if let Some((job, shorter)) = first.filter(|(job, _)| job.step < best.step) {
+            (best, plan) = (job, shorter);
+            changes += 1;
+            left = near(problem, &plan, &best.alone).into_iter();
+        }
+    }
+    Ok(Refined { homes: placed(&plan), steps, changes })
+}
+
+/// What a rank's work is told by, and the rank with its times.
+type Priced = (Vec<i64>, Arc<PricedRank>);
+
+/// Ranks that are priced, by what their work is told by.
+struct Known<'a, A> {
+    wanted: &'a Wanted<'a>,
+    ask: &'a A,
+    ranks: BTreeMap<Vec<i64>, Arc<PricedRank>>,
+}
+
+impl<A: Ask> Known<'_, A> {
+    /// Simulates jobs.
+    fn all(&mut self, models: Vec<Model>) -> Result<Vec<Assembled>, A::Error> {
+        let works: Vec<Vec<Vec<i64>>> =
+            models.iter().map(|model| (0..model.gpus()).map(|rank| model.work(rank)).collect()).collect();
+        let mut new: BTreeMap<&Vec<i64>, (&Model, u32)> = BTreeMap::new();
+        for (model, works) in models.iter().zip(&works) {
+            for (rank, work) in (0..).zip(works) {
+                if !self.ranks.contains_key(work) {
+                    new.entry(work).or_insert((model, rank));
+                }
+            }
+        }
+        let priced = |(work, (model, rank)): (&Vec<i64>, (&Model, u32))| {
+            let input = input::described(self.wanted.path, model, &[rank], true);
+            let step = Step::of_recordings(self.wanted.path, input.recordings, &Choice::default())?;
+            Ok((work.clone(), Arc::new(PricedRank::of(step, |step| self.ask.ask(step))?)))
+        };
+        let priced: Result<Vec<Priced>, A::Error> = new.into_par_iter().map(priced).collect();
+        self.ranks.extend(priced?);
+        let job = |(model, works): (&Model, &Vec<Vec<i64>>)| {
+            let ranks: Vec<&PricedRank> =
+                works.iter().filter_map(|work| self.ranks.get(work).map(Arc::as_ref)).collect();
+            let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
+            Ok(Assembled::of(self.wanted.path, &ranks, node)?)
+        };
+        models.par_iter().zip(&works).map(job).collect()
+    }
+}

@@ -1,0 +1,240 @@
+//! What TorchRec's planner takes a plan's tables for.
+//!
+//! Its formulas, to be compared with: `EmbeddingPerfEstimator` of `torchrec/distributed/planner/shard_estimators.py`, its constants of
+//! `constants.py`, pytorch/torchrec at a48cef79 (2025-10): bytes over a bandwidth, forward and backward, of each shard; a rank costs the
+//! sum over its shards (`perf_models.py`), a plan what its busiest rank costs. There are no latencies, no dense layers, nothing runs
+//! beside anything, and a row is read from memory each time it is looked up. Constants are the defaults, which are of a V100; who has
+//! another GPU may set them.
+
+use steptime_eager::{Cutting, Home, Model, Part, TableSize};
+
+/// Bytes of a `GB/s` of these constants in a millisecond.
+const GB: f64 = 1024.0 * 1024.0 * 1024.0 / 1000.0;
+/// Memory of the device.
+const HBM: f64 = 897.0 * GB;
+/// Between GPUs of a node.
+const INTRA_NODE: f64 = 600.0 * GB;
+/// Between nodes, each GPU.
+const CROSS_NODE: f64 = 12.5 * GB;
+/// Bytes of an index, ...
+const INDEX: f64 = 8.0;
+/// ... and of an element.
+const ELEMENT: f64 = 4.0;
+/// The narrowest row that a kernel is as fast as for.
+const NARROWEST: i64 = 32;
+/// Rows narrower than this use a part of a block, ...
+const FULL_BLOCK: i64 = 128;
+/// ... with this penalty from half of it on, ...
+const HALF_PENALTY: f64 = 1.15;
+/// ... and this below.
+const QUARTER_PENALTY: f64 = 1.75;
+/// The backward pass with its optimizer, as a multiple of the forward pass.
+const BACKWARD: f64 = 2.0;
+/// What copying the gradients of cut rows costs, passes over them.
+const BATCHED_COPY: f64 = 2.455;
+/// What the optimizer of a copied table costs, passes over it.
+const ELEMENTWISE: f64 = 9.22;
+
+/// What a rank's tables cost, milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Planned {
+    /// Lookups.
+    pub forward: f64,
+    /// Sums on their way.
+    pub forward_moves: f64,
+    /// Updates.
+    pub backward: f64,
+    /// Gradients on their way.
+    pub backward_moves: f64,
+}
+
+impl Planned {
+    /// All of it, one after the other.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.forward + self.forward_moves + self.backward + self.backward_moves
+    }
+
+    fn add(&mut self, other: Planned) {
+        self.forward += other.forward;
+        self.forward_moves += other.forward_moves;
+        self.backward += other.backward;
+        self.backward_moves += other.backward_moves;
+    }
+}
+
+/// What TorchRec's planner says of each rank of a model's job.
+#[must_use]
+pub fn planned(model: &Model) -> Vec<Planned> {
+    let gpus = model.gpus();
+    let job = Job {
+        ranks: f64::from(gpus),
+        node: f64::from(model.nodes().map_or(gpus, |nodes| gpus / nodes.max(1)).max(1)),
+        samples: (model.batch() / u64::from(gpus.max(1))) as f64,
+    };
+    let mut ranks = vec![Planned::default(); gpus as usize];
+    for (size, home) in model.tables().iter().zip(model.homes()) {
+        match &home {
+            Home::Everywhere => ranks.iter_mut().for_each(|rank| rank.add(job.copy(size))),
+            Home::Parts(parts) => {
+                for part in parts {
+                    ranks[part.gpu as usize].add(match home.cutting(gpus) {
+                        Cutting::Rows => job.rows(size, part),
+                        Cutting::Grid => job.grid(size, part),
+                        _ => job.columns(size, part),
+                    });
+                }
+            }
+        }
+    }
+    ranks
+}
+
+/// What a plan costs: its busiest rank, milliseconds.
+#[must_use]
+pub fn cost(ranks: &[Planned]) -> f64 {
+    ranks.iter().map(Planned::total).fold(0.0, f64::max)
+}
+
+/// A job's ranks.
+struct Job {
+    ranks: f64,
+    /// Those of a node.
+    node: f64,
+    /// Samples of a rank.
+    samples: f64,
+}
+
+impl Job {
+    /// Lookups of all ranks' samples in a table.
+    fn lookups(&self, size: &TableSize) -> f64 {
+        self.samples * self.ranks * size.lookups as f64
+    }
+
+    /// How fast data goes among all ranks.
+    fn among_all(&self) -> f64 {
+        if self.ranks <= self.node { INTRA_NODE } else { CROSS_NODE }
+    }
+
+    /// A whole table, or some of its columns.
+    fn columns(&self, size: &TableSize, part: &Part) -> Planned {
+        let columns = part.size[1];
+        let lookups = self.lookups(size);
+        let read = (lookups * INDEX).ceil() + lookups * columns.max(NARROWEST) as f64 * ELEMENT;
+        let sums = self.samples * self.ranks * columns as f64 * ELEMENT;
+        let penalty = match columns {
+            FULL_BLOCK.. => 1.0,
+            64.. => HALF_PENALTY,
+            _ => QUARTER_PENALTY,
+        };
+        let forward = (read + sums) * penalty / HBM;
+        let moves = sums / self.among_all();
+        Planned { forward, forward_moves: moves, backward: forward * BACKWARD, backward_moves: moves }
+    }
+
+    /// Some of the rows, every rank having some.
+    fn rows(&self, size: &TableSize, part: &Part) -> Planned {
+        let moves = self.sums(part) / self.among_all();
+        self.cut(size, part, self.ranks, [moves; 2])
+    }
+
+    /// Some of the rows, every rank of a node having some: added within the node, then sent to the others.
+    fn grid(&self, size: &TableSize, part: &Part) -> Planned {
+        let nodes = self.ranks / self.node;
+        let between =
+            if nodes > 1.0 { self.samples * nodes * part.size[1] as f64 * ELEMENT / CROSS_NODE } else { 0.0 };
+        let moves = self.sums(part) / INTRA_NODE + between;
+        self.cut(size, part, self.node, [moves; 2])
+    }
+
+    /// Bytes of the sums that a part has of all samples.
+    fn sums(&self, part: &Part) -> f64 {
+        self.samples * self.ranks * part.size[1] as f64 * ELEMENT
+    }
+
+    fn cut(&self, size: &TableSize, part: &Part, over: f64, [there, back]: [f64; 2]) -> Planned {
+        let lookups = self.lookups(size) / over;
+        let sums = self.sums(part);
+        let forward = ((lookups * INDEX).ceil() + lookups * part.size[1] as f64 * ELEMENT + sums) / HBM;
+        Planned {
+            forward,
+            forward_moves: there,
+            backward: forward * BACKWARD,
+            backward_moves: back + sums * BATCHED_COPY / HBM,
+        }
+    }
+
+    /// All of a table, on every rank: its gradients are averaged, kernels without the optimizer have half of the bandwidth.
+    fn copy(&self, size: &TableSize) -> Planned {
+        let hbm = 0.5 * HBM;
+        let columns = size.columns as f64;
+        let lookups = self.samples * size.lookups as f64;
+        let forward =
+            ((lookups * INDEX).ceil() + lookups * columns * ELEMENT + self.samples * columns * ELEMENT) / hbm;
+        let table = size.rows as f64 * columns * ELEMENT;
+        let nodes = (self.ranks / self.node).min(2.0);
+        let twice = if self.ranks > 2.0 * self.node { 2.0 } else { 1.0 };
+        let averaged = twice * table * (2.0 * nodes - 1.0) / nodes / (CROSS_NODE * self.node);
+        let updated = table * ELEMENTWISE / hbm;
+        Planned {
+            forward,
+            forward_moves: 0.0,
+            backward: forward * BACKWARD,
+            backward_moves: averaged + updated,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(parallel: &str) -> Model {
+        let text = format!(
+            "model = \"dlrm\"\nbatch = 1024\ndense = 13\nbottom_mlp = [64]\ntop_mlp = [1]\ntables = [{{ rows = 1000, columns = 64, lookups = 10 \
+             }}]\n[parallel]\n{parallel}"
+        );
+        Model::parse(&text).expect("a model")
+    }
+
+    fn is(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 1e-12, "{found} {expected}");
+    }
+
+    #[test]
+    fn a_whole_table_costs_what_the_formulas_say() {
+        let all = planned(&model("gpus = 4"));
+        // 10,240 lookups of 8 bytes and 64 floats, sums of 1,024 samples, a block half in use.
+        let bytes = 10_240.0 * 8.0 + 10_240.0 * 256.0 + 1024.0 * 256.0;
+        let forward = bytes * 1.15 / (897.0 * GB);
+        let moves = 1024.0 * 256.0 / (600.0 * GB);
+        is(all[0].total(), 3.0 * forward + 2.0 * moves);
+        is(cost(&all), all[0].total());
+        assert_eq!(all[1..], [Planned::default(); 3]);
+        // Over nodes data goes by their network.
+        is(planned(&model("gpus = 4\nnodes = 2"))[0].forward_moves, moves * 600.0 / 12.5);
+    }
+
+    #[test]
+    fn narrow_columns_are_read_as_wide_ones_and_penalized() {
+        let all = planned(&model("gpus = 4\nplacement = [[0], [0], [0], [0]]"));
+        let bytes = 10_240.0 * 8.0 + 10_240.0 * 128.0 + 1024.0 * 64.0;
+        is(all[3].forward, bytes * 1.75 / (897.0 * GB));
+    }
+
+    #[test]
+    fn cut_rows_and_copies_cost_what_the_formulas_say() {
+        let rows = planned(&model("gpus = 4\nrow_wise = [0]"))[2];
+        let sums = 1024.0 * 256.0;
+        is(rows.forward, (2560.0 * 8.0 + 2560.0 * 256.0 + sums) / (897.0 * GB));
+        is(rows.backward_moves, sums / (600.0 * GB) + 2.455 * sums / (897.0 * GB));
+        let grid = planned(&model("gpus = 4\nnodes = 2\ngrid = [{ table = 0, gpus = [[2, 3]] }]"));
+        assert_eq!(grid[..2], [Planned::default(); 2]);
+        is(grid[2].forward_moves, sums / (600.0 * GB) + 256.0 * 2.0 * 256.0 / (12.5 * GB));
+        is(grid[2].forward, (5120.0 * 8.0 + 5120.0 * 256.0 + sums) / (897.0 * GB));
+        let copies = planned(&model("gpus = 4\ndata_parallel = [0]"))[0];
+        let table = 256_000.0;
+        is(copies.forward, (2560.0 * 8.0 + 2560.0 * 256.0 + 256.0 * 256.0) / (448.5 * GB));
+        is(copies.backward_moves, table / (50.0 * GB) + 9.22 * table / (448.5 * GB));
+    }
+}
