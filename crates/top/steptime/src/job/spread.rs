@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steptime_rewrite::{Blocks, DataParallel, Error as Refusal, FullySharded, Refused, Rule, ShardTables, TableHome, tables};
+use steptime_rewrite::{Blocks, DataParallel, Error as Refusal, FullySharded, Refused, Rule, ShardTables, ShardedOptimizer, TableHome, tables};
 use steptime_trace::Meta;
 
 use super::{JobPrediction, Ranks};
@@ -18,6 +18,8 @@ pub enum Keeps {
     /// All of them: `DistributedDataParallel`.
     #[default]
     All,
+    /// All parameters and gradients, and the states of those that it updates: `ZeroRedundancyOptimizer`.
+    OwnStates,
     /// A part of each: FSDP2, `fully_shard` of blocks and of the whole.
     Parts {
         /// What is gathered together.
@@ -141,6 +143,7 @@ impl Spreading<'_> {
                     batch: world.batch,
                 }),
                 (None, Keeps::All) => Box::new(world.dense),
+                (None, Keeps::OwnStates) => Box::new(ShardedOptimizer { dense: world.dense }),
                 (None, Keeps::Parts { blocks, reshard }) => {
                     let (ranks, blocks) = (world.dense.ranks, blocks.clone());
                     Box::new(FullySharded { ranks, blocks, reshard: *reshard })
