@@ -55,7 +55,7 @@ impl fmt::Display for Blocks {
 }
 
 /// The blocks that the ops of a forward pass are of.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Found {
     /// Their names.
     pub names: Vec<String>,

@@ -10,6 +10,7 @@ mod hooks;
 mod placed;
 mod reduce;
 mod shards;
+mod trained;
 mod units;
 mod updates;
 
@@ -19,6 +20,7 @@ use steptime_step::{NewOp, Patch, Step, StreamWait};
 pub use self::blocks::Blocks;
 use self::placed::Placed;
 use self::shards::{Memory, Shards};
+pub(crate) use self::trained::{Trained, trained};
 use self::units::Unit;
 use self::updates::Parts;
 use crate::data_parallel;
@@ -113,11 +115,7 @@ impl Rule for FullySharded {
 fn check(step: &Step, units: &[Unit]) -> Result<(), Error> {
     let parameters = || units.iter().flat_map(|unit| &unit.parameters).map(|&id| &step.tensors[id].value);
     if parameters().next().is_none() {
-        return Err(Error::NothingToDo {
-            reason: "no parameter is known that the model takes and an optimizer updates: it takes an execution trace of a training \
-                     step, optimizer.step() with it"
-                .to_owned(),
-        });
+        return Err(trained::none());
     }
     if parameters().any(|value| value.shape.is_empty()) {
         return Err(Error::NothingToDo {

@@ -8,6 +8,7 @@ use steptime_step::{Call, OpId, Patch, Step, TensorId};
 
 use super::hooks;
 use super::shards::{Shards, part_of};
+use super::trained::Trained;
 use super::units::Unit;
 use crate::passes::{Passes, takes};
 
@@ -29,12 +30,10 @@ impl Parts {
                 all.shapes.insert(row.value.shape.to_vec(), part_of(&row.value.shape, ranks));
             }
             for (at, gradient) in &unit.gradients {
-                let memory =
-                    step.subtree(gradient.function).into_iter().filter_map(|op| step.ops[op].call.as_deref());
-                let tensors = memory.flat_map(|call| call.takes().chain(call.gives()).collect::<Vec<_>>());
-                let storages = tensors.filter_map(|id| step.tensors[id].storage);
+                let parameter = shards.all[*at].whole;
+                let memory = Trained { parameter, gradient: *gradient }.memory(step);
                 let known: Vec<StorageId> =
-                    storages.filter(|storage| !all.parts.contains_key(storage)).collect();
+                    memory.into_iter().filter(|storage| !all.parts.contains_key(storage)).collect();
                 all.parts.extend(known.into_iter().map(|storage| (storage, shards.all[*at].gradient)));
             }
         }

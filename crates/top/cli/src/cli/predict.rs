@@ -71,16 +71,14 @@ pub struct World {
     /// they are looked up first
     #[arg(long, value_name = "PLAN.json")]
     pub plan: Option<PathBuf>,
-    /// What a rank keeps of parameters, gradients and the optimizer's states: `ddp` all, `fsdp` a part of each, as fully_shard does
+    /// What a rank keeps of parameters, gradients and the optimizer's states: `ddp` all, `zero1` the states of what it
+    /// updates, `zero2` a part of each, parameters whole from the forward to the backward pass, `fsdp` a part of each
     #[arg(long, value_enum, requires = "ranks", default_value_t = Parallel::Ddp)]
     pub parallel: Parallel,
-    /// What `fsdp` gathers together: modules by their paths, `module:Net.blocks.*`, or all so deep inside the model, `depth:2`
+    /// What `fsdp` and `zero2` gather together: modules by their paths, `module:Net.blocks.*`, or all so deep inside the model, `depth:2`
     /// [default: modules of the class that is called most often, else stretches that come again]
     #[arg(long, value_name = "module:PATH|depth:N", requires = "ranks")]
     pub blocks: Option<Blocks>,
-    /// `fsdp` keeps a block's parameters from its forward pass to its backward pass (reshard_after_forward=False)
-    #[arg(long, requires = "ranks")]
-    pub keep_gathered: bool,
     /// Send gradients in another type
     #[arg(long, value_enum, value_name = "TYPE")]
     pub send: Option<SendAs>,
@@ -107,6 +105,10 @@ pub enum Parallel {
     Ddp,
     /// FSDP2, fully_shard: a part of each
     Fsdp,
+    /// ZeroRedundancyOptimizer: all parameters and gradients, and the states of those that it updates
+    Zero1,
+    /// FSDP2 with reshard_after_forward=False: parameters stay whole from the forward to the backward pass
+    Zero2,
 }
 
 /// Types that gradients are sent in.

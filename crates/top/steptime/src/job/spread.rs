@@ -5,7 +5,8 @@ use std::path::Path;
 
 use steptime_eager::Model;
 use steptime_rewrite::{
-    Blocks, DataParallel, Error as Refusal, FullySharded, Refused, Rule, ShardTables, TableHome, tables,
+    Blocks, DataParallel, Error as Refusal, FullySharded, Refused, Rule, ShardTables, ShardedOptimizer,
+    TableHome, tables,
 };
 use steptime_trace::Meta;
 
@@ -22,6 +23,8 @@ pub enum Keeps {
     /// All of them: `DistributedDataParallel`.
     #[default]
     All,
+    /// All parameters and gradients, and the states of those that it updates: `ZeroRedundancyOptimizer`.
+    OwnStates,
     /// A part of each: FSDP2, `fully_shard` of blocks and of the whole.
     Parts {
         /// What is gathered together.
@@ -186,6 +189,7 @@ impl Spreading<'_> {
                     copies_apart: world.copies_apart,
                 }),
                 (None, Keeps::All) => Box::new(world.dense),
+                (None, Keeps::OwnStates) => Box::new(ShardedOptimizer { dense: world.dense }),
                 (None, Keeps::Parts { blocks, reshard }) => {
                     let (ranks, blocks) = (world.dense.ranks, blocks.clone());
                     Box::new(FullySharded { ranks, blocks, reshard: *reshard })

@@ -57,25 +57,30 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
 
 /// What a rank keeps.
 fn keeps(typed: &Typed) -> Result<Keeps, Failure> {
-    let of_fsdp = [(typed.blocks.is_some(), "--blocks"), (typed.keep_gathered, "--keep-gathered")];
-    let of_ddp = [
-        (typed.plan.is_some(), "--plan"),
+    let sends = [
         (typed.send.is_some(), "--send"),
         (typed.bucket_view, "--bucket-view"),
         (typed.bucket_mb.is_some(), "--bucket-mb"),
     ];
-    let (others, is_of) = match typed.parallel {
-        Parallel::Ddp => (&of_fsdp[..], "fsdp"),
-        Parallel::Fsdp => (&of_ddp[..], "ddp"),
+    let plan = (typed.plan.is_some(), "--plan");
+    let blocks = (typed.blocks.is_some(), "--blocks");
+    let (others, with): (Vec<(bool, &str)>, &str) = match typed.parallel {
+        Parallel::Ddp => (vec![blocks], "fsdp or zero2"),
+        Parallel::Zero1 if plan.0 || blocks.0 => {
+            (vec![blocks, plan], if blocks.0 { "fsdp or zero2" } else { "ddp" })
+        }
+        Parallel::Zero1 => (Vec::new(), ""),
+        Parallel::Fsdp | Parallel::Zero2 => (sends.into_iter().chain([plan]).collect(), "ddp"),
     };
     if let Some((_, option)) = others.iter().find(|(given, _)| *given) {
-        return Err(usage("predict", &format!("{option} is of --parallel {is_of}")).into());
+        return Err(usage("predict", &format!("{option} needs --parallel {with}")).into());
     }
+    let blocks = || typed.blocks.clone().unwrap_or_default();
     Ok(match typed.parallel {
         Parallel::Ddp => Keeps::All,
-        Parallel::Fsdp => {
-            Keeps::Parts { blocks: typed.blocks.clone().unwrap_or_default(), reshard: !typed.keep_gathered }
-        }
+        Parallel::Zero1 => Keeps::OwnStates,
+        Parallel::Zero2 => Keeps::Parts { blocks: blocks(), reshard: false },
+        Parallel::Fsdp => Keeps::Parts { blocks: blocks(), reshard: true },
     })
 }
 

@@ -1,0 +1,49 @@
+//! The parameters of a step that an optimizer updates.
+
+use rustc_hash::FxHashSet;
+use steptime_graph::execution::StorageId;
+use steptime_step::{Step, TensorId};
+
+use super::blocks::Found;
+use super::units;
+use crate::data_parallel::Gradient;
+use crate::error::Error;
+use crate::passes::Passes;
+
+/// A parameter with its gradient.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trained {
+    pub parameter: TensorId,
+    pub gradient: Gradient,
+}
+
+impl Trained {
+    /// What the parameter and its gradient lie in.
+    pub fn memory(&self, step: &Step) -> FxHashSet<StorageId> {
+        let calls =
+            step.subtree(self.gradient.function).into_iter().filter_map(|op| step.ops[op].call.as_deref());
+        let tensors = calls.flat_map(|call| call.takes().chain(call.gives()).collect::<Vec<_>>());
+        tensors.chain([self.parameter]).filter_map(|id| step.tensors[id].storage).collect()
+    }
+}
+
+/// Those whose gradients come, in the order in which the forward pass takes them first.
+///
+/// # Errors
+/// Where there is none.
+pub(crate) fn trained(step: &Step, gradients: &[Gradient]) -> Result<Vec<Trained>, Error> {
+    let whole = units::of(step, &Passes::of(step), &Found::default(), gradients).pop();
+    let whole = whole.ok_or_else(none)?;
+    let of = |&(at, gradient): &(usize, Gradient)| Trained { parameter: whole.parameters[at], gradient };
+    let all: Vec<Trained> = whole.gradients.iter().map(of).collect();
+    if all.is_empty() { Err(none()) } else { Ok(all) }
+}
+
+/// Nothing is known to be trained.
+pub(super) fn none() -> Error {
+    Error::NothingToDo {
+        reason: "no parameter is known that the model takes and an optimizer updates: it takes an execution trace of a training step, \
+                 optimizer.step() with it"
+            .to_owned(),
+    }
+}

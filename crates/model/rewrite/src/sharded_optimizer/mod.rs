@@ -1,0 +1,88 @@
+//! `ZeroRedundancyOptimizer` over `DistributedDataParallel`: every rank has all parameters and averages all gradients, and updates its
+//! share of the parameters alone, which it then sends to all.
+
+mod share;
+
+use rustc_hash::FxHashSet;
+use steptime_graph::CollectiveKind;
+use steptime_graph::names::EventName;
+use steptime_step::{Patch, Place, Step, TensorId};
+
+use self::share::Share;
+use crate::data_parallel::{self, DataParallel};
+use crate::error::Error;
+use crate::exchange::{Exchanged, wait};
+use crate::fully_sharded::trained;
+use crate::rule::{Facts, Rule};
+use crate::words::counted;
+
+/// One of so many ranks that each update a share of the parameters: the one with most to update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardedOptimizer {
+    /// How gradients are averaged, and among how many ranks.
+    pub dense: DataParallel,
+}
+
+impl ShardedOptimizer {
+    /// Each updated parameter goes from its rank to all.
+    fn broadcast(self, step: &Step, parameters: &[TensorId]) -> Option<Patch> {
+        let mut patch = Patch::new(self.name());
+        let update = step.running().into_iter().rfind(|&op| step.event(op).is_optimizer_step())?;
+        let stream = 1 + step.ops.iter().map(|op| op.stream).max().unwrap_or(0);
+        for &parameter in parameters {
+            let (kind, ranks) = (CollectiveKind::Broadcast, self.dense.ranks);
+            let sent = Exchanged { kind, ranks, sent: parameter, received: parameter, beside: Some(stream) };
+            patch.insert.push((Place::LastIn(update), sent.op()));
+        }
+        patch.insert.extend(parameters.iter().map(|_| (Place::LastIn(update), wait(stream))));
+        patch.why = format!(
+            "each of {} sent to all by the rank that updates it",
+            counted(parameters.len(), "parameter", "parameters")
+        );
+        Some(patch)
+    }
+}
+
+impl Rule for ShardedOptimizer {
+    fn name(&self) -> &'static str {
+        "sharded-optimizer"
+    }
+
+    fn effort(&self) -> &'static str {
+        "small: torchrun, DistributedDataParallel around the model, ZeroRedundancyOptimizer around the optimizer"
+    }
+
+    fn risk(&self) -> &'static str {
+        "the batch of all ranks together is larger: the learning rate must follow; states are spread: consolidate_state_dict before saving"
+    }
+
+    fn doubt(&self) -> Option<(&'static str, f64)> {
+        Some((
+            "what ZeroRedundancyOptimizer does in Python is not known, and taken for none; the step may be longer",
+            0.1,
+        ))
+    }
+
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        if self.dense.ranks == 0 {
+            return Err(Error::Ranks);
+        }
+        let gradients = data_parallel::gradients_of(step, &FxHashSet::default())?;
+        let parameters = trained(step, &gradients)?;
+        let share = Share::of(step, &parameters, self.dense.ranks);
+        let update = share.update(step, self.name());
+        let mut now = step.applied(&update, facts.ops)?;
+        let mut patches = vec![update];
+        let dense = self.dense.of_others(&now, self.name(), &FxHashSet::default())?;
+        now.apply(&dense, facts.ops)?;
+        patches.push(dense);
+        let wholes: Vec<TensorId> = parameters.iter().map(|one| one.parameter).collect();
+        patches.extend(self.broadcast(&now, &wholes));
+        Ok(patches)
+    }
+}
+
+/// Whether an op is in an optimizer's step.
+fn is_update(step: &Step, op: steptime_step::OpId) -> bool {
+    step.is_in(op, EventName::is_optimizer_step)
+}

@@ -1,0 +1,99 @@
+//! Which parameters a rank updates, and its optimizer without the others.
+
+use rustc_hash::FxHashSet;
+use steptime_graph::execution::StorageId;
+use steptime_step::{OpId, Patch, Step, TensorId};
+
+use super::is_update;
+use crate::fully_sharded::Trained;
+use crate::updates::{self, without};
+
+/// What reads a count of steps on the host, once or several times for each parameter.
+const READS: &str = "aten::item";
+
+/// The parameters of the rank that has most to update.
+pub(super) struct Share {
+    /// For each parameter, what it and its gradient lie in.
+    memory: Vec<FxHashSet<TensorId>>,
+    /// Whether it is of this rank.
+    own: Vec<bool>,
+    ranks: u32,
+    /// Bytes of those that are, and of all.
+    bytes: [u64; 2],
+}
+
+impl Share {
+    /// The largest parameter goes first, each to the rank that has least so far.
+    pub fn of(step: &Step, parameters: &[Trained], ranks: u32) -> Share {
+        let bytes = |at: usize| step.tensors[parameters[at].parameter].value.bytes();
+        let mut order: Vec<usize> = (0..parameters.len()).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse(bytes(at)));
+        let mut loads = vec![0_u64; ranks.max(1) as usize];
+        let mut rank_of = vec![0; parameters.len()];
+        for at in order {
+            let least = (0..loads.len()).min_by_key(|&rank| loads[rank]).unwrap_or(0);
+            loads[least] += bytes(at);
+            rank_of[at] = least;
+        }
+        let most = (0..loads.len()).rev().max_by_key(|&rank| loads[rank]).unwrap_or(0);
+        let within = |storages: &FxHashSet<StorageId>| {
+            let row =
+                |id: &TensorId| step.tensors[*id].storage.is_some_and(|storage| storages.contains(&storage));
+            step.tensors.keys().filter(row).collect()
+        };
+        let memory = parameters.iter().map(|one| within(&one.memory(step))).collect();
+        let own = rank_of.iter().map(|&rank| rank == most).collect();
+        Share { memory, own, ranks, bytes: [loads[most], loads.iter().sum()] }
+    }
+
+    /// The optimizer without the parameters of other ranks.
+    pub fn update(&self, step: &Step, rule: &'static str) -> Patch {
+        let mut patch = Patch::new(rule);
+        let updates = updates::of(step, self.memory.clone());
+        let mut gone: Vec<OpId> = Vec::new();
+        let others = updates.alone.iter().zip(&self.own).filter(|(_, own)| !**own);
+        gone.extend(others.flat_map(|(alone, _)| alone));
+        let mut counts = Vec::new();
+        for (op, places) in &updates.lists {
+            let places: Vec<usize> = places
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| !self.own[*at])
+                .filter_map(|(_, place)| *place)
+                .collect();
+            let Some(call) = step.ops[*op].call.as_deref().filter(|_| !places.is_empty()) else { continue };
+            let length = call.inputs.iter().map(|arg| arg.tensors().len()).max().unwrap_or(0);
+            let left = without(call, &places);
+            if left.inputs.iter().all(|arg| arg.tensors().is_empty()) {
+                gone.push(*op);
+                continue;
+            }
+            patch.change.push((*op, left));
+            // One inside for each of the list goes with it.
+            let inside = &step.ops[*op].children;
+            if inside.len() == length {
+                gone.extend(places.iter().filter_map(|&place| inside.get(place)));
+            }
+            counts = if counts.is_empty() { vec![(length, places)] } else { counts };
+        }
+        if let Some((length, places)) = counts.first() {
+            let reads =
+                step.running().into_iter().filter(|&op| step.ops[op].name == READS && is_update(step, op));
+            gone.extend(
+                reads.enumerate().filter(|(at, _)| places.contains(&(at % length))).map(|(_, op)| op),
+            );
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        patch.remove = gone;
+        let own = self.own.iter().filter(|own| **own).count();
+        patch.why = format!(
+            "of {} parameters ({:.1} MB) cut over {} ranks the one with most updates {own} ({:.1} MB)",
+            self.own.len(),
+            self.bytes[1] as f64 / 1e6,
+            self.ranks,
+            self.bytes[0] as f64 / 1e6,
+        );
+        patch
+    }
+}
