@@ -172,6 +172,13 @@ impl Spreading<'_> {
             let source = Refused { rule: "fully-sharded", source: Refusal::NothingToDo { reason } };
             return Err(Error::Rewrite { path: self.step.path.clone(), source });
         }
+        if !self.step.graph.collectives.is_empty() {
+            let reason = "it is a rank of a job already, with the collectives of that: predict it by itself or the folder of all ranks; a job of \
+                          another number of ranks is made of the step of one GPU"
+                .to_owned();
+            let source = Refused { rule: "world", source: Refusal::NothingToDo { reason } };
+            return Err(Error::Rewrite { path: self.step.path.clone(), source });
+        }
         let before = self.edited(world.before)?;
         let homes = world.homes(&before.step);
         let classes = classes(homes.as_deref(), world.dense.ranks);
