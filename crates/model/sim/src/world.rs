@@ -82,6 +82,9 @@ pub struct Hang {
 }
 
 fn words(waiting: &[(RendezvousId, Vec<usize>)]) -> String {
+    if waiting.is_empty() {
+        return "a thread or a stream of one of them waits for what comes after it".to_owned();
+    }
     let each = |(at, ranks): &(RendezvousId, Vec<usize>)| {
         let ranks: Vec<String> = ranks.iter().map(usize::to_string).collect();
         format!("at collective {} of the step stand ranks {}", at.0 + 1, ranks.join(", "))
