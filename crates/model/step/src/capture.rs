@@ -44,7 +44,7 @@ pub fn captured(step: &Step, scheduled: &Scheduled) -> Scheduled {
     for thread in from.threads.keys() {
         builder.thread(thread, scheduled);
     }
-    marks::link(&mut builder.graph, from, &mut builder.carried, &FxHashMap::default());
+    marks::link(&mut builder.graph, from, &mut builder.carried, &FxHashMap::default(), &|_| false);
     builder.carried.waits(&mut builder.graph, from);
     builder.graph.tops = tops(&builder.graph.ops);
     builder.graph.assign_phases();

@@ -88,7 +88,11 @@ impl<'s> Builder<'s> {
             let (row, end_mark) = (&self.base.threads[thread], self.graph.marks.next_key());
             self.graph.threads.push(Thread { tid: row.tid, role: row.role, first_mark, end_mark });
         }
-        marks::link(&mut self.graph, self.base, &mut self.carried, &self.stands);
+        let (step, base, ops) = (self.step, self.base, &self.ops);
+        let put_in = |op: steptime_graph::OpId| {
+            usize::from(ops[op]) >= base.ops.len() && step.ops[ops[op]].again.is_none()
+        };
+        marks::link(&mut self.graph, base, &mut self.carried, &self.stands, &put_in);
         self.rounds.link(&mut self.graph, self.base, &mut self.carried);
         self.carried.waits(&mut self.graph, self.base);
         let streams = self.others.numbered(self.stream);

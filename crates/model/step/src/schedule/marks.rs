@@ -75,12 +75,14 @@ pub(crate) fn push(
 }
 
 /// Says what each mark waits for: the one before it on its thread, or one of another thread where the recording has a
-/// hand-off. A hand-off whose ends no longer run is kept by their neighbours; `stands` has further marks that can have it.
+/// hand-off. A hand-off whose ends no longer run is kept by their neighbours; `stands` has further marks that can have it. What was
+/// put in right after the op that hands over, as `put_in` says, runs before the other thread goes on.
 pub(crate) fn link(
     graph: &mut StepGraph,
     base: &StepGraph,
     carried: &mut Carried,
     stands: &FxHashMap<MarkId, MarkId>,
+    put_in: &impl Fn(OpId) -> bool,
 ) {
     let mut now: FxHashMap<MarkId, MarkId> =
         carried.marks.iter_enumerated().filter_map(|(now, was)| Some(((*was)?, now))).collect();
@@ -111,11 +113,26 @@ pub(crate) fn link(
             let (Some(hand_off), Some(&at)) = (orphan, now.get(&was)) else { continue };
             orphan = None;
             let Some((from, exact)) = still_there(base, &now, hand_off.after) else { continue };
+            let from = after_new(graph, from, put_in);
             (graph.marks[at].after, graph.marks[at].wraps) = (from, hand_off.wraps);
             let recorded = carried.marks[at].is_some() && carried.marks[from].is_some();
             carried.gaps[at] = exact && recorded && base.is_hand_off(was);
         }
     }
+}
+
+/// The end of the last of the ops that were put in right after a mark, or the mark.
+fn after_new(graph: &StepGraph, mark: MarkId, put_in: &impl Fn(OpId) -> bool) -> MarkId {
+    let mut last = mark;
+    let thread = graph.marks[mark].thread;
+    while let Some(next) = graph.marks.get(last.next())
+        && next.thread == thread
+        && let MarkKind::OpBegin(op) = next.kind
+        && put_in(op)
+    {
+        last = graph.ops[op].end;
+    }
+    last
 }
 
 /// A mark of the recording where it still is, else the last before it on its thread; and whether it is the same.
