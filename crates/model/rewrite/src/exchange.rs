@@ -1,9 +1,9 @@
 //! Ops by which ranks exchange data, as `torch.distributed` runs them over NCCL.
 
-use steptime_aten::derive::exchange::NOTE;
+use steptime_aten::derive::exchange::{NOTE, names};
 use steptime_aten::{Arg, Dtype};
 use steptime_graph::CollectiveKind;
-use steptime_step::{Call, Exchange, NewOp, StreamWait, TensorId};
+use steptime_step::{Call, Exchange, NewOp, Step, StreamWait, TensorId};
 
 /// A collective to be put in.
 #[derive(Debug, Clone, Copy)]
@@ -46,16 +46,9 @@ pub(crate) fn wait(stream: u32) -> NewOp {
     NewOp::waiting(NOTE, StreamWait { waiting: 0, awaited: stream })
 }
 
-/// The names of the op that asks, and of NCCL's label.
-fn names(kind: CollectiveKind) -> (&'static str, &'static str) {
-    match kind {
-        CollectiveKind::AllReduce => ("c10d::allreduce_", "nccl:all_reduce"),
-        CollectiveKind::Broadcast => ("c10d::broadcast_", "nccl:broadcast"),
-        CollectiveKind::AllGather => ("c10d::_allgather_base_", "nccl:_all_gather_base"),
-        CollectiveKind::ReduceScatter => ("c10d::_reduce_scatter_base_", "nccl:_reduce_scatter_base"),
-        CollectiveKind::AllToAll => ("c10d::alltoall_base_", "nccl:all_to_all"),
-        _ => ("c10d::send", "nccl:send"),
-    }
+/// The first stream that no op of a step is on.
+pub(crate) fn free_stream(step: &Step) -> u32 {
+    1 + step.ops.iter().map(|op| op.stream).max().unwrap_or(0)
 }
 
 /// A flat tensor on the device.

@@ -56,6 +56,19 @@ impl Exchange {
     }
 }
 
+/// The names of the op that asks for a collective, and of NCCL's label around its launch.
+#[must_use]
+pub fn names(kind: CollectiveKind) -> (&'static str, &'static str) {
+    match kind {
+        CollectiveKind::AllReduce => ("c10d::allreduce_", "nccl:all_reduce"),
+        CollectiveKind::Broadcast => ("c10d::broadcast_", "nccl:broadcast"),
+        CollectiveKind::AllGather => ("c10d::_allgather_base_", "nccl:_all_gather_base"),
+        CollectiveKind::ReduceScatter => ("c10d::_reduce_scatter_base_", "nccl:_reduce_scatter_base"),
+        CollectiveKind::AllToAll => ("c10d::alltoall_base_", "nccl:all_to_all"),
+        _ => ("c10d::send", "nccl:send"),
+    }
+}
+
 /// The calls of the runtime that NCCL makes for a collective, inside the label that it sets: the kernel is among them.
 #[must_use]
 pub fn launched(kind: CollectiveKind) -> Vec<RuntimeCall> {

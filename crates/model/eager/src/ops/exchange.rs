@@ -1,6 +1,8 @@
 //! What ranks do together, as `torch.distributed` runs it over NCCL.
 
 use steptime_aten::Dtype;
+use steptime_aten::derive::exchange::{self, NOTE};
+use steptime_graph::CollectiveKind;
 
 use crate::argument::{Given, Input, inputs};
 use crate::eager::Eager;
@@ -8,23 +10,20 @@ use crate::ops::fill;
 use crate::recorder::{Exchange, LABEL, OP};
 use crate::tensor::Tensor;
 
-/// The op that notes what ranks do together.
-const NOTE: &str = "record_param_comms";
-
 /// Averages a bucket of gradients over all ranks, on a stream of its own.
 pub(crate) fn all_reduce(e: &mut Eager, bucket: &Tensor) {
     let list = std::slice::from_ref(bucket);
     let asked = inputs![list, Input::None, Input::None, Input::None, true, -1_i64];
-    let told = told("allreduce", "nccl:all_reduce", [bucket.numel(); 2]);
-    run(e, "c10d::allreduce_", asked, told, &Input::Tensors(list), None);
+    let told = told(CollectiveKind::AllReduce, "allreduce", [bucket.numel(); 2]);
+    run(e, asked, told, &Input::Tensors(list), None);
 }
 
 /// Brings the first rank's values to all, on a stream of its own.
 pub(crate) fn broadcast(e: &mut Eager, x: &Tensor) {
     let list = std::slice::from_ref(x);
     let asked = inputs![list, Input::None, 0_i64, 0_i64, true, -1_i64];
-    let told = Told { dtype: x.dtype, ..told("broadcast", "nccl:broadcast", [x.numel(); 2]) };
-    run(e, "c10d::broadcast_", asked, told, &Input::Tensors(list), None);
+    let told = Told { dtype: x.dtype, ..told(CollectiveKind::Broadcast, "broadcast", [x.numel(); 2]) };
+    run(e, asked, told, &Input::Tensors(list), None);
 }
 
 /// Lets what follows wait for the last exchange.
@@ -48,8 +47,8 @@ fn exchanged(e: &mut Eager, function: &str, x: &Tensor, sent: &[i64], received: 
 fn exchanged_in(e: &mut Eager, x: &Tensor, sent: &[i64], received: &[i64]) -> Tensor {
     let result = fill::new_empty(e, x, &[received.iter().sum()]);
     let asked = inputs![&result, x, Input::None, received, sent, false, -1_i64];
-    let told = told("all_to_allv", "nccl:all_to_all", [x.numel(), result.numel()]);
-    run(e, "c10d::alltoall_base_", asked, told, &Input::Tensor(x), Some([sent, received]));
+    let told = told(CollectiveKind::AllToAll, "all_to_allv", [x.numel(), result.numel()]);
+    run(e, asked, told, &Input::Tensor(x), Some([sent, received]));
     result
 }
 
@@ -59,8 +58,8 @@ pub(crate) fn reduce_scatter(e: &mut Eager, x: &Tensor, ranks: i64) -> Tensor {
     let result = e.node("ReduceScatter", OP, inputs![x], |e| {
         let result = fill::new_empty(e, x, &shape);
         let asked = inputs![&result, x, Input::None, Input::None, false, -1_i64];
-        let told = told("_reduce_scatter_base", "nccl:_reduce_scatter_base", [x.numel(), result.numel()]);
-        run(e, "c10d::_reduce_scatter_base_", asked, told, &Input::Tensor(x), None);
+        let told = told(CollectiveKind::ReduceScatter, "_reduce_scatter_base", [x.numel(), result.numel()]);
+        run(e, asked, told, &Input::Tensor(x), None);
         result
     });
     let whole = x.shape.clone();
@@ -72,39 +71,34 @@ fn all_gather(e: &mut Eager, x: &Tensor, whole: &[i64]) -> Tensor {
     let x = &crate::ops::views::contiguous_of(e, x);
     let result = fill::new_empty(e, x, whole);
     let asked = inputs![&result, x, Input::None, false, -1_i64];
-    let told = told("_allgather_base", "nccl:_all_gather_base", [x.numel(), result.numel()]);
-    run(e, "c10d::_allgather_base_", asked, told, &Input::Tensor(x), None);
+    let told = told(CollectiveKind::AllGather, "_allgather_base", [x.numel(), result.numel()]);
+    run(e, asked, told, &Input::Tensor(x), None);
     result
 }
 
 /// What is told of an exchange.
 struct Told {
+    kind: CollectiveKind,
+    /// As NCCL's hooks call it.
     operation: &'static str,
-    label: &'static str,
     elements: [i64; 2],
     dtype: Dtype,
 }
 
-fn told(operation: &'static str, label: &'static str, elements: [i64; 2]) -> Told {
-    Told { operation, label, elements, dtype: Dtype::F32 }
+fn told(kind: CollectiveKind, operation: &'static str, elements: [i64; 2]) -> Told {
+    Told { kind, operation, elements, dtype: Dtype::F32 }
 }
 
 /// The op that asks for an exchange, and in it what NCCL notes of it.
-fn run(
-    e: &mut Eager,
-    op: &str,
-    asked: &[Input<'_>],
-    told: Told,
-    data: &Input<'_>,
-    splits: Option<[&[i64]; 2]>,
-) {
+fn run(e: &mut Eager, asked: &[Input<'_>], told: Told, data: &Input<'_>, splits: Option<[&[i64]; 2]>) {
     let ranks = e.world.as_ref().map_or(1, |world| world.ranks);
     let dtype = if told.dtype == Dtype::I64 { "Long" } else { "Float" };
-    let exchange = Exchange { operation: told.operation, elements: told.elements, dtype, ranks, splits };
+    let noted = Exchange { operation: told.operation, elements: told.elements, dtype, ranks, splits };
+    let (op, label) = exchange::names(told.kind);
     e.node(op, OP, asked, |e| {
         let row = e.log.begin(NOTE, OP, &[*data]);
-        e.log.exchange(row, &exchange);
-        e.node(told.label, LABEL, &[*data], |_| ());
+        e.log.exchange(row, &noted);
+        e.node(label, LABEL, &[*data], |_| ());
         e.log.end(row, &().results());
     });
 }

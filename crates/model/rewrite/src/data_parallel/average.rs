@@ -25,9 +25,7 @@ pub(super) struct Averages<'s, 'p> {
 
 impl<'s, 'p> Averages<'s, 'p> {
     pub fn new(step: &'s Step, patch: &'p mut Patch, of: DataParallel, stream: u32) -> Averages<'s, 'p> {
-        // What else the patch has put in has memory of its own.
-        let next_storage = free_storage(step) + (1 << 16);
-        Averages { step, patch, of, stream, next_storage, filled: Vec::new() }
+        Averages { step, patch, of, stream, next_storage: free_storage(step), filled: Vec::new() }
     }
 
     /// A bucket: each gradient goes to its place as it comes, and with the last of them the bucket to the other ranks.

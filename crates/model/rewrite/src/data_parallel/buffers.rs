@@ -4,7 +4,7 @@ use steptime_aten::{Arg, Device, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
 use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
 
-use crate::exchange::{Exchanged, flat, wait};
+use crate::exchange::{Exchanged, flat, free_stream, wait};
 use crate::new_ops::{ints, op};
 use crate::passes::Passes;
 
@@ -17,7 +17,7 @@ pub(super) fn share(step: &Step, patch: &mut Patch, ranks: u32) -> usize {
     let passes = Passes::of(step);
     let buffers = find(step, &uses, &passes.forward);
     let Some(&first) = passes.forward.iter().find(|&&op| !copies_inputs(step, op)) else { return 0 };
-    let stream = 1 + step.ops.iter().map(|op| op.stream).max().unwrap_or(0);
+    let stream = free_stream(step);
     let (mut sent, mut came) = (Vec::new(), Vec::new());
     for dtype in [Dtype::F32, Dtype::I64] {
         let own: Vec<TensorId> =

@@ -16,6 +16,7 @@ use self::average::Averages;
 pub(crate) use self::buffers::copies_inputs;
 pub(crate) use self::gradients::{Gradient, find as gradients_of};
 use crate::error::Error;
+use crate::exchange::free_stream;
 use crate::passes::Passes;
 use crate::rule::{Facts, Rule};
 use crate::words::counted;
@@ -71,7 +72,7 @@ impl DataParallel {
         {
             patch.script.extend(op.map(|&op| (op, more)));
         }
-        let stream = 1 + step.ops.iter().map(|op| op.stream).max().unwrap_or(0);
+        let stream = free_stream(step);
         let mut averages = Averages::new(step, &mut patch, *self, stream);
         let mut buckets: Vec<Vec<Gradient>> = Vec::new();
         for dtype in gradients::dtypes(&gradients) {

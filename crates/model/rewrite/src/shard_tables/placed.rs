@@ -22,10 +22,12 @@ pub(super) struct Placed {
 
 /// A table that lies on some ranks.
 struct Spread<'t> {
+    /// Its number.
     at: usize,
     table: &'t Table,
-    /// The ranks whose parts come, in order, each with its columns; of cut rows no rank.
+    /// Whether this rank has a part of it.
     own: bool,
+    /// Whether its rows are cut: sums are added over ranks then, and not exchanged.
     by_rows: bool,
 }
 

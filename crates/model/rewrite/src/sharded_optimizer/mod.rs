@@ -11,7 +11,7 @@ use steptime_step::{Patch, Place, Step, TensorId};
 use self::share::Share;
 use crate::data_parallel::{self, DataParallel};
 use crate::error::Error;
-use crate::exchange::{Exchanged, wait};
+use crate::exchange::{Exchanged, free_stream, wait};
 use crate::fully_sharded::trained;
 use crate::rule::{Facts, Rule};
 use crate::words::counted;
@@ -28,7 +28,7 @@ impl ShardedOptimizer {
     fn broadcast(self, step: &Step, parameters: &[TensorId]) -> Option<Patch> {
         let mut patch = Patch::new(self.name());
         let update = step.running().into_iter().rfind(|&op| step.event(op).is_optimizer_step())?;
-        let stream = 1 + step.ops.iter().map(|op| op.stream).max().unwrap_or(0);
+        let stream = free_stream(step);
         for &parameter in parameters {
             let (kind, ranks) = (CollectiveKind::Broadcast, self.dense.ranks);
             let sent = Exchanged { kind, ranks, sent: parameter, received: parameter, beside: Some(stream) };
