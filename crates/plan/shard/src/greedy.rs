@@ -1,20 +1,15 @@
-//! The first plan: the largest tables first, each in the way that asks least of all GPUs together and keeps its GPU below the average.
+//! First plans: the largest tables first, each in the way that asks least of all GPUs together and keeps its GPU below the average; or
+//! all in one way, where that has room.
 
 use steptime_trace::{Bytes, Nanos};
 
-use crate::problem::{DoesNotFit, Load, Placed, Problem, Way};
+use crate::problem::{Cut, DoesNotFit, Load, Placed, Problem, Way};
 use crate::state::State;
 
 /// Places all tables.
 pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
     let mut state = State::new(problem);
-    let mut order: Vec<usize> = (0..problem.tables.len()).collect();
-    // By what the cheapest way of each asks for: time, and where that is equal memory.
-    let key = |&table: &usize| {
-        let least = problem.tables[table].ways.iter().map(|way| weight(problem, way)).min();
-        std::cmp::Reverse(least.unwrap_or_default())
-    };
-    order.sort_by_key(key);
+    let mut order = largest_first(problem);
     let target = average(problem);
     if !order.iter().all(|&table| lay_best(problem, &mut state, table, target)) {
         // What is large in memory first: what is left over is small.
@@ -30,6 +25,34 @@ pub(crate) fn place(problem: &Problem) -> Result<State, DoesNotFit> {
         }
     }
     Ok(state)
+}
+
+/// Places all tables cut in one manner, those that may lie so and find room; others as [`place`] does. `None` where that has no room.
+///
+/// Moves of one table do not lead from one manner to another where each table alone is as well off in either.
+pub(crate) fn place_as(problem: &Problem, cut: Cut) -> Option<State> {
+    let mut state = State::new(problem);
+    let target = average(problem);
+    for table in largest_first(problem) {
+        let ways = &problem.tables[table].ways;
+        let own = ways.iter().position(|way| way.cut == cut);
+        match own.and_then(|way| Some((way, state.best(problem, &ways[way])?))) {
+            Some((way, (gpus, _))) => state.lay(problem, table, Placed { way, gpus }),
+            None if lay_best(problem, &mut state, table, target) => {}
+            None => return None,
+        }
+    }
+    Some(state)
+}
+
+/// Tables by what the cheapest way of each asks for: time, and where that is equal memory.
+fn largest_first(problem: &Problem) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..problem.tables.len()).collect();
+    order.sort_by_cached_key(|&table| {
+        let least = problem.tables[table].ways.iter().map(|way| weight(problem, way)).min();
+        std::cmp::Reverse(least.unwrap_or_default())
+    });
+    order
 }
 
 /// How busy each GPU would be if all were as busy, and each table lay in the way that asks least.

@@ -36,14 +36,20 @@ mod state;
 pub use bound::bound;
 pub use near::near;
 pub use problem::{Cut, DoesNotFit, Load, Placed, Plan, Problem, Table, Way};
+use state::State;
 
 /// Places all tables: the largest first, each where it makes the busiest GPU least busy, then by moves that make the busiest GPU less
-/// busy until none does.
+/// busy until none does. The same is done from plans in which all tables are cut in one manner; the best of these is the plan.
 ///
 /// # Errors
 /// Where memory does not hold the tables, in whatever way they lie.
 pub fn search(problem: &Problem) -> Result<Plan, DoesNotFit> {
-    let mut state = greedy::place(problem)?;
-    local::improve(problem, &mut state);
-    Ok(state.plan())
+    let first = greedy::place(problem)?;
+    let alike = problem.cuts().into_iter().filter_map(|cut| greedy::place_as(problem, cut));
+    let improved = std::iter::once(first).chain(alike).map(|mut state| {
+        local::improve(problem, &mut state);
+        state
+    });
+    let best = improved.min_by_key(|state| state.busiest(problem).1);
+    Ok(best.map_or_else(Plan::default, State::plan))
 }

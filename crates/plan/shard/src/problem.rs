@@ -130,6 +130,17 @@ impl Problem {
         loads
     }
 
+    /// The manners in which tables may be cut, each once, in the order in which tables name them.
+    pub(crate) fn cuts(&self) -> Vec<Cut> {
+        let mut cuts = Vec::new();
+        for way in self.tables.iter().flat_map(|table| &table.ways) {
+            if !cuts.contains(&way.cut) {
+                cuts.push(way.cut);
+            }
+        }
+        cuts
+    }
+
     /// What a plan costs: the time of the GPU that is busy longest.
     #[must_use]
     pub fn cost(&self, plan: &Plan) -> Nanos {

@@ -62,7 +62,7 @@ fn all(problem: &Problem) -> Vec<Plan> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn every_table_lies_once_and_fits(problem in problem()) {
@@ -91,7 +91,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn plans_near_another_are_a_change_away_and_the_most_promising_is_first(problem in problem()) {
