@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Writes `shipped.rs`: an array of `Shipped`, those with models first, each group by name.
+/// Writes `shipped.rs`: an array of `Shipped`, those with models first, each group by name; and `corrections.rs`: those of lent models.
 fn main() -> io::Result<()> {
     let profiles =
         Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../../profiles");
@@ -13,7 +13,14 @@ fn main() -> io::Result<()> {
     folders.sort_by_key(|folder| (!folder.path().join("models.bin.zst").is_file(), folder.file_name()));
     let shipped: String = folders.iter().map(|folder| entry(&folder.path())).collect();
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("shipped.rs");
-    fs::write(out, format!("&[{shipped}]"))
+    fs::write(out, format!("&[{shipped}]"))?;
+    let folder = profiles.join("transfer/corrections");
+    let [header, models] = ["profile.toml", "models.bin.zst"].map(|file| folder.join(file));
+    let text = match models.is_file() {
+        true => format!("Some((include_str!({header:?}), include_bytes!({models:?})))"),
+        false => "None".to_owned(),
+    };
+    fs::write(Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("corrections.rs"), text)
 }
 
 /// One profile: its name, its header, its models where it has some.

@@ -33,7 +33,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A row cannot be.
-    #[error("{}, row {row} ({op}): {what}; the sweep is damaged, measure again", path.display())]
+    #[error("{}, row {row} ({op}): {what}; the file is damaged", path.display())]
     Row {
         /// The file.
         path: PathBuf,
@@ -41,6 +41,14 @@ pub enum Error {
         row: usize,
         /// Its op.
         op: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The file is no table of a publisher that is known here.
+    #[error("{} is no table that is known: {what}; known are sweeps of steptime.measure, NeuSight's CSV and aiconfigurator's Parquet of matrix products", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
         /// What is wrong.
         what: String,
     },

@@ -1,6 +1,7 @@
-//! Reads sweeps: files of kernels measured by `python -m steptime.measure`.
+//! Reads sweeps: files of kernels measured by `python -m steptime.measure`, and tables that others published.
 //!
 //! ```text
+//! table ──read_table──┐
 //! sweep.parquet ──read──> Sweep: metadata, rows ──observe──> Observations ──cost::device::fit──> DeviceProfile
 //!                            └──spec──> DeviceSpec
 //! ```
@@ -13,6 +14,7 @@ mod observe;
 mod read;
 mod row;
 mod spec;
+mod tables;
 
 pub use error::Error;
 pub use guard::guarded;
@@ -21,3 +23,4 @@ pub use observe::{Observations, observe};
 pub use read::{Sweep, read, read_all};
 pub use row::{Row, State};
 pub use spec::spec;
+pub use tables::{LEFT_OUT, TABLE, read_table};

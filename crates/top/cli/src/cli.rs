@@ -22,7 +22,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use collectives::Collectives;
 pub use compare::Compare;
-pub use device::{Device, Search};
+pub use device::{By, Device, Search};
 pub use gather_plan::GatherPlan;
 pub use gemm::{Gemm, Product};
 pub use ingest::{Ingest, Query};

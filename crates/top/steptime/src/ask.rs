@@ -256,7 +256,7 @@ impl<'s> Question<'s> {
         let device = self.device.as_ref();
         let of = |device: &Device| DeviceAsked {
             name: device.profile.spec.name.clone(),
-            fitted: !device.profile.families().is_empty(),
+            fitted: device.profile.is_swept(),
         };
         Asked {
             host: chosen.name.clone(),

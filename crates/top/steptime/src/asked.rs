@@ -46,7 +46,7 @@ impl Asked {
         let (name, device) = match kernels {
             Kernels::Measured => ("measured".to_owned(), None),
             Kernels::Device { profile, .. } => {
-                let fitted = !profile.families().is_empty();
+                let fitted = profile.is_swept();
                 (profile.name.clone(), Some(DeviceAsked { name: profile.spec.name.clone(), fitted }))
             }
         };

@@ -209,6 +209,20 @@ pub enum Error {
         /// One of them that is nearly what was asked for.
         nearest: Option<&'static str>,
     },
+    /// A table of a GPU that no shipped profile is of.
+    #[error("no shipped profile is of {device:?}: name a profile with `--device`")]
+    UnknownDevice {
+        /// The GPU, as the table names it.
+        device: String,
+    },
+    /// Tables of other GPUs than a profile's.
+    #[error("the profile is of {profile}, and the tables are of {of}")]
+    OfOtherDevices {
+        /// The profile's GPU.
+        profile: String,
+        /// Theirs.
+        of: String,
+    },
     /// Several recordings in one folder that are not the ranks of one job.
     #[error(
         "{}: holds {} recordings that are not the ranks of one job ({}): name one of them; `steptime validate` and \

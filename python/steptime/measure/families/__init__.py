@@ -30,6 +30,7 @@ WEIGHTS = (
     ("layout", 12.0),
     ("corners", 20.0),
     ("hard", 20.0),
+    ("odd_rows", 2.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 

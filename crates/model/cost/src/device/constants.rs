@@ -75,6 +75,7 @@ pub struct Tiles {
     pub together: f64,
     pub reduce_us: f64,
     pub feed: f64,
+    pub per_cycle: f64,
 }
 
 /// The constants of all formulas, in groups.
@@ -99,6 +100,21 @@ pub struct Constants {
     pub fused_backward: FusedBackward,
     pub collectives: Collectives,
     pub interaction: Interaction,
+}
+
+impl Constants {
+    /// What a chip takes that needs so many times as long for a cycle: what waits inside a multiprocessor counts cycles.
+    #[must_use]
+    pub fn slower(mut self, factor: f64) -> Constants {
+        let Constants { memory, gemm, attention, tiles_vector, tiles_tensor_wide, tiles_tensor_narrow, .. } = &mut self;
+        let mut waits =
+            vec![&mut memory.block_life_us, &mut memory.step_us, &mut gemm.vector_fixed_us, &mut attention.fixed_us];
+        for tiles in [tiles_vector, tiles_tensor_wide, tiles_tensor_narrow] {
+            waits.extend([&mut tiles.fixed_us, &mut tiles.step_us, &mut tiles.reduce_us]);
+        }
+        waits.into_iter().for_each(|us| *us *= factor);
+        self
+    }
 }
 
 impl Default for Constants {

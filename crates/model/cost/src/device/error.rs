@@ -35,6 +35,9 @@ pub enum Error {
         /// What is wrong, and the remedy.
         source: HeaderError,
     },
+    /// What models are worth on other GPUs cannot be read.
+    #[error("transfer.toml is not usable: {0}")]
+    Transfer(HeaderError),
     /// The place to write to is taken by something else.
     #[error("cannot write a profile to {}: it exists and holds no {HEADER}; choose another name", path.display())]
     Taken {

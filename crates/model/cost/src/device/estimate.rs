@@ -38,6 +38,8 @@ pub enum Source {
     Measured,
     /// A model fitted to a sweep of this GPU: trees, or our formula with fitted factors.
     Fitted,
+    /// A model fitted to a sweep of another GPU, asked with this one's specification.
+    Transferred,
     /// Our formula and the GPU's specification, nothing fitted.
     Analytic,
     /// A published formula, or the kind of network that the publication used.
@@ -57,6 +59,7 @@ impl Source {
         match self {
             Source::Measured => "measured",
             Source::Fitted => "fitted",
+            Source::Transferred => "transferred",
             Source::Analytic => "analytic",
             Source::Paper => "paper",
             Source::Fallback => "fallback",
@@ -87,6 +90,15 @@ impl Estimate {
     /// Nothing is known.
     pub const UNPRICED: Estimate =
         Estimate { time: Nanos::ZERO, own: 0.0, shared: 0.0, source: Source::Unknown, extrapolated: false };
+
+    /// The same from models of other GPUs.
+    #[must_use]
+    pub(super) fn transferred(self) -> Estimate {
+        match self.source {
+            Source::Fitted => Estimate { source: Source::Transferred, ..self },
+            _ => self,
+        }
+    }
 
     /// One call after another of the same family: their own errors are independent.
     #[must_use]

@@ -1,5 +1,6 @@
 //! Fitting a profile to measured kernels.
 
+mod across;
 pub mod cache;
 pub mod error;
 mod family;
@@ -22,6 +23,7 @@ use super::profile::header::{Header, Spread, VERSION};
 use super::profile::{DeviceProfile, FamilyModels};
 use super::spec::DeviceSpec;
 
+pub use across::{Elsewhere, fit_across};
 pub use error::FitError;
 pub use network::Search;
 pub use onto::fit_onto;
@@ -93,7 +95,7 @@ pub fn fit(
     let (families, models): (Vec<_>, Vec<FamilyModels>) =
         fitted.into_iter().map(|fitted| (fitted.header, fitted.models)).unzip();
     let (name, device, sweep) = (options.name.clone(), spec.clone(), options.sweep.clone());
-    let header = Header { version: VERSION, name, device, unfitted, sweep, families };
+    let header = Header { version: VERSION, name, device, unfitted, sweep, onto: None, families };
     Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
 }
 

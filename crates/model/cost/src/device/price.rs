@@ -85,6 +85,17 @@ struct Group<'a> {
     calls: Vec<(usize, Key<'a>)>,
 }
 
+impl<'a> Group<'a> {
+    fn of(family: &'static dyn Family, calls: &[(&'a KernelCall, &'a Context)]) -> Group<'a> {
+        let calls = calls.iter().enumerate().map(|(at, &(call, ctx))| (at, Key(call, ctx)));
+        Group { family, calls: calls.collect() }
+    }
+
+    fn calls(&self) -> Vec<(&'a KernelCall, &'a Context)> {
+        self.calls.iter().map(|&(_, Key(call, ctx))| (call, ctx)).collect()
+    }
+}
+
 impl DeviceProfile {
     /// The time of a call.
     #[must_use]
@@ -144,20 +155,38 @@ impl DeviceProfile {
     }
 
     fn price_group(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
+        let Some(lent) = &self.lent else { return self.price_by_models(group, choice) };
+        let name = group.family.name();
+        let widened = |estimates: Vec<Estimate>| -> Vec<Estimate> {
+            estimates.into_iter().map(|estimate| lent.worth.widened(name, estimate)).collect()
+        };
+        let before = widened(self.price_by_models(group, choice));
+        if choice != ModelChoice::Best {
+            return before;
+        }
+        let spec = &self.spec;
+        let lent_again = |calls: &[(&KernelCall, &Context)]| {
+            widened(self.price_by_models(&Group::of(group.family, calls), choice))
+        };
+        let corrected = |calls: &[(&KernelCall, &Context)], before| {
+            lent.corrected(group.family, calls, spec, before, &lent_again)
+        };
+        let again = |calls: &[(&KernelCall, &Context)]| corrected(calls, lent_again(calls));
+        let calls = group.calls();
+        lent.swept(group.family, &calls, spec, corrected(&calls, before), &again)
+    }
+
+    fn price_by_models(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
         match self.family(group.family.name()) {
             Some((header, models)) => {
                 let fitted = self.price_fitted(group, header, models, choice);
                 if models.stages.is_empty() || choice.of(header) != header.model {
                     return fitted;
                 }
-                let calls: Vec<(&KernelCall, &Context)> =
-                    group.calls.iter().map(|&(_, Key(call, ctx))| (call, ctx)).collect();
                 let again = |calls: &[(&KernelCall, &Context)]| {
-                    let calls = calls.iter().enumerate().map(|(at, &(call, ctx))| (at, Key(call, ctx)));
-                    let group = Group { family: group.family, calls: calls.collect() };
-                    self.price_fitted(&group, header, models, choice)
+                    self.price_fitted(&Group::of(group.family, calls), header, models, choice)
                 };
-                stage::correct(&models.stages, group.family, &calls, &self.spec, fitted, &again)
+                stage::correct(&models.stages, group.family, &group.calls(), &self.spec, fitted, &again)
             }
             None => {
                 group.calls.iter().map(|(_, key)| self.price_unfitted(group.family, *key, choice)).collect()

@@ -41,6 +41,57 @@ pub enum Device {
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
+    /// Predict the kernels of tables, and tell how far off that is: sweeps, NeuSight's CSV, aiconfigurator's Parquet
+    #[command(after_help = "EXAMPLE
+    steptime device score bmm.csv gemm_perf.parquet        # each GPU by the profile that bears its name
+    steptime device score sweep.parquet --device h100 --lent h200    # by the models of another GPU")]
+    Score {
+        /// Tables of measured kernels
+        #[arg(required = true, value_name = "TABLE")]
+        tables: Vec<PathBuf>,
+        /// The profile to price with, by a shipped one's name or its folder [default: each GPU's own]
+        #[arg(long, value_name = "NAME|FOLDER")]
+        device: Option<String>,
+        /// The profile whose models it is lent, though it may have its own
+        #[arg(long, value_name = "NAME|FOLDER", requires = "device")]
+        lent: Option<String>,
+        /// With `--lent`: corrections of lent models, made by `device transfer` [default: none]
+        #[arg(long, value_name = "FOLDER", requires = "lent")]
+        corrections: Option<PathBuf>,
+        /// What rows are put together by
+        #[arg(long, value_enum, default_value_t = By::Kind)]
+        by: By,
+        /// Every row instead of scores, as CSV
+        #[arg(long, conflicts_with = "json")]
+        rows: bool,
+        /// How to print it.
+        #[command(flatten)]
+        form: Form,
+    },
+    /// Learn from tables of many GPUs what one GPU's models are off on others, for GPUs that nothing is measured on
+    #[command(after_help = "EXAMPLE
+    steptime device transfer tables/*.csv gemm_perf.parquet -o corrections --without l4
+    steptime device score l4.csv --device l4 --lent h200 --corrections corrections")]
+    Transfer {
+        /// Tables of measured kernels
+        #[arg(required = true, value_name = "TABLE")]
+        tables: Vec<PathBuf>,
+        /// The profile whose models are lent
+        #[arg(long, value_name = "NAME|FOLDER", default_value = "h200")]
+        from: String,
+        /// GPUs whose rows are left out, by their profiles' names
+        #[arg(long, value_name = "NAME", num_args = 1..)]
+        without: Vec<String>,
+        /// The most rows of a GPU that are learnt from, drawn evenly from each table
+        #[arg(long, value_name = "ROWS", default_value_t = 30_000)]
+        most: usize,
+        /// The folder to write
+        #[arg(short, long, value_name = "FOLDER")]
+        output: PathBuf,
+        /// Seed of everything random
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
     /// List the profiles that ship with steptime
     List {
         /// How to print it.
@@ -55,6 +106,17 @@ pub enum Device {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What rows of tables are put together by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// The generator of a sweep, or the kind of op in a table
+    Kind,
+    /// The family of kernels
+    Family,
+    /// The op
+    Op,
 }
 
 /// How far to search.

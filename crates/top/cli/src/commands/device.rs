@@ -1,20 +1,23 @@
-//! `steptime device fit`, `list` and `show`.
+//! `steptime device fit`, `score`, `transfer`, `list` and `show`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use steptime::Step;
-use steptime::answers::{DeviceListed, DeviceShown};
+use steptime::answers::{DeviceListed, DeviceShown, TableScored};
 use steptime::aten::OpSet;
 use steptime::cost::device::fit::without;
 use steptime::cost::device::{
     DeviceProfile, DeviceSpec, FitOptions, Indices, Observation, Search as Networks, fit, fit_onto,
 };
+use steptime::device::tables;
 use steptime::sweep::{self, Sweep};
 use steptime::trace::Want;
 
+mod transfer;
+
 use super::{Failure, load};
-use crate::cli::{Device, Form, Search};
+use crate::cli::{By, Device, Form, Search};
 use crate::console::Console;
 use crate::output;
 use crate::progress::Progress;
@@ -26,6 +29,14 @@ pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
         Device::Fit { sweeps, steps, spec, onto, without, output, search, seed } => {
             let from = From { sweeps, steps, spec: spec.as_deref(), onto: onto.as_deref(), without };
             fit_profile(&from, output, *search, *seed, console)
+        }
+        Device::Transfer { tables, from, without, most, output, seed } => {
+            transfer::run(&transfer::Wanted { tables, from, without, most: *most, output, seed: *seed }, console)
+        }
+        Device::Score { tables, device, lent, corrections, by, rows, form } => {
+            let chosen = |name: &str| chosen(name, lent.as_deref(), corrections.as_deref());
+            let profile = device.as_deref().map(chosen).transpose()?;
+            score(tables, profile.as_ref(), *by, *rows, *form, console)
         }
         Device::List { form } => list(*form, console),
         Device::Show { name, json } => show(name, *json, console),
@@ -108,7 +119,7 @@ fn fit_profile(
 /// The specification of a profile whose device was swept again.
 fn same_device(profile: &DeviceProfile, sweep: &Sweep) -> Result<DeviceSpec, Failure> {
     match sweep.meta.get("device") {
-        Some(device) if device != profile.spec.name => {
+        Some(device) if !steptime::device::is_named(device, &profile.spec.name) => {
             Err(format!("the profile is of {}, and the sweep of {device}", profile.spec.name).into())
         }
         _ => Ok(profile.spec.clone()),
@@ -176,6 +187,55 @@ fn read_spec(path: &Path) -> Result<DeviceSpec, Failure> {
     let spec: DeviceSpec = toml::from_str(&text).map_err(|source| format!("{}: {source}", path.display()))?;
     spec.check().map_err(|what| format!("{}: {what}", path.display()))?;
     Ok(spec)
+}
+
+/// Reads tables, and says which rows are left out.
+fn read_tables(paths: &[PathBuf]) -> Result<Vec<Sweep>, Failure> {
+    let mut sweeps: Vec<Sweep> = Vec::new();
+    for path in paths {
+        for sweep in sweep::read_table(path)? {
+            if let Some(why) = sweep.meta.get(sweep::LEFT_OUT) {
+                let device = sweep.meta.get("device").unwrap_or_default();
+                output::warn(&format!("{}, {device}: left out are {why}", path.display()));
+            }
+            sweeps.push(sweep);
+        }
+    }
+    Ok(sweeps)
+}
+
+/// A profile, with its own models or lent ones.
+fn chosen(name: &str, lent: Option<&str>, corrections: Option<&Path>) -> Result<DeviceProfile, Failure> {
+    Ok(match lent {
+        Some(from) => {
+            steptime::device::lent(from, name, corrections.map(DeviceProfile::read).transpose()?)?
+        }
+        None => steptime::device(name)?,
+    })
+}
+
+fn score(
+    paths: &[PathBuf],
+    profile: Option<&DeviceProfile>,
+    by: By,
+    rows: bool,
+    form: Form,
+    console: &Console<'_>,
+) -> Result<(), Failure> {
+    let sweeps = read_tables(paths)?;
+    let priced = tables::rows(&sweeps, profile)?;
+    if rows {
+        return Ok(console.print(&csv::table_rows(&priced).text())?);
+    }
+    let scores: Vec<TableScored> = tables::scores(&priced, |row| match by {
+        By::Kind => &row.group,
+        By::Family => row.family,
+        By::Op => &row.op,
+    })
+    .iter()
+    .map(TableScored::new)
+    .collect();
+    Ok(console.print_answer(form, &scores, |scores| device::scored(scores), |scores| csv::table_scores(scores))?)
 }
 
 fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {

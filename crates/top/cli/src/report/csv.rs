@@ -2,10 +2,11 @@
 //! that is not known or has no meaning there.
 
 use serde::Serialize;
+use steptime::device::tables::TableRow;
 use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
-    Changed, CollectivesPriced, Compared, DeviceListed, Difference, Explained, Gridded, KernelsPredicted,
+    Changed, CollectivesPriced, Compared, DeviceListed, TableScored, Difference, Explained, Gridded, KernelsPredicted,
     Placed, PlannedJobs, Predicted, PredictedJob, Replayed, Roofed, Scaled, Validated, ValidatedJobs,
 };
 
@@ -411,6 +412,29 @@ pub fn inspected(answer: &Inspected) -> Table {
     }
     for kernel in &answer.kernels {
         table.row(("kernel", &kernel.name, kernel.count, None::<f64>, kernel.device_ms));
+    }
+    table
+}
+
+/// Rows of tables, predicted and measured.
+pub fn table_rows(rows: &[TableRow]) -> Table {
+    let names =
+        ["device", "kind", "family", "op", "dims", "measured_us", "predicted_us", "low_us", "high_us", "source"];
+    let mut table = Table::new(&names);
+    for row in rows {
+        let what = (&row.device, &row.group, row.family, &row.op, &row.dims);
+        table.row((what, row.measured_us, row.predicted_us, row.interval_us, row.source));
+    }
+    table
+}
+
+/// Scores of tables.
+pub fn table_scores(answer: &[TableScored]) -> Table {
+    let names = ["device", "kind", "rows", "gmae", "mean", "p90", "total", "inside", "half_width"];
+    let mut table = Table::new(&names);
+    for row in answer {
+        let errors = (row.gmae, row.mean, row.p90, row.total, row.inside, row.half_width);
+        table.row((&row.device, &row.kind, row.rows, errors));
     }
     table
 }

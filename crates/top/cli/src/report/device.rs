@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steptime::answers::{DeviceListed, DeviceShown};
+use steptime::answers::{DeviceListed, DeviceShown, TableScored};
+use steptime::cost::device::profile::header::FamilyHeader;
 
 use super::format::percent;
 use super::table::Columns;
@@ -31,6 +32,46 @@ pub fn listed(list: &[DeviceListed]) -> String {
     }
     let head = "rates are achieved ones; fp32 and bf16: matrix products, TFLOP/s; kernels: fitted families, or formulas \
                 over the specification";
+    format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
+}
+
+/// How far off predictions of tables are.
+pub fn scored(scores: &[TableScored]) -> String {
+    let names = ["~device", "~kind", ">rows", ">GMAE", ">mean", "?>p90", ">total", ">inside", ">half-width"];
+    let mut columns = Columns::new(&names).tight();
+    for row in scores {
+        columns.row([
+            row.device.clone(),
+            row.kind.clone(),
+            row.rows.to_string(),
+            percent(row.gmae),
+            percent(row.mean),
+            percent(row.p90),
+            format!("{:.2}", row.total),
+            percent(row.inside),
+            percent(row.half_width),
+        ]);
+    }
+    let head = "errors of predicted times; total: all that was predicted over all that was measured; inside: rows in the 90 % interval";
+    format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
+}
+
+/// What corrections of lent models do, kind by kind, on GPUs that were held out.
+pub fn corrections(families: &[FamilyHeader]) -> String {
+    let mut columns = Columns::new(&["~family", "~kind", ">rows", ">before", ">after", ">taken"]).tight();
+    for family in families {
+        for (kind, score) in family.stages.iter().flat_map(|stage| &stage.kinds) {
+            columns.row([
+                family.name.clone(),
+                kind.clone(),
+                score.rows.to_string(),
+                percent(score.before),
+                percent(score.after),
+                percent(f64::from(score.share)),
+            ]);
+        }
+    }
+    let head = "mean errors of lent models, and with what other GPUs teach; each GPU is held out in turn";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 

@@ -8,6 +8,8 @@ use steptime_cost::device::paper::Published;
 use steptime_cost::device::profile::header::FamilyHeader;
 use steptime_cost::device::{DeviceProfile, DeviceSpec};
 
+use crate::device::tables::TableScore;
+
 /// A profile in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceListed {
@@ -73,6 +75,47 @@ pub struct FamilyShown {
     pub variants: BTreeMap<String, [f64; 2]>,
     /// The range of each feature that was fitted on.
     pub range: BTreeMap<String, [f32; 2]>,
+}
+
+/// How far off predictions of a table's rows are, of one GPU and one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TableScored {
+    /// The GPU, as the table names it.
+    pub device: String,
+    /// The kind.
+    pub kind: String,
+    /// How many rows.
+    pub rows: usize,
+    /// Geometric mean of absolute relative errors.
+    pub gmae: f64,
+    /// Their mean.
+    pub mean: f64,
+    /// Their ninetieth percentile.
+    pub p90: f64,
+    /// What was predicted for all rows together, over what was measured.
+    pub total: f64,
+    /// Share of rows inside the 90 % interval.
+    pub inside: f64,
+    /// Its median half-width, of the logarithm of time.
+    pub half_width: f64,
+}
+
+impl TableScored {
+    /// Of scored rows.
+    #[must_use]
+    pub fn new(score: &TableScore) -> TableScored {
+        TableScored {
+            device: score.device.clone(),
+            kind: score.group.clone(),
+            rows: score.rows,
+            gmae: score.score.gmae,
+            mean: score.score.mean,
+            p90: score.score.p90,
+            total: score.total,
+            inside: score.inside,
+            half_width: score.half_width,
+        }
+    }
 }
 
 impl DeviceListed {

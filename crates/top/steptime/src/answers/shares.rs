@@ -10,6 +10,8 @@ use serde::Serialize;
 pub struct ModelShares {
     /// From models fitted on a sweep.
     pub fitted: f64,
+    /// From models fitted on a sweep of another GPU.
+    pub transferred: f64,
     /// From formulas over the device's specification.
     pub analytic: f64,
     /// Kept as measured on this very GPU.
@@ -54,6 +56,7 @@ impl ModelShares {
     pub fn new(coverage: &ModelCoverage) -> ModelShares {
         ModelShares {
             fitted: coverage.fitted,
+            transferred: coverage.transferred,
             analytic: coverage.analytic,
             measured: coverage.measured,
             scaled: coverage.scaled,
@@ -68,6 +71,7 @@ impl ModelShares {
     pub fn text(&self) -> String {
         let parts = [
             (self.fitted, "of device time from fitted models"),
+            (self.transferred, "from models of another GPU"),
             (self.analytic, "from the specification"),
             (self.measured, "as measured on this GPU"),
             (self.scaled, "scaled from the GPU recorded on"),

@@ -248,6 +248,7 @@ impl ModelShares {
             let weight = row.active_predicted_ms;
             total += weight;
             sum.fitted += weight * coverage.fitted;
+            sum.transferred += weight * coverage.transferred;
             sum.analytic += weight * coverage.analytic;
             sum.measured += weight * coverage.measured;
             sum.scaled += weight * coverage.scaled;
@@ -258,6 +259,7 @@ impl ModelShares {
         let share = |part: f64| if total > 0.0 { part / total } else { 0.0 };
         Some(ModelShares {
             fitted: share(sum.fitted),
+            transferred: share(sum.transferred),
             analytic: share(sum.analytic),
             measured: share(sum.measured),
             scaled: share(sum.scaled),

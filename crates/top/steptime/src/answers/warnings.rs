@@ -71,7 +71,7 @@ pub fn of_device(device: &DeviceAsked, coverage: Option<&ModelShares>) -> Vec<St
     let mut warnings = Vec::new();
     if !device.fitted {
         warnings.push(format!(
-            "{} is known by its specification only: no kernel was measured on it, and times are rough",
+            "no kernel was measured on {}: times come from its specification and models of another GPU",
             device.name
         ));
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use steptime_cost::device::profile::header::Header;
-use steptime_cost::device::{DeviceProfile, DeviceSpec};
+use steptime_cost::device::{DeviceProfile, DeviceSpec, Transfer};
 
 use crate::error::Error;
 
@@ -18,16 +18,56 @@ struct Shipped {
 /// Every folder of `profiles/` that has a `profile.toml`, the fitted ones first (`build.rs`).
 static SHIPPED: &[Shipped] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
+/// What models of one GPU are worth on others.
+static WORTH: &str = include_str!("../../../../../profiles/transfer/worth.toml");
+
+/// What other GPUs have shown of these models: header and models.
+static CORRECTIONS: Option<(&str, &[u8])> = include!(concat!(env!("OUT_DIR"), "/corrections.rs"));
+
 /// The names of the profiles that ship with steptime, the fitted ones first.
 pub fn devices() -> impl ExactSizeIterator<Item = &'static str> {
     SHIPPED.iter().map(|shipped| shipped.name)
 }
 
-/// A device profile by the name of a shipped one, or by its folder.
+/// A device profile by the name of a shipped one, or by its folder. One that is a specification alone is lent the models of the GPU that
+/// is known best.
 ///
 /// # Errors
 /// Where there is neither, or the folder holds no usable profile.
 pub fn device(name: &str) -> Result<DeviceProfile, Error> {
+    let own = own(name)?;
+    if own.onto.is_none() && !own.families().is_empty() {
+        return Ok(own);
+    }
+    let worth = worth()?;
+    let from = own.onto.clone().unwrap_or_else(|| worth.from.clone());
+    Ok(self::own(&from)?.lend(own, Transfer { from, ..worth }, corrections()?))
+}
+
+/// The models of one GPU with the specification of another, corrected by what others have shown or not at all.
+///
+/// # Errors
+/// As [`device`].
+pub fn lent(from: &str, to: &str, corrections: Option<DeviceProfile>) -> Result<DeviceProfile, Error> {
+    let mut to = own(to)?;
+    to.onto = None;
+    Ok(own(from)?.lend(to, Transfer { from: from.to_owned(), ..worth()? }, corrections))
+}
+
+fn worth() -> Result<Transfer, Error> {
+    Ok(Transfer::parse(WORTH).map_err(steptime_cost::device::Error::Transfer)?)
+}
+
+fn corrections() -> Result<Option<DeviceProfile>, Error> {
+    let read = |(header, models)| DeviceProfile::from_parts(header, Some(models));
+    Ok(CORRECTIONS.map(read).transpose()?)
+}
+
+/// A device profile as it stands, with no models of other GPUs.
+///
+/// # Errors
+/// As [`device`].
+pub fn own(name: &str) -> Result<DeviceProfile, Error> {
     if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name.eq_ignore_ascii_case(name)) {
         return Ok(DeviceProfile::from_parts(shipped.header, shipped.models)?);
     }

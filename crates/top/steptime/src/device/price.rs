@@ -36,6 +36,8 @@ pub struct PricedLaunches {
 pub struct ModelCoverage {
     /// From models fitted on a sweep.
     pub fitted: f64,
+    /// From models fitted on a sweep of another GPU, asked with this one's specification.
+    pub transferred: f64,
     /// From formulas over the device's specification.
     pub analytic: f64,
     /// Kept as measured on this very GPU, where there is no other price.
@@ -129,7 +131,7 @@ fn is_unpriced(launch: &Launch, estimate: &Estimate) -> bool {
     match estimate.source {
         Source::Measured | Source::Scaled => false,
         Source::Fallback | Source::Unknown => true,
-        Source::Fitted | Source::Analytic | Source::Paper => launch.known == Known::Arguments,
+        Source::Fitted | Source::Transferred | Source::Analytic | Source::Paper => launch.known == Known::Arguments,
     }
 }
 
@@ -143,6 +145,7 @@ fn coverage(launches: &[Launch], estimates: &[Estimate]) -> ModelCoverage {
             (_, Source::Scaled) => &mut coverage.scaled,
             (Known::Nothing, Source::Fallback) | (_, Source::Unknown) => &mut coverage.unknown,
             (Known::Arguments, _) | (_, Source::Fallback) => &mut coverage.fallback,
+            (_, Source::Transferred) => &mut coverage.transferred,
             (_, Source::Analytic) => &mut coverage.analytic,
             _ => &mut coverage.fitted,
         } += share;

@@ -67,6 +67,21 @@ pub(super) fn on_tensor_cores(precision: Precision, spec: &DeviceSpec) -> bool {
     }
 }
 
+/// How much more a multiprocessor computes in a cycle than the one whose feeding is known: units that do more are fed more.
+fn grown(precision: Precision, known: f64, spec: &DeviceSpec) -> f64 {
+    let peak = &spec.peak;
+    let rate = match precision {
+        Precision::F32 => peak.f32_tflop_s,
+        Precision::Tf32 => peak.tf32_tflop_s,
+        Precision::F64 => return 1.0,
+        // All narrow types by one of them.
+        _ => peak.bf16_tflop_s.max(peak.f16_tflop_s),
+    };
+    let cycles = f64::from(spec.multiprocessors) * spec.clock_mhz;
+    let grown = rate * 1e6 / (cycles * known);
+    if grown.is_finite() && grown > 0.0 { grown } else { 1.0 }
+}
+
 /// The cut that takes least time.
 pub(super) fn best(shape: &Shape, spec: &DeviceSpec) -> Cut {
     let processors = f64::from(spec.multiprocessors);
@@ -76,7 +91,7 @@ pub(super) fn best(shape: &Shape, spec: &DeviceSpec) -> Cut {
         (true, Precision::Tf32 | Precision::F64) => &spec.constants.tiles_tensor_wide,
         (true, _) => &spec.constants.tiles_tensor_narrow,
     };
-    let feed_rate = kind.feed * spec.clock_mhz;
+    let feed_rate = kind.feed * grown(shape.precision, kind.per_cycle, spec) * spec.clock_mhz;
     let rate = spec.matrix_tflop_s(shape.precision) * 1e6 / processors;
     let (m, n, k) = (shape.m.max(1.0), shape.n.max(1.0), shape.k.max(1.0));
     let mut least: Option<(f64, Cut)> = None;

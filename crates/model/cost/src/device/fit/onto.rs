@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::error::FitError;
+use super::stage::{HeldOut, Row};
 use super::{FitOptions, by_family, family, stage};
 use crate::device::error::Error;
 use crate::device::observation::Observation;
-use crate::device::profile::DeviceProfile;
-use crate::device::profile::header::{Header, VERSION};
+use crate::device::profile::header::{FamilyHeader, Header, VERSION};
+use crate::device::profile::{DeviceProfile, FamilyModels};
 
 /// Fits on top of a profile: families that it has are corrected by a further stage where the rows speak, others are fitted
-/// as usual. Nothing is forgotten: calls unlike all rows cost what they cost before. The profile's specification stays
+/// as usual. Of lent models the answer holds what this GPU's own sweeps have shown, and whose models that corrects. Nothing is forgotten: calls unlike all rows cost what they cost before. The profile's specification stays
 /// as it is, since features are relative to it; what the sweep says of itself is added under `later`.
 ///
 /// # Errors
@@ -35,7 +36,9 @@ pub fn fit_onto(
         .map(|(name, rows)| {
             let fitted = match profile.family(name) {
                 Some(_) => {
-                    stage::fit(rows, &profile, options).map(|stage| Fit::Stage(name, stage.map(Box::new)))
+                    let rows: Vec<Row> = rows.iter().map(|of| Row { of, profile: &profile, gpu: 0 }).collect();
+                    stage::fit(&rows, HeldOut::Cases, options)
+                        .map(|stage| Fit::Stage(name, stage.map(Box::new)))
                 }
                 None => family::fit(rows, &spec, options).map(|fitted| Fit::Family(Box::new(fitted))),
             };
@@ -53,8 +56,8 @@ pub fn fit_onto(
         1 + (1..).take_while(|at| sweep.keys().any(|key| key.starts_with(&format!("later{at}_")))).count();
     sweep.extend(later.into_iter().map(|(key, value)| (format!("later{number}_{key}"), value)));
     let (device, unfitted) = (spec, profile.unfitted.clone());
-    let mut families: BTreeMap<String, _> = profile
-        .into_families()
+    let onto = profile.lent.as_ref().map(|lent| lent.worth.from.clone());
+    let mut families: BTreeMap<String, _> = kept(profile)
         .into_iter()
         .map(|(header, models)| (header.name.clone(), (header, models)))
         .collect();
@@ -73,9 +76,26 @@ pub fn fit_onto(
             Fit::Stage(_, None) => {}
         }
     }
+    if onto.is_some() {
+        families.retain(|_, (header, _)| !header.stages.is_empty());
+    }
     let (families, models) = families.into_values().unzip();
-    let header = Header { version: VERSION, name: options.name.clone(), device, unfitted, sweep, families };
+    let header = Header { version: VERSION, name: options.name.clone(), device, unfitted, sweep, onto, families };
     Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
+}
+
+/// What a profile holds itself: all of it; of lent models, their headers, and the stages of this GPU's own sweeps.
+fn kept(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
+    let Some(lent) = profile.lent.clone() else { return profile.into_families() };
+    let layer = lent.layer.map(DeviceProfile::into_families).unwrap_or_default();
+    let of_layer = |(header, _): (FamilyHeader, FamilyModels)| {
+        let known = layer.iter().find(|(own, _)| own.name == header.name);
+        known.cloned().unwrap_or_else(|| {
+            let header = FamilyHeader { stages: Vec::new(), trees: 0, variants: BTreeMap::new(), ..header };
+            (header, FamilyModels::default())
+        })
+    };
+    profile.into_families().into_iter().map(of_layer).collect()
 }
 
 enum Fit<'a> {

@@ -7,6 +7,7 @@ use steptime_aten::KernelCall;
 use super::FitOptions;
 use super::signature::groups;
 use crate::device::context::{Context, Setting};
+use crate::device::estimate::Estimate;
 use crate::device::families;
 use crate::device::family::Family;
 use crate::device::learn::boost::{BoostOptions, boost};
@@ -35,53 +36,85 @@ const EVIDENCE: f64 = 0.02;
 /// A stage, and what a profile says of it.
 pub type StageFit = (StageHeader, Stage);
 
-/// Learns what the rows of a family show beyond the profile; `None` where they are too few to say anything.
-pub fn fit(
-    observations: &[&Observation],
-    profile: &DeviceProfile,
-    options: &FitOptions,
-) -> Result<Option<StageFit>, LearnError> {
-    let Some(first) = observations.first() else { return Ok(None) };
-    let family = families::of(&first.call.kernel);
-    let (rows, kinds) = judged(observations, |row| stage::kind_of(family, &row.call));
+/// A measured call, and the profile that says what it took before.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// The call.
+    pub of: &'a Observation,
+    /// The profile of its GPU.
+    pub profile: &'a DeviceProfile,
+    /// The number of its GPU.
+    pub gpu: u32,
+}
+
+/// What is held out to judge a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldOut {
+    /// Cases of the one GPU that is swept.
+    Cases,
+    /// Each GPU in turn, with all of its rows.
+    Gpus,
+}
+
+/// Of so many GPUs at least a kind must be known for a stage to speak of it on others.
+const GPUS_OF_A_KIND: usize = 3;
+
+/// Learns what the rows of a family show beyond their profiles; `None` where they are too few to say anything.
+pub fn fit(rows: &[Row<'_>], held_out: HeldOut, options: &FitOptions) -> Result<Option<StageFit>, LearnError> {
+    let Some(first) = rows.first() else { return Ok(None) };
+    let family = families::of(&first.of.call.kernel);
+    let (rows, kinds) = judged(rows, held_out, |row| stage::kind_of(family, &row.of.call));
     if rows.is_empty() {
         return Ok(None);
     }
-    let left = Left::of(&rows, family, profile);
-    let folds = Folds::new(&groups(&rows), options.folds, options.seed);
+    let left = Left::of(&rows, family);
+    let observations: Vec<&Observation> = rows.iter().map(|row| row.of).collect();
+    let gpus: Vec<u32> = rows.iter().map(|row| row.gpu).collect();
+    let folds = match held_out {
+        HeldOut::Cases => Folds::new(&groups(&observations), options.folds, options.seed),
+        HeldOut::Gpus => Folds::new(&gpus, u8::MAX, options.seed),
+    };
     if folds.count() < 3 {
         return Ok(None);
     }
-    let boosting = boosting(rows.len(), options.seed);
-    let (held_out, trees) = rayon::join(
+    let boosting = match held_out {
+        HeldOut::Cases => boosting(rows.len(), options.seed),
+        HeldOut::Gpus => BoostOptions { seed: options.seed, ..FOR_OTHERS },
+    };
+    let weights = weights(&gpus);
+    let (corrections, trees) = rayon::join(
         || {
             folds.out_of_fold(|train, held_out| {
-                let corrections = left.learn(train, &boosting)?.predict(&left.table.select(held_out));
+                let trees = left.learn(train, &weights, &boosting)?;
+                let corrections = trees.predict(&left.table.select(held_out));
                 Ok::<_, LearnError>(corrections.into_iter().map(f64::from).collect())
             })
         },
-        || left.learn(&(0..rows.len()).collect::<Vec<usize>>(), &boosting),
+        || left.learn(&(0..rows.len()).collect::<Vec<usize>>(), &weights, &boosting),
     );
-    let (held_out, trees) = (held_out?, trees?);
+    let (corrections, trees) = (corrections?, trees?);
 
     let mut residuals = left.logs.clone();
     let (mut told, mut seen) = (BTreeMap::new(), BTreeMap::new());
     for (name, of_kind) in &kinds {
-        let score = left.best_share(of_kind, &held_out);
-        of_kind.iter().for_each(|&row| residuals[row] -= f64::from(score.share) * held_out[row]);
+        let score = left.best_share(of_kind, &corrections);
+        of_kind.iter().for_each(|&row| residuals[row] -= f64::from(score.share) * corrections[row]);
         told.insert(name.clone(), score);
         let ranges = left.table.select(of_kind).ranges();
         seen.insert(name.clone(), Kind { share: score.share, ranges });
     }
-    let variants: Vec<String> = rows.iter().map(|row| variant(&row.call)).collect();
-    let names: Vec<&str> = variants.iter().map(String::as_str).collect();
+    let groups: Vec<String> = rows.iter().map(|row| match held_out {
+        HeldOut::Cases => variant(&row.of.call),
+        HeldOut::Gpus => row.gpu.to_string(),
+    }).collect();
+    let names: Vec<&str> = groups.iter().map(String::as_str).collect();
     let interval = Interval::fit(&left.table, &residuals, &folds, &names, Detail::Fine)?;
     let Interval { inside, half_width, shared, .. } = interval;
-    let in_steps = rows.iter().any(|row| row.ctx.setting == Setting::Step);
+    let in_steps = rows.iter().any(|row| row.of.ctx.setting == Setting::Step);
     let score = |residuals: &[f64]| Score::of_residuals(residuals).ok_or(LearnError::NoScore);
     let header = StageHeader {
         rows: rows.len(),
-        cases: rows.iter().map(|row| row.case).collect::<BTreeSet<u32>>().len(),
+        cases: rows.iter().map(|row| (row.gpu, row.of.case)).collect::<BTreeSet<(u32, u32)>>().len(),
         trees: trees.len(),
         in_steps,
         before: score(&left.logs)?,
@@ -90,38 +123,55 @@ pub fn fit(
         features: stage::names(family).map(str::to_owned).collect(),
         kinds: told,
     };
-    let by_step = by_step(&calls(&rows), profile);
+    let by_step = by_step(&rows);
     Ok(Some((header, Stage { trees, interval, in_steps, by_step, kinds: seen })))
 }
 
-fn calls<'o>(rows: &[&'o Observation]) -> Vec<(&'o KernelCall, &'o Context)> {
-    rows.iter().map(|row| (&row.call, &row.ctx)).collect()
+/// Rows of each GPU count as much as those of any other, whoever measured more.
+fn weights(gpus: &[u32]) -> Vec<f64> {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    gpus.iter().for_each(|&gpu| *counts.entry(gpu).or_default() += 1);
+    let even = gpus.len() as f64 / counts.len().max(1) as f64;
+    gpus.iter().map(|gpu| even / counts[gpu] as f64).collect()
 }
 
-/// What a profile leaves of rows: the features that a correction may go by, and logarithms of measured over predicted.
+/// What profiles say of rows, those of one GPU priced together.
+fn priced(rows: &[Row<'_>], contexts: impl Fn(&Context) -> Context) -> Vec<Estimate> {
+    let mut estimates = Vec::with_capacity(rows.len());
+    for of_gpu in rows.chunk_by(|a, b| a.gpu == b.gpu) {
+        let contexts: Vec<Context> = of_gpu.iter().map(|row| contexts(&row.of.ctx)).collect();
+        let calls: Vec<(&KernelCall, &Context)> =
+            of_gpu.iter().zip(&contexts).map(|(row, ctx)| (&row.of.call, ctx)).collect();
+        estimates.extend(of_gpu[0].profile.price_all(&calls, ModelChoice::Best));
+    }
+    estimates
+}
+
+/// What profiles leave of rows: the features that a correction may go by, and logarithms of measured over predicted.
 struct Left {
     table: Table,
     logs: Vec<f64>,
 }
 
 impl Left {
-    fn of(rows: &[&Observation], family: &dyn Family, profile: &DeviceProfile) -> Left {
-        let calls = calls(rows);
-        let before = profile.price_all(&calls, ModelChoice::Best);
+    fn of(rows: &[Row<'_>], family: &dyn Family) -> Left {
+        let before = priced(rows, Context::clone);
         let mut table = Table::new(stage::names(family).count());
-        for (&(call, ctx), before) in calls.iter().zip(&before) {
-            table.push(|out| stage::features(family, call, ctx, &profile.spec, before.time, out));
+        for (row, before) in rows.iter().zip(&before) {
+            let (call, ctx, spec) = (&row.of.call, &row.of.ctx, &row.profile.spec);
+            table.push(|out| stage::features(family, call, ctx, spec, before.time, out));
         }
         let over = |measured: f64, before: f64| (measured / before.max(1e-3)).ln();
         let pairs = rows.iter().zip(&before);
-        let logs = pairs.map(|(row, before)| over(row.time.as_micros(), before.time.as_micros())).collect();
+        let logs = pairs.map(|(row, before)| over(row.of.time.as_micros(), before.time.as_micros())).collect();
         Left { table, logs }
     }
 
     /// Trees that correct what is left of some rows.
-    fn learn(&self, rows: &[usize], boosting: &BoostOptions) -> Result<Trees, LearnError> {
+    fn learn(&self, rows: &[usize], weights: &[f64], boosting: &BoostOptions) -> Result<Trees, LearnError> {
         let target: Vec<f64> = rows.iter().map(|&row| self.logs[row]).collect();
-        boost(&self.table.select(rows), &target, &vec![1.0; rows.len()], boosting)
+        let weights: Vec<f64> = rows.iter().map(|&row| weights[row]).collect();
+        boost(&self.table.select(rows), &target, &weights, boosting)
     }
 
     /// How much of the corrections, which had not seen them, is best for the rows of a kind.
@@ -139,20 +189,12 @@ impl Left {
     }
 }
 
-/// The usual range of what the profile adds for being inside a step, to logarithms of times.
-fn by_step(calls: &[(&KernelCall, &Context)], profile: &DeviceProfile) -> [f64; 2] {
-    let inside: Vec<Context> =
-        calls.iter().map(|&(_, ctx)| Context { setting: Setting::Step, ..ctx.clone() }).collect();
-    let after: Vec<Context> =
-        calls.iter().map(|&(_, ctx)| Context { setting: Setting::After, ..ctx.clone() }).collect();
-    let price = |contexts: &[Context]| {
-        let calls: Vec<(&KernelCall, &Context)> =
-            calls.iter().zip(contexts).map(|(call, ctx)| (call.0, ctx)).collect();
-        profile.price_all(&calls, ModelChoice::Best)
-    };
-    let added: Vec<f64> = price(&inside)
+/// The usual range of what profiles add for being inside a step, to logarithms of times.
+fn by_step(rows: &[Row<'_>]) -> [f64; 2] {
+    let price = |setting| priced(rows, move |ctx| Context { setting, ..ctx.clone() });
+    let added: Vec<f64> = price(Setting::Step)
         .iter()
-        .zip(price(&after))
+        .zip(price(Setting::After))
         .map(|(inside, alone)| (inside.time.as_micros().max(1e-3) / alone.time.as_micros().max(1e-3)).ln())
         .collect();
     [quantile(&added, 0.1), quantile(&added, 0.9)].map(|end| if end.is_finite() { end } else { 0.0 })
@@ -161,30 +203,34 @@ fn by_step(calls: &[(&KernelCall, &Context)], profile: &DeviceProfile) -> [f64; 
 /// The rows of all kinds that have enough of them, from enough cases, and which rows are of which kind. Rows of kinds with
 /// too few to be judged are not learnt from either.
 fn judged<'o>(
-    observations: &[&'o Observation],
-    kind: impl Fn(&Observation) -> String,
-) -> (Vec<&'o Observation>, BTreeMap<String, Vec<usize>>) {
-    let kinds = kinds(observations, kind);
+    rows: &[Row<'o>],
+    held_out: HeldOut,
+    kind: impl Fn(&Row<'o>) -> String,
+) -> (Vec<Row<'o>>, BTreeMap<String, Vec<usize>>) {
+    let kinds = kinds(rows, held_out, kind);
     let judged: BTreeSet<usize> = kinds.values().flatten().copied().collect();
-    let rows: Vec<&Observation> = judged.iter().map(|&at| observations[at]).collect();
     let place: BTreeMap<usize, usize> = judged.iter().enumerate().map(|(new, &old)| (old, new)).collect();
+    let rows = judged.iter().map(|&at| rows[at]).collect();
     let kinds =
         kinds.into_iter().map(|(name, at)| (name, at.iter().map(|old| place[old]).collect())).collect();
     (rows, kinds)
 }
 
-/// The rows of each kind that has enough of them, from enough cases.
-fn kinds(
-    observations: &[&Observation],
-    kind: impl Fn(&Observation) -> String,
+/// The rows of each kind that has enough of them, from enough cases or GPUs.
+fn kinds<'o>(
+    rows: &[Row<'o>],
+    held_out: HeldOut,
+    kind: impl Fn(&Row<'o>) -> String,
 ) -> BTreeMap<String, Vec<usize>> {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, row) in observations.iter().enumerate() {
+    for (at, row) in rows.iter().enumerate() {
         kinds.entry(kind(row)).or_default().push(at);
     }
-    let enough = |rows: &[usize]| {
-        let cases: BTreeSet<u32> = rows.iter().map(|&row| observations[row].case).collect();
-        rows.len() >= ROWS_OF_A_KIND && cases.len() >= CASES_OF_A_KIND
+    let enough = |at: &[usize]| {
+        let cases: BTreeSet<(u32, u32)> = at.iter().map(|&row| (rows[row].gpu, rows[row].of.case)).collect();
+        let gpus: BTreeSet<u32> = at.iter().map(|&row| rows[row].gpu).collect();
+        let known = held_out == HeldOut::Cases || gpus.len() >= GPUS_OF_A_KIND;
+        at.len() >= ROWS_OF_A_KIND && cases.len() >= CASES_OF_A_KIND && known
     };
     kinds.retain(|_, rows| enough(rows));
     kinds
@@ -206,3 +252,17 @@ fn boosting(rows: usize, seed: u64) -> BoostOptions {
         _ => BoostOptions { trees: 320, leaves: 110, depth: 11, rounds: 8, ..options },
     }
 }
+
+/// For GPUs that are not among the rows: small trees, for what many GPUs have in common.
+const FOR_OTHERS: BoostOptions = BoostOptions {
+    trees: 200,
+    rate: 0.06,
+    depth: 6,
+    leaves: 24,
+    rows: 40.0,
+    shrink: 10.0,
+    columns: 0.6,
+    sample: 0.7,
+    rounds: 3,
+    seed: 0,
+};

@@ -27,6 +27,9 @@ pub struct Header {
     /// What was measured: versions, dates, numbers of rows.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, String>,
+    /// Whose models these families correct, where they have none of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onto: Option<String>,
     /// The families fitted, by name.
     #[serde(default, rename = "family", skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyHeader>,
@@ -132,7 +135,15 @@ impl Header {
     #[must_use]
     pub fn of_spec(name: &str, device: DeviceSpec, unfitted: Spread) -> Header {
         let name = name.to_owned();
-        Header { version: VERSION, name, device, unfitted, sweep: BTreeMap::new(), families: Vec::new() }
+        Header {
+            version: VERSION,
+            name,
+            device,
+            unfitted,
+            sweep: BTreeMap::new(),
+            onto: None,
+            families: Vec::new(),
+        }
     }
 
     /// Reads the text of a `profile.toml`.

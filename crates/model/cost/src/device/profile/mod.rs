@@ -23,6 +23,7 @@ use super::learn::descent::Network;
 use super::learn::trees::Trees;
 use super::spec::DeviceSpec;
 use super::stage::{self, Stage};
+use super::transfer::Lent;
 use error::ModelsError;
 use header::{FamilyHeader, Header, Spread, VERSION};
 
@@ -37,6 +38,10 @@ pub struct DeviceProfile {
     pub unfitted: Spread,
     /// What was measured: versions, dates, numbers of rows.
     pub sweep: BTreeMap<String, String>,
+    /// Whose models its stages correct, where it has no models of its own.
+    pub onto: Option<String>,
+    /// Where its models are those of another GPU: what they are worth on this one.
+    pub lent: Option<Box<Lent>>,
     families: Vec<FamilyHeader>,
     models: Vec<FamilyModels>,
     place: FxHashMap<String, usize>,
@@ -79,9 +84,16 @@ impl DeviceProfile {
             }
             check_stages(known, family, &models.stages)?;
         }
-        let Header { version: _, name, device: spec, unfitted, sweep, families } = header;
+        let Header { version: _, name, device: spec, unfitted, sweep, onto, families } = header;
         let place = families.iter().enumerate().map(|(at, family)| (family.name.clone(), at)).collect();
-        Ok(DeviceProfile { name, spec, unfitted, sweep, families, models, place })
+        Ok(DeviceProfile { name, spec, unfitted, sweep, onto, lent: None, families, models, place })
+    }
+
+    /// This profile's specification with other models, which fitted together where they are from.
+    pub(super) fn with_models(self, families: Vec<(FamilyHeader, FamilyModels)>) -> DeviceProfile {
+        let (families, models): (Vec<_>, Vec<_>) = families.into_iter().unzip();
+        let place = families.iter().enumerate().map(|(at, family)| (family.name.clone(), at)).collect();
+        DeviceProfile { families, models, place, ..self }
     }
 
     /// The header and the models of every family, taken apart.
@@ -106,12 +118,14 @@ impl DeviceProfile {
     /// What the readable file says.
     fn header(&self) -> Header {
         let (unfitted, sweep, families) = (self.unfitted.clone(), self.sweep.clone(), self.families.clone());
+        let onto = self.onto.clone();
         Header {
             version: VERSION,
             name: self.name.clone(),
             device: self.spec.clone(),
             unfitted,
             sweep,
+            onto,
             families,
         }
     }

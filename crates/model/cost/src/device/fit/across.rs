@@ -1,0 +1,69 @@
+//! What many GPUs show of models that were fitted on one of them.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::error::FitError;
+use super::stage::{HeldOut, Row};
+use super::{FitOptions, by_family, stage};
+use crate::device::error::Error;
+use crate::device::observation::Observation;
+use crate::device::profile::header::{Header, VERSION};
+use crate::device::profile::{DeviceProfile, FamilyModels};
+
+/// A GPU whose kernels were measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Elsewhere<'a> {
+    /// Its specification, with the models that are lent to it.
+    pub profile: &'a DeviceProfile,
+    /// What was measured.
+    pub rows: &'a [Observation],
+}
+
+/// Fits corrections of lent models for GPUs that nothing was measured on: one stage a family, judged on each GPU by what the others
+/// teach. The answer holds stages alone; `lender` is the profile whose models are lent.
+///
+/// # Errors
+///
+/// As [`fit`](super::fit).
+pub fn fit_across(
+    gpus: &[Elsewhere<'_>],
+    lender: &DeviceProfile,
+    options: &FitOptions,
+) -> Result<DeviceProfile, Error> {
+    let mut by_family_of_all: BTreeMap<&'static str, Vec<Row>> = BTreeMap::new();
+    for (gpu, Elsewhere { profile, rows }) in (0..).zip(gpus) {
+        for (family, rows) in by_family(rows)? {
+            let rows = rows.into_iter().map(|of| Row { of, profile, gpu });
+            by_family_of_all.entry(family).or_default().extend(rows);
+        }
+    }
+    let of = by_family_of_all.len();
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let fitted: Vec<Result<_, FitError>> = by_family_of_all
+        .par_iter()
+        .map(|(&name, rows)| {
+            let fitted = stage::fit(rows, HeldOut::Gpus, options)
+                .map_err(|source| FitError::Family { family: name.to_owned(), source });
+            let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            (options.progress)(name, count, of);
+            fitted.map(|stage| Some((name, stage?)))
+        })
+        .collect();
+    let mut families = Vec::new();
+    let mut models = Vec::new();
+    for fitted in fitted {
+        let Some((name, (told, stage))) = fitted? else { continue };
+        let Some((header, _)) = lender.family(name) else { continue };
+        let mut header = header.clone();
+        header.stages = vec![told];
+        header.trees = 0;
+        families.push(header);
+        models.push(FamilyModels { stages: vec![stage], ..FamilyModels::default() });
+    }
+    let (name, sweep) = (options.name.clone(), options.sweep.clone());
+    let (device, unfitted) = (lender.spec.clone(), lender.unfitted.clone());
+    let header = Header { version: VERSION, name, device, unfitted, sweep, onto: None, families };
+    Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
+}

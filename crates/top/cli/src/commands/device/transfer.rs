@@ -1,0 +1,93 @@
+//! `steptime device transfer`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use steptime::aten::OpSet;
+use steptime::cost::device::{DeviceProfile, Elsewhere, FitOptions, Observation, fit_across};
+use steptime::sweep::{self, Sweep};
+
+use super::{Failure, read_tables};
+use crate::console::Console;
+use crate::output;
+use crate::progress::Progress;
+use crate::report::device;
+
+/// What is asked for.
+pub struct Wanted<'a> {
+    pub tables: &'a [PathBuf],
+    pub from: &'a str,
+    pub without: &'a [String],
+    pub most: usize,
+    pub output: &'a Path,
+    pub seed: u64,
+}
+
+/// Fits corrections of lent models.
+pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
+    let place = wanted.output;
+    let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
+    let lender = steptime::device::own(wanted.from)?;
+    let sweeps = read_tables(wanted.tables)?;
+    let mut gpus: BTreeMap<&'static str, Vec<Vec<Observation>>> = BTreeMap::new();
+    for sweep in &sweeps {
+        let device = sweep.meta.get("device").unwrap_or_default();
+        let Some(shipped) = steptime::device::shipped_for(device) else {
+            output::warn(&format!("{}: no profile is of {device:?}, its rows are left out", sweep.path.display()));
+            continue;
+        };
+        if wanted.without.iter().any(|left_out| left_out == shipped) {
+            continue;
+        }
+        let observed = sweep::observe(std::slice::from_ref(sweep), &OpSet::standard());
+        gpus.entry(shipped).or_default().push(observed.observations);
+    }
+    let mut profiles: Vec<(DeviceProfile, Vec<Observation>)> = Vec::new();
+    let mut words = BTreeMap::from([("tables".to_owned(), tables(&sweeps))]);
+    for (name, tables) in gpus {
+        let rows = drawn(tables, wanted.most);
+        words.insert(format!("rows_{name}"), rows.len().to_string());
+        let profile = match name == wanted.from {
+            true => steptime::device::own(name)?,
+            false => steptime::device::lent(wanted.from, name, None)?,
+        };
+        profiles.push((profile, rows));
+    }
+    let elsewhere: Vec<Elsewhere> =
+        profiles.iter().map(|(profile, rows)| Elsewhere { profile, rows }).collect();
+    let progress = Progress::families();
+    let options = FitOptions {
+        seed: wanted.seed,
+        name: name.to_string_lossy().into_owned(),
+        sweep: words,
+        progress: &|_, done, of| progress.report(done as u64, of as u64),
+        ..FitOptions::default()
+    };
+    let fitted = fit_across(&elsewhere, &lender, &options)?;
+    fitted.write(place)?;
+    console.print(&format!("{}\nwritten to {}\n", device::corrections(fitted.families()), place.display()))?;
+    Ok(())
+}
+
+/// Whose tables there are.
+fn tables(sweeps: &[Sweep]) -> String {
+    let mut of: Vec<&str> = sweeps.iter().map(|sweep| sweep.meta.get(sweep::TABLE).unwrap_or("steptime")).collect();
+    of.sort_unstable();
+    of.dedup();
+    of.join(", ")
+}
+
+/// So many rows of all tables together at most, evenly from each: every n-th. Cases of different tables stay apart.
+fn drawn(tables: Vec<Vec<Observation>>, most: usize) -> Vec<Observation> {
+    let all: usize = tables.iter().map(Vec::len).sum();
+    let step = all.div_ceil(most.max(1)).max(1);
+    let mut rows = Vec::new();
+    let mut first = 0;
+    for table in tables {
+        let cases = table.iter().map(|row| row.case + 1).max().unwrap_or(0);
+        let kept = table.into_iter().step_by(step).map(|row| Observation { case: first + row.case, ..row });
+        rows.extend(kept);
+        first += cases;
+    }
+    rows
+}

@@ -1,0 +1,132 @@
+//! Predicted kernel times against those of tables, of any GPU whose profile is known.
+
+use std::collections::BTreeMap;
+
+use steptime_aten::OpSet;
+use steptime_cost::device::{DeviceProfile, Estimate, ModelChoice};
+use steptime_sweep::{Observations, Sweep, observe};
+use steptime_trace::Nanos;
+
+use super::catalog::{device, is_named, shipped_for};
+use crate::error::Error;
+use crate::score::Score;
+
+/// A row of a table: an op, predicted and measured. Times in microseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableRow {
+    /// The GPU, as the table names it.
+    pub device: String,
+    /// The generator of a sweep, or the kind of op in a table.
+    pub group: String,
+    /// The family of its kernels.
+    pub family: &'static str,
+    /// The op.
+    pub op: String,
+    /// Shapes of its inputs, as JSON.
+    pub dims: String,
+    /// Predicted.
+    pub predicted_us: f64,
+    /// Measured.
+    pub measured_us: f64,
+    /// The 90 % interval.
+    pub interval_us: [f64; 2],
+    /// Where the prediction came from.
+    pub source: &'static str,
+}
+
+/// The rows of one kind, of one GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableScore {
+    /// The GPU, as the table names it.
+    pub device: String,
+    /// The kind.
+    pub group: String,
+    /// How many.
+    pub rows: usize,
+    /// Errors relative to what was measured.
+    pub score: Score,
+    /// The sum of what was predicted over the sum of what was measured.
+    pub total: f64,
+    /// Share of rows whose measured time lies in the 90 % interval.
+    pub inside: f64,
+    /// The median half-width of it, of the logarithm of time.
+    pub half_width: f64,
+}
+
+/// Prices the rows of tables. Without a profile, each GPU's rows are priced by the shipped one that bears its name.
+///
+/// # Errors
+/// A GPU that has no profile; a profile that is of none of the tables' GPUs.
+pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<TableRow>, Error> {
+    let mut rows = Vec::new();
+    let named = |sweep: &Sweep| sweep.meta.get("device").unwrap_or_default().to_owned();
+    for sweep in sweeps {
+        let name = named(sweep);
+        match profile {
+            Some(profile) if is_named(&name, &profile.spec.name) => priced(sweep, &name, profile, &mut rows),
+            Some(_) => {}
+            None => {
+                let shipped = shipped_for(&name).ok_or_else(|| Error::UnknownDevice { device: name.clone() })?;
+                priced(sweep, &name, &device(shipped)?, &mut rows);
+            }
+        }
+    }
+    match profile {
+        Some(profile) if rows.is_empty() => {
+            let mut of: Vec<String> = sweeps.iter().map(named).collect();
+            of.dedup();
+            Err(Error::OfOtherDevices { profile: profile.spec.name.clone(), of: of.join(", ") })
+        }
+        _ => Ok(rows),
+    }
+}
+
+fn priced(sweep: &Sweep, device: &str, profile: &DeviceProfile, rows: &mut Vec<TableRow>) {
+    let Observations { observations, rows: places, .. } =
+        observe(std::slice::from_ref(sweep), &OpSet::standard());
+    let calls: Vec<_> = observations.iter().map(|row| (&row.call, &row.ctx)).collect();
+    let estimates = profile.price_all(&calls, ModelChoice::Best);
+    for ((observation, estimate), &(_, at)) in observations.iter().zip(&estimates).zip(&places) {
+        let row = &sweep.rows[at];
+        rows.push(TableRow {
+            device: device.to_owned(),
+            group: row.family.clone(),
+            family: observation.call.kernel.family(),
+            op: observation.op.clone(),
+            dims: row.dims.clone(),
+            predicted_us: estimate.time.as_micros(),
+            measured_us: observation.time.as_micros(),
+            interval_us: Estimate::interval(estimate).map(Nanos::as_micros),
+            source: estimate.source.name(),
+        });
+    }
+}
+
+/// The scores of rows by GPU and by what `group` names.
+#[must_use]
+pub fn scores<'a>(rows: &'a [TableRow], group: impl Fn(&'a TableRow) -> &'a str) -> Vec<TableScore> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&TableRow>> = BTreeMap::new();
+    for row in rows {
+        groups.entry((&row.device, group(row))).or_default().push(row);
+    }
+    groups.into_iter().map(|((device, group), rows)| score(device, group, &rows)).collect()
+}
+
+fn score(device: &str, group: &str, rows: &[&TableRow]) -> TableScore {
+    let sum = |of: fn(&TableRow) -> f64| rows.iter().map(|row| of(row)).sum::<f64>();
+    let inside = rows.iter().filter(|row| {
+        let [low, high] = row.interval_us;
+        low <= row.measured_us && row.measured_us <= high
+    });
+    let mut widths: Vec<f64> = rows.iter().map(|row| (row.interval_us[1] / row.predicted_us).ln()).collect();
+    widths.sort_by(f64::total_cmp);
+    TableScore {
+        device: device.to_owned(),
+        group: group.to_owned(),
+        rows: rows.len(),
+        score: Score::of(rows.iter().map(|row| row.predicted_us / row.measured_us - 1.0)),
+        total: sum(|row| row.predicted_us) / sum(|row| row.measured_us),
+        inside: inside.count() as f64 / rows.len() as f64,
+        half_width: widths[widths.len() / 2],
+    }
+}
