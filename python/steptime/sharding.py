@@ -18,6 +18,9 @@ from steptime.job import JobPrediction
 from steptime.report import Report
 from steptime.table import Table
 
+# What TorchRec calls rows in the host's memory behind a cache on the GPU.
+CACHED = "fused_uvm_caching"
+
 Names = Union[None, Mapping[str, str], Callable[[str], str]]
 
 
@@ -78,6 +81,7 @@ def shard(
     nodes: Optional[int] = None,
     host: Optional[str] = None,
     memory: Optional[float] = None,
+    host_memory: Optional[float] = None,
     evaluate: Optional[PathLike] = None,
     output: Optional[PathLike] = None,
     format: Optional[str] = None,
@@ -86,9 +90,9 @@ def shard(
 ) -> Sharding:
     """Where the tables of a described model should lie on `gpus` GPUs; with `evaluate` how long a step takes with that plan.
 
-    `output` is a plan to write, as TorchRec has it or with `format="hugectr"`."""
+    `host_memory` is what tables may take of each machine's host, in GiB. `output` is a plan to write, as TorchRec has it or with `format="hugectr"`."""
     options: Dict[str, Value] = {"gpus": gpus, "device": device, "nodes": nodes, "host": host, "memory": memory, "evaluate": evaluate}
-    options.update({"output": output, "format": format, "module": module, "indices": indices})
+    options.update({"output": output, "format": format, "module": module, "indices": indices, "host_memory": host_memory})
     return Sharding(Input(model).answer("shard", options))
 
 
@@ -121,7 +125,7 @@ def torchrec_plan(path: PathLike, module: Any, names: Names = None, *, node: Opt
     torchrec = _torchrec()
     tables = _tables(path)
     called = _called(list(tables), module, names)
-    by_name = {called[table]: _placed(torchrec, table, said, node) for table, said in tables.items()}
+    by_name = {called[table]: _cached(_placed(torchrec, table, said, node), said) for table, said in tables.items()}
     if node is not None:
         options["local_size"] = node
     return torchrec.construct_module_sharding_plan(module, by_name, **options)
@@ -189,6 +193,24 @@ def _placed(torchrec: Any, table: str, said: Mapping[str, Any], node: Optional[i
         hosts = [_host(table, group, node) for _, group in sorted(columns.items())]
         return torchrec.table_row_wise(host_index=hosts[0]) if kind == "table_row_wise" else torchrec.grid_shard(host_indexes=hosts)
     raise InputError(f"{table} lies {kind!r}, which is none of TorchRec's ways that steptime writes")
+
+
+def _cached(word: Any, said: Mapping[str, Any]) -> Any:
+    """The same, in the host's memory behind a cache where the plan says so."""
+    if said.get("compute_kernel") != CACHED:
+        return word
+
+    def behind(*given: Any, **named: Any) -> Any:
+        from torchrec.distributed.types import CacheParams
+
+        sharding = word(*given, **named)
+        sharding.compute_kernel = CACHED
+        factor = (said.get("cache_params") or {}).get("load_factor")
+        if factor is not None:
+            sharding.cache_params = CacheParams(load_factor=factor)
+        return sharding
+
+    return behind
 
 
 def _host(table: str, group: List[int], node: Optional[int]) -> int:

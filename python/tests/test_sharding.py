@@ -97,6 +97,19 @@ def test_every_way_to_lie_has_its_word(tmp_path: Path, torchrec: List[Any]) -> N
     assert given is module and options == {"world_size": 4}
 
 
+def test_tables_in_host_memory_have_their_cache(tmp_path: Path, torchrec: List[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = types.ModuleType("torchrec.distributed.types")
+    kinds.CacheParams = lambda **given: given  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torchrec.distributed.types", kinds)
+    made = types.SimpleNamespace(compute_kernel="fused", cache_params=None)
+    fake = sys.modules["torchrec.distributed.sharding_plan"]
+    monkeypatch.setattr(fake, "table_wise", lambda rank: lambda *given: made)
+    table = {**ALL["t_0"], "compute_kernel": "fused_uvm_caching", "cache_params": {"load_factor": 0.25}}
+    steptime.torchrec_plan(plan(tmp_path, t_0=table), Module("t_0"))
+    assert torchrec[0][1]["t_0"]("param", 4, 4, "cuda", "sharder") is made
+    assert (made.compute_kernel, made.cache_params) == ("fused_uvm_caching", {"load_factor": 0.25})
+
+
 def test_tables_are_called_as_names_say(tmp_path: Path, torchrec: List[Any]) -> None:
     path = plan(tmp_path, **ALL)
     names = {table: f"my_{table}" for table in ALL}

@@ -206,6 +206,11 @@ impl Eager {
         Tensor { device: Place::Host, storage, ..self.unallocated(shape, dtype) }
     }
 
+    /// A new tensor in pinned host memory.
+    pub(crate) fn pinned(&mut self, shape: &[i64], dtype: Dtype) -> Tensor {
+        Tensor { device: Place::Pinned, ..self.host(shape, dtype) }
+    }
+
     /// A tensor without memory.
     pub(crate) fn unallocated(&mut self, shape: &[i64], dtype: Dtype) -> Tensor {
         Tensor { shape: shape.to_vec(), strides: contiguous(shape), ..self.empty(&[0], dtype) }

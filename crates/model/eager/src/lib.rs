@@ -32,4 +32,4 @@ mod tensor;
 mod world;
 
 pub use error::{Error, Problem};
-pub use model::{Cutting, Home, Model, Part, TableSize};
+pub use model::{Cache, Cutting, Home, Model, Part, TableSize};

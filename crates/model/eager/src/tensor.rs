@@ -33,6 +33,8 @@ pub(crate) struct Tensor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Host,
+    /// Host memory that the device's copies run to and from beside the host.
+    Pinned,
     Device,
 }
 
@@ -41,6 +43,7 @@ impl Place {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Place::Host => "cpu",
+            Place::Pinned => "cpu:pinned",
             Place::Device => "cuda:0",
         }
     }

@@ -2,8 +2,9 @@
 
 use steptime_aten::OpSet;
 use steptime_aten::derive;
-use steptime_eager::{Cutting, Home, Model, Part};
+use steptime_eager::{Cache, Cutting, Home, Model, Part};
 use steptime_graph::execution::ExecutionGraph;
+use steptime_graph::names::{CopyDirection, HostMemory};
 use steptime_graph::{CollectiveKind, Job, StepGraph};
 
 const MODEL: &str =
@@ -136,7 +137,7 @@ fn what_cannot_be_placed_is_said() {
         assert!(found.contains(said), "{parallel}: {found}");
     }
     let parts = |parts: &[(u32, [i64; 2], [i64; 2])]| {
-        let part = |&(gpu, offset, size): &(u32, [i64; 2], [i64; 2])| Part { gpu, offset, size };
+        let part = |&(gpu, offset, size): &(u32, [i64; 2], [i64; 2])| Part { gpu, offset, size, cache: None };
         let mut homes = model("gpus = 2").homes();
         homes[0] = Home::Parts(parts.iter().map(part).collect());
         model("gpus = 2").on(2, homes).expect_err("wrong").to_string()
@@ -188,6 +189,40 @@ fn a_grid_has_groups_of_columns_and_of_these_rows() {
     let all = model("gpus = 2\ngrid = [{ table = 0, gpus = [[0, 1]] }]");
     assert_eq!(all.homes()[0].cutting(2), Cutting::Rows);
     assert_eq!(all.homes(), model("gpus = 2\nrow_wise = [0]").homes());
+}
+
+#[test]
+fn behind_a_cache_rows_are_written_back_and_brought_before_they_are_looked_up() {
+    let plain = model("gpus = 2");
+    let cached = |rows: i64, misses: i64| {
+        let mut homes = plain.homes();
+        homes[0] = homes[0].clone().cached(|_| Some(Cache { rows, misses }));
+        plain.on(2, homes)
+    };
+    let behind = cached(100, 30).expect("a model");
+    let copies = |graph: &StepGraph| -> Vec<(CopyDirection, u64)> {
+        let all = graph.activities.iter_enumerated();
+        let copies = all.filter(|(at, _)| graph.copy_name(*at).host == HostMemory::Pinned);
+        copies.map(|(at, row)| (graph.copy_name(at).direction, row.bytes.0)).collect()
+    };
+    let [first, second] = [0, 1].map(|rank| graph(&behind, rank));
+    let bytes = 30 * 16 * 4;
+    assert_eq!(copies(&first), [(CopyDirection::DeviceToHost, bytes), (CopyDirection::HostToDevice, bytes)]);
+    assert_eq!((copies(&second), copies(&graph(&plain, 0))), (Vec::new(), Vec::new()));
+    // The same is exchanged, and what a rank does is told apart.
+    assert_eq!(met(&job(&[first, second])), met(&job(&graphs(&plain))));
+    assert_ne!(behind.work(0), plain.work(0));
+    assert_ne!(behind.work(0), cached(100, 20).expect("a model").work(0));
+    assert_eq!(behind.work(1), plain.work(1));
+    // The optimizer's states move with the rows.
+    let adam = Model::parse(&format!("{MODEL}\noptimizer = {{ name = 'adam' }}\n[parallel]\ngpus = 2"));
+    let adam = adam.and_then(|model| model.on(2, behind.homes())).expect("a model");
+    assert_eq!(copies(&graph(&adam, 0)).len(), 6);
+    assert_eq!((behind.kept_bytes(1000, 16), adam.kept_bytes(1000, 16)), (64_000, 192_000));
+    for (rows, misses) in [(0, 0), (100, -1), (100, 101)] {
+        let error = cached(rows, misses).expect_err("no cache").to_string();
+        assert!(error.contains("it holds one row or more, and all that come"), "{error}");
+    }
 }
 
 /// Ways for four tables to lie on four GPUs.

@@ -9,6 +9,7 @@
 //! Indices -> Popularity     which rows are looked up, and how often
 //!         -> Sampler        the same, drawn
 //! cache::dram_reads         what lookups miss in the second-level cache, in closed form
+//! row_cache::misses         what lookups miss in a cache of rows that earlier batches wanted
 //! gather_plan               the order of a gather that reads least
 //! ```
 //!
@@ -21,6 +22,7 @@ mod gpu;
 mod indices;
 mod lanes;
 mod popularity;
+pub mod row_cache;
 mod row_sort;
 mod sampler;
 mod streams;

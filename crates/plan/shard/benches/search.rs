@@ -18,9 +18,11 @@ fn problem() -> Problem {
             device: Nanos((device / parts.powf(0.8)) as i64),
             memory: Bytes((memory / parts) as u64),
             columns: (64.0 / parts) as u64,
+            ..Load::default()
         };
         let cut = |parts: u32| Way {
             cut: Cut::Columns(parts),
+            cached: None,
             parts: vec![load(f64::from(parts)); parts as usize],
             each: Load::default(),
         };
@@ -30,6 +32,7 @@ fn problem() -> Problem {
         gpus: 64,
         node: 8,
         memory: Bytes(120 << 30),
+        host_memory: Bytes(0),
         base: Load { host: Nanos(2_000_000), device: Nanos(1_000_000), ..Load::default() },
         exchange: Nanos(100),
         tables: (0..1000).map(table).collect(),

@@ -1,7 +1,7 @@
 //! What no plan can be better than: tables may lie in any fractions of their ways, on fractions of GPUs.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem as Linear, SolveOutcome, Variable};
-use steptime_trace::Nanos;
+use steptime_trace::{Bytes, Nanos};
 
 use crate::problem::{Load, Problem};
 
@@ -17,8 +17,10 @@ pub fn bound(problem: &Problem) -> Option<Nanos> {
     let us = |time: Nanos| time.0 as f64 / 1e3;
     let step = linear.add_var(1.0, (us(problem.time(&problem.base)), f64::INFINITY));
     let exchange = us(problem.exchange);
-    // Sums over all GPUs: of host and exchange, of device and exchange, of memory.
-    let mut sums: [Vec<(Variable, f64)>; 3] = [vec![(step, -gpus)], vec![(step, -gpus)], Vec::new()];
+    let gib = |bytes: Bytes| bytes.0 as f64 / f64::from(1 << 30);
+    // Sums over all GPUs: of host and exchange, of device and exchange, of memory, of the hosts' memory.
+    let mut sums: [Vec<(Variable, f64)>; 4] =
+        [vec![(step, -gpus)], vec![(step, -gpus)], Vec::new(), Vec::new()];
     for table in &problem.tables {
         let mut chosen = Vec::with_capacity(table.ways.len());
         let mut largest = vec![(step, -1.0)];
@@ -31,6 +33,9 @@ pub fn bound(problem: &Problem) -> Option<Nanos> {
             sums[0].push((share, of(|load| load.host.0 as f64 / 1e3) + moved));
             sums[1].push((share, of(|load| load.device.0 as f64 / 1e3) + moved));
             sums[2].push((share, of(|load| load.memory.0 as f64 / f64::from(1 << 20))));
+            if way.cached.is_some() {
+                sums[3].push((share, gib(parts.host_memory) + gpus * gib(way.each.host_memory)));
+            }
             let alone = way.parts.iter().map(|part| problem.time(&(*part + way.each + problem.base))).max();
             largest.push((share, us(alone.unwrap_or_default())));
         }
@@ -39,12 +44,16 @@ pub fn bound(problem: &Problem) -> Option<Nanos> {
     }
     let base = problem.base;
     let fixed = exchange * base.columns as f64;
-    let [host, device, memory] = sums;
+    let [host, device, memory, of_hosts] = sums;
     linear.add_constraint(host, ComparisonOp::Le, -gpus * (us(base.host) + fixed));
     linear.add_constraint(device, ComparisonOp::Le, -gpus * (us(base.device) + fixed));
     let left = problem.memory.0.saturating_sub(base.memory.0) as f64 / f64::from(1 << 20);
     if !memory.is_empty() {
         linear.add_constraint(memory, ComparisonOp::Le, gpus * left);
+    }
+    if !of_hosts.is_empty() {
+        let nodes = f64::from(problem.gpus.max(1).div_ceil(problem.on_a_host()));
+        linear.add_constraint(of_hosts, ComparisonOp::Le, nodes * gib(problem.host_memory));
     }
     match linear.solve().ok()? {
         SolveOutcome::Solution(best) => Some(Nanos::from_micros_f64(best.objective())),

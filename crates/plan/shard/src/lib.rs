@@ -5,7 +5,8 @@
 //!                                        ──bound───> what no plan can be better than
 //! ```
 //!
-//! A [`Problem`] says what each way of each table costs: host time, device time, memory, columns to exchange. The [`cost`](Problem::cost)
+//! A [`Problem`] says what each way of each table costs: host time, device time, memory, columns to exchange. In some ways the rows of a
+//! table lie in the memory of its node's host, and its GPU holds some of them. The [`cost`](Problem::cost)
 //! of a plan is that of its busiest GPU. [`search`] is greedy, then local; [`bound`] relaxes: tables may lie in any fractions; [`near`]
 //! gives plans a change away, for whoever judges plans better than by loads. It knows neither models nor GPUs, and prices nothing.
 //!
@@ -29,23 +30,25 @@
 mod bound;
 mod greedy;
 mod local;
+mod memory;
 mod near;
 mod problem;
 mod state;
 
 pub use bound::bound;
+pub use memory::{DoesNotFit, On};
 pub use near::near;
-pub use problem::{Cut, DoesNotFit, Load, Placed, Plan, Problem, Table, Way};
+pub use problem::{Cut, Load, Placed, Plan, Problem, Table, Way};
 use state::State;
 
 /// Places all tables: the largest first, each where it makes the busiest GPU least busy, then by moves that make the busiest GPU less
-/// busy until none does. The same is done from plans in which all tables are cut in one manner; the best of these is the plan.
+/// busy until none does. The same is done from plans in which all tables lie in one manner; the best of these is the plan.
 ///
 /// # Errors
 /// Where memory does not hold the tables, in whatever way they lie.
 pub fn search(problem: &Problem) -> Result<Plan, DoesNotFit> {
     let first = greedy::place(problem)?;
-    let alike = problem.cuts().into_iter().filter_map(|cut| greedy::place_as(problem, cut));
+    let alike = problem.manners().into_iter().filter_map(|manner| greedy::place_as(problem, manner));
     let improved = std::iter::once(first).chain(alike).map(|mut state| {
         local::improve(problem, &mut state);
         state

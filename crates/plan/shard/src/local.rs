@@ -75,8 +75,7 @@ fn exchanged(problem: &Problem, state: &mut State, gpu: usize, table: usize, bef
             };
             state.lay(problem, table, Placed { gpus: b.gpus.clone(), ..a });
             state.lay(problem, partner, Placed { gpus: a.gpus.clone(), ..b });
-            let fits = [gpu, other].iter().all(|&at| state.loads[at].memory <= problem.memory);
-            if fits && score(problem, state) < before {
+            if problem.holds(&state.loads) && score(problem, state) < before {
                 return true;
             }
             state.lift(problem, table);

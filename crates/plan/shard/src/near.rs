@@ -78,8 +78,7 @@ fn key(plan: &Plan) -> Vec<(usize, &[u32])> {
 /// How long the busiest GPU would be busy, and all together; `None` where memory does not hold the tables.
 fn estimate(problem: &Problem, before: &[Load], busy: &[Nanos], plan: &Plan) -> Option<(Nanos, Nanos)> {
     let loads = problem.loads(plan);
-    let fits = |load: &Load| load.memory <= problem.memory;
-    if !loads.iter().all(fits) {
+    if !problem.holds(&loads) {
         return None;
     }
     let all = loads.iter().zip(before).zip(busy);

@@ -14,6 +14,8 @@ pub struct Load {
     pub device: Nanos,
     /// Memory of weights, gradients and the optimizer's state.
     pub memory: Bytes,
+    /// Memory of its node's host: weights and the optimizer's state of what lies there.
+    pub host_memory: Bytes,
     /// Columns of each sample that it sends to other GPUs.
     pub columns: u64,
 }
@@ -38,6 +40,8 @@ pub enum Cut {
 pub struct Way {
     /// How it is cut.
     pub cut: Cut,
+    /// How many rows the GPU of each part holds, where all rows lie in its host's memory; `None` where the GPU has them.
+    pub cached: Option<u64>,
     /// What each of its parts asks of the GPU that it lies on: as many as it is cut into; none where all GPUs have the same.
     pub parts: Vec<Load>,
     /// What it asks of every GPU.
@@ -48,7 +52,12 @@ impl Way {
     /// A whole table.
     #[must_use]
     pub fn whole(load: Load) -> Way {
-        Way { cut: Cut::Whole, parts: vec![load], each: Load::default() }
+        Way { cut: Cut::Whole, cached: None, parts: vec![load], each: Load::default() }
+    }
+
+    /// How tables that lie so are cut, and whether behind caches.
+    pub(crate) fn manner(&self) -> (Cut, bool) {
+        (self.cut, self.cached.is_some())
     }
 }
 
@@ -68,6 +77,8 @@ pub struct Problem {
     pub node: u32,
     /// Memory of each that tables may take.
     pub memory: Bytes,
+    /// Memory of the host of each node that tables may take, those of all its GPUs together.
+    pub host_memory: Bytes,
     /// What each GPU has to do without any table.
     pub base: Load,
     /// What it takes to exchange a column of all samples, on the GPU that sends or receives the most.
@@ -92,29 +103,6 @@ pub struct Plan {
     pub tables: Vec<Placed>,
 }
 
-/// Memory that is too small.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "table {table} needs {} in {cut} on a GPU, where {} are left of {}: take more GPUs, or GPUs with more memory",
-    gib(*needs), gib(*left), gib(*of)
-)]
-pub struct DoesNotFit {
-    /// Its number.
-    pub table: usize,
-    /// How it would be cut.
-    pub cut: String,
-    /// What its smallest part needs.
-    pub needs: Bytes,
-    /// What the emptiest GPU has left.
-    pub left: Bytes,
-    /// What tables may take of each.
-    pub of: Bytes,
-}
-
-fn gib(bytes: Bytes) -> String {
-    format!("{:.2} GiB", bytes.0 as f64 / f64::from(1 << 30))
-}
-
 impl Problem {
     /// What each GPU is asked for by a plan.
     #[must_use]
@@ -130,15 +118,15 @@ impl Problem {
         loads
     }
 
-    /// The manners in which tables may be cut, each once, in the order in which tables name them.
-    pub(crate) fn cuts(&self) -> Vec<Cut> {
-        let mut cuts = Vec::new();
+    /// The manners in which tables may lie, each once, in the order in which tables name them.
+    pub(crate) fn manners(&self) -> Vec<(Cut, bool)> {
+        let mut manners = Vec::new();
         for way in self.tables.iter().flat_map(|table| &table.ways) {
-            if !cuts.contains(&way.cut) {
-                cuts.push(way.cut);
+            if !manners.contains(&way.manner()) {
+                manners.push(way.manner());
             }
         }
-        cuts
+        manners
     }
 
     /// What a plan costs: the time of the GPU that is busy longest.
@@ -163,6 +151,7 @@ impl Add for Load {
             host: self.host + other.host,
             device: self.device + other.device,
             memory: Bytes(self.memory.0.saturating_add(other.memory.0)),
+            host_memory: Bytes(self.host_memory.0.saturating_add(other.host_memory.0)),
             columns: self.columns + other.columns,
         }
     }
@@ -176,6 +165,7 @@ impl Sub for Load {
             host: self.host - other.host,
             device: self.device - other.device,
             memory: Bytes(self.memory.0.saturating_sub(other.memory.0)),
+            host_memory: Bytes(self.host_memory.0.saturating_sub(other.host_memory.0)),
             columns: self.columns.saturating_sub(other.columns),
         }
     }

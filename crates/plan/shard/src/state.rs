@@ -1,6 +1,6 @@
 //! A plan on its way, with what each GPU is asked for.
 
-use steptime_trace::Nanos;
+use steptime_trace::{Bytes, Nanos};
 
 use crate::problem::{Cut, Load, Placed, Plan, Problem, Way};
 
@@ -54,9 +54,11 @@ impl State {
     pub(crate) fn best(&self, problem: &Problem, way: &Way) -> Option<(Vec<u32>, Nanos)> {
         let fits = |load: &Load| load.memory <= problem.memory;
         let loads: Vec<Load> = self.loads.iter().map(|load| *load + way.each).collect();
-        if way.each != Load::default() && !loads.iter().all(fits) {
+        if way.each != Load::default() && !problem.holds(&loads) {
             return None;
         }
+        // What hosts have left: of ways that take none of it that is not asked.
+        let mut hosts = Hosts::of(problem, way, &loads);
         let mut gpus: Vec<u32> = Vec::with_capacity(way.parts.len());
         // What it adds to every GPU counts as far as it makes the busiest busier.
         let mut worst = match way.each == Load::default() {
@@ -64,15 +66,17 @@ impl State {
             false => loads.iter().map(|load| problem.time(load)).max().unwrap_or_default(),
         };
         if let Cut::Grid(_) = way.cut {
-            let found = self.best_nodes(problem, way, &loads)?;
+            let found = self.best_nodes(problem, way, &loads, &hosts)?;
             let time = |(&gpu, part): (&u32, &Load)| problem.time(&(loads[gpu as usize] + *part));
             let own = found.iter().zip(&way.parts).map(time).max();
             return Some((found, worst.max(own.unwrap_or_default())));
         }
         for part in &way.parts {
             let free = (0..problem.gpus).filter(|gpu| !gpus.contains(gpu));
+            let free = free.filter(|&gpu| hosts.hold(gpu, part));
             let with = free.map(|gpu| (gpu, loads[gpu as usize] + *part)).filter(|(_, load)| fits(load));
             let (gpu, load) = with.min_by_key(|(gpu, load)| (problem.time(load), load.memory, *gpu))?;
+            hosts.take(gpu, part);
             worst = worst.max(problem.time(&load));
             gpus.push(gpu);
         }
@@ -80,11 +84,13 @@ impl State {
     }
 
     /// The GPUs of the nodes that are least busy with a group of columns each.
-    fn best_nodes(&self, problem: &Problem, way: &Way, loads: &[Load]) -> Option<Vec<u32>> {
+    fn best_nodes(&self, problem: &Problem, way: &Way, loads: &[Load], hosts: &Hosts) -> Option<Vec<u32>> {
         let node = problem.node.max(1);
         let mut found: Vec<u32> = Vec::with_capacity(way.parts.len());
         for parts in way.parts.chunks(node as usize) {
             let free = (0..problem.gpus / node).filter(|own| !found.contains(&(own * node)));
+            let all: Load = parts.iter().copied().sum();
+            let free = free.filter(|own| hosts.hold(own * node, &all));
             let with = free.filter_map(|own| {
                 let with = |(gpu, part): (u32, &Load)| loads[gpu as usize] + *part;
                 let loads: Vec<Load> = (own * node..).zip(parts).map(with).collect();
@@ -113,5 +119,33 @@ impl State {
     /// The plan, where every table lies somewhere.
     pub(crate) fn plan(self) -> Plan {
         Plan { tables: self.placed.into_iter().flatten().collect() }
+    }
+}
+
+/// What the hosts of nodes have left of their memory while parts of a way are placed.
+struct Hosts {
+    /// Of each node; none where the way takes nothing of it.
+    left: Vec<u64>,
+    node: u32,
+}
+
+impl Hosts {
+    fn of(problem: &Problem, way: &Way, loads: &[Load]) -> Hosts {
+        let takes = way.parts.iter().any(|part| part.host_memory.0 > 0);
+        let left = |taken: &Bytes| problem.host_memory.0.saturating_sub(taken.0);
+        let left = if takes { problem.hosts(loads).iter().map(left).collect() } else { Vec::new() };
+        Hosts { left, node: problem.on_a_host() }
+    }
+
+    /// Whether the host of a GPU has room for a part on it.
+    fn hold(&self, gpu: u32, part: &Load) -> bool {
+        self.left.get((gpu / self.node) as usize).is_none_or(|left| part.host_memory.0 <= *left)
+    }
+
+    /// A part is on a GPU.
+    fn take(&mut self, gpu: u32, part: &Load) {
+        if let Some(left) = self.left.get_mut((gpu / self.node) as usize) {
+            *left = left.saturating_sub(part.host_memory.0);
+        }
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use steptime_aten::OpSet;
 use steptime_cost::network::CollectiveCall;
-use steptime_eager::Model;
+use steptime_eager::{Home, Model};
 use steptime_graph::{Job, Rendezvous, StepGraph};
 use steptime_trace::{Input, Options, Recording, Want};
 
@@ -45,6 +45,29 @@ pub struct Ranks {
     pub alike: Vec<u32>,
     /// How many GPUs a node has, where that was said; else as many as nodes of such GPUs usually have.
     pub node: Option<u32>,
+    /// What of its tables lies in hosts' memory; none where nothing does.
+    pub in_hosts: Option<InHosts>,
+}
+
+/// Tables of a described job in the memory of hosts, behind caches of their rows on the GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InHosts {
+    /// How many tables.
+    pub tables: usize,
+    /// How many rows a step brings to all GPUs together, as computed; as many go back.
+    pub misses: i64,
+}
+
+impl InHosts {
+    fn of(model: &Model) -> Option<InHosts> {
+        let misses = |home: &Home| -> Option<i64> {
+            let mut caches = home.caches().peekable();
+            caches.peek()?;
+            Some(caches.map(|(_, cache)| cache.misses).sum())
+        };
+        let each: Vec<i64> = model.homes().iter().filter_map(misses).collect();
+        (!each.is_empty()).then(|| InHosts { tables: each.len(), misses: each.iter().sum() })
+    }
 }
 
 /// Of a described job with more ranks than this, one of those that do the same stands for all.
@@ -64,7 +87,8 @@ impl Ranks {
         let first: Vec<u32> = lists.iter().filter_map(|list| list.first().copied()).collect();
         let alike = lists.iter().map(|list| u32::try_from(list.len()).unwrap_or(u32::MAX)).collect();
         let node = model.nodes().map(|nodes| model.gpus() / nodes.max(1));
-        Ok(Ranks { alike, node, ..Ranks::of_input(described(path, model, &first, true))? })
+        let in_hosts = InHosts::of(model);
+        Ok(Ranks { alike, node, in_hosts, ..Ranks::of_input(described(path, model, &first, true))? })
     }
 
     /// Opens a folder of ranks and matches their collectives.
@@ -109,14 +133,14 @@ impl Ranks {
         steps.sort_by_key(|step| step.rank);
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
-        Ok(Ranks { path, alike: vec![1; steps.len()], steps, job, node: None })
+        Ok(Ranks { path, alike: vec![1; steps.len()], steps, job, node: None, in_hosts: None })
     }
 
     /// Steps that were made, and not recorded, each of so many ranks that do the same.
     pub(crate) fn of_steps(path: PathBuf, steps: Vec<Step>, alike: Vec<u32>) -> Result<Ranks, Error> {
         let graphs: Vec<(u32, &StepGraph)> = steps.iter().map(|step| (number(step), &step.graph)).collect();
         let job = Job::of(&graphs).map_err(|source| Error::Job { path: path.clone(), source })?;
-        Ok(Ranks { path, steps, job, alike, node: None })
+        Ok(Ranks { path, steps, job, alike, node: None, in_hosts: None })
     }
 
     /// Their graphs, and where they meet.

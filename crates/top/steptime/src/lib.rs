@@ -59,8 +59,8 @@ pub use fit::{Fitted, fit_host_profile};
 pub use grid::{GridAnswer, GridPoint, grid};
 pub use input::open_input;
 pub use job::{
-    CollectiveMet, Crew, JobPrediction, JobRecorded, Keeps, LateCause, RankPrediction, RankRecorded, Ranks,
-    Reason, SlowestHost, Spread, Straggler, World,
+    CollectiveMet, Crew, InHosts, JobPrediction, JobRecorded, Keeps, LateCause, RankPrediction, RankRecorded,
+    Ranks, Reason, SlowestHost, Spread, Straggler, World,
 };
 pub use predict::{Baseline, INTERVAL_LEVEL, Prediction, baseline, predict};
 pub use replay::SelfCheck;
@@ -68,7 +68,7 @@ pub use score::Score;
 pub use shipped_host::default_host;
 pub use sources::{Host, Kernels};
 pub use step::{Choice, Step, is_timed, one_job, timing};
-pub use steptime_eager::{Cutting, Home, Model, Part, TableSize};
+pub use steptime_eager::{Cache, Cutting, Home, Model, Part, TableSize};
 pub use validate::{Basis, HostMode, Row, Validation, validate};
 pub use whatif::{Change, Edited, Outcome, WhatIf};
 

@@ -3,21 +3,25 @@
 //! What each table costs its rank is priced alone (`loads`), plans are searched over these loads, and the best few are simulated as
 //! whole jobs: the shortest step wins. Then changes of it are simulated (`refine`). What the pick may cost is told (`regret`).
 
+mod cached;
 mod file;
 mod loads;
 mod recorded;
 mod refine;
 mod regret;
 pub mod torchrec;
+mod ways;
 
 use std::path::Path;
 
 use rayon::prelude::*;
 use steptime_cost::network::Topology;
-use steptime_eager::{Cutting, Home, Model};
+use steptime_eager::{Cache, Cutting, Home, Model};
+use steptime_launch::Indices;
 use steptime_shard::{Cut, Placed, Plan, Problem, bound, search};
 use steptime_trace::{Bytes, Nanos};
 
+pub use self::cached::missing;
 pub use self::file::{Format, PlanError, read_plan, read_plan_of, write_plan};
 pub use self::recorded::RecordedJob;
 pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
@@ -84,6 +88,10 @@ pub struct Wanted<'a> {
     pub device: &'a str,
     /// Memory of each that a job may use.
     pub memory: Bytes,
+    /// Memory of each machine's host that tables may take, those of all its GPUs together; none where they may not lie there.
+    pub host_memory: Option<Bytes>,
+    /// How the indices of lookups are distributed: by this caches of tables in hosts' memory miss.
+    pub indices: &'a Indices,
     /// In how many machines they are, as many in each; where it is not said, in as many as such GPUs usually are.
     pub nodes: Option<u32>,
     /// The description's file.
@@ -104,7 +112,7 @@ pub fn shard<A: Ask>(model: &Model, wanted: &Wanted<'_>, ask: &A) -> Result<Shar
     let mut plans: Vec<(&'static str, Vec<Home>)> = Vec::new();
     for (how, problem) in objectives(&problem) {
         let plan = search(&problem).map_err(|source| Error::Shard { path: wanted.path.into(), source })?;
-        let homes = homes(model, wanted.gpus, &problem, &plan);
+        let homes = homes(model, wanted, &problem, &plan);
         if plans.iter().all(|(_, other)| *other != homes) {
             plans.push((how, homes));
         }
@@ -197,22 +205,28 @@ fn objectives(problem: &Problem) -> [(&'static str, Problem); 3] {
 }
 
 /// Where a plan puts tables.
-fn homes(model: &Model, gpus: u32, problem: &Problem, plan: &Plan) -> Vec<Home> {
+fn homes(model: &Model, wanted: &Wanted<'_>, problem: &Problem, plan: &Plan) -> Vec<Home> {
+    let gpus = wanted.gpus;
     let all = model.tables().into_iter().zip(plan.tables.iter().zip(&problem.tables));
-    all.map(|(size, (placed, table))| match table.ways[placed.way].cut {
-        Cut::Copies => Home::Everywhere,
-        Cut::Rows => Home::by_rows(gpus, size.rows, size.columns),
-        Cut::Grid(_) => {
-            let groups: Vec<Vec<u32>> =
-                placed.gpus.chunks(problem.node.max(1) as usize).map(<[u32]>::to_vec).collect();
-            Home::by_grid(&groups, size.rows, size.columns)
-        }
-        Cut::Whole | Cut::Columns(_) => match placed.gpus[..] {
-            [gpu] => Home::whole(gpu, size.rows, size.columns),
-            _ => Home::by_columns(&placed.gpus, size.rows, size.columns),
-        },
-    })
-    .collect()
+    let homes = all.map(|(size, (placed, table))| {
+        let way = &table.ways[placed.way];
+        let home = match way.cut {
+            Cut::Copies => Home::Everywhere,
+            Cut::Rows => Home::by_rows(gpus, size.rows, size.columns),
+            Cut::Grid(_) => {
+                let groups: Vec<Vec<u32>> =
+                    placed.gpus.chunks(problem.node.max(1) as usize).map(<[u32]>::to_vec).collect();
+                Home::by_grid(&groups, size.rows, size.columns)
+            }
+            Cut::Whole | Cut::Columns(_) => match placed.gpus[..] {
+                [gpu] => Home::whole(gpu, size.rows, size.columns),
+                _ => Home::by_columns(&placed.gpus, size.rows, size.columns),
+            },
+        };
+        let cache = |rows: u64| Cache { rows: i64::try_from(rows).unwrap_or(i64::MAX), misses: 0 };
+        home.cached(|_| way.cached.map(cache))
+    });
+    missing(model, homes.collect(), wanted.indices)
 }
 
 /// The plan by which tables lie there; `None` where it is in none of the ways that were priced.
@@ -230,7 +244,8 @@ fn plan_of(problem: &Problem, homes: &[Home], gpus: u32) -> Option<Plan> {
             Cut::Grid(parts) => cutting == Cutting::Grid && on.len() == (parts * problem.node) as usize,
             Cut::Copies => cutting == Cutting::Copies,
         };
-        let way = table.ways.iter().position(|way| fits(way.cut))?;
+        let held = home.caches().next().map(|(_, cache)| cache.rows.unsigned_abs());
+        let way = table.ways.iter().position(|way| fits(way.cut) && way.cached == held)?;
         let gpus = if table.ways[way].parts.is_empty() { Vec::new() } else { on };
         Some(Placed { way, gpus })
     };

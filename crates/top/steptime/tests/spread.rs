@@ -36,6 +36,21 @@ fn one_rank_stands_for_those_that_do_the_same() {
     assert!(low < job.predicted.step && job.predicted.step < high);
 }
 
+#[test]
+fn ranks_lie_in_as_many_nodes_as_is_said() {
+    let moving = |nodes: Option<u32>| -> i64 {
+        let job = spread("resnet50_32", &World { nodes, ..World::of(16) }).expect("a job");
+        job.predicted.moving.iter().map(|time| time.0).sum()
+    };
+    assert_eq!(moving(None), moving(Some(2)), "such nodes have eight GPUs");
+    assert!(moving(Some(4)) > moving(Some(2)) && moving(Some(2)) > moving(Some(1)));
+    for nodes in [0, 3] {
+        let error =
+            spread("resnet50_32", &World { nodes: Some(nodes), ..World::of(16) }).expect_err("uneven");
+        assert!(error.to_string().contains("16 ranks cannot lie in"), "{error}");
+    }
+}
+
 /// Ranks with tables of their own are simulated one by one.
 #[test]
 fn tables_lie_in_turn_where_their_gradients_are_sparse() {

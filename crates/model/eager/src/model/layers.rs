@@ -2,6 +2,7 @@
 
 use steptime_aten::Dtype;
 
+use super::cached::Moved;
 use super::file::{Description, Pooling, Table};
 use super::spread::Spread;
 use crate::eager::Eager;
@@ -82,6 +83,8 @@ struct Own {
     lookups: i64,
     batch: i64,
     bags: Bags,
+    /// What moves between it and the host's memory before lookups.
+    moved: Moved,
 }
 
 impl Tables {
@@ -100,6 +103,7 @@ impl Tables {
                 lookups: of.batch * table.lookups,
                 batch: of.batch,
                 bags,
+                moved: Moved::NONE,
             });
             return Tables { own: own.collect(), columns, spread: None };
         };
@@ -114,6 +118,7 @@ impl Tables {
                 batch,
                 // Averages of sparse gradients are not to be had.
                 bags: Bags { sparse: bags.sparse && !everywhere, ..bags },
+                moved: Moved { rows: piece.moved, numbers: 1 + of.updates().name.moments() },
             }
         });
         Tables { own: own.collect(), columns, spread: Some(spread) }
@@ -146,6 +151,7 @@ impl Tables {
         let pooled = each
             .map(|(own, (lookups, offsets))| {
                 let table = e.parameters[own.parameter].tensor.clone();
+                own.moved.run(e, &table);
                 embedding_bag(e, &table, lookups, offsets, own.bags)
             })
             .collect();

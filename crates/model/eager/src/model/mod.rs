@@ -1,5 +1,6 @@
 //! Models: a description in TOML, and how each runs.
 
+mod cached;
 mod check;
 mod dlrm;
 mod file;
@@ -19,7 +20,7 @@ use steptime_trace::ExecutionTrace;
 
 use self::file::Description;
 use self::parallel::Parallel;
-pub use self::parallel::{Cutting, Home, Part};
+pub use self::parallel::{Cache, Cutting, Home, Part};
 use crate::error::{Error, Problem};
 
 /// A model and how it is trained: all that a step takes.
@@ -182,6 +183,13 @@ impl Model {
         let sums = of.batch.saturating_mul(size.columns).saturating_mul(2);
         let floats = weights.saturating_add(state).saturating_add(gradient).saturating_add(sums);
         (floats.saturating_mul(4)).saturating_add(looked_up.saturating_mul(16)).max(0) as u64
+    }
+
+    /// What a table of a size takes of a host's memory, where its rows lie there: weights and the optimizer's state.
+    #[must_use]
+    pub fn kept_bytes(&self, rows: i64, columns: i64) -> u64 {
+        let numbers = 1 + self.description.updates().name.moments();
+        rows.saturating_mul(columns).saturating_mul(4 * numbers).max(0) as u64
     }
 
     /// Where the rows of each table are.

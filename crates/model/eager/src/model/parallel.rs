@@ -67,6 +67,25 @@ pub struct Part {
     pub offset: [i64; 2],
     /// How many rows and columns it has.
     pub size: [i64; 2],
+    /// What of its rows the GPU holds, where all lie in its host's memory; `None` where the GPU has them.
+    pub cache: Option<Cache>,
+}
+
+/// Rows of a part in the GPU's memory, where all lie in the host's: those that batches wanted of late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cache {
+    /// How many rows it holds.
+    pub rows: i64,
+    /// How many rows a step wants that it does not hold: they come from the host, and as many that were changed go back.
+    pub misses: i64,
+}
+
+impl Part {
+    /// How many rows of it are in the GPU's memory.
+    #[must_use]
+    pub fn held(&self) -> i64 {
+        self.cache.map_or(self.size[0], |cache| cache.rows)
+    }
 }
 
 impl Parallel {
@@ -88,7 +107,7 @@ impl Home {
     /// On one GPU.
     #[must_use]
     pub fn whole(gpu: u32, rows: i64, columns: i64) -> Home {
-        Home::Parts(vec![Part { gpu, offset: [0, 0], size: [rows, columns] }])
+        Home::Parts(vec![Part { gpu, offset: [0, 0], size: [rows, columns], cache: None }])
     }
 
     /// Columns cut as evenly as they go, in multiples of four where that leaves something to each.
@@ -99,7 +118,7 @@ impl Home {
         let part = |(&gpu, (first, count)): (&u32, (i64, i64))| {
             let count =
                 if (first + count) == columns / grain { columns - first * grain } else { count * grain };
-            Part { gpu, offset: [0, first * grain], size: [rows, count] }
+            Part { gpu, offset: [0, first * grain], size: [rows, count], cache: None }
         };
         Home::Parts(gpus.iter().zip(cuts).map(part).collect())
     }
@@ -120,11 +139,31 @@ impl Home {
             let (column, width) = (band.offset[1], band.size[1]);
             let part = move |(at, &gpu): (usize, &u32)| {
                 let first = (at as i64 * each).min(rows);
-                Part { gpu, offset: [first, column], size: [each.min(rows - first), width] }
+                Part { gpu, offset: [first, column], size: [each.min(rows - first), width], cache: None }
             };
             gpus.iter().enumerate().map(part).collect::<Vec<Part>>()
         };
         Home::Parts(bands.iter().zip(groups).flat_map(band).collect())
+    }
+
+    /// The same, each part in its host's memory behind a cache, as it is told of it; none where it is told of none. Copies stay.
+    #[must_use]
+    pub fn cached(self, of: impl Fn(&Part) -> Option<Cache>) -> Home {
+        match self {
+            Home::Everywhere => Home::Everywhere,
+            Home::Parts(parts) => {
+                Home::Parts(parts.into_iter().map(|part| Part { cache: of(&part), ..part }).collect())
+            }
+        }
+    }
+
+    /// Its parts that lie in hosts' memory, each with its cache.
+    pub fn caches(&self) -> impl Iterator<Item = (&Part, Cache)> {
+        let parts = match self {
+            Home::Everywhere => &[][..],
+            Home::Parts(parts) => parts,
+        };
+        parts.iter().filter_map(|part| Some((part, part.cache?)))
     }
 
     /// How it is cut, in a job of so many GPUs.
@@ -142,7 +181,8 @@ impl Home {
     }
 
     /// Into how many parts the rows of a part's columns are cut.
-    pub(super) fn over(&self, of: &Part) -> i64 {
+    #[must_use]
+    pub fn over(&self, of: &Part) -> i64 {
         match self {
             Home::Everywhere => 1,
             Home::Parts(parts) => parts.iter().filter(|part| part.offset[1] == of.offset[1]).count() as i64,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::file::{Description, Table};
-use super::parallel::{Cutting, Home, Parallel, Part};
+use super::parallel::{Cache, Cutting, Home, Parallel, Part};
 use crate::error::Problem;
 
 /// The most GPUs of a job.
@@ -19,15 +19,23 @@ impl Description {
     /// Ranks whose parts are of the same sizes, the lists in the order of their first.
     pub(super) fn alike(&self) -> Vec<Vec<u32>> {
         let tables: Vec<Table> = self.each_table().collect();
-        let mut own: Vec<Vec<[i64; 4]>> = vec![Vec::new(); self.gpus() as usize];
+        let mut own: Vec<Vec<[i64; 6]>> = vec![Vec::new(); self.gpus() as usize];
         for (table, home) in tables.iter().zip(self.homes()) {
             let Home::Parts(parts) = &home else { continue };
             for part in parts {
-                own[part.gpu as usize].push([part.size[0], part.size[1], table.lookups, home.over(part)]);
+                let [held, misses] = told(part);
+                own[part.gpu as usize].push([
+                    part.size[0],
+                    part.size[1],
+                    table.lookups,
+                    home.over(part),
+                    held,
+                    misses,
+                ]);
             }
         }
         let mut lists: Vec<Vec<u32>> = Vec::new();
-        let mut known: BTreeMap<&[[i64; 4]], usize> = BTreeMap::new();
+        let mut known: BTreeMap<&[[i64; 6]], usize> = BTreeMap::new();
         for (rank, parts) in (0..).zip(&own) {
             let at = *known.entry(parts).or_insert_with(|| {
                 lists.push(Vec::new());
@@ -48,18 +56,19 @@ impl Description {
             let cutting = home.cutting(self.gpus());
             let tower = table.tower.map_or(0, |tower| 1 + tower as i64);
             // Of a model with weights beside its vectors these lie with the first column.
-            let mut own = |rows: i64, columns: i64, over: i64, first: bool| {
+            let mut own = |rows: i64, columns: i64, over: i64, first: bool, told: [i64; 2]| {
                 work.extend([cutting as i64, rows, columns, over, i64::from(first), table.lookups, tower]);
+                work.extend(told);
             };
             let Home::Parts(parts) = &home else {
-                own(table.rows, table.columns, 1, true);
+                own(table.rows, table.columns, 1, true, NOT_CACHED);
                 copied.push((-1, at, 0, table.columns, 1));
                 continue;
             };
             for part in parts {
                 let over = home.over(part);
                 if part.gpu == rank {
-                    own(part.size[0], part.size[1], over, part.offset[1] == 0);
+                    own(part.size[0], part.size[1], over, part.offset[1] == 0, told(part));
                 }
                 match cutting {
                     Cutting::Rows if part.gpu > 0 => {}
@@ -124,6 +133,14 @@ impl Description {
         };
         tables.iter().enumerate().map(home).collect()
     }
+}
+
+/// Of a part that the GPU has all rows of.
+const NOT_CACHED: [i64; 2] = [-1, 0];
+
+/// What a part's work is told by besides its size: rows that the GPU holds, and those that come and go.
+fn told(part: &Part) -> [i64; 2] {
+    part.cache.map_or(NOT_CACHED, |cache| [cache.rows, cache.misses])
 }
 
 /// Checks what is said of GPUs.
@@ -224,6 +241,13 @@ fn covers(at: usize, parts: &[Part], table: &Table, gpus: i64) -> Result<(), Pro
     }
     if parts.iter().any(|part| part.size[1] < 1 || part.size[0] < 0) {
         return conflict("a part of it is empty: place it on fewer GPUs".into());
+    }
+    let odd = |cache: &Cache| cache.rows < 1 || cache.misses < 0 || cache.misses > cache.rows;
+    if let Some(cache) = parts.iter().filter_map(|part| part.cache).find(odd) {
+        return conflict(format!(
+            "a cache of {} rows for {} that come in a step: it holds one row or more, and all that come",
+            cache.rows, cache.misses
+        ));
     }
     let mut bands: BTreeMap<[i64; 2], Vec<[i64; 2]>> = BTreeMap::new();
     for part in parts {

@@ -8,7 +8,7 @@
 use steptime_aten::Dtype;
 
 use super::file::{Description, Table};
-use super::parallel::{Cutting, Home};
+use super::parallel::{Cutting, Home, Part};
 use crate::eager::Eager;
 use crate::ops::arithmetic::add;
 use crate::ops::views::{cat, split, view};
@@ -26,6 +26,8 @@ pub(super) struct Piece {
     pub(super) lookups: i64,
     /// ... of which one in so many is in the piece.
     pub(super) share: i64,
+    /// Rows that come from the host's memory in a step, and as many that go back.
+    pub(super) moved: i64,
     /// The table, and the first column: where its vector belongs.
     place: (usize, i64),
 }
@@ -65,21 +67,22 @@ impl Spread {
                 columns: table.columns,
                 lookups: table.lookups,
                 share: 1,
+                moved: 0,
                 place: (at, 0),
             };
             match &homes[number] {
                 Home::Everywhere => copied.push(whole),
                 home @ Home::Parts(parts) if home.cutting(of.gpus()) == Cutting::Rows => {
                     let own = parts.iter().find(|part| i64::from(part.gpu) == rank);
-                    let rows = own.map_or(1, |part| part.size[0].max(1));
-                    added.push(Piece { rows, share: ranks, ..whole });
+                    let rows = own.map_or(1, |part| part.held().max(1));
+                    added.push(Piece { rows, share: ranks, moved: own.map_or(0, moved_of), ..whole });
                 }
                 home @ Home::Parts(parts) => moved.extend(parts.iter().filter_map(|part| {
                     // Of a model with weights beside its vectors, these are one column wide.
                     let columns = part.size[1].min(table.columns - part.offset[1]);
                     let (gpu, place) = (Some(i64::from(part.gpu)), (at, part.offset[1]));
-                    let (rows, share) = (part.size[0].max(1), home.over(part));
-                    (columns > 0).then_some(Piece { gpu, rows, columns, share, place, ..whole })
+                    let (rows, share, moved) = (part.held().max(1), home.over(part), moved_of(part));
+                    (columns > 0).then_some(Piece { gpu, rows, columns, share, moved, place, ..whole })
                 })),
             }
         }
@@ -214,6 +217,10 @@ impl Spread {
         let parts: Vec<Tensor> = parts.into_iter().map(|(_, part)| part).collect();
         cat(e, &parts)
     }
+}
+
+fn moved_of(part: &Part) -> i64 {
+    part.cache.map_or(0, |cache| cache.misses)
 }
 
 fn side_by_side(e: &mut Eager, all: &[Tensor]) -> Tensor {

@@ -10,6 +10,11 @@ pub(crate) fn copy_(e: &mut Eager, to: &Tensor, from: &Tensor) {
     e.op("aten::copy_", inputs![to, from, false], |_| to.clone());
 }
 
+/// Copies elements between device and pinned host memory; the host goes on.
+pub(crate) fn fetch_(e: &mut Eager, to: &Tensor, from: &Tensor) {
+    e.op("aten::copy_", inputs![to, from, true], |_| to.clone());
+}
+
 /// An input of the step brought to the device: `x.to("cuda")`.
 pub(crate) fn to_device(e: &mut Eager, x: &Tensor) -> Tensor {
     let (dtype, layout, none) = (code(x.dtype), Input::Int(0), Input::None);

@@ -11,6 +11,7 @@ use super::{Form, HostChoice, Pricing, one_host};
 #[command(after_help = "EXAMPLE
     steptime shard examples/models/dlrm_mlperf.toml --gpus 8 --device h200 -o plan.json
     steptime shard examples/models/dlrm_mlperf.toml --device h200 --evaluate plan.json
+    steptime shard model.toml --gpus 8 --device h200 --host-memory 1000 --indices zipf:1.05
 
 A plan names tables by their numbers in the description: t_0, t_1, ...; one by TorchRec or HugeCTR whose tables' names
 end in these numbers is read, too.")]
@@ -32,8 +33,12 @@ pub struct ShardTables {
     /// Memory of each GPU that the job may use, in GiB [default: nine tenths of what the GPU has]
     #[arg(long, value_name = "GIB", value_parser = positive)]
     pub memory: Option<f64>,
+    /// Memory of each machine's host that tables may take, those of all its GPUs together, in GiB: what lies there has a cache of its
+    /// rows on its GPU [default: none]
+    #[arg(long, value_name = "GIB", value_parser = positive)]
+    pub host_memory: Option<f64>,
     /// Tell how long the step takes with this plan, and search for none
-    #[arg(long, value_name = "PLAN.json", conflicts_with_all = ["memory"])]
+    #[arg(long, value_name = "PLAN.json", conflicts_with_all = ["memory", "host_memory"])]
     pub evaluate: Option<PathBuf>,
     /// Write the plan
     #[arg(long, short, value_name = "PLAN.json")]

@@ -64,6 +64,9 @@ pub struct World {
     /// with sparse gradients lie on the ranks in turn
     #[arg(long = "world", value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub ranks: Option<u32>,
+    /// In how many machines the GPUs are, as many in each; data between them goes over their network [default: as many GPUs in each as such machines usually have]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub nodes: Option<u32>,
     /// Samples of all ranks together [default: each rank has as many as were recorded]
     #[arg(long, value_name = "SAMPLES")]
     pub global_batch: Option<u64>,

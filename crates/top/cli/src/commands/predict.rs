@@ -58,6 +58,7 @@ pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
 /// What is said of a job where none is asked for.
 fn of_no_job(world: &World) -> Option<&'static str> {
     let said = [
+        (world.nodes.is_some(), "--nodes"),
         (world.global_batch.is_some(), "--global-batch"),
         (world.plan.is_some(), "--plan"),
         (world.send.is_some(), "--send"),

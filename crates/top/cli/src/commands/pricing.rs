@@ -83,6 +83,11 @@ impl<'a> Asking<'a> {
         };
         Ok(Asking { device, pricing, indices, host, read })
     }
+
+    /// How indices of lookups are distributed.
+    pub fn indices(&self) -> &Indices {
+        &self.indices
+    }
 }
 
 impl Ask for Asking<'_> {

@@ -17,6 +17,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
     }
     let model = load::model(&args.model)?;
     let ask = Asking::of(Some(&args.device), &args.pricing, args.host.as_ref())?;
+    let indices = ask.indices().clone();
     let (placed, answer) = match &args.evaluate {
         Some(plan) => {
             let (named, homes) = shard::read_plan(plan, &model).map_err(steptime::Error::from)?;
@@ -25,6 +26,7 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
                 return Err(usage("shard", &words).into());
             }
             let gpus = args.gpus.unwrap_or(named);
+            let homes = shard::missing(&model, homes, &indices);
             let placed = model.on(gpus, homes).and_then(|placed| match args.nodes {
                 Some(nodes) => placed.in_nodes(nodes),
                 None => Ok(placed),
@@ -40,7 +42,16 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
             // What the description says of its own number of GPUs counts.
             let said = model.nodes().filter(|_| model.gpus() == gpus);
             let nodes = args.nodes.or(said);
-            let wanted = Wanted { gpus, device: &device, memory, nodes, path: &args.model };
+            let host_memory = args.host_memory.map(gib);
+            let wanted = Wanted {
+                gpus,
+                device: &device,
+                memory,
+                host_memory,
+                indices: &indices,
+                nodes,
+                path: &args.model,
+            };
             let sharded = progress::spin("searching", || shard::shard(&model, &wanted, &ask))?;
             let answer = Placed::found(&sharded);
             (sharded.best.model, answer)
@@ -61,7 +72,10 @@ pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
 /// The GPU's name, and what of its memory a job may use.
 fn memory(args: &ShardTables) -> Result<(String, Bytes), Failure> {
     let spec = steptime::device(&args.device)?.spec;
-    let told = args.memory.map(|gib| Bytes((gib * f64::from(1 << 30)) as u64));
-    let memory = told.unwrap_or_else(|| shard::usable(Bytes(spec.memory.bytes)));
+    let memory = args.memory.map(gib).unwrap_or_else(|| shard::usable(Bytes(spec.memory.bytes)));
     Ok((spec.name, memory))
+}
+
+fn gib(gib: f64) -> Bytes {
+    Bytes((gib * f64::from(1 << 30)) as u64)
 }

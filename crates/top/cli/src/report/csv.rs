@@ -113,10 +113,13 @@ pub fn collectives(answer: &CollectivesPriced) -> Table {
 
 /// Tables and where they lie.
 pub fn placed(answer: &Placed) -> Table {
-    let mut table = Table::new(&["table", "rows", "columns", "lookups", "cut", "gpus"]);
+    let mut table =
+        Table::new(&["table", "rows", "columns", "lookups", "cut", "gpus", "cached_rows", "misses"]);
     for row in &answer.tables {
         let gpus: Vec<String> = row.gpus.iter().map(u32::to_string).collect();
-        table.row((row.table, row.rows, row.columns, row.lookups, row.cut, gpus.join(" ")));
+        let (held, misses) = (row.cached.map(|own| own.rows), row.cached.map(|own| own.misses));
+        let place = (row.table, row.rows, row.columns, row.lookups, row.cut, gpus.join(" "), held, misses);
+        table.row(place);
     }
     table
 }

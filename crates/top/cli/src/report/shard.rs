@@ -1,9 +1,9 @@
 //! Where tables lie, with a picture of what each GPU has to do.
 
 use steptime::answers::Placed;
-use steptime::answers::shard::OnGpu;
+use steptime::answers::shard::{CachedTable, OnGpu};
 
-use super::format::{counted, ms, percent};
+use super::format::{counted, grouped, ms, percent};
 use super::job;
 use super::table::Columns;
 use super::width::{prose, shorten, wrapped};
@@ -24,10 +24,10 @@ pub fn text(answer: &Placed) -> String {
     if answer.gpus.len() > ROWS {
         text.push_str(&format!("... and {} more, in --json\n", answer.gpus.len() - ROWS));
     }
-    let cut = cut(answer);
-    if !cut.is_empty() {
+    let more = cut(answer) + &in_hosts(answer);
+    if !more.is_empty() {
         text.push('\n');
-        text.push_str(&cut);
+        text.push_str(&more);
     }
     text
 }
@@ -117,4 +117,35 @@ fn cut(answer: &Placed) -> String {
         }
     }
     text
+}
+
+/// Tables in hosts' memory, those alike together, and how much of it they take.
+fn in_hosts(answer: &Placed) -> String {
+    let mut alike: Vec<(CachedTable, Vec<String>)> = Vec::new();
+    for (table, cached) in answer.tables.iter().filter_map(|table| Some((table.table, table.cached?))) {
+        match alike.iter_mut().find(|(own, _)| *own == cached) {
+            Some((_, tables)) => tables.push(table.to_string()),
+            None => alike.push((cached, vec![table.to_string()])),
+        }
+    }
+    if alike.is_empty() {
+        return String::new();
+    }
+    let count = alike.iter().map(|(_, tables)| tables.len()).sum();
+    let kinds = alike.iter().map(|(cached, tables)| {
+        let (rows, misses) = (cached.rows.unsigned_abs(), cached.misses.unsigned_abs());
+        let each = if tables.len() > 1 { " each" } else { "" };
+        format!(
+            "{} ({} rows{each} on GPUs, {} missed a step)",
+            tables.join(" "),
+            grouped(rows),
+            grouped(misses)
+        )
+    });
+    let most = answer.hosts_mb.iter().fold(0.0, |most: f64, mb| most.max(*mb)) / 1e3;
+    let of = if answer.hosts_mb.len() > 1 { "at most " } else { "" };
+    let kinds: Vec<String> = kinds.collect();
+    let line =
+        format!("{} in host memory, {of}{most:.1} GB a node: {}", counted(count, "table"), kinds.join(", "));
+    wrapped(&line, prose(), 2) + "\n"
 }

@@ -280,6 +280,108 @@ fn bad_plans_and_tables_that_do_not_fit_are_said() {
 }
 
 #[test]
+fn ranks_that_are_changed_lie_in_the_nodes_of_the_description() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let changes = folder.path().join("changes.toml");
+    std::fs::write(&changes, "operators = \"fbgemm\"").expect("a file");
+    let moved = |parallel: &str, more: &[&str]| -> f64 {
+        let model = described(folder.path(), parallel);
+        let args = ["predict", text(&model), "--device", "h200", "--changes", text(&changes)];
+        let answer = json(&[&args[..], more].concat());
+        let all = answer["collectives"].as_array().expect("collectives").clone();
+        all.iter().map(|met| ms(met, "moves_ms")).sum()
+    };
+    let (one, two) = (moved("[parallel]\ngpus = 4", &[]), moved("[parallel]\ngpus = 4\nnodes = 2", &[]));
+    assert!(two > 1.2 * one, "{one} {two}");
+    assert_eq!(moved("[parallel]\ngpus = 4", &["--nodes", "2"]), two);
+    assert_eq!(moved("[parallel]\ngpus = 4\nnodes = 2", &["--nodes", "1"]), one);
+}
+
+/// A model of a table that no GPU holds, and a small one.
+const HUGE: &str = r#"model = "dlrm"
+batch = 4096
+dense = 13
+bottom_mlp = [64, 32]
+top_mlp = [64, 1]
+tables = [
+  { rows = 3_000_000_000, columns = 32, lookups = 10 },
+  { rows = 2_000_000, columns = 32, lookups = 4, count = 3 },
+]
+"#;
+
+fn with<'t>(model: &'t Path, more: &[&'t str]) -> Vec<&'t str> {
+    [&["shard", text(model), "--device", "h200"][..], more].concat()
+}
+
+#[test]
+fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = folder.path().join("huge.toml");
+    std::fs::write(&model, HUGE).expect("a file");
+    let plan = folder.path().join("plan.json");
+    let small = failure(&with(&model, &["--gpus", "2"]));
+    assert!(
+        small.contains("table 0 needs") && small.contains("let tables lie in the hosts' memory"),
+        "{small}"
+    );
+    let small = failure(&with(&model, &["--gpus", "2", "--host-memory", "100"]));
+    assert!(
+        small.contains("in the memory of a host") && small.contains("of 100.00 GiB: allow more"),
+        "{small}"
+    );
+    let args = with(&model, &["--gpus", "2", "--host-memory", "400", "-o", text(&plan)]);
+    let found = json(&args);
+    let cached = &found["tables"][0]["cached"];
+    assert_eq!(found["tables"][1]["cached"], Value::Null);
+    assert!(cached["misses"].as_u64().is_some_and(|rows| (40_000..=40_960).contains(&rows)), "{cached}");
+    assert_eq!((ms(cached, "host_mb"), &found["hosts_mb"]), (384_000.0, &serde_json::json!([384_000.0])));
+    assert!(ms(&found, "bound_ms") <= ms(&found["predicted"], "step_ms"));
+    let doubt = &found["predicted"]["doubts"][0];
+    assert_eq!(doubt["kind"], "cache", "what is estimated is said first");
+    // What its GPU has is a cache.
+    assert!(found["gpus"].as_array().expect("GPUs").iter().all(|gpu| ms(gpu, "peak_mb") < 2000.0), "{found}");
+    let page = words(&stdout(&args));
+    assert!(page.contains("1 table lies in host memory: what its cache misses"), "{page}");
+    assert!(page.contains("1 table in host memory, 384.0 GB a node: 0 ("), "{page}");
+    // Written as TorchRec has it, read again, and priced as it was.
+    let written: Value =
+        serde_json::from_str(&std::fs::read_to_string(&plan).expect("a plan")).expect("JSON");
+    let tables = &written["plan"]["sparse_arch.embedding_bag_collection"];
+    assert_eq!(tables["t_0"]["compute_kernel"], "fused_uvm_caching");
+    assert_eq!(tables["t_1"]["compute_kernel"], "fused");
+    let told = json(&with(&model, &["--evaluate", text(&plan)]));
+    assert_eq!((&told["tables"], &told["predicted"]), (&found["tables"], &found["predicted"]));
+    // Skewed lookups miss less, and so does a cache of a fifth of the rows, which is TorchRec's where nothing is said.
+    let skewed = json(&with(&model, &["--evaluate", text(&plan), "--indices", "zipf:1.05"]));
+    let misses = |answer: &Value| ms(&answer["tables"][0]["cached"], "misses");
+    assert!(misses(&skewed) < 0.5 * misses(&told), "{} {}", misses(&skewed), misses(&told));
+    let plain = written.to_string().replace(&tables["t_0"]["cache_params"].to_string(), "null");
+    std::fs::write(&plan, &plain).expect("a file");
+    let usual = json(&with(&model, &["--evaluate", text(&plan)]));
+    assert_eq!(usual["tables"][0]["cached"]["rows"], 600_000_000);
+    assert!(misses(&usual) < misses(&told));
+    // What has no word, or is not known, is refused.
+    let matrix = folder.path().join("matrix.json");
+    let words = failure(&[&args[..args.len() - 1], &[text(&matrix), "--format", "hugectr"]].concat());
+    assert!(words.contains("table 0 lies in the host's memory behind a cache"), "{words}");
+    for (old, new, said) in [
+        ("fused_uvm_caching", "fused_uvm", "compute kernel `fused_uvm` is not known"),
+        (
+            "\"cache_params\":null",
+            "\"cache_params\":{\"load_factor\":2}",
+            "`load_factor` of `cache_params` is 2",
+        ),
+    ] {
+        std::fs::write(&plan, plain.replace(old, new)).expect("a file");
+        let words = failure(&with(&model, &["--evaluate", text(&plan)]));
+        assert!(words.contains(said), "{words}");
+    }
+    std::fs::write(&plan, plain).expect("a file");
+    let words = failure(&["predict", "examples/dlrm_default_2048", "--world", "2", "--plan", text(&plan)]);
+    assert!(words.contains("is not of this model") || words.contains("t_4 is not placed"), "{words}");
+}
+
+#[test]
 fn a_model_is_scaled() {
     let folder = tempfile::tempdir().expect("a folder");
     let model = described(folder.path(), "");

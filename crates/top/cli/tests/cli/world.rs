@@ -36,6 +36,35 @@ fn gradients_as_bf16_are_half_as_much() {
     assert_eq!(bytes(&[]), 2 * bytes(&["--send", "bf16"]));
 }
 
+#[test]
+fn gpus_in_several_machines_exchange_over_their_network() {
+    let job = |args: &[&str]| answer(&[&["predict", IMAGES, "--world", "8"], args].concat());
+    let moved = |job: &Value| -> f64 {
+        let all = job["collectives"].as_array().expect("collectives");
+        all.iter().filter_map(|met| met["moves_ms"].as_f64()).sum()
+    };
+    let (usual, one, two, four) =
+        (job(&[]), job(&["--nodes", "1"]), job(&["--nodes", "2"]), job(&["--nodes", "4"]));
+    // Eight such GPUs are in one machine.
+    assert_eq!((ms(&usual), moved(&usual)), (ms(&one), moved(&one)));
+    assert!(moved(&two) > 1.2 * moved(&one) && moved(&four) > moved(&two), "{} {}", moved(&one), moved(&two));
+    assert!(ms(&two) >= ms(&one));
+    // As a described job of as many nodes is priced.
+    let args =
+        ["collectives", "--device", "h200", "--gpus", "8", "--gpus-per-node", "4", "--op", "all_reduce"];
+    let largest = |job: &Value| {
+        let all = job["collectives"].as_array().expect("collectives").iter();
+        let sums = all.filter(|met| met["op"] == "all_reduce");
+        let key = |met: &&Value| met["bytes"].as_u64();
+        let met = sums.max_by_key(key).expect("a sum").clone();
+        (met["bytes"].as_u64().expect("bytes"), met["moves_ms"].as_f64().expect("a time"))
+    };
+    let (bytes, moves) = largest(&two);
+    let priced = answer(&[&args[..], &["--bytes", &bytes.to_string()]].concat());
+    let in_step = priced["rows"][0]["in_step_us"].as_f64().expect("a time");
+    assert!((moves - in_step / 1e3).abs() < 1e-3, "{moves} {in_step}");
+}
+
 /// A plan in TorchRec's words: four tables on the first GPU, four by rows over both.
 #[test]
 fn tables_lie_where_a_plan_says() {
@@ -77,6 +106,8 @@ fn what_makes_no_job_is_refused() {
         (&["--world", "2", "--method", "paper"], "--method"),
         (&["--world", "2", "--device", "h200,a100"], "--device of several GPUs"),
         (&["--global-batch", "2048"], "say --world RANKS"),
+        (&["--nodes", "2"], "--nodes is of a job made of one rank's step: say --world RANKS"),
+        (&["--world", "8", "--nodes", "3"], "8 ranks cannot lie in 3 nodes evenly"),
         (&["--world", "2", "--blocks", "module:x"], "--parallel fsdp"),
         (&["--world", "2", "--plan", "no.json"], "no.json"),
     ] {

@@ -1,7 +1,7 @@
 //! Where the tables of a model lie, and how long its job's step takes then.
 
 use serde::Serialize;
-use steptime_eager::{Cutting, Home};
+use steptime_eager::{Cutting, Home, Model};
 
 use super::job::PredictedJob;
 use super::shared::{SCHEMA, ms};
@@ -33,6 +33,8 @@ pub struct Placed {
     pub gpus: Vec<OnGpu>,
     /// Where each table lies.
     pub tables: Vec<TablePlaced>,
+    /// What the host of each node has of tables, MB (a million bytes); empty where tables lie on GPUs alone.
+    pub hosts_mb: Vec<f64>,
     /// The step.
     pub predicted: PredictedJob,
 }
@@ -93,6 +95,21 @@ pub struct TablePlaced {
     pub cut: &'static str,
     /// The GPUs; none listed of copies, which are on all.
     pub gpus: Vec<u32>,
+    /// The caches behind which it lies in hosts' memory; none where GPUs have all its rows.
+    pub cached: Option<CachedTable>,
+}
+
+/// A table in hosts' memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CachedTable {
+    /// How many of its rows all its caches together hold, ...
+    pub rows: i64,
+    /// ... as a share of those that its parts have.
+    pub share: f64,
+    /// How many rows a step brings from hosts, as computed from the distribution of indices; as many go back.
+    pub misses: i64,
+    /// What its weights and the optimizer's state take of hosts' memory, MB (a million bytes).
+    pub host_mb: f64,
 }
 
 impl Placed {
@@ -111,6 +128,7 @@ impl Placed {
             others: Vec::new(),
             gpus: gpus(placement),
             tables: tables(placement),
+            hosts_mb: hosts(&placement.model),
             predicted: PredictedJob::of(&placement.ranks, &placement.predicted),
         }
     }
@@ -156,9 +174,40 @@ fn tables(placement: &Placement) -> Vec<TablePlaced> {
             Home::Everywhere => Vec::new(),
             Home::Parts(parts) => parts.iter().map(|part| part.gpu).collect(),
         };
-        TablePlaced { table, rows: size.rows, columns: size.columns, lookups: size.lookups, cut, gpus }
+        let cached = cached(&placement.model, &home);
+        TablePlaced {
+            table,
+            rows: size.rows,
+            columns: size.columns,
+            lookups: size.lookups,
+            cut,
+            gpus,
+            cached,
+        }
     })
     .collect()
+}
+
+fn cached(model: &Model, home: &Home) -> Option<CachedTable> {
+    let all: Vec<_> = home.caches().collect();
+    let [own, rows, misses] = all.iter().fold([0; 3], |[own, rows, misses], (part, cache)| {
+        [own + part.size[0], rows + cache.rows, misses + cache.misses]
+    });
+    let bytes: u64 = all.iter().map(|(part, _)| model.kept_bytes(part.size[0], part.size[1])).sum();
+    let share = rows as f64 / (own as f64).max(1.0);
+    (!all.is_empty()).then_some(CachedTable { rows, share, misses, host_mb: bytes as f64 / 1e6 })
+}
+
+/// What each node's host has of tables, MB; none where tables lie on GPUs alone.
+fn hosts(model: &Model) -> Vec<f64> {
+    let node = model.nodes().map_or(model.gpus(), |nodes| model.gpus() / nodes.max(1)).max(1);
+    let mut hosts = vec![0.0; model.gpus().div_ceil(node) as usize];
+    for home in model.homes() {
+        for (part, _) in home.caches() {
+            hosts[(part.gpu / node) as usize] += model.kept_bytes(part.size[0], part.size[1]) as f64 / 1e6;
+        }
+    }
+    if hosts.iter().all(|mb| *mb == 0.0) { Vec::new() } else { hosts }
 }
 
 fn gpus(placement: &Placement) -> Vec<OnGpu> {

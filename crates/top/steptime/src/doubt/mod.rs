@@ -67,7 +67,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `cut`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `rule`, `arguments`.
+    /// What it is, for programs: `memory`, `cut`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `rule`, `arguments`, `cache`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

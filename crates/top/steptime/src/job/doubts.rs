@@ -1,15 +1,23 @@
 //! What speaks against the prediction of a job.
 
-use steptime_graph::{CollectiveKind, Rendezvous};
-use steptime_trace::Bytes;
+use steptime_cost::PricedGraph;
+use steptime_graph::names::HostMemory;
+use steptime_graph::{ActivityId, CollectiveKind, Rendezvous, StepGraph};
+use steptime_trace::{ActivityKind, Bytes, Nanos};
 
-use super::Ranks;
+use super::{InHosts, Ranks};
 use crate::asked::Asked;
 use crate::doubt::Doubt;
 use crate::step::Step;
 
 /// A replay of the recorded steps that is off by more than this is said.
 const SAID: f64 = crate::REPLAY_SAID;
+
+/// How much less of its time rows between host and device may take than computed, ...
+const FEWER: f64 = 0.3;
+/// ... and how much more: rows lie scattered, and took 1.3 to 1.5 times as long as copies of as many bytes on the GPU that was measured, besides
+/// what it takes to choose them.
+const MORE: f64 = 0.6;
 
 impl Ranks {
     /// The doubt, where the trace of a rank ends in the middle, or was repaired otherwise.
@@ -61,6 +69,32 @@ impl Ranks {
         })
     }
 
+    /// The doubt, where caches of tables in hosts' memory miss as many rows as was computed: by how much of the step these take on their way.
+    pub(super) fn misses(&self, priced: &[PricedGraph<'_>], step: Nanos) -> Option<Doubt> {
+        let InHosts { tables, misses } = self.in_hosts?;
+        let of_rank = |rank: &PricedGraph<'_>| -> Nanos {
+            let copies = rank.durations.iter_enumerated().filter(|(at, _)| is_pinned(rank.graph, *at));
+            copies.map(|(_, time)| *time).sum()
+        };
+        let moved = priced.iter().map(of_rank).max().unwrap_or_default();
+        let share = (moved.0 as f64 / (step.0 as f64).max(1.0)).clamp(0.0, 1.0);
+        let (lie, miss) = if tables == 1 {
+            ("table lies", "its cache misses")
+        } else {
+            ("tables lie", "their caches miss")
+        };
+        Some(Doubt {
+            kind: "cache",
+            text: format!(
+                "{tables} {lie} in host memory: what {miss}, {misses} rows a step, is computed from the distribution of indices                  (--indices; else every row is as likely), and moving them, up to {:.3} ms on a GPU, is taken to be copies at the link's rate",
+                moved.as_millis()
+            ),
+            below: -(1.0 - FEWER * share).ln(),
+            above: (MORE * share).ln_1p(),
+            no_estimate: false,
+        })
+    }
+
     /// The doubt, where ranks of the job are not here.
     pub(super) fn missing(&self) -> Option<Doubt> {
         let (here, all) = (self.alike.iter().sum::<u32>() as usize, self.crew().world());
@@ -75,6 +109,11 @@ impl Ranks {
             no_estimate: false,
         })
     }
+}
+
+/// Whether an activity is a copy from or to pinned memory: of a described step those of caches are.
+fn is_pinned(graph: &StepGraph, at: ActivityId) -> bool {
+    graph.activities[at].kind == ActivityKind::Memcpy && graph.copy_name(at).host == HostMemory::Pinned
 }
 
 /// Whether a collective moves bytes of which it is not known how many.

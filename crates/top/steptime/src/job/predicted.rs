@@ -70,11 +70,7 @@ impl Collectives {
             let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
             return Ok(Collectives { half_widths: vec![KERNEL_SPREAD; moving.len()].into(), moving });
         };
-        let topology = Topology::of(&device.name).map_err(|source| Error::Network { source })?;
-        let topology = match node {
-            Some(gpus) => topology.in_nodes_of(gpus),
-            None => topology,
-        };
+        let topology = topology(&device.name, node)?;
         let recorded = crew.job.moving(&crew.graphs);
         let priced = crew.job.rendezvous.iter().zip(recorded).map(|(met, recorded)| {
             // Of a size that was not recorded the recorded time is the best guess.
@@ -89,6 +85,15 @@ impl Collectives {
         let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = priced.unzip();
         Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
     }
+}
+
+/// How GPUs of a name are joined: in nodes of so many, else of as many as such nodes usually have.
+fn topology(device: &str, node: Option<u32>) -> Result<Topology, Error> {
+    let usual = Topology::of(device).map_err(|source| Error::Network { source })?;
+    Ok(match node {
+        Some(gpus) => usual.in_nodes_of(gpus),
+        None => usual,
+    })
 }
 
 /// One rank of a predicted job.
@@ -137,8 +142,8 @@ impl Ranks {
         Ok(predicted.map_err(|hang| self.hangs(hang))?)
     }
 
-    /// The same of steps that were made of one: their sides are there, and what speaks against them. Collectives take what they do on
-    /// the usual node of the GPUs that the step was recorded on, or that are asked for.
+    /// The same of steps that were made of one: their sides are there, and what speaks against them. Collectives take what they do in
+    /// nodes of so many GPUs as was said, else on the usual node of the GPUs that the step was recorded on, or that are asked for.
     pub(crate) fn of_sides(&self, sides: Vec<Sides>, doubts: Vec<Doubt>) -> Result<JobPrediction, Error> {
         let asked = &sides[0].asked;
         let recorded = || self.steps.first().and_then(|step| step.graph.device.clone());
@@ -147,9 +152,9 @@ impl Ranks {
         self.predicted(sides, collectives, doubts).map_err(|hang| self.hangs(hang))
     }
 
-    /// What collectives take among GPUs of a name.
+    /// What collectives take among GPUs of a name, in nodes of as many as was said.
     fn priced(&self, device: &str) -> Result<Collectives, Error> {
-        let topology = Topology::of(device).map_err(|source| Error::Network { source })?;
+        let topology = topology(device, self.node)?;
         let price = |met: &Rendezvous| {
             let price = topology.in_step(&call(met));
             (price.time, price.half_width)
@@ -218,6 +223,7 @@ impl Ranks {
             unpriced,
             pace.doubt(step, as_recorded),
             replay.as_ref().and_then(of_replay),
+            self.misses(&priced, step),
         ];
         let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(more).collect();
         let drift = slowest.map_or(JOB_DRIFT, |slowest| JOB_DRIFT.hypot(slowest.half_width));

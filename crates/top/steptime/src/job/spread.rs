@@ -44,6 +44,8 @@ pub struct World<'r> {
     /// Where each table lies, in the order in which they are looked up first; `None` for in turn where their gradients are sparse, else
     /// on every rank.
     pub tables: Option<Vec<TableHome>>,
+    /// In how many machines they are, as many in each; `None` for as many ranks in each as such machines usually have GPUs.
+    pub nodes: Option<u32>,
     /// Samples of a rank; `None` for as many as were recorded.
     pub batch: Option<u64>,
     /// Whether tables that every rank has are updated by each from its own samples: their gradients are not averaged.
@@ -73,10 +75,22 @@ impl World<'_> {
             dense: DataParallel::of(ranks),
             keeps: Keeps::All,
             tables: None,
+            nodes: None,
             batch: None,
             copies_apart: false,
             before: &[],
             after: &[],
+        }
+    }
+
+    /// How many ranks a node has, where that was said.
+    fn node(&self) -> Result<Option<u32>, String> {
+        let ranks = self.dense.ranks;
+        match self.nodes {
+            Some(nodes) if nodes == 0 || !ranks.is_multiple_of(nodes) => Err(format!(
+                "{ranks} ranks cannot lie in {nodes} nodes evenly: every node has as many; take a divisor of {ranks}"
+            )),
+            nodes => Ok(nodes.map(|nodes| ranks / nodes)),
         }
     }
 
@@ -172,13 +186,17 @@ impl Spreading<'_> {
             let source = Refused { rule: "fully-sharded", source: Refusal::NothingToDo { reason } };
             return Err(Error::Rewrite { path: self.step.path.clone(), source });
         }
+        let refused = |reason: String| {
+            let source = Refused { rule: "world", source: Refusal::NothingToDo { reason } };
+            Error::Rewrite { path: self.step.path.clone(), source }
+        };
         if !self.step.graph.collectives.is_empty() {
             let reason = "it is a rank of a job already, with the collectives of that: predict it by itself or the folder of all ranks; a job of \
                           another number of ranks is made of the step of one GPU"
                 .to_owned();
-            let source = Refused { rule: "world", source: Refusal::NothingToDo { reason } };
-            return Err(Error::Rewrite { path: self.step.path.clone(), source });
+            return Err(refused(reason));
         }
+        let node = world.node().map_err(refused)?;
         let before = self.edited(world.before)?;
         let homes = world.homes(&before.step);
         let classes = classes(homes.as_deref(), world.dense.ranks);
@@ -227,7 +245,12 @@ impl Spreading<'_> {
             steps.push(rank);
             alike.push(class.count);
         }
-        let ranks = Ranks::of_steps(self.step.path.clone(), steps, alike)?;
+        if let (Some(nodes), Some(node)) = (world.nodes, node) {
+            changes.push(format!(
+                "{nodes} nodes of {node} GPUs: what goes from one to another goes over their network"
+            ));
+        }
+        let ranks = Ranks { node, ..Ranks::of_steps(self.step.path.clone(), steps, alike)? };
         let predicted = ranks.of_sides(sides, doubts)?;
         Ok(Spread { ranks, predicted, changes })
     }

@@ -3,7 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use steptime_eager::{Cutting, Home, Model, Part, TableSize};
+use steptime_eager::{Cache, Cutting, Home, Model, Part, TableSize};
+
+/// TorchRec's name for rows in the host's memory behind a cache on the GPU, ...
+const CACHED: &str = "fused_uvm_caching";
+/// ... what it was called before, and for tables without an optimizer.
+const ALSO_CACHED: [&str; 2] = ["batched_fused_uvm_caching", "quant_uvm_caching"];
+/// Its names for rows that the GPU has.
+const ON_GPU: [&str; 7] =
+    ["dense", "fused", "quant", "sparse", "batched_dense", "batched_fused", "batched_quant"];
+/// The share of rows that FBGEMM's caches hold where nothing is said.
+const USUAL_SHARE: f64 = 0.2;
 
 /// How a plan is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +45,11 @@ pub enum PlanError {
         what: String,
     },
     /// The format has no word for it.
-    #[error("table {table} is cut {how}, which HugeCTR's matrices cannot say: write the plan as torchrec")]
+    #[error("table {table} {how}, which HugeCTR's matrices cannot say: write the plan as torchrec")]
     NoWord {
         /// The table.
         table: usize,
-        /// How.
+        /// How it lies.
         how: &'static str,
     },
 }
@@ -89,7 +99,16 @@ fn torchrec(home: &Home, size: &TableSize, model: &Model) -> Value {
     };
     let ranks: Vec<u32> = parts.iter().map(|part| part.gpu).collect();
     let shards: Vec<Value> = parts.iter().map(shard).collect();
-    json!({ "sharding_type": kind, "compute_kernel": "fused", "ranks": ranks, "shards": shards })
+    match home.caches().next() {
+        None => json!({ "sharding_type": kind, "compute_kernel": "fused", "ranks": ranks, "shards": shards }),
+        Some((part, cache)) => {
+            let share = cache.rows as f64 / part.size[0].max(1) as f64;
+            json!({
+                "sharding_type": kind, "compute_kernel": CACHED, "ranks": ranks, "shards": shards,
+                "cache_params": { "load_factor": share },
+            })
+        }
+    }
 }
 
 /// HugeCTR cuts a table that several GPUs name by rows.
@@ -102,8 +121,12 @@ fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
                 matrix.iter_mut().for_each(|own| own.push(name(table)));
                 copied.push(name(table));
             }
+            Home::Parts(_) if home.caches().next().is_some() => {
+                let how = "lies in the host's memory behind a cache";
+                return Err(PlanError::NoWord { table, how });
+            }
             Home::Parts(parts) if parts.iter().any(|part| part.offset[1] > 0) => {
-                return Err(PlanError::NoWord { table, how: "into columns" });
+                return Err(PlanError::NoWord { table, how: "is cut into columns" });
             }
             Home::Parts(parts) => {
                 parts.iter().for_each(|part| matrix[part.gpu as usize].push(name(table)));
@@ -118,7 +141,8 @@ fn hugectr(homes: &[Home], gpus: u32) -> Result<Value, PlanError> {
     Ok(json!({ "shard_matrix": matrix, "shard_strategy": strategy }))
 }
 
-/// Reads where a model's tables are from a plan in either format, and for how many GPUs it is.
+/// Reads where a model's tables are from a plan in either format, and for how many GPUs it is. What caches of tables in hosts' memory
+/// miss is not in it: [`missing`](super::missing) tells.
 ///
 /// # Errors
 /// Where the file cannot be read, is no plan, or is one of other tables.
@@ -164,9 +188,33 @@ fn of_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), S
         let parts: Result<Vec<Part>, String> = shards.iter().map(part).collect();
         let parts = parts.map_err(|what| format!("{table}: {what}"))?;
         gpus = parts.iter().map(|part| part.gpu + 1).fold(gpus, u32::max);
-        homes[at] = Some(Home::Parts(parts));
+        let share = share(said).map_err(|what| format!("{table}: {what}"))?;
+        let cache = |part: &Part| {
+            let rows = (share? * part.size[0] as f64).round() as i64;
+            Some(Cache { rows: rows.clamp(1, part.size[0].max(1)), misses: 0 })
+        };
+        homes[at] = Some(Home::Parts(parts).cached(cache));
     }
     Ok((gpus, all(homes)?))
+}
+
+/// Which share of a table's rows a cache on the GPU holds; none where the GPU has all.
+fn share(said: &Value) -> Result<Option<f64>, String> {
+    let kernel = said.get("compute_kernel").and_then(Value::as_str).unwrap_or("fused");
+    if ON_GPU.contains(&kernel) {
+        return Ok(None);
+    }
+    if kernel != CACHED && !ALSO_CACHED.contains(&kernel) {
+        return Err(format!(
+            "compute kernel `{kernel}` is not known: rows lie on the GPU (fused, dense) or in the host's memory behind a cache ({CACHED})"
+        ));
+    }
+    let factor = said.get("cache_params").and_then(|cache| cache.get("load_factor"));
+    let Some(factor) = factor.filter(|factor| !factor.is_null()) else { return Ok(Some(USUAL_SHARE)) };
+    let share = factor.as_f64().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.map(Some).ok_or_else(|| {
+        format!("`load_factor` of `cache_params` is {factor}: it is the share of rows that the cache holds, above 0 and at most 1")
+    })
 }
 
 fn part(shard: &Value) -> Result<Part, String> {
@@ -182,7 +230,7 @@ fn part(shard: &Value) -> Result<Part, String> {
     let rank = placement.strip_prefix("rank:").and_then(|rest| rest.split('/').next()?.parse().ok());
     let gpu =
         rank.ok_or_else(|| format!("placement `{placement}` names no rank, as \"rank:3/cuda:3\" does"))?;
-    Ok(Part { gpu, offset, size })
+    Ok(Part { gpu, offset, size, cache: None })
 }
 
 fn of_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {

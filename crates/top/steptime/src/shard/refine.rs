@@ -42,7 +42,7 @@ pub(super) fn refine<A: Ask>(
     ask: &A,
 ) -> Result<Refined, A::Error> {
     let mut known = Known { wanted, ask, ranks: BTreeMap::new() };
-    let placed = |plan: &Plan| homes(model, wanted.gpus, problem, plan);
+    let placed = |plan: &Plan| homes(model, wanted, problem, plan);
     let (mut best, mut plan) = (known.all(vec![on(model, wanted, Some(placed(&plan)))?])?.remove(0), plan);
     let mut steps = vec![(plan.clone(), best.step)];
     let mut changes = 0;

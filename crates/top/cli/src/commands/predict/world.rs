@@ -28,6 +28,12 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
         }
         all => all.map(|all| all / u64::from(ranks)),
     };
+    // What the description says of its own number of GPUs counts.
+    let nodes = typed.nodes.or_else(|| job.filter(|model| model.gpus() == ranks)?.nodes());
+    if nodes.is_some_and(|nodes| !ranks.is_multiple_of(nodes)) {
+        let words = format!("{ranks} ranks cannot lie in {} nodes evenly", nodes.unwrap_or_default());
+        return Err(usage("predict", &words).into());
+    }
     let tables = match (&typed.plan, job) {
         (Some(path), _) => Some(homes(path, asked, ranks)?),
         (None, Some(model)) => Some(placed("the description", &model.homes(), ranks)?),
@@ -48,6 +54,7 @@ pub fn spread(typed: &Typed, asked: &WhatIfs<'_>, job: Option<&Model>) -> Result
         dense,
         keeps,
         tables,
+        nodes,
         batch,
         copies_apart: typed.copies_apart,
         before: &[],
@@ -96,6 +103,14 @@ fn homes(path: &std::path::Path, asked: &WhatIfs<'_>, ranks: u32) -> Result<Vec<
     let (gpus, homes) = read_plan_of(path, &sizes).map_err(Error::from)?;
     if gpus > ranks {
         return Err(format!("{}: it is of {gpus} GPUs, and --world is {ranks}", path.display()).into());
+    }
+    if let Some(table) = homes.iter().position(|home| home.caches().next().is_some()) {
+        return Err(format!(
+            "{}: table {table} lies in the host's memory behind a cache: of a recorded step tables lie on GPUs; `shard --evaluate` tells of a \
+             described model with such a plan",
+            path.display()
+        )
+        .into());
     }
     placed(&path.display().to_string(), &homes, ranks)
 }

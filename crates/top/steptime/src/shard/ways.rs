@@ -1,0 +1,138 @@
+//! The ways for a table to lie, and what they are told by.
+
+use std::collections::BTreeMap;
+
+use steptime_eager::{Cache, Home, TableSize};
+use steptime_shard::{Cut, Load, Way};
+
+use super::Wanted;
+use super::cached::Rows;
+
+/// Columns are not cut into narrower groups than this.
+const NARROWEST: i64 = 16;
+/// Tables with more elements than this are not put on every GPU: their gradients would all be exchanged.
+const MOST_COPIED: i64 = 1 << 20;
+/// Of less than this share of a GPU's memory nothing is put into the host's.
+const CACHED: f64 = 0.01;
+
+/// How one table lies beside the small one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Beside {
+    Whole,
+    Rows,
+    /// Its rows over the GPUs of a node, ...
+    Node,
+    Copies,
+}
+
+/// A table's size, ...
+pub(super) type Size = (i64, i64, i64);
+/// ... and how it lies: behind a cache, where its rows are in the host's memory.
+pub(super) type Key = (Size, Beside, Option<Cache>);
+
+/// A whole table.
+pub(super) fn whole(size: &TableSize) -> Key {
+    ((size.rows, size.columns, size.lookups), Beside::Whole, None)
+}
+
+/// The other ways for a table to lie.
+pub(super) fn cut(size: &TableSize, gpus: u32, node: u32) -> Vec<Key> {
+    let (rows, columns, lookups) = (size.rows, size.columns, size.lookups);
+    let mut all = Vec::new();
+    all.extend(
+        groups(size, gpus).map(|parts| ((rows, widest(columns, parts), lookups), Beside::Whole, None)),
+    );
+    if gpus > 1 {
+        all.push(((rows, columns, lookups), Beside::Rows, None));
+        all.extend(
+            grids(size, gpus, node)
+                .map(|parts| ((rows, widest(columns, parts), lookups), Beside::Node, None)),
+        );
+        if rows.saturating_mul(columns) <= MOST_COPIED {
+            all.push(((rows, columns, lookups), Beside::Copies, None));
+        }
+    }
+    all
+}
+
+/// The same in the host's memory, behind caches of several sizes; none where that is not allowed, or the GPU's has room enough.
+pub(super) fn cached(key: &Key, batch: u64, wanted: &Wanted<'_>, node: u32) -> Vec<Key> {
+    let &((rows, columns, lookups), beside, _) = key;
+    let size = TableSize { rows, columns, lookups };
+    let over = over(beside, wanted.gpus, node);
+    let bytes = (rows * columns * 4) as f64 / f64::from(over);
+    let small = bytes < CACHED * wanted.memory.0 as f64;
+    if beside == Beside::Copies || small || wanted.host_memory.is_none_or(|bytes| bytes.0 == 0) {
+        return Vec::new();
+    }
+    let all = Rows::of(&size, i64::from(over), batch, wanted.indices).caches().into_iter();
+    all.map(|cache| (key.0, beside, Some(cache))).collect()
+}
+
+/// Into how many groups of columns a table may be cut.
+fn groups(size: &TableSize, gpus: u32) -> impl Iterator<Item = u32> {
+    let columns = size.columns;
+    (1..6)
+        .map(|power| 1 << power)
+        .filter(move |&parts| parts <= gpus && columns / i64::from(parts) >= NARROWEST)
+}
+
+/// Into how many groups of columns a table may be cut whose rows then lie over the GPUs of a node each.
+fn grids(size: &TableSize, gpus: u32, node: u32) -> impl Iterator<Item = u32> {
+    let nodes = if node > 1 && gpus.is_multiple_of(node) { gpus / node } else { 1 };
+    let rows = size.rows;
+    let all = std::iter::once(1).chain(groups(size, gpus));
+    all.filter(move |&parts| nodes > 1 && parts <= nodes && rows >= i64::from(node))
+}
+
+/// Over how many GPUs a way cuts rows.
+pub(super) fn over(beside: Beside, gpus: u32, node: u32) -> u32 {
+    match beside {
+        Beside::Whole | Beside::Copies => 1,
+        Beside::Rows => gpus,
+        Beside::Node => node,
+    }
+}
+
+/// The widest of so many groups of columns.
+fn widest(columns: i64, parts: u32) -> i64 {
+    let Home::Parts(all) = Home::by_columns(&(0..parts).collect::<Vec<u32>>(), 1, columns) else {
+        return columns;
+    };
+    all.iter().map(|part| part.size[1]).max().unwrap_or(columns)
+}
+
+/// The ways for a table to lie: on GPUs, then in hosts' memory.
+pub(super) fn ways(
+    size: &TableSize,
+    batch: u64,
+    wanted: &Wanted<'_>,
+    node: u32,
+    loads: &BTreeMap<Key, Load>,
+) -> Vec<Way> {
+    let (rows, columns, lookups) = (size.rows, size.columns, size.lookups);
+    let mut cuts = vec![(Cut::Whole, columns, Beside::Whole)];
+    let narrow = |parts: u32| widest(columns, parts);
+    cuts.extend(groups(size, wanted.gpus).map(|parts| (Cut::Columns(parts), narrow(parts), Beside::Whole)));
+    cuts.extend(grids(size, wanted.gpus, node).map(|parts| (Cut::Grid(parts), narrow(parts), Beside::Node)));
+    cuts.extend([(Cut::Rows, columns, Beside::Rows), (Cut::Copies, columns, Beside::Copies)]);
+    let way = |cut: Cut, key: &Key| {
+        let load = *loads.get(key)?;
+        let cached = key.2.map(|cache| cache.rows.unsigned_abs());
+        let parts = match cut {
+            Cut::Whole => 1,
+            Cut::Columns(parts) => parts,
+            Cut::Grid(groups) => groups * node,
+            Cut::Rows | Cut::Copies => return Some(Way { cut, cached, parts: Vec::new(), each: load }),
+        };
+        Some(Way { cut, cached, parts: vec![load; parts as usize], each: Load::default() })
+    };
+    let keys: Vec<(Cut, Key)> = cuts
+        .into_iter()
+        .map(|(cut, columns, beside)| (cut, ((rows, columns, lookups), beside, None)))
+        .collect();
+    let behind = keys.iter().flat_map(|(cut, key)| {
+        cached(key, batch, wanted, node).into_iter().map(|own| (*cut, own)).collect::<Vec<(Cut, Key)>>()
+    });
+    keys.iter().copied().chain(behind).filter_map(|(cut, key)| way(cut, &key)).collect()
+}
