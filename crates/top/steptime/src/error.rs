@@ -215,6 +215,19 @@ pub enum Error {
         /// The GPU, as the table names it.
         device: String,
     },
+    /// Times of a table that no GPU of its name takes.
+    #[error(
+        "{}: the median row takes {median:.3} times what is possible on {device}: its times are in another unit, or of another GPU",
+        path.display()
+    )]
+    AnotherUnit {
+        /// The table.
+        path: PathBuf,
+        /// Measured over what formulas say.
+        median: f64,
+        /// The GPU.
+        device: String,
+    },
     /// Tables of other GPUs than a profile's.
     #[error("the profile is of {profile}, and the tables are of {of}")]
     OfOtherDevices {

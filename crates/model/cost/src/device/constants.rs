@@ -106,9 +106,15 @@ impl Constants {
     /// What a chip takes that needs so many times as long for a cycle: what waits inside a multiprocessor counts cycles.
     #[must_use]
     pub fn slower(mut self, factor: f64) -> Constants {
-        let Constants { memory, gemm, attention, tiles_vector, tiles_tensor_wide, tiles_tensor_narrow, .. } = &mut self;
-        let mut waits =
-            vec![&mut memory.block_life_us, &mut memory.step_us, &mut gemm.vector_fixed_us, &mut attention.fixed_us];
+        let Constants {
+            memory, gemm, attention, tiles_vector, tiles_tensor_wide, tiles_tensor_narrow, ..
+        } = &mut self;
+        let mut waits = vec![
+            &mut memory.block_life_us,
+            &mut memory.step_us,
+            &mut gemm.vector_fixed_us,
+            &mut attention.fixed_us,
+        ];
         for tiles in [tiles_vector, tiles_tensor_wide, tiles_tensor_narrow] {
             waits.extend([&mut tiles.fixed_us, &mut tiles.step_us, &mut tiles.reduce_us]);
         }

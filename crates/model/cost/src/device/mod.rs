@@ -24,6 +24,7 @@ pub mod scale;
 pub mod spec;
 pub mod stage;
 pub mod transfer;
+mod units;
 pub mod variant;
 
 pub use context::{Context, Setting};

@@ -18,6 +18,7 @@ use super::learn::table::Table;
 use super::profile::header::FamilyHeader;
 use super::profile::{DeviceProfile, FamilyModels};
 use super::stage;
+use super::units;
 use super::variant::variant;
 
 /// The least half-width for an op that is not known: its bytes say little about what it does with them.
@@ -122,6 +123,13 @@ impl DeviceProfile {
     }
 
     fn price_whole(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
+        let other: Vec<Option<KernelCall>> =
+            calls.iter().map(|(call, _)| units::without_tf32(call, &self.spec)).collect();
+        let run = calls.iter().zip(&other).map(|(&(call, ctx), other)| (other.as_ref().unwrap_or(call), ctx));
+        self.price_as_run(&run.collect::<Vec<_>>(), choice)
+    }
+
+    fn price_as_run(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let mut seen: FxHashMap<Key, usize> = FxHashMap::default();
         let mut groups: Vec<Group> = Vec::new();
         let mut which = Vec::with_capacity(calls.len());
@@ -156,9 +164,8 @@ impl DeviceProfile {
 
     fn price_group(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
         let Some(lent) = &self.lent else { return self.price_by_models(group, choice) };
-        let name = group.family.name();
         let widened = |estimates: Vec<Estimate>| -> Vec<Estimate> {
-            estimates.into_iter().map(|estimate| lent.worth.widened(name, estimate)).collect()
+            estimates.into_iter().map(|estimate| lent.widened(estimate)).collect()
         };
         let before = widened(self.price_by_models(group, choice));
         if choice != ModelChoice::Best {
@@ -173,7 +180,11 @@ impl DeviceProfile {
         };
         let again = |calls: &[(&KernelCall, &Context)]| corrected(calls, lent_again(calls));
         let calls = group.calls();
-        lent.swept(group.family, &calls, spec, corrected(&calls, before), &again)
+        let mut estimates = lent.swept(group.family, &calls, spec, corrected(&calls, before), &again);
+        for (estimate, (call, _)) in estimates.iter_mut().zip(&calls) {
+            estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));
+        }
+        estimates
     }
 
     fn price_by_models(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {

@@ -142,6 +142,16 @@ pub enum SpecError {
         /// What it holds.
         value: f64,
     },
+    /// More than silicon allows: most likely another unit.
+    #[error("{field} is {value}, and no GPU has more than {most}: is it in another unit?")]
+    Beyond {
+        /// The field, with its table.
+        field: &'static str,
+        /// What it holds.
+        value: f64,
+        /// The most that is believed.
+        most: f64,
+    },
     /// The rate of a unit that a device may lack is negative or no number.
     #[error("{field} is {value}, and must be a positive number, or 0 for none")]
     Negative {
@@ -244,7 +254,25 @@ impl DeviceSpec {
         )
     }
 
-    /// Checks that rates and sizes are positive numbers.
+    /// Fields with what they hold and the most that is believed: several times what any GPU has. Rates of arithmetic are bound by
+    /// what multiprocessors could do in their cycles.
+    fn limits(&self) -> [(&'static str, f64, f64); 9] {
+        let cycles = f64::from(self.multiprocessors) * self.clock_mhz / 1e6;
+        let (vector, tensor) = (1024.0 * cycles, 65_536.0 * cycles);
+        [
+            ("clock_mhz", self.clock_mhz, 6000.0),
+            ("memory.rate_gb_s", self.memory.rate_gb_s, 1e5),
+            ("l2.rate_gb_s", self.l2.rate_gb_s, 1e6),
+            ("l2.effective_bytes", self.l2.effective_bytes as f64, 2.0 * self.l2.bytes as f64),
+            ("launch.floor_us", self.launch.floor_us, 100.0),
+            ("peak.f32_tflop_s", self.peak.f32_tflop_s, vector),
+            ("peak.tf32_tflop_s", self.peak.tf32_tflop_s, tensor),
+            ("peak.bf16_tflop_s", self.peak.bf16_tflop_s, tensor),
+            ("peak.f16_tflop_s", self.peak.f16_tflop_s, tensor),
+        ]
+    }
+
+    /// Checks that rates and sizes are positive numbers, and no more than silicon allows.
     ///
     /// # Errors
     ///
@@ -277,6 +305,11 @@ impl DeviceSpec {
         for (field, value) in positive {
             if !(value > 0.0 && value.is_finite()) {
                 return Err(SpecError::NotPositive { field, value });
+            }
+        }
+        for (field, value, most) in self.limits() {
+            if value > most {
+                return Err(SpecError::Beyond { field, value, most });
             }
         }
         if let Some((field, value)) = self.constants.wrong() {

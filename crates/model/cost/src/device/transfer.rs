@@ -4,8 +4,6 @@
 //! specification alone, so both can be asked about a GPU that was never measured. How far off that is was found on GPUs that
 //! were: each in turn priced by what is known of others.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use steptime_aten::KernelCall;
 use steptime_trace::Nanos;
@@ -20,27 +18,26 @@ use super::profile::header::Spread;
 use super::spec::DeviceSpec;
 use super::stage::{self, Stage};
 
-/// What models of one GPU are worth on others.
+/// What models of one GPU are worth on others: half-widths beside those that the models have at home.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// The profile whose models are lent.
     pub from: String,
-    /// Families that were measured on other GPUs, by name: half-widths beside those that the models have at home.
-    #[serde(default, rename = "family")]
-    pub families: BTreeMap<String, Spread>,
-    /// Those of all other families.
+    /// On GPUs of the same architecture.
+    pub alike: Spread,
+    /// On all others.
     pub other: Spread,
 }
 
 impl Transfer {
-    /// Reads the text of a `transfer.toml`.
+    /// Reads the text of a `worth.toml`.
     ///
     /// # Errors
     /// A field that is missing, not known, or no half-width.
     pub fn parse(text: &str) -> Result<Transfer, HeaderError> {
         let transfer: Transfer = toml::from_str(text).map_err(|error| HeaderError::Toml(Box::new(error)))?;
-        for spread in transfer.families.values().chain([&transfer.other]) {
+        for spread in [&transfer.alike, &transfer.other] {
             for (field, value) in [("own", spread.own), ("shared", spread.shared)] {
                 if !(value.is_finite() && value >= 0.0) {
                     return Err(HeaderError::Spread { field, value });
@@ -49,20 +46,15 @@ impl Transfer {
         }
         Ok(transfer)
     }
-
-    /// What an estimate of lent models is worth.
-    pub(super) fn widened(&self, family: &str, estimate: Estimate) -> Estimate {
-        let more = self.families.get(family).unwrap_or(&self.other);
-        let (own, shared) = (estimate.own.hypot(more.own), estimate.shared.hypot(more.shared));
-        Estimate { own, shared, ..estimate }.transferred()
-    }
 }
 
 /// Models that a profile has from another GPU's.
 #[derive(Debug, Clone)]
 pub struct Lent {
-    /// What they are worth.
-    pub worth: Transfer,
+    /// The profile that they are from.
+    pub from: String,
+    /// How much wider intervals are here than where they are from.
+    pub wider: Spread,
     /// What other GPUs have shown of them, as [`fit_across`](super::fit_across) made it.
     pub corrections: Option<DeviceProfile>,
     /// What a sweep of this very GPU has shown of them, as [`fit_onto`](super::fit_onto) made it.
@@ -70,6 +62,12 @@ pub struct Lent {
 }
 
 impl Lent {
+    /// What an estimate of lent models is worth here.
+    pub(super) fn widened(&self, estimate: Estimate) -> Estimate {
+        let (own, shared) = (estimate.own.hypot(self.wider.own), estimate.shared.hypot(self.wider.shared));
+        Estimate { own, shared, ..estimate }.transferred()
+    }
+
     /// Estimates of lent models, as other GPUs have shown that they are off. `again` tells the estimates before in other contexts.
     ///
     /// What was learnt is what work takes: of a kernel that is little more than a launch nothing was shown.
@@ -127,15 +125,23 @@ impl DeviceProfile {
     /// A specification with the models of this profile. A GPU of the same architecture takes them as they are: what others have
     /// shown is of other units and other kernels. What the specification's own profile holds of a sweep comes last.
     #[must_use]
-    pub fn lend(self, to: DeviceProfile, worth: Transfer, corrections: Option<DeviceProfile>) -> DeviceProfile {
-        let corrections = corrections.filter(|_| self.spec.architecture != to.spec.architecture);
+    pub fn lend(
+        self,
+        to: DeviceProfile,
+        worth: Transfer,
+        corrections: Option<DeviceProfile>,
+    ) -> DeviceProfile {
+        let alike = self.spec.architecture == to.spec.architecture;
+        let corrections = corrections.filter(|_| !alike);
         let slower = self.spec.clock_mhz / to.spec.clock_mhz;
         let layer = to.onto.is_some().then(|| to.clone());
         let mut to = to.with_models(self.into_families());
         if to.spec.constants == Constants::default() {
             to.spec.constants = Constants::default().slower(slower);
         }
-        to.lent = Some(Box::new(Lent { worth, corrections, layer }));
+        let Transfer { from, alike: like, other } = worth;
+        let wider = if alike { like } else { other };
+        to.lent = Some(Box::new(Lent { from, wider, corrections, layer }));
         to
     }
 

@@ -2,5 +2,6 @@
 
 mod file;
 mod fitted;
+mod lent;
 mod onto;
 mod synthetic;

@@ -64,8 +64,13 @@ fn rows(path: &Path, file: File) -> Result<Vec<Sweep>, Error> {
 }
 
 fn take(path: &Path, batch: &RecordBatch, first: usize, found: &mut ByDevice) -> Result<(), Error> {
-    let wrong = |name: &str| Error::Table { path: path.to_owned(), what: format!("column {name} is of another type") };
-    let text = |name: &str| batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>()).ok_or_else(|| wrong(name));
+    let wrong = |name: &str| Error::Table {
+        path: path.to_owned(),
+        what: format!("column {name} is of another type"),
+    };
+    let text = |name: &str| {
+        batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>()).ok_or_else(|| wrong(name))
+    };
     let size = |name: &str| {
         batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<Int64Type>()).ok_or_else(|| wrong(name))
     };

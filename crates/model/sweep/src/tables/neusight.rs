@@ -53,14 +53,17 @@ pub(super) fn read(path: &Path) -> Result<Vec<Sweep>, Error> {
     let table = |what: String| Error::Table { path: path.to_owned(), what };
     let mut reader = csv::Reader::from_path(path).map_err(|error| table(error.to_string()))?;
     let headers = reader.headers().map_err(|error| table(error.to_string()))?.clone();
-    if let Some(missing) = ["OPName", "Latency", "Device", "B"].iter().find(|name| !headers.iter().any(|h| h == **name)) {
+    if let Some(missing) =
+        ["OPName", "Latency", "Device", "B"].iter().find(|name| !headers.iter().any(|h| h == **name))
+    {
         return Err(table(format!("it has no column {missing}")));
     }
     let mut found = ByDevice::default();
     for (at, record) in reader.deserialize::<Record>().enumerate() {
         let record = record.map_err(|error| table(error.to_string()))?;
         let us = 1e3 * record.ms;
-        let refused = |what: String| Error::Row { path: path.to_owned(), row: at, op: record.op.clone(), what };
+        let refused =
+            |what: String| Error::Row { path: path.to_owned(), row: at, op: record.op.clone(), what };
         if !(us.is_finite() && us > 0.0) {
             return Err(refused(format!("a time of {} ms", record.ms)));
         }
@@ -101,7 +104,8 @@ fn op(record: &Record, us: f32) -> Option<Row> {
             row("linear", "aten::addmm", &inputs, us)
         }
         "conv" => {
-            let (c, out, window, size) = (record.channels_in?, record.channels_out?, record.window?, record.size?);
+            let (c, out, window, size) =
+                (record.channels_in?, record.channels_out?, record.window?, record.size?);
             let (stride, padding) = (record.stride?, record.padding?);
             let (image, filter) = ([b, c, size, size], [out, c, window, window]);
             let pair = |value: u64| format!("[{value}, {value}]");
@@ -129,7 +133,9 @@ fn op(record: &Record, us: f32) -> Option<Row> {
                     let inputs = [x, Input::List(&list), weights(), weights(), Input::Scalar("1e-05")];
                     row("ln", "aten::native_layer_norm", &inputs, us)
                 }
-                "softmax" => row("softmax", "aten::_softmax", &[x, Input::Scalar("1"), Input::Scalar("False")], us),
+                "softmax" => {
+                    row("softmax", "aten::_softmax", &[x, Input::Scalar("1"), Input::Scalar("False")], us)
+                }
                 "relu" => row("elementwise", "aten::clamp_min", &[x, Input::Scalar("0")], us),
                 "gelu" => row("elementwise", "aten::gelu", &[x, Input::None], us),
                 "tanh" => row("elementwise", "aten::tanh", &[x], us),

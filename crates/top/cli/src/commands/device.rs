@@ -30,9 +30,10 @@ pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
             let from = From { sweeps, steps, spec: spec.as_deref(), onto: onto.as_deref(), without };
             fit_profile(&from, output, *search, *seed, console)
         }
-        Device::Transfer { tables, from, without, most, output, seed } => {
-            transfer::run(&transfer::Wanted { tables, from, without, most: *most, output, seed: *seed }, console)
-        }
+        Device::Transfer { tables, from, without, most, output, seed } => transfer::run(
+            &transfer::Wanted { tables, from, without, most: *most, output, seed: *seed },
+            console,
+        ),
         Device::Score { tables, device, lent, corrections, by, rows, form } => {
             let chosen = |name: &str| chosen(name, lent.as_deref(), corrections.as_deref());
             let profile = device.as_deref().map(chosen).transpose()?;
@@ -207,9 +208,7 @@ fn read_tables(paths: &[PathBuf]) -> Result<Vec<Sweep>, Failure> {
 /// A profile, with its own models or lent ones.
 fn chosen(name: &str, lent: Option<&str>, corrections: Option<&Path>) -> Result<DeviceProfile, Failure> {
     Ok(match lent {
-        Some(from) => {
-            steptime::device::lent(from, name, corrections.map(DeviceProfile::read).transpose()?)?
-        }
+        Some(from) => steptime::device::lent(from, name, corrections.map(DeviceProfile::read).transpose()?)?,
         None => steptime::device(name)?,
     })
 }
@@ -235,7 +234,12 @@ fn score(
     .iter()
     .map(TableScored::new)
     .collect();
-    Ok(console.print_answer(form, &scores, |scores| device::scored(scores), |scores| csv::table_scores(scores))?)
+    Ok(console.print_answer(
+        form,
+        &scores,
+        |scores| device::scored(scores),
+        |scores| csv::table_scores(scores),
+    )?)
 }
 
 fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {

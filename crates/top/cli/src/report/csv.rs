@@ -2,13 +2,14 @@
 //! that is not known or has no meaning there.
 
 use serde::Serialize;
-use steptime::device::tables::TableRow;
 use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
-    Changed, CollectivesPriced, Compared, DeviceListed, TableScored, Difference, Explained, Gridded, KernelsPredicted,
-    Placed, PlannedJobs, Predicted, PredictedJob, Replayed, Roofed, Scaled, Validated, ValidatedJobs,
+    Changed, CollectivesPriced, Compared, DeviceListed, Difference, Explained, Gridded, KernelsPredicted,
+    Placed, PlannedJobs, Predicted, PredictedJob, Replayed, Roofed, Scaled, TableScored, Validated,
+    ValidatedJobs,
 };
+use steptime::device::tables::TableRow;
 
 use super::compare::{doubts, limit};
 use super::roofline::shapes;
@@ -421,8 +422,18 @@ pub fn inspected(answer: &Inspected) -> Table {
 
 /// Rows of tables, predicted and measured.
 pub fn table_rows(rows: &[TableRow]) -> Table {
-    let names =
-        ["device", "kind", "family", "op", "dims", "measured_us", "predicted_us", "low_us", "high_us", "source"];
+    let names = [
+        "device",
+        "kind",
+        "family",
+        "op",
+        "dims",
+        "measured_us",
+        "predicted_us",
+        "low_us",
+        "high_us",
+        "source",
+    ];
     let mut table = Table::new(&names);
     for row in rows {
         let what = (&row.device, &row.group, row.family, &row.op, &row.dims);

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steptime::answers::{DeviceListed, DeviceShown, TableScored};
-use steptime::cost::device::profile::header::FamilyHeader;
+use steptime::answers::{CorrectedShown, DeviceListed, DeviceShown, TableScored};
 
 use super::format::percent;
 use super::table::Columns;
@@ -15,9 +14,10 @@ pub fn listed(list: &[DeviceListed]) -> String {
     let names = ["~name", "~device", "?architecture", ">GB", ">GB/s", ">fp32", ">bf16", "kernels"];
     let mut columns = Columns::new(&names);
     for row in list {
-        let kernels = match row.families {
-            0 => "specification".to_owned(),
-            count => format!("{count} families"),
+        let kernels = match (row.families, &row.models_of) {
+            (count, None) => format!("{count} families"),
+            (0, Some(from)) => format!("{from}'s"),
+            (count, Some(from)) => format!("{from}'s, {count} measured"),
         };
         columns.row([
             row.name.clone(),
@@ -30,8 +30,8 @@ pub fn listed(list: &[DeviceListed]) -> String {
             kernels,
         ]);
     }
-    let head = "rates are achieved ones; fp32 and bf16: matrix products, TFLOP/s; kernels: fitted families, or formulas \
-                over the specification";
+    let head = "rates are achieved ones; fp32 and bf16: matrix products, TFLOP/s; kernels: fitted families, or whose \
+                models are asked with this specification, and families that a sweep of this GPU corrects";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
@@ -56,22 +56,22 @@ pub fn scored(scores: &[TableScored]) -> String {
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
-/// What corrections of lent models do, kind by kind, on GPUs that were held out.
-pub fn corrections(families: &[FamilyHeader]) -> String {
-    let mut columns = Columns::new(&["~family", "~kind", ">rows", ">before", ">after", ">taken"]).tight();
-    for family in families {
-        for (kind, score) in family.stages.iter().flat_map(|stage| &stage.kinds) {
-            columns.row([
-                family.name.clone(),
-                kind.clone(),
-                score.rows.to_string(),
-                percent(score.before),
-                percent(score.after),
-                percent(f64::from(score.share)),
-            ]);
-        }
+/// What corrections of lent models do, kind by kind, on what was held out.
+pub fn corrections(corrected: &[CorrectedShown]) -> String {
+    let names = ["~family", "~kind", "by", ">rows", ">before", ">after", ">taken"];
+    let mut columns = Columns::new(&names).tight();
+    for row in corrected {
+        columns.row([
+            row.family.clone(),
+            row.kind.clone(),
+            row.by.to_owned(),
+            row.rows.to_string(),
+            percent(row.before),
+            percent(row.after),
+            percent(row.taken),
+        ]);
     }
-    let head = "mean errors of lent models, and with what other GPUs teach; each GPU is held out in turn";
+    let head = "mean errors of lent models before and after corrections, on what was held out: each of the other GPUs in turn, or cases of this one";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 
@@ -79,12 +79,24 @@ pub fn corrections(families: &[FamilyHeader]) -> String {
 pub fn shown(profile: &DeviceShown) -> String {
     let mut text: String =
         specification(profile).iter().map(|line| wrapped(&name(line), prose(), 2) + "\n").collect();
-    if profile.families.is_empty() {
-        let words = format!(
-            "no kernels were fitted: times come from formulas over this specification, give or take {}",
-            percent(profile.unfitted.exp() - 1.0)
-        );
-        return text + &wrapped(&words, prose(), 2) + "\n";
+    if let Some(from) = &profile.models_of {
+        let swept = profile.corrected.iter().any(|row| row.by == "this GPU");
+        let wider = profile.wider.map_or_else(String::new, |wider| {
+            format!("; where nothing was, intervals are wider by {}", percent(wider.exp() - 1.0))
+        });
+        let words = match swept {
+            false => format!(
+                "no kernel was measured on it: times come from the models of {from}, asked with this specification{wider}"
+            ),
+            true => format!(
+                "times come from the models of {from}, asked with this specification, and corrected by what was measured here{wider}"
+            ),
+        };
+        text.push_str(&format!("\n{}\n", wrapped(&words, prose(), 2)));
+        if !profile.corrected.is_empty() {
+            text.push_str(&format!("\n{}", corrections(&profile.corrected)));
+        }
+        return text;
     }
     text.push_str(&format!("\nerrors on rows held out of the fit\n{}", in_use(profile).text()));
     text.push_str(&format!("\nGMAE / mean of every model, in %\n{}", every(profile).text()));

@@ -2,19 +2,33 @@
 
 use crate::{json, stdout};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 28] = [
+    "h100",
     "h200",
     "a100",
     "a100-80gb",
+    "a100-80gb-pcie",
+    "a100-pcie",
+    "a10g",
     "a40",
     "b200",
     "gb200",
-    "h100",
+    "h100-nvl",
     "h100-pcie",
+    "h800",
+    "h800-pcie",
     "l4",
     "l40",
     "l40s",
+    "mi210",
+    "mi300x",
     "p100",
+    "p4",
+    "rtx-3090",
+    "rtx-4090",
+    "rtx-5090",
+    "rtx-pro-6000",
+    "t4",
     "titan-xp",
     "v100",
 ];
@@ -29,7 +43,9 @@ fn all_shipped_profiles_are_listed() {
         for key in ["memory_gb", "memory_gb_s", "f32_tflop_s"] {
             assert!(row[key].as_f64().is_some_and(|value| value > 0.0), "{key} of {row}");
         }
-        assert_eq!(row["families"] == 0, row["name"] != "h200", "{row}");
+        let swept = row["name"] == "h200" || row["name"] == "h100";
+        assert_eq!(row["families"] == 0, !swept, "{row}");
+        assert_eq!(row["models_of"].is_null(), row["name"] == "h200", "{row}");
     }
     let text = stdout(&["device", "list"]);
     assert!(NAMES.iter().all(|name| text.contains(name)), "{text}");
@@ -53,10 +69,58 @@ fn a_fitted_profile_shows_what_each_family_uses() {
 }
 
 #[test]
-fn a_specification_shows_where_it_is_from() {
-    for name in &NAMES[1..] {
-        let text = stdout(&["device", "show", name]);
-        assert!(text.contains("no kernels were fitted"), "{text}");
-        assert!(!json(&["device", "show", name])["device"]["source"].as_str().unwrap_or("").is_empty());
+fn a_specification_shows_where_it_is_from_and_whose_models_it_is_lent() {
+    for name in NAMES.iter().filter(|name| !["h200", "h100"].contains(name)) {
+        let text = stdout(&["device", "show", name]).replace("\n  ", " ");
+        assert!(text.contains("no kernel was measured on it: times come from the models of h200"), "{text}");
+        let shown = json(&["device", "show", name]);
+        assert!(!shown["device"]["source"].as_str().unwrap_or("").is_empty());
+        let hopper = shown["device"]["architecture"] == "Hopper";
+        assert_eq!(shown["corrected"].as_array().is_some_and(Vec::is_empty), hopper, "{name}");
     }
+    let text = stdout(&["device", "show", "h100"]).replace("\n  ", " ");
+    assert!(text.contains("corrected by what was measured here") && text.contains("this GPU"), "{text}");
+}
+
+/// Forty elementwise ops of an L4, each `factor` times as long as its memory needs, in milliseconds times `unit`.
+fn table(folder: &std::path::Path, device: &str, unit: f64) -> String {
+    let rows: String = (0..40)
+        .map(|row| {
+            let (b, h) = (20_000 + 777 * row, 1024);
+            let ms = 1.3 * f64::from(b * h) * 8.0 / 235e6 * unit;
+            format!("mulu,{ms},{device},{b},{h}\n")
+        })
+        .collect();
+    let path = folder.join(format!("table{unit}.csv"));
+    std::fs::write(&path, format!("OPName,Latency,Device,B,H\n{rows}")).expect("a temporary file");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn tables_are_scored_by_the_profile_that_bears_their_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table_of = |unit| table(folder.path(), "NVIDIA L4", unit);
+    let good = table_of(1.0);
+    let scored = json(&["device", "score", &good]);
+    let row = &scored.as_array().expect("scores")[0];
+    assert_eq!(
+        (&row["device"], &row["kind"], &row["rows"]),
+        (&"NVIDIA L4".into(), &"elementwise".into(), &40.into())
+    );
+    assert!(row["mean"].as_f64().is_some_and(|mean| mean < 0.5), "{row}");
+    assert!(row["total"].as_f64().is_some_and(|total| (0.6..1.4).contains(&total)), "{row}");
+    let rows = stdout(&["device", "score", &good, "--rows"]);
+    assert!(
+        rows.starts_with("device,kind,family,op,dims,measured_us") && rows.lines().count() == 41,
+        "{rows}"
+    );
+    let lent = stdout(&["device", "score", &good, "--device", "l4", "--lent", "h200", "--by", "op"]);
+    assert!(lent.contains("aten::mul"), "{lent}");
+    let refused = |args: &[&str]| crate::failure(args);
+    let text = refused(&["device", "score", &table_of(1000.0)]);
+    assert!(text.contains("in another unit"), "{text}");
+    let text = refused(&["device", "score", &good, "--device", "t4"]);
+    assert!(text.contains("NVIDIA T4") && text.contains("NVIDIA L4"), "{text}");
+    let text = refused(&["device", "score", &table(folder.path(), "NVIDIA K80", 1.0)]);
+    assert!(text.contains("NVIDIA K80"), "{text}");
 }

@@ -27,8 +27,10 @@ pub struct DeviceListed {
     pub f32_tflop_s: f64,
     /// What they reach in bf16, TFLOP/s.
     pub bf16_tflop_s: f64,
-    /// Families with fitted models; none where the profile is a specification.
+    /// Families that were measured on it; none where the profile is a specification.
     pub families: usize,
+    /// The profile whose models it is lent.
+    pub models_of: Option<String>,
 }
 
 /// All that a profile says.
@@ -44,6 +46,57 @@ pub struct DeviceShown {
     pub unfitted: f64,
     /// What was fitted, family by family.
     pub families: Vec<FamilyShown>,
+    /// The profile whose models it is lent.
+    pub models_of: Option<String>,
+    /// How much wider intervals of lent models are, of the logarithm of time.
+    pub wider: Option<f64>,
+    /// How lent models are corrected, kind by kind.
+    pub corrected: Vec<CorrectedShown>,
+}
+
+/// How estimates of one kind of calls are corrected.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CorrectedShown {
+    /// The family.
+    pub family: String,
+    /// The kind.
+    pub kind: String,
+    /// By what: `other GPUs`, each of which was held out in turn, or `this GPU`, of whose cases some were.
+    pub by: &'static str,
+    /// Rows.
+    pub rows: usize,
+    /// Mean error before.
+    pub before: f64,
+    /// Mean error after, on what was held out.
+    pub after: f64,
+    /// How much of the correction is taken, 0 to 1.
+    pub taken: f64,
+}
+
+impl CorrectedShown {
+    /// What the stages of families do.
+    pub fn all(families: &[FamilyHeader], by: &'static str) -> impl Iterator<Item = CorrectedShown> {
+        families.iter().flat_map(move |family| {
+            let kinds = family.stages.iter().flat_map(|stage| &stage.kinds);
+            kinds.map(move |(kind, score)| CorrectedShown {
+                family: family.name.clone(),
+                kind: kind.clone(),
+                by,
+                rows: score.rows,
+                before: score.before,
+                after: score.after,
+                taken: f64::from(score.share),
+            })
+        })
+    }
+}
+
+/// The families that were measured on a profile's own GPU.
+fn measured(profile: &DeviceProfile) -> &[FamilyHeader] {
+    match &profile.lent {
+        Some(lent) => lent.layer.as_ref().map_or(&[], DeviceProfile::families),
+        None => profile.families(),
+    }
 }
 
 /// What was fitted for a family.
@@ -131,7 +184,8 @@ impl DeviceListed {
             memory_gb_s: spec.memory.rate_gb_s,
             f32_tflop_s: spec.peak.f32_tflop_s,
             bf16_tflop_s: spec.peak.bf16_tflop_s,
-            families: profile.families().len(),
+            families: measured(profile).len(),
+            models_of: models_of(profile),
         }
     }
 }
@@ -168,9 +222,33 @@ impl DeviceShown {
             device: profile.spec.clone(),
             sweep: profile.sweep.clone(),
             unfitted: profile.unfitted.own.hypot(profile.unfitted.shared),
-            families: profile.families().iter().map(family).collect(),
+            families: if models_of(profile).is_some() {
+                Vec::new()
+            } else {
+                profile.families().iter().map(family).collect()
+            },
+            models_of: models_of(profile),
+            wider: profile.lent.as_ref().map(|lent| lent.wider.own.hypot(lent.wider.shared)),
+            corrected: corrected(profile),
         }
     }
+}
+
+/// The profile whose models a profile is lent, or that its stages correct.
+fn models_of(profile: &DeviceProfile) -> Option<String> {
+    profile.lent.as_ref().map(|lent| lent.from.clone()).or_else(|| profile.onto.clone())
+}
+
+/// How lent models are corrected: by other GPUs, then by this one.
+fn corrected(profile: &DeviceProfile) -> Vec<CorrectedShown> {
+    let Some(lent) = &profile.lent else {
+        let own = if profile.onto.is_some() { profile.families() } else { &[] };
+        return CorrectedShown::all(own, "this GPU").collect();
+    };
+    let others = lent.corrections.as_ref().map_or(&[][..], DeviceProfile::families);
+    CorrectedShown::all(others, "other GPUs")
+        .chain(CorrectedShown::all(measured(profile), "this GPU"))
+        .collect()
 }
 
 /// What the `paper` model of a family is.

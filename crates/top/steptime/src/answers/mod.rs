@@ -45,7 +45,7 @@ pub mod words;
 
 pub use collectives::CollectivesPriced;
 pub use compare::Compared;
-pub use device::{DeviceListed, DeviceShown, TableScored};
+pub use device::{CorrectedShown, DeviceListed, DeviceShown, TableScored};
 pub use difference::Difference;
 pub use explain::Explained;
 pub use grid::{GridRow, Gridded};

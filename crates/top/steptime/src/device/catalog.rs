@@ -90,6 +90,8 @@ fn nearest(name: &str) -> Option<&'static str> {
 /// Whether a device calls itself so: `NVIDIA A100-SXM4-80GB` is an `NVIDIA A100`, and no `NVIDIA A10`.
 #[must_use]
 pub fn is_named(recorded: &str, name: &str) -> bool {
+    let recorded =
+        ALIASES.iter().find(|(board, _)| recorded.contains(board)).map_or(recorded, |(_, name)| name);
     let words = |text: &str| -> Vec<String> {
         let words =
             text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -98,6 +100,9 @@ pub fn is_named(recorded: &str, name: &str) -> bool {
     let (recorded, name) = (words(recorded), words(name));
     !name.is_empty() && name.iter().all(|word| recorded.contains(word))
 }
+
+/// Boards that call themselves by a number, or otherwise than the chip on them.
+const ALIASES: [(&str, &str); 1] = [("PG509-210", "NVIDIA A100-SXM4-80GB")];
 
 /// Words that names of devices have besides the model's.
 const VENDOR: [&str; 4] = ["nvidia", "tesla", "geforce", "graphics"];
@@ -145,6 +150,9 @@ mod tests {
         assert_eq!(shipped_for("NVIDIA H100 PCIe"), Some("h100-pcie"));
         assert_eq!(shipped_for("NVIDIA GB200"), Some("gb200"));
         assert_eq!(shipped_for("NVIDIA L40"), Some("l40"));
+        assert_eq!(shipped_for("NVIDIA PG509-210"), Some("a100-80gb"));
+        assert_eq!(shipped_for("Tesla T4"), Some("t4"));
+        assert_eq!(shipped_for("NVIDIA A100 80GB PCIe"), Some("a100-80gb-pcie"));
         assert_eq!(shipped_spec("NVIDIA H200").map(|spec| spec.name), Some("NVIDIA H200".to_owned()));
     }
 }

@@ -131,7 +131,9 @@ fn is_unpriced(launch: &Launch, estimate: &Estimate) -> bool {
     match estimate.source {
         Source::Measured | Source::Scaled => false,
         Source::Fallback | Source::Unknown => true,
-        Source::Fitted | Source::Transferred | Source::Analytic | Source::Paper => launch.known == Known::Arguments,
+        Source::Fitted | Source::Transferred | Source::Analytic | Source::Paper => {
+            launch.known == Known::Arguments
+        }
     }
 }
 

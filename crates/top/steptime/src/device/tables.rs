@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use steptime_aten::OpSet;
-use steptime_cost::device::{DeviceProfile, Estimate, ModelChoice};
+use steptime_cost::device::{DeviceProfile, DeviceSpec, Estimate, ModelChoice, Observation, families};
 use steptime_sweep::{Observations, Sweep, observe};
 use steptime_trace::Nanos;
 
@@ -63,11 +63,12 @@ pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<Tab
     for sweep in sweeps {
         let name = named(sweep);
         match profile {
-            Some(profile) if is_named(&name, &profile.spec.name) => priced(sweep, &name, profile, &mut rows),
+            Some(profile) if is_named(&name, &profile.spec.name) => priced(sweep, &name, profile, &mut rows)?,
             Some(_) => {}
             None => {
-                let shipped = shipped_for(&name).ok_or_else(|| Error::UnknownDevice { device: name.clone() })?;
-                priced(sweep, &name, &device(shipped)?, &mut rows);
+                let shipped =
+                    shipped_for(&name).ok_or_else(|| Error::UnknownDevice { device: name.clone() })?;
+                priced(sweep, &name, &device(shipped)?, &mut rows)?;
             }
         }
     }
@@ -81,9 +82,15 @@ pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<Tab
     }
 }
 
-fn priced(sweep: &Sweep, device: &str, profile: &DeviceProfile, rows: &mut Vec<TableRow>) {
+fn priced(
+    sweep: &Sweep,
+    device: &str,
+    profile: &DeviceProfile,
+    rows: &mut Vec<TableRow>,
+) -> Result<(), Error> {
     let Observations { observations, rows: places, .. } =
         observe(std::slice::from_ref(sweep), &OpSet::standard());
+    plausible(sweep, &observations, &profile.spec)?;
     let calls: Vec<_> = observations.iter().map(|row| (&row.call, &row.ctx)).collect();
     let estimates = profile.price_all(&calls, ModelChoice::Best);
     for ((observation, estimate), &(_, at)) in observations.iter().zip(&estimates).zip(&places) {
@@ -100,6 +107,33 @@ fn priced(sweep: &Sweep, device: &str, profile: &DeviceProfile, rows: &mut Vec<T
             source: estimate.source.name(),
         });
     }
+    Ok(())
+}
+
+/// Fewer rows say nothing of their unit.
+const ROWS_OF_A_UNIT: usize = 20;
+/// Times whose median is so many times off what formulas say are in another unit.
+const ANOTHER_UNIT: f64 = 50.0;
+
+/// Refuses times that physics does not allow: milliseconds taken for microseconds, or the other way.
+///
+/// # Errors
+/// Where the median row is far from what formulas over the specification say.
+pub fn plausible(sweep: &Sweep, observations: &[Observation], spec: &DeviceSpec) -> Result<(), Error> {
+    let ratio = |row: &Observation| {
+        let formula = families::of(&row.call.kernel).analytic(&row.call, &row.ctx, spec);
+        row.time.as_micros() / formula
+    };
+    let mut ratios: Vec<f64> = observations.iter().map(ratio).filter(|ratio| ratio.is_finite()).collect();
+    if ratios.len() < ROWS_OF_A_UNIT {
+        return Ok(());
+    }
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios[ratios.len() / 2];
+    if (1.0 / ANOTHER_UNIT..ANOTHER_UNIT).contains(&median) {
+        return Ok(());
+    }
+    Err(Error::AnotherUnit { path: sweep.path.clone(), median, device: spec.name.clone() })
 }
 
 /// The scores of rows by GPU and by what `group` names.

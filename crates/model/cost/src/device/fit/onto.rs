@@ -36,7 +36,8 @@ pub fn fit_onto(
         .map(|(name, rows)| {
             let fitted = match profile.family(name) {
                 Some(_) => {
-                    let rows: Vec<Row> = rows.iter().map(|of| Row { of, profile: &profile, gpu: 0 }).collect();
+                    let rows: Vec<Row> =
+                        rows.iter().map(|of| Row { of, profile: &profile, gpu: 0 }).collect();
                     stage::fit(&rows, HeldOut::Cases, options)
                         .map(|stage| Fit::Stage(name, stage.map(Box::new)))
                 }
@@ -56,11 +57,9 @@ pub fn fit_onto(
         1 + (1..).take_while(|at| sweep.keys().any(|key| key.starts_with(&format!("later{at}_")))).count();
     sweep.extend(later.into_iter().map(|(key, value)| (format!("later{number}_{key}"), value)));
     let (device, unfitted) = (spec, profile.unfitted.clone());
-    let onto = profile.lent.as_ref().map(|lent| lent.worth.from.clone());
-    let mut families: BTreeMap<String, _> = kept(profile)
-        .into_iter()
-        .map(|(header, models)| (header.name.clone(), (header, models)))
-        .collect();
+    let onto = profile.lent.as_ref().map(|lent| lent.from.clone());
+    let mut families: BTreeMap<String, _> =
+        kept(profile).into_iter().map(|(header, models)| (header.name.clone(), (header, models))).collect();
     for fitted in fitted {
         match fitted {
             Fit::Family(fitted) => {
@@ -80,7 +79,8 @@ pub fn fit_onto(
         families.retain(|_, (header, _)| !header.stages.is_empty());
     }
     let (families, models) = families.into_values().unzip();
-    let header = Header { version: VERSION, name: options.name.clone(), device, unfitted, sweep, onto, families };
+    let header =
+        Header { version: VERSION, name: options.name.clone(), device, unfitted, sweep, onto, families };
     Ok(DeviceProfile::new(header, models).map_err(FitError::from)?)
 }
 

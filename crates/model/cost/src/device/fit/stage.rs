@@ -60,7 +60,11 @@ pub enum HeldOut {
 const GPUS_OF_A_KIND: usize = 3;
 
 /// Learns what the rows of a family show beyond their profiles; `None` where they are too few to say anything.
-pub fn fit(rows: &[Row<'_>], held_out: HeldOut, options: &FitOptions) -> Result<Option<StageFit>, LearnError> {
+pub fn fit(
+    rows: &[Row<'_>],
+    held_out: HeldOut,
+    options: &FitOptions,
+) -> Result<Option<StageFit>, LearnError> {
     let Some(first) = rows.first() else { return Ok(None) };
     let family = families::of(&first.of.call.kernel);
     let (rows, kinds) = judged(rows, held_out, |row| stage::kind_of(family, &row.of.call));
@@ -103,10 +107,13 @@ pub fn fit(rows: &[Row<'_>], held_out: HeldOut, options: &FitOptions) -> Result<
         let ranges = left.table.select(of_kind).ranges();
         seen.insert(name.clone(), Kind { share: score.share, ranges });
     }
-    let groups: Vec<String> = rows.iter().map(|row| match held_out {
-        HeldOut::Cases => variant(&row.of.call),
-        HeldOut::Gpus => row.gpu.to_string(),
-    }).collect();
+    let groups: Vec<String> = rows
+        .iter()
+        .map(|row| match held_out {
+            HeldOut::Cases => variant(&row.of.call),
+            HeldOut::Gpus => row.gpu.to_string(),
+        })
+        .collect();
     let names: Vec<&str> = groups.iter().map(String::as_str).collect();
     let interval = Interval::fit(&left.table, &residuals, &folds, &names, Detail::Fine)?;
     let Interval { inside, half_width, shared, .. } = interval;
@@ -163,7 +170,8 @@ impl Left {
         }
         let over = |measured: f64, before: f64| (measured / before.max(1e-3)).ln();
         let pairs = rows.iter().zip(&before);
-        let logs = pairs.map(|(row, before)| over(row.of.time.as_micros(), before.time.as_micros())).collect();
+        let logs =
+            pairs.map(|(row, before)| over(row.of.time.as_micros(), before.time.as_micros())).collect();
         Left { table, logs }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use steptime::answers::CorrectedShown;
 use steptime::aten::OpSet;
 use steptime::cost::device::{DeviceProfile, Elsewhere, FitOptions, Observation, fit_across};
 use steptime::sweep::{self, Sweep};
@@ -33,13 +34,18 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     for sweep in &sweeps {
         let device = sweep.meta.get("device").unwrap_or_default();
         let Some(shipped) = steptime::device::shipped_for(device) else {
-            output::warn(&format!("{}: no profile is of {device:?}, its rows are left out", sweep.path.display()));
+            output::warn(&format!(
+                "{}: no profile is of {device:?}, its rows are left out",
+                sweep.path.display()
+            ));
             continue;
         };
         if wanted.without.iter().any(|left_out| left_out == shipped) {
             continue;
         }
         let observed = sweep::observe(std::slice::from_ref(sweep), &OpSet::standard());
+        let spec = steptime::device::own(shipped)?.spec;
+        steptime::device::tables::plausible(sweep, &observed.observations, &spec)?;
         gpus.entry(shipped).or_default().push(observed.observations);
     }
     let mut profiles: Vec<(DeviceProfile, Vec<Observation>)> = Vec::new();
@@ -65,13 +71,18 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     };
     let fitted = fit_across(&elsewhere, &lender, &options)?;
     fitted.write(place)?;
-    console.print(&format!("{}\nwritten to {}\n", device::corrections(fitted.families()), place.display()))?;
+    console.print(&format!(
+        "{}\nwritten to {}\n",
+        device::corrections(&CorrectedShown::all(fitted.families(), "other GPUs").collect::<Vec<_>>()),
+        place.display()
+    ))?;
     Ok(())
 }
 
 /// Whose tables there are.
 fn tables(sweeps: &[Sweep]) -> String {
-    let mut of: Vec<&str> = sweeps.iter().map(|sweep| sweep.meta.get(sweep::TABLE).unwrap_or("steptime")).collect();
+    let mut of: Vec<&str> =
+        sweeps.iter().map(|sweep| sweep.meta.get(sweep::TABLE).unwrap_or("steptime")).collect();
     of.sort_unstable();
     of.dedup();
     of.join(", ")

@@ -1,0 +1,92 @@
+//! What a GPU's units cannot do, and what none can do faster.
+
+use steptime_aten::kernel::Precision;
+use steptime_aten::{Kernel, KernelCall};
+
+use super::spec::DeviceSpec;
+
+/// The same call as a GPU without TF32 runs it: in full precision. `None` where it runs as it is.
+#[must_use]
+pub(super) fn without_tf32(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
+    if spec.peak.tf32_tflop_s > 0.0 {
+        return None;
+    }
+    let mut call = call.clone();
+    let precision = match &mut call.kernel {
+        Kernel::Gemm(gemm) => &mut gemm.precision,
+        Kernel::Conv(conv) => &mut conv.precision,
+        Kernel::Attention(attention) => &mut attention.precision,
+        Kernel::Rnn(rnn) => &mut rnn.precision,
+        _ => return None,
+    };
+    if *precision != Precision::Tf32 {
+        return None;
+    }
+    *precision = Precision::F32;
+    Some(call)
+}
+
+/// Products of small filters by transforms take fewer operations than counted: at most so many times fewer.
+const BY_TRANSFORM: f64 = 2.25;
+
+/// Rates are those of large products; a short one may run at a higher clock.
+const HIGHER_CLOCK: f64 = 1.25;
+
+/// The least time of a product, µs: its operations at the rate that large ones reach.
+#[must_use]
+pub(super) fn least_us(call: &KernelCall, spec: &DeviceSpec) -> f64 {
+    let (precision, fewer) = match &call.kernel {
+        Kernel::Gemm(gemm) => (gemm.precision, 1.0),
+        Kernel::Conv(conv) => {
+            let plain =
+                conv.filter.iter().product::<u64>() == 1 || conv.stride.iter().any(|&stride| stride > 1);
+            (conv.precision, if plain { 1.0 } else { BY_TRANSFORM })
+        }
+        _ => return 0.0,
+    };
+    call.flops as f64 / (spec.matrix_tflop_s(precision) * 1e6 * fewer * HIGHER_CLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+    use steptime_aten::Dtype;
+    use steptime_aten::kernel::{Epilogue, Gemm};
+
+    use super::*;
+    use crate::device::families::fixture::h200;
+
+    fn product(precision: Precision) -> KernelCall {
+        let gemm = Gemm {
+            batch: 1,
+            m: 1024,
+            n: 1024,
+            k: 1024,
+            a_transposed: false,
+            b_transposed: false,
+            lda: 1024,
+            ldb: 1024,
+            epilogue: Epilogue::None,
+            precision,
+        };
+        let kernel = Kernel::Gemm(gemm);
+        KernelCall { kernel, dtype: Dtype::F32, operands: smallvec![], flops: 2 << 30, launches: 1 }
+    }
+
+    #[test]
+    fn a_gpu_without_tf32_multiplies_in_full_precision() {
+        let mut spec = h200();
+        assert_eq!(without_tf32(&product(Precision::Tf32), &spec), None);
+        spec.peak.tf32_tflop_s = 0.0;
+        assert_eq!(without_tf32(&product(Precision::Tf32), &spec), Some(product(Precision::F32)));
+        assert_eq!(without_tf32(&product(Precision::F32), &spec), None);
+    }
+
+    #[test]
+    fn no_product_beats_the_units() {
+        let spec = h200();
+        let least = least_us(&product(Precision::F32), &spec);
+        let at_rate = (2u64 << 30) as f64 / (spec.peak.f32_tflop_s * 1e6);
+        assert!(least < at_rate && least > 0.75 * at_rate, "{least} of {at_rate}");
+    }
+}
