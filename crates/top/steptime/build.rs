@@ -3,14 +3,19 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Writes `shipped.rs`: an array of `Shipped`, those with models first, each group by name; and `corrections.rs`: those of lent models.
+/// Writes `shipped.rs`: an array of `Shipped`, those with models first, their own before lent ones, each group by name; and `corrections.rs`: those of lent models.
 fn main() -> io::Result<()> {
     let profiles =
         Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../../profiles");
     println!("cargo:rerun-if-changed={}", profiles.display());
     let mut folders = fs::read_dir(&profiles)?.collect::<io::Result<Vec<_>>>()?;
     folders.retain(|folder| folder.path().join("profile.toml").is_file());
-    folders.sort_by_key(|folder| (!folder.path().join("models.bin.zst").is_file(), folder.file_name()));
+    let rank = |folder: &fs::DirEntry| {
+        let header = fs::read_to_string(folder.path().join("profile.toml")).unwrap_or_default();
+        let lent = header.lines().any(|line| line.starts_with("onto = "));
+        (!folder.path().join("models.bin.zst").is_file(), lent)
+    };
+    folders.sort_by_key(|folder| (rank(folder), folder.file_name()));
     let shipped: String = folders.iter().map(|folder| entry(&folder.path())).collect();
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("shipped.rs");
     fs::write(out, format!("&[{shipped}]"))?;

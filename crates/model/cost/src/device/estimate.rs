@@ -133,8 +133,8 @@ impl Estimate {
 /// The sum of many estimates.
 ///
 /// A family's shared errors go the same way: they add up. Families are independent of one another, and so are
-/// the calls' own errors: they add in quadrature. Where nothing was fitted, all families share what the
-/// specification gets wrong. Half-widths are of the sum itself, which is close to normal and needs no logarithm.
+/// the calls' own errors: they add in quadrature. Where nothing was fitted, or on another GPU, all families
+/// share what the specification gets wrong. Half-widths are of the sum itself, which is close to normal and needs no logarithm.
 #[derive(Debug, Clone, Default)]
 pub struct EstimateSum {
     time: Nanos,
@@ -151,6 +151,7 @@ impl EstimateSum {
         let family = match estimate.source {
             Source::Analytic => "specification",
             Source::Scaled => "scaled",
+            Source::Transferred => "transferred",
             _ => family,
         };
         *self.shared.entry(family).or_default() += time * estimate.shared;

@@ -73,7 +73,7 @@ pub fn features(
 }
 
 /// Estimates calls.
-type Estimating<'a> = dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate> + 'a;
+pub type Estimating<'a> = dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate> + 'a;
 
 /// Corrects the estimates of calls of one family by its stages, one after the other. `again` tells the estimates before in
 /// other contexts.

@@ -16,7 +16,7 @@ use super::profile::DeviceProfile;
 use super::profile::error::HeaderError;
 use super::profile::header::Spread;
 use super::spec::DeviceSpec;
-use super::stage::{self, Stage};
+use super::stage::{self, Estimating, Stage};
 
 /// What models of one GPU are worth on others: half-widths beside those that the models have at home.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Lent {
         calls: &[(&KernelCall, &Context)],
         spec: &DeviceSpec,
         before: Vec<Estimate>,
-        again: &dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate>,
+        again: &Estimating<'_>,
     ) -> Vec<Estimate> {
         let stages = stages(self.corrections.as_ref(), family);
         if stages.is_empty() {
@@ -103,7 +103,7 @@ impl Lent {
         calls: &[(&KernelCall, &Context)],
         spec: &DeviceSpec,
         before: Vec<Estimate>,
-        again: &dyn Fn(&[(&KernelCall, &Context)]) -> Vec<Estimate>,
+        again: &Estimating<'_>,
     ) -> Vec<Estimate> {
         match stages(self.layer.as_ref(), family) {
             [] => before,

@@ -149,7 +149,9 @@ fn op(record: &Record, us: f32) -> Option<Row> {
 /// An op of two tensors, or of a tensor and a number, whose name then ends in `u`.
 fn pointwise(name: &str, x: Input<'_>, y: Input<'_>, us: f32) -> Option<Row> {
     let (name, y) = match name.strip_suffix('u') {
-        Some(name) => (name, Input::Scalar("0.5")),
+        Some("pow") => ("pow", Input::Scalar("0.5")),
+        // Torch wraps a number as a tensor of no dimensions.
+        Some(name) => (name, Input::Tensor(&[], &[], "double")),
         None => (name, y),
     };
     Some(match name {

@@ -444,10 +444,11 @@ pub fn table_rows(rows: &[TableRow]) -> Table {
 
 /// Scores of tables.
 pub fn table_scores(answer: &[TableScored]) -> Table {
-    let names = ["device", "kind", "rows", "gmae", "mean", "p90", "total", "inside", "half_width"];
+    let names =
+        ["device", "kind", "rows", "gmae", "mean", "p90", "total", "inside", "half_width", "roofline"];
     let mut table = Table::new(&names);
     for row in answer {
-        let errors = (row.gmae, row.mean, row.p90, row.total, row.inside, row.half_width);
+        let errors = (row.gmae, row.mean, row.p90, row.total, row.inside, row.half_width, row.roofline);
         table.row((&row.device, &row.kind, row.rows, errors));
     }
     table

@@ -37,7 +37,18 @@ pub fn listed(list: &[DeviceListed]) -> String {
 
 /// How far off predictions of tables are.
 pub fn scored(scores: &[TableScored]) -> String {
-    let names = ["~device", "~kind", ">rows", ">GMAE", ">mean", "?>p90", ">total", ">inside", ">half-width"];
+    let names = [
+        "~device",
+        "~kind",
+        ">rows",
+        ">GMAE",
+        ">mean",
+        "?>p90",
+        ">total",
+        ">inside",
+        ">half-width",
+        ">roofline",
+    ];
     let mut columns = Columns::new(&names).tight();
     for row in scores {
         columns.row([
@@ -50,9 +61,10 @@ pub fn scored(scores: &[TableScored]) -> String {
             format!("{:.2}", row.total),
             percent(row.inside),
             percent(row.half_width),
+            percent(row.roofline),
         ]);
     }
-    let head = "errors of predicted times; total: all that was predicted over all that was measured; inside: rows in the 90 % interval";
+    let head = "errors of predicted times; total: all that was predicted over all that was measured; inside: rows in the 90 % interval; roofline: its mean error";
     format!("{}\n\n{}", wrapped(head, prose(), 2), columns.text())
 }
 

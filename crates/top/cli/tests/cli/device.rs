@@ -3,8 +3,8 @@
 use crate::{json, stdout};
 
 const NAMES: [&str; 28] = [
-    "h100",
     "h200",
+    "h100",
     "a100",
     "a100-80gb",
     "a100-80gb-pcie",

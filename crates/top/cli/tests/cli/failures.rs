@@ -70,7 +70,7 @@ fn device_profiles_of_another_kind() {
         fails(&["roofline", EXAMPLE, "--device", device], words);
         fails(&["kernels", "predict", "--device", device], words);
     };
-    uses("voodoo2", "the shipped ones are h200, a100");
+    uses("voodoo2", "the shipped ones are h200, h100, a100");
     uses("h20", "did you mean h200?");
     let folder = tempfile::tempdir().expect("a folder");
     let place = text(folder.path());
@@ -88,7 +88,7 @@ fn device_profiles_of_another_kind() {
     uses(place, "cut off");
     write(&header.replacen("version = ", "version = 999", 1), &models);
     uses(place, "version 999");
-    write(&header.replacen("clock_mhz = ", "clock_mhz = 1", 1), &models);
+    write(&header.replacen("multiprocessors = ", "multiprocessors = 1", 1), &models);
     uses(place, "or that was edited");
     write(&format!("colour = \"red\"\n{header}"), &models);
     uses(place, "colour");

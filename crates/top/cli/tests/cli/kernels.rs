@@ -63,7 +63,7 @@ fn many() -> Vec<Value> {
 
 #[test]
 fn many_ops_have_a_time_on_every_kind_of_profile() {
-    for (device, source) in [("h200", "fitted"), ("a100", "analytic")] {
+    for (device, source) in [("h200", "fitted"), ("a100", "transferred")] {
         let queries = many();
         let answers = ask(device, &queries);
         assert_eq!(answers.len(), queries.len());

@@ -151,6 +151,8 @@ pub struct TableScored {
     pub inside: f64,
     /// Its median half-width, of the logarithm of time.
     pub half_width: f64,
+    /// The mean error of the roofline.
+    pub roofline: f64,
 }
 
 impl TableScored {
@@ -167,6 +169,7 @@ impl TableScored {
             total: score.total,
             inside: score.inside,
             half_width: score.half_width,
+            roofline: score.roofline,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use steptime_aten::OpSet;
+use steptime_cost::device::paper::roofline;
 use steptime_cost::device::{DeviceProfile, DeviceSpec, Estimate, ModelChoice, Observation, families};
 use steptime_sweep::{Observations, Sweep, observe};
 use steptime_trace::Nanos;
@@ -30,6 +31,8 @@ pub struct TableRow {
     pub measured_us: f64,
     /// The 90 % interval.
     pub interval_us: [f64; 2],
+    /// What the roofline says: operations or bytes at the specification's rates, whichever takes longer.
+    pub roofline_us: f64,
     /// Where the prediction came from.
     pub source: &'static str,
 }
@@ -51,6 +54,8 @@ pub struct TableScore {
     pub inside: f64,
     /// The median half-width of it, of the logarithm of time.
     pub half_width: f64,
+    /// The mean error of the roofline.
+    pub roofline: f64,
 }
 
 /// Prices the rows of tables. Without a profile, each GPU's rows are priced by the shipped one that bears its name.
@@ -104,6 +109,7 @@ fn priced(
             predicted_us: estimate.time.as_micros(),
             measured_us: observation.time.as_micros(),
             interval_us: Estimate::interval(estimate).map(Nanos::as_micros),
+            roofline_us: roofline(&observation.call, &profile.spec),
             source: estimate.source.name(),
         });
     }
@@ -162,5 +168,6 @@ fn score(device: &str, group: &str, rows: &[&TableRow]) -> TableScore {
         total: sum(|row| row.predicted_us) / sum(|row| row.measured_us),
         inside: inside.count() as f64 / rows.len() as f64,
         half_width: widths[widths.len() / 2],
+        roofline: Score::of(rows.iter().map(|row| row.roofline_us / row.measured_us - 1.0)).mean,
     }
 }

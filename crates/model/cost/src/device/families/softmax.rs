@@ -52,7 +52,7 @@ fn threads(kernel: &Softmax) -> (f64, f64) {
 
 /// Whether rows are long and vector loads do not read them whole: torch then reads each row three times instead of keeping it.
 fn is_odd(softmax: &Softmax, element: u64) -> bool {
-    softmax.length > 1024 && softmax.length % (16 / element.clamp(1, 16)) != 0
+    softmax.length > 1024 && !softmax.length.is_multiple_of(16 / element.clamp(1, 16))
 }
 
 impl Family for Softmaxes {

@@ -1,0 +1,111 @@
+"""GPUs that nothing was measured on: kernels of tables that others published, each GPU priced by what all others teach.
+
+    git clone https://github.com/sitar-lab/NeuSight
+    git clone https://github.com/ai-dynamo/aiconfigurator
+    python benches/other_gpus.py --neusight NeuSight --aiconfigurator aiconfigurator [--sweep h100.parquet]
+
+For each GPU it learns corrections of an H200's models from the tables of all others (`steptime device transfer --without`), boards of one
+chip left out together, and scores the GPU's rows (`steptime device score`). NeuSight's test rows are never learnt from. Without a
+table of a publisher its rows are left out of the answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Dict, List, Optional
+
+# The profile, and the profiles that are left out with it: boards with the same chip.
+A100 = ["a100", "a100-pcie", "a100-80gb", "a100-80gb-pcie"]
+NEUSIGHT = {
+    "h100": ["h100"], "a100-80gb-pcie": A100, "a100-pcie": A100, "l4": ["l4"], "v100": ["v100"], "p100": ["p100"], "t4": ["t4"],
+    "p4": ["p4"],
+}  # fmt: skip
+# The profile, the folder of its system, and the version of vLLM whose table is read.
+AICONFIGURATOR = {
+    "h100": ("h100_sxm", "0.19.0"), "a100-80gb": ("a100_sxm", "0.14.0"), "l40s": ("l40s", "0.14.0"), "b200": ("b200_sxm", "0.19.0"),
+}  # fmt: skip
+TESTS = ["bmm", "linear", "elem", "ln", "softmax"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--neusight", type=Path, help="a checkout of sitar-lab/NeuSight")
+    parser.add_argument("--aiconfigurator", type=Path, help="a checkout of ai-dynamo/aiconfigurator")
+    parser.add_argument("--sweep", type=Path, help="a sweep of an H100, priced by models that have seen none")
+    parser.add_argument("--steptime", default="steptime", help="the program")
+    options = parser.parse_args()
+    engines = tables_of_engines(options.aiconfigurator)
+    learnt = [str(path) for path in training(options.neusight)] + [str(path) for path in engines.values()]
+    rows: List[Dict[str, str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sorted({*NEUSIGHT, *AICONFIGURATOR}):
+            without = NEUSIGHT.get(name) or (A100 if name in A100 else [name])
+            scored = [str(path) for path in tests(options.neusight)] if name in NEUSIGHT else []
+            if name in engines:
+                scored.append(str(engines[name]))
+            if not scored or not learnt:
+                continue
+            corrections = Path(folder) / f"without-{name}"
+            run([options.steptime, "device", "transfer", *learnt, "--most", "15000", "--without", *without, "-o", str(corrections)])
+            rows += score(options.steptime, scored, name, corrections)
+    if options.sweep:
+        rows += score(options.steptime, [str(options.sweep)], "h100", None)
+    print("| GPU | rows of | count | mean | GMAE | all over all | in the interval | roofline, mean |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|")
+    for row in rows:
+        print(
+            f"| {row['device']} | {row['kind']} | {row['rows']} | {share(row['mean'])} | {share(row['gmae'])} | {float(row['total']):.2f} | "
+            f"{share(row['inside'])} | {share(row['roofline'])} |"
+        )
+    return 0
+
+
+def training(neusight: Optional[Path]) -> List[Path]:
+    """NeuSight's rows that are learnt from."""
+    if neusight is None:
+        return []
+    return sorted((neusight / "scripts/asplos/data/dataset/train/collect").glob("*/p2.1.0/*.csv"))
+
+
+def tests(neusight: Optional[Path]) -> List[Path]:
+    """NeuSight's rows that are scored on."""
+    if neusight is None:
+        return []
+    return [neusight / f"scripts/asplos/data/dataset/test/{name}.csv" for name in TESTS]
+
+
+def tables_of_engines(aiconfigurator: Optional[Path]) -> Dict[str, Path]:
+    """The tables of matrix products, by profile."""
+    if aiconfigurator is None:
+        return {}
+    data = aiconfigurator / "aic-core/src/aiconfigurator_core/systems/data"
+    return {name: data / system / "gemm/vllm" / version / "gemm_perf.parquet" for name, (system, version) in AICONFIGURATOR.items()}
+
+
+def score(steptime: str, tables: List[str], name: str, corrections: Optional[Path]) -> List[Dict[str, str]]:
+    """The scores of one GPU's rows, by kind."""
+    more = ["--corrections", str(corrections)] if corrections else ["--by", "family"]
+    text = run([steptime, "device", "score", *tables, "--device", name, "--lent", "h200", *more, "--csv"])
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def run(command: List[str]) -> str:
+    """The output of a command; warnings of rows that are left out are not shown."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return done.stdout
+
+
+def share(text: str) -> str:
+    return f"{100 * float(text):.1f} %"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
