@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 use steptime_aten::KernelCall;
 use steptime_trace::Nanos;
 
-use super::constants::Constants;
 use super::context::Context;
 use super::estimate::Estimate;
 use super::family::Family;
-use super::profile::DeviceProfile;
 use super::profile::error::HeaderError;
-use super::profile::header::Spread;
+use super::profile::header::{FamilyHeader, Spread};
 use super::spec::DeviceSpec;
 use super::stage::{self, Estimating, Stage};
 
@@ -55,10 +53,28 @@ pub struct Lent {
     pub from: String,
     /// How much wider intervals are here than where they are from.
     pub wider: Spread,
-    /// What other GPUs have shown of them, as [`fit_across`](super::fit_across) made it.
-    pub corrections: Option<DeviceProfile>,
+    /// What other GPUs have shown of them, as [`fit_across`](super::fit_across) made it; none where the architecture is the same.
+    pub corrections: Stages,
     /// What a sweep of this very GPU has shown of them, as [`fit_onto`](super::fit_onto) made it.
-    pub layer: Option<DeviceProfile>,
+    pub layer: Stages,
+}
+
+/// Stages of families, with what is told of them.
+#[derive(Debug, Clone, Default)]
+pub struct Stages {
+    /// The families.
+    pub families: Vec<FamilyHeader>,
+    /// The stages of each.
+    pub stages: Vec<Vec<Stage>>,
+}
+
+impl Stages {
+    /// Those of a family.
+    #[must_use]
+    pub fn of(&self, family: &str) -> &[Stage] {
+        let at = self.families.iter().position(|header| header.name == family);
+        at.map_or(&[], |at| &self.stages[at])
+    }
 }
 
 impl Lent {
@@ -79,7 +95,7 @@ impl Lent {
         before: Vec<Estimate>,
         again: &Estimating<'_>,
     ) -> Vec<Estimate> {
-        let stages = stages(self.corrections.as_ref(), family);
+        let stages = self.corrections.of(family.name());
         if stages.is_empty() {
             return before;
         }
@@ -105,52 +121,12 @@ impl Lent {
         before: Vec<Estimate>,
         again: &Estimating<'_>,
     ) -> Vec<Estimate> {
-        match stages(self.layer.as_ref(), family) {
+        match self.layer.of(family.name()) {
             [] => before,
             stages => stage::correct(stages, family, calls, spec, before, again),
         }
     }
 }
 
-/// The stages of a family.
-fn stages<'a>(of: Option<&'a DeviceProfile>, family: &dyn Family) -> &'a [Stage] {
-    let known = of.and_then(|profile| profile.family(family.name()));
-    known.map_or(&[], |(_, models)| &models.stages)
-}
-
 /// So many times the shortest kernel's time are a launch, whatever it works on.
 const LAUNCHES: f64 = 2.0;
-
-impl DeviceProfile {
-    /// A specification with the models of this profile. A GPU of the same architecture takes them as they are: what others have
-    /// shown is of other units and other kernels. What the specification's own profile holds of a sweep comes last.
-    #[must_use]
-    pub fn lend(
-        self,
-        to: DeviceProfile,
-        worth: Transfer,
-        corrections: Option<DeviceProfile>,
-    ) -> DeviceProfile {
-        let alike = self.spec.architecture == to.spec.architecture;
-        let corrections = corrections.filter(|_| !alike);
-        let slower = self.spec.clock_mhz / to.spec.clock_mhz;
-        let layer = to.onto.is_some().then(|| to.clone());
-        let mut to = to.with_models(self.into_families());
-        if to.spec.constants == Constants::default() {
-            to.spec.constants = Constants::default().slower(slower);
-        }
-        let Transfer { from, alike: like, other } = worth;
-        let wider = if alike { like } else { other };
-        to.lent = Some(Box::new(Lent { from, wider, corrections, layer }));
-        to
-    }
-
-    /// Whether kernels were measured on this very GPU.
-    #[must_use]
-    pub fn is_swept(&self) -> bool {
-        match &self.lent {
-            Some(lent) => lent.layer.is_some(),
-            None => !self.families().is_empty(),
-        }
-    }
-}

@@ -94,7 +94,7 @@ impl CorrectedShown {
 /// The families that were measured on a profile's own GPU.
 fn measured(profile: &DeviceProfile) -> &[FamilyHeader] {
     match &profile.lent {
-        Some(lent) => lent.layer.as_ref().map_or(&[], DeviceProfile::families),
+        Some(lent) => &lent.layer.families,
         None => profile.families(),
     }
 }
@@ -248,8 +248,7 @@ fn corrected(profile: &DeviceProfile) -> Vec<CorrectedShown> {
         let own = if profile.onto.is_some() { profile.families() } else { &[] };
         return CorrectedShown::all(own, "this GPU").collect();
     };
-    let others = lent.corrections.as_ref().map_or(&[][..], DeviceProfile::families);
-    CorrectedShown::all(others, "other GPUs")
+    CorrectedShown::all(&lent.corrections.families, "other GPUs")
         .chain(CorrectedShown::all(measured(profile), "this GPU"))
         .collect()
 }

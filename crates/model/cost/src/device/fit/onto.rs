@@ -87,13 +87,16 @@ pub fn fit_onto(
 /// What a profile holds itself: all of it; of lent models, their headers, and the stages of this GPU's own sweeps.
 fn kept(profile: DeviceProfile) -> Vec<(FamilyHeader, FamilyModels)> {
     let Some(lent) = profile.lent.clone() else { return profile.into_families() };
-    let layer = lent.layer.map(DeviceProfile::into_families).unwrap_or_default();
     let of_layer = |(header, _): (FamilyHeader, FamilyModels)| {
-        let known = layer.iter().find(|(own, _)| own.name == header.name);
-        known.cloned().unwrap_or_else(|| {
-            let header = FamilyHeader { stages: Vec::new(), trees: 0, variants: BTreeMap::new(), ..header };
-            (header, FamilyModels::default())
-        })
+        let told = lent.layer.families.iter().find(|told| told.name == header.name);
+        let stages = lent.layer.of(&header.name).to_vec();
+        told.map(|told| (told.clone(), FamilyModels { stages, ..FamilyModels::default() })).unwrap_or_else(
+            || {
+                let header =
+                    FamilyHeader { stages: Vec::new(), trees: 0, variants: BTreeMap::new(), ..header };
+                (header, FamilyModels::default())
+            },
+        )
     };
     profile.into_families().into_iter().map(of_layer).collect()
 }

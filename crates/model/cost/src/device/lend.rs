@@ -1,0 +1,46 @@
+//! A specification with the models of another GPU.
+
+use super::constants::Constants;
+use super::profile::DeviceProfile;
+use super::transfer::{Lent, Stages, Transfer};
+
+impl DeviceProfile {
+    /// A specification with the models of this profile. A GPU of the same architecture takes them as they are: what others have
+    /// shown is of other units and other kernels. What the specification's own profile holds of a sweep comes last.
+    #[must_use]
+    pub fn lend(
+        self,
+        to: DeviceProfile,
+        worth: Transfer,
+        corrections: Option<DeviceProfile>,
+    ) -> DeviceProfile {
+        let alike = self.spec.architecture == to.spec.architecture;
+        let corrections = corrections.filter(|_| !alike).map(stages).unwrap_or_default();
+        let slower = self.spec.clock_mhz / to.spec.clock_mhz;
+        let layer = if to.onto.is_some() { stages(to.clone()) } else { Stages::default() };
+        let mut to = to.with_models(self.into_families());
+        if to.spec.constants == Constants::default() {
+            to.spec.constants = Constants::default().slower(slower);
+        }
+        let Transfer { from, alike: like, other } = worth;
+        let wider = if alike { like } else { other };
+        to.lent = Some(Box::new(Lent { from, wider, corrections, layer }));
+        to
+    }
+
+    /// Whether kernels were measured on this very GPU.
+    #[must_use]
+    pub fn is_swept(&self) -> bool {
+        match &self.lent {
+            Some(lent) => !lent.layer.families.is_empty(),
+            None => !self.families().is_empty(),
+        }
+    }
+}
+
+/// The stages of a profile's families.
+fn stages(of: DeviceProfile) -> Stages {
+    let (families, stages) =
+        of.into_families().into_iter().map(|(header, models)| (header, models.stages)).unzip();
+    Stages { families, stages }
+}
