@@ -1,7 +1,7 @@
 """MLPerf Training's DLRM-DCNv2 on eight GPUs, from its description and specifications: python benches/mlperf.py [STEPTIME] [--write]
 
 Predicts each system with the program (default: `steptime`), and prints what was measured beside it. No kernel of this model was
-measured, and of no GPU but the H200 any: nothing is fitted to these runs. `--write` writes benches/results/mlperf.json.
+measured, and of no GPU but the H200 and the H100 any: nothing is fitted to these runs. `--write` writes benches/results/mlperf.json.
 
     examples/models/dlrm_dcnv2_mlperf.toml   the model, with tables where NVIDIA's planner puts them
     benches/mlperf/hugectr.toml              what HugeCTR does otherwise than PyTorch, as changes of every rank's step
@@ -59,7 +59,7 @@ def row(system: tuple[str, float, int], answer: dict) -> dict:
         moved[call["op"]] += call["moves_ms"]
     return {
         "device": device,
-        "kernels_measured": device == "h200",
+        "kernels_measured": device in {"h200", "h100"},
         "submissions": submissions,
         "measured_ms": measured,
         "step_ms": answer["step_ms"],

@@ -8,7 +8,7 @@ use steptime_cost::device::{DeviceProfile, DeviceSpec, Estimate, ModelChoice, Ob
 use steptime_sweep::{Observations, Sweep, observe};
 use steptime_trace::Nanos;
 
-use super::catalog::{device, is_named, shipped_for};
+use super::catalog::{device, devices, is_named, shipped_for};
 use crate::error::Error;
 use crate::score::Score;
 
@@ -68,7 +68,7 @@ pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<Tab
     for sweep in sweeps {
         let name = named(sweep);
         match profile {
-            Some(profile) if is_named(&name, &profile.spec.name) => priced(sweep, &name, profile, &mut rows)?,
+            Some(profile) if is_of(&name, profile) => priced(sweep, &name, profile, &mut rows)?,
             Some(_) => {}
             None => {
                 let shipped =
@@ -85,6 +85,12 @@ pub fn rows(sweeps: &[Sweep], profile: Option<&DeviceProfile>) -> Result<Vec<Tab
         }
         _ => Ok(rows),
     }
+}
+
+/// Whether a profile is of a GPU. A shipped one is not where another that ships is nearer: an A100 PCIe of 40 GB, and one of 80.
+fn is_of(name: &str, profile: &DeviceProfile) -> bool {
+    let nearer = shipped_for(name).is_some_and(|nearest| nearest != profile.name);
+    is_named(name, &profile.spec.name) && !(nearer && devices().any(|shipped| shipped == profile.name))
 }
 
 fn priced(
