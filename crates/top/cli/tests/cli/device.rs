@@ -123,4 +123,10 @@ fn tables_are_scored_by_the_profile_that_bears_their_name() {
     assert!(text.contains("NVIDIA T4") && text.contains("NVIDIA L4"), "{text}");
     let text = refused(&["device", "score", &table(folder.path(), "NVIDIA K80", 1.0)]);
     assert!(text.contains("NVIDIA K80"), "{text}");
+    let (good, out) = (table_of(1.0), folder.path().join("corrections"));
+    let out = out.to_string_lossy();
+    let text = refused(&["device", "transfer", &good, "-o", &out]);
+    assert!(text.contains("from 3 at least; these tables are of: l4"), "{text}");
+    let text = refused(&["device", "transfer", &good, "-o", &out, "--without", "voodoo2"]);
+    assert!(text.contains("no device profile \"voodoo2\""), "{text}");
 }

@@ -13,8 +13,11 @@ use crate::device::profile::header::{FamilyHeader, Header, VERSION};
 use crate::device::profile::{DeviceProfile, FamilyModels};
 
 /// Fits on top of a profile: families that it has are corrected by a further stage where the rows speak, others are fitted
-/// as usual. Of lent models the answer holds what this GPU's own sweeps have shown, and whose models that corrects. Nothing is forgotten: calls unlike all rows cost what they cost before. The profile's specification stays
+/// as usual. Nothing is forgotten: calls unlike all rows cost what they cost before. The profile's specification stays
 /// as it is, since features are relative to it; what the sweep says of itself is added under `later`.
+///
+/// Of lent models the answer holds what sweeps of this very GPU have shown, and whose models that corrects; families that the
+/// lender lacks keep their formulas.
 ///
 /// # Errors
 ///

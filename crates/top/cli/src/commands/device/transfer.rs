@@ -29,6 +29,9 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     let place = wanted.output;
     let name = place.file_name().ok_or_else(|| format!("{} names no folder", place.display()))?;
     let lender = steptime::device::own(wanted.from)?;
+    for left_out in wanted.without {
+        steptime::device::own(left_out)?;
+    }
     let sweeps = read_tables(wanted.tables)?;
     let mut gpus: BTreeMap<&'static str, Vec<Vec<Observation>>> = BTreeMap::new();
     for sweep in &sweeps {
@@ -47,6 +50,14 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
         let spec = steptime::device::own(shipped)?.spec;
         steptime::device::tables::plausible(sweep, &observed.observations, &spec)?;
         gpus.entry(shipped).or_default().push(observed.observations);
+    }
+    if gpus.len() < GPUS {
+        let found: Vec<&str> = gpus.keys().copied().collect();
+        let words = format!(
+            "what GPUs have in common is learnt from {GPUS} at least; these tables are of: {}",
+            found.join(", ")
+        );
+        return Err(words.into());
     }
     let mut profiles: Vec<(DeviceProfile, Vec<Observation>)> = Vec::new();
     let mut words = BTreeMap::from([("tables".to_owned(), tables(&sweeps))]);
@@ -78,6 +89,9 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     ))?;
     Ok(())
 }
+
+/// The fewest GPUs that corrections are learnt from.
+const GPUS: usize = 3;
 
 /// Whose tables there are.
 fn tables(sweeps: &[Sweep]) -> String {
