@@ -243,8 +243,9 @@ fn score(
 }
 
 fn list(form: Form, console: &Console<'_>) -> Result<(), Failure> {
+    let lender = steptime::device::lender()?;
     let listed = steptime::devices()
-        .map(|name| Ok(DeviceListed::new(name, &steptime::device(name)?)))
+        .map(|name| Ok(DeviceListed::new(name, &steptime::device::own(name)?, &lender)))
         .collect::<Result<Vec<DeviceListed>, Failure>>()?;
     Ok(console.print_answer(form, &listed, |list| device::listed(list), |list| csv::devices(list))?)
 }

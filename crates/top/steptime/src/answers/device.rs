@@ -175,9 +175,9 @@ impl TableScored {
 }
 
 impl DeviceListed {
-    /// Of a profile.
+    /// Of a profile as it stands, and of the one whose models it is lent where it has none.
     #[must_use]
-    pub fn new(name: &str, profile: &DeviceProfile) -> DeviceListed {
+    pub fn new(name: &str, profile: &DeviceProfile, lender: &str) -> DeviceListed {
         let spec = &profile.spec;
         DeviceListed {
             name: name.to_owned(),
@@ -188,7 +188,8 @@ impl DeviceListed {
             f32_tflop_s: spec.peak.f32_tflop_s,
             bf16_tflop_s: spec.peak.bf16_tflop_s,
             families: measured(profile).len(),
-            models_of: models_of(profile),
+            models_of: models_of(profile)
+                .or_else(|| profile.families().is_empty().then(|| lender.to_owned())),
         }
     }
 }

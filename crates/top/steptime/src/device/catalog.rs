@@ -54,6 +54,14 @@ pub fn lent(from: &str, to: &str, corrections: Option<DeviceProfile>) -> Result<
     Ok(own(from)?.lend(to, Transfer { from: from.to_owned(), ..worth()? }, corrections))
 }
 
+/// The profile whose models all others are lent.
+///
+/// # Errors
+/// None, but for a program that was built wrongly.
+pub fn lender() -> Result<String, Error> {
+    Ok(worth()?.from)
+}
+
 fn worth() -> Result<Transfer, Error> {
     Ok(Transfer::parse(WORTH).map_err(steptime_cost::device::Error::Transfer)?)
 }

@@ -15,7 +15,7 @@ mod steps;
 pub mod tables;
 
 pub(crate) use beside::beside_collectives;
-pub use catalog::{device, devices, is_named, lent, own, shipped_for};
+pub use catalog::{device, devices, is_named, lender, lent, own, shipped_for};
 pub(crate) use elsewhere::Measured;
 pub(crate) use exchanges::{alone, price_alone, price_new};
 pub use launch::{Known, Launch};
