@@ -15,7 +15,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file is no sweep, or only the front part of one.
-    #[error("{} is not a whole sweep: {what}; measure it again with `python -m steptime.measure`", path.display())]
+    #[error("{} is not a whole sweep: {what}; measure it again with `python -m steptime.measure`, or fetch it again where others published it", path.display())]
     Broken {
         /// The file.
         path: PathBuf,

@@ -180,7 +180,9 @@ impl DeviceProfile {
         };
         let again = |calls: &[(&KernelCall, &Context)]| corrected(calls, lent_again(calls));
         let calls = group.calls();
-        let mut estimates = lent.swept(group.family, &calls, spec, corrected(&calls, before), &again);
+        let layer = lent.layer.of(group.family.name());
+        let before = corrected(&calls, before);
+        let mut estimates = stage::correct(layer, group.family, &calls, spec, before, &again);
         for (estimate, (call, _)) in estimates.iter_mut().zip(&calls) {
             estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));
         }

@@ -111,21 +111,6 @@ impl Lent {
         };
         before.into_iter().zip(after).map(blended).collect()
     }
-
-    /// The same, as a sweep of this very GPU has shown.
-    pub(super) fn swept(
-        &self,
-        family: &'static dyn Family,
-        calls: &[(&KernelCall, &Context)],
-        spec: &DeviceSpec,
-        before: Vec<Estimate>,
-        again: &Estimating<'_>,
-    ) -> Vec<Estimate> {
-        match self.layer.of(family.name()) {
-            [] => before,
-            stages => stage::correct(stages, family, calls, spec, before, again),
-        }
-    }
 }
 
 /// So many times the shortest kernel's time are a launch, whatever it works on.

@@ -129,4 +129,12 @@ fn tables_are_scored_by_the_profile_that_bears_their_name() {
     assert!(text.contains("from 3 at least; these tables are of: l4"), "{text}");
     let text = refused(&["device", "transfer", &good, "-o", &out, "--without", "voodoo2"]);
     assert!(text.contains("no device profile \"voodoo2\""), "{text}");
+    let tables = ["NVIDIA L4", "Tesla T4", "Tesla P4"].map(|gpu| {
+        let place = folder.path().join(gpu);
+        std::fs::create_dir(&place).expect("a folder");
+        table(&place, gpu, 1.0)
+    });
+    let text =
+        refused(&["device", "transfer", &tables[0], &tables[1], &tables[2], "-o", &out, "--most", "1"]);
+    assert!(text.contains("nothing is written") && !folder.path().join("corrections").exists(), "{text}");
 }

@@ -81,6 +81,12 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
         ..FitOptions::default()
     };
     let fitted = fit_across(&elsewhere, &lender, &options)?;
+    if fitted.families().is_empty() {
+        return Err(format!(
+            "nothing is written: no kind of kernel has rows enough on {GPUS} GPUs to learn from"
+        )
+        .into());
+    }
     fitted.write(place)?;
     console.print(&format!(
         "{}\nwritten to {}\n",
