@@ -29,7 +29,7 @@ pub fn devices() -> impl ExactSizeIterator<Item = &'static str> {
     SHIPPED.iter().map(|shipped| shipped.name)
 }
 
-/// A device profile by the name of a shipped one, or by its folder. One that is a specification alone is lent the models of the GPU that
+/// A device profile by the name of a shipped one, by what the GPU calls itself (`NVIDIA H100 80GB HBM3`), or by its folder. One that is a specification alone is lent the models of the GPU that
 /// is known best.
 ///
 /// # Errors
@@ -76,10 +76,16 @@ fn corrections() -> Result<Option<DeviceProfile>, Error> {
 /// # Errors
 /// As [`device`].
 pub fn own(name: &str) -> Result<DeviceProfile, Error> {
-    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name.eq_ignore_ascii_case(name)) {
+    let shipped = |name: &str| SHIPPED.iter().find(|shipped| shipped.name.eq_ignore_ascii_case(name));
+    if let Some(shipped) = shipped(name) {
         return Ok(DeviceProfile::from_parts(shipped.header, shipped.models)?);
     }
     if !Path::new(name).exists() {
+        // What a GPU calls itself has blanks; a folder that is not there is no GPU.
+        let is_called = name.contains(' ') && !name.contains(['/', '\\']);
+        if let Some(shipped) = is_called.then(|| shipped_for(name)).flatten().and_then(shipped) {
+            return Ok(DeviceProfile::from_parts(shipped.header, shipped.models)?);
+        }
         let known = devices().collect::<Vec<_>>().join(", ");
         return Err(Error::NoSuchDevice { name: name.into(), known, nearest: nearest(name) });
     }
@@ -106,11 +112,17 @@ pub fn is_named(recorded: &str, name: &str) -> bool {
         words.map(str::to_ascii_lowercase).filter(|word| !VENDOR.contains(&word.as_str())).collect()
     };
     let (recorded, name) = (words(recorded), words(name));
-    !name.is_empty() && name.iter().all(|word| recorded.contains(word))
+    let another = |word: &&str| recorded.iter().any(|of| of == word) && !name.iter().any(|of| of == word);
+    !name.is_empty()
+        && name.iter().all(|word| recorded.contains(word))
+        && !OTHER_CHIPS.iter().any(|word| another(&word))
 }
 
 /// Boards that call themselves by a number, or otherwise than the chip on them.
 const ALIASES: [(&str, &str); 1] = [("PG509-210", "NVIDIA A100-SXM4-80GB")];
+
+/// Words behind a GPU's name that make it another: other silicon under the same name, or a part of it.
+const OTHER_CHIPS: [&str; 5] = ["laptop", "mobile", "max", "d", "mig"];
 
 /// Words that names of devices have besides the model's.
 const VENDOR: [&str; 4] = ["nvidia", "tesla", "geforce", "graphics"];
@@ -145,12 +157,23 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_is_found_by_what_its_gpu_calls_itself() {
+        let name = |called: &str| own(called).ok().map(|profile| profile.spec.name);
+        assert_eq!(name("NVIDIA H100 80GB HBM3"), name("h100"));
+        assert_eq!(name("Tesla T4"), name("t4"));
+        assert_eq!(name("profiles/of a b200"), None);
+    }
+
+    #[test]
     fn devices_are_told_apart_by_whole_words() {
         assert!(is_named("NVIDIA A100-SXM4-80GB", "NVIDIA A100"));
         assert!(is_named("Tesla V100-SXM2-16GB", "NVIDIA V100"));
         assert!(!is_named("NVIDIA L40S", "NVIDIA L4"));
         assert!(!is_named("NVIDIA GH200 480GB", "NVIDIA H200"));
         assert!(!is_named("", ""));
+        assert!(!is_named("NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090"));
+        assert_eq!(shipped_for("NVIDIA GeForce RTX 4090 D"), None);
+        assert_eq!(shipped_for("NVIDIA A100-SXM4-40GB MIG 3g.20gb"), None);
         assert_eq!(shipped_for("NVIDIA TITAN Xp"), Some("titan-xp"));
         assert_eq!(shipped_for("NVIDIA GeForce RTX 2080 Ti"), None);
         assert_eq!(shipped_for("NVIDIA A100-SXM4-40GB"), Some("a100"));
