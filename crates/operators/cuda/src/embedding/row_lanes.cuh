@@ -7,9 +7,8 @@
 #define WHOLE (DIM % COLUMNS == 0)
 #define STATES (RULE == 1 || RULE == 2 || RULE == 5 ? 1 : RULE == 4 ? 2 : 0)
 #define ROW_STATE (RULE == 3 || RULE == 5)
-// Lookups of a full chunk, and of a row with many, that are loaded at once.
-#define CHUNK_AHEAD (VECTORS == 1 ? 8 : VECTORS == 2 ? 4 : 2)
-#define RUN_AHEAD (4 * CHUNK_AHEAD)
+// Lookups of a row with many that are loaded at once.
+#define RUN_AHEAD (VECTORS == 1 ? 32 : VECTORS == 2 ? 16 : 8)
 
 struct Table {
     void *weights;
@@ -49,6 +48,8 @@ struct Sources {
 struct Vec {
     float at[VECTOR];
 };
+
+#define ALL 0xffffffffu
 
 // The lanes of this thread's group.
 __device__ __forceinline__ u32 group_mask() {
@@ -104,3 +105,17 @@ __device__ __forceinline__ Vec load_gradient(const float *from) {
     return to;
 }
 
+// The sum of a chunk may have been written by another block of this launch.
+__device__ __forceinline__ Vec load_slot(const float *from) {
+    Vec to;
+#if VECTOR == 4
+    float4 v = __ldcg((const float4 *)from);
+    to.at[0] = v.x, to.at[1] = v.y, to.at[2] = v.z, to.at[3] = v.w;
+#elif VECTOR == 2
+    float2 v = __ldcg((const float2 *)from);
+    to.at[0] = v.x, to.at[1] = v.y;
+#else
+    to.at[0] = __ldcg(from);
+#endif
+    return to;
+}
