@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(WINDOW, UPDATE_BLOCKS) update_rows(
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(128) update_runs(
+extern "C" __global__ void __launch_bounds__(128, 3) update_runs(
     const __grid_constant__ Sources from, const Numbers *numbers, const Report *report, u32 stop_at_bad) {
     if (refused(report, stop_at_bad)) return;
     u32 count = from.runs[0];

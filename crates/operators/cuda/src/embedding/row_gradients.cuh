@@ -75,16 +75,6 @@ __device__ __forceinline__ void hold_payloads(const Sources &from, u32 at, u32 f
     }
 }
 
-// The same where it is `wanted`. Else it adds zero, which leaves a sum that began with zero as it is: under a condition
-// the compiler would load each gradient only when it is added.
-__device__ __forceinline__ void add_wanted(Vec &sum, const Vec &gradient, float factor, bool wanted) {
-#pragma unroll
-    for (u32 i = 0; i < VECTOR; i++) {
-        float one = WEIGHTED || MEAN ? __fmul_rn(gradient.at[i], factor) : gradient.at[i];
-        sum.at[i] = __fadd_rn(sum.at[i], wanted ? one : 0.0f);
-    }
-}
-
 // Adds lookups first .. last, in order; AHEAD of them are loaded at once. Their places are loaded two turns ahead, and
 // which gradients they receive one turn: by one lane for all of its group.
 //
@@ -103,7 +93,7 @@ __device__ __forceinline__ void add_places(
     for (u32 i = 0; i < held; i++) now[i] = find_lookup(from, work, next[i]);
     hold_payloads<held>(from, first + turn, first, last, next);
     for (u32 at = first; __any_sync(mask, at < last); at += turn) {
-        for (u32 part = 0; part < turn && __any_sync(mask, at + part < last); part += step) {
+        for (u32 part = 0; part < turn && (turn == step || __any_sync(mask, at + part < last)); part += step) {
             Vec gradient[step][VECTORS];
             float factor[step];
 #pragma unroll
@@ -123,8 +113,10 @@ __device__ __forceinline__ void add_places(
             }
 #pragma unroll
             for (u32 j = 0; j < step; j++) {
+                if (at + part + j < last) {
 #pragma unroll
-                for (u32 v = 0; v < VECTORS; v++) add_wanted(sum[v], gradient[j][v], factor[j], at + part + j < last);
+                    for (u32 v = 0; v < VECTORS; v++) add_one(sum[v], gradient[j][v], factor[j]);
+                }
             }
         }
     }
@@ -261,11 +253,11 @@ __device__ __forceinline__ void sum_run(const Sources &from, const Work &work, u
         }
 #pragma unroll
         for (u32 j = 0; j < step; j++) {
+            if (chunk + j < full) {
 #pragma unroll
-            for (u32 v = 0; v < VECTORS; v++) {
+                for (u32 v = 0; v < VECTORS; v++) {
 #pragma unroll
-                for (u32 i = 0; i < VECTOR; i++) {
-                    sum[v].at[i] = __fadd_rn(sum[v].at[i], chunk + j < full ? more[j][v].at[i] : 0.0f);
+                    for (u32 i = 0; i < VECTOR; i++) sum[v].at[i] = __fadd_rn(sum[v].at[i], more[j][v].at[i]);
                 }
             }
         }

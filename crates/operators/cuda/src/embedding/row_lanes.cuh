@@ -90,32 +90,31 @@ __device__ __forceinline__ void store_once(float *to, const Vec &v) {
 #endif
 }
 
-// A gradient is read once for each lookup of its bag.
+// A gradient is read once for each lookup of its bag. `volatile` keeps loads where they are written, ahead of the sums
+// that use them: the compiler moved each to its sum, which left one on its way.
 __device__ __forceinline__ Vec load_gradient(const float *from) {
     Vec to;
 #if VECTOR == 4
-    float4 v = __ldg((const float4 *)from);
-    to.at[0] = v.x, to.at[1] = v.y, to.at[2] = v.z, to.at[3] = v.w;
+    asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to.at[0]), "=f"(to.at[1]), "=f"(to.at[2]), "=f"(to.at[3]) : "l"(from));
 #elif VECTOR == 2
-    float2 v = __ldg((const float2 *)from);
-    to.at[0] = v.x, to.at[1] = v.y;
+    asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(to.at[0]), "=f"(to.at[1]) : "l"(from));
 #else
-    to.at[0] = __ldg(from);
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(to.at[0]) : "l"(from));
 #endif
     return to;
 }
 
-// The sum of a chunk may have been written by another block of this launch.
+// The sum of a chunk, which another block of this launch may have written.
 __device__ __forceinline__ Vec load_slot(const float *from) {
     Vec to;
 #if VECTOR == 4
-    float4 v = __ldcg((const float4 *)from);
-    to.at[0] = v.x, to.at[1] = v.y, to.at[2] = v.z, to.at[3] = v.w;
+    asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to.at[0]), "=f"(to.at[1]), "=f"(to.at[2]), "=f"(to.at[3]) : "l"(from));
 #elif VECTOR == 2
-    float2 v = __ldcg((const float2 *)from);
-    to.at[0] = v.x, to.at[1] = v.y;
+    asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];" : "=f"(to.at[0]), "=f"(to.at[1]) : "l"(from));
 #else
-    to.at[0] = __ldcg(from);
+    asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(to.at[0]) : "l"(from));
 #endif
     return to;
 }
