@@ -202,7 +202,9 @@ impl RowOptimizer {
             // `ready`, uses what is kept here since `stream_use.write`, or the rest since `take_turn`.
             unsafe {
                 kernels.rows.launch(stream, rows, args().value(chunk_blocks))?;
-                kernels.runs.launch(stream, runs, args())?;
+                if !kernels.kind.together {
+                    kernels.runs.launch(stream, runs, args())?;
+                }
             }
         }
         Ok(())
