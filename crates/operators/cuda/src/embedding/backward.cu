@@ -207,6 +207,13 @@ extern "C" __global__ void advance(Numbers *numbers, const Report *report, u32 s
     *numbers = n;
 }
 
+// Settings of the steps to come; one thread. How many there were stays, and with `advance` what depends on that.
+extern "C" __global__ void set_numbers(Numbers *numbers, const __grid_constant__ Numbers given) {
+    numbers->lr = numbers->rate = given.lr;
+    numbers->decay = given.decay;
+    numbers->keep = given.keep;
+}
+
 // For each bag and column of a table the position, counted from the table's first lookup, of the largest of its rows,
 // the first of equals; NOTHING where the bag is empty or the zero of a lookup of no row is the largest. One block a bag,
 // a thread a column at a time; no lane parts from the others but for the last columns.
