@@ -91,7 +91,7 @@ class EmbeddingBags(nn.Module):
 
     @property
     def lr(self) -> float:
-        """The learning rate. Setting it waits for the GPU."""
+        """The learning rate. Setting it counts from the current stream's next step on, and waits for nothing."""
         return self._lr
 
     @lr.setter

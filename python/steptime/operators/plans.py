@@ -140,7 +140,7 @@ class BackwardPlan(Plan):
         self.group, self.step = library.backward_group, library.backward_step
 
     def set_lr(self, stream: int, lr: float) -> None:
-        """Of the steps to come. Waits for the stream."""
+        """Of the steps that the stream takes from now on. Waits for nothing."""
         self.library.call("backward_set_learning_rate", self.handle, stream, lr)
         self.lr = lr
 

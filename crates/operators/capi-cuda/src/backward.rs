@@ -65,7 +65,7 @@ pub unsafe extern "C" fn steptime_gpu_backward_new(
     })
 }
 
-/// Sets the learning rate of the steps to come. Waits for the stream. 0 for success.
+/// Sets the learning rate of the steps that the stream takes from now on. Nothing waits. 0 for success.
 ///
 /// # Safety
 ///

@@ -12,6 +12,7 @@ pub mod embedding;
 pub mod gemm;
 pub mod geometry;
 pub mod interaction;
+pub mod product;
 pub mod rearrange;
 mod runtime;
 

@@ -324,6 +324,58 @@ fn wrong_lookups_change_nothing_and_are_named() {
 }
 
 #[test]
+fn rates_and_decay_change_between_steps() {
+    let Some(stream) = gpu() else { return };
+    let case = Case::new(11, &PLAIN);
+    for rule in [RowRule::SGD, RowRule::ADAM] {
+        let wanted = RowSettings { decay: Decay::Weights(0.1), ..settings(rule) };
+        let other = RowSettings { lr: 3.0 * wanted.lr, decay: Decay::None, ..wanted };
+        let mut plain = OnGpu::new(&stream, &case, wanted, case.longest);
+        let mut changed = OnGpu::new(&stream, &case, other, case.longest);
+        changed.optimizer.set_learning_rate(&stream, wanted.lr).unwrap();
+        changed.optimizer.set_decay(&stream, wanted.decay).unwrap();
+        assert!(changed.optimizer.set_learning_rate(&stream, -1.0).is_err());
+        assert_eq!(changed.optimizer.settings(), wanted);
+        for step in 0..2 {
+            plain.step(&stream, Bounds::Error).unwrap();
+            changed.step(&stream, Bounds::Error).unwrap();
+            for table in 0..3 {
+                assert_eq!(
+                    plain.weights(&stream, table),
+                    changed.weights(&stream, table),
+                    "{rule:?}, {step}"
+                );
+            }
+            // The count of steps, on which Adam's rate depends, goes on.
+            changed.optimizer.set_learning_rate(&stream, wanted.lr).unwrap();
+        }
+        assert_eq!(plain.optimizer.steps(&stream).unwrap(), changed.optimizer.steps(&stream).unwrap());
+        changed.optimizer.set_learning_rate(&stream, other.lr).unwrap();
+        plain.step(&stream, Bounds::Error).unwrap();
+        changed.step(&stream, Bounds::Error).unwrap();
+        assert_ne!(plain.weights(&stream, 0), changed.weights(&stream, 0));
+    }
+}
+
+/// Rows that more lookups want than a chunk has, in batches of one launch (the first two) and of two.
+#[test]
+fn rows_wanted_often_have_the_bits_of_the_cpu() {
+    let Some(stream) = gpu() else { return };
+    let cases: [(&'static [[usize; 2]], usize, usize); 4] = [
+        (&[[3, 8], [40, 8], [700, 8]], 150, 9),
+        (&[[5, 32], [60, 32], [2, 32]], 300, 7),
+        (&[[3, 8], [2, 8], [90, 8]], 3000, 24),
+        (&[[9, 96], [4, 96], [1, 96]], 700, 12),
+    ];
+    for (tables, bags, most) in cases {
+        for weighted in [false, true] {
+            let shape = Shape { tables, bags, most, weighted, ..PLAIN };
+            compare(&stream, 17, &shape, settings(RowRule::Adagrad { eps: 1e-8 }), Bounds::Error, 0);
+        }
+    }
+}
+
+#[test]
 fn steps_can_be_captured() {
     let Some(stream) = gpu() else { return };
     let case = Case::new(9, &PLAIN);

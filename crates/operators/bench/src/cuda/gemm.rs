@@ -16,7 +16,7 @@ use crate::sizes::{Sizes, check_memory};
 const CHECKED: usize = 2000;
 
 /// Of factors or results with 8 to 11 bits.
-const COARSE: f64 = 1e-2;
+pub(super) const COARSE: f64 = 1e-2;
 
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "gemm",
@@ -86,7 +86,7 @@ fn case<T: Factor + Into<f64>>(
 
 /// How far elements of `c = a b^T` are from sums in double precision, relative to them or to the length of the vector of
 /// what is summed, whichever is more: as far as rounded factors move a sum of either sign.
-fn product_error<T: Copy + Into<f64>>([m, n, k]: [usize; 3], a: &[T], b: &[T], c: &[T]) -> f64 {
+pub(super) fn product_error<T: Copy + Into<f64>>([m, n, k]: [usize; 3], a: &[T], b: &[T], c: &[T]) -> f64 {
     let mut random = Random::new(3);
     let mut below = |end: usize| (random.bits() % end as u64) as usize;
     largest((0..CHECKED).map(|_| {

@@ -10,6 +10,7 @@ mod excerpt;
 mod gather;
 mod gemm;
 mod interaction;
+mod product;
 mod report;
 mod transpose;
 
@@ -23,7 +24,7 @@ use crate::benchmark::Plan;
 use crate::{Error, Init, TypedSizes};
 
 /// All benchmarks, in the order in which they run.
-pub static ALL: [&Benchmark; 7] = [
+pub static ALL: [&Benchmark; 8] = [
     &gather::BENCHMARK,
     &bag::BENCHMARK,
     &backward::BENCHMARK,
@@ -31,6 +32,7 @@ pub static ALL: [&Benchmark; 7] = [
     &elementwise::BENCHMARK,
     &transpose::BENCHMARK,
     &gemm::BENCHMARK,
+    &product::BENCHMARK,
 ];
 
 /// The benchmark of one op.

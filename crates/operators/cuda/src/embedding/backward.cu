@@ -15,9 +15,12 @@
 //               lanes idle only where D is no multiple of VECTOR x GROUP.
 //   update_runs 128 threads, any grid: one group a row of that list. Loads RUN_AHEAD lookups at once.
 //
+// With TOGETHER, for few lookups, `update_rows` is the only launch: a group does the rows that begin among its places
+// itself up to WINDOW lookups, and the last block to end those that are longer.
+//
 // Macros: DIM, ELEMENT (0 f32, 1 f16, 2 bf16), RULE (0 SGD, 1 SGD with momentum, 2 Adagrad, 3 row-wise Adagrad, 4 Adam,
 // 5 partial row-wise Adam), RECEIVES (0 bags, 1 positions, 2 bags with the payload a position), WEIGHTED, MEAN, MAX,
-// STOCHASTIC, VECTOR, GROUP, BATCH, SHORT, CLASS (of the tables to take), UPDATE_BLOCKS (of a multiprocessor), INDEX and
+// STOCHASTIC, VECTOR, GROUP, BATCH, CHUNK_AHEAD, TOGETHER, SHORT, CLASS (of the tables to take), UPDATE_BLOCKS (of a multiprocessor), INDEX and
 // OFFSET (their types).
 //
 // Comes after grouped.cuh, row_lanes.cuh, row_elements.cuh, row_gradients.cuh and row_step.cuh.
@@ -27,59 +30,74 @@ __device__ __forceinline__ bool refused(const Report *report, u32 stop_at_bad) {
     return report->first_fall != 0 || report->first_long != 0 || (stop_at_bad && report->bad != 0);
 }
 
-// The votes of this thread's group.
+// The votes of this thread's group; all lanes of the warp come here.
 __device__ __forceinline__ u64 vote(bool yes) {
-    u32 votes = __ballot_sync(group_mask(), yes) >> ((threadIdx.x & 31) / GROUP * GROUP);
+    u32 votes = __ballot_sync(ALL, yes) >> ((threadIdx.x & 31) / GROUP * GROUP);
     return GROUP == 32 ? votes : votes & ((1u << (GROUP % 32)) - 1);
 }
 
 __device__ __forceinline__ u32 first_bit(u64 bits) { return __ffsll((long long)bits) - 1; }
 
-extern "C" __global__ void __launch_bounds__(WINDOW, UPDATE_BLOCKS) update_rows(
-    const __grid_constant__ Sources from, const Numbers *numbers, const Report *report, u32 stop_at_bad,
-    u32 chunk_blocks) {
-    if (refused(report, stop_at_bad)) return;
-    if (blockIdx.x < chunk_blocks) {
-        sum_chunks(from, blockIdx.x, chunk_blocks, gridDim.x - chunk_blocks);
-        return;
-    }
-    u32 window = blockIdx.x - chunk_blocks;
+// The step of a row of many lookups, the first of them at `place`, where it is `wanted` and has no more than WINDOW; returns
+// whether it has more. All lanes of the warp come here.
+__device__ __forceinline__ bool update_run(
+    const Sources &from, const Work &work, const Numbers &n, u32 row, u32 place, bool wanted) {
+    u32 most = work.end - place < WINDOW + 1 ? work.end : place + WINDOW + 1;
+    u32 end = first_of(ALL, from.pairs, row + 1, place, wanted ? most : place);
+    bool longer = wanted && end - place > WINDOW;
+    wanted = wanted && !longer;
+    Row state;
+    load_row(from, work, wanted, row, state);
+    Vec sum[VECTORS];
+    sum_places<CHUNK_AHEAD>(ALL, from, work, place, wanted ? end : place, sum);
+    if (wanted) step_row(work, n, row, state, sum);
+    return longer;
+}
+
+// The steps of the rows that begin in a window.
+__device__ __forceinline__ void update_window(const Sources &from, const Numbers *numbers, u32 window) {
     Work work;
     if (!open_window(from, window, work)) return;
     u32 place = window * WINDOW + threadIdx.x / GROUP * GROUP;
-    if (place >= work.end) return;
     // Each lane holds two lookups, so that a group sees twice its places: bit i of a mask is lookup place + i.
     u32 lane = group_lane();
     u64 low = from.pairs[place + lane], high = from.pairs[place + GROUP + lane];
     u32 low_row = row_at(work, place + lane, low), high_row = row_at(work, place + GROUP + lane, high);
     u32 before = place > work.base ? row_at(work, place - 1, from.pairs[place - 1]) : NOTHING;
-    u32 previous = __shfl_up_sync(group_mask(), low_row, 1, GROUP);
+    u32 previous = __shfl_up_sync(ALL, low_row, 1, GROUP);
     u64 heads = vote(low_row != (lane == 0 ? before : previous));
     u64 valid = vote(low_row != NOTHING);
     u64 starts = heads & valid;
-    if (starts == 0) return;
-    previous = __shfl_up_sync(group_mask(), high_row, 1, GROUP);
-    u32 last = __shfl_sync(group_mask(), low_row, GROUP - 1, GROUP);
+    // Groups of a warp stay together: one with nothing to do loads what the others wait for, and changes nothing.
+    if (__all_sync(ALL, starts == 0)) return;
+    previous = __shfl_up_sync(ALL, high_row, 1, GROUP);
+    u32 last = __shfl_sync(ALL, low_row, GROUP - 1, GROUP);
     u64 high_heads = vote(high_row != (lane == 0 ? last : previous));
     heads |= high_heads << GROUP;
     valid |= vote(high_row != NOTHING) << GROUP;
-    u32 ahead_low = __shfl_sync(group_mask(), low_row, (lane + SHORT) % GROUP, GROUP);
-    u32 ahead_high = __shfl_sync(group_mask(), high_row, (lane + SHORT) % GROUP, GROUP);
+    u32 ahead_low = __shfl_sync(ALL, low_row, (lane + SHORT) % GROUP, GROUP);
+    u32 ahead_high = __shfl_sync(ALL, high_row, (lane + SHORT) % GROUP, GROUP);
     u64 far = vote((lane + SHORT < GROUP ? ahead_low : ahead_high) == low_row) & starts;
     // The lookups to do: those of rows begun here, up to the first row begun later.
     u32 end = high_heads == 0 ? 2 * GROUP : GROUP + first_bit(high_heads);
-    u64 mine = valid & ~((1ull << first_bit(starts)) - 1);
+    u64 mine = starts == 0 ? 0 : valid & ~((1ull << first_bit(starts)) - 1);
     if (end < 64) mine &= (1ull << end) - 1;
-    for (; far != 0; far &= far - 1) {
-        u32 first = first_bit(far);
+    Numbers n = *numbers;
+    while (__any_sync(ALL, far != 0)) {
+        bool wanted = far != 0;
+        u32 first = wanted ? first_bit(far) : 0;
+        far &= far - 1;
         u64 later = heads & ~((2ull << first) - 1);
         u64 row = (later == 0 ? ~0ull : (1ull << first_bit(later)) - 1) & ~((1ull << first) - 1);
-        mine &= ~row;
-        if (lane == 0) from.runs[2 + atomicAdd(from.runs, 1u)] = place + first;
+        if (wanted) mine &= ~row;
+        bool listed = wanted;
+#if TOGETHER
+        listed = update_run(from, work, n, __shfl_sync(ALL, low_row, first, GROUP), place + first, wanted);
+#endif
+        if (listed && lane == 0) from.runs[2 + atomicAdd(from.runs, 1u)] = place + first;
     }
-    Numbers n = *numbers;
     Vec sum[VECTORS];
-    while (mine != 0) {
+    while (__any_sync(ALL, mine != 0)) {
         u32 at[BATCH], row[BATCH];
         bool tail[BATCH];
         Vec gradient[BATCH][VECTORS];
@@ -91,8 +109,8 @@ extern "C" __global__ void __launch_bounds__(WINDOW, UPDATE_BLOCKS) update_rows(
             mine &= mine - 1;
             u32 source = at[j] % GROUP;
             bool in_low = at[j] < GROUP;
-            row[j] = __shfl_sync(group_mask(), in_low ? low_row : high_row, source, GROUP);
-            u32 payload = __shfl_sync(group_mask(), payload_of(in_low ? low : high), source, GROUP);
+            row[j] = __shfl_sync(ALL, in_low ? low_row : high_row, source, GROUP);
+            u32 payload = __shfl_sync(ALL, payload_of(in_low ? low : high), source, GROUP);
             bool real = at[j] < 64;
             tail[j] = real && (heads >> at[j] >> 1 & 1);
             load_row(from, work, tail[j], row[j], rows[j]);
@@ -117,24 +135,58 @@ extern "C" __global__ void __launch_bounds__(WINDOW, UPDATE_BLOCKS) update_rows(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) update_runs(
+// Steps rows of the list, one a group of the `groups` that there are. Groups of a warp stay together: one without a row
+// does as the others do with the first row, and steps nothing.
+template <u32 AHEAD>
+__device__ __forceinline__ void update_list(
+    const Sources &from, const Numbers &n, u32 count, u32 group, u32 groups) {
+    for (u32 run = group; __any_sync(ALL, run < count); run += groups) {
+        bool mine = run < count;
+        u32 place = __ldcg(from.runs + 2 + (mine ? run : 0));
+        Work work;
+        open_window(from, place / WINDOW, work);
+        u32 row = key_of(from.pairs[place]);
+        Row state;
+        load_row(from, work, mine, row, state);
+        Vec sum[VECTORS];
+        sum_run<AHEAD>(from, work, row, place, sum);
+        if (mine) step_row(work, n, row, state, sum);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WINDOW, UPDATE_BLOCKS) update_rows(
+    const __grid_constant__ Sources from, const Numbers *numbers, const Report *report, u32 stop_at_bad,
+    u32 chunk_blocks) {
+    if (refused(report, stop_at_bad)) return;
+    if (blockIdx.x < chunk_blocks) {
+        sum_chunks(from, blockIdx.x, chunk_blocks, gridDim.x - chunk_blocks);
+    } else {
+        update_window(from, numbers, blockIdx.x - chunk_blocks);
+    }
+#if TOGETHER
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicAdd(from.runs + 1, 1u) + 1 == gridDim.x;
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    u32 count = __ldcg(from.runs);
+    __syncthreads();
+    if (threadIdx.x == 0) from.runs[0] = from.runs[1] = 0;
+    update_list<CHUNK_AHEAD>(from, *numbers, count, threadIdx.x / GROUP, WINDOW / GROUP);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(128, 3) update_runs(
     const __grid_constant__ Sources from, const Numbers *numbers, const Report *report, u32 stop_at_bad) {
     if (refused(report, stop_at_bad)) return;
     u32 count = from.runs[0];
     __syncthreads();
     // The last block to read the count leaves an empty list to the next step.
     if (threadIdx.x == 0 && atomicAdd(from.runs + 1, 1u) + 1 == gridDim.x) from.runs[0] = from.runs[1] = 0;
-    for (u32 run = (blockIdx.x * 128 + threadIdx.x) / GROUP; run < count; run += gridDim.x * (128 / GROUP)) {
-        u32 place = from.runs[2 + run];
-        Work work;
-        open_window(from, place / WINDOW, work);
-        u32 row = key_of(from.pairs[place]);
-        Row state;
-        load_row(from, work, true, row, state);
-        Vec sum[VECTORS];
-        sum_run(from, work, row, place, sum);
-        step_row(work, *numbers, row, state, sum);
-    }
+    update_list<RUN_AHEAD>(
+        from, *numbers, count, (blockIdx.x * 128 + threadIdx.x) / GROUP, gridDim.x * (128 / GROUP));
 }
 
 // The numbers of the next step, and that it is taken; one thread. Numbers that stay are the host's.
@@ -153,6 +205,13 @@ extern "C" __global__ void advance(Numbers *numbers, const Report *report, u32 s
     n.root = (float)sqrt(1.0 - powers[1]);
     n.dice = mix(mix(n.seed) ^ n.step);
     *numbers = n;
+}
+
+// Settings of the steps to come; one thread. How many there were stays, and with `advance` what depends on that.
+extern "C" __global__ void set_numbers(Numbers *numbers, const __grid_constant__ Numbers given) {
+    numbers->lr = numbers->rate = given.lr;
+    numbers->decay = given.decay;
+    numbers->keep = given.keep;
 }
 
 // For each bag and column of a table the position, counted from the table's first lookup, of the largest of its rows,

@@ -25,6 +25,7 @@ struct Kernels {
     rows: Kernel,
     runs: Kernel,
     advance: Kernel,
+    set: Kernel,
     winners: Kernel,
 }
 
@@ -34,7 +35,8 @@ impl Kernels {
         let module = device.load(source)?;
         let kernel = |name| module.kernel(name);
         let (rows, runs) = (kernel("update_rows")?, kernel("update_runs")?);
-        Ok(Kernels { kind, rows, runs, advance: kernel("advance")?, winners: kernel("find_winners")? })
+        let (advance, set) = (kernel("advance")?, kernel("set_numbers")?);
+        Ok(Kernels { kind, rows, runs, advance, set, winners: kernel("find_winners")? })
     }
 }
 
@@ -202,7 +204,9 @@ impl RowOptimizer {
             // `ready`, uses what is kept here since `stream_use.write`, or the rest since `take_turn`.
             unsafe {
                 kernels.rows.launch(stream, rows, args().value(chunk_blocks))?;
-                kernels.runs.launch(stream, runs, args())?;
+                if !kernels.kind.together {
+                    kernels.runs.launch(stream, runs, args())?;
+                }
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use steptime_launch::{BAG_THREADS, Lanes, Streams, bag_blocks};
+use steptime_launch::{BAG_THREADS, Lanes, Streams, WARPS_WANTED, bag_blocks};
 use steptime_ops::embedding::{Bounds, Element, EmbeddingError, Pooling};
 
 use super::row_layout::{device_name, layout};
@@ -23,12 +23,32 @@ pub(super) struct Kind {
     streams: Streams,
 }
 
+/// With more rows in flight where so few warps are at work that each multiprocessor has registers left: up to four times
+/// as many, as long as bags are as long.
+fn deeper(streams: Streams, lanes: &Lanes, [bags, lookups]: [usize; 2], multiprocessors: u32) -> Streams {
+    let warps = bags.div_ceil(lanes.groups()).max(1);
+    let deeper = (multiprocessors as usize * WARPS_WANTED / warps).min(4);
+    if streams.together > 1 || deeper < 2 {
+        return streams;
+    }
+    let row = lanes.bytes * lanes.passes;
+    let most = (deeper * 128 / row).clamp(1, 8 * deeper);
+    let length = lookups.div_ceil(bags.max(1)).max(1);
+    Streams { in_flight: most.min(length).max(streams.in_flight), ..streams }
+}
+
 impl Kind {
     fn new(tables: &Tables<'_>, at: usize, sizes: &Sizes, multiprocessors: u32) -> Kind {
         let table = tables.table(at);
         let (dim, element, pooling) = (table.dim(), table.element(), tables.pooling(at));
         let lanes = Lanes::of_bags(&layout(dim, element, table.align()));
-        let streams = Streams::new(&lanes, tables.len() * sizes.bags, sizes.lookups, multiprocessors);
+        let bags = tables.len() * sizes.bags;
+        let streams = Streams::new(&lanes, bags, sizes.lookups, multiprocessors);
+        let streams = if element.is_quantized() {
+            streams
+        } else {
+            deeper(streams, &lanes, [bags, sizes.lookups], multiprocessors)
+        };
         Kind { dim, element, pooling, lanes, streams }
     }
 
@@ -47,11 +67,14 @@ impl Kind {
         )
     }
 
-    /// Whether its code fits 64 registers.
-    fn is_lean(&self) -> bool {
-        !self.element.is_quantized()
-            && self.streams.together == 1
-            && self.lanes.bytes * self.lanes.passes * self.streams.in_flight <= 128
+    /// Blocks that a multiprocessor is to hold, which bounds registers: 16 where the code fits 64 registers.
+    fn blocks(&self) -> u32 {
+        let held = self.lanes.bytes * self.lanes.passes * self.streams.in_flight;
+        match held {
+            0..=128 if !self.element.is_quantized() && self.streams.together == 1 => 16,
+            257.. if !self.element.is_quantized() => 4,
+            _ => 8,
+        }
     }
 }
 
@@ -100,12 +123,12 @@ impl Launch {
         let store = 1 << spacing.trailing_zeros().min(2);
         let mut classes = String::new();
         kinds.iter().enumerate().for_each(|(number, kind)| _ = write!(classes, "{}", kind.code(number)));
-        let lean = kinds.iter().all(Kind::is_lean);
+        let held = kinds.iter().map(Kind::blocks).min().unwrap_or(16);
         let source = Source::new("bag.cu", format!("{ROWS}{SHIFTED}{}", include_str!("bag.cu")))
             .option("--fmad=false")
             .define("TABLES", tables.len())
             .define("THREADS", BAG_THREADS)
-            .define("MIN_BLOCKS", if lean { 16 } else { 8 })
+            .define("MIN_BLOCKS", held)
             .define("INDEX", Ints::device_name(sizes.index_width))
             .define("OFFSET", Ints::device_name(sizes.offset_width))
             .define("WEIGHTED", u8::from(sizes.weighted))
@@ -194,6 +217,24 @@ mod tests {
 
     fn sizes(bags: usize, lookups: usize, stride: usize) -> Sizes {
         Sizes { bags, lookups, index_width: 8, offset_width: 8, weighted: false, stride }
+    }
+
+    #[test]
+    fn few_bags_have_more_rows_in_flight() {
+        let in_flight = |dim: usize, bags, length| {
+            let sizes = sizes(bags, bags * length, dim);
+            let kind = Kind::new(
+                &Tables::new(vec![table(dim, Element::F32, 4 * dim)], Pooling::Sum),
+                0,
+                &sizes,
+                132,
+            );
+            (kind.streams.in_flight, kind.blocks())
+        };
+        assert_eq!(in_flight(8, 4096, 96), (32, 4));
+        assert_eq!(in_flight(8, 4096, 3).0, 3);
+        assert_eq!(in_flight(96, 512, 59), (10, 4));
+        assert_eq!(in_flight(128, 8192, 32), (8, 16));
     }
 
     #[test]

@@ -17,17 +17,20 @@ __device__ __forceinline__ void rank_tile(
     u32 below = (1u << lane_id()) - 1;
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
-        // The lanes with the same digit leave their bits in its mask; the lowest of them counts them all.
+        // The lanes with the same digit leave their bits in its mask; the lowest of them counts them all. Those with
+        // the digit of the first lane vote instead: where most lanes have the same, they would write one mask in turn.
         u32 digit = key[i] >> shift & (RADIX - 1);
-        atomicOr(&masks[digit], 1u << lane_id());
+        bool voted = digit == __shfl_sync(0xffffffffu, digit, 0);
+        u32 votes = __ballot_sync(0xffffffffu, voted);
+        if (!voted) atomicOr(&masks[digit], 1u << lane_id());
         __syncwarp();
-        u32 peers = masks[digit];
+        u32 peers = voted ? votes : masks[digit];
         u32 before = own[digit];
         u32 lower = __popc(peers & below);
         __syncwarp();
         if (lower == 0) {
             own[digit] = (u16)(before + __popc(peers));
-            masks[digit] = 0;
+            if (!voted) masks[digit] = 0;
         }
         __syncwarp();
         rank[i] = before + lower;

@@ -10,33 +10,49 @@ struct Work {
     u32 means;
 };
 
-// The gradient that a lookup receives, and its factor.
-__device__ __forceinline__ void load_lookup(
-    const Sources &from, const Work &work, u32 payload, Vec gradient[VECTORS], float &factor) {
-    u32 row = payload;
-    factor = 1.0f;
+// A lookup: which row of the gradient it receives, times what.
+struct Lookup {
+    u32 payload, row;
+    float factor;
+};
+
+__device__ __forceinline__ Lookup find_lookup(const Sources &from, const Work &work, u32 payload) {
+    Lookup found = {payload, payload, 1.0f};
     if (RECEIVES != 0) {
         u64 at = work.begin + payload;
-        if (RECEIVES == 1) row = (u32)at;
-        if (RECEIVES == 2) row = __ldg(from.bag_of + at);
-        if (WEIGHTED) factor = __ldg(from.weights + at);
+        if (RECEIVES == 1) found.row = (u32)at;
+        if (RECEIVES == 2) found.row = __ldg(from.bag_of + at);
+        if (WEIGHTED) found.factor = __ldg(from.weights + at);
     }
     if (MEAN) {
-        float mean = __ldg(from.means + work.means + row);
-        factor = WEIGHTED ? __fmul_rn(factor, mean) : mean;
+        float mean = __ldg(from.means + work.means + found.row);
+        found.factor = WEIGHTED ? __fmul_rn(found.factor, mean) : mean;
     }
-    const float *at = from.gradient + (u64)row * from.stride + work.table.column;
+    return found;
+}
+
+__device__ __forceinline__ void load_gradients(
+    const Sources &from, const Work &work, const Lookup &lookup, Vec gradient[VECTORS]) {
+    const float *at = from.gradient + (u64)lookup.row * from.stride + work.table.column;
 #pragma unroll
     for (u32 v = 0; v < VECTORS; v++) {
         gradient[v] = load_gradient(at + column(v));
         if (MAX) {
-            const u32 *winners = work.table.winners + (u64)row * DIM + column(v);
+            const u32 *winners = work.table.winners + (u64)lookup.row * DIM + column(v);
 #pragma unroll
             for (u32 i = 0; i < VECTOR; i++) {
-                if (__ldg(winners + i) != payload) gradient[v].at[i] = 0.0f;
+                if (__ldg(winners + i) != lookup.payload) gradient[v].at[i] = 0.0f;
             }
         }
     }
+}
+
+// The gradient that a lookup receives, and its factor.
+__device__ __forceinline__ void load_lookup(
+    const Sources &from, const Work &work, u32 payload, Vec gradient[VECTORS], float &factor) {
+    Lookup lookup = find_lookup(from, work, payload);
+    factor = lookup.factor;
+    load_gradients(from, work, lookup, gradient);
 }
 
 // sum + factor x gradient, rounded twice.
@@ -48,23 +64,52 @@ __device__ __forceinline__ void add_one(Vec &sum, const Vec &gradient, float fac
     }
 }
 
-// Adds lookups first .. last, in order; AHEAD of them are loaded at once.
+// What a lane holds of the lookup `i x GROUP + lane` of those from `at` on; of the last one where there are fewer, and the
+// table's first where there are none.
+template <u32 HELD>
+__device__ __forceinline__ void hold_payloads(const Sources &from, u32 at, u32 first, u32 last, u32 payload[HELD]) {
+#pragma unroll
+    for (u32 i = 0; i < HELD; i++) {
+        u32 place = at + i * GROUP + group_lane();
+        payload[i] = first < last ? payload_of(from.pairs[place < last ? place : last - 1]) : 0;
+    }
+}
+
+// Adds lookups first .. last, in order; AHEAD of them are loaded at once. Their places are loaded two turns ahead, and
+// which gradients they receive one turn: by one lane for all of its group.
+//
+// `mask` has the lanes that come here together, of whole groups: the group's own, or ALL. Groups with fewer lookups than
+// others do as those do and add nothing: groups that part from each other run one after the other.
 template <u32 AHEAD>
 __device__ __forceinline__ void add_places(
-    const Sources &from, const Work &work, u32 first, u32 last, Vec sum[VECTORS]) {
-    const u32 step = GROUP < AHEAD ? GROUP : AHEAD;
-    u32 place = first + group_lane();
-    u32 payload = payload_of(from.pairs[place < last ? place : last - 1]);
-    for (u32 at = first; at < last; at += GROUP) {
-        place = at + GROUP + group_lane();
-        u32 next = payload_of(from.pairs[place < last ? place : last - 1]);
-        for (u32 part = 0; part < GROUP && at + part < last; part += step) {
+    u32 mask, const Sources &from, const Work &work, u32 first, u32 last, Vec sum[VECTORS]) {
+    const u32 held = AHEAD > GROUP ? AHEAD / GROUP : 1; // lookups a lane
+    const u32 turn = held * GROUP;
+    const u32 step = turn < AHEAD ? turn : AHEAD;
+    u32 next[held];
+    Lookup now[held];
+    hold_payloads<held>(from, first, first, last, next);
+#pragma unroll
+    for (u32 i = 0; i < held; i++) now[i] = find_lookup(from, work, next[i]);
+    hold_payloads<held>(from, first + turn, first, last, next);
+    for (u32 at = first; __any_sync(mask, at < last); at += turn) {
+        for (u32 part = 0; part < turn && (turn == step || __any_sync(mask, at + part < last)); part += step) {
             Vec gradient[step][VECTORS];
             float factor[step];
 #pragma unroll
             for (u32 j = 0; j < step; j++) {
-                u32 one = __shfl_sync(group_mask(), payload, part + j, GROUP);
-                load_lookup(from, work, one, gradient[j], factor[j]);
+                u32 lane = (part + j) % GROUP;
+                const Lookup &mine = now[held == 1 ? 0 : j / GROUP];
+                Lookup one;
+                one.row = __shfl_sync(mask, mine.row, lane, GROUP);
+                one.payload = MAX ? __shfl_sync(mask, mine.payload, lane, GROUP) : 0;
+                factor[j] = WEIGHTED || MEAN ? __shfl_sync(mask, mine.factor, lane, GROUP) : 1.0f;
+                load_gradients(from, work, one, gradient[j]);
+            }
+            if (part + step >= turn) {
+#pragma unroll
+                for (u32 i = 0; i < held; i++) now[i] = find_lookup(from, work, next[i]);
+                hold_payloads<held>(from, at + 2 * turn, first, last, next);
             }
 #pragma unroll
             for (u32 j = 0; j < step; j++) {
@@ -74,34 +119,37 @@ __device__ __forceinline__ void add_places(
                 }
             }
         }
-        payload = next;
     }
 }
 
 // The sum over lookups first .. last.
 template <u32 AHEAD>
 __device__ __forceinline__ void sum_places(
-    const Sources &from, const Work &work, u32 first, u32 last, Vec sum[VECTORS]) {
+    u32 mask, const Sources &from, const Work &work, u32 first, u32 last, Vec sum[VECTORS]) {
 #pragma unroll
     for (u32 v = 0; v < VECTORS; v++) {
 #pragma unroll
         for (u32 i = 0; i < VECTOR; i++) sum[v].at[i] = 0.0f;
     }
-    add_places<AHEAD>(from, work, first, last, sum);
+    add_places<AHEAD>(mask, from, work, first, last, sum);
 }
 
-// The first place from `low` on, before `high`, whose row is at least `row`; one of them there is.
-__device__ __forceinline__ u32 first_of(const u64 *pairs, u32 row, u32 low, u32 high) {
-    while (low < high) {
+// The first place from `low` on, before `high`, whose row is at least `row`; `high` where there is none. `mask` as above.
+__device__ __forceinline__ u32 first_of(u32 mask, const u64 *pairs, u32 row, u32 low, u32 high) {
+    while (__any_sync(mask, low < high)) {
         u32 step = (high - low + GROUP - 1) / GROUP;
         u32 probe = low + group_lane() * step;
         bool found = probe >= high || key_of(pairs[probe]) >= row;
-        u32 votes = __ballot_sync(group_mask(), found) >> ((threadIdx.x & 31) / GROUP * GROUP);
+        u32 votes = __ballot_sync(mask, found) >> ((threadIdx.x & 31) / GROUP * GROUP);
+        if (GROUP < 32) votes &= (1u << (GROUP % 32)) - 1;
         u32 first = votes == 0 ? GROUP : __ffs(votes) - 1; // the answer lies after probe first - 1, up to probe first
-        u32 upto = low + first * step;
-        if (first < GROUP && upto < high) high = upto;
-        if (first == 0) return low;
-        low = low + (first - 1) * step + 1;
+        if (first == 0) {
+            high = low;
+        } else {
+            u32 upto = low + first * step;
+            if (first < GROUP && upto < high) high = upto;
+            low = low + (first - 1) * step + 1;
+        }
     }
     return low;
 }
@@ -139,18 +187,21 @@ __device__ __forceinline__ bool may_have_chunk(const Sources &from, u32 window, 
     return row < work.table.rows && (before || after);
 }
 
-// Sums the full chunk of a window, if there is one.
-__device__ __forceinline__ void sum_chunk(const Sources &from, u32 window) {
+// Sums the full chunk of a window, if there is one. All lanes of the warp come here; those of a group for which it is not
+// `wanted` do nothing that lasts.
+__device__ __forceinline__ void sum_chunk(const Sources &from, u32 window, bool wanted) {
     Work work;
     open_window(from, window, work);
     u32 start = window * WINDOW, last = start + WINDOW - 1;
     u32 row = key_of(from.pairs[last]);
-    u32 first = first_of(from.pairs, row, work.base, last);
-    if (first + WINDOW >= work.end || key_of(from.pairs[first + WINDOW]) != row) return;
+    u32 first = first_of(ALL, from.pairs, row, work.base, wanted ? last : work.base);
+    wanted = wanted && first + WINDOW < work.end && key_of(from.pairs[first + WINDOW]) == row;
     u32 at = first >= start ? first : first + (start - first + WINDOW - 1) / WINDOW * WINDOW;
-    if (at + WINDOW > work.end || key_of(from.pairs[at + WINDOW - 1]) != row) return;
+    wanted = wanted && at + WINDOW <= work.end && key_of(from.pairs[at + WINDOW - 1]) == row;
+    if (!__any_sync(ALL, wanted)) return;
     Vec sum[VECTORS];
-    sum_places<CHUNK_AHEAD>(from, work, at, at + WINDOW, sum);
+    sum_places<CHUNK_AHEAD>(ALL, from, work, at, wanted ? at + WINDOW : at, sum);
+    if (!wanted) return;
     float *slot = from.slots + (u64)(at / WINDOW) * from.slot_pitch;
 #pragma unroll
     for (u32 v = 0; v < VECTORS; v++) {
@@ -166,57 +217,59 @@ __device__ __forceinline__ void sum_chunks(const Sources &from, u32 first, u32 s
     __shared__ u32 found;
     u32 lane = threadIdx.x & 31;
     if (threadIdx.x < 32) {
-        u32 votes = __ballot_sync(0xffffffffu, may_have_chunk(from, first + lane * step, windows));
+        u32 votes = __ballot_sync(ALL, may_have_chunk(from, first + lane * step, windows));
         if (lane == 0) found = votes;
     }
     __syncthreads();
-    u32 votes = found;
-    for (u32 turn = 0; votes != 0; turn++, votes &= votes - 1) {
-        if (turn % (WINDOW / GROUP) == threadIdx.x / GROUP) sum_chunk(from, first + (__ffs(votes) - 1) * step);
+    // Each group takes the windows whose number among those found is its own, or as many groups more.
+    u32 count = __popc(found), group = threadIdx.x / GROUP;
+    for (u32 turn = group; __any_sync(ALL, turn < count); turn += WINDOW / GROUP) {
+        bool wanted = turn < count;
+        u32 votes = found;
+        for (u32 before = wanted ? turn : 0; before > 0; before--) votes &= votes - 1;
+        sum_chunk(from, first + (__ffs(votes) - 1) * step, wanted);
     }
 }
 
-// The gradient of a row with many lookups, the first of them at `first`: from its chunks where it has more than WINDOW.
+// The gradient of a row with many lookups, the first of them at `first`: from its chunks where it has more than WINDOW. All
+// lanes of the warp come here.
+template <u32 AHEAD>
 __device__ __forceinline__ void sum_run(const Sources &from, const Work &work, u32 row, u32 first, Vec sum[VECTORS]) {
-    u32 end = first_of(from.pairs, row + 1, first, work.end);
-    if (end - first <= WINDOW) {
-        sum_places<RUN_AHEAD>(from, work, first, end, sum);
-        return;
-    }
-    u32 full = (end - first) / WINDOW;
+    u32 end = first_of(ALL, from.pairs, row + 1, first, work.end);
+    u32 full = end - first > WINDOW ? (end - first) / WINDOW : 0, rest = first + full * WINDOW;
     const float *slots = from.slots + (u64)(first / WINDOW) * from.slot_pitch;
 #pragma unroll
-    for (u32 v = 0; v < VECTORS; v++) {
-        sum[v] = load_gradient(slots + column(v));
-    }
-    const u32 step = RUN_AHEAD;
-    for (u32 chunk = 1; chunk < full; chunk += step) {
+    for (u32 v = 0; v < VECTORS; v++) sum[v] = load_slot(slots + column(v));
+    const u32 step = AHEAD;
+    for (u32 chunk = 1; __any_sync(ALL, chunk < full); chunk += step) {
         Vec more[step][VECTORS];
 #pragma unroll
         for (u32 j = 0; j < step; j++) {
 #pragma unroll
             for (u32 v = 0; v < VECTORS; v++) {
                 u32 one = chunk + j < full ? chunk + j : 0;
-                more[j][v] = load_gradient(slots + (u64)one * from.slot_pitch + column(v));
+                more[j][v] = load_slot(slots + (u64)one * from.slot_pitch + column(v));
             }
         }
 #pragma unroll
         for (u32 j = 0; j < step; j++) {
             if (chunk + j < full) {
 #pragma unroll
-                for (u32 v = 0; v < VECTORS; v++) add_one(sum[v], more[j][v], 1.0f);
+                for (u32 v = 0; v < VECTORS; v++) {
+#pragma unroll
+                    for (u32 i = 0; i < VECTOR; i++) sum[v].at[i] = __fadd_rn(sum[v].at[i], more[j][v].at[i]);
+                }
             }
         }
     }
-    u32 rest = first + full * WINDOW;
-    if (rest < end) {
-        Vec more[VECTORS];
-        sum_places<RUN_AHEAD>(from, work, rest, end, more);
+    Vec more[VECTORS];
+    sum_places<AHEAD>(ALL, from, work, rest, end, more);
 #pragma unroll
-        for (u32 v = 0; v < VECTORS; v++) {
+    for (u32 v = 0; v < VECTORS; v++) {
 #pragma unroll
-            for (u32 i = 0; i < VECTOR; i++) sum[v].at[i] = __fadd_rn(sum[v].at[i], more[v].at[i]);
+        for (u32 i = 0; i < VECTOR; i++) {
+            float both = __fadd_rn(sum[v].at[i], more[v].at[i]);
+            sum[v].at[i] = full == 0 ? more[v].at[i] : rest < end ? both : sum[v].at[i];
         }
     }
 }
-

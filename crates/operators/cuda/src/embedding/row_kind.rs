@@ -28,7 +28,12 @@ pub(super) struct RowKind {
     pub(super) lanes: UpdateLanes,
     /// Whether lookups are so few that the latency of memory counts, and not its rate.
     few: bool,
+    /// Whether they are so few that `update_rows` does all, and the longest rows are no more than one block's.
+    pub(super) together: bool,
 }
+
+/// Lanes of rows so narrow that many lookups of theirs take turns in few warps.
+const FEW_LANES: usize = 8;
 
 /// Fewer lookups than this are few.
 const FEW: usize = 1 << 20;
@@ -44,7 +49,9 @@ impl RowKind {
                 && table.align().is_multiple_of(vector * element.align())
         };
         let lanes = UpdateLanes::new(dim, aligned);
-        RowKind { dim, element, pooling, lanes, few: sizes.lookups < FEW }
+        let side_by_side = WINDOW / lanes.lanes;
+        let together = sizes.lookups <= 2 * WINDOW * side_by_side;
+        RowKind { dim, element, pooling, lanes, few: sizes.lookups < FEW, together }
     }
 
     /// Share of lanes that load something.
@@ -53,20 +60,24 @@ impl RowKind {
         self.dim as f64 / (loads * vector * lanes) as f64
     }
 
-    /// Lookups that are loaded at once, and blocks of 256 threads that a multiprocessor is to hold with them.
-    fn batch(&self, rule: RowRule) -> (usize, usize) {
+    /// Lookups that are loaded at once, blocks of 256 threads that a multiprocessor is to hold with them, and lookups of a
+    /// full chunk that are loaded at once.
+    fn batch(&self, rule: RowRule) -> (usize, usize, usize) {
+        let ahead = match self.lanes.loads {
+            1 => 8,
+            2 => 4,
+            _ => 2,
+        };
+        let plain = matches!(rule, RowRule::Sgd { momentum: 0.0 });
         match (self.lanes.loads, rule) {
-            (1, RowRule::Sgd { momentum: 0.0 }) => {
-                if self.few {
-                    (4, 3)
-                } else {
-                    (3, 4)
-                }
-            }
-            (1, _) => (2, 4),
-            (2, _) => (2, 2),
-            (_, RowRule::Adam { .. }) => (1, 1),
-            (_, _) => (1, 2),
+            (1, _) if self.together => (if plain { 4 } else { 2 }, 2, 16),
+            (1, _) if self.few && self.lanes.lanes <= FEW_LANES && !plain => (2, 2, 16),
+            (1, _) if plain && self.few => (4, 3, ahead),
+            (1, _) if plain => (3, 4, ahead),
+            (1, _) => (2, 4, ahead),
+            (2, _) => (2, 2, ahead),
+            (_, RowRule::Adam { .. }) => (1, 1, ahead),
+            (_, _) => (1, 2, ahead),
         }
     }
 
@@ -79,7 +90,7 @@ impl RowKind {
         payload: Payload,
         sizes: &Sizes,
     ) -> Source {
-        let (batch, blocks) = self.batch(rule);
+        let (batch, blocks, ahead) = self.batch(rule);
         let receives = match (self.pooling, payload) {
             (Pooling::None, _) => 1,
             (_, Payload::Bag) => 0,
@@ -112,7 +123,9 @@ impl RowKind {
             .define("VECTOR", self.lanes.vector)
             .define("GROUP", self.lanes.lanes)
             .define("BATCH", batch)
-            .define("SHORT", self.lanes.lanes / 2)
+            .define("CHUNK_AHEAD", ahead)
+            .define("TOGETHER", u8::from(self.together))
+            .define("SHORT", if self.together { self.lanes.lanes } else { self.lanes.lanes / 2 })
             .define("CLASS", number)
             .define("UPDATE_BLOCKS", blocks)
             .define("INDEX", Ints::device_name(sizes.index_width))
@@ -131,9 +144,9 @@ impl RowKind {
     }
 
     /// How its kernels are launched.
-    pub(super) fn geometry(&self, rule: RowRule, windows: usize, multiprocessors: u32) -> [Geometry; 2] {
+    pub(super) fn geometry(&self, rule: RowRule, windows: usize, multiprocessors: u32) -> Vec<Geometry> {
         let (chunk_blocks, rows, runs) = self.grids(windows, multiprocessors);
-        let (batch, _) = self.batch(rule);
+        let (batch, ..) = self.batch(rule);
         let lanes = |lookups| {
             format!(
                 "D = {} {}: {} lanes x {} x {} columns a row, {} rows side by side, {lookups}",
@@ -155,7 +168,7 @@ impl RowKind {
             bounds: "lookups of rows that are not there sort last and end the table",
             divergence,
         };
-        [
+        let mut all = vec![
             one(
                 "update_rows",
                 rows,
@@ -164,16 +177,20 @@ impl RowKind {
                     "{}; {chunk_blocks} blocks for chunks",
                     lanes(format!("{batch} lookups in flight each"))
                 ),
-                "ragged bags cost nothing; groups whose lookups belong to rows begun earlier end at once",
+                "ragged bags cost nothing; warps whose lookups belong to rows begun earlier end at once",
             ),
             one(
                 "update_runs",
                 runs,
                 "x rows of many lookups",
                 lanes("up to 32 lookups in flight each".into()),
-                "groups with shorter rows take the next",
+                "groups of a warp stay together until the longest row of theirs is done",
             ),
-        ]
+        ];
+        if self.together {
+            all.truncate(1);
+        }
+        all
     }
 }
 
@@ -216,8 +233,19 @@ mod tests {
             assert!(chunks as usize * 32 >= windows && rows.blocks[0] == chunks + windows as u32);
             assert!(runs.blocks[0] >= 1);
         }
-        let [rows, runs] = kind.geometry(RowRule::SGD, 16_400, 132);
+        let all = kind.geometry(RowRule::SGD, 16_400, 132);
+        let [rows, runs] = all.as_slice() else { panic!("{all:?}") };
         assert!(rows.to_string().contains("3 lookups in flight") && runs.to_string().contains("128 threads"));
+    }
+
+    #[test]
+    fn few_lookups_take_one_launch() {
+        let kind = |lookups| RowKind::new(&tables(32, Element::F32, 128), 0, &Sizes { lookups, ..sizes(32) });
+        let (together, apart) = (kind(16_384), kind(16_385));
+        assert!(together.together && !apart.together);
+        assert_eq!(together.geometry(RowRule::SGD, 68, 132).len(), 1);
+        assert_eq!(apart.geometry(RowRule::SGD, 68, 132).len(), 2);
+        assert_eq!((together.batch(RowRule::SGD), apart.batch(RowRule::ADAM)), ((4, 2, 16), (2, 2, 16)));
     }
 
     #[test]
@@ -246,11 +274,13 @@ mod tests {
         ];
         for (rule, dim, element, pooling, payload, weighted) in cases {
             let tables = tables(dim, element, dim * 4).with_pooling(0, pooling).unwrap();
-            let sizes = Sizes { weighted, lookups: 99, ..sizes(dim) };
-            let rounding = Rounding::Stochastic { seed: 1 };
-            let source = RowKind::new(&tables, 0, &sizes).source(0, rule, rounding, payload, &sizes);
-            let build = Build::new(&source, h200, major * 1000, &cache);
-            assert!(build.is_ok(), "{}", build.unwrap_err());
+            for lookups in [99, 99_999] {
+                let sizes = Sizes { weighted, lookups, ..sizes(dim) };
+                let rounding = Rounding::Stochastic { seed: 1 };
+                let source = RowKind::new(&tables, 0, &sizes).source(0, rule, rounding, payload, &sizes);
+                let build = Build::new(&source, h200, major * 1000, &cache);
+                assert!(build.is_ok(), "{}", build.unwrap_err());
+            }
         }
     }
 }

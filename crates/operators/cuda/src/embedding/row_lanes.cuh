@@ -7,9 +7,8 @@
 #define WHOLE (DIM % COLUMNS == 0)
 #define STATES (RULE == 1 || RULE == 2 || RULE == 5 ? 1 : RULE == 4 ? 2 : 0)
 #define ROW_STATE (RULE == 3 || RULE == 5)
-// Lookups of a full chunk, and of a row with many, that are loaded at once.
-#define CHUNK_AHEAD (VECTORS == 1 ? 8 : VECTORS == 2 ? 4 : 2)
-#define RUN_AHEAD (4 * CHUNK_AHEAD)
+// Lookups of a row with many that are loaded at once.
+#define RUN_AHEAD (VECTORS == 1 ? 32 : VECTORS == 2 ? 16 : 8)
 
 struct Table {
     void *weights;
@@ -50,6 +49,8 @@ struct Vec {
     float at[VECTOR];
 };
 
+#define ALL 0xffffffffu
+
 // The lanes of this thread's group.
 __device__ __forceinline__ u32 group_mask() {
     return GROUP == 32 ? 0xffffffffu : ((1u << (GROUP % 32)) - 1) << ((threadIdx.x & 31) / GROUP * GROUP);
@@ -89,18 +90,31 @@ __device__ __forceinline__ void store_once(float *to, const Vec &v) {
 #endif
 }
 
-// A gradient is read once for each lookup of its bag.
+// A gradient is read once for each lookup of its bag. `volatile` keeps loads where they are written, ahead of the sums
+// that use them: the compiler moved each to its sum, which left one on its way.
 __device__ __forceinline__ Vec load_gradient(const float *from) {
     Vec to;
 #if VECTOR == 4
-    float4 v = __ldg((const float4 *)from);
-    to.at[0] = v.x, to.at[1] = v.y, to.at[2] = v.z, to.at[3] = v.w;
+    asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to.at[0]), "=f"(to.at[1]), "=f"(to.at[2]), "=f"(to.at[3]) : "l"(from));
 #elif VECTOR == 2
-    float2 v = __ldg((const float2 *)from);
-    to.at[0] = v.x, to.at[1] = v.y;
+    asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(to.at[0]), "=f"(to.at[1]) : "l"(from));
 #else
-    to.at[0] = __ldg(from);
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(to.at[0]) : "l"(from));
 #endif
     return to;
 }
 
+// The sum of a chunk, which another block of this launch may have written.
+__device__ __forceinline__ Vec load_slot(const float *from) {
+    Vec to;
+#if VECTOR == 4
+    asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to.at[0]), "=f"(to.at[1]), "=f"(to.at[2]), "=f"(to.at[3]) : "l"(from));
+#elif VECTOR == 2
+    asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];" : "=f"(to.at[0]), "=f"(to.at[1]) : "l"(from));
+#else
+    asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(to.at[0]) : "l"(from));
+#endif
+    return to;
+}

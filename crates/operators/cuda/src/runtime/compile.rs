@@ -16,6 +16,7 @@ pub struct Source {
     name: &'static str,
     text: Cow<'static, str>,
     options: Vec<String>,
+    own_features: bool,
 }
 
 impl Source {
@@ -24,7 +25,7 @@ impl Source {
     pub fn new(name: &'static str, text: impl Into<Cow<'static, str>>) -> Source {
         let options = ["--std=c++17", "--device-as-default-execution-space", "--extra-device-vectorization"];
         let options = options.iter().map(|&option| option.to_owned()).collect();
-        Source { name, text: text.into(), options }
+        Source { name, text: text.into(), options, own_features: false }
     }
 
     /// With a macro.
@@ -38,6 +39,13 @@ impl Source {
     #[must_use]
     pub fn option(mut self, option: &str) -> Source {
         self.options.push(option.to_owned());
+        self
+    }
+
+    /// With the instructions that only GPUs of exactly its capability have.
+    #[must_use]
+    pub fn own_features(mut self) -> Source {
+        self.own_features = true;
         self
     }
 
@@ -98,7 +106,9 @@ impl Build {
                 remedy: "update the driver, or put an older libnvrtc first in LD_LIBRARY_PATH",
             });
         }
-        let mut options = vec![format!("--gpu-architecture=sm_{}{}", capability.major, capability.minor)];
+        let own = if source.own_features { "a" } else { "" };
+        let mut options =
+            vec![format!("--gpu-architecture=sm_{}{}{own}", capability.major, capability.minor)];
         options.extend_from_slice(&source.options);
         let joined = options.join("\n");
         let versions = format!("{version:?} {driver}");

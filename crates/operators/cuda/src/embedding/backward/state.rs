@@ -1,11 +1,12 @@
 //! What an optimizer keeps from step to step, as checkpoints need it.
 
 use steptime_ops::embedding::Element;
+use steptime_ops::embedding::backward::Decay;
 
 use super::RowOptimizer;
 use crate::embedding::RowSettings;
 use crate::embedding::row_numbers::Numbers;
-use crate::{Buffer, Error, SliceMut, Stream};
+use crate::{Args, Buffer, Error, Grid, SliceMut, Stream};
 
 impl RowOptimizer {
     /// The settings.
@@ -14,16 +15,34 @@ impl RowOptimizer {
         self.settings
     }
 
-    /// Sets the learning rate of the steps to come, once the stream has come this far.
+    /// Sets the learning rate of the steps that this stream takes from now on. Neither waits, in one stream, nor changes
+    /// how many steps were taken.
     ///
     /// # Errors
     ///
-    /// It is negative or not finite; a kernel failed.
+    /// It is negative or not finite; the driver refuses.
     pub fn set_learning_rate(&mut self, stream: &Stream, lr: f32) -> Result<(), Error> {
-        let settings = RowSettings { lr, ..self.settings };
+        self.set(stream, RowSettings { lr, ..self.settings })
+    }
+
+    /// Sets what pulls weights to zero, as [`RowOptimizer::set_learning_rate`] sets the rate.
+    ///
+    /// # Errors
+    ///
+    /// It is negative or not finite; the driver refuses.
+    pub fn set_decay(&mut self, stream: &Stream, decay: Decay) -> Result<(), Error> {
+        self.set(stream, RowSettings { decay, ..self.settings })
+    }
+
+    fn set(&mut self, stream: &Stream, settings: RowSettings) -> Result<(), Error> {
         settings.check()?;
-        let step = self.steps(stream)?;
-        self.numbers.as_mut().write(stream, &[Numbers::new(&settings, step)])?;
+        self.stream_use.write(stream)?;
+        if let Some(kernels) = self.kernels.first() {
+            let args = Args::new().own(self.numbers.as_ref()).value(Numbers::new(&settings, 0));
+            // SAFETY: the arguments are those of `set_numbers`, which changes the one `Numbers` that is kept here, and
+            // which no other stream uses since `stream_use.write`.
+            unsafe { kernels.set.launch(stream, Grid::line(1, 1), args)? };
+        }
         self.settings = settings;
         Ok(())
     }

@@ -1,0 +1,53 @@
+//! How the copy engine finds the tiles of a matrix.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys;
+use sys::CUtensorMapFloatOOBfill as Beyond;
+use sys::CUtensorMapInterleave as Interleave;
+use sys::CUtensorMapL2promotion as Promotion;
+use sys::CUtensorMapSwizzle as Swizzle;
+
+use super::{Number, ROW};
+use crate::{Error, Slice};
+
+/// The driver's description, at the address that it wants.
+#[repr(C, align(64))]
+struct Map([u64; 16]);
+
+/// A matrix of so many rows and columns in tiles of `tall` rows of `ROW` bytes, whose 16-byte places are exchanged in the
+/// way that `wgmma` reads. Beyond the matrix there are zeros.
+pub(super) fn map<T: Number>(
+    matrix: Slice<'_, T>,
+    [rows, columns]: [usize; 2],
+    tall: usize,
+) -> Result<[u64; 16], Error> {
+    let bytes = size_of::<T>();
+    let mut map = Map([0; 16]);
+    let sizes = [columns as u64, rows as u64];
+    let strides = [(columns * bytes) as u64];
+    let tile = [(ROW / bytes) as u32, tall as u32];
+    let next = [1_u32; 2];
+    let address = std::ptr::with_exposed_provenance_mut::<c_void>(matrix.address() as usize);
+    // SAFETY: the map is as large as the driver's type and aligned as it wants; the arrays have an entry for each of two
+    // axes, and a stride for each but the first. The driver looks at the matrix's address only.
+    unsafe {
+        sys::cuTensorMapEncodeTiled(
+            (&raw mut map).cast(),
+            T::DATA,
+            2,
+            address,
+            sizes.as_ptr(),
+            strides.as_ptr(),
+            tile.as_ptr(),
+            next.as_ptr(),
+            Interleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+            Swizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+            Promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            Beyond::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+    }
+    .result()
+    .map_err(Error::driver(format!("describing a matrix of {rows} x {columns}")))?;
+    Ok(map.0)
+}
