@@ -1,0 +1,316 @@
+"""Whole models on GPUs that nothing was measured on: NeuSight's end-to-end labels.
+
+    git clone https://github.com/sitar-lab/NeuSight
+    git clone https://github.com/ai-dynamo/aiconfigurator
+    pip install ./python torch transformers==4.38.2
+    python benches/neusight_models.py --neusight NeuSight --aiconfigurator aiconfigurator [--captures FOLDER] [--out FILE.json]
+
+No GPU is needed. Each model is made by transformers from NeuSight's configuration, on the meta device, and its execution trace is
+recorded once a batch and mode. It is then predicted for every GPU that has a label. For each GPU the corrections are learnt from the tables
+of all others, as in `other_gpus.py`: boards of one chip are left out together, and an H100 is asked without its layer.
+
+A label is the time between two CUDA events around `model(input_ids)`, and in training that between two more around `loss.backward()`, the
+device idle before each. The loss itself is computed between the two and not timed, and gradients are added to those that are there. So
+what is predicted is the step of forward, loss and backward, less the step of forward and loss, and the step of the forward pass. Labels of
+fused models and of jobs of several GPUs are left out, and GPUs that no profile is of.
+
+Prints tables in Markdown; written to FILE.json: one row a label.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import statistics
+import struct
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+import other_gpus
+
+# The profile of each folder of labels. Nobody's tables of an L4 or of an AMD GPU are learnt from: the corrections that ship know nothing of them.
+GPUS = {
+    "NVIDIA_H100_80GB_HBM3": "h100", "NVIDIA_A100_80GB_PCIe": "a100-80gb-pcie", "NVIDIA_A100-PCIE-40GB": "a100-pcie", "NVIDIA_L4": "l4",
+    "Tesla_V100-PCIE-32GB": "v100", "Tesla_P100-PCIE-16GB": "p100", "Tesla_T4": "t4", "Tesla_P4": "p4", "AMD_Instinct_MI210": "mi210",
+}  # fmt: skip
+UNTAUGHT = {"l4", "mi210"}
+PROFILES = Path(__file__).resolve().parents[1] / "profiles"
+LENDER = "h200"
+Row = Dict[str, Any]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--neusight", type=Path, required=True, help="a checkout of sitar-lab/NeuSight")
+    parser.add_argument("--aiconfigurator", type=Path, help="a checkout of ai-dynamo/aiconfigurator: its tables are learnt from, too")
+    parser.add_argument("--captures", type=Path, help="where execution traces are kept, and taken from where they are there already")
+    parser.add_argument("--steptime", default="steptime", help="the program")
+    parser.add_argument("--out", type=Path, help="a file for all rows")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        captures = options.captures or Path(scratch) / "captures"
+        profiles = Profiles(options.steptime, options.neusight, options.aiconfigurator, Path(scratch))
+        rows = [predicted(options.steptime, options.neusight, captures, profiles, row) for row in labels(options.neusight)]
+    if options.out:
+        options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    for mode in ("train", "inf"):
+        tables([row for row in rows if row["mode"] == mode], {"train": "Training", "inf": "Inference"}[mode])
+    return 0
+
+
+# Labels.
+
+
+def labels(neusight: Path) -> List[Row]:
+    """The labels of one GPU each, with what NeuSight has published for them."""
+    published: Dict[Tuple[str, ...], Dict[str, str]] = {}
+    with open(neusight / "scripts/asplos/summary/summary.csv", encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            if not line["option"]:
+                published[line["device"], line["model_name"], line["mode"], line["seqlen"], line["batch"]] = line
+    rows = []
+    for gpu, profile in GPUS.items():
+        for path in sorted((neusight / "scripts/asplos/label" / gpu).glob("*.json")):
+            parts = path.stem.split("-")
+            if (gpu, *parts) not in published:
+                continue
+            line = published[(gpu, *parts)]
+            label = json.loads(path.read_text(encoding="utf-8"))
+            model, mode, sequence, batch = parts
+            rows.append({
+                "gpu": gpu, "profile": profile, "model": model, "mode": mode, "batch": int(batch), "sequence": int(sequence),
+                "measured_ms": label["e2e_latency"], "measured_forward_ms": label["fw_latency"], "measured_backward_ms": label["bwall_latency"],
+                "neusight_ms": number(line["neusight_all_e2e_latency"]), "neusight_roofline_ms": number(line["roofline_all_e2e_latency"]),
+            })  # fmt: skip
+    return rows
+
+
+def number(text: str) -> Optional[float]:
+    return float(text) if text else None
+
+
+# Models.
+
+
+def captured(neusight: Path, captures: Path, row: Row) -> Dict[str, Path]:
+    """The execution traces of a label's model: of the forward pass and, where it is trained, of forward and loss, and of all."""
+    parts = ["forward", "loss", "all"] if row["mode"] == "train" else ["forward"]
+    folder = captures / f"{row['model']}-{row['mode']}-{row['sequence']}-{row['batch']}"
+    found = {part: folder / part for part in parts}
+    if not all(path.is_dir() for path in found.values()):
+        print(f"{folder.name}: recorded on the meta device", file=sys.stderr)
+        capture(neusight / f"scripts/asplos/data/DLmodel_configs/{row['model']}.json", row, found)
+    return found
+
+
+def capture(config: Path, row: Row, wanted: Dict[str, Path]) -> None:
+    """Records the execution traces of a model on the meta device."""
+    import steptime
+    import torch
+    import transformers
+
+    # It asks the values of the indices whether some are padding. Tensors without memory have none.
+    setattr(transformers.PreTrainedModel, "warn_if_padding_and_no_attention_mask", lambda *_: None)
+    settings = transformers.AutoConfig.from_pretrained(config)
+    trained = row["mode"] == "train"
+    kind: Any = transformers.AutoModelForCausalLM
+    if settings.model_type == "bert":
+        kind = transformers.AutoModelForPreTraining if trained else transformers.AutoModelForSequenceClassification
+    if settings.model_type == "switch_transformers":
+        kind = transformers.AutoModelForSeq2SeqLM
+        settings.torch_dtype = None
+        routed(transformers.models.switch_transformers.modeling_switch_transformers.SwitchTransformersSparseMLP)
+    with torch.device("meta"):
+        model = kind.from_config(settings, attn_implementation="eager").train(trained)
+        indices = torch.ones(row["batch"], row["sequence"], dtype=torch.int64)
+    inputs = {"input_ids": indices}
+    if settings.model_type == "switch_transformers":
+        # As they are passed there, by place: indices, attention mask, indices of the decoder.
+        inputs = {"input_ids": indices, "attention_mask": indices, "decoder_input_ids": indices}
+
+    def forward() -> Any:
+        with torch.set_grad_enabled(trained):
+            return model(**inputs)
+
+    def loss() -> Any:
+        answer = forward()
+        logits = answer["prediction_logits"] if "prediction_logits" in answer else answer["logits"]
+        return torch.nn.functional.cross_entropy(logits.view(-1, logits.size(-1)), indices.view(-1))
+
+    steps: Dict[str, Callable[[], Any]] = {"forward": forward, "loss": loss, "all": lambda: loss().backward()}
+    for part, folder in wanted.items():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        steptime.record(steps[part], None, folder, batch=row["batch"], model=model, only="et", overwrite=True)
+
+
+def routed(layer: Any) -> None:
+    """Lets a layer of experts run where no value tells which expert a token goes to: each takes as many as it may."""
+    import torch
+
+    def forward(self: Any, states: Any) -> Tuple[Any, Any]:
+        mask, shares, logits = self.router(states)
+        after = states.clone()
+        for at, expert in enumerate(self.experts.values()):
+            chosen = torch.nonzero_static(mask[:, :, at].bool(), size=min(self.router.expert_capacity, states.shape[1]) * states.shape[0])
+            rows, columns = chosen.unbind(1)
+            after[rows, columns] = expert(states[rows, columns])
+        return shares * after, (logits, torch.argmax(mask, dim=-1))
+
+    layer.forward = forward
+
+
+# Predictions.
+
+
+class Profiles:
+    """Profiles of GPUs, each without what was measured on it or on its chip."""
+
+    def __init__(self, steptime: str, neusight: Path, aiconfigurator: Optional[Path], scratch: Path) -> None:
+        self.steptime, self.scratch = steptime, scratch
+        engines = other_gpus.tables_of_engines(aiconfigurator)
+        tables = other_gpus.training(neusight) + [path for name, path in engines.items() if name not in other_gpus.LIKE_THE_LENDER]
+        self.learnt = [str(path) for path in tables]
+        self.made: Dict[str, str] = {}
+
+    def without(self, name: str) -> str:
+        """What `predict --device` takes for a GPU that is left out."""
+        if name not in self.made:
+            self.made[name] = name if name in UNTAUGHT else str(self._make(name))
+        return self.made[name]
+
+    def _make(self, name: str) -> Path:
+        folder = self.scratch / name
+        folder.mkdir()
+        header = (PROFILES / name / "profile.toml").read_text(encoding="utf-8")
+        if name in other_gpus.LIKE_THE_LENDER:
+            # The specification alone: it is lent the models of the lender as they are.
+            header = re.sub(r"^onto = .*\n", "", header, flags=re.M)
+            (folder / "profile.toml").write_text(re.split(r"^\[sweep\]|^\[\[family", header, flags=re.M)[0], encoding="utf-8")
+            return folder
+        corrections = self.scratch / f"without-{name}"
+        left_out = other_gpus.NEUSIGHT[name]
+        other_gpus.run([self.steptime, "device", "transfer", *self.learnt, "--most", "15000", "--without", *left_out, "-o", str(corrections)])
+        as_layer(header, corrections, folder)
+        return folder
+
+
+def as_layer(header: str, corrections: Path, folder: Path) -> None:
+    """A profile whose layer is these corrections. It calls itself of the lender's architecture, so that it is lent no others."""
+    taught = (corrections / "profile.toml").read_text(encoding="utf-8")
+    lender = re.search(r'^architecture = (".*")$', (PROFILES / LENDER / "profile.toml").read_text(encoding="utf-8"), flags=re.M)
+    assert lender is not None
+    for line, instead in [
+        (r"^version = .*$", "version = 3"), (r"^(name = .*)$", rf'\1\nonto = "{LENDER}"'), (r"^architecture = .*$", f"architecture = {lender[1]}"),
+    ]:  # fmt: skip
+        header = re.sub(line, instead, header, count=1, flags=re.M)
+    text = header.rstrip() + "\n\n" + taught[taught.index("[sweep]") :]
+    (folder / "profile.toml").write_text(text, encoding="utf-8")
+    models = (corrections / "models.bin.zst").read_bytes()
+    (folder / "models.bin.zst").write_bytes(models[:8] + struct.pack("<Q", fingerprint(text.encode())) + models[16:])
+
+
+def fingerprint(data: bytes) -> int:
+    """What the file of a profile's models has of the header that it belongs to."""
+    whole = len(data) // 8
+    words = [*struct.unpack(f"<{whole}Q", data[: 8 * whole]), int.from_bytes(data[8 * whole :], "little"), len(data)]
+    value = 0xCBF29CE484222325
+    for word in words:
+        value = (value ^ word) * 0x100000001B3 % 2**64
+        value ^= value >> 29
+    return value
+
+
+def predicted(steptime: str, neusight: Path, captures: Path, profiles: Profiles, row: Row) -> Row:
+    """A label with what is predicted for it."""
+    traces = captured(neusight, captures, row)
+    answers = {}
+    for how, device in [("left_out", profiles.without(row["profile"])), ("shipped", row["profile"])]:
+        steps = {part: step(steptime, trace, device) for part, trace in traces.items()}
+        forward, whole = steps["forward"], steps.get("all", steps["forward"])
+        backward = whole["step_ms"] - steps["loss"]["step_ms"] if "all" in steps else 0.0
+        ms = forward["step_ms"] + backward
+        answers[how] = {
+            "ms": ms, "forward_ms": forward["step_ms"], "interval_ms": [ms * bound / whole["step_ms"] for bound in whole["interval_ms"]],
+            "active_share": whole["active_ms"] / whole["step_ms"],
+        }  # fmt: skip
+    left_out, shipped = answers["left_out"], answers["shipped"]
+    low, high = (bound / shipped["ms"] for bound in shipped["interval_ms"])
+    taught = row["profile"] not in UNTAUGHT | other_gpus.LIKE_THE_LENDER
+    # An interval as wide as the corrections that ship make it: those made into a layer are narrower.
+    interval = [left_out["ms"] * low, left_out["ms"] * high] if taught else left_out["interval_ms"]
+    how = "corrections learnt without this chip" if taught else "corrections that ship: they know nothing of it"
+    if row["profile"] in other_gpus.LIKE_THE_LENDER:
+        how = "models of an H200, without a layer"
+    numbers: Row = rounded({
+        **row, "predicted_ms": left_out["ms"], "interval_ms": interval, "predicted_forward_ms": left_out["forward_ms"],
+        "active_share": left_out["active_share"], "shipped_ms": shipped["ms"], "shipped_interval_ms": shipped["interval_ms"], "how": how,
+    })  # fmt: skip
+    return numbers
+
+
+def rounded(value: Any) -> Any:
+    """Numbers with as many digits as mean something."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def step(steptime: str, trace: Path, device: str) -> Row:
+    answer: Row = json.loads(other_gpus.run([steptime, "predict", str(trace), "--device", device, "--json"]))
+    return answer
+
+
+# Tables.
+
+
+def tables(rows: List[Row], title: str) -> None:
+    """Scores by GPU and by model, then all rows."""
+    print(f"\n**{title}**\n")
+    for by in ("profile", "model"):
+        groups = {name: [row for row in rows if row[by] == name] for name in dict.fromkeys(row[by] for row in rows)}
+        groups["NVIDIA's together"] = [row for row in rows if not row["gpu"].startswith("AMD")]
+        groups["all"] = rows
+        parts = " forward | backward |" if rows[0]["measured_backward_ms"] else ""
+        more = "median of predicted over measured | in the interval | with its own tables | NeuSight | its roofline |"
+        heads = f"| {by} | labels | mean error |{parts} {more}"
+        print(heads + "\n|---" + "|--:" * (heads.count("|") - 2) + "|")
+        for name, group in groups.items():
+            print(scores(name, group))
+        print()
+    print("| GPU | model | batch | sequence | ms, measured | predicted | 90 % interval | error | NeuSight |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
+    for row in rows:
+        low, high = row["interval_ms"]
+        print(
+            f"| {row['profile']} | {row['model']} | {row['batch']} | {row['sequence']} | {row['measured_ms']:.1f} | {row['predicted_ms']:.1f} | "
+            f"{low:.0f} to {high:.0f} | {row['predicted_ms'] / row['measured_ms'] - 1:+.1%} | {row['neusight_ms'] / row['measured_ms'] - 1:+.1%} |"
+        )
+
+
+def scores(name: str, rows: List[Row]) -> str:
+    """One line of a table of scores."""
+    ratio = statistics.median(row["predicted_ms"] / row["measured_ms"] for row in rows)
+    inside = sum(row["interval_ms"][0] <= row["measured_ms"] <= row["interval_ms"][1] for row in rows)
+    cells = [name, str(len(rows)), error(rows, "predicted_ms")]
+    if rows[0]["measured_backward_ms"]:
+        back = [{"ms": row["predicted_ms"] - row["predicted_forward_ms"], "measured": row["measured_backward_ms"]} for row in rows]
+        cells += [error(rows, "predicted_forward_ms", "measured_forward_ms"), error(back, "ms", "measured")]
+    cells += [f"{ratio:.2f}", f"{inside} of {len(rows)}"]
+    cells += [error(rows, key) for key in ("shipped_ms", "neusight_ms", "neusight_roofline_ms")]
+    return f"| {' | '.join(cells)} |"
+
+
+def error(rows: Iterable[Row], key: str, against: str = "measured_ms") -> str:
+    """The mean error of a column of the rows that have it."""
+    errors = [abs(row[key] / row[against] - 1) for row in rows if row[key]]
+    return f"{100 * statistics.mean(errors):.1f} %" if errors else "-"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
