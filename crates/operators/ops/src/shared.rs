@@ -41,4 +41,19 @@ impl<'a, T> Shared<'a, T> {
         // SAFETY: inside of the slice that `new` borrowed mutably; disjoint from other ranges by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), count) }
     }
+
+    /// Elements `at..at + count`, to be read.
+    ///
+    /// # Safety
+    ///
+    /// No [`range`](Shared::range) in use at the same time overlaps.
+    ///
+    /// # Panics
+    ///
+    /// The range is not inside of the slice.
+    pub(crate) unsafe fn part(&self, at: usize, count: usize) -> &'a [T] {
+        assert!(at.checked_add(count).is_some_and(|end| end <= self.len), "a part outside of the slice");
+        // SAFETY: inside of the slice that `new` borrowed mutably; nothing writes it by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.start.add(at), count) }
+    }
 }
