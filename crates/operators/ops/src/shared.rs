@@ -42,18 +42,13 @@ impl<'a, T> Shared<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), count) }
     }
 
-    /// Elements `at..at + count`, to be read.
+    /// All elements, to be read.
     ///
     /// # Safety
     ///
-    /// No [`range`](Shared::range) in use at the same time overlaps.
-    ///
-    /// # Panics
-    ///
-    /// The range is not inside of the slice.
-    pub(crate) unsafe fn part(&self, at: usize, count: usize) -> &'a [T] {
-        assert!(at.checked_add(count).is_some_and(|end| end <= self.len), "a part outside of the slice");
-        // SAFETY: inside of the slice that `new` borrowed mutably; nothing writes it by the caller's promise.
-        unsafe { std::slice::from_raw_parts(self.start.add(at), count) }
+    /// No [`range`](Shared::range) is in use at the same time.
+    pub(crate) unsafe fn all(&self) -> &'a [T] {
+        // SAFETY: the slice that `new` borrowed mutably; nothing writes it by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }

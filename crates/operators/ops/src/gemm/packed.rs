@@ -1,10 +1,11 @@
 //! The top rung: both operands packed into panels, registers and caches filled as the [`Plan`] says, all threads.
 //!
 //! ```text
-//! for each n_c columns of C                     B packed once, by all threads, k_c x n_r panels
-//!   for each thread's rows and columns of C
+//! for each n_c columns of C
+//!   all threads pack                            B: k_c x n_r panels; A where parts share it: m_r x k_c panels
+//!   all threads, each its parts of C, then what others have not begun
 //!     for each m_c rows                         stay in the second-level cache
-//!       for each k_c steps                      A packed: m_r x k_c panels
+//!       for each k_c steps                      A packed, where it was not
 //!         for each n_r columns                  a panel of B, from the first- and second-level cache
 //!           for each m_r rows                   one register tile
 //! ```
@@ -18,13 +19,14 @@ use std::ops::Range;
 
 use super::buffer::lend;
 use super::kernel::{FEW_STEPS, Store, Strip, Window, tile};
-use super::pack::Source;
-use super::{Activation, Element, MatMut, Plan};
+use super::pack::{Packing, Source};
+use super::{Activation, Cut, Element, MatMut, Plan};
 use crate::Cpu;
+use crate::cpu::share;
 use crate::shared::Shared;
 
-/// Panels of B that are packed side by side.
-const MOST_PANELS: usize = 8;
+/// Floats of A that are packed together at a time: they stay in the last level.
+const TOGETHER: usize = 8 << 20;
 
 /// The right-hand side: still to be packed, or packed before.
 #[derive(Clone, Copy)]
@@ -49,6 +51,17 @@ pub(crate) struct Product<'a, A, B> {
     pub(crate) row_sums: Option<&'a mut [f32]>,
 }
 
+/// Some columns of a product: what its parts have in common.
+struct Columns<'p, 'a, A, B> {
+    product: &'p Product<'a, A, B>,
+    cpu: &'p Cpu,
+    plan: &'p Plan,
+    cut: Cut,
+    cols: Range<usize>,
+    c: &'p Window<'p>,
+    sums: Option<Shared<'p, f32>>,
+}
+
 impl<A: Element, B: Element> Product<'_, A, B> {
     /// Computes it.
     pub(crate) fn run(mut self, cpu: &Cpu, plan: &Plan, mut c: MatMut<'_>) {
@@ -62,109 +75,170 @@ impl<A: Element, B: Element> Product<'_, A, B> {
             Shared::new(sums)
         });
         let window = Window::new(&mut c);
+        let columns = |cols: Range<usize>| Columns {
+            product: &self,
+            cpu,
+            plan,
+            cut: plan.cut(cols.len(), cpu.threads()),
+            sums: sums.filter(|_| cols.start == 0),
+            cols,
+            c: &window,
+        };
         match self.b {
-            Right::Packed(panels) => self.columns(cpu, plan, Panels::Packed(panels), 0..n, &window, sums),
+            Right::Packed(panels) => columns(0..n).run(&Panels::Packed(panels), None::<&Packing<B>>),
             Right::Plain(source) => {
                 let rows = source.gate.is_none() && source.view.col_stride() == 1;
                 if let Some(data) = B::as_f32(source.view.tail(0, 0)).filter(|_| rows && !plan.pack_b) {
                     let panels = Panels::Placed { data, step_stride: source.view.row_stride() };
-                    return self.columns(cpu, plan, panels, 0..n, &window, sums);
+                    return columns(0..n).run(&panels, None::<&Packing<B>>);
                 }
                 let source = source.t();
                 for from in (0..n).step_by(plan.n_c) {
                     let cols = from..(from + plan.n_c).min(n);
-                    let sums = sums.filter(|_| from == 0);
-                    let width = cols.len().next_multiple_of(plan.n_r);
-                    lend(width * k, |panels| {
-                        pack_all(cpu, plan, &source, cols.clone(), panels);
-                        self.columns(cpu, plan, Panels::Packed(panels), cols, &window, sums);
+                    let columns = columns(cols.clone());
+                    lend(cols.len().next_multiple_of(plan.n_r) * k, |panels| {
+                        let steps = (k, plan.k_c);
+                        let packing =
+                            Packing::new(cpu.arch(), source, cols, plan.n_r, steps, columns.cut.threads, panels);
+                        columns.run(&Panels::Shared(packing.out()), Some(&packing));
                     });
                 }
             }
         }
     }
+}
 
-    /// The columns `cols` of C, whose panels of B are there.
-    fn columns(
+impl<A: Element, B: Element> Columns<'_, '_, A, B> {
+    /// Computes them; `packing` is the way to `panels` where they are still to be packed.
+    fn run(&self, panels: &Panels<'_>, packing: Option<&Packing<'_, B>>) {
+        let (plan, cut) = (self.plan, &self.cut);
+        let k = plan.k.max(1);
+        let height = if cut.together { (TOGETHER / k).next_multiple_of(cut.m_r) } else { plan.m.max(1) };
+        for (at, first) in (0..plan.m).step_by(height).enumerate() {
+            let rows = first..(first + height).min(plan.m);
+            let packing = packing.filter(|_| at == 0);
+            if !cut.together {
+                self.rows(rows, panels, packing, None);
+                continue;
+            }
+            lend(rows.len().next_multiple_of(cut.m_r) * plan.k, |a| {
+                let (arch, steps) = (self.cpu.arch(), (plan.k, plan.k_c));
+                let a = Packing::new(arch, self.product.a, rows.clone(), cut.m_r, steps, cut.threads, a);
+                self.rows(rows, panels, packing, Some(&a));
+            });
+        }
+    }
+
+    /// Some rows of them: what is to be packed, then all parts.
+    fn rows(
         &self,
-        cpu: &Cpu,
-        plan: &Plan,
-        panels: Panels<'_>,
-        cols: Range<usize>,
-        c: &Window,
-        sums: Option<Shared<f32>>,
+        rows: Range<usize>,
+        panels: &Panels<'_>,
+        packing: Option<&Packing<'_, B>>,
+        a: Option<&Packing<'_, A>>,
     ) {
-        let (down, across) = plan.parts(cols.len(), cpu.threads());
-        cpu.run(down * across, |part| {
-            let rows = panel_share(plan.m, plan.m_r, down, part / across);
-            let part_cols = panel_share(cols.len(), plan.n_r, across, part % across);
-            if rows.is_empty() || part_cols.is_empty() {
+        let Cut { threads, down, across, pieces, .. } = self.cut;
+        let (a_parts, b_parts) = (a.map_or(0, Packing::parts), packing.map_or(0, Packing::parts));
+        // Who uses rows of A packs them, if all goes well.
+        let bundles = if a_parts + b_parts > 0 { (2 * threads).min(a_parts.max(b_parts)) } else { 0 };
+        self.cpu.stages(threads, &[bundles, down * across * pieces], |stage, part| {
+            if stage == 0 {
+                share(b_parts, bundles, part).for_each(|part| {
+                    // SAFETY: `stages` does each bundle once, and the shares of bundles do not meet.
+                    packing.iter().for_each(|packing| unsafe { packing.part(part) });
+                });
+                share(a_parts, bundles, part).for_each(|part| {
+                    // SAFETY: as above.
+                    a.iter().for_each(|a| unsafe { a.part(part) });
+                });
                 return;
             }
-            // SAFETY: each part is done once, and has rows and columns by its number: `panel_share` deals each row and
-            // each column out once, so that two parts differ in rows or in columns.
-            let c = unsafe { c.part(rows.start, cols.start + part_cols.start, rows.len(), part_cols.len()) };
-            // SAFETY: of the parts with the same rows only the one with the first columns writes sums.
-            let sums =
-                sums.filter(|_| part % across == 0).map(|sums| unsafe { sums.range(rows.start, rows.len()) });
-            self.part(cpu, plan, panels, &cols, rows, part_cols, c, sums);
+            let (part, piece) = (part / pieces, part % pieces);
+            let mine = panel_share(rows.len(), self.cut.m_r, down, part / across);
+            let mine = rows.start + mine.start..rows.start + mine.end;
+            // Pieces are numbered through all parts side by side, and lie in that order.
+            let (side, sides) = (part % across * pieces + piece, across * pieces);
+            let cols = panel_share(self.cols.len(), self.plan.n_r, sides, side);
+            if mine.is_empty() || cols.is_empty() {
+                return;
+            }
+            // SAFETY: each piece is done once, and has rows and columns by its number: `panel_share` deals each row and
+            // each column out once, so that two pieces differ in rows or in columns. Rows of other calls are others.
+            let c = unsafe { self.c.part(mine.start, self.cols.start + cols.start, mine.len(), cols.len()) };
+            // SAFETY: of the pieces with the same rows only the one with the first columns writes sums.
+            let sums = self
+                .sums
+                .filter(|_| cols.start == 0)
+                .map(|sums| unsafe { sums.range(mine.start, mine.len()) });
+            // SAFETY: the stage before, which packed them, is over.
+            let (panels, a) = unsafe { (panels.packed(), a.map(|a| a.packed())) };
+            self.piece(&panels, a, &rows, mine, cols, c, sums);
         });
     }
 
     /// One thread's rectangle of C.
     #[expect(clippy::too_many_arguments, reason = "what the loops above have fixed")]
-    fn part(
+    fn piece(
         &self,
-        cpu: &Cpu,
-        plan: &Plan,
-        panels: Panels<'_>,
-        cols: &Range<usize>,
+        panels: &Panels<'_>,
+        together: Option<&[f32]>,
+        all_rows: &Range<usize>,
         rows: Range<usize>,
-        part_cols: Range<usize>,
-        mut c: Window,
+        cols: Range<usize>,
+        mut c: Window<'_>,
         mut sums: Option<&mut [f32]>,
     ) {
-        let arch = cpu.arch();
-        let width = cols.len().next_multiple_of(plan.n_r);
+        let (product, plan, arch, m_r) = (self.product, self.plan, self.cpu.arch(), self.cut.m_r);
+        let width = self.cols.len().next_multiple_of(plan.n_r);
+        let height = all_rows.len().next_multiple_of(m_r);
         let k_blocks = || (0..plan.k.max(1)).step_by(plan.k_c).map(|at| at..(at + plan.k_c).min(plan.k));
-        let m_c = plan.m_c.min(rows.len().next_multiple_of(plan.m_r));
-        lend(m_c * plan.k_c.min(plan.k), |packed| {
+        let m_c = (plan.m_c / m_r * m_r).max(m_r).min(rows.len().next_multiple_of(m_r));
+        let room = if together.is_some() { 0 } else { m_c * plan.k_c.min(plan.k) };
+        lend(room, |packed| {
             for row in rows.clone().step_by(m_c) {
                 let block = row..(row + m_c).min(rows.end);
                 for steps in k_blocks() {
-                    let a = self.block(cpu, plan, &block, &steps, packed, sums.as_deref_mut(), rows.start);
+                    let sums = sums.as_deref_mut().map(|sums| &mut sums[row - rows.start..][..block.len()]);
+                    let a = match together {
+                        Some(packed) => {
+                            let at = height * steps.start + (row - all_rows.start) * steps.len();
+                            let packed = &packed[at..][..block.len().next_multiple_of(m_r) * steps.len()];
+                            add_rows(packed, m_r, steps.len(), sums);
+                            Block::Packed(packed)
+                        }
+                        None => self.block(&block, &steps, packed, sums),
+                    };
                     let store = Store {
-                        alpha: self.alpha,
-                        beta: if steps.start == 0 { self.beta } else { 1.0 },
+                        alpha: product.alpha,
+                        beta: if steps.start == 0 { product.beta } else { 1.0 },
                         bias: None,
-                        relu: self.activation == Activation::Relu && steps.end == plan.k,
+                        relu: product.activation == Activation::Relu && steps.end == plan.k,
                     };
                     let one = |at: usize, col: usize| {
-                        let tile_cols = (part_cols.end - col).min(plan.n_r);
-                        let first = cols.start + col;
-                        let bias = self
+                        let tile_cols = (cols.end - col).min(plan.n_r);
+                        let first = self.cols.start + col;
+                        let bias = product
                             .bias
                             .filter(|_| steps.start == 0)
                             .map(|bias| &bias[first..first + tile_cols]);
-                        let b = panels.strip(plan.n_r, width, &steps, cols.start, col);
-                        let tile_rows = (block.end - at).min(plan.m_r);
-                        let a = a.panel(at - block.start, plan.m_r, &steps);
+                        let b = panels.strip(plan.n_r, width, &steps, self.cols.start, col);
+                        let tile_rows = (block.end - at).min(m_r);
+                        let a = a.panel(at - block.start, m_r, &steps);
                         // SAFETY: inside of this thread's rectangle, which no other has; the tile before is done with.
-                        let c =
-                            unsafe { c.part(at - rows.start, col - part_cols.start, tile_rows, tile_cols) };
+                        let c = unsafe { c.part(at - rows.start, col - cols.start, tile_rows, tile_cols) };
                         tile(arch, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ..store });
                     };
-                    let across = || part_cols.clone().step_by(plan.n_r);
-                    let down = || block.clone().step_by(plan.m_r);
+                    let across = || cols.clone().step_by(plan.n_r);
+                    let down = || block.clone().step_by(m_r);
                     if plan.k <= FEW_STEPS {
                         down().for_each(|at| across().for_each(|col| one(at, col)));
                     } else {
                         across().for_each(|col| down().for_each(|at| one(at, col)));
                     }
                 }
-                if self.activation == Activation::Sigmoid {
+                if product.activation == Activation::Sigmoid {
                     c.apply(block.start - rows.start..block.end - rows.start, |values| {
-                        self.activation.apply(arch, values)
+                        product.activation.apply(arch, values)
                     });
                 }
             }
@@ -172,44 +246,73 @@ impl<A: Element, B: Element> Product<'_, A, B> {
     }
 
     /// The block of A as tiles read it: packed, or in place where it is read too seldom for a copy to pay.
-    #[expect(clippy::too_many_arguments, reason = "what the loops above have fixed")]
     fn block<'p>(
         &'p self,
-        cpu: &Cpu,
-        plan: &Plan,
         rows: &Range<usize>,
         steps: &Range<usize>,
         packed: &'p mut [f32],
         sums: Option<&mut [f32]>,
-        first_row: usize,
     ) -> Block<'p> {
-        let view = self.a.view;
-        if let Some(data) = A::as_f32(view.tail(rows.start, steps.start))
-            .filter(|_| !plan.pack_a && self.a.gate.is_none() && sums.is_none())
+        let (a, m_r) = (&self.product.a, self.cut.m_r);
+        let in_place = !self.plan.pack_a || (self.cut.in_place && keeps_apart(a.view.row_stride(), m_r));
+        if let Some(data) = A::as_f32(a.view.tail(rows.start, steps.start))
+            .filter(|_| in_place && a.gate.is_none() && sums.is_none())
         {
-            return Block::Placed { data, lane_stride: view.row_stride(), step_stride: view.col_stride() };
+            let (lane_stride, step_stride) = (a.view.row_stride(), a.view.col_stride());
+            return Block::Placed { data, lane_stride, step_stride };
         }
-        self.a.pack(cpu.arch(), rows.clone(), steps.clone(), plan.m_r, packed);
-        if let Some(sums) = sums.filter(|_| !steps.is_empty()) {
-            let sums = &mut sums[rows.start - first_row..][..rows.len()];
-            for (panel, sums) in packed.chunks(plan.m_r * steps.len()).zip(sums.chunks_mut(plan.m_r)) {
-                for step in panel.chunks_exact(plan.m_r) {
-                    sums.iter_mut().zip(step).for_each(|(sum, value)| *sum += value);
-                }
-            }
-        }
+        a.pack(self.cpu.arch(), rows.clone(), steps.clone(), m_r, packed);
+        let used = &packed[..rows.len().next_multiple_of(m_r) * steps.len()];
+        add_rows(used, m_r, steps.len(), sums);
         Block::Packed(packed)
     }
+}
+
+/// Adds to the sums of some rows their elements, step by step, from panels of A.
+fn add_rows(packed: &[f32], m_r: usize, steps: usize, sums: Option<&mut [f32]>) {
+    let Some(sums) = sums.filter(|_| steps > 0) else { return };
+    for (panel, sums) in packed.chunks(m_r * steps).zip(sums.chunks_mut(m_r)) {
+        for step in panel.chunks_exact(m_r) {
+            sums.iter_mut().zip(step).for_each(|(sum, value)| *sum += value);
+        }
+    }
+}
+
+/// Whether as many rows, that many floats apart, do not compete for the same few lines of a first-level cache: those whose
+/// addresses are the same but for multiples of 4 KiB.
+pub(super) fn keeps_apart(row_stride: usize, rows: usize) -> bool {
+    const PERIOD: usize = 4096 / size_of::<f32>();
+    const LINES: usize = 4;
+    let together = 1 << row_stride.trailing_zeros().min(PERIOD.trailing_zeros());
+    rows.div_ceil(PERIOD / together) <= LINES
 }
 
 /// Columns of B as tiles read them: panels of those packed at a time, or all of it where it lies.
 #[derive(Clone, Copy)]
 enum Panels<'a> {
     Packed(&'a [f32]),
-    Placed { data: &'a [f32], step_stride: usize },
+    /// To be packed in the stage before.
+    Shared(Shared<'a, f32>),
+    Placed {
+        data: &'a [f32],
+        step_stride: usize,
+    },
 }
 
 impl<'a> Panels<'a> {
+    /// The same, to be read.
+    ///
+    /// # Safety
+    ///
+    /// Nobody packs them any more.
+    unsafe fn packed(&self) -> Panels<'a> {
+        match *self {
+            // SAFETY: nobody writes them, by the caller's promise.
+            Panels::Shared(shared) => Panels::Packed(unsafe { shared.all() }),
+            other => other,
+        }
+    }
+
     /// The panel from column `first + col` on, where the columns packed are `width`, the first of them `first`.
     fn strip(&self, n_r: usize, width: usize, steps: &Range<usize>, first: usize, col: usize) -> Strip<'a> {
         match *self {
@@ -217,6 +320,7 @@ impl<'a> Panels<'a> {
                 let data = &data[width * steps.start + col * steps.len()..][..n_r * steps.len()];
                 Strip { data, lane_stride: 1, step_stride: n_r }
             }
+            Panels::Shared(_) => unreachable!("read before they are packed"),
             Panels::Placed { data, step_stride } => {
                 let data = data.get(steps.start * step_stride + first + col..).unwrap_or(&[]);
                 Strip { data, lane_stride: 1, step_stride }
@@ -245,36 +349,8 @@ impl Block<'_> {
     }
 }
 
-/// Packs the columns `cols` of B, given as lanes, in the order: block of k, panel, step, lane.
-pub(crate) fn pack_all<T: Element>(
-    cpu: &Cpu,
-    plan: &Plan,
-    source: &Source<T>,
-    cols: Range<usize>,
-    panels: &mut [f32],
-) {
-    let width = cols.len().next_multiple_of(plan.n_r);
-    let (across, blocks) = (width / plan.n_r, plan.k.div_ceil(plan.k_c));
-    // Several panels at a time, so that rows of B are read in long runs, but work enough for all threads.
-    let group = (across * blocks / (2 * cpu.threads())).clamp(1, MOST_PANELS);
-    let groups = across.div_ceil(group);
-    let shared = Shared::new(panels);
-    let arch = cpu.arch();
-    cpu.run(blocks * groups, |part| {
-        let (block, first) = (part / groups, part % groups * group);
-        let steps = block * plan.k_c..((block + 1) * plan.k_c).min(plan.k);
-        let count = group.min(across - first);
-        let size = plan.n_r * steps.len();
-        // SAFETY: each part is done once. Blocks of steps lie one behind the other, `width` lanes each, and groups of
-        // panels in a block likewise.
-        let out = unsafe { shared.range(width * steps.start + first * size, count * size) };
-        let lanes = cols.start + first * plan.n_r..(cols.start + (first + count) * plan.n_r).min(cols.end);
-        source.pack(arch, lanes, steps, plan.n_r, out);
-    });
-}
-
 /// The `index`-th of `shares` of `0..total`, cut between panels.
 fn panel_share(total: usize, panel: usize, shares: usize, index: usize) -> Range<usize> {
-    let share = crate::cpu::share(total.div_ceil(panel), shares, index);
+    let share = share(total.div_ceil(panel), shares, index);
     (share.start * panel).min(total)..(share.end * panel).min(total)
 }

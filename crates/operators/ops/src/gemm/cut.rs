@@ -1,0 +1,157 @@
+//! How a product is cut for threads: how many it is worth, and which part of C is whose.
+//!
+//! Each way to cut is priced in cycles, by its largest part: arithmetic, what it reads of B and packs of A, and what it
+//! takes to begin. Two threads too many cost more than they do, and a product that one thread finishes in some
+//! microseconds is one thread's.
+
+use super::Plan;
+
+/// Cycles until threads that watch for work have begun and ended it: for the first, and for each one more.
+const START: usize = 4000;
+const START_EACH: usize = 250;
+
+/// Cycles to begin and to store a register tile.
+const TILE: usize = 40;
+
+/// Bytes of operands that come in a cycle from the caches behind the first, while arithmetic goes on.
+const BYTES: usize = 32;
+
+/// Panels of B for which a part of A is read in place: to pack it takes about as long as to use it once.
+const A_USES_IN_PLACE: usize = 2;
+
+/// Cycles of a piece below which threads do not take them from each other.
+const PIECE: usize = 60_000;
+
+/// Pieces of a part.
+const MOST_PIECES: usize = 4;
+
+/// How C, or some columns of it, is cut for threads. The result does not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Cut {
+    /// Threads that the work is worth.
+    pub threads: usize,
+    /// Parts above each other.
+    pub down: usize,
+    /// Parts side by side.
+    pub across: usize,
+    /// Pieces side by side of each part, which threads that have done theirs take from others.
+    pub pieces: usize,
+    /// Rows of a register tile: as even as parts allow.
+    pub m_r: usize,
+    /// Whether A is packed by all threads together, before the product; otherwise by each for itself, if at all.
+    pub together: bool,
+    /// Whether parts use A so seldom that it is read in place, where its rows do not compete for the same cache lines.
+    pub in_place: bool,
+}
+
+impl Plan {
+    /// How `cols` columns of C are cut for at most this many threads.
+    pub(crate) fn cut(&self, cols: usize, threads: usize) -> Cut {
+        if let Some((down, across)) = self.grid {
+            return self.cut_to(cols, threads, down, across).1;
+        }
+        let (tiles, panels) = (self.m.div_ceil(self.m_r).max(1), cols.div_ceil(self.n_r).max(1));
+        let mut best = self.cut_to(cols, threads, 1, 1);
+        let mut count = threads;
+        while count > 1 {
+            for across in 1..=count.min(panels) {
+                // Parts may be lower than a tile was for one thread.
+                let down = (count / across).min(2 * tiles).min(self.m.max(1));
+                let next = self.cut_to(cols, threads, down, across);
+                if next.0 < best.0 {
+                    best = next;
+                }
+            }
+            count = count.div_ceil(2);
+        }
+        best.1
+    }
+
+    /// The cycles of a cut, and the cut.
+    fn cut_to(&self, cols: usize, threads: usize, down: usize, across: usize) -> (usize, Cut) {
+        let (panels, k) = (cols.div_ceil(self.n_r).max(1), self.k.max(1));
+        let count = (down * across).min(threads).max(1);
+        let m_r = if down == 1 { self.m_r } else { even(self.m.div_ceil(down), self.most_rows) };
+        let tiles = self.m.div_ceil(m_r).div_ceil(down).max(1);
+        let panels = panels.div_ceil(across);
+        let machine = &self.machine;
+        // A step of a tile: its multiply-adds, or what its sums wait for each other.
+        let step = (m_r * self.n_r).div_ceil(machine.lanes * machine.fma_rate).max(machine.fma_latency);
+        let packs = self.pack_a;
+        let in_place = packs && panels <= A_USES_IN_PLACE;
+        let work = tiles * panels * (step * k + TILE * k.div_ceil(self.k_c));
+        let read = |elements: usize| elements * size_of::<f32>() / BYTES;
+        let rows = tiles * m_r;
+        let operands = read(panels * k * self.n_r) + read(rows * k) + read(rows * panels * self.n_r);
+        let pieces = (work / PIECE).clamp(1, MOST_PIECES).min(panels);
+        let together = packs && !in_place && count > 1 && (across > 1 || pieces > 1);
+        // What is read in place comes again for each panel, and slower than what is packed.
+        let a = if !packs {
+            read(rows * k * (panels - 1))
+        } else if in_place {
+            rows * k / 2
+        } else if together {
+            self.m * k / count
+        } else {
+            rows * k
+        };
+        let start = if count == 1 { 0 } else { START + START_EACH * count };
+        let rounds = (down * across).div_ceil(count);
+        let cycles = (work + operands + a) * rounds + start;
+        let pieces = if count > 1 { pieces } else { 1 };
+        (cycles, Cut { threads: count, down, across, pieces, m_r, together, in_place })
+    }
+}
+
+/// The height of equal tiles of at most `most` rows.
+fn even(rows: usize, most: usize) -> usize {
+    rows.div_ceil(rows.div_ceil(most.max(1)).max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cache, Machine};
+    use super::*;
+
+    /// A plan for a server's core.
+    fn plan(m: usize, n: usize, k: usize) -> Plan {
+        let cache = |bytes, ways, sharers| Cache { bytes, ways, sharers };
+        let caches = [cache(48 << 10, 12, 1), cache(2 << 20, 16, 1), cache(96 << 20, 16, 16)];
+        Plan::on(Machine::with_caches(crate::Isa::Avx512, caches), (14, 32), m, n, k)
+    }
+
+    #[test]
+    fn small_products_are_one_threads_and_large_ones_all_threads() {
+        for (size, most) in [(8, 1), (16, 1), (32, 1), (64, 8)] {
+            assert!(plan(size, size, size).cut(size, 16).threads <= most, "{size}");
+        }
+        for size in [256, 512, 1024, 2048] {
+            assert_eq!(plan(size, size, size).cut(size, 16).threads, 16, "{size}");
+        }
+    }
+
+    #[test]
+    fn parts_follow_the_shape() {
+        let tall = plan(4096, 64, 512).cut(64, 16);
+        assert!(tall.down >= 8, "{tall:?}");
+        let wide = plan(14, 4096, 512).cut(4096, 16);
+        assert_eq!((wide.down, wide.across), (1, 16));
+        // Never more parts than there is to share.
+        let little = plan(3, 40, 1 << 20).cut(40, 16);
+        assert!(little.down <= 3 && little.across <= 2, "{little:?}");
+    }
+
+    #[test]
+    fn tiles_are_even() {
+        // 64 rows a part: five tiles of 13, not four of 14 and one of 8.
+        let cut = plan(1024, 1024, 1024).with_parts(16, 1).cut(1024, 16);
+        assert_eq!((cut.threads, cut.down, cut.m_r), (16, 16, 13));
+        assert_eq!((even(64, 14), even(15, 14), even(3, 14), even(0, 14)), (13, 8, 3, 1));
+    }
+
+    #[test]
+    fn rows_that_compete_for_lines_are_told() {
+        assert!(!super::super::packed::keeps_apart(1024, 14) && !super::super::packed::keeps_apart(0, 14));
+        assert!(super::super::packed::keeps_apart(1000, 14) && super::super::packed::keeps_apart(128, 8));
+    }
+}
