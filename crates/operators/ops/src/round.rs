@@ -9,15 +9,18 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Stages that a round may have.
-pub(crate) const MOST_STAGES: usize = 4;
+pub(crate) const MOST_STAGES: usize = 8;
 
 /// Looks at what is waited for, until something else is tried.
-const LOOKS: usize = 64;
+const LOOKS: usize = 32;
+
+/// Looks until others are let have the processor. A thread that yields may get it back after milliseconds only.
+pub(crate) const PATIENCE: usize = 4096;
 
 /// Called with a stage and a part of it.
 pub(crate) type Work<'a> = &'a (dyn Fn(usize, usize) + Sync);
@@ -30,11 +33,13 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The next part of a member's share, for each stage. Alone on its cache lines, which come in pairs.
+/// A member's share: the next part of each stage. Alone on its cache lines, which come in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Share {
     next: [AtomicUsize; MOST_STAGES],
+    /// For who offers the round.
+    pub(crate) state: AtomicU32,
 }
 
 /// What the members of a round have done together.
@@ -121,33 +126,30 @@ impl<'a> Round<'a> {
                 return;
             }
             let done = &self.progress.done[stage];
+            let mut looks = 0;
             loop {
                 if did > 0 {
                     done.fetch_add(did, Ordering::Release);
                 }
-                if self.wait(done, parts) {
+                for _ in 0..LOOKS {
+                    if done.load(Ordering::Acquire) == parts {
+                        break;
+                    }
+                    std::hint::spin_loop();
+                }
+                if done.load(Ordering::Acquire) == parts {
                     break;
                 }
                 if self.progress.stop.load(Ordering::Acquire) {
                     return;
                 }
-                did = self.help(stage, member);
-                if did == 0 {
+                looks += LOOKS;
+                if looks > PATIENCE {
                     thread::yield_now();
                 }
+                did = self.help(stage, member);
             }
         }
-    }
-
-    /// Whether all parts of a stage are done, after looking for a while.
-    fn wait(&self, done: &AtomicUsize, parts: usize) -> bool {
-        for _ in 0..LOOKS {
-            if done.load(Ordering::Acquire) == parts {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        false
     }
 
     /// Does what is left of a member's share of a stage; how many parts.

@@ -5,27 +5,25 @@
 //!
 //! The machine has others on it. A round is offered to as many threads as it is worth, and those that run take it up; what
 //! a thread has not taken up when all parts are gone is taken back. The caller makes no system call but to wake who is
-//! asleep, two at most: those who are awake wake the others. A thread that watches lets others have its processor.
+//! asleep, two at most: those who are awake wake the others. Nobody yields before long: who does may be away for as long
+//! as others like to watch.
 //!
 //! Callers of several teams share the processors: while n rounds are under way, each is offered to an n-th of them.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use crate::apart::Apart;
-use crate::round::{Progress, Round, Share, Work, alone, is_busy};
+use crate::round::{PATIENCE, Progress, Round, Share, Work, alone, is_busy};
 
 /// How long a thread watches for work before it sleeps: longer than the serial work between two ops of a step.
 const WATCH: Duration = Duration::from_micros(200);
 
-/// How long it does so without letting others have its processor.
-const KEEP: Duration = Duration::from_micros(20);
-
 /// Looks at the clock are this many looks at the work apart.
-const LOOKS: usize = 64;
+const LOOKS: usize = 32;
 
 /// Sleepers that one thread wakes.
 const WAKES: usize = 2;
@@ -70,11 +68,9 @@ struct Common {
     apart: Apart,
 }
 
-/// A thread, alone on its cache lines.
+/// A thread. Written only when it goes to sleep.
 #[derive(Debug, Default)]
-#[repr(align(128))]
 struct Member {
-    state: AtomicU32,
     asleep: AtomicBool,
     /// There before it first sleeps.
     thread: OnceLock<Thread>,
@@ -105,7 +101,7 @@ impl Team {
             let thread = thread::Builder::new().name(format!("ops {member}"));
             team.threads.push(thread.spawn(move || {
                 drop(tell);
-                common.serve(&common.members[member], member);
+                common.serve(member);
             })?);
         }
         drop(tell);
@@ -164,8 +160,8 @@ impl Common {
         }
         self.round.store(std::ptr::from_ref(round).cast_mut().cast(), Ordering::Relaxed);
         self.wake.store(1, Ordering::Relaxed);
-        for member in &self.members[1..members] {
-            member.state.store(OFFERED, Ordering::Release);
+        for share in &self.shares[1..members] {
+            share.state.store(OFFERED, Ordering::Release);
         }
         // Either a thread that goes to sleep sees the offer, or it is seen to sleep here.
         fence(Ordering::SeqCst);
@@ -195,14 +191,22 @@ impl Common {
 
     /// Takes a round back from those who have not taken it up, and waits for those who have.
     fn take_back(&self, members: usize) {
-        for member in &self.members[1..members] {
-            if member.state.compare_exchange(OFFERED, IDLE, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                continue;
-            }
+        for share in &self.shares[1..members] {
             let mut looks = 0;
-            while member.state.load(Ordering::Acquire) != IDLE {
+            loop {
+                match share.state.load(Ordering::Acquire) {
+                    IDLE => break,
+                    OFFERED => {
+                        let back =
+                            share.state.compare_exchange(OFFERED, IDLE, Ordering::Relaxed, Ordering::Relaxed);
+                        if back.is_ok() {
+                            break;
+                        }
+                    }
+                    _ => {}
+                }
                 looks += 1;
-                if looks % LOOKS == 0 {
+                if looks > PATIENCE {
                     thread::yield_now();
                 } else {
                     std::hint::spin_loop();
@@ -212,10 +216,11 @@ impl Common {
     }
 
     /// What a thread does all its life.
-    fn serve(&self, me: &Member, member: usize) {
+    fn serve(&self, member: usize) {
+        let (me, share) = (&self.members[member], &self.shares[member]);
         me.thread.get_or_init(thread::current);
-        while self.watch(me) {
-            let taken = me.state.compare_exchange(OFFERED, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+        while self.watch(me, share) {
+            let taken = share.state.compare_exchange(OFFERED, TAKEN, Ordering::Acquire, Ordering::Relaxed);
             if taken.is_err() {
                 // Taken back.
                 continue;
@@ -226,16 +231,16 @@ impl Common {
             let round = unsafe { &*round };
             self.rouse(round.shares.len());
             round.join(member);
-            me.state.store(IDLE, Ordering::Release);
+            share.state.store(IDLE, Ordering::Release);
         }
     }
 
     /// Watches for an offer, then sleeps until there is one; false at the end of the team.
-    fn watch(&self, me: &Member) -> bool {
+    fn watch(&self, me: &Member, share: &Share) -> bool {
         let mut start = None;
         loop {
             for _ in 0..LOOKS {
-                if me.state.load(Ordering::Relaxed) == OFFERED {
+                if share.state.load(Ordering::Relaxed) == OFFERED {
                     return true;
                 }
                 std::hint::spin_loop();
@@ -245,22 +250,19 @@ impl Common {
             }
             let waited = start.get_or_insert_with(Instant::now).elapsed();
             if waited >= self.watch {
-                self.sleep(me);
-                self.apart.leave(self.here.load(Ordering::Relaxed));
+                self.sleep(me, share);
                 start = None;
-            } else if waited >= KEEP {
-                self.apart.leave(self.here.load(Ordering::Relaxed));
-                thread::yield_now();
             }
+            self.apart.leave(self.here.load(Ordering::Relaxed));
         }
     }
 
     /// Sleeps until there is an offer or the team ends. It may be taken back by then, but another one will follow.
-    fn sleep(&self, me: &Member) {
+    fn sleep(&self, me: &Member, share: &Share) {
         me.asleep.store(true, Ordering::Relaxed);
         self.asleep.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if me.state.load(Ordering::Relaxed) == IDLE && !self.stop.load(Ordering::Relaxed) {
+        if share.state.load(Ordering::Relaxed) == IDLE && !self.stop.load(Ordering::Relaxed) {
             thread::park();
         }
         self.asleep.fetch_sub(1, Ordering::Relaxed);

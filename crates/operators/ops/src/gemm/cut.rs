@@ -16,30 +16,31 @@ const TILE: usize = 40;
 /// Bytes of operands that come in a cycle from the caches behind the first, while arithmetic goes on.
 const BYTES: usize = 32;
 
-/// Panels of B for which a part of A is read in place: to pack it takes about as long as to use it once.
-const A_USES_IN_PLACE: usize = 2;
+/// Cycles in which a line of C is fetched and stored. Where several threads write the same rows, they fetch ahead what
+/// another writes: then it takes as many parts in four side by side longer.
+const C_LINE: usize = 16;
 
-/// Cycles of a piece below which threads do not take them from each other.
-const PIECE: usize = 60_000;
+/// Rows of a part below which C is cut side by side too: tiles need so many sums to keep the arithmetic units busy.
+const LEAST_ROWS: usize = 8;
 
-/// Pieces of a part.
-const MOST_PIECES: usize = 4;
+/// Register tiles above each other in a part of a large product: parts are so many that threads which are done take those
+/// of others, but each uses a panel of B some times.
+const PART_TILES: usize = 6;
+
+/// Panels of B up to which a part of A is read in place: to pack it takes a good part of the time to use it once.
+const USES_IN_PLACE: usize = 16;
 
 /// How C, or some columns of it, is cut for threads. The result does not depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Cut {
     /// Threads that the work is worth.
     pub threads: usize,
-    /// Parts above each other.
+    /// Parts above each other. Where there are more of them than threads, who is done takes those of others.
     pub down: usize,
     /// Parts side by side.
     pub across: usize,
-    /// Pieces side by side of each part, which threads that have done theirs take from others.
-    pub pieces: usize,
     /// Rows of a register tile: as even as parts allow.
     pub m_r: usize,
-    /// Whether A is packed by all threads together, before the product; otherwise by each for itself, if at all.
-    pub together: bool,
     /// Whether parts use A so seldom that it is read in place, where its rows do not compete for the same cache lines.
     pub in_place: bool,
 }
@@ -47,59 +48,54 @@ pub struct Cut {
 impl Plan {
     /// How `cols` columns of C are cut for at most this many threads.
     pub(crate) fn cut(&self, cols: usize, threads: usize) -> Cut {
+        let panels = cols.div_ceil(self.n_r).max(1);
         if let Some((down, across)) = self.grid {
-            return self.cut_to(cols, threads, down, across).1;
+            return self.cut_to(panels, threads, down, across).1;
         }
-        let (tiles, panels) = (self.m.div_ceil(self.m_r).max(1), cols.div_ceil(self.n_r).max(1));
-        let mut best = self.cut_to(cols, threads, 1, 1);
+        let mut best = self.cut_to(panels, 1, 1, 1);
         let mut count = threads;
         while count > 1 {
-            for across in 1..=count.min(panels) {
-                // Parts may be lower than a tile was for one thread.
-                let down = (count / across).min(2 * tiles).min(self.m.max(1));
-                let next = self.cut_to(cols, threads, down, across);
+            let most_down = (self.m / LEAST_ROWS).clamp(1, count);
+            let mut across = count.div_ceil(most_down).min(panels);
+            // The cut with the fewest parts side by side, and those with some more.
+            while across <= count.min(panels) {
+                let down = (count / across).min(most_down);
+                let next = self.cut_to(panels, threads, down, across);
                 if next.0 < best.0 {
                     best = next;
                 }
+                across *= 2;
             }
-            count = count.div_ceil(2);
+            count /= 2;
         }
-        best.1
+        let mut cut = best.1;
+        if cut.across == 1 && cut.threads > 1 {
+            let times = self.m.div_ceil(cut.threads * PART_TILES * self.most_rows);
+            cut = self.cut_to(panels, cut.threads, cut.threads * times, 1).1;
+        }
+        cut
     }
 
     /// The cycles of a cut, and the cut.
-    fn cut_to(&self, cols: usize, threads: usize, down: usize, across: usize) -> (usize, Cut) {
-        let (panels, k) = (cols.div_ceil(self.n_r).max(1), self.k.max(1));
+    fn cut_to(&self, panels: usize, threads: usize, down: usize, across: usize) -> (usize, Cut) {
+        let k = self.k.max(1);
         let count = (down * across).min(threads).max(1);
         let m_r = if down == 1 { self.m_r } else { even(self.m.div_ceil(down), self.most_rows) };
         let tiles = self.m.div_ceil(m_r).div_ceil(down).max(1);
-        let panels = panels.div_ceil(across);
+        let (rows, panels) = (tiles * m_r, panels.div_ceil(across));
         let machine = &self.machine;
         // A step of a tile: its multiply-adds, or what its sums wait for each other.
         let step = (m_r * self.n_r).div_ceil(machine.lanes * machine.fma_rate).max(machine.fma_latency);
-        let packs = self.pack_a;
-        let in_place = packs && panels <= A_USES_IN_PLACE;
         let work = tiles * panels * (step * k + TILE * k.div_ceil(self.k_c));
         let read = |elements: usize| elements * size_of::<f32>() / BYTES;
-        let rows = tiles * m_r;
-        let operands = read(panels * k * self.n_r) + read(rows * k) + read(rows * panels * self.n_r);
-        let pieces = (work / PIECE).clamp(1, MOST_PIECES).min(panels);
-        let together = packs && !in_place && count > 1 && (across > 1 || pieces > 1);
-        // What is read in place comes again for each panel, and slower than what is packed.
-        let a = if !packs {
-            read(rows * k * (panels - 1))
-        } else if in_place {
-            rows * k / 2
-        } else if together {
-            self.m * k / count
-        } else {
-            rows * k
-        };
+        let in_place = panels <= USES_IN_PLACE;
+        let a = if self.pack_a && !in_place { rows * k } else { read(rows * k * panels) };
+        let b = read(panels * k * self.n_r);
+        let lines = rows * panels * self.n_r * size_of::<f32>() / 64;
+        let c = lines * C_LINE * (3 + across) / 4;
         let start = if count == 1 { 0 } else { START + START_EACH * count };
-        let rounds = (down * across).div_ceil(count);
-        let cycles = (work + operands + a) * rounds + start;
-        let pieces = if count > 1 { pieces } else { 1 };
-        (cycles, Cut { threads: count, down, across, pieces, m_r, together, in_place })
+        let cycles = (work + a + b + c) * (down * across).div_ceil(count) + start;
+        (cycles, Cut { threads: count, down, across, m_r, in_place })
     }
 }
 
@@ -151,7 +147,8 @@ mod tests {
 
     #[test]
     fn rows_that_compete_for_lines_are_told() {
-        assert!(!super::super::packed::keeps_apart(1024, 14) && !super::super::packed::keeps_apart(0, 14));
-        assert!(super::super::packed::keeps_apart(1000, 14) && super::super::packed::keeps_apart(128, 8));
+        use super::super::packed::keeps_apart;
+        assert!(!keeps_apart(1024, 14, 12) && !keeps_apart(0, 14, 12) && !keeps_apart(512, 14, 8));
+        assert!(keeps_apart(512, 14, 12) && keeps_apart(1000, 14, 8) && keeps_apart(128, 8, 8));
     }
 }

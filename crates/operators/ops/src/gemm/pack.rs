@@ -185,16 +185,6 @@ impl<'a, T: Element> Packing<'a, T> {
     pub(crate) fn out(&self) -> Shared<'a, f32> {
         self.out
     }
-
-    /// The panels.
-    ///
-    /// # Safety
-    ///
-    /// All parts are packed, and no call packs one any more.
-    pub(crate) unsafe fn packed(&self) -> &'a [f32] {
-        // SAFETY: nothing writes them, by the caller's promise.
-        unsafe { self.out.all() }
-    }
 }
 
 /// Converts the steps of each lane, side by side, for the transpose.

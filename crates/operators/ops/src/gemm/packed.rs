@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! for each n_c columns of C
-//!   all threads pack                            B: k_c x n_r panels; A where parts share it: m_r x k_c panels
+//!   all threads pack                            B: k_c x n_r panels
 //!   all threads, each its parts of C, then what others have not begun
 //!     for each m_c rows                         stay in the second-level cache
-//!       for each k_c steps                      A packed, where it was not
+//!       for each k_c steps                      A packed: m_r x k_c panels
 //!         for each n_r columns                  a panel of B, from the first- and second-level cache
 //!           for each m_r rows                   one register tile
 //! ```
@@ -24,9 +24,6 @@ use super::{Activation, Cut, Element, MatMut, Plan};
 use crate::Cpu;
 use crate::cpu::share;
 use crate::shared::Shared;
-
-/// Floats of A that are packed together at a time: they stay in the last level.
-const TOGETHER: usize = 8 << 20;
 
 /// The right-hand side: still to be packed, or packed before.
 #[derive(Clone, Copy)]
@@ -109,80 +106,43 @@ impl<A: Element, B: Element> Product<'_, A, B> {
 }
 
 impl<A: Element, B: Element> Columns<'_, '_, A, B> {
-    /// Computes them; `packing` is the way to `panels` where they are still to be packed.
+    /// Computes them: what is to be packed, then all parts. `packing` is the way to `panels` where there is one.
     fn run(&self, panels: &Panels<'_>, packing: Option<&Packing<'_, B>>) {
-        let (plan, cut) = (self.plan, &self.cut);
-        let k = plan.k.max(1);
-        let height = if cut.together { (TOGETHER / k).next_multiple_of(cut.m_r) } else { plan.m.max(1) };
-        for (at, first) in (0..plan.m).step_by(height).enumerate() {
-            let rows = first..(first + height).min(plan.m);
-            let packing = packing.filter(|_| at == 0);
-            if !cut.together {
-                self.rows(rows, panels, packing, None);
-                continue;
-            }
-            lend(rows.len().next_multiple_of(cut.m_r) * plan.k, |a| {
-                let (arch, steps) = (self.cpu.arch(), (plan.k, plan.k_c));
-                let a = Packing::new(arch, self.product.a, rows.clone(), cut.m_r, steps, cut.threads, a);
-                self.rows(rows, panels, packing, Some(&a));
-            });
-        }
-    }
-
-    /// Some rows of them: what is to be packed, then all parts.
-    fn rows(
-        &self,
-        rows: Range<usize>,
-        panels: &Panels<'_>,
-        packing: Option<&Packing<'_, B>>,
-        a: Option<&Packing<'_, A>>,
-    ) {
-        let Cut { threads, down, across, pieces, .. } = self.cut;
-        let (a_parts, b_parts) = (a.map_or(0, Packing::parts), packing.map_or(0, Packing::parts));
-        // Who uses rows of A packs them, if all goes well.
-        let bundles = if a_parts + b_parts > 0 { (2 * threads).min(a_parts.max(b_parts)) } else { 0 };
-        self.cpu.stages(threads, &[bundles, down * across * pieces], |stage, part| {
+        let Cut { threads, down, across, m_r, .. } = self.cut;
+        let (m, packs) = (self.plan.m, packing.map_or(0, Packing::parts));
+        let work = |stage: usize, part: usize| {
             if stage == 0 {
-                share(b_parts, bundles, part).for_each(|part| {
-                    // SAFETY: `stages` does each bundle once, and the shares of bundles do not meet.
-                    packing.iter().for_each(|packing| unsafe { packing.part(part) });
-                });
-                share(a_parts, bundles, part).for_each(|part| {
-                    // SAFETY: as above.
-                    a.iter().for_each(|a| unsafe { a.part(part) });
-                });
+                // SAFETY: `stages` does each part once, and what reads them comes after.
+                packing.iter().for_each(|packing| unsafe { packing.part(part) });
                 return;
             }
-            let (part, piece) = (part / pieces, part % pieces);
-            let mine = panel_share(rows.len(), self.cut.m_r, down, part / across);
-            let mine = rows.start + mine.start..rows.start + mine.end;
-            // Pieces are numbered through all parts side by side, and lie in that order.
-            let (side, sides) = (part % across * pieces + piece, across * pieces);
-            let cols = panel_share(self.cols.len(), self.plan.n_r, sides, side);
-            if mine.is_empty() || cols.is_empty() {
+            let rows = panel_share(m, m_r, down, part / across);
+            let cols = panel_share(self.cols.len(), self.plan.n_r, across, part % across);
+            if rows.is_empty() || cols.is_empty() {
                 return;
             }
-            // SAFETY: each piece is done once, and has rows and columns by its number: `panel_share` deals each row and
-            // each column out once, so that two pieces differ in rows or in columns. Rows of other calls are others.
-            let c = unsafe { self.c.part(mine.start, self.cols.start + cols.start, mine.len(), cols.len()) };
-            // SAFETY: of the pieces with the same rows only the one with the first columns writes sums.
+            // SAFETY: each part is done once, and has rows and columns by its number: `panel_share` deals each row and
+            // each column out once, so that two parts differ in rows or in columns.
+            let c = unsafe { self.c.part(rows.start, self.cols.start + cols.start, rows.len(), cols.len()) };
+            // SAFETY: of the parts with the same rows only the one with the first columns writes sums.
             let sums = self
                 .sums
                 .filter(|_| cols.start == 0)
-                .map(|sums| unsafe { sums.range(mine.start, mine.len()) });
+                .map(|sums| unsafe { sums.range(rows.start, rows.len()) });
             // SAFETY: the stage before, which packed them, is over.
-            let (panels, a) = unsafe { (panels.packed(), a.map(|a| a.packed())) };
-            self.piece(&panels, a, &rows, mine, cols, c, sums);
-        });
+            let panels = unsafe { panels.packed() };
+            self.part(&panels, rows, cols, c, sums);
+        };
+        match packing {
+            Some(_) => self.cpu.stages(threads, &[packs, down * across], work),
+            None => self.cpu.stages(threads, &[down * across], |_, part| work(1, part)),
+        }
     }
 
     /// One thread's rectangle of C.
-    #[expect(clippy::too_many_arguments, reason = "what the loops above have fixed")]
-    fn piece(
+    fn part(
         &self,
         panels: &Panels<'_>,
-        together: Option<&[f32]>,
-        all_rows: &Range<usize>,
         rows: Range<usize>,
         cols: Range<usize>,
         mut c: Window<'_>,
@@ -190,24 +150,14 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
     ) {
         let (product, plan, arch, m_r) = (self.product, self.plan, self.cpu.arch(), self.cut.m_r);
         let width = self.cols.len().next_multiple_of(plan.n_r);
-        let height = all_rows.len().next_multiple_of(m_r);
         let k_blocks = || (0..plan.k.max(1)).step_by(plan.k_c).map(|at| at..(at + plan.k_c).min(plan.k));
         let m_c = (plan.m_c / m_r * m_r).max(m_r).min(rows.len().next_multiple_of(m_r));
-        let room = if together.is_some() { 0 } else { m_c * plan.k_c.min(plan.k) };
-        lend(room, |packed| {
+        lend(m_c * plan.k_c.min(plan.k), |packed| {
             for row in rows.clone().step_by(m_c) {
                 let block = row..(row + m_c).min(rows.end);
                 for steps in k_blocks() {
                     let sums = sums.as_deref_mut().map(|sums| &mut sums[row - rows.start..][..block.len()]);
-                    let a = match together {
-                        Some(packed) => {
-                            let at = height * steps.start + (row - all_rows.start) * steps.len();
-                            let packed = &packed[at..][..block.len().next_multiple_of(m_r) * steps.len()];
-                            add_rows(packed, m_r, steps.len(), sums);
-                            Block::Packed(packed)
-                        }
-                        None => self.block(&block, &steps, packed, sums),
-                    };
+                    let a = self.block(&block, &steps, packed, sums);
                     let store = Store {
                         alpha: product.alpha,
                         beta: if steps.start == 0 { product.beta } else { 1.0 },
@@ -254,7 +204,7 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
         sums: Option<&mut [f32]>,
     ) -> Block<'p> {
         let (a, m_r) = (&self.product.a, self.cut.m_r);
-        let in_place = !self.plan.pack_a || (self.cut.in_place && keeps_apart(a.view.row_stride(), m_r));
+        let in_place = !self.plan.pack_a || (self.cut.in_place && keeps_apart(a.view.row_stride(), m_r, self.plan.machine.caches[0].ways));
         if let Some(data) = A::as_f32(a.view.tail(rows.start, steps.start))
             .filter(|_| in_place && a.gate.is_none() && sums.is_none())
         {
@@ -278,13 +228,12 @@ fn add_rows(packed: &[f32], m_r: usize, steps: usize, sums: Option<&mut [f32]>) 
     }
 }
 
-/// Whether as many rows, that many floats apart, do not compete for the same few lines of a first-level cache: those whose
-/// addresses are the same but for multiples of 4 KiB.
-pub(super) fn keeps_apart(row_stride: usize, rows: usize) -> bool {
+/// Whether as many rows, that many floats apart, leave room where they compete for the lines of a first-level cache of as
+/// many ways: those whose addresses are the same but for multiples of 4 KiB.
+pub(super) fn keeps_apart(row_stride: usize, rows: usize, ways: usize) -> bool {
     const PERIOD: usize = 4096 / size_of::<f32>();
-    const LINES: usize = 4;
     let together = 1 << row_stride.trailing_zeros().min(PERIOD.trailing_zeros());
-    rows.div_ceil(PERIOD / together) <= LINES
+    rows.div_ceil(PERIOD / together) <= ways * 2 / 3
 }
 
 /// Columns of B as tiles read them: panels of those packed at a time, or all of it where it lies.

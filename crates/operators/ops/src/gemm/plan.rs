@@ -80,8 +80,8 @@ impl Plan {
         let n_c = balanced(n, n_c, n_r);
         let pack_a = n > A_IN_PLACE && k > SHORT;
         // A copy of B pays where it is read more than twice, unless all of it lies in the second level anyway.
-        let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 4 / float;
-        let cut = Cut { threads: 1, down: 1, across: 1, pieces: 1, m_r, together: false, in_place: false };
+        let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 2 / float;
+        let cut = Cut { threads: 1, down: 1, across: 1, m_r, in_place: false };
         let grid = None;
         Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, pack_a, pack_b, machine, cut, most_rows, grid }
     }
@@ -227,13 +227,8 @@ impl fmt::Display for Plan {
         writeln!(f, "L2        k_c = {k_c}: a panel of B is {} KiB", kib(k_c * n_r))?;
         writeln!(f, "          m_c = {m_c}: a block of A is {} KiB, {a}", kib(m_c * k_c))?;
         writeln!(f, "L3        n_c = {n_c}: a block of B is {} KiB, {b}", kib(n_c * k))?;
-        let Cut { threads, down, across, pieces, .. } = self.cut;
-        if threads == 1 {
-            writeln!(f, "threads   1")?;
-        } else {
-            let parts = down * across;
-            writeln!(f, "threads   {threads}: {down} x {across} parts of C, {} pieces", parts * pieces)?;
-        }
+        let Cut { threads, down, across, m_r, .. } = self.cut;
+        writeln!(f, "threads   {threads}: {down} x {across} parts of C, in tiles of {m_r} x {n_r}")?;
         writeln!(f, "{:<16} {:>14} {:>16}  elements", "level", "reads, MB", "multiply-adds/B")?;
         for level in self.levels() {
             let (mb, intensity) = (level.read_bytes / 1e6, level.multiply_adds_per_byte);
