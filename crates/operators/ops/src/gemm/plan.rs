@@ -16,9 +16,8 @@ const SHORT: usize = 32;
 /// few enough that the rows of C do not leave the second level before the next panel comes to them.
 const MOST_TILES_DOWN: usize = 8;
 
-/// Terms that a tile adds in one go: a panel of B is then used again before it leaves the second level, and what is packed
-/// has enough pieces for many threads.
-const MOST_TERMS: usize = 512;
+/// Terms that a tile adds in one go, at most: what is packed then has enough pieces for many threads.
+const MOST_TERMS: usize = 1024;
 
 /// The tiles of a product `C[m, n] = A[m, k] B[k, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
