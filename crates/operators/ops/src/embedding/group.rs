@@ -85,7 +85,8 @@ impl Grouping {
         // A table with more than half its share of the lookups is sorted by all threads, the others by one thread each.
         let large = |groups: &Groups| {
             let found = groups.lookups();
-            cpu.threads() > 1 && found >= ranges::LARGE && 2 * found > lookups.len() / cpu.threads()
+            let threads = cpu.threads();
+            threads >= ranges::LEAST_THREADS && found >= ranges::LARGE && 2 * found > lookups.len() / threads
         };
         let source = |table| Source::new(lookups, table);
         let chunk = ranges::chunk(lookups.len(), cpu.threads());

@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn rows_that_compete_for_lines_are_told() {
         use super::super::packed::keeps_apart;
-        assert!(!keeps_apart(1024, 14, 12) && !keeps_apart(0, 14, 12) && !keeps_apart(512, 14, 8));
-        assert!(keeps_apart(512, 14, 12) && keeps_apart(1000, 14, 8) && keeps_apart(128, 8, 8));
+        assert!(!keeps_apart(1024, 14, 12) && !keeps_apart(0, 14, 12) && !keeps_apart(512, 14, 12));
+        assert!(keeps_apart(256, 13, 12) && keeps_apart(1000, 14, 8) && keeps_apart(128, 8, 8));
     }
 }

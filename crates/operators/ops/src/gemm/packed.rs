@@ -18,12 +18,15 @@
 use std::ops::Range;
 
 use super::buffer::lend;
-use super::kernel::{FEW_STEPS, Store, Strip, Window, tile};
+use super::kernel::{Ahead, FEW_STEPS, Store, Strip, Window, tile};
 use super::pack::{Packing, Source};
 use super::{Activation, Cut, Element, MatMut, Plan};
 use crate::Cpu;
 use crate::cpu::share;
 use crate::shared::Shared;
+
+/// Rows of B, read in place, that are asked for ahead of their use.
+const ROWS_AHEAD: usize = 12;
 
 /// The right-hand side: still to be packed, or packed before.
 #[derive(Clone, Copy)]
@@ -72,6 +75,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
             Shared::new(sums)
         });
         let window = Window::new(&mut c);
+        let pack_b = plan.packs_b(cpu.threads());
         let columns = |cols: Range<usize>| Columns {
             product: &self,
             cpu,
@@ -85,7 +89,7 @@ impl<A: Element, B: Element> Product<'_, A, B> {
             Right::Packed(panels) => columns(0..n).run(&Panels::Packed(panels), None::<&Packing<B>>),
             Right::Plain(source) => {
                 let rows = source.gate.is_none() && source.view.col_stride() == 1;
-                if let Some(data) = B::as_f32(source.view.tail(0, 0)).filter(|_| rows && !plan.pack_b) {
+                if let Some(data) = B::as_f32(source.view.tail(0, 0)).filter(|_| rows && !pack_b) {
                     let panels = Panels::Placed { data, step_stride: source.view.row_stride() };
                     return columns(0..n).run(&panels, None::<&Packing<B>>);
                 }
@@ -163,6 +167,7 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
                         beta: if steps.start == 0 { product.beta } else { 1.0 },
                         bias: None,
                         relu: product.activation == Activation::Relu && steps.end == plan.k,
+                        ahead: None,
                     };
                     let one = |at: usize, col: usize| {
                         let tile_cols = (cols.end - col).min(plan.n_r);
@@ -172,11 +177,13 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
                             .filter(|_| steps.start == 0)
                             .map(|bias| &bias[first..first + tile_cols]);
                         let b = panels.strip(plan.n_r, width, &steps, self.cols.start, col);
+                        // While the first tile of a panel of B is computed, the next panel comes.
+                        let ahead = Some(panels.ahead(b, plan.n_r * steps.len())).filter(|_| at == block.start);
                         let tile_rows = (block.end - at).min(m_r);
                         let a = a.panel(at - block.start, m_r, &steps);
                         // SAFETY: inside of this thread's rectangle, which no other has; the tile before is done with.
                         let c = unsafe { c.part(at - rows.start, col - cols.start, tile_rows, tile_cols) };
-                        tile(arch, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ..store });
+                        tile(arch, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ahead, ..store });
                     };
                     let across = || cols.clone().step_by(plan.n_r);
                     let down = || block.clone().step_by(m_r);
@@ -233,7 +240,7 @@ fn add_rows(packed: &[f32], m_r: usize, steps: usize, sums: Option<&mut [f32]>) 
 pub(super) fn keeps_apart(row_stride: usize, rows: usize, ways: usize) -> bool {
     const PERIOD: usize = 4096 / size_of::<f32>();
     let together = 1 << row_stride.trailing_zeros().min(PERIOD.trailing_zeros());
-    rows.div_ceil(PERIOD / together) <= ways * 2 / 3
+    rows.div_ceil(PERIOD / together) <= ways / 3
 }
 
 /// Columns of B as tiles read them: panels of those packed at a time, or all of it where it lies.
@@ -275,6 +282,13 @@ impl<'a> Panels<'a> {
                 Strip { data, lane_stride: 1, step_stride }
             }
         }
+    }
+
+    /// What to ask for during the use of a strip of that many floats: the panel behind it, or some rows ahead where they
+    /// are too far apart for the processor to do so itself.
+    fn ahead(&self, strip: Strip<'_>, len: usize) -> Ahead {
+        let far = if matches!(self, Panels::Placed { .. }) { ROWS_AHEAD * strip.step_stride } else { len };
+        Ahead { start: strip.data.as_ptr().wrapping_add(far), step: strip.step_stride }
     }
 }
 

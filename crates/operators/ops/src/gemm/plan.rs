@@ -79,7 +79,7 @@ impl Plan {
         let n_c = balanced(n, n_c, n_r);
         let pack_a = n > A_IN_PLACE && k > SHORT;
         // A copy of B pays where it is read more than twice, unless all of it lies in the second level anyway.
-        let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 2 / float;
+        let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 4 / float;
         let cut = Cut { threads: 1, down: 1, across: 1, m_r, in_place: false };
         let grid = None;
         Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, pack_a, pack_b, machine, cut, most_rows, grid }
@@ -120,6 +120,13 @@ impl Plan {
     pub fn with_packed_a(mut self, pack_a: bool) -> Plan {
         self.pack_a = pack_a;
         self
+    }
+
+    /// Whether B is copied for as many threads: with each of them reading it, it must be read more often to pay, or not fit
+    /// their second levels.
+    pub(crate) fn packs_b(&self, threads: usize) -> bool {
+        let fits = self.n.saturating_mul(self.k) <= self.machine.caches[1].bytes / 2 / size_of::<f32>();
+        self.pack_b && (threads == 1 || !fits || self.m / threads > 4 * self.most_rows)
     }
 
     /// Whether its register tile is that of these instructions.

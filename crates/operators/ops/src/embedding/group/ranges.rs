@@ -9,8 +9,10 @@ use super::{Groups, Scratch};
 use crate::Cpu;
 use crate::shared::Shared;
 
-/// Lookups of a table from which on several threads sort it.
+/// Lookups of a table from which on several threads sort it, and how many threads: two take as long as one, which sorts a
+/// digit at a time.
 pub(super) const LARGE: usize = 4096;
+pub(super) const LEAST_THREADS: usize = 4;
 
 /// Lookups of a range, about, and ranges of a table.
 const RANGE: usize = 512;
@@ -19,8 +21,11 @@ const MOST_RANGES: usize = 256;
 /// Lookups in the sample for each range.
 const SAMPLES: usize = 4;
 
-/// Keys that are sorted in place; more of them may be of few rows, which a stable sort is made for.
-const SHORT: usize = 2048;
+/// Keys that are sorted a digit at a time; more of them may be of few rows, which a merge sort is made for.
+const SHORT: usize = 1024;
+
+/// Bits of such a digit: as few keys as these are should not visit more counts than they are.
+const DIGIT: u32 = 6;
 
 /// Lookups that one part of the work moves: between these.
 const CHUNKS: [usize; 2] = [1 << 10, 32 << 10];
@@ -118,7 +123,8 @@ impl<'a> Job<'a> {
             let mut step = self.ranges / 2;
             while step > 0 {
                 // Without a branch: where a row lies is anybody's guess.
-                range += if splitters[range + step - 1] <= row as u64 { step } else { 0 };
+                let behind = splitters[range + step - 1] <= row as u64;
+                range += std::hint::select_unpredictable(behind, step, 0);
                 step /= 2;
             }
             range_of[position - places.start] = range as u8;
@@ -180,10 +186,10 @@ impl<'a> Job<'a> {
     fn sort(&self, range: usize) {
         // SAFETY: each range is sorted once in this stage.
         let keys = unsafe { self.range(range) };
+        // They lie by position already, so that rows are all that is sorted by.
         if keys.len() <= SHORT {
-            keys.sort_unstable();
+            sort_short(keys, self.layout.shift());
         } else {
-            // They lie by position already.
             keys.sort_by_key(|&key| self.row_of(key));
         }
         let changes = keys.windows(2).filter(|pair| self.row_of(pair[0]) != self.row_of(pair[1])).count();
@@ -228,6 +234,39 @@ impl<'a> Job<'a> {
         // SAFETY: all stages are over.
         let (bounds, distinct) = unsafe { (self.bounds.all(), self.distinct.all()) };
         (bounds[self.ranges] as usize, distinct[self.ranges] as usize)
+    }
+}
+
+/// Sorts some keys by the bits from `shift` on, those with the same ones in the order they have.
+fn sort_short(keys: &mut [u64], shift: u32) {
+    let row = |key: u64| key.checked_shr(shift).unwrap_or(0);
+    let (least, most) = keys.iter().fold((u64::MAX, 0), |(least, most), &key| (least.min(row(key)), most.max(row(key))));
+    if keys.len() < 2 || least == most {
+        return;
+    }
+    let mut other = [0; SHORT];
+    let mut other = &mut other[..keys.len()];
+    let mut from = &mut *keys;
+    let bits = u64::BITS - (most - least).leading_zeros();
+    let passes = bits.div_ceil(DIGIT);
+    for pass in 0..passes {
+        let digit = |key: u64| ((row(key) - least) >> (pass * DIGIT)) as usize & ((1 << DIGIT) - 1);
+        let mut places = [0_u32; 1 << DIGIT];
+        from.iter().for_each(|&key| places[digit(key)] += 1);
+        let mut next = 0;
+        for place in &mut places {
+            next += std::mem::replace(place, next);
+        }
+        for &key in &*from {
+            let place = &mut places[digit(key)];
+            other[*place as usize] = key;
+            *place += 1;
+        }
+        std::mem::swap(&mut from, &mut other);
+    }
+    if passes % 2 == 1 {
+        // The last pass left them in the other place, which `other` no longer is.
+        other.copy_from_slice(from);
     }
 }
 

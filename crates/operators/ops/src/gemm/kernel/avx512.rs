@@ -67,9 +67,15 @@ unsafe fn sized<const R: usize, const V: usize>(
     }
     let mut sums = [[_mm512_setzero_ps(); V]; R];
     let (mut a_at, mut b_at) = (a.data.as_ptr(), b.data.as_ptr());
+    let mut ahead = store.ahead.map_or(b_at, |ahead| ahead.start);
+    let ahead_step = store.ahead.map_or(b.step_stride, |ahead| ahead.step);
     // Where rows of A lie next to each other, the compiler folds the offsets into the addresses.
     if a.lane_stride == 1 && cols == V * LANES {
         for _ in 0..k {
+            for vector in 0..V {
+                _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(vector * LANES).cast());
+            }
+            ahead = ahead.wrapping_add(ahead_step);
             // SAFETY: the strips hold this step.
             unsafe {
                 let mut b_now = [_mm512_setzero_ps(); V];
@@ -88,6 +94,10 @@ unsafe fn sized<const R: usize, const V: usize>(
         }
     } else {
         for _ in 0..k {
+            for vector in 0..V {
+                _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(vector * LANES).cast());
+            }
+            ahead = ahead.wrapping_add(ahead_step);
             // SAFETY: the strips hold this step; lanes of B past the last column are not read.
             unsafe {
                 let mut b_now = [_mm512_setzero_ps(); V];
