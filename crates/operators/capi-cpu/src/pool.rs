@@ -95,7 +95,12 @@ mod tests {
     use super::*;
 
     /// Counts calls, and does the work backwards.
-    unsafe extern "C" fn backwards(pool: *mut c_void, count: usize, work: SteptimeWork, context: *mut c_void) {
+    unsafe extern "C" fn backwards(
+        pool: *mut c_void,
+        count: usize,
+        work: SteptimeWork,
+        context: *mut c_void,
+    ) {
         // SAFETY: the test gives a counter.
         unsafe { &*pool.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
         for member in (0..count).rev() {

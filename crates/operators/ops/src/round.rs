@@ -71,7 +71,10 @@ impl<'a> Round<'a> {
         shares: &'a [Share],
         progress: &'a Progress,
     ) -> Round<'a> {
-        assert!(stages.len() <= MOST_STAGES && !shares.is_empty(), "a round of too many stages, or of nobody");
+        assert!(
+            stages.len() <= MOST_STAGES && !shares.is_empty(),
+            "a round of too many stages, or of nobody"
+        );
         for done in &progress.done {
             done.store(0, Ordering::Relaxed);
         }
@@ -171,9 +174,8 @@ impl<'a> Round<'a> {
     fn help(&self, stage: usize, member: usize) -> usize {
         let members = self.shares.len();
         let others = (member + 1..members).chain(0..member);
-        let left = |of: &usize| {
-            self.shares[*of].next[stage].load(Ordering::Relaxed) < self.start(stage, *of + 1)
-        };
+        let left =
+            |of: &usize| self.shares[*of].next[stage].load(Ordering::Relaxed) < self.start(stage, *of + 1);
         others.filter(left).map(|of| self.take(stage, of)).sum()
     }
 }

@@ -8,7 +8,8 @@
 //! asleep, two at most: those who are awake wake the others. Nobody yields before long: who does may be away for as long
 //! as others like to watch.
 //!
-//! Callers of several teams share the processors: while n rounds are under way, each is offered to an n-th of them.
+//! Callers of several teams share the processors: while n rounds are under way, each is offered to an n-th of them, and
+//! so are some rounds after, for who works beside comes back.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
@@ -35,6 +36,9 @@ const OFFERED: u32 = 1;
 /// It does its share, and the caller waits for it.
 const TAKEN: u32 = 2;
 
+/// Rounds for which a team remembers that others worked beside it.
+const REMEMBER: usize = 16;
+
 /// Rounds under way, of all teams.
 static ROUNDS: AtomicUsize = AtomicUsize::new(0);
 
@@ -45,8 +49,8 @@ pub(crate) struct Team {
     threads: Vec<JoinHandle<()>>,
     /// Processors that this process may use when the team was made.
     cores: usize,
-    /// Held during a round: callers take turns.
-    turn: Mutex<()>,
+    /// Held during a round: callers take turns. How many rounds were seen beside, and for how many more that counts.
+    turn: Mutex<(usize, usize)>,
 }
 
 #[derive(Debug)]
@@ -94,7 +98,7 @@ impl Team {
             watch,
             apart: Apart::new(members),
         });
-        let mut team = Team { common, threads: Vec::new(), cores, turn: Mutex::new(()) };
+        let mut team = Team { common, threads: Vec::new(), cores, turn: Mutex::new((0, 0)) };
         let (tell, told) = mpsc::channel::<()>();
         for member in 1..members {
             let (common, tell) = (Arc::clone(&team.common), tell.clone());
@@ -120,8 +124,11 @@ impl Team {
         if is_busy() {
             return alone(stages, work);
         }
-        let turn = lock(&self.turn);
+        let mut turn = lock(&self.turn);
         let others = ROUNDS.fetch_add(1, Ordering::Relaxed);
+        let (seen, left) = *turn;
+        *turn = if others > 0 { (others, REMEMBER) } else { (seen, left.saturating_sub(1)) };
+        let others = if turn.1 > 0 { turn.0 } else { 0 };
         let most = self.common.members.len();
         let fair = if others == 0 { most } else { (most.max(self.cores) / (others + 1)).max(1) };
         let members = members.min(most).min(fair).max(1);

@@ -90,7 +90,8 @@ impl Plan {
         let read = |elements: usize| elements * size_of::<f32>() / BYTES;
         let in_place = panels <= USES_IN_PLACE;
         let a = if self.pack_a && !in_place { rows * k } else { read(rows * k * panels) };
-        let b = read(panels * k * self.n_r);
+        // B comes from farther away than A, which stays with its thread.
+        let b = 2 * read(panels * k * self.n_r);
         let lines = rows * panels * self.n_r * size_of::<f32>() / 64;
         let c = lines * C_LINE * (3 + across) / 4;
         let start = if count == 1 { 0 } else { START + START_EACH * count };

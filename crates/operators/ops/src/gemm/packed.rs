@@ -25,9 +25,6 @@ use crate::Cpu;
 use crate::cpu::share;
 use crate::shared::Shared;
 
-/// Rows of B, read in place, that are asked for ahead of their use.
-const ROWS_AHEAD: usize = 12;
-
 /// The right-hand side: still to be packed, or packed before.
 #[derive(Clone, Copy)]
 pub(crate) enum Right<'a, T> {
@@ -99,8 +96,15 @@ impl<A: Element, B: Element> Product<'_, A, B> {
                     let columns = columns(cols.clone());
                     lend(cols.len().next_multiple_of(plan.n_r) * k, |panels| {
                         let steps = (k, plan.k_c);
-                        let packing =
-                            Packing::new(cpu.arch(), source, cols, plan.n_r, steps, columns.cut.threads, panels);
+                        let packing = Packing::new(
+                            cpu.arch(),
+                            source,
+                            cols,
+                            plan.n_r,
+                            steps,
+                            columns.cut.threads,
+                            panels,
+                        );
                         columns.run(&Panels::Shared(packing.out()), Some(&packing));
                     });
                 }
@@ -135,7 +139,7 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
                 .map(|sums| unsafe { sums.range(rows.start, rows.len()) });
             // SAFETY: the stage before, which packed them, is over.
             let panels = unsafe { panels.packed() };
-            self.part(&panels, rows, cols, c, sums);
+            self.part(panels, rows, cols, c, sums);
         };
         match packing {
             Some(_) => self.cpu.stages(threads, &[packs, down * across], work),
@@ -146,14 +150,15 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
     /// One thread's rectangle of C.
     fn part(
         &self,
-        panels: &Panels<'_>,
+        panels: Panels<'_>,
         rows: Range<usize>,
         cols: Range<usize>,
         mut c: Window<'_>,
         mut sums: Option<&mut [f32]>,
     ) {
         let (product, plan, arch, m_r) = (self.product, self.plan, self.cpu.arch(), self.cut.m_r);
-        let width = self.cols.len().next_multiple_of(plan.n_r);
+        let (n_r, first_col, all_bias) = (plan.n_r, self.cols.start, product.bias);
+        let width = self.cols.len().next_multiple_of(n_r);
         let k_blocks = || (0..plan.k.max(1)).step_by(plan.k_c).map(|at| at..(at + plan.k_c).min(plan.k));
         let m_c = (plan.m_c / m_r * m_r).max(m_r).min(rows.len().next_multiple_of(m_r));
         lend(m_c * plan.k_c.min(plan.k), |packed| {
@@ -169,23 +174,30 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
                         relu: product.activation == Activation::Relu && steps.end == plan.k,
                         ahead: None,
                     };
+                    let bias_now = all_bias.filter(|_| steps.start == 0);
                     let one = |at: usize, col: usize| {
-                        let tile_cols = (cols.end - col).min(plan.n_r);
-                        let first = self.cols.start + col;
-                        let bias = product
-                            .bias
-                            .filter(|_| steps.start == 0)
-                            .map(|bias| &bias[first..first + tile_cols]);
-                        let b = panels.strip(plan.n_r, width, &steps, self.cols.start, col);
+                        let tile_cols = (cols.end - col).min(n_r);
+                        let first = first_col + col;
+                        let bias = bias_now.map(|bias| &bias[first..first + tile_cols]);
+                        let b = panels.strip(n_r, width, &steps, first_col, col);
                         // While the first tile of a panel of B is computed, the next panel comes.
-                        let ahead = Some(panels.ahead(b, plan.n_r * steps.len())).filter(|_| at == block.start);
+                        let ahead = if at == block.start { panels.ahead(b, n_r * steps.len()) } else { None };
                         let tile_rows = (block.end - at).min(m_r);
                         let a = a.panel(at - block.start, m_r, &steps);
                         // SAFETY: inside of this thread's rectangle, which no other has; the tile before is done with.
                         let c = unsafe { c.part(at - rows.start, col - cols.start, tile_rows, tile_cols) };
-                        tile(arch, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ahead, ..store });
+                        tile(
+                            arch,
+                            steps.len(),
+                            a,
+                            b,
+                            &c,
+                            tile_rows,
+                            tile_cols,
+                            &Store { bias, ahead, ..store },
+                        );
                     };
-                    let across = || cols.clone().step_by(plan.n_r);
+                    let across = || cols.clone().step_by(n_r);
                     let down = || block.clone().step_by(m_r);
                     if plan.k <= FEW_STEPS {
                         down().for_each(|at| across().for_each(|col| one(at, col)));
@@ -211,7 +223,8 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
         sums: Option<&mut [f32]>,
     ) -> Block<'p> {
         let (a, m_r) = (&self.product.a, self.cut.m_r);
-        let in_place = !self.plan.pack_a || (self.cut.in_place && keeps_apart(a.view.row_stride(), m_r, self.plan.machine.caches[0].ways));
+        let in_place = !self.plan.pack_a
+            || (self.cut.in_place && keeps_apart(a.view.row_stride(), m_r, self.plan.machine.caches[0].ways));
         if let Some(data) = A::as_f32(a.view.tail(rows.start, steps.start))
             .filter(|_| in_place && a.gate.is_none() && sums.is_none())
         {
@@ -284,11 +297,13 @@ impl<'a> Panels<'a> {
         }
     }
 
-    /// What to ask for during the use of a strip of that many floats: the panel behind it, or some rows ahead where they
-    /// are too far apart for the processor to do so itself.
-    fn ahead(&self, strip: Strip<'_>, len: usize) -> Ahead {
-        let far = if matches!(self, Panels::Placed { .. }) { ROWS_AHEAD * strip.step_stride } else { len };
-        Ahead { start: strip.data.as_ptr().wrapping_add(far), step: strip.step_stride }
+    /// What to ask for during the use of a strip of that many floats: the panel behind it. Rows of B that lie far apart
+    /// are left alone: asked for, they compete for the same few lines.
+    fn ahead(&self, strip: Strip<'_>, len: usize) -> Option<Ahead> {
+        match self {
+            Panels::Placed { .. } => None,
+            _ => Some(Ahead { start: strip.data.as_ptr().wrapping_add(len), step: strip.step_stride }),
+        }
     }
 }
 

@@ -63,7 +63,12 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// Of these groups, whose shape is that of the source; `chunk` lookups are moved at a time.
-    pub(super) fn new(source: Source<'a>, groups: &'a mut Groups, spare: &'a mut Scratch, chunk: usize) -> Job<'a> {
+    pub(super) fn new(
+        source: Source<'a>,
+        groups: &'a mut Groups,
+        spare: &'a mut Scratch,
+        chunk: usize,
+    ) -> Job<'a> {
         let layout = groups.layout();
         let lookups = source.len();
         groups.fill_bags(&source);
@@ -240,7 +245,8 @@ impl<'a> Job<'a> {
 /// Sorts some keys by the bits from `shift` on, those with the same ones in the order they have.
 fn sort_short(keys: &mut [u64], shift: u32) {
     let row = |key: u64| key.checked_shr(shift).unwrap_or(0);
-    let (least, most) = keys.iter().fold((u64::MAX, 0), |(least, most), &key| (least.min(row(key)), most.max(row(key))));
+    let (least, most) =
+        keys.iter().fold((u64::MAX, 0), |(least, most), &key| (least.min(row(key)), most.max(row(key))));
     if keys.len() < 2 || least == most {
         return;
     }
@@ -276,7 +282,12 @@ pub(super) fn chunk(lookups: usize, threads: usize) -> usize {
 }
 
 /// Sorts the lookups of all jobs, and does `others` pieces of other work beside; how many keys and rows each job has.
-pub(super) fn sort(cpu: &Cpu, jobs: &[Job<'_>], others: usize, other: impl Fn(usize) + Sync) -> Vec<(usize, usize)> {
+pub(super) fn sort(
+    cpu: &Cpu,
+    jobs: &[Job<'_>],
+    others: usize,
+    other: impl Fn(usize) + Sync,
+) -> Vec<(usize, usize)> {
     let each = |count: fn(&Job<'_>) -> usize| -> Vec<(usize, usize)> {
         jobs.iter().enumerate().flat_map(|(job, of)| (0..count(of)).map(move |part| (job, part))).collect()
     };
