@@ -13,6 +13,7 @@ mod error;
 mod gemm;
 mod interaction;
 mod pointers;
+mod pool;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ pub use bag::*;
 pub use error::*;
 pub use gemm::*;
 pub use interaction::*;
+pub use pool::*;
 
 /// Threads, 0 for as many as the machine has, and instructions: a name (`"scalar"`, `"avx2"`, `"avx512"`), or null for
 /// the widest. Null where the machine has not these. To be freed with [`steptime_cpu_free`].

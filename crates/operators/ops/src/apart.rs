@@ -1,23 +1,18 @@
-//! Keeps a caller and the threads that work beside it on different processors.
+//! Keeps the threads that work beside a caller away from its processor.
 //!
 //! A thread that is woken may be put on the processor of who woke it, even where others are idle. It then begins only
 //! when the caller waits for it, and two threads take as long as one: seen for seconds on a virtual machine with two
-//! processors. So the processor that the caller is on is taken from those that its threads may use.
+//! processors. So a thread that finds itself where the caller is goes elsewhere, and stays away from there. It does so
+//! while it has nothing to do: the caller only says where it is, which asks nothing of the system.
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_getcpu, sched_setaffinity};
-
-    /// No processor has this number.
-    const NOWHERE: usize = usize::MAX;
-
-    /// Who to keep away from the caller, and where it last was.
+    /// Where threads may be.
     #[derive(Debug)]
     pub(crate) struct Apart {
         allowed: Option<CpuSet>,
-        last: AtomicUsize,
     }
 
     impl Apart {
@@ -25,35 +20,24 @@ mod linux {
         pub(crate) fn new(members: usize) -> Apart {
             let allowed = sched_getaffinity(None).ok();
             let enough = |set: &CpuSet| set.count() as usize >= members && members > 1;
-            Apart { allowed: allowed.filter(enough), last: AtomicUsize::new(NOWHERE) }
+            Apart { allowed: allowed.filter(enough) }
         }
 
-        /// Moves these threads away from the processor that this one runs on, where that is a new one.
-        pub(crate) fn keep(&self, threads: &[Thread]) {
+        /// The processor that this thread is on.
+        pub(crate) fn here(&self) -> usize {
+            if self.allowed.is_some() { sched_getcpu() } else { usize::MAX }
+        }
+
+        /// Moves this thread away from the processor of the caller, if it is there.
+        pub(crate) fn leave(&self, caller: usize) {
             let Some(allowed) = self.allowed else { return };
-            let here = sched_getcpu();
-            if self.last.swap(here, Ordering::Relaxed) == here {
+            if caller >= CpuSet::MAX_CPU || sched_getcpu() != caller {
                 return;
             }
             let mut others = allowed;
-            if here < CpuSet::MAX_CPU {
-                others.unset(here);
-            }
-            for thread in threads {
-                // A refusal costs speed only.
-                let _ = sched_setaffinity(Some(thread.0), &others);
-            }
-        }
-    }
-
-    /// A thread, as the system knows it.
-    #[derive(Debug, Clone, Copy)]
-    pub(crate) struct Thread(Pid);
-
-    impl Thread {
-        /// This one.
-        pub(crate) fn current() -> Thread {
-            Thread(rustix::thread::gettid())
+            others.unset(caller);
+            // A refusal costs speed only.
+            let _ = sched_setaffinity(None, &others);
         }
     }
 }
@@ -69,21 +53,15 @@ mod elsewhere {
             Apart
         }
 
-        pub(crate) fn keep(&self, _: &[Thread]) {}
-    }
-
-    /// A thread.
-    #[derive(Debug, Clone, Copy)]
-    pub(crate) struct Thread;
-
-    impl Thread {
-        pub(crate) fn current() -> Thread {
-            Thread
+        pub(crate) fn here(&self) -> usize {
+            usize::MAX
         }
+
+        pub(crate) fn leave(&self, _: usize) {}
     }
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-pub(crate) use elsewhere::{Apart, Thread};
+pub(crate) use elsewhere::Apart;
 #[cfg(all(target_os = "linux", not(miri)))]
-pub(crate) use linux::{Apart, Thread};
+pub(crate) use linux::Apart;

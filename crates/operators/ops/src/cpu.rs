@@ -1,10 +1,13 @@
 //! What operators run on: an instruction set and threads.
 
+use std::fmt;
 use std::io;
 use std::ops::Range;
 
 use crate::Isa;
 use crate::arch::Arch;
+use crate::pool::{self, Pool};
+use crate::round::alone;
 use crate::shared::Shared;
 use crate::team::Team;
 
@@ -48,7 +51,24 @@ pub enum CpuError {
 pub struct Cpu {
     arch: Arch,
     threads: usize,
-    team: Option<Team>,
+    crew: Crew,
+}
+
+/// Who does the work beside the caller.
+enum Crew {
+    Nobody,
+    Team(Team),
+    Pool(Box<dyn Pool>),
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Crew::Nobody => "Nobody",
+            Crew::Team(_) => "Team",
+            Crew::Pool(_) => "Pool",
+        })
+    }
 }
 
 impl Cpu {
@@ -67,8 +87,9 @@ impl Cpu {
     ///
     /// This machine has not these instructions, or the threads are too many or cannot be started.
     pub fn with_isa(isa: Isa, threads: usize) -> Result<Cpu, CpuError> {
-        let arch = Arch::new(isa).ok_or_else(|| CpuError::Isa { isa, best: Isa::best() })?;
+        let arch = Cpu::arch_of(isa)?;
         let threads = match threads {
+            // What the process may use: its processors, or less where a quota says so.
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             given if given > MOST_THREADS => {
                 return Err(CpuError::TooManyThreads { given, most: MOST_THREADS });
@@ -76,8 +97,35 @@ impl Cpu {
             given => given,
         };
         let start = || Team::new(threads).map_err(|source| CpuError::Start { threads, source });
-        let team = if threads > 1 { Some(start()?) } else { None };
-        Ok(Cpu { arch, threads, team })
+        let crew = if threads > 1 { Crew::Team(start()?) } else { Crew::Nobody };
+        Ok(Cpu { arch, threads, crew })
+    }
+
+    /// The widest instructions of this machine, on threads of the caller's: those that the rest of the process works
+    /// with, so that two pools need not share the processors.
+    #[must_use]
+    pub fn on(pool: impl Pool + 'static) -> Cpu {
+        let arch = Arch::new(Isa::best()).unwrap_or(Arch::Scalar);
+        Cpu::with_arch_on(arch, pool)
+    }
+
+    /// These instructions, on threads of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// This machine has not these instructions.
+    pub fn with_isa_on(isa: Isa, pool: impl Pool + 'static) -> Result<Cpu, CpuError> {
+        Ok(Cpu::with_arch_on(Cpu::arch_of(isa)?, pool))
+    }
+
+    fn with_arch_on(arch: Arch, pool: impl Pool + 'static) -> Cpu {
+        let threads = pool.threads().clamp(1, MOST_THREADS);
+        let crew = if threads > 1 { Crew::Pool(Box::new(pool)) } else { Crew::Nobody };
+        Cpu { arch, threads, crew }
+    }
+
+    fn arch_of(isa: Isa) -> Result<Arch, CpuError> {
+        Arch::new(isa).ok_or_else(|| CpuError::Isa { isa, best: Isa::best() })
     }
 
     /// The instructions in use.
@@ -97,14 +145,20 @@ impl Cpu {
         self.threads
     }
 
-    /// Does the work of all parts `0..parts`, each once, on all threads. Every thread takes one run of neighbouring
-    /// parts: nothing is stolen, so that a thread meets the same memory in each call.
+    /// Does the work of all parts `0..parts`, each once, on all threads. Every thread has a run of neighbouring parts, so
+    /// that it meets the same memory in each call, and takes of others what they have not begun when it is done.
     pub fn run(&self, parts: usize, work: impl Fn(usize) + Sync) {
-        match &self.team {
-            Some(team) if parts > 1 => {
-                team.run(&|thread| share(parts, self.threads, thread).for_each(&work));
-            }
-            _ => (0..parts).for_each(work),
+        self.stages(self.threads, &[parts], |_, part| work(part));
+    }
+
+    /// Does all parts of each stage, on as many of the threads: `work` is called once with each stage and part. No part of
+    /// a stage begins before all of the stage before are done.
+    pub(crate) fn stages(&self, threads: usize, stages: &[usize], work: impl Fn(usize, usize) + Sync) {
+        let threads = threads.min(self.threads).min(stages.iter().copied().max().unwrap_or(0));
+        match &self.crew {
+            Crew::Team(team) if threads > 1 => team.run(threads, stages, &work),
+            Crew::Pool(pool) if threads > 1 => pool::run(&**pool, threads, stages, &work),
+            _ => alone(stages, &work),
         }
     }
 
@@ -120,8 +174,16 @@ impl Cpu {
 /// The `index`-th of `shares` even shares of `0..total`, in order.
 #[must_use]
 pub fn share(total: usize, shares: usize, index: usize) -> Range<usize> {
-    let at = |index: usize| (total as u128 * index as u128 / shares.max(1) as u128) as usize;
-    at(index)..at(index + 1)
+    share_start(total, shares, index)..share_start(total, shares, index + 1)
+}
+
+/// Where it begins.
+pub(crate) fn share_start(total: usize, shares: usize, index: usize) -> usize {
+    let shares = shares.max(1);
+    match total.checked_mul(index) {
+        Some(product) => product / shares,
+        None => (total as u128 * index as u128 / shares as u128) as usize,
+    }
 }
 
 #[cfg(test)]

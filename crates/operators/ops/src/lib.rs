@@ -14,9 +14,12 @@ mod isa;
 pub mod limits;
 pub mod loss;
 pub mod optimizer;
+mod pool;
 pub mod rearrange;
+mod round;
 mod shared;
 mod team;
 
 pub use cpu::{Cpu, CpuError};
 pub use isa::{Isa, UnknownIsa};
+pub use pool::Pool;

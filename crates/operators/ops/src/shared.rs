@@ -41,4 +41,14 @@ impl<'a, T> Shared<'a, T> {
         // SAFETY: inside of the slice that `new` borrowed mutably; disjoint from other ranges by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), count) }
     }
+
+    /// All elements, to be read.
+    ///
+    /// # Safety
+    ///
+    /// No [`range`](Shared::range) is in use at the same time.
+    pub(crate) unsafe fn all(&self) -> &'a [T] {
+        // SAFETY: the slice that `new` borrowed mutably; nothing writes it by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
 }

@@ -2,57 +2,82 @@
 //!
 //! A layer of a small model takes some tens of microseconds, about what it takes to wake a sleeping thread. So threads
 //! watch for the next piece for a while before they go to sleep, and the caller does a share itself.
+//!
+//! The machine has others on it. A round is offered to as many threads as it is worth, and those that run take it up; what
+//! a thread has not taken up when all parts are gone is taken back. The caller makes no system call but to wake who is
+//! asleep, two at most: those who are awake wake the others. Nobody yields before long: who does may be away for as long
+//! as others like to watch.
+//!
+//! Callers of several teams share the processors: while n rounds are under way, each is offered to an n-th of them, and
+//! so are some rounds after, for who works beside comes back.
 
-use std::any::Any;
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::{self, JoinHandle};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use crate::apart::{self, Apart};
+use crate::apart::Apart;
+use crate::round::{PATIENCE, Progress, Round, Share, Work, alone, is_busy};
 
 /// How long a thread watches for work before it sleeps: longer than the serial work between two ops of a step.
 const WATCH: Duration = Duration::from_micros(200);
 
 /// Looks at the clock are this many looks at the work apart.
-const LOOKS: usize = 64;
+const LOOKS: usize = 32;
 
-/// The work of one round, called with the number of each thread.
-type Work<'a> = &'a (dyn Fn(usize) + Sync);
+/// Sleepers that one thread wakes.
+const WAKES: usize = 2;
 
-thread_local! {
-    /// Whether this thread is doing a share of a round, of whatever team.
-    static BUSY: Cell<bool> = const { Cell::new(false) };
-}
+/// A thread has nothing to do.
+const IDLE: u32 = 0;
+/// There is a round for it, which may be taken back.
+const OFFERED: u32 = 1;
+/// It does its share, and the caller waits for it.
+const TAKEN: u32 = 2;
+
+/// Rounds for which a team remembers that others worked beside it.
+const REMEMBER: usize = 16;
+
+/// Rounds under way, of all teams.
+static ROUNDS: AtomicUsize = AtomicUsize::new(0);
 
 /// The caller and some threads beside it.
 #[derive(Debug)]
 pub(crate) struct Team {
     common: Arc<Common>,
     threads: Vec<JoinHandle<()>>,
-    /// The same threads, once each has begun.
-    started: Vec<apart::Thread>,
-    apart: Apart,
-    /// Held during a round: callers take turns.
-    turn: Mutex<()>,
+    /// Processors that this process may use when the team was made.
+    cores: usize,
+    /// Held during a round: callers take turns. How many rounds were seen beside, and for how many more that counts.
+    turn: Mutex<(usize, usize)>,
 }
 
 #[derive(Debug)]
 struct Common {
-    /// Counts rounds; a change is the sign to begin.
-    round: AtomicUsize,
-    /// A [`Work`] on the stack of the caller, who stays there until `left` is 0.
-    work: AtomicPtr<()>,
-    /// Threads that have not finished this round.
-    left: AtomicUsize,
+    /// One for each member, the first of which is the caller.
+    shares: Box<[Share]>,
+    members: Box<[Member]>,
+    progress: Progress,
+    /// A [`Round`] on the stack of the caller, who stays there until no member has taken it.
+    round: AtomicPtr<()>,
+    /// Members that sleep or are about to.
     asleep: AtomicUsize,
-    bed: Mutex<()>,
-    alarm: Condvar,
+    /// The next member to look at for one that sleeps.
+    wake: AtomicUsize,
+    /// The processor that the caller was last on.
+    here: AtomicUsize,
     stop: AtomicBool,
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
     watch: Duration,
+    apart: Apart,
+}
+
+/// A thread. Written only when it goes to sleep.
+#[derive(Debug, Default)]
+struct Member {
+    asleep: AtomicBool,
+    /// There before it first sleeps.
+    thread: OnceLock<Thread>,
 }
 
 impl Team {
@@ -62,56 +87,60 @@ impl Team {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let watch = if members <= cores { WATCH } else { Duration::ZERO };
         let common = Arc::new(Common {
-            round: AtomicUsize::new(0),
-            work: AtomicPtr::new(std::ptr::null_mut()),
-            left: AtomicUsize::new(0),
+            shares: (0..members).map(|_| Share::default()).collect(),
+            members: (0..members).map(|_| Member::default()).collect(),
+            progress: Progress::default(),
+            round: AtomicPtr::new(std::ptr::null_mut()),
             asleep: AtomicUsize::new(0),
-            bed: Mutex::new(()),
-            alarm: Condvar::new(),
+            wake: AtomicUsize::new(0),
+            here: AtomicUsize::new(usize::MAX),
             stop: AtomicBool::new(false),
-            panic: Mutex::new(None),
             watch,
+            apart: Apart::new(members),
         });
-        let (threads, started) = (Vec::new(), Vec::new());
-        let mut team = Team { common, threads, started, apart: Apart::new(members), turn: Mutex::new(()) };
-        let (tell, told) = mpsc::channel();
+        let mut team = Team { common, threads: Vec::new(), cores, turn: Mutex::new((0, 0)) };
+        let (tell, told) = mpsc::channel::<()>();
         for member in 1..members {
             let (common, tell) = (Arc::clone(&team.common), tell.clone());
             let thread = thread::Builder::new().name(format!("ops {member}"));
             team.threads.push(thread.spawn(move || {
-                // The team that was listening is gone where another thread could not be started.
-                let _ = tell.send(apart::Thread::current());
                 drop(tell);
                 common.serve(member);
             })?);
         }
         drop(tell);
-        team.started = told.iter().collect();
+        // Ends when each has begun.
+        told.iter().for_each(drop);
         Ok(team)
     }
 
-    /// Calls `work` once with each of `0..members`, 0 here and the others beside. Work that itself asks for a round gets
-    /// all of it done on its own thread.
+    /// Does all parts of the stages, each once, on this thread and at most `members - 1` others. Work that itself asks for
+    /// a round gets all of it done on its own thread.
     ///
     /// # Panics
     ///
     /// `work` did, on any thread; all others have finished then.
-    pub(crate) fn run(&self, work: Work<'_>) {
-        let members = self.threads.len() + 1;
-        if BUSY.get() {
-            return (0..members).for_each(work);
+    pub(crate) fn run(&self, members: usize, stages: &[usize], work: Work<'_>) {
+        if is_busy() {
+            return alone(stages, work);
         }
-        let turn = lock(&self.turn);
-        self.apart.keep(&self.started);
+        let mut turn = lock(&self.turn);
+        let others = ROUNDS.fetch_add(1, Ordering::Relaxed);
+        let (seen, left) = *turn;
+        *turn = if others > 0 { (others, REMEMBER) } else { (seen, left.saturating_sub(1)) };
+        let others = if turn.1 > 0 { turn.0 } else { 0 };
+        let most = self.common.members.len();
+        let fair = if others == 0 { most } else { (most.max(self.cores) / (others + 1)).max(1) };
+        let members = members.min(most).min(fair).max(1);
         let common = &*self.common;
-        common.left.store(self.threads.len(), Ordering::Relaxed);
-        common.work.store(std::ptr::from_ref(&work).cast_mut().cast(), Ordering::Relaxed);
-        common.begin();
-        let own = share(work, 0);
-        common.wait(|| common.left.load(Ordering::Acquire) == 0, thread::yield_now);
-        let other = lock(&common.panic).take();
+        let round = Round::new(stages, work, &common.shares[..members], &common.progress);
+        common.offer(&round, members);
+        round.join(0);
+        common.take_back(members);
+        ROUNDS.fetch_sub(1, Ordering::Relaxed);
+        let panic = round.panic();
         drop(turn);
-        if let Some(panic) = own.err().or(other) {
+        if let Some(panic) = panic {
             resume_unwind(panic);
         }
     }
@@ -119,101 +148,178 @@ impl Team {
 
 impl Drop for Team {
     fn drop(&mut self) {
-        self.common.stop.store(true, Ordering::Relaxed);
-        self.common.begin();
-        // A panic of a thread was passed on by the round it happened in.
+        self.common.stop.store(true, Ordering::SeqCst);
+        self.threads.iter().for_each(|thread| thread.thread().unpark());
+        // Panics of their work were passed on by the rounds they happened in.
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 
 impl Common {
-    /// Gives the sign to begin, and wakes who is asleep. Sequentially consistent, as is `sleep`: either the sleeper sees
-    /// the new round, or it is seen here.
-    fn begin(&self) {
-        self.round.fetch_add(1, Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst) > 0 {
-            drop(lock(&self.bed));
-            self.alarm.notify_all();
+    /// Offers a round to members `1..members`, and begins to wake those that sleep.
+    fn offer(&self, round: &Round<'_>, members: usize) {
+        if members == 1 {
+            return;
         }
+        let here = self.apart.here();
+        if self.here.load(Ordering::Relaxed) != here {
+            self.here.store(here, Ordering::Relaxed);
+        }
+        self.round.store(std::ptr::from_ref(round).cast_mut().cast(), Ordering::Relaxed);
+        self.wake.store(1, Ordering::Relaxed);
+        for share in &self.shares[1..members] {
+            share.state.store(OFFERED, Ordering::Release);
+        }
+        // Either a thread that goes to sleep sees the offer, or it is seen to sleep here.
+        fence(Ordering::SeqCst);
+        self.rouse(members);
     }
 
-    /// What a thread does all its life.
-    fn serve(&self, member: usize) {
-        for seen in 0.. {
-            self.wait(|| self.round.load(Ordering::Acquire) != seen, || self.sleep(seen));
-            if self.stop.load(Ordering::Relaxed) {
+    /// Wakes some members of a round that sleep and that nobody has woken yet.
+    fn rouse(&self, members: usize) {
+        if self.asleep.load(Ordering::Relaxed) == 0 || self.wake.load(Ordering::Relaxed) >= members {
+            return;
+        }
+        let mut left = WAKES;
+        while left > 0 {
+            let at = self.wake.fetch_add(1, Ordering::Relaxed);
+            if at >= members {
                 return;
             }
-            let work = self.work.load(Ordering::Relaxed).cast_const().cast::<Work<'_>>();
-            // SAFETY: the caller of this round stays in `run`, where the work lies, until `left` is 0.
-            if let Err(panic) = share(unsafe { *work }, member) {
-                *lock(&self.panic) = Some(panic);
+            let member = &self.members[at];
+            if member.asleep.load(Ordering::Relaxed)
+                && let Some(thread) = member.thread.get()
+            {
+                thread.unpark();
+                left -= 1;
             }
-            self.left.fetch_sub(1, Ordering::Release);
         }
     }
 
-    /// Watches until `done`; does something else between two looks once it takes long.
-    fn wait(&self, done: impl Fn() -> bool, otherwise: impl Fn()) {
-        let mut start = None;
-        while !done() {
-            let start = *start.get_or_insert_with(Instant::now);
-            if start.elapsed() >= self.watch {
-                otherwise();
-            } else {
-                for _ in 0..LOOKS {
-                    if done() {
-                        return;
+    /// Takes a round back from those who have not taken it up, and waits for those who have.
+    fn take_back(&self, members: usize) {
+        for share in &self.shares[1..members] {
+            let mut looks = 0;
+            loop {
+                match share.state.load(Ordering::Acquire) {
+                    IDLE => break,
+                    OFFERED => {
+                        let back =
+                            share.state.compare_exchange(OFFERED, IDLE, Ordering::Relaxed, Ordering::Relaxed);
+                        if back.is_ok() {
+                            break;
+                        }
                     }
+                    _ => {}
+                }
+                looks += 1;
+                if looks > PATIENCE {
+                    thread::yield_now();
+                } else {
                     std::hint::spin_loop();
                 }
             }
         }
     }
 
-    /// Sleeps until the round is another.
-    fn sleep(&self, seen: usize) {
-        let mut bed = lock(&self.bed);
-        self.asleep.fetch_add(1, Ordering::SeqCst);
-        while self.round.load(Ordering::SeqCst) == seen {
-            bed = self.alarm.wait(bed).unwrap_or_else(PoisonError::into_inner);
+    /// What a thread does all its life.
+    fn serve(&self, member: usize) {
+        let (me, share) = (&self.members[member], &self.shares[member]);
+        me.thread.get_or_init(thread::current);
+        while self.watch(me, share) {
+            let taken = share.state.compare_exchange(OFFERED, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+            if taken.is_err() {
+                // Taken back.
+                continue;
+            }
+            let round = self.round.load(Ordering::Relaxed).cast_const().cast::<Round<'_>>();
+            // SAFETY: the caller stored it before the offer that was taken up above. It stays in `run`, where the round
+            // lies, until it has taken back each offer or seen the store below.
+            let round = unsafe { &*round };
+            self.rouse(round.shares.len());
+            round.join(member);
+            share.state.store(IDLE, Ordering::Release);
         }
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Watches for an offer, then sleeps until there is one; false at the end of the team.
+    fn watch(&self, me: &Member, share: &Share) -> bool {
+        let mut start = None;
+        loop {
+            for _ in 0..LOOKS {
+                if share.state.load(Ordering::Relaxed) == OFFERED {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            let waited = start.get_or_insert_with(Instant::now).elapsed();
+            if waited >= self.watch {
+                self.sleep(me, share);
+                start = None;
+            }
+            self.apart.leave(self.here.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Sleeps until there is an offer or the team ends. It may be taken back by then, but another one will follow.
+    fn sleep(&self, me: &Member, share: &Share) {
+        me.asleep.store(true, Ordering::Relaxed);
+        self.asleep.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if share.state.load(Ordering::Relaxed) == IDLE && !self.stop.load(Ordering::Relaxed) {
+            thread::park();
+        }
+        self.asleep.fetch_sub(1, Ordering::Relaxed);
+        me.asleep.store(false, Ordering::Relaxed);
     }
 }
 
-/// Does one share, with the panic it ended in.
-fn share(work: Work<'_>, member: usize) -> thread::Result<()> {
-    BUSY.set(true);
-    let result = catch_unwind(AssertUnwindSafe(|| work(member)));
-    BUSY.set(false);
-    result
-}
-
 /// Nothing panics while it holds a lock, so that none is ever poisoned.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     #[test]
-    fn every_member_works_once_in_each_round() {
-        for members in [2, 3, 7] {
+    fn every_part_is_done_once_in_each_round() {
+        for members in [2, 3, 16] {
             let team = Team::new(members).unwrap();
-            let counts: Vec<AtomicUsize> = (0..members).map(|_| AtomicUsize::new(0)).collect();
-            for round in 1..=if cfg!(miri) { 5 } else { 200 } {
-                if round % 50 == 0 {
+            let counts: Vec<AtomicUsize> = (0..3 * members + 1).map(|_| AtomicUsize::new(0)).collect();
+            for round in 1..=if cfg!(miri) { 5 } else { 400 } {
+                if round % 100 == 0 {
                     // Time to fall asleep.
                     thread::sleep(2 * WATCH);
                 }
-                team.run(&|member| {
-                    counts[member].fetch_add(1, Ordering::Relaxed);
+                team.run(1 + round % (members + 1), &[counts.len()], &|_, part| {
+                    counts[part].fetch_add(1, Ordering::Relaxed);
                 });
                 assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == round));
             }
+        }
+    }
+
+    #[test]
+    fn threads_that_are_there_share_the_work() {
+        // Parts that end only when as many threads are in one.
+        let members = 3;
+        let team = Team::new(members).unwrap();
+        for _ in 0..if cfg!(miri) { 1 } else { 20 } {
+            let inside = AtomicUsize::new(0);
+            team.run(members, &[members], &|_, _| {
+                inside.fetch_add(1, Ordering::Relaxed);
+                while inside.load(Ordering::Relaxed) < members {
+                    thread::yield_now();
+                }
+            });
+            thread::sleep(WATCH);
         }
     }
 
@@ -224,8 +330,8 @@ mod tests {
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    team.run(&|_| {
-                        team.run(&|_| {
+                    team.run(2, &[2], &|_, _| {
+                        team.run(2, &[2], &|_, _| {
                             count.fetch_add(1, Ordering::Relaxed);
                         });
                     });
@@ -236,12 +342,32 @@ mod tests {
     }
 
     #[test]
+    fn teams_side_by_side_do_all_their_work() {
+        let rounds = if cfg!(miri) { 3 } else { 500 };
+        let count = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let team = Team::new(4).unwrap();
+                    for _ in 0..rounds {
+                        team.run(4, &[4, 9], &|_, _| {
+                            count.fetch_add(1, Ordering::Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(count.into_inner(), 3 * rounds * 13);
+    }
+
+    #[test]
     fn a_panic_reaches_the_caller_and_the_team_works_on() {
         let team = Team::new(3).unwrap();
         for bad in 0..3 {
-            let result = catch_unwind(AssertUnwindSafe(|| team.run(&|member| assert_ne!(member, bad))));
+            let work = |_: usize, part: usize| assert_ne!(part, bad);
+            let result = catch_unwind(AssertUnwindSafe(|| team.run(3, &[3, 3], &work)));
             assert!(result.is_err());
-            team.run(&|_| {});
+            team.run(3, &[3], &|_, _| {});
         }
     }
 }

@@ -4,12 +4,14 @@
 //! lookups of a row together, in their order. Positions count from the table's first lookup.
 
 mod radix;
+mod ranges;
 
 use std::mem;
 use std::ops::Range;
 
 use super::{Bounds, EmbeddingError, Lookups, Report, Table, Tables};
 use crate::Cpu;
+use crate::shared::Shared;
 use radix::{Scratch, Source};
 
 /// For each table, its distinct rows and who looks them up. Memory is kept from call to call.
@@ -80,19 +82,35 @@ impl Grouping {
         all.resize_with(tables.len(), Groups::empty);
         self.spare.resize_with(tables.len(), Scratch::default);
         all.iter_mut().zip(shapes).for_each(|(groups, shape)| groups.shape = shape);
-        // A table with more than its share of the lookups is sorted by all threads, the others by one thread each.
+        // A table with more than half its share of the lookups is sorted by all threads, the others by one thread each.
         let large = |groups: &Groups| {
-            groups.lookups() > radix::CHUNK && groups.lookups() > lookups.len() / cpu.threads()
+            let found = groups.lookups();
+            let threads = cpu.threads();
+            threads >= ranges::LEAST_THREADS && found >= ranges::LARGE && 2 * found > lookups.len() / threads
         };
         let source = |table| Source::new(lookups, table);
+        let chunk = ranges::chunk(lookups.len(), cpu.threads());
+        let (mut small, mut jobs, mut sorted) = (Vec::new(), Vec::new(), Vec::new());
         for (table, (groups, spare)) in all.iter_mut().zip(&mut self.spare).enumerate() {
             if large(groups) {
-                groups.fill(Some(cpu), &source(table), spare);
+                jobs.push(ranges::Job::new(source(table), groups, spare, chunk));
+                sorted.push(table);
+            } else {
+                small.push((table, groups, spare));
             }
         }
-        let mut small: Vec<_> = all.iter_mut().zip(&mut self.spare).enumerate().collect();
-        small.retain(|(_, (groups, _))| !large(groups));
-        cpu.run_with(&mut small, |_, (table, (groups, spare))| groups.fill(None, &source(*table), spare));
+        let count = small.len();
+        let small = Shared::new(&mut small);
+        let found = ranges::sort(cpu, &jobs, count, |at| {
+            // SAFETY: each of them is done once.
+            let (table, groups, spare) = unsafe { &mut small.range(at, 1)[0] };
+            groups.fill(&source(*table), spare);
+        });
+        for (table, (keys, distinct)) in sorted.into_iter().zip(found) {
+            all[table].keys.truncate(keys);
+            all[table].starts.truncate(distinct);
+            all[table].starts.push(keys as u32);
+        }
         self.tables = all;
         Ok(report)
     }
@@ -123,20 +141,30 @@ impl Groups {
         Groups { shape: Shape::default(), keys: Vec::new(), starts: vec![0], bag_of: Vec::new() }
     }
 
-    /// Sorts the table's lookups, with all threads of `cpu` or with this one.
-    fn fill(&mut self, cpu: Option<&Cpu>, source: &Source<'_>, spare: &mut Scratch) {
+    /// Where the bits of keys are.
+    fn layout(&self) -> radix::Layout {
+        radix::Layout {
+            rows: self.shape.rows,
+            row_bits: bits(self.shape.rows),
+            position_bits: self.shape.position_bits,
+            bag_bits: self.shape.bag_bits,
+        }
+    }
+
+    /// Notes bags by position, where keys have no room for them.
+    fn fill_bags(&mut self, source: &Source<'_>) {
         self.bag_of.clear();
         if self.shape.bag_bits < bits(self.shape.bags) {
             let bags = (0..self.shape.bags).flat_map(|bag| source.positions(bag).map(move |_| bag as u32));
             self.bag_of.extend(bags);
         }
-        let layout = radix::Layout {
-            rows: self.shape.rows,
-            row_bits: bits(self.shape.rows),
-            position_bits: self.shape.position_bits,
-            bag_bits: self.shape.bag_bits,
-        };
-        radix::sort(cpu, source, &layout, &mut self.keys, spare);
+    }
+
+    /// Sorts the table's lookups on this thread.
+    fn fill(&mut self, source: &Source<'_>, spare: &mut Scratch) {
+        self.fill_bags(source);
+        let layout = self.layout();
+        radix::sort(source, &layout, &mut self.keys, spare);
         radix::starts(&self.keys, layout.shift(), &mut self.starts);
     }
 

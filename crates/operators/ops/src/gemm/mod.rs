@@ -27,6 +27,7 @@
 mod activation;
 mod buffer;
 mod cache;
+mod cut;
 mod error;
 mod kernel;
 mod linear;
@@ -43,6 +44,7 @@ mod vectorized;
 
 pub use activation::Activation;
 pub use cache::gemm_cache;
+pub use cut::Cut;
 pub use error::GemmError;
 pub use linear::{
     Gradients, linear, linear_backward, linear_backward_reference, linear_packed, linear_reference,

@@ -8,6 +8,10 @@ use std::ops::Range;
 use super::kernel::{Across, Loop, copy_lanes, transpose, widen};
 use super::{Activation, Element, MatRef};
 use crate::arch::Arch;
+use crate::shared::Shared;
+
+/// Panels that are packed side by side.
+const MOST_PANELS: usize = 8;
 
 /// Steps that are converted at a time before they are transposed.
 const STAGE: usize = 64;
@@ -113,6 +117,73 @@ impl<'a, T: Element> Source<'a, T> {
         for row in 0..self.view.rows() {
             sums.iter_mut().enumerate().for_each(|(col, sum)| *sum += self.value(row, col));
         }
+    }
+}
+
+/// An operand on its way into panels, in the order: block of steps, panel, step, lane. Its parts may be packed at once.
+pub(crate) struct Packing<'a, T> {
+    arch: Arch,
+    source: Source<'a, T>,
+    lanes: Range<usize>,
+    /// Lanes of a panel.
+    panel: usize,
+    /// All steps, and those of a block.
+    steps: (usize, usize),
+    /// Panels of a part: several, so that rows are read in long runs, but parts enough for all threads.
+    group: usize,
+    out: Shared<'a, f32>,
+}
+
+impl<'a, T: Element> Packing<'a, T> {
+    /// The lanes `lanes` of `source`, into `out`.
+    pub(crate) fn new(
+        arch: Arch,
+        source: Source<'a, T>,
+        lanes: Range<usize>,
+        panel: usize,
+        steps: (usize, usize),
+        threads: usize,
+        out: &'a mut [f32],
+    ) -> Packing<'a, T> {
+        let (panels, blocks) = (lanes.len().div_ceil(panel), steps.0.div_ceil(steps.1));
+        let group = (panels * blocks / (2 * threads)).clamp(1, MOST_PANELS);
+        Packing { arch, source, lanes, panel, steps, group, out: Shared::new(out) }
+    }
+
+    /// How many parts it has.
+    pub(crate) fn parts(&self) -> usize {
+        self.lanes.len().div_ceil(self.panel).div_ceil(self.group) * self.blocks()
+    }
+
+    fn blocks(&self) -> usize {
+        self.steps.0.div_ceil(self.steps.1)
+    }
+
+    /// Packs one part. Those of the same lanes follow each other.
+    ///
+    /// # Safety
+    ///
+    /// No other call packs it at the same time, and nothing reads it.
+    pub(crate) unsafe fn part(&self, part: usize) {
+        let (group, block) = (part / self.blocks(), part % self.blocks());
+        let (all, most) = self.steps;
+        let steps = block * most..((block + 1) * most).min(all);
+        let panels = self.lanes.len().div_ceil(self.panel);
+        let first = group * self.group;
+        let count = self.group.min(panels - first);
+        let size = self.panel * steps.len();
+        let width = panels * self.panel;
+        // SAFETY: blocks of steps lie one behind the other, `width` lanes each, and groups of panels in a block likewise:
+        // no two parts meet.
+        let out = unsafe { self.out.range(width * steps.start + first * size, count * size) };
+        let from = self.lanes.start + first * self.panel;
+        let lanes = from..(from + count * self.panel).min(self.lanes.end);
+        self.source.pack(self.arch, lanes, steps, self.panel, out);
+    }
+
+    /// Where the panels are.
+    pub(crate) fn out(&self) -> Shared<'a, f32> {
+        self.out
     }
 }
 

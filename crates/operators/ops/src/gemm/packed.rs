@@ -1,8 +1,9 @@
 //! The top rung: both operands packed into panels, registers and caches filled as the [`Plan`] says, all threads.
 //!
 //! ```text
-//! for each n_c columns of C                     B packed once, by all threads, k_c x n_r panels
-//!   for each thread's rows and columns of C
+//! for each n_c columns of C
+//!   all threads pack                            B: k_c x n_r panels
+//!   all threads, each its parts of C, then what others have not begun
 //!     for each m_c rows                         stay in the second-level cache
 //!       for each k_c steps                      A packed: m_r x k_c panels
 //!         for each n_r columns                  a panel of B, from the first- and second-level cache
@@ -17,14 +18,12 @@
 use std::ops::Range;
 
 use super::buffer::lend;
-use super::kernel::{FEW_STEPS, Store, Strip, Window, tile};
-use super::pack::Source;
-use super::{Activation, Element, MatMut, Plan};
+use super::kernel::{Ahead, FEW_STEPS, Store, Strip, Window, tile};
+use super::pack::{Packing, Source};
+use super::{Activation, Cut, Element, MatMut, Plan};
 use crate::Cpu;
+use crate::cpu::share;
 use crate::shared::Shared;
-
-/// Panels of B that are packed side by side.
-const MOST_PANELS: usize = 8;
 
 /// The right-hand side: still to be packed, or packed before.
 #[derive(Clone, Copy)]
@@ -49,6 +48,17 @@ pub(crate) struct Product<'a, A, B> {
     pub(crate) row_sums: Option<&'a mut [f32]>,
 }
 
+/// Some columns of a product: what its parts have in common.
+struct Columns<'p, 'a, A, B> {
+    product: &'p Product<'a, A, B>,
+    cpu: &'p Cpu,
+    plan: &'p Plan,
+    cut: Cut,
+    cols: Range<usize>,
+    c: &'p Window<'p>,
+    sums: Option<Shared<'p, f32>>,
+}
+
 impl<A: Element, B: Element> Product<'_, A, B> {
     /// Computes it.
     pub(crate) fn run(mut self, cpu: &Cpu, plan: &Plan, mut c: MatMut<'_>) {
@@ -62,109 +72,142 @@ impl<A: Element, B: Element> Product<'_, A, B> {
             Shared::new(sums)
         });
         let window = Window::new(&mut c);
+        let pack_b = plan.packs_b(cpu.threads());
+        let columns = |cols: Range<usize>| Columns {
+            product: &self,
+            cpu,
+            plan,
+            cut: plan.cut(cols.len(), cpu.threads()),
+            sums: sums.filter(|_| cols.start == 0),
+            cols,
+            c: &window,
+        };
         match self.b {
-            Right::Packed(panels) => self.columns(cpu, plan, Panels::Packed(panels), 0..n, &window, sums),
+            Right::Packed(panels) => columns(0..n).run(&Panels::Packed(panels), None::<&Packing<B>>),
             Right::Plain(source) => {
                 let rows = source.gate.is_none() && source.view.col_stride() == 1;
-                if let Some(data) = B::as_f32(source.view.tail(0, 0)).filter(|_| rows && !plan.pack_b) {
+                if let Some(data) = B::as_f32(source.view.tail(0, 0)).filter(|_| rows && !pack_b) {
                     let panels = Panels::Placed { data, step_stride: source.view.row_stride() };
-                    return self.columns(cpu, plan, panels, 0..n, &window, sums);
+                    return columns(0..n).run(&panels, None::<&Packing<B>>);
                 }
                 let source = source.t();
                 for from in (0..n).step_by(plan.n_c) {
                     let cols = from..(from + plan.n_c).min(n);
-                    let sums = sums.filter(|_| from == 0);
-                    let width = cols.len().next_multiple_of(plan.n_r);
-                    lend(width * k, |panels| {
-                        pack_all(cpu, plan, &source, cols.clone(), panels);
-                        self.columns(cpu, plan, Panels::Packed(panels), cols, &window, sums);
+                    let columns = columns(cols.clone());
+                    lend(cols.len().next_multiple_of(plan.n_r) * k, |panels| {
+                        let steps = (k, plan.k_c);
+                        let packing = Packing::new(
+                            cpu.arch(),
+                            source,
+                            cols,
+                            plan.n_r,
+                            steps,
+                            columns.cut.threads,
+                            panels,
+                        );
+                        columns.run(&Panels::Shared(packing.out()), Some(&packing));
                     });
                 }
             }
         }
     }
+}
 
-    /// The columns `cols` of C, whose panels of B are there.
-    fn columns(
-        &self,
-        cpu: &Cpu,
-        plan: &Plan,
-        panels: Panels<'_>,
-        cols: Range<usize>,
-        c: &Window,
-        sums: Option<Shared<f32>>,
-    ) {
-        let (down, across) = plan.parts(cols.len(), cpu.threads());
-        cpu.run(down * across, |part| {
-            let rows = panel_share(plan.m, plan.m_r, down, part / across);
-            let part_cols = panel_share(cols.len(), plan.n_r, across, part % across);
-            if rows.is_empty() || part_cols.is_empty() {
+impl<A: Element, B: Element> Columns<'_, '_, A, B> {
+    /// Computes them: what is to be packed, then all parts. `packing` is the way to `panels` where there is one.
+    fn run(&self, panels: &Panels<'_>, packing: Option<&Packing<'_, B>>) {
+        let Cut { threads, down, across, m_r, .. } = self.cut;
+        let (m, packs) = (self.plan.m, packing.map_or(0, Packing::parts));
+        let work = |stage: usize, part: usize| {
+            if stage == 0 {
+                // SAFETY: `stages` does each part once, and what reads them comes after.
+                packing.iter().for_each(|packing| unsafe { packing.part(part) });
+                return;
+            }
+            let rows = panel_share(m, m_r, down, part / across);
+            let cols = panel_share(self.cols.len(), self.plan.n_r, across, part % across);
+            if rows.is_empty() || cols.is_empty() {
                 return;
             }
             // SAFETY: each part is done once, and has rows and columns by its number: `panel_share` deals each row and
             // each column out once, so that two parts differ in rows or in columns.
-            let c = unsafe { c.part(rows.start, cols.start + part_cols.start, rows.len(), part_cols.len()) };
+            let c = unsafe { self.c.part(rows.start, self.cols.start + cols.start, rows.len(), cols.len()) };
             // SAFETY: of the parts with the same rows only the one with the first columns writes sums.
-            let sums =
-                sums.filter(|_| part % across == 0).map(|sums| unsafe { sums.range(rows.start, rows.len()) });
-            self.part(cpu, plan, panels, &cols, rows, part_cols, c, sums);
-        });
+            let sums = self
+                .sums
+                .filter(|_| cols.start == 0)
+                .map(|sums| unsafe { sums.range(rows.start, rows.len()) });
+            // SAFETY: the stage before, which packed them, is over.
+            let panels = unsafe { panels.packed() };
+            self.part(panels, rows, cols, c, sums);
+        };
+        match packing {
+            Some(_) => self.cpu.stages(threads, &[packs, down * across], work),
+            None => self.cpu.stages(threads, &[down * across], |_, part| work(1, part)),
+        }
     }
 
     /// One thread's rectangle of C.
-    #[expect(clippy::too_many_arguments, reason = "what the loops above have fixed")]
     fn part(
         &self,
-        cpu: &Cpu,
-        plan: &Plan,
         panels: Panels<'_>,
-        cols: &Range<usize>,
         rows: Range<usize>,
-        part_cols: Range<usize>,
-        mut c: Window,
+        cols: Range<usize>,
+        mut c: Window<'_>,
         mut sums: Option<&mut [f32]>,
     ) {
-        let arch = cpu.arch();
-        let width = cols.len().next_multiple_of(plan.n_r);
+        let (product, plan, arch, m_r) = (self.product, self.plan, self.cpu.arch(), self.cut.m_r);
+        let (n_r, first_col, all_bias) = (plan.n_r, self.cols.start, product.bias);
+        let width = self.cols.len().next_multiple_of(n_r);
         let k_blocks = || (0..plan.k.max(1)).step_by(plan.k_c).map(|at| at..(at + plan.k_c).min(plan.k));
-        let m_c = plan.m_c.min(rows.len().next_multiple_of(plan.m_r));
+        let m_c = (plan.m_c / m_r * m_r).max(m_r).min(rows.len().next_multiple_of(m_r));
         lend(m_c * plan.k_c.min(plan.k), |packed| {
             for row in rows.clone().step_by(m_c) {
                 let block = row..(row + m_c).min(rows.end);
                 for steps in k_blocks() {
-                    let a = self.block(cpu, plan, &block, &steps, packed, sums.as_deref_mut(), rows.start);
+                    let sums = sums.as_deref_mut().map(|sums| &mut sums[row - rows.start..][..block.len()]);
+                    let a = self.block(&block, &steps, packed, sums);
                     let store = Store {
-                        alpha: self.alpha,
-                        beta: if steps.start == 0 { self.beta } else { 1.0 },
+                        alpha: product.alpha,
+                        beta: if steps.start == 0 { product.beta } else { 1.0 },
                         bias: None,
-                        relu: self.activation == Activation::Relu && steps.end == plan.k,
+                        relu: product.activation == Activation::Relu && steps.end == plan.k,
+                        ahead: None,
                     };
+                    let bias_now = all_bias.filter(|_| steps.start == 0);
                     let one = |at: usize, col: usize| {
-                        let tile_cols = (part_cols.end - col).min(plan.n_r);
-                        let first = cols.start + col;
-                        let bias = self
-                            .bias
-                            .filter(|_| steps.start == 0)
-                            .map(|bias| &bias[first..first + tile_cols]);
-                        let b = panels.strip(plan.n_r, width, &steps, cols.start, col);
-                        let tile_rows = (block.end - at).min(plan.m_r);
-                        let a = a.panel(at - block.start, plan.m_r, &steps);
+                        let tile_cols = (cols.end - col).min(n_r);
+                        let first = first_col + col;
+                        let bias = bias_now.map(|bias| &bias[first..first + tile_cols]);
+                        let b = panels.strip(n_r, width, &steps, first_col, col);
+                        // While the first tile of a panel of B is computed, the next panel comes.
+                        let ahead = if at == block.start { panels.ahead(b, n_r * steps.len()) } else { None };
+                        let tile_rows = (block.end - at).min(m_r);
+                        let a = a.panel(at - block.start, m_r, &steps);
                         // SAFETY: inside of this thread's rectangle, which no other has; the tile before is done with.
-                        let c =
-                            unsafe { c.part(at - rows.start, col - part_cols.start, tile_rows, tile_cols) };
-                        tile(arch, steps.len(), a, b, &c, tile_rows, tile_cols, &Store { bias, ..store });
+                        let c = unsafe { c.part(at - rows.start, col - cols.start, tile_rows, tile_cols) };
+                        tile(
+                            arch,
+                            steps.len(),
+                            a,
+                            b,
+                            &c,
+                            tile_rows,
+                            tile_cols,
+                            &Store { bias, ahead, ..store },
+                        );
                     };
-                    let across = || part_cols.clone().step_by(plan.n_r);
-                    let down = || block.clone().step_by(plan.m_r);
+                    let across = || cols.clone().step_by(n_r);
+                    let down = || block.clone().step_by(m_r);
                     if plan.k <= FEW_STEPS {
                         down().for_each(|at| across().for_each(|col| one(at, col)));
                     } else {
                         across().for_each(|col| down().for_each(|at| one(at, col)));
                     }
                 }
-                if self.activation == Activation::Sigmoid {
+                if product.activation == Activation::Sigmoid {
                     c.apply(block.start - rows.start..block.end - rows.start, |values| {
-                        self.activation.apply(arch, values)
+                        product.activation.apply(arch, values)
                     });
                 }
             }
@@ -172,44 +215,73 @@ impl<A: Element, B: Element> Product<'_, A, B> {
     }
 
     /// The block of A as tiles read it: packed, or in place where it is read too seldom for a copy to pay.
-    #[expect(clippy::too_many_arguments, reason = "what the loops above have fixed")]
     fn block<'p>(
         &'p self,
-        cpu: &Cpu,
-        plan: &Plan,
         rows: &Range<usize>,
         steps: &Range<usize>,
         packed: &'p mut [f32],
         sums: Option<&mut [f32]>,
-        first_row: usize,
     ) -> Block<'p> {
-        let view = self.a.view;
-        if let Some(data) = A::as_f32(view.tail(rows.start, steps.start))
-            .filter(|_| !plan.pack_a && self.a.gate.is_none() && sums.is_none())
+        let (a, m_r) = (&self.product.a, self.cut.m_r);
+        let in_place = !self.plan.pack_a
+            || (self.cut.in_place && keeps_apart(a.view.row_stride(), m_r, self.plan.machine.caches[0].ways));
+        if let Some(data) = A::as_f32(a.view.tail(rows.start, steps.start))
+            .filter(|_| in_place && a.gate.is_none() && sums.is_none())
         {
-            return Block::Placed { data, lane_stride: view.row_stride(), step_stride: view.col_stride() };
+            let (lane_stride, step_stride) = (a.view.row_stride(), a.view.col_stride());
+            return Block::Placed { data, lane_stride, step_stride };
         }
-        self.a.pack(cpu.arch(), rows.clone(), steps.clone(), plan.m_r, packed);
-        if let Some(sums) = sums.filter(|_| !steps.is_empty()) {
-            let sums = &mut sums[rows.start - first_row..][..rows.len()];
-            for (panel, sums) in packed.chunks(plan.m_r * steps.len()).zip(sums.chunks_mut(plan.m_r)) {
-                for step in panel.chunks_exact(plan.m_r) {
-                    sums.iter_mut().zip(step).for_each(|(sum, value)| *sum += value);
-                }
-            }
-        }
+        a.pack(self.cpu.arch(), rows.clone(), steps.clone(), m_r, packed);
+        let used = &packed[..rows.len().next_multiple_of(m_r) * steps.len()];
+        add_rows(used, m_r, steps.len(), sums);
         Block::Packed(packed)
     }
+}
+
+/// Adds to the sums of some rows their elements, step by step, from panels of A.
+fn add_rows(packed: &[f32], m_r: usize, steps: usize, sums: Option<&mut [f32]>) {
+    let Some(sums) = sums.filter(|_| steps > 0) else { return };
+    for (panel, sums) in packed.chunks(m_r * steps).zip(sums.chunks_mut(m_r)) {
+        for step in panel.chunks_exact(m_r) {
+            sums.iter_mut().zip(step).for_each(|(sum, value)| *sum += value);
+        }
+    }
+}
+
+/// Whether as many rows, that many floats apart, leave room where they compete for the lines of a first-level cache of as
+/// many ways: those whose addresses are the same but for multiples of 4 KiB.
+pub(super) fn keeps_apart(row_stride: usize, rows: usize, ways: usize) -> bool {
+    const PERIOD: usize = 4096 / size_of::<f32>();
+    let together = 1 << row_stride.trailing_zeros().min(PERIOD.trailing_zeros());
+    rows.div_ceil(PERIOD / together) <= ways / 3
 }
 
 /// Columns of B as tiles read them: panels of those packed at a time, or all of it where it lies.
 #[derive(Clone, Copy)]
 enum Panels<'a> {
     Packed(&'a [f32]),
-    Placed { data: &'a [f32], step_stride: usize },
+    /// To be packed in the stage before.
+    Shared(Shared<'a, f32>),
+    Placed {
+        data: &'a [f32],
+        step_stride: usize,
+    },
 }
 
 impl<'a> Panels<'a> {
+    /// The same, to be read.
+    ///
+    /// # Safety
+    ///
+    /// Nobody packs them any more.
+    unsafe fn packed(&self) -> Panels<'a> {
+        match *self {
+            // SAFETY: nobody writes them, by the caller's promise.
+            Panels::Shared(shared) => Panels::Packed(unsafe { shared.all() }),
+            other => other,
+        }
+    }
+
     /// The panel from column `first + col` on, where the columns packed are `width`, the first of them `first`.
     fn strip(&self, n_r: usize, width: usize, steps: &Range<usize>, first: usize, col: usize) -> Strip<'a> {
         match *self {
@@ -217,10 +289,20 @@ impl<'a> Panels<'a> {
                 let data = &data[width * steps.start + col * steps.len()..][..n_r * steps.len()];
                 Strip { data, lane_stride: 1, step_stride: n_r }
             }
+            Panels::Shared(_) => unreachable!("read before they are packed"),
             Panels::Placed { data, step_stride } => {
                 let data = data.get(steps.start * step_stride + first + col..).unwrap_or(&[]);
                 Strip { data, lane_stride: 1, step_stride }
             }
+        }
+    }
+
+    /// What to ask for during the use of a strip of that many floats: the panel behind it. Rows of B that lie far apart
+    /// are left alone: asked for, they compete for the same few lines.
+    fn ahead(&self, strip: Strip<'_>, len: usize) -> Option<Ahead> {
+        match self {
+            Panels::Placed { .. } => None,
+            _ => Some(Ahead { start: strip.data.as_ptr().wrapping_add(len), step: strip.step_stride }),
         }
     }
 }
@@ -245,36 +327,8 @@ impl Block<'_> {
     }
 }
 
-/// Packs the columns `cols` of B, given as lanes, in the order: block of k, panel, step, lane.
-pub(crate) fn pack_all<T: Element>(
-    cpu: &Cpu,
-    plan: &Plan,
-    source: &Source<T>,
-    cols: Range<usize>,
-    panels: &mut [f32],
-) {
-    let width = cols.len().next_multiple_of(plan.n_r);
-    let (across, blocks) = (width / plan.n_r, plan.k.div_ceil(plan.k_c));
-    // Several panels at a time, so that rows of B are read in long runs, but work enough for all threads.
-    let group = (across * blocks / (2 * cpu.threads())).clamp(1, MOST_PANELS);
-    let groups = across.div_ceil(group);
-    let shared = Shared::new(panels);
-    let arch = cpu.arch();
-    cpu.run(blocks * groups, |part| {
-        let (block, first) = (part / groups, part % groups * group);
-        let steps = block * plan.k_c..((block + 1) * plan.k_c).min(plan.k);
-        let count = group.min(across - first);
-        let size = plan.n_r * steps.len();
-        // SAFETY: each part is done once. Blocks of steps lie one behind the other, `width` lanes each, and groups of
-        // panels in a block likewise.
-        let out = unsafe { shared.range(width * steps.start + first * size, count * size) };
-        let lanes = cols.start + first * plan.n_r..(cols.start + (first + count) * plan.n_r).min(cols.end);
-        source.pack(arch, lanes, steps, plan.n_r, out);
-    });
-}
-
 /// The `index`-th of `shares` of `0..total`, cut between panels.
 fn panel_share(total: usize, panel: usize, shares: usize, index: usize) -> Range<usize> {
-    let share = crate::cpu::share(total.div_ceil(panel), shares, index);
+    let share = share(total.div_ceil(panel), shares, index);
     (share.start * panel).min(total)..(share.end * panel).min(total)
 }

@@ -3,11 +3,8 @@
 use std::fmt;
 
 use super::kernel::{tile_cols, tile_rows};
-use super::{GemmError, Machine};
+use super::{Cut, GemmError, Machine};
 use crate::Isa;
-
-/// Below this many multiply-adds, waking threads costs more than they save.
-const WORTH_A_THREAD: usize = 1 << 18;
 
 /// Columns of C up to which copying A into panels costs more than reading it in place.
 const A_IN_PLACE: usize = 64;
@@ -18,6 +15,9 @@ const SHORT: usize = 32;
 /// Register tiles above each other in a block of A: enough that a panel of B read from the last level is used often,
 /// few enough that the rows of C do not leave the second level before the next panel comes to them.
 const MOST_TILES_DOWN: usize = 8;
+
+/// Terms that a tile adds in one go, at most: what is packed then has enough pieces for many threads.
+const MOST_TERMS: usize = 1024;
 
 /// The tiles of a product `C[m, n] = A[m, k] B[k, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -44,6 +44,14 @@ pub struct Plan {
     pub(crate) pack_b: bool,
     /// The machine it was made for.
     pub(crate) machine: Machine,
+    /// How C is cut for threads.
+    pub(crate) cut: Cut,
+    /// Rows of the largest register tile.
+    #[serde(skip)]
+    pub(crate) most_rows: usize,
+    /// Parts of C, where they were chosen.
+    #[serde(skip)]
+    pub(crate) grid: Option<(usize, usize)>,
 }
 
 impl Plan {
@@ -58,19 +66,37 @@ impl Plan {
     pub fn on(machine: Machine, (m_r, n_r): (usize, usize), m: usize, n: usize, k: usize) -> Plan {
         let [l1, l2, l3] = machine.caches;
         let float = size_of::<f32>();
+        let most_rows = m_r;
         // As many tiles as that many rows need, all of about the same height: a low last one would wait for its sums.
         let m_r = balanced(m, m_r, 1);
         // The second-level cache feeds the registers fast enough, (m_r + n_r) floats for m_r * n_r multiply-adds, so
         // panels need not fit the first level, and a long k_c saves trips of C: a panel of B takes a quarter of the
         // second level, a block of A half, and what is left lets C through.
-        let k_c = balanced(k, (l2.bytes / 4 / (n_r * float)).max(l1.bytes / (n_r * float)).max(32), 8);
+        let terms = (l2.bytes / 4 / (n_r * float)).max(l1.bytes / (n_r * float)).max(32);
+        let k_c = balanced(k, terms.min(MOST_TERMS), 8);
         let m_c = (l2.bytes / 2 / (k_c * float)).clamp(m_r, MOST_TILES_DOWN * m_r) / m_r * m_r;
         let n_c = (l3.bytes / 2 / (k.max(1) * float)).max(n_r) / n_r * n_r;
         let n_c = balanced(n, n_c, n_r);
         let pack_a = n > A_IN_PLACE && k > SHORT;
         // A copy of B pays where it is read more than twice, unless all of it lies in the second level anyway.
         let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 4 / float;
-        Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, pack_a, pack_b, machine }
+        let cut = Cut { threads: 1, down: 1, across: 1, m_r, in_place: false };
+        let grid = None;
+        Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, pack_a, pack_b, machine, cut, most_rows, grid }
+    }
+
+    /// The same plan cut for at most this many threads. Products do so by themselves.
+    #[must_use]
+    pub fn for_threads(mut self, threads: usize) -> Plan {
+        self.cut = self.cut(self.n_c.min(self.n), threads.max(1));
+        self
+    }
+
+    /// The same plan with C cut into `down` parts above each other and `across` side by side.
+    #[must_use]
+    pub fn with_parts(mut self, down: usize, across: usize) -> Plan {
+        self.grid = Some((down.clamp(1, self.m.max(1)), across.clamp(1, self.n.max(1).div_ceil(self.n_r))));
+        self
     }
 
     /// The same plan with other block sizes, rounded to whole register tiles.
@@ -96,25 +122,17 @@ impl Plan {
         self
     }
 
+    /// Whether B is copied for as many threads: with each of them reading it, it must be read more often to pay, or not fit
+    /// their second levels.
+    pub(crate) fn packs_b(&self, threads: usize) -> bool {
+        let fits = self.n.saturating_mul(self.k) <= self.machine.caches[1].bytes / 2 / size_of::<f32>();
+        self.pack_b && (threads == 1 || !fits || self.m / threads > 4 * self.most_rows)
+    }
+
     /// Whether its register tile is that of these instructions.
     pub(crate) fn check(&self, isa: Isa) -> Result<(), GemmError> {
         let (m_r, n_r, rows, cols) = (self.m_r, self.n_r, tile_rows(isa), tile_cols(isa));
         if m_r <= rows && n_r == cols { Ok(()) } else { Err(GemmError::Tile { m_r, n_r, isa, rows, cols }) }
-    }
-
-    /// How many parts `(down, across)` C is cut into for this many threads: the cut with the least work in its
-    /// largest part, counting what packing A again costs.
-    pub(crate) fn parts(&self, cols: usize, threads: usize) -> (usize, usize) {
-        let work = self.m.saturating_mul(cols).saturating_mul(self.k.max(1));
-        let threads = threads.min(work / WORTH_A_THREAD).max(1);
-        let (down, across) = (self.m.div_ceil(self.m_r), cols.div_ceil(self.n_r));
-        let cost = |parts: usize| {
-            let (rows, cols) = (down.div_ceil(parts), across.div_ceil(threads / parts));
-            // To pack a panel of A takes about as long as to use it once.
-            rows * cols + rows
-        };
-        let best = (1..=threads).rev().min_by_key(|&parts| cost(parts)).unwrap_or(1);
-        (best, threads / best)
     }
 }
 
@@ -215,6 +233,8 @@ impl fmt::Display for Plan {
         writeln!(f, "L2        k_c = {k_c}: a panel of B is {} KiB", kib(k_c * n_r))?;
         writeln!(f, "          m_c = {m_c}: a block of A is {} KiB, {a}", kib(m_c * k_c))?;
         writeln!(f, "L3        n_c = {n_c}: a block of B is {} KiB, {b}", kib(n_c * k))?;
+        let Cut { threads, down, across, m_r, .. } = self.cut;
+        writeln!(f, "threads   {threads}: {down} x {across} parts of C, in tiles of {m_r} x {n_r}")?;
         writeln!(f, "{:<16} {:>14} {:>16}  elements", "level", "reads, MB", "multiply-adds/B")?;
         for level in self.levels() {
             let (mb, intensity) = (level.read_bytes / 1e6, level.multiply_adds_per_byte);
@@ -247,14 +267,6 @@ mod tests {
                 assert!(plan.levels().iter().all(|level| level.read_bytes >= 0.0));
             }
         }
-    }
-
-    #[test]
-    fn parts_use_all_threads_where_there_is_work() {
-        let plan = Plan::new(Isa::Avx512, 2048, 512, 512);
-        assert_eq!(plan.parts(512, 2), (2, 1));
-        assert_eq!(Plan::new(Isa::Avx512, 14, 4096, 512).parts(4096, 4), (1, 4));
-        assert_eq!(Plan::new(Isa::Avx512, 8, 8, 8).parts(8, 4), (1, 1));
     }
 
     #[test]

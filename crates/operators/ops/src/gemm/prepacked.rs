@@ -1,8 +1,8 @@
 //! A right-hand side packed once and used many times: the weights of a layer that does not change.
 
 use super::buffer::Buffer;
-use super::pack::Source;
-use super::packed::{Product, Right, pack_all};
+use super::pack::{Packing, Source};
+use super::packed::{Product, Right};
 use super::{Activation, Element, GemmError, MatMut, MatRef, Plan};
 use crate::{Cpu, Isa};
 
@@ -23,7 +23,11 @@ impl PackedMatrix {
         let plan = Plan::new(cpu.isa(), 1, b.cols(), b.rows());
         let len = b.cols().next_multiple_of(plan.n_r) * b.rows();
         let mut panels = Buffer::default();
-        pack_all(cpu, &plan, &Source::plain(b).t(), 0..b.cols(), panels.floats(len));
+        let (source, steps) = (Source::plain(b).t(), (plan.k, plan.k_c));
+        let out = panels.floats(len);
+        let packing = Packing::new(cpu.arch(), source, 0..b.cols(), plan.n_r, steps, cpu.threads(), out);
+        // SAFETY: `run` does each part once.
+        cpu.run(packing.parts(), |part| unsafe { packing.part(part) });
         PackedMatrix { panels, len, rows: b.rows(), cols: b.cols(), isa: cpu.isa() }
     }
 

@@ -1,5 +1,6 @@
 //! What can be typed for `steptime gemm`.
 
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use clap::Subcommand;
@@ -9,7 +10,7 @@ use steptime_bench::size;
 /// `steptime gemm`.
 #[derive(Debug, Subcommand)]
 pub enum Gemm {
-    /// Show how a matrix product is cut for registers and caches, and what each level reads
+    /// Show how a matrix product is cut for registers, caches and threads, and what each level reads
     #[command(after_help = "EXAMPLE
     steptime gemm plan 2048x512x512
     steptime gemm plan 4096x1024x13 --isa avx2 --json")]
@@ -20,6 +21,9 @@ pub enum Gemm {
         /// The instructions to plan for [default: the widest of this machine]
         #[arg(long, value_name = "scalar|avx2|avx512")]
         isa: Option<Isa>,
+        /// Threads at most [default: as many as the process may use]
+        #[arg(long, value_name = "N")]
+        threads: Option<NonZeroUsize>,
         /// Print JSON
         #[arg(long)]
         json: bool,

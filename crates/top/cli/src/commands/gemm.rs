@@ -10,9 +10,10 @@ use crate::report::gemm::Answer;
 
 /// Runs it.
 pub fn run(args: &Gemm, console: &Console<'_>) -> Result<(), Failure> {
-    let &Gemm::Plan { size: Product { m, n, k }, isa, json } = args;
+    let &Gemm::Plan { size: Product { m, n, k }, isa, threads, json } = args;
     let isa = isa.unwrap_or_else(Isa::best);
-    let answer = Answer::new(isa, Plan::new(isa, m, n, k));
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
+    let answer = Answer::new(isa, Plan::new(isa, m, n, k).for_threads(threads));
     if json {
         console.print_json(&answer)?;
     } else {

@@ -1,7 +1,6 @@
 //! All distinct rows of all tables, each with its gradient and its step.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use half::{bf16, f16};
 
@@ -16,7 +15,7 @@ use crate::optimizer::simd::{Kernel, Simd, dispatch, prefetch};
 use crate::shared::Shared;
 
 /// Lookups whose rows one part of the work updates.
-const PART: usize = 1024;
+const PART: usize = 256;
 
 /// Rows that several threads change at once, each its own.
 struct Rows<'a, T> {
@@ -91,22 +90,20 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Does all jobs. Threads take parts as they come: each row is one part's, so that the order is of no account.
+/// Does all jobs. Each row is one part's, so that the order is of no account.
 pub(super) fn run(cpu: &Cpu, jobs: &[Job<'_>]) {
     let parts = |job: &Job<'_>| job.sums.groups.len().div_ceil(PART);
     let parts: Vec<(usize, usize)> =
         jobs.iter().enumerate().flat_map(|(at, job)| (0..parts(job)).map(move |part| (at, part))).collect();
-    let next = AtomicUsize::new(0);
-    cpu.run(cpu.threads(), |_| {
-        while let Some(&(job, part)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let job = &jobs[job];
-            let groups = job.sums.groups;
-            let groups = groups.group_from(part * PART)..groups.group_from((part + 1) * PART);
-            match &job.weights {
-                Weights::F32(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
-                Weights::F16(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
-                Weights::Bf16(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
-            }
+    cpu.run(parts.len(), |part| {
+        let (job, part) = parts[part];
+        let job = &jobs[job];
+        let groups = job.sums.groups;
+        let groups = groups.group_from(part * PART)..groups.group_from((part + 1) * PART);
+        match &job.weights {
+            Weights::F32(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
+            Weights::F16(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
+            Weights::Bf16(rows) => dispatch(cpu.arch(), Part { job, rows, groups }),
         }
     });
 }
@@ -150,7 +147,7 @@ impl<T: Weight> Kernel for Part<'_, T> {
             let dice = Dice::new(rounding, step, job.table, row);
             // SAFETY: a group is of one row, and no two are of the same: keys are sorted by row, and change together
             // with where their bits lie. A group is of one part, for parts cut the places at which groups start, and
-            // each part is taken once, by the counter. Tables and states are other memory, borrowed mutably each.
+            // each part is done once. Tables and states are other memory, borrowed mutably each.
             let (weights, state) = unsafe { (self.rows.row(row), job.state.row(row)) };
             job.numbers.change(s, T::open(weights, &mut wide), state, gradient, factor);
             T::close(weights, &wide, dice);

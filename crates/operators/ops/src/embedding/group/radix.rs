@@ -3,11 +3,7 @@
 use std::ops::Range;
 
 use super::super::{Ints, Lookups};
-use crate::Cpu;
-use crate::shared::Shared;
-
-/// Lookups that one part of a large table's sort moves.
-pub(super) const CHUNK: usize = 32 << 10;
+use super::ranges::Kept;
 
 /// Where the bits of a key are.
 pub(super) struct Layout {
@@ -23,6 +19,14 @@ impl Layout {
     pub(super) fn shift(&self) -> u32 {
         self.position_bits + self.bag_bits
     }
+
+    /// The key of a lookup.
+    #[inline(always)]
+    pub(super) fn key(&self, position: usize, bag: usize, row: usize) -> u64 {
+        let bag = if self.bag_bits == 0 { 0 } else { bag as u64 };
+        // Two shifts, for together they may be as many as all bits.
+        (row as u64) << self.position_bits << self.bag_bits | (position as u64) << self.bag_bits | bag
+    }
 }
 
 /// Memory that is kept from sort to sort.
@@ -30,6 +34,7 @@ impl Layout {
 pub(super) struct Scratch {
     keys: Vec<u64>,
     counts: Vec<u32>,
+    pub(super) kept: Kept,
 }
 
 /// The lookups of one table.
@@ -52,8 +57,24 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn bags(&self) -> usize {
+    /// B.
+    pub(super) fn bags(&self) -> usize {
         self.offsets.len() - 1
+    }
+
+    /// Lookups.
+    pub(super) fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// The row that the lookup at a position names, negative ones far out of range.
+    pub(super) fn row(&self, position: usize) -> u64 {
+        self.indices.at(position) as u64
+    }
+
+    /// The positions of some bags' lookups.
+    pub(super) fn places(&self, bags: &Range<usize>) -> Range<usize> {
+        self.offsets.at(bags.start) as usize - self.start..self.offsets.at(bags.end) as usize - self.start
     }
 
     /// The positions of a bag's lookups.
@@ -61,19 +82,19 @@ impl<'a> Source<'a> {
         self.offsets.at(bag) as usize - self.start..self.offsets.at(bag + 1) as usize - self.start
     }
 
-    /// The bag where the `chunk`-th part of the lookups begins.
-    fn first_bag(&self, chunk: usize) -> usize {
+    /// The first bag that begins at this position or later.
+    pub(super) fn first_bag(&self, position: usize) -> usize {
         let (mut low, mut high) = (0, self.bags());
         while low < high {
             let middle = (low + high) / 2;
-            if self.positions(middle).start < chunk * CHUNK { low = middle + 1 } else { high = middle }
+            if self.positions(middle).start < position { low = middle + 1 } else { high = middle }
         }
         low
     }
 
     /// Calls `work` with position, bag and row of each lookup of these bags that is in range.
     #[inline(always)]
-    fn each(&self, rows: usize, bags: Range<usize>, mut work: impl FnMut(usize, usize, usize)) {
+    pub(super) fn each(&self, rows: usize, bags: Range<usize>, mut work: impl FnMut(usize, usize, usize)) {
         let mut visit = |bag: usize, position: usize, row: u64| {
             if row < rows as u64 {
                 work(position, bag, row as usize);
@@ -103,46 +124,33 @@ fn digit_bits(row_bits: u32, keys: usize) -> u32 {
     (4..=11).min_by_key(cost).unwrap_or(8).min(row_bits.max(1))
 }
 
-/// Keys to be moved, cut into chunks.
-trait Keys: Sync {
-    /// Calls `work` with the keys of a chunk in order.
-    fn each(&self, chunk: usize, work: impl FnMut(u64));
+/// Keys to be moved.
+trait Keys {
+    /// Calls `work` with each in order.
+    fn each(&self, work: impl FnMut(u64));
 }
 
 /// Keys that are made of lookups.
 struct Unsorted<'a> {
     source: &'a Source<'a>,
     layout: &'a Layout,
-    chunks: usize,
 }
 
 impl Keys for Unsorted<'_> {
     #[inline(always)]
-    fn each(&self, chunk: usize, mut work: impl FnMut(u64)) {
-        let first = |chunk: usize| if chunk == 0 { 0 } else { self.source.first_bag(chunk) };
-        let end = if chunk + 1 == self.chunks { self.source.bags() } else { first(chunk + 1) };
-        let layout = self.layout;
-        self.source.each(layout.rows, first(chunk)..end, |position, bag, row| {
-            let bag = if layout.bag_bits == 0 { 0 } else { bag as u64 };
-            // Two shifts, for together they may be as many as all bits.
-            let row = (row as u64) << layout.position_bits << layout.bag_bits;
-            work(row | (position as u64) << layout.bag_bits | bag);
-        });
+    fn each(&self, mut work: impl FnMut(u64)) {
+        let (layout, bags) = (self.layout, self.source.bags());
+        self.source.each(layout.rows, 0..bags, |position, bag, row| work(layout.key(position, bag, row)));
     }
 }
 
 /// Keys sorted by lower digits.
-struct Sorted<'a> {
-    keys: &'a [u64],
-    chunks: usize,
-}
+struct Sorted<'a>(&'a [u64]);
 
 impl Keys for Sorted<'_> {
     #[inline(always)]
-    fn each(&self, chunk: usize, work: impl FnMut(u64)) {
-        let end = if chunk + 1 == self.chunks { self.keys.len() } else { (chunk + 1) * CHUNK };
-        let end = end.min(self.keys.len());
-        self.keys[end.min(chunk * CHUNK)..end].iter().copied().for_each(work);
+    fn each(&self, work: impl FnMut(u64)) {
+        self.0.iter().copied().for_each(work);
     }
 }
 
@@ -161,84 +169,37 @@ impl Digit {
 }
 
 /// Moves keys to `to` in the order of a digit, those with the same one in the order they have; the number of keys.
-/// Chunks are done by all threads of `cpu`, or by this one.
-fn pass(
-    cpu: Option<&Cpu>,
-    from: &impl Keys,
-    digit: Digit,
-    chunks: usize,
-    counts: &mut Vec<u32>,
-    to: &mut [u64],
-) -> usize {
-    let each_chunk = |work: &(dyn Fn(usize) + Sync)| match cpu {
-        Some(cpu) => cpu.run(chunks, work),
-        None => (0..chunks).for_each(work),
-    };
-    let buckets = 1 << digit.bits;
+fn pass(from: &impl Keys, digit: Digit, counts: &mut Vec<u32>, to: &mut [u64]) -> usize {
     counts.clear();
-    counts.resize(chunks * buckets, 0);
-    let shared = Shared::new(counts);
-    each_chunk(&|chunk| {
-        // SAFETY: each chunk has counts of its own, and is done once.
-        let counts = unsafe { shared.range(chunk * buckets, buckets) };
-        from.each(chunk, |key| counts[digit.of(key)] += 1);
+    counts.resize(1 << digit.bits, 0);
+    from.each(|key| counts[digit.of(key)] += 1);
+    let mut next = 0;
+    for count in counts.iter_mut() {
+        next += std::mem::replace(count, next);
+    }
+    from.each(|key| {
+        let count = &mut counts[digit.of(key)];
+        to[*count as usize] = key;
+        *count += 1;
     });
-    let total = place(counts, buckets);
-    let (shared, to) = (Shared::new(counts), Shared::new(to));
-    each_chunk(&|chunk| {
-        // SAFETY: each chunk has counts of its own, and is done once.
-        let counts = unsafe { shared.range(chunk * buckets, buckets) };
-        from.each(chunk, |key| {
-            let count = &mut counts[digit.of(key)];
-            // SAFETY: the counts are of the same keys, chunk by chunk and digit by digit, and `place` made them the
-            // places where those of each chunk and digit begin: so every key has a place of its own.
-            unsafe { to.range(*count as usize, 1)[0] = key };
-            *count += 1;
-        });
-    });
-    total
+    next as usize
 }
 
 /// Makes `keys` the keys of all lookups in range, sorted by row, then position.
-pub(super) fn sort(
-    cpu: Option<&Cpu>,
-    source: &Source<'_>,
-    layout: &Layout,
-    keys: &mut Vec<u64>,
-    scratch: &mut Scratch,
-) {
+pub(super) fn sort(source: &Source<'_>, layout: &Layout, keys: &mut Vec<u64>, scratch: &mut Scratch) {
     let lookups = source.indices.len();
     let bits = digit_bits(layout.row_bits, lookups);
-    let chunks = if cpu.is_some() { lookups.div_ceil(CHUNK).max(1) } else { 1 };
     keys.resize(lookups, 0);
     scratch.keys.resize(lookups, 0);
     let low = layout.shift();
-    let unsorted = Unsorted { source, layout, chunks };
-    let total = pass(cpu, &unsorted, Digit { shift: low, bits }, chunks, &mut scratch.counts, keys);
+    let unsorted = Unsorted { source, layout };
+    let total = pass(&unsorted, Digit { shift: low, bits }, &mut scratch.counts, keys);
     for at in 1..layout.row_bits.div_ceil(bits) {
         let digit = Digit { shift: low + at * bits, bits };
-        let sorted = Sorted { keys: &keys[..total], chunks };
-        pass(cpu, &sorted, digit, chunks, &mut scratch.counts, &mut scratch.keys);
+        pass(&Sorted(&keys[..total]), digit, &mut scratch.counts, &mut scratch.keys);
         std::mem::swap(keys, &mut scratch.keys);
     }
     keys.truncate(total);
-}
-
-/// Turns counts, `[chunks, buckets]`, into the place of each chunk's first key of each bucket; the total.
-fn place(counts: &mut [u32], buckets: usize) -> usize {
-    let mut next = 0;
-    if counts.len() == buckets {
-        for count in counts {
-            next += std::mem::replace(count, next);
-        }
-        return next as usize;
-    }
-    for bucket in 0..buckets {
-        for count in counts[bucket..].iter_mut().step_by(buckets) {
-            next += std::mem::replace(count, next);
-        }
-    }
-    next as usize
 }
 
 /// Makes `starts` the first place of each row among sorted keys, then their number.

@@ -71,17 +71,45 @@ proptest! {
 #[test]
 #[cfg_attr(miri, ignore = "more lookups than Miri sorts in minutes")]
 fn a_large_table_is_sorted_by_all_threads_alike() {
-    let lookups = 3 * radix::CHUNK + 17;
-    let indices: Vec<i64> = (0..lookups as i64).map(|at| at * at % 70_001).collect();
-    for sizes in [vec![3; lookups / 3 + 1], vec![lookups], vec![0, lookups - 1, 0, 1]] {
-        let mut offsets = vec![0];
-        offsets.extend(sizes.iter().scan(0, |end, size| {
-            *end = (*end + size).min(lookups);
-            Some(*end as i64)
-        }));
-        for threads in [1, 2, 3, 7] {
-            check(&[70_001], sizes.len(), &indices, &offsets, threads);
+    let lookups = 5 * ranges::LARGE + 17;
+    let ways: [fn(i64) -> i64; 5] = [
+        |at| at * at % 70_001,
+        // Half of them are of one row, the others of few.
+        |at| if at % 2 == 0 { 7 } else { at % 5 },
+        |_| 70_000,
+        // Some, or all, are out of range.
+        |at| at * 31 % 90_000 - 10_000,
+        |_| -1,
+    ];
+    for way in ways {
+        let indices: Vec<i64> = (0..lookups as i64).map(way).collect();
+        for sizes in [vec![3; lookups / 3 + 1], vec![lookups], vec![0, lookups - 1, 0, 1]] {
+            let mut offsets = vec![0];
+            offsets.extend(sizes.iter().scan(0, |end, size| {
+                *end = (*end + size).min(lookups);
+                Some(*end as i64)
+            }));
+            for threads in [1, 3, 4, 7] {
+                check(&[70_001], sizes.len(), &indices, &offsets, threads);
+            }
         }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "more lookups than Miri sorts in minutes")]
+fn large_and_small_tables_are_sorted_side_by_side() {
+    let sizes = [3, ranges::LARGE + 5, 0, 2 * ranges::LARGE, 100];
+    let bags = 9;
+    let (mut indices, mut offsets) = (Vec::new(), vec![0i64]);
+    for (table, size) in sizes.into_iter().enumerate() {
+        indices.extend((0..size as i64).map(|at| at * at * 13 % (1 << (4 * table)) - 1));
+        for bag in 1..=bags {
+            offsets.push((indices.len() - size + size * bag / bags) as i64);
+        }
+    }
+    for threads in [1, 2, 5, 16] {
+        check(&[1, 16, 256, 4096, 65536], bags, &indices, &offsets, threads);
     }
 }
 
@@ -94,7 +122,7 @@ fn bags_are_remembered_where_keys_have_no_room_for_them() {
     let lookups = Lookups::new(3, &indices[..], &offsets[..]).unwrap();
     let mut groups = Groups::empty();
     groups.shape = Shape { bag_bits: 0, ..Shape::new(5, 3, 5).unwrap() };
-    groups.fill(None, &Source::new(&lookups, 0), &mut Scratch::default());
+    groups.fill(&Source::new(&lookups, 0), &mut Scratch::default());
     assert_eq!((0..5).map(|at| groups.bag(at)).collect::<Vec<_>>(), [0, 2, 2, 0, 2]);
 }
 

@@ -32,12 +32,14 @@ pub(super) unsafe fn tile(
 ) {
     macro_rules! choose {
         ($($count:literal)*) => {
-            match (rows, cols > LANES) {
+            match (rows, cols > LANES, store.ahead.is_some()) {
                 $(
                     // SAFETY: the promises of this function, with the number of rows as a constant.
-                    ($count, true) => unsafe { sized::<$count, 2>(k, a, b, c, cols, store) },
+                    ($count, true, true) => unsafe { sized::<$count, 2, true>(k, a, b, c, cols, store) },
                     // SAFETY: as above.
-                    ($count, false) => unsafe { sized::<$count, 1>(k, a, b, c, cols, store) },
+                    ($count, true, false) => unsafe { sized::<$count, 2, false>(k, a, b, c, cols, store) },
+                    // SAFETY: as above.
+                    ($count, false, _) => unsafe { sized::<$count, 1, false>(k, a, b, c, cols, store) },
                 )*
                 _ => unreachable!("the parent checked the size of the tile"),
             }
@@ -49,7 +51,7 @@ pub(super) unsafe fn tile(
 /// The tile with its size known: `R` rows of `V` vectors, of which the last may be partly used.
 /// One long function, because its sums stay in registers from the first step to the last store.
 #[target_feature(enable = "avx512f")]
-unsafe fn sized<const R: usize, const V: usize>(
+unsafe fn sized<const R: usize, const V: usize, const FETCH: bool>(
     k: usize,
     a: Strip,
     b: Strip,
@@ -67,9 +69,16 @@ unsafe fn sized<const R: usize, const V: usize>(
     }
     let mut sums = [[_mm512_setzero_ps(); V]; R];
     let (mut a_at, mut b_at) = (a.data.as_ptr(), b.data.as_ptr());
+    let (mut ahead, ahead_step) = store.ahead.map_or((b_at, 0), |ahead| (ahead.start, ahead.step));
     // Where rows of A lie next to each other, the compiler folds the offsets into the addresses.
     if a.lane_stride == 1 && cols == V * LANES {
         for _ in 0..k {
+            if FETCH {
+                for vector in 0..V {
+                    _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(vector * LANES).cast());
+                }
+                ahead = ahead.wrapping_add(ahead_step);
+            }
             // SAFETY: the strips hold this step.
             unsafe {
                 let mut b_now = [_mm512_setzero_ps(); V];

@@ -59,6 +59,15 @@ impl Strip<'_> {
     }
 }
 
+/// What a tile asks for while it adds: two lines at a time, as many times as it has steps.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    /// Where it begins; asked for only, so that it may be anywhere.
+    pub(crate) start: *const f32,
+    /// Floats from one time to the next.
+    pub(crate) step: usize,
+}
+
 /// How a finished sum is stored: `c = activation(alpha * sum + beta * c + bias)`.
 #[derive(Clone, Copy)]
 pub(crate) struct Store<'a> {
@@ -67,6 +76,7 @@ pub(crate) struct Store<'a> {
     /// One for each column of the tile.
     pub(crate) bias: Option<&'a [f32]>,
     pub(crate) relu: bool,
+    pub(crate) ahead: Option<Ahead>,
 }
 
 impl Store<'_> {

@@ -1,0 +1,155 @@
+//! How a product is cut for threads: how many it is worth, and which part of C is whose.
+//!
+//! Each way to cut is priced in cycles, by its largest part: arithmetic, what it reads of B and packs of A, and what it
+//! takes to begin. Two threads too many cost more than they do, and a product that one thread finishes in some
+//! microseconds is one thread's.
+
+use super::Plan;
+
+/// Cycles until threads that watch for work have begun and ended it: for the first, and for each one more.
+const START: usize = 4000;
+const START_EACH: usize = 250;
+
+/// Cycles to begin and to store a register tile.
+const TILE: usize = 40;
+
+/// Bytes of operands that come in a cycle from the caches behind the first, while arithmetic goes on.
+const BYTES: usize = 32;
+
+/// Cycles in which a line of C is fetched and stored. Where several threads write the same rows, they fetch ahead what
+/// another writes: then it takes as many parts in four side by side longer.
+const C_LINE: usize = 16;
+
+/// Rows of a part below which C is cut side by side too: tiles need so many sums to keep the arithmetic units busy.
+const LEAST_ROWS: usize = 8;
+
+/// Register tiles above each other in a part of a large product: parts are so many that threads which are done take those
+/// of others, but each uses a panel of B some times.
+const PART_TILES: usize = 6;
+
+/// Panels of B up to which a part of A is read in place: to pack it takes a good part of the time to use it once.
+const USES_IN_PLACE: usize = 16;
+
+/// How C, or some columns of it, is cut for threads. The result does not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Cut {
+    /// Threads that the work is worth.
+    pub threads: usize,
+    /// Parts above each other. Where there are more of them than threads, who is done takes those of others.
+    pub down: usize,
+    /// Parts side by side.
+    pub across: usize,
+    /// Rows of a register tile: as even as parts allow.
+    pub m_r: usize,
+    /// Whether parts use A so seldom that it is read in place, where its rows do not compete for the same cache lines.
+    pub in_place: bool,
+}
+
+impl Plan {
+    /// How `cols` columns of C are cut for at most this many threads.
+    pub(crate) fn cut(&self, cols: usize, threads: usize) -> Cut {
+        let panels = cols.div_ceil(self.n_r).max(1);
+        if let Some((down, across)) = self.grid {
+            return self.cut_to(panels, threads, down, across).1;
+        }
+        let mut best = self.cut_to(panels, 1, 1, 1);
+        let mut count = threads;
+        while count > 1 {
+            let most_down = (self.m / LEAST_ROWS).clamp(1, count);
+            let mut across = count.div_ceil(most_down).min(panels);
+            // The cut with the fewest parts side by side, and those with some more.
+            while across <= count.min(panels) {
+                let down = (count / across).min(most_down);
+                let next = self.cut_to(panels, threads, down, across);
+                if next.0 < best.0 {
+                    best = next;
+                }
+                across *= 2;
+            }
+            count /= 2;
+        }
+        let mut cut = best.1;
+        if cut.across == 1 && cut.threads > 1 {
+            let times = self.m.div_ceil(cut.threads * PART_TILES * self.most_rows);
+            cut = self.cut_to(panels, cut.threads, cut.threads * times, 1).1;
+        }
+        cut
+    }
+
+    /// The cycles of a cut, and the cut.
+    fn cut_to(&self, panels: usize, threads: usize, down: usize, across: usize) -> (usize, Cut) {
+        let k = self.k.max(1);
+        let count = (down * across).min(threads).max(1);
+        let m_r = if down == 1 { self.m_r } else { even(self.m.div_ceil(down), self.most_rows) };
+        let tiles = self.m.div_ceil(m_r).div_ceil(down).max(1);
+        let (rows, panels) = (tiles * m_r, panels.div_ceil(across));
+        let machine = &self.machine;
+        // A step of a tile: its multiply-adds, or what its sums wait for each other.
+        let step = (m_r * self.n_r).div_ceil(machine.lanes * machine.fma_rate).max(machine.fma_latency);
+        let work = tiles * panels * (step * k + TILE * k.div_ceil(self.k_c));
+        let read = |elements: usize| elements * size_of::<f32>() / BYTES;
+        let in_place = panels <= USES_IN_PLACE;
+        let a = if self.pack_a && !in_place { rows * k } else { read(rows * k * panels) };
+        // B comes from farther away than A, which stays with its thread.
+        let b = 2 * read(panels * k * self.n_r);
+        let lines = rows * panels * self.n_r * size_of::<f32>() / 64;
+        let c = lines * C_LINE * (3 + across) / 4;
+        let start = if count == 1 { 0 } else { START + START_EACH * count };
+        let cycles = (work + a + b + c) * (down * across).div_ceil(count) + start;
+        (cycles, Cut { threads: count, down, across, m_r, in_place })
+    }
+}
+
+/// The height of equal tiles of at most `most` rows.
+fn even(rows: usize, most: usize) -> usize {
+    rows.div_ceil(rows.div_ceil(most.max(1)).max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cache, Machine};
+    use super::*;
+
+    /// A plan for a server's core.
+    fn plan(m: usize, n: usize, k: usize) -> Plan {
+        let cache = |bytes, ways, sharers| Cache { bytes, ways, sharers };
+        let caches = [cache(48 << 10, 12, 1), cache(2 << 20, 16, 1), cache(96 << 20, 16, 16)];
+        Plan::on(Machine::with_caches(crate::Isa::Avx512, caches), (14, 32), m, n, k)
+    }
+
+    #[test]
+    fn small_products_are_one_threads_and_large_ones_all_threads() {
+        for (size, most) in [(8, 1), (16, 1), (32, 1), (64, 8)] {
+            assert!(plan(size, size, size).cut(size, 16).threads <= most, "{size}");
+        }
+        for size in [256, 512, 1024, 2048] {
+            assert_eq!(plan(size, size, size).cut(size, 16).threads, 16, "{size}");
+        }
+    }
+
+    #[test]
+    fn parts_follow_the_shape() {
+        let tall = plan(4096, 64, 512).cut(64, 16);
+        assert!(tall.down >= 8, "{tall:?}");
+        let wide = plan(14, 4096, 512).cut(4096, 16);
+        assert_eq!((wide.down, wide.across), (1, 16));
+        // Never more parts than there is to share.
+        let little = plan(3, 40, 1 << 20).cut(40, 16);
+        assert!(little.down <= 3 && little.across <= 2, "{little:?}");
+    }
+
+    #[test]
+    fn tiles_are_even() {
+        // 64 rows a part: five tiles of 13, not four of 14 and one of 8.
+        let cut = plan(1024, 1024, 1024).with_parts(16, 1).cut(1024, 16);
+        assert_eq!((cut.threads, cut.down, cut.m_r), (16, 16, 13));
+        assert_eq!((even(64, 14), even(15, 14), even(3, 14), even(0, 14)), (13, 8, 3, 1));
+    }
+
+    #[test]
+    fn rows_that_compete_for_lines_are_told() {
+        use super::super::packed::keeps_apart;
+        assert!(!keeps_apart(1024, 14, 12) && !keeps_apart(0, 14, 12) && !keeps_apart(512, 14, 12));
+        assert!(keeps_apart(256, 13, 12) && keeps_apart(1000, 14, 8) && keeps_apart(128, 8, 8));
+    }
+}

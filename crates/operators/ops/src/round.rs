@@ -1,0 +1,265 @@
+//! A round: the parts of some work, and how those who do it take them.
+//!
+//! Each member of a round has a share of the parts, neighbours, and takes those first, so that it meets the same memory
+//! in each round. Who has done its own takes what others have not begun. So nobody waits for a thread that the system
+//! has not let run: its share is done by those that are there, and nothing is waited for but parts that were begun.
+//!
+//! Work may have stages: no part of a stage begins before all parts of the stage before are done.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Stages that a round may have.
+pub(crate) const MOST_STAGES: usize = 8;
+
+/// Looks at what is waited for, until something else is tried.
+const LOOKS: usize = 32;
+
+/// Looks until others are let have the processor. A thread that yields may get it back after milliseconds only.
+pub(crate) const PATIENCE: usize = 4096;
+
+/// Called with a stage and a part of it.
+pub(crate) type Work<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// What work ended in that panicked.
+pub(crate) type Panic = Box<dyn Any + Send>;
+
+thread_local! {
+    /// Whether this thread is doing parts of a round, of whomever.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A member's share: the next part of each stage. Alone on its cache lines, which come in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Share {
+    next: [AtomicUsize; MOST_STAGES],
+    /// For who offers the round.
+    pub(crate) state: AtomicU32,
+}
+
+/// What the members of a round have done together.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Parts of each stage that are done; not counted for the last.
+    done: [AtomicUsize; MOST_STAGES],
+    /// Somebody panicked: stages to come are not begun.
+    stop: AtomicBool,
+    panic: Mutex<Option<Panic>>,
+}
+
+/// The work of a round and who shares it.
+#[derive(Clone, Copy)]
+pub(crate) struct Round<'a> {
+    /// How many parts each stage has.
+    pub(crate) stages: &'a [usize],
+    pub(crate) work: Work<'a>,
+    /// One for each member.
+    pub(crate) shares: &'a [Share],
+    pub(crate) progress: &'a Progress,
+}
+
+impl<'a> Round<'a> {
+    /// A round that nobody has begun.
+    pub(crate) fn new(
+        stages: &'a [usize],
+        work: Work<'a>,
+        shares: &'a [Share],
+        progress: &'a Progress,
+    ) -> Round<'a> {
+        assert!(
+            stages.len() <= MOST_STAGES && !shares.is_empty(),
+            "a round of too many stages, or of nobody"
+        );
+        for done in &progress.done {
+            done.store(0, Ordering::Relaxed);
+        }
+        progress.stop.store(false, Ordering::Relaxed);
+        let round = Round { stages, work, shares, progress };
+        (0..shares.len()).for_each(|member| round.deal(member));
+        round
+    }
+
+    /// Gives a member its share.
+    fn deal(&self, member: usize) {
+        for (stage, next) in self.shares[member].next.iter().enumerate().take(self.stages.len()) {
+            next.store(self.start(stage, member), Ordering::Relaxed);
+        }
+    }
+
+    /// Where a member's share of a stage begins.
+    fn start(&self, stage: usize, member: usize) -> usize {
+        crate::cpu::share_start(self.stages[stage], self.shares.len(), member)
+    }
+
+    /// What one member does: its share of each stage, then that of others. A panic is kept for the caller.
+    pub(crate) fn join(&self, member: usize) {
+        if member >= self.shares.len() {
+            return;
+        }
+        BUSY.set(true);
+        let result = catch_unwind(AssertUnwindSafe(|| self.stages(member)));
+        BUSY.set(false);
+        if let Err(panic) = result {
+            *self.progress.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+            self.progress.stop.store(true, Ordering::Release);
+        }
+    }
+
+    /// The panic that some work ended in, once all members have.
+    pub(crate) fn panic(&self) -> Option<Panic> {
+        if !self.progress.stop.load(Ordering::Acquire) {
+            return None;
+        }
+        self.progress.panic.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn stages(&self, member: usize) {
+        for (stage, &parts) in self.stages.iter().enumerate() {
+            let mut did = self.take(stage, member);
+            if stage + 1 == self.stages.len() {
+                // Of a part for each, what is left is for the caller: looking for it would cost more than it is.
+                if member == 0 || parts > self.shares.len() {
+                    self.help(stage, member);
+                }
+                return;
+            }
+            let done = &self.progress.done[stage];
+            let mut looks = 0;
+            loop {
+                if did > 0 {
+                    done.fetch_add(did, Ordering::Release);
+                }
+                for _ in 0..LOOKS {
+                    if done.load(Ordering::Acquire) == parts {
+                        break;
+                    }
+                    std::hint::spin_loop();
+                }
+                if done.load(Ordering::Acquire) == parts {
+                    break;
+                }
+                if self.progress.stop.load(Ordering::Acquire) {
+                    return;
+                }
+                looks += LOOKS;
+                if looks > PATIENCE {
+                    thread::yield_now();
+                }
+                did = self.help(stage, member);
+            }
+        }
+    }
+
+    /// Does what is left of a member's share of a stage; how many parts.
+    fn take(&self, stage: usize, of: usize) -> usize {
+        let end = self.start(stage, of + 1);
+        let next = &self.shares[of].next[stage];
+        let mut did = 0;
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= end {
+                return did;
+            }
+            (self.work)(stage, part);
+            did += 1;
+        }
+    }
+
+    /// Does what others have not begun of a stage; how many parts.
+    fn help(&self, stage: usize, member: usize) -> usize {
+        let members = self.shares.len();
+        let others = (member + 1..members).chain(0..member);
+        let left =
+            |of: &usize| self.shares[*of].next[stage].load(Ordering::Relaxed) < self.start(stage, *of + 1);
+        others.filter(left).map(|of| self.take(stage, of)).sum()
+    }
+}
+
+/// Whether this thread is doing parts of a round.
+pub(crate) fn is_busy() -> bool {
+    BUSY.get()
+}
+
+/// All of it, on this thread.
+pub(crate) fn alone(stages: &[usize], work: Work<'_>) {
+    for (stage, &parts) in stages.iter().enumerate() {
+        (0..parts).for_each(|part| work(stage, part));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts what is done.
+    fn counts(stages: &[usize]) -> Vec<Vec<AtomicUsize>> {
+        stages.iter().map(|&parts| (0..parts).map(|_| AtomicUsize::new(0)).collect()).collect()
+    }
+
+    #[test]
+    fn one_member_does_all_that_others_do_not_come_to() {
+        for stages in [&[7][..], &[3, 0, 9], &[1, 1, 1, 1]] {
+            let counts = counts(stages);
+            let shares: Vec<Share> = (0..5).map(|_| Share::default()).collect();
+            let progress = Progress::default();
+            let work = |stage: usize, part: usize| {
+                counts[stage][part].fetch_add(1, Ordering::Relaxed);
+            };
+            let round = Round::new(stages, &work, &shares, &progress);
+            // Whoever it is; the caller comes last.
+            round.join(3);
+            round.join(0);
+            round.join(100);
+            assert!(counts.iter().flatten().all(|count| count.load(Ordering::Relaxed) == 1), "{stages:?}");
+        }
+    }
+
+    #[test]
+    fn a_stage_begins_when_the_one_before_is_done() {
+        let members = 4;
+        let stages = [6, 11, 3];
+        for _ in 0..if cfg!(miri) { 3 } else { 300 } {
+            let done = [const { AtomicUsize::new(0) }; 3];
+            let shares: Vec<Share> = (0..members).map(|_| Share::default()).collect();
+            let progress = Progress::default();
+            let work = |stage: usize, _: usize| {
+                for before in 0..stage {
+                    assert_eq!(done[before].load(Ordering::Relaxed), stages[before]);
+                }
+                done[stage].fetch_add(1, Ordering::Relaxed);
+            };
+            let round = Round::new(&stages, &work, &shares, &progress);
+            thread::scope(|scope| {
+                for member in 0..members {
+                    scope.spawn(move || round.join(member));
+                }
+            });
+            assert!(round.panic().is_none());
+            assert_eq!(done.map(AtomicUsize::into_inner), stages);
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_stage_that_panicked() {
+        let shares: Vec<Share> = (0..3).map(|_| Share::default()).collect();
+        let progress = Progress::default();
+        let later = AtomicUsize::new(0);
+        let work = |stage: usize, part: usize| {
+            assert!(stage > 0 || part != 4, "part 4");
+            later.fetch_add(stage, Ordering::Relaxed);
+        };
+        let round = Round::new(&[6, 6], &work, &shares, &progress);
+        thread::scope(|scope| {
+            for member in 0..3 {
+                scope.spawn(move || round.join(member));
+            }
+        });
+        assert!(round.panic().is_some());
+        assert_eq!(later.into_inner(), 0);
+    }
+}
