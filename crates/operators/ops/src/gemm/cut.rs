@@ -4,7 +4,7 @@
 //! takes to begin. Two threads too many cost more than they do, and a product that one thread finishes in some
 //! microseconds is one thread's.
 
-use super::Plan;
+use super::plan::{Cut, Plan};
 
 /// Cycles until threads that watch for work have begun and ended it: for the first, and for each one more.
 const START: usize = 4000;
@@ -29,21 +29,6 @@ const PART_TILES: usize = 6;
 
 /// Panels of B up to which a part of A is read in place: to pack it takes a good part of the time to use it once.
 const USES_IN_PLACE: usize = 16;
-
-/// How C, or some columns of it, is cut for threads. The result does not depend on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Cut {
-    /// Threads that the work is worth.
-    pub threads: usize,
-    /// Parts above each other. Where there are more of them than threads, who is done takes those of others.
-    pub down: usize,
-    /// Parts side by side.
-    pub across: usize,
-    /// Rows of a register tile: as even as parts allow.
-    pub m_r: usize,
-    /// Whether parts use A so seldom that it is read in place, where its rows do not compete for the same cache lines.
-    pub in_place: bool,
-}
 
 impl Plan {
     /// How `cols` columns of C are cut for at most this many threads.

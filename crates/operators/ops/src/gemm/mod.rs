@@ -44,7 +44,6 @@ mod vectorized;
 
 pub use activation::Activation;
 pub use cache::gemm_cache;
-pub use cut::Cut;
 pub use error::GemmError;
 pub use linear::{
     Gradients, linear, linear_backward, linear_backward_reference, linear_packed, linear_reference,
@@ -52,7 +51,7 @@ pub use linear::{
 pub use machine::{Cache, Machine};
 pub use matrix::{Element, MatMut, MatRef};
 pub use naive::gemm_naive;
-pub use plan::{LevelCost, Plan, register_tile};
+pub use plan::{Cut, LevelCost, Plan, register_tile};
 pub use prepacked::{PackedMatrix, gemm_packed};
 pub use product::{gemm, gemm_planned};
 pub use register::gemm_register;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::kernel::{tile_cols, tile_rows};
-use super::{Cut, GemmError, Machine};
+use super::{GemmError, Machine};
 use crate::Isa;
 
 /// Columns of C up to which copying A into panels costs more than reading it in place.
@@ -52,6 +52,21 @@ pub struct Plan {
     /// Parts of C, where they were chosen.
     #[serde(skip)]
     pub(crate) grid: Option<(usize, usize)>,
+}
+
+/// How C, or some columns of it, is cut for threads. The result does not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Cut {
+    /// Threads that the work is worth.
+    pub threads: usize,
+    /// Parts above each other. Where there are more of them than threads, who is done takes those of others.
+    pub down: usize,
+    /// Parts side by side.
+    pub across: usize,
+    /// Rows of a register tile: as even as parts allow.
+    pub m_r: usize,
+    /// Whether parts use A so seldom that it is read in place, where its rows do not compete for the same cache lines.
+    pub in_place: bool,
 }
 
 impl Plan {

@@ -113,9 +113,7 @@ pub fn is_named(recorded: &str, name: &str) -> bool {
     };
     let (recorded, name) = (words(recorded), words(name));
     let another = |word: &&str| recorded.iter().any(|of| of == word) && !name.iter().any(|of| of == word);
-    !name.is_empty()
-        && name.iter().all(|word| recorded.contains(word))
-        && !OTHER_CHIPS.iter().any(another)
+    !name.is_empty() && name.iter().all(|word| recorded.contains(word)) && !OTHER_CHIPS.iter().any(another)
 }
 
 /// Boards that call themselves by a number, or otherwise than the chip on them.

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::super::{Ints, Lookups};
-use super::ranges::Kept;
 
 /// Where the bits of a key are.
 pub(super) struct Layout {
@@ -35,6 +34,21 @@ pub(super) struct Scratch {
     keys: Vec<u64>,
     counts: Vec<u32>,
     pub(super) kept: Kept,
+}
+
+/// What a sort on all threads keeps of it.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// The first row of each range but the first.
+    pub(super) splitters: Vec<u64>,
+    /// The range of each position.
+    pub(super) ranges: Vec<u8>,
+    /// Lookups of each chunk in each range, then where they go.
+    pub(super) counts: Vec<u32>,
+    /// Where each range begins, and where the last ends.
+    pub(super) bounds: Vec<u32>,
+    /// Distinct rows of each range, then where their starts go.
+    pub(super) distinct: Vec<u32>,
 }
 
 /// The lookups of one table.

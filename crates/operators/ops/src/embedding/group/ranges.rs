@@ -30,21 +30,6 @@ const DIGIT: u32 = 6;
 /// Lookups that one part of the work moves: between these.
 const CHUNKS: [usize; 2] = [1 << 10, 32 << 10];
 
-/// Memory that is kept from sort to sort.
-#[derive(Debug, Default)]
-pub(super) struct Kept {
-    /// The first row of each range but the first.
-    splitters: Vec<u64>,
-    /// The range of each position.
-    ranges: Vec<u8>,
-    /// Lookups of each chunk in each range, then where they go.
-    counts: Vec<u32>,
-    /// Where each range begins, and where the last ends.
-    bounds: Vec<u32>,
-    /// Distinct rows of each range, then where their starts go.
-    distinct: Vec<u32>,
-}
-
 /// A table to be sorted.
 pub(super) struct Job<'a> {
     source: Source<'a>,
