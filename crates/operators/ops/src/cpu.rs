@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::Isa;
 use crate::arch::Arch;
 use crate::pool::{self, Pool};
-use crate::round::alone;
+use crate::round::{alone, share_start};
 use crate::shared::Shared;
 use crate::team::Team;
 
@@ -175,15 +175,6 @@ impl Cpu {
 #[must_use]
 pub fn share(total: usize, shares: usize, index: usize) -> Range<usize> {
     share_start(total, shares, index)..share_start(total, shares, index + 1)
-}
-
-/// Where it begins.
-pub(crate) fn share_start(total: usize, shares: usize, index: usize) -> usize {
-    let shares = shares.max(1);
-    match total.checked_mul(index) {
-        Some(product) => product / shares,
-        None => (total as u128 * index as u128 / shares as u128) as usize,
-    }
 }
 
 #[cfg(test)]

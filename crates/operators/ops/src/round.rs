@@ -93,7 +93,7 @@ impl<'a> Round<'a> {
 
     /// Where a member's share of a stage begins.
     fn start(&self, stage: usize, member: usize) -> usize {
-        crate::cpu::share_start(self.stages[stage], self.shares.len(), member)
+        share_start(self.stages[stage], self.shares.len(), member)
     }
 
     /// What one member does: its share of each stage, then that of others. A panic is kept for the caller.
@@ -189,6 +189,15 @@ pub(crate) fn is_busy() -> bool {
 pub(crate) fn alone(stages: &[usize], work: Work<'_>) {
     for (stage, &parts) in stages.iter().enumerate() {
         (0..parts).for_each(|part| work(stage, part));
+    }
+}
+
+/// Where the `index`-th of `shares` even shares of `0..total` begins.
+pub(crate) fn share_start(total: usize, shares: usize, index: usize) -> usize {
+    let shares = shares.max(1);
+    match total.checked_mul(index) {
+        Some(product) => product / shares,
+        None => (total as u128 * index as u128 / shares as u128) as usize,
     }
 }
 
