@@ -92,10 +92,10 @@ fn every_element_of_every_size_goes_to_its_place() {
     for (shape, order) in cases {
         let from = Layout::contiguous(shape).unwrap().permute(order).unwrap();
         let to = Layout::contiguous(from.shape()).unwrap();
-        check(&stream, &from, &to, |at| (at * 7919 % 251) as u8);
-        check(&stream, &from, &to, |at| (at * 7919) as u16);
-        check(&stream, &from, &to, |at| (at * 7919) as u32);
-        check(&stream, &from, &to, |at| (at * 7919) as u64);
+        check(&stream, &from, &to, |at| (at.wrapping_mul(7919) % 251) as u8);
+        check(&stream, &from, &to, |at| at.wrapping_mul(7919) as u16);
+        check(&stream, &from, &to, |at| at.wrapping_mul(7919) as u32);
+        check(&stream, &from, &to, |at| at.wrapping_mul(7919) as u64);
     }
 }
 
