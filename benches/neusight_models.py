@@ -40,6 +40,7 @@ GPUS = {
 UNTAUGHT = {"l4", "mi210"}
 PROFILES = Path(__file__).resolve().parents[1] / "profiles"
 LENDER = "h200"
+LABELS = "scripts/asplos/summary/summary.csv"
 Row = Dict[str, Any]
 
 
@@ -51,6 +52,8 @@ def main() -> int:
     parser.add_argument("--steptime", default="steptime", help="the program")
     parser.add_argument("--out", type=Path, help="a file for all rows")
     options = parser.parse_args()
+    if not (options.neusight / LABELS).is_file():
+        parser.error(f"no {LABELS} in {options.neusight}: give a checkout of sitar-lab/NeuSight")
     with tempfile.TemporaryDirectory() as scratch:
         captures = options.captures or Path(scratch) / "captures"
         profiles = Profiles(options.steptime, options.neusight, options.aiconfigurator, Path(scratch))
@@ -68,7 +71,7 @@ def main() -> int:
 def labels(neusight: Path) -> List[Row]:
     """The labels of one GPU each, with what NeuSight has published for them."""
     published: Dict[Tuple[str, ...], Dict[str, str]] = {}
-    with open(neusight / "scripts/asplos/summary/summary.csv", encoding="utf-8") as file:
+    with open(neusight / LABELS, encoding="utf-8") as file:
         for line in csv.DictReader(file):
             if not line["option"]:
                 published[line["device"], line["model_name"], line["mode"], line["seqlen"], line["batch"]] = line

@@ -62,15 +62,18 @@ def main() -> int:
         print(f"| {gpu} | all | {line(found, None)} |")
     if options.families:
         by_family(rows)
-    return 0
+    return 0 if rows else 1
 
 
 def compared(steptime: str, trace: Path, device: Optional[str]) -> Optional[Tuple[str, List[Row], float]]:
     """The GPU of a trace, its rows, and their share of all time in kernels; nothing where the trace cannot be read or priced."""
     told = answer([steptime, "inspect", str(trace), "--json"])
-    gpu = told and told["device"]
-    device = device or gpu
+    if told is None:
+        return None
+    gpu = told["device"] or "not named"
+    device = device or told["device"]
     if device is None:
+        print(f"{trace}: names no GPU: give --device", file=sys.stderr)
         return None
     measured = answer([steptime, "roofline", str(trace), "--json"])
     priced = answer([steptime, "roofline", str(trace), "--device", device, "--json"])

@@ -90,31 +90,29 @@ __device__ __forceinline__ void store_once(float *to, const Vec &v) {
 #endif
 }
 
-// A gradient is read once for each lookup of its bag. `volatile` keeps loads where they are written, ahead of the sums
-// that use them: the compiler moved each to its sum, which left one on its way.
+// A vector by a load of this kind. `volatile` keeps loads where they are written, ahead of the sums that use them: the
+// compiler moved each to its sum, which left one on its way.
+#if VECTOR == 4
+#define LOAD(KIND, to, from)                                                                    \
+    asm volatile("ld.global." KIND ".v4.f32 {%0, %1, %2, %3}, [%4];"                            \
+                 : "=f"(to.at[0]), "=f"(to.at[1]), "=f"(to.at[2]), "=f"(to.at[3]) : "l"(from))
+#elif VECTOR == 2
+#define LOAD(KIND, to, from)                                                                    \
+    asm volatile("ld.global." KIND ".v2.f32 {%0, %1}, [%2];" : "=f"(to.at[0]), "=f"(to.at[1]) : "l"(from))
+#else
+#define LOAD(KIND, to, from) asm volatile("ld.global." KIND ".f32 %0, [%1];" : "=f"(to.at[0]) : "l"(from))
+#endif
+
+// A gradient is read once for each lookup of its bag.
 __device__ __forceinline__ Vec load_gradient(const float *from) {
     Vec to;
-#if VECTOR == 4
-    asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to.at[0]), "=f"(to.at[1]), "=f"(to.at[2]), "=f"(to.at[3]) : "l"(from));
-#elif VECTOR == 2
-    asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(to.at[0]), "=f"(to.at[1]) : "l"(from));
-#else
-    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(to.at[0]) : "l"(from));
-#endif
+    LOAD("nc", to, from);
     return to;
 }
 
 // The sum of a chunk, which another block of this launch may have written.
 __device__ __forceinline__ Vec load_slot(const float *from) {
     Vec to;
-#if VECTOR == 4
-    asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to.at[0]), "=f"(to.at[1]), "=f"(to.at[2]), "=f"(to.at[3]) : "l"(from));
-#elif VECTOR == 2
-    asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];" : "=f"(to.at[0]), "=f"(to.at[1]) : "l"(from));
-#else
-    asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(to.at[0]) : "l"(from));
-#endif
+    LOAD("cg", to, from);
     return to;
 }

@@ -29,8 +29,8 @@ pub fn devices() -> impl ExactSizeIterator<Item = &'static str> {
     SHIPPED.iter().map(|shipped| shipped.name)
 }
 
-/// A device profile by the name of a shipped one, by what the GPU calls itself (`NVIDIA H100 80GB HBM3`), or by its folder. One that is a specification alone is lent the models of the GPU that
-/// is known best.
+/// A device profile by the name of a shipped one, by what the GPU calls itself (`NVIDIA H100 80GB HBM3`), or by its folder. One
+/// that is a specification alone is lent the models of the GPU that is known best.
 ///
 /// # Errors
 /// Where there is neither, or the folder holds no usable profile.
