@@ -145,7 +145,7 @@ impl Arguments {
     ) -> (Vec<Launch>, Vec<Places>) {
         let lowering = |op: OpId| {
             let call = self.calls.get(op)?.as_ref()?;
-            Some((call, move |settings| lower(call, settings, ops, |call| ops.lower(call))))
+            Some((call, move |seen| lower(call, seen, ops, |call| ops.lower(call))))
         };
         in_order(graph, order, settings, lowering)
     }

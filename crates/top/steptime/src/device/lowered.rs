@@ -1,7 +1,5 @@
 //! What ops launch, from what they were called with: one after the other, in the order in which calls run.
 
-use std::collections::BTreeSet;
-
 use smallvec::{SmallVec, smallvec};
 use steptime_aten::kernel::{Direction, Kernel, Transfer};
 use steptime_aten::{Dtype, KernelCall, Lowering, OpCall, OpSet, Operand, Role, Settings, Slot};
@@ -11,6 +9,7 @@ use steptime_graph::{ActivityId, CallId, OpId, StepGraph, TiVec};
 use steptime_trace::ActivityKind;
 
 use super::launch::{Known, Launch, Places, in_context, is_transfer};
+use super::named::{Named, Seen, is_flat, of_a_view};
 
 /// What each op of a step that rules changed launches, as [`Arguments::launches_by_hand_off`] tells it.
 pub(crate) fn of_changed(
@@ -28,14 +27,14 @@ pub(crate) fn of_changed(
             Some(lowered) if std::ptr::eq(call, other) => lowered.into_owned(),
             _ => ops.lower(other),
         };
-        Some((call, move |settings| lower(call, settings, ops, as_called)))
+        Some((call, move |seen| lower(call, seen, ops, as_called)))
     };
     in_context(in_order(graph, &graph.calls_by_hand_off(), settings, lowering), indices)
 }
 
-/// What is launched, in the order of some calls. `lowering` gives what an op was called with, and what that launches under
-/// some settings.
-pub(super) fn in_order<'c, Lower: FnOnce(Settings) -> Option<(KernelCall, Known)>>(
+/// What is launched, in the order of some calls. `lowering` gives what an op was called with, and what that launches by what
+/// was seen of it.
+pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
     graph: &StepGraph,
     order: &[CallId],
     settings: Settings,
@@ -44,7 +43,7 @@ pub(super) fn in_order<'c, Lower: FnOnce(Settings) -> Option<(KernelCall, Known)
     let mut launches: Vec<Launch> = Vec::new();
     let mut places: Vec<Places> = Vec::new();
     let mut of_op: TiVec<OpId, Option<usize>> = vec![None; graph.ops.len()].into();
-    let in_tf32 = ops_in_tf32(graph);
+    let named = Named::of(graph);
     for &call in order {
         let call = &graph.calls[call];
         // What was put in for ranks to exchange is priced as a collective.
@@ -58,10 +57,10 @@ pub(super) fn in_order<'c, Lower: FnOnce(Settings) -> Option<(KernelCall, Known)
                 continue;
             }
             let (arguments, lower) = call.op.and_then(&lowering).unzip();
-            let matmul_tf32 = settings.matmul_tf32
-                || call.op.is_some_and(|op| in_tf32.contains(&op))
-                || arguments.is_some_and(|arguments| arguments.settings.matmul_tf32);
-            let lowered = lower.and_then(|lower| lower(Settings { matmul_tf32, ..settings }));
+            let called_so = arguments.is_some_and(|arguments| arguments.settings.matmul_tf32);
+            let seen =
+                named.seen(call.op, Settings { matmul_tf32: settings.matmul_tf32 || called_so, ..settings });
+            let lowered = lower.and_then(|lower| lower(seen));
             let (kernel, known) = match (lowered, of_activity(graph, row)) {
                 // Only an execution trace says on which side of a copy the host is; its activity does too.
                 (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {
@@ -82,27 +81,22 @@ pub(super) fn in_order<'c, Lower: FnOnce(Settings) -> Option<(KernelCall, Known)
     (launches, places)
 }
 
-/// Ops that a library multiplied for in TF32: the names of kernels are all that a recording says of this setting. An
-/// op's first kernel may be another, which spreads a bias or clears.
-fn ops_in_tf32(graph: &StepGraph) -> BTreeSet<OpId> {
-    let in_tf32 = |activity: ActivityId| {
-        let name = graph.names.get(graph.activities[activity].name);
-        ["tf32", "s1688gemm"].iter().any(|mark| name.contains(mark))
-    };
-    let calls = graph.calls.iter().filter(|call| call.activities().any(in_tf32));
-    calls.filter_map(|call| call.op).collect()
-}
-
-/// What an op that was seen to launch something launches under some settings. `as_called` lowers a call.
+/// What an op that was seen to launch something launches. `as_called` lowers a call.
 pub(super) fn lower(
     call: &OpCall,
-    settings: Settings,
+    Seen { settings, strided }: Seen,
     ops: &OpSet,
-    as_called: impl FnOnce(&OpCall) -> Lowering,
+    as_called: impl Fn(&OpCall) -> Lowering,
 ) -> Option<(KernelCall, Known)> {
     let other = (settings != call.settings).then(|| OpCall { settings, ..call.clone() });
     let arguments = other.as_ref().unwrap_or(call);
-    match as_called(arguments) {
+    let lowered = match as_called(arguments) {
+        Lowering::Kernel(kernel) if strided && is_flat(&kernel) => {
+            of_a_view(arguments).map_or(Lowering::Kernel(kernel), |view| as_called(&view))
+        }
+        lowered => lowered,
+    };
+    match lowered {
         Lowering::Kernel(call) => Some((call, Known::Op)),
         Lowering::Unknown(call) => Some((call, Known::Arguments)),
         Lowering::Nothing | Lowering::Children => match ops.by_bytes(arguments) {

@@ -7,6 +7,7 @@ mod exchanges;
 mod launch;
 mod launches;
 mod lowered;
+mod named;
 mod price;
 mod roofline;
 mod score;
