@@ -20,6 +20,7 @@ mod ingest;
 mod jobs;
 mod json;
 mod kernels;
+mod library;
 mod lone;
 mod memory;
 mod models;
