@@ -24,7 +24,6 @@ import csv
 import json
 import re
 import statistics
-import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -39,7 +38,6 @@ GPUS = {
 }  # fmt: skip
 UNTAUGHT = {"l4", "mi210"}
 PROFILES = Path(__file__).resolve().parents[1] / "profiles"
-LENDER = "h200"
 LABELS = "scripts/asplos/summary/summary.csv"
 Row = Dict[str, Any]
 
@@ -194,37 +192,10 @@ class Profiles:
             header = re.sub(r"^onto = .*\n", "", header, flags=re.M)
             (folder / "profile.toml").write_text(re.split(r"^\[sweep\]|^\[\[family", header, flags=re.M)[0], encoding="utf-8")
             return folder
-        corrections = self.scratch / f"without-{name}"
-        left_out = other_gpus.NEUSIGHT[name]
-        other_gpus.run([self.steptime, "device", "transfer", *self.learnt, "--most", "15000", "--without", *left_out, "-o", str(corrections)])
-        as_layer(header, corrections, folder)
+        (folder / "profile.toml").write_text(header, encoding="utf-8")
+        left_out, learnt = other_gpus.NEUSIGHT[name], str(folder / "corrections")
+        other_gpus.run([self.steptime, "device", "transfer", *self.learnt, "--most", "15000", "--without", *left_out, "-o", learnt])
         return folder
-
-
-def as_layer(header: str, corrections: Path, folder: Path) -> None:
-    """A profile whose layer is these corrections. It calls itself of the lender's architecture, so that it is lent no others."""
-    taught = (corrections / "profile.toml").read_text(encoding="utf-8")
-    lender = re.search(r'^architecture = (".*")$', (PROFILES / LENDER / "profile.toml").read_text(encoding="utf-8"), flags=re.M)
-    assert lender is not None
-    for line, instead in [
-        (r"^version = .*$", "version = 3"), (r"^(name = .*)$", rf'\1\nonto = "{LENDER}"'), (r"^architecture = .*$", f"architecture = {lender[1]}"),
-    ]:  # fmt: skip
-        header = re.sub(line, instead, header, count=1, flags=re.M)
-    text = header.rstrip() + "\n\n" + taught[taught.index("[sweep]") :]
-    (folder / "profile.toml").write_text(text, encoding="utf-8")
-    models = (corrections / "models.bin.zst").read_bytes()
-    (folder / "models.bin.zst").write_bytes(models[:8] + struct.pack("<Q", fingerprint(text.encode())) + models[16:])
-
-
-def fingerprint(data: bytes) -> int:
-    """What the file of a profile's models has of the header that it belongs to."""
-    whole = len(data) // 8
-    words = [*struct.unpack(f"<{whole}Q", data[: 8 * whole]), int.from_bytes(data[8 * whole :], "little"), len(data)]
-    value = 0xCBF29CE484222325
-    for word in words:
-        value = (value ^ word) * 0x100000001B3 % 2**64
-        value ^= value >> 29
-    return value
 
 
 def predicted(steptime: str, neusight: Path, captures: Path, profiles: Profiles, row: Row) -> Row:
@@ -241,15 +212,12 @@ def predicted(steptime: str, neusight: Path, captures: Path, profiles: Profiles,
             "active_share": whole["active_ms"] / whole["step_ms"],
         }  # fmt: skip
     left_out, shipped = answers["left_out"], answers["shipped"]
-    low, high = (bound / shipped["ms"] for bound in shipped["interval_ms"])
     taught = row["profile"] not in UNTAUGHT | other_gpus.LIKE_THE_LENDER
-    # An interval as wide as the corrections that ship make it: those made into a layer are narrower.
-    interval = [left_out["ms"] * low, left_out["ms"] * high] if taught else left_out["interval_ms"]
     how = "corrections learnt without this chip" if taught else "corrections that ship: they know nothing of it"
     if row["profile"] in other_gpus.LIKE_THE_LENDER:
         how = "models of an H200, without a layer"
     numbers: Row = rounded({
-        **row, "predicted_ms": left_out["ms"], "interval_ms": interval, "predicted_forward_ms": left_out["forward_ms"],
+        **row, "predicted_ms": left_out["ms"], "interval_ms": left_out["interval_ms"], "predicted_forward_ms": left_out["forward_ms"],
         "active_share": left_out["active_share"], "shipped_ms": shipped["ms"], "shipped_interval_ms": shipped["interval_ms"], "how": how,
     })  # fmt: skip
     return numbers

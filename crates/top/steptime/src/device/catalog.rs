@@ -30,7 +30,8 @@ pub fn devices() -> impl ExactSizeIterator<Item = &'static str> {
 }
 
 /// A device profile by the name of a shipped one, by what the GPU calls itself (`NVIDIA H100 80GB HBM3`), or by its folder. One
-/// that is a specification alone is lent the models of the GPU that is known best.
+/// that is a specification alone is lent the models of the GPU that is known best, corrected by what its folder `corrections` holds,
+/// which `device transfer` makes, else by those that ship.
 ///
 /// # Errors
 /// Where there is neither, or the folder holds no usable profile.
@@ -41,7 +42,18 @@ pub fn device(name: &str) -> Result<DeviceProfile, Error> {
     }
     let worth = worth()?;
     let from = own.onto.clone().unwrap_or_else(|| worth.from.clone());
-    Ok(self::own(&from)?.lend(own, Transfer { from, ..worth }, corrections()?))
+    let corrections = match corrections_in(name)? {
+        None => corrections()?,
+        own => own,
+    };
+    Ok(self::own(&from)?.lend(own, Transfer { from, ..worth }, corrections))
+}
+
+/// The corrections that lie in a profile's folder.
+fn corrections_in(name: &str) -> Result<Option<DeviceProfile>, Error> {
+    let folder = Path::new(name).join("corrections");
+    let shipped = devices().any(|shipped| shipped.eq_ignore_ascii_case(name));
+    Ok((!shipped && folder.is_dir()).then(|| DeviceProfile::read(&folder)).transpose()?)
 }
 
 /// The models of one GPU with the specification of another, corrected by what others have shown or not at all.
