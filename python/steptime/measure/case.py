@@ -12,7 +12,7 @@ FAMILY_SLOTS = 64  # a case's number: its index in its family times this, plus i
 
 # Rough speeds to keep cases short, not to predict anything: bytes and floating-point operations a second.
 MEMORY_RATE = 3e12
-RATES = {"float32": 40e12, "tf32": 250e12, "bfloat16": 500e12, "float16": 500e12}
+RATES = {"float32": 40e12, "tf32": 250e12, "bfloat16": 500e12, "float16": 500e12, "float8_e4m3fn": 900e12}
 
 
 @dataclass

@@ -31,6 +31,7 @@ WEIGHTS = (
     ("corners", 20.0),
     ("hard", 20.0),
     ("odd_rows", 2.0),
+    ("scaled", 6.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 
@@ -43,7 +44,18 @@ def missing(name: str) -> Optional[str]:
         return f"steptime's own operators, whose library is not found: {library.REMEDY}"
     if name == "inductor" and any(importlib.util.find_spec(each) is None for each in ("torch", "triton")):
         return "what torch.compile makes, which needs Triton: pip install torch triton"
+    if name == "scaled" and not _multiplies_8_bit_floats():
+        return "a GPU that multiplies 8-bit floats: of compute capability 8.9 or later"
     return None
+
+
+def _multiplies_8_bit_floats() -> bool:
+    """Whether the GPU does; true where there is none, so that cases can be listed."""
+    if importlib.util.find_spec("torch") is None:
+        return True
+    import torch
+
+    return not torch.cuda.is_available() or torch.cuda.get_device_capability() >= (8, 9)
 
 
 def available(name: str) -> bool:

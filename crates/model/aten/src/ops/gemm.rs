@@ -4,6 +4,7 @@ mod gradients;
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
+use crate::dtype::Dtype;
 use crate::kernel::{Epilogue, Gemm, Kernel};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, in_place, precision, read, result};
@@ -36,7 +37,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::vdot"], |call| lower(call, &CONJUGATED))
         .outputs(|call| shape(call, &CONJUGATED))
         .backward(|call| backward(call, &CONJUGATED)),
-    OpDef::leaf(&["aten::_scaled_mm"], |call| lower(call, &SCALED)),
+    OpDef::leaf(&["aten::_scaled_mm"], |call| lower(call, &SCALED)).outputs(|call| shape(call, &SCALED)),
 ];
 
 /// How an op calls its factors.
@@ -84,11 +85,14 @@ fn sizes(a: &Tensor, b: &Tensor) -> Option<Sizes> {
 fn product(call: &BoundCall<'_>, form: &Form) -> Option<Tensor> {
     let (a, b) = factors(call, form)?;
     let Sizes { batch, m, n, .. } = sizes(a, b)?;
+    // Products of 8-bit floats are most often wanted in a wider type.
+    let wanted = call.has("out_dtype").then(|| call.int("out_dtype")).flatten();
+    let dtype = wanted.and_then(Dtype::from_code).unwrap_or(a.dtype);
     Some(match (a.shape.len(), b.shape.len()) {
-        (1, _) => Tensor::contiguous(&[], a.dtype),
-        (_, 1) => Tensor::contiguous(&[m], a.dtype),
-        (2, _) => Tensor::contiguous(&[m, n], a.dtype),
-        _ => Tensor::contiguous(&[batch, m, n], a.dtype),
+        (1, _) => Tensor::contiguous(&[], dtype),
+        (_, 1) => Tensor::contiguous(&[m], dtype),
+        (2, _) => Tensor::contiguous(&[m, n], dtype),
+        _ => Tensor::contiguous(&[batch, m, n], dtype),
     })
 }
 
@@ -225,6 +229,17 @@ mod tests {
         let (gemm, ..) = gemm(&call);
         assert_eq!((gemm.m, gemm.n, gemm.k, gemm.lda, gemm.a_transposed), (16, 8, 64, 16, true));
         assert_eq!(gemm.precision, Precision::Tf32);
+    }
+
+    #[test]
+    fn products_of_8_bit_floats_are_written_in_the_type_that_is_wanted() {
+        let bytes = |shape: &[i64], strides: &[i64]| Arg::Tensor(Tensor::strided(shape, strides, Dtype::F8));
+        let factors = [bytes(&[64, 32], &[32, 1]), bytes(&[32, 48], &[1, 32])];
+        let rest = [dense(&[]), dense(&[]), Arg::None, Arg::None, Arg::Int(Dtype::Bf16.code())];
+        let call = OpCall::new("aten::_scaled_mm", factors.into_iter().chain(rest).collect());
+        let (gemm, flops, read, written) = gemm(&call);
+        assert_eq!((gemm.m, gemm.n, gemm.k, gemm.precision), (64, 48, 32, Precision::F8));
+        assert_eq!((flops, read, written), (2 * 64 * 48 * 32, 64 * 32 + 32 * 48, 2 * 64 * 48));
     }
 
     #[test]
