@@ -3,11 +3,15 @@
 Build ours first, then run with the peers of requirements.txt installed:
 
     cargo build --release -p steptime-ops-capi
-    python benches/peers/cpu.py embedding_backward --threads 2
+    python benches/peers/cpu.py embedding_backward gemm --threads 1,2,4 --beside
 
 Every op is one function; what cannot be imported is skipped with a message. Peers are timed in turn within each round,
-on indices that are drawn anew; the best and the median of all rounds are shown. Everybody's tables lie in huge pages, or
-with `--small-pages` nobody's.
+on indices that are drawn anew. For each op a table has the medians of all rounds, a column for each number of threads.
+With `--beside` each is also timed right after a call of PyTorch's, whose threads then still watch for work, where it takes
+less than 30 ms. Everybody's tables lie in huge pages, or with `--small-pages` nobody's.
+
+    cpu_threads.py  numbers of threads, and whose they are
+    cpu_table.py    a table of times
 """
 
 import argparse
@@ -20,16 +24,18 @@ import sys
 import time
 from pathlib import Path
 
+from cpu_table import AFTER, SHARED, Table
+from cpu_threads import Ours, set_threads  # before NumPy, for OpenBLAS reads its settings when it is loaded
+
 import numpy
-import threadpoolctl
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 HUGE_PAGE = 2 << 20
 # Calls of one peer in a row that are timed.
 CALLS = 3
-# What is in the title of all that is measured.
-ONLY = ""
+# Seconds of rest before a burst of calls, and of a burst.
+REST, BURST = 0.02, 0.012
 
 # Rows of the tables of Criteo Kaggle, as MLPerf's DLRM has them. Five of the 26 are larger than a million rows and are cut
 # to that here, which titles say.
@@ -40,36 +46,14 @@ KAGGLE = [
 MLPERF = [min(rows, 1_000_000) for rows in KAGGLE]
 
 
-class Ours:
-    """The shared library, with errors as exceptions."""
-
-    def __init__(self, path: Path, threads: int):
-        self.lib = ctypes.CDLL(str(path))
-        self.lib.steptime_error.restype = ctypes.c_char_p
-        new = self.lib.steptime_cpu_new
-        new.restype, new.argtypes = ctypes.c_void_p, [ctypes.c_size_t, ctypes.c_char_p]
-        self.cpu = self.made(new(threads, None))
-
-    def made(self, handle):
-        """A handle that is not null."""
-        if not handle:
-            raise RuntimeError(self.lib.steptime_error().decode())
-        return ctypes.c_void_p(handle)
-
-    def check(self, code: int) -> None:
-        """Raises what a call failed with."""
-        if code:
-            raise RuntimeError(self.lib.steptime_error().decode())
-
-
-def load_ours(threads: int):
+def load_ours():
     """Our library, or None with a message."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     path = target / "release" / "libsteptime_ops_c.so"
     if not path.exists():
         print(f"ours skipped: {path} is not built", file=sys.stderr)
         return None
-    return Ours(path, threads)
+    return Ours(path)
 
 
 def load_fbgemm():
@@ -95,7 +79,57 @@ def paged(rows: int, dim: int, huge_pages: bool) -> torch.Tensor:
     return torch.from_numpy(numpy.frombuffer(memory, numpy.float32, rows * dim, start).reshape(rows, dim))
 
 
-def measure(rounds: int, prepare, peers: dict) -> dict:
+class Run:
+    """What is measured with: our library, numbers of threads, how long; and the table of the op at hand."""
+
+    def __init__(self, arguments) -> None:
+        self.ours, self.threads, self.rounds = load_ours(), arguments.threads, arguments.rounds
+        self.huge_pages, self.only, self.beside = not arguments.small_pages, arguments.only, arguments.beside
+        self.square = torch.randn(256, 256)
+
+    def wants(self, title: str) -> bool:
+        """Whether that is to be measured."""
+        return not self.only or any(text in title for text in self.only)
+
+    def measure(self, title: str, peers: dict, prepare=None, flops: int = 0) -> None:
+        """Peers in turn, with each number of threads. A peer is a function to call or, with `prepare`, one that makes such
+        a function for each of the inputs that `prepare` makes."""
+        times = {}
+        for threads in self.threads:
+            set_threads(self.ours, threads)
+            some = dict(peers)
+            if self.ours and self.ours.shared:
+                shared = self.ours.on_shared
+                some[SHARED] = (
+                    (lambda batch: shared(peers["ours"](batch))) if prepare else shared(peers["ours"])
+                )
+            times[threads] = fresh(self.rounds, prepare, some) if prepare else bursts(self.rounds, some)
+            if self.beside:
+                some = {name: peer for name, peer in some.items() if "NumPy" not in name and quick(times[threads][name])}
+                found = fresh(self.rounds, prepare, some, self.disturb) if prepare else bursts(self.rounds, some, self.disturb)
+                times[threads].update({AFTER + name: each for name, each in found.items()})
+        self.table.add(title, times, flops)
+
+    def disturb(self) -> None:
+        """A product of PyTorch's, whose threads then watch for more."""
+        torch.mm(self.square, self.square)
+
+
+def quick(times: list) -> bool:
+    """Whether threads that watch for a short time make a difference."""
+    return statistics.median(times) < 30
+
+
+def timed(work, before) -> float:
+    """Milliseconds of a call right after another one."""
+    if before:
+        before()
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * 1e3
+
+
+def fresh(rounds: int, prepare, peers: dict, before=None) -> dict:
     """Times in milliseconds of each peer, in turn on the same fresh input; a few calls at a time, as steps follow each
     other. The first call of a turn is not counted: it wakes the threads, and those of the peer before go to sleep."""
     times = {name: [] for name in peers}
@@ -105,22 +139,23 @@ def measure(rounds: int, prepare, peers: dict) -> dict:
             first, *calls = [peer(batch) for batch in batches]
             time.sleep(0.03)
             first()
-            for work in calls:
-                start = time.perf_counter()
-                work()
-                times[name].append((time.perf_counter() - start) * 1e3)
+            times[name] += [timed(work, before) for work in calls]
     return times
 
 
-def report(title: str, times: dict, flops: int = 0) -> None:
-    """One line for each peer: best, median, and how many times as long as ours; the rate of `flops` operations."""
-    print(title)
-    ours = times.get("ours")
-    for name, all_times in times.items():
-        best, median = min(all_times), statistics.median(all_times)
-        ratio = f"{best / min(ours):7.2f} x best {median / statistics.median(ours):7.2f} x median" if ours else ""
-        rate = f"{flops / best / 1e6:8.1f} GFLOP/s" if flops else ""
-        print(f"  {name:28} {best:9.3f} ms {median:9.3f} ms {ratio} {rate}", flush=True)
+def bursts(rounds: int, peers: dict, before=None) -> dict:
+    """Times in milliseconds of each peer in turn, in bursts: threads of the peer before have gone to sleep, and caches
+    hold what this one left there."""
+    times = {name: [] for name in peers}
+    for _ in range(rounds):
+        for name, work in peers.items():
+            time.sleep(REST)
+            work()
+            until, count = time.perf_counter() + BURST, 0
+            while count < 1 or time.perf_counter() < until:
+                times[name].append(timed(work, before))
+                count += 1
+    return times
 
 
 def pointers(tensors) -> ctypes.Array:
@@ -128,30 +163,30 @@ def pointers(tensors) -> ctypes.Array:
     return (ctypes.c_void_p * len(tensors))(*[tensor.data_ptr() for tensor in tensors])
 
 
-def embedding_bag(threads: int, rounds: int, huge_pages: bool) -> None:
+def embedding_bag(run: Run) -> None:
     """Forward of table-batched embedding bags: rows from memory, from the caches, and of whole numbers."""
-    os.environ.setdefault("FBGEMM_TBE_MAX_NUM_THREADS", str(threads))
-    ours, fbgemm = load_ours(threads), load_fbgemm()
-    _forward(ours, fbgemm, "small, for comparison of results", "f32", [1000] * 3, 64, 200, 5, rounds, huge_pages)
+    os.environ.setdefault("FBGEMM_TBE_MAX_NUM_THREADS", str(max(run.threads)))
+    fbgemm = load_fbgemm()
+    _forward(run, fbgemm, "small, for comparison of results", "f32", [1000] * 3, 64, 200, 5)
     for dim in (16, 32, 64, 128, 256):
         rows = [min(1_000_000, 64_000_000 // dim)] * 8
         for lookups in (10, 20, 30):
             title = f"f32 tables in memory, L = {lookups}"
-            _forward(ours, fbgemm, title, "f32", rows, dim, 2048, lookups, rounds, huge_pages)
+            _forward(run, fbgemm, title, "f32", rows, dim, 2048, lookups)
     for dim in (16, 64, 128):
         title = "small f32 tables, L = 20"
-        _forward(ours, fbgemm, title, "f32", [1000] * 8, dim, 2048, 20, rounds, huge_pages)
+        _forward(run, fbgemm, title, "f32", [1000] * 8, dim, 2048, 20)
     for kind in ("int8", "int4"):
         for dim in (32, 64, 128, 256):
             title = f"{kind} tables in memory, L = 20"
-            _forward(ours, fbgemm, title, kind, [1_000_000] * 8, dim, 2048, 20, rounds, huge_pages)
+            _forward(run, fbgemm, title, kind, [1_000_000] * 8, dim, 2048, 20)
             title = f"small {kind} tables, L = 20"
-            _forward(ours, fbgemm, title, kind, [1000] * 8, dim, 2048, 20, rounds, huge_pages)
+            _forward(run, fbgemm, title, kind, [1000] * 8, dim, 2048, 20)
 
 
-def _forward(ours, fbgemm, title, kind, rows, dim, bags, lookups, rounds, huge_pages) -> None:
-    title = f"{title}: {len(rows)} tables x {dim}, {bags} bags"
-    if ONLY not in title:
+def _forward(run: Run, fbgemm, title, kind, rows, dim, bags, lookups) -> None:
+    title, ours, huge_pages = f"{title}: {len(rows)} tables x {dim}, {bags} bags", run.ours, run.huge_pages
+    if not run.wants(title):
         return
     generator = torch.Generator().manual_seed(1)
     tables, count = len(rows), bags * lookups
@@ -184,7 +219,7 @@ def _forward(ours, fbgemm, title, kind, rows, dim, bags, lookups, rounds, huge_p
             if "ours" in results and name != "ours":
                 print(f"{title}: ours and {name} differ by {(result - results['ours']).abs().max().item():.1e}")
     else:
-        report(title, measure(rounds, prepare, peers))
+        run.measure(title, peers, prepare)
 
 
 def _our_forward(ours, kind, weights, dim, bags, offsets, huge_pages):
@@ -208,10 +243,10 @@ def _our_forward(ours, kind, weights, dim, bags, offsets, huge_pages):
 
     def peer(batch, keep=(own, offsets)):
         indices = batch[0]
-        arguments = (handle, ours.cpu, bags, len(indices), indices.data_ptr(), keep[1].data_ptr(), 64, None)
+        arguments = (bags, len(indices), indices.data_ptr(), keep[1].data_ptr(), 64, None)
 
         def work():
-            ours.check(forward(*arguments, output.data_ptr(), output.shape[1]))
+            ours.check(forward(handle, ours.cpu, *arguments, output.data_ptr(), output.shape[1]))
             return output
 
         return work
@@ -282,9 +317,9 @@ def collapse(tensor: torch.Tensor) -> None:
         print(f"no huge pages for FBGEMM: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
 
 
-def embedding_backward(threads: int, rounds: int, huge_pages: bool) -> None:
+def embedding_backward(run: Run) -> None:
     """Backward of table-batched embedding bags with their optimizer: DLRM's shapes."""
-    ours, fbgemm = load_ours(threads), load_fbgemm()
+    fbgemm = load_fbgemm()
     shapes = [
         ("small, for comparison of results", [1000] * 3, 64, 200, 5),
         ("DLRM default, L = 10", [1_000_000] * 8, 64, 2048, 10),
@@ -294,12 +329,12 @@ def embedding_backward(threads: int, rounds: int, huge_pages: bool) -> None:
     ]
     for title, rows, dim, bags, lookups in shapes:
         for rule in ("SGD", "row-wise Adagrad"):
-            _backward(ours, fbgemm, f"{title}, {rule}", rule, rows, dim, bags, lookups, rounds, huge_pages)
+            _backward(run, fbgemm, f"{title}, {rule}", rule, rows, dim, bags, lookups)
 
 
-def _backward(ours, fbgemm, title, rule, rows, dim, bags, lookups, rounds, huge_pages) -> None:
-    title = f"{title}: {len(rows)} tables x {dim}, {bags} bags"
-    if ONLY not in title:
+def _backward(run: Run, fbgemm, title, rule, rows, dim, bags, lookups) -> None:
+    title, ours, huge_pages = f"{title}: {len(rows)} tables x {dim}, {bags} bags", run.ours, run.huge_pages
+    if not run.wants(title):
         return
     generator = torch.Generator().manual_seed(1)
     tables, count = len(rows), bags * lookups
@@ -321,7 +356,7 @@ def _backward(ours, fbgemm, title, rule, rows, dim, bags, lookups, rounds, huge_
     if title.startswith("small"):
         _compare(title, rule, prepare(), peers, results)
     else:
-        report(title, measure(rounds, prepare, peers))
+        run.measure(title, peers, prepare)
 
 
 def _compare(title, rule, batch, peers, results) -> None:
@@ -349,8 +384,8 @@ def _our_backward(ours, rule, weights, bags, offsets):
 
     def peer(batch):
         indices, gradient = batch
-        arguments = (handle, ours.cpu, bags, len(indices), indices.data_ptr(), offsets.data_ptr(), None)
-        return lambda: ours.check(step(*arguments, gradient.data_ptr(), gradient.shape[1]))
+        arguments = (bags, len(indices), indices.data_ptr(), offsets.data_ptr(), None)
+        return lambda: ours.check(step(handle, ours.cpu, *arguments, gradient.data_ptr(), gradient.shape[1]))
 
     return peer, weights
 
@@ -401,30 +436,15 @@ def _torch_backward(rule, weights, bags, lookups):
     return peer, parameters
 
 
+# Products of DLRM's layers, rows of a batch by outputs by inputs.
+DLRM = [(2048, 512, 13), (2048, 64, 512), (2048, 1024, 100), (2048, 128, 128), (2048, 512, 479), (2048, 256, 512)]
+
 # The MLPs of the three DLRMs: (inputs, outputs) of each layer, a rectifier after all but the last, which has a sigmoid.
 MLPS = {
     "default": [(512, 512), (512, 64), (100, 1024), (1024, 1024), (1024, 1024), (1024, 1)],
     "MLPerf": [(13, 512), (512, 256), (256, 128), (479, 1024), (1024, 1024), (1024, 512), (512, 256), (256, 1)],
     "DDP": [(128, 128), (128, 128), (128, 128), (164, 512), (512, 512), (512, 512), (512, 256), (256, 1)],
 }
-
-
-def bursts(rounds: int, peers: dict) -> dict:
-    """Times in milliseconds of each peer in turn, in bursts: threads of the peer before have gone to sleep, and caches
-    hold what this one left there."""
-    times = {name: [] for name in peers}
-    for _ in range(rounds):
-        for name, work in peers.items():
-            time.sleep(0.05)
-            work()
-            until = time.perf_counter() + 0.03
-            count = 0
-            while count < 3 or time.perf_counter() < until:
-                start = time.perf_counter()
-                work()
-                times[name].append((time.perf_counter() - start) * 1e3)
-                count += 1
-    return times
 
 
 def load_rust_peers():
@@ -440,64 +460,58 @@ def load_rust_peers():
     return lib
 
 
-def gemm(threads: int, rounds: int, _huge_pages: bool) -> None:
-    """Square and skinny products: steptime, MKL (PyTorch), OpenBLAS (NumPy), and the crates faer and gemm."""
-    ours, rust = load_ours(threads), load_rust_peers()
+def gemm(run: Run) -> None:
+    """Square products, and those of DLRM's layers: steptime, MKL (PyTorch), OpenBLAS (NumPy), the crates faer and gemm."""
+    ours, rust = run.ours, load_rust_peers()
     size = ctypes.c_size_t
     if ours:
         product = ours.lib.steptime_gemm
         matrix = [ctypes.c_void_p, size, size]
         product.argtypes = [ctypes.c_void_p] + [size] * 3 + [ctypes.c_float] + 2 * matrix + [ctypes.c_float, ctypes.c_void_p]
-    shapes = [(s, s, s) for s in (64, 128, 256, 512, 768, 1024, 1536, 2048)]
-    shapes += [(2048, 512, 13), (2048, 64, 512), (2048, 1, 256), (16, 1024, 1024), (1024, 1024, 16)]
+    shapes = [(s, s, s) for s in (64, 128, 256, 512, 768, 1024, 1536, 2048, 4096)]
+    shapes += [(16, 1024, 1024), (1024, 1024, 16), (2048, 1, 256), *DLRM]
     for m, n, k in shapes:
+        title = f"gemm {m} x {n} x {k}"
+        if not run.wants(title):
+            continue
         a, b, c = torch.randn(m, k), torch.randn(k, n), torch.zeros(m, n)
         pointers_of = (a.data_ptr(), b.data_ptr(), c.data_ptr())
         a_np, b_np, c_np = a.numpy(), b.numpy(), c.numpy()
         peers = {}
         if ours:
-            arguments = (ours.cpu, m, n, k, 1.0, pointers_of[0], k, 1, pointers_of[1], n, 1, 0.0, pointers_of[2])
-            peers["ours"] = lambda: ours.check(product(*arguments))
+            arguments = (m, n, k, 1.0, pointers_of[0], k, 1, pointers_of[1], n, 1, 0.0, pointers_of[2])
+            peers["ours"] = lambda: ours.check(product(ours.cpu, *arguments))
         peers["MKL (PyTorch)"] = lambda: torch.mm(a, b, out=c)
         peers["OpenBLAS (NumPy)"] = lambda: numpy.matmul(a_np, b_np, out=c_np)
         if rust:
-            peers["faer"] = lambda: rust.peer_faer(threads, m, n, k, *pointers_of)
-            peers["gemm"] = lambda: rust.peer_gemm(threads, m, n, k, *pointers_of)
+            peers["faer"] = lambda: rust.peer_faer(torch.get_num_threads(), m, n, k, *pointers_of)
+            peers["gemm"] = lambda: rust.peer_gemm(torch.get_num_threads(), m, n, k, *pointers_of)
         expected = a.double() @ b.double()
         for name, work in peers.items():
             c.zero_()
             work()
             assert (c - expected).abs().max() < 1e-4 * k, f"{name} is wrong at {m} x {n} x {k}"
-        times = bursts(rounds, peers)
-        report(f"gemm {m} x {n} x {k}", times, 2 * m * n * k)
-        if ours:
-            best = min(min(all_times) for name, all_times in times.items() if name != "ours")
-            print(f"  best peer / ours: {best / min(times['ours']):.3f}", flush=True)
+        run.measure(title, peers, flops=2 * m * n * k)
 
 
-def linear(threads: int, rounds: int, _huge_pages: bool) -> None:
+def linear(run: Run) -> None:
     """Linear layers with their activation, forward and all gradients, of the MLPs of the three DLRMs."""
-    ours = load_ours(threads)
+    ours = run.ours
     if ours:
         size, pointer = ctypes.c_size_t, ctypes.c_void_p
         ours.lib.steptime_linear.argtypes = [pointer] + [size] * 3 + [pointer] * 3 + [ctypes.c_int, pointer]
         ours.lib.steptime_linear_backward.argtypes = (
             [pointer] + [size] * 3 + [pointer] * 4 + [ctypes.c_int] + [pointer] * 3
         )
-    ratios = []
     for name, layers in MLPS.items():
         for at, (inputs, outputs) in enumerate(layers):
             for batch in (512, 2048, 4096):
-                activation = 2 if outputs == 1 else 1
-                ratios += _linear(ours, f"{name} {at}", batch, inputs, outputs, activation, rounds)
-    if ours:
-        mean = statistics.geometric_mean(ratios)
-        print(f"PyTorch / ours, geometric mean of {len(ratios)} (forward, both gradients): {mean:.3f}")
-        forward, backward = statistics.geometric_mean(ratios[::2]), statistics.geometric_mean(ratios[1::2])
-        print(f"  forward {forward:.3f}, gradients {backward:.3f}")
+                if run.wants(f"linear {name} {at}"):
+                    _linear(run, f"{name} {at}", batch, inputs, outputs, 2 if outputs == 1 else 1)
 
 
-def _linear(ours, title, batch, inputs, outputs, activation, rounds) -> list:
+def _linear(run: Run, title, batch, inputs, outputs, activation) -> None:
+    ours = run.ours
     x, weight = torch.randn(batch, inputs), torch.randn(outputs, inputs) * inputs**-0.5
     bias, dy = torch.randn(outputs), torch.randn(batch, outputs)
     layer = torch.nn.Linear(inputs, outputs)
@@ -520,12 +534,12 @@ def _linear(ours, title, batch, inputs, outputs, activation, rounds) -> list:
         gradients = [torch.zeros_like(leaf) for leaf in leaves]
         p = [t.data_ptr() for t in (x, weight, bias, y, dy)]
         out = [gradient.data_ptr() for gradient in gradients]
-        shape = (ours.cpu, batch, inputs, outputs)
+        shape = (batch, inputs, outputs)
         forward["ours"] = lambda: ours.check(
-            ours.lib.steptime_linear(*shape, p[0], p[1], p[2], activation, p[3])
+            ours.lib.steptime_linear(ours.cpu, *shape, p[0], p[1], p[2], activation, p[3])
         )
         backward["ours"] = lambda: ours.check(
-            ours.lib.steptime_linear_backward(*shape, p[4], p[3], p[0], p[1], activation, *out)
+            ours.lib.steptime_linear_backward(ours.cpu, *shape, p[4], p[3], p[0], p[1], activation, *out)
         )
         forward["ours"]()
         assert (y - torch_forward()).abs().max() < 1e-4
@@ -535,18 +549,13 @@ def _linear(ours, title, batch, inputs, outputs, activation, rounds) -> list:
         for mine, theirs in zip(gradients, torch_backward()):
             assert (mine - theirs).abs().max() < 1e-3 * theirs.abs().max().clamp(min=1)
     forward["PyTorch"], backward["PyTorch"] = torch_forward, torch_backward
-    ratios = []
     for what, peers, flops in (("forward", forward, 2), ("gradients", backward, 4)):
-        times = bursts(rounds, peers)
-        report(f"linear {title} {what} {batch} x {inputs} -> {outputs}", times, flops * batch * inputs * outputs)
-        if ours:
-            ratios.append(min(times["PyTorch"]) / min(times["ours"]))
-    return ratios
+        run.measure(f"linear {title} {what} {batch} x {inputs} -> {outputs}", peers, flops=flops * batch * inputs * outputs)
 
 
-def interaction(threads: int, rounds: int, _huge_pages: bool) -> None:
+def interaction(run: Run) -> None:
     """Dot interaction, forward and backward, of vectors that lie side by side: batched product, triangle, cat."""
-    ours = load_ours(threads)
+    ours = run.ours
     if ours:
         size, pointer = ctypes.c_size_t, ctypes.c_void_p
         ours.lib.steptime_interaction_forward.argtypes = [pointer] + [size] * 3 + [pointer] * 2
@@ -557,10 +566,12 @@ def interaction(threads: int, rounds: int, _huge_pages: bool) -> None:
         ("DLRM DDP", (2048, 9, 128)),
         ("MLPerf, batch 512", (512, 27, 128)),
     ):
-        _interaction(ours, title, shape, rounds)
+        if run.wants(f"interaction {title}"):
+            _interaction(run, title, shape)
 
 
-def _interaction(ours, title, shape, rounds) -> None:
+def _interaction(run: Run, title, shape) -> None:
+    ours = run.ours
     samples, features, dim = shape
     vectors = torch.randn(shape)
     rows, columns = torch.tril_indices(features, features, -1)
@@ -589,7 +600,7 @@ def _interaction(ours, title, shape, rounds) -> None:
         assert (out - torch_forward()).abs().max() < 1e-4 * dim
         assert (gradients - torch_both()).abs().max() < 1e-4 * features
     peers["PyTorch"] = torch_both
-    report(f"interaction {title}, forward and backward: {samples} x {features} x {dim}", bursts(rounds, peers))
+    run.measure(f"interaction {title}, forward and backward: {samples} x {features} x {dim}", peers)
 
 
 OPS = {"embedding_bag": embedding_bag, "embedding_backward": embedding_backward, "gemm": gemm, "linear": linear, "interaction": interaction}
@@ -599,19 +610,24 @@ def main() -> None:
     """Runs the ops that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", default=list(OPS), help=f"of {', '.join(OPS)}")
-    parser.add_argument("--only", default="", help="only what has this text in its title")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", action="append", help="only what has this text in its title; repeated, one of these")
+    numbers = lambda text: [int(each) for each in text.split(",")]
+    parser.add_argument("--threads", type=numbers, default=[2], help="such as 1,2,4,8,16")
+    parser.add_argument("--beside", action="store_true", help="each also right after a call of PyTorch's")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--small-pages", action="store_true", help="nobody's tables in huge pages, which all have otherwise")
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    global ONLY
-    ONLY = arguments.only
-    threadpoolctl.threadpool_limits(arguments.threads)
     for op in arguments.ops:
         if op not in OPS:
             parser.error(f"there is no op {op!r}: choose of {', '.join(OPS)}")
-        OPS[op](arguments.threads, arguments.rounds, not arguments.small_pages)
+    print(f"PyTorch {torch.__version__}, NumPy {numpy.__version__}; OPENBLAS_THREAD_TIMEOUT={os.environ['OPENBLAS_THREAD_TIMEOUT']}")
+    run = Run(arguments)
+    set_threads(run.ours, max(run.threads))
+    for op in arguments.ops:
+        run.table = Table(op, run.threads)
+        set_threads(run.ours, max(run.threads))
+        OPS[op](run)
+        run.table.close()
 
 
 if __name__ == "__main__":

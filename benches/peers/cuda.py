@@ -295,7 +295,7 @@ class Case:
         """Groups, then steps."""
         places = [ctypes.addressof(of) for of in (self.tables, self.sizes)]
         stream, rule = torch.cuda.current_stream().cuda_stream, RULES[self.rule]
-        handle = self.ours.new("backward_new", self.ours.here, stream, *places, self.of_table, rule, 0.01)
+        handle = self.ours.new("backward_new", self.ours.here, stream, *places, self.of_table, rule, 0.01, None)
         self.handles.append(("backward_free", handle))
         group, step = self.ours.function("backward_group"), self.ours.function("backward_step")
 

@@ -6,6 +6,7 @@
     plans.py        handles of compiled kernels, and their numbers; needs no PyTorch
     ops.py          the ops `steptime::...` that PyTorch calls and its profiler shows
     bags.py         EmbeddingBags: tables whose backward pass takes the optimizer's step
+    state.py        what their optimizers keep, which is saved and moved with them
     functional.py   gather and interaction
     codec.py        rows of int8 and int4
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +11,11 @@ from steptime.operators import ops, plans
 from steptime.operators.codec import quantize
 from steptime.operators.functional import ordinal_of
 from steptime.operators.library import OperatorError, load
-from steptime.operators.plans import BITS, MODES, OPTIMIZERS, BackwardPlan, BagPlan, Bags
+from steptime.operators.plans import BITS, COUNTING, DECAYS, MODES, OPTIMIZERS, BackwardPlan, BagPlan, Bags
+from steptime.operators.state import RowState, saved_optimizers
 
 STATELESS = ("sgd",)
+STATE = "optimizer_state"  # its name in a state dict
 
 
 class EmbeddingBags(nn.Module):
@@ -23,9 +25,12 @@ class EmbeddingBags(nn.Module):
     mode: "sum", "mean" or "max" (which is not trained).
     optimizer: of "sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam", with its usual settings and the
         learning rate `lr`; None where nothing is trained. The backward pass takes its step: tables have no `.grad`, and
-        no other optimizer should have them. Its state is kept with the module's plans, not in `state_dict()`, and is
-        gone when the module is moved.
-    dtype: "float32", "float16", "bfloat16"; "int8" or "int4" without an optimizer.
+        no other optimizer should have them. Its state is in `state_dict()`, the steps taken with it, and goes where the
+        module goes. A state dict of another optimizer is refused. Without an optimizer, saved states are passed over.
+    weight_decay, decay: "l2" adds `weight_decay` times the row to its gradient, "decoupled" shrinks the row by `lr` times
+        as much before the step. Only rows that were looked up decay.
+    dtype: "float32", "float16", "bfloat16"; "int8" or "int4" without an optimizer. It stays, whatever the module is
+        converted to.
     index_dtype: torch.int32 or torch.int64, of indices and offsets.
     lookups: most lookups of a batch, of all tables; longest: most of one table. Known, they save making a plan again for
         a larger batch, and take fewer launches where no table has more than 8192. More than `longest` are an error that
@@ -47,6 +52,8 @@ class EmbeddingBags(nn.Module):
         lookups: Optional[int] = None,
         longest: Optional[int] = None,
         device: Any = None,
+        weight_decay: float = 0.0,
+        decay: str = "l2",
     ) -> None:
         super().__init__()
         dims = [dims] * len(rows) if isinstance(dims, int) else list(dims)
@@ -54,6 +61,7 @@ class EmbeddingBags(nn.Module):
             raise OperatorError(f"{len(rows)} tables with {len(dims)} widths: give at least one table, and a width for each")
         _of("mode", mode, MODES)
         _of("dtype", dtype, tuple(BITS))
+        _of("decay", decay, DECAYS)
         if index_dtype not in ops.INDEX_TYPES.values():
             raise OperatorError(f"index_dtype is {index_dtype}: choose torch.int32 or torch.int64")
         if optimizer is not None:
@@ -62,8 +70,11 @@ class EmbeddingBags(nn.Module):
                 raise OperatorError(f"tables of {dtype} pooled by {mode} are not trained: give optimizer=None")
         self.rows, self.dims, self.mode, self.optimizer, self.dtype = tuple(rows), tuple(dims), mode, optimizer, dtype
         self.index_bits = next(bits for bits, kind in ops.INDEX_TYPES.items() if kind == index_dtype)
-        self.lookups, self.longest, self._lr = lookups, longest, lr
+        self.lookups, self.longest, self._lr, self._weight_decay, self.decay = lookups, longest, lr, weight_decay, decay
         self.tables = nn.ParameterList(nn.Parameter(table, requires_grad=False) for table in self._draw(device))
+        if optimizer is not None and optimizer not in STATELESS:
+            self.add_module(STATE, nn.ModuleDict({optimizer: RowState(optimizer, self.rows, self.dims, device)}))
+        self.register_load_state_dict_post_hook(_loaded)
         # Gradients reach the backward pass through this, for tables have none.
         self._anchor = torch.empty(0, requires_grad=True)
         self._forget()
@@ -77,14 +88,63 @@ class EmbeddingBags(nn.Module):
         self._forward_plans: Dict[Any, BagPlan] = {}
         self._backward_plans: Dict[Any, BackwardPlan] = {}
         self._latest: Optional[BackwardPlan] = None
+        self._held = self._places()
 
-    def _apply(self, *arguments: Any, **named: Any) -> EmbeddingBags:
-        moved: EmbeddingBags = super()._apply(*arguments, **named)
-        self._forget()
+    def _apply(self, fn: Callable[[Tensor], Tensor], *arguments: Any, **named: Any) -> EmbeddingBags:
+        """Moves tables and state, and converts neither."""
+        self._note_steps()
+
+        def move(tensor: Tensor) -> Tensor:
+            moved = fn(tensor)
+            return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
+
+        moved: EmbeddingBags = super()._apply(move, *arguments, **named)
+        if self._places() != self._held:
+            self._forget()
         return moved
+
+    def _kept(self) -> Optional[RowState]:
+        return None if self.optimizer is None or self.optimizer in STATELESS else getattr(self, STATE)[self.optimizer]
+
+    def _places(self) -> List[Tuple[Any, int]]:
+        kept = self._kept()
+        return [(tensor.device, tensor.data_ptr()) for tensor in self._tables() + ([] if kept is None else kept.of_tables())]
+
+    def _note_steps(self) -> None:
+        """Writes the steps that the GPU has counted to where they are saved. Waits for the stream."""
+        kept = self._kept()
+        if kept is not None and self._latest is not None and self.optimizer in COUNTING:
+            with ops.on_device(self._latest.ordinal):
+                kept.steps.fill_(self._latest.steps(torch.cuda.current_stream().cuda_stream))
+
+    def _save_to_state_dict(self, *arguments: Any, **named: Any) -> None:
+        self._note_steps()
+        super()._save_to_state_dict(*arguments, **named)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: List[str],
+        unexpected_keys: List[str],
+        error_msgs: List[str],
+    ) -> None:
+        self._note_steps()
+        saved = saved_optimizers(list(state_dict), f"{prefix}{STATE}.")
+        if self.optimizer is None:
+            state_dict = {name: value for name, value in state_dict.items() if not name.startswith(f"{prefix}{STATE}.")}
+        elif saved not in ([], [self.optimizer]):
+            error_msgs.append(
+                f"the state of {' and '.join(saved)} is saved, but these tables are trained by {self.optimizer}: make the module with the "
+                f"optimizer that was saved, or leave the names that begin with {prefix}{STATE} out and load with strict=False"
+            )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def __getstate__(self) -> Dict[str, Any]:
         """Without plans, which are this process's and these tables'."""
+        self._note_steps()
         state = dict(self.__dict__)
         state.update(_forward_plans={}, _backward_plans={}, _latest=None)
         return state
@@ -100,6 +160,18 @@ class EmbeddingBags(nn.Module):
         for plan in self._backward_plans.values():
             with ops.on_device(plan.ordinal):
                 plan.set_lr(torch.cuda.current_stream().cuda_stream, lr)
+
+    @property
+    def weight_decay(self) -> float:
+        """The weight decay. Setting it counts from the current stream's next step on, and waits for nothing."""
+        return self._weight_decay
+
+    @weight_decay.setter
+    def weight_decay(self, weight_decay: float) -> None:
+        self._weight_decay = weight_decay
+        for plan in self._backward_plans.values():
+            with ops.on_device(plan.ordinal):
+                plan.set_decay(torch.cuda.current_stream().cuda_stream, weight_decay, self.decay)
 
     def forward(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor] = None) -> Tensor:
         """Pools a batch. Returns [B, D_0 + D_1 + ...] of float32.
@@ -149,7 +221,7 @@ class EmbeddingBags(nn.Module):
         return plan
 
     def _backward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> BackwardPlan:
-        """One for as many lookups, with the state that the last step left."""
+        """One for as many lookups, counting on from the last step. All work on the same state."""
         key = ((offsets.shape[0] - 1) // len(self.rows), weights is not None)
         plan, count = self._backward_plans.get(key), indices.shape[0]
         if plan is not None and count <= plan.of.lookups and plan is self._latest:
@@ -159,8 +231,8 @@ class EmbeddingBags(nn.Module):
             if plan is None or count > plan.of.lookups:
                 room = count if plan is None else count + count // 8  # lengths vary
                 plan = self._new_backward_plan(indices, offsets, weights, max(room, self.lookups or 0), stream)
-            if self._latest is not None and self.optimizer not in STATELESS:
-                plan.take_over(stream, self._latest)
+            if self.optimizer in COUNTING:
+                plan.set_steps(stream, self._steps(stream))
         self._backward_plans[key] = self._latest = plan
         return plan
 
@@ -170,7 +242,18 @@ class EmbeddingBags(nn.Module):
         assert self.optimizer is not None, "a backward pass is planned for tables that have an optimizer"
         of, ordinal = self._bags(indices, offsets, weights), self._ordinal()
         of = Bags(of.rows, of.dims, of.bags, room, of.element, of.index_bits, of.weighted, of.mode)
-        return BackwardPlan(load(), ordinal, of, self._addresses(), self.optimizer, self._lr, stream, self.longest)
+        kept = self._kept()
+        states = None if kept is None else [state.data_ptr() for state in kept.of_tables()]
+        plan = BackwardPlan(load(), ordinal, of, self._addresses(), self.optimizer, self._lr, stream, self.longest, states)
+        if self._weight_decay:
+            plan.set_decay(stream, self._weight_decay, self.decay)
+        return plan
+
+    def _steps(self, stream: int) -> int:
+        kept = self._kept()
+        if self._latest is not None:
+            return self._latest.steps(stream)
+        return 0 if kept is None else int(kept.steps)
 
     def _ordinal(self) -> int:
         return ordinal_of(self.tables[0])
@@ -187,6 +270,16 @@ class EmbeddingBags(nn.Module):
 def _of(what: str, given: Any, known: Sequence[str]) -> None:
     if given not in known:
         raise OperatorError(f"{what} is {given!r}: choose of {', '.join(known)}")
+
+
+def _loaded(module: EmbeddingBags, _incompatible: Any) -> None:
+    """Goes on from a state dict that was loaded: in place, so that plans and captured graphs stay; else with new plans."""
+    if module._places() != module._held:
+        module._forget()
+    plan, kept = module._latest, module._kept()
+    if plan is not None and kept is not None and module.optimizer in COUNTING:
+        with ops.on_device(plan.ordinal):
+            plan.set_steps(torch.cuda.current_stream().cuda_stream, int(kept.steps))
 
 
 def _key(of: Bags) -> Any:

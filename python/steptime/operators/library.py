@@ -40,6 +40,20 @@ class GpuSizes(ctypes.Structure):
     _fields_ = [("bags", SIZE), ("lookups", SIZE), ("stride", SIZE), ("bits", INT), ("weighted", INT), ("mode", INT)]
 
 
+class GpuStates(ctypes.Structure):
+    """What an optimizer keeps for each table, as the C ABI has it."""
+
+    _fields_ = [("data", HANDLE), ("floats", HANDLE)]
+
+    @classmethod
+    def of(cls, addresses: Sequence[int], floats: Sequence[int]) -> GpuStates:
+        """The arrays live as long as the result."""
+        arrays = [(SIZE * len(addresses))(*column) for column in (addresses, floats)]
+        states = cls(*(ctypes.addressof(array) for array in arrays))
+        states.arrays = arrays
+        return states
+
+
 class GpuLookups(ctypes.Structure):
     """Where lookups are, as the C ABI has it."""
 
@@ -50,7 +64,7 @@ class GpuLookups(ctypes.Structure):
 MAKERS: Dict[str, List[Any]] = {
     "steptime_gpu_open": [SIZE],
     "steptime_gpu_bag_new": [HANDLE, HANDLE, HANDLE],
-    "steptime_gpu_backward_new": [HANDLE, ADDRESS, HANDLE, HANDLE, SIZE, INT, FLOAT],
+    "steptime_gpu_backward_new": [HANDLE, ADDRESS, HANDLE, HANDLE, SIZE, INT, FLOAT, HANDLE],
     "steptime_gpu_gather_new": [HANDLE, HANDLE, ctypes.c_int64],
     "steptime_gpu_interaction_new": [HANDLE, SIZE, SIZE],
 }
@@ -61,7 +75,9 @@ CALLS: Dict[str, List[Any]] = {
     "steptime_gpu_backward_step": [HANDLE, ADDRESS, HANDLE, ADDRESS],
     "steptime_gpu_backward_check": [HANDLE, ADDRESS, HANDLE],
     "steptime_gpu_backward_set_learning_rate": [HANDLE, ADDRESS, FLOAT],
-    "steptime_gpu_backward_take_over": [HANDLE, ADDRESS, HANDLE],
+    "steptime_gpu_backward_set_decay": [HANDLE, ADDRESS, FLOAT, INT],
+    "steptime_gpu_backward_steps": [HANDLE, ADDRESS, HANDLE],
+    "steptime_gpu_backward_set_steps": [HANDLE, ADDRESS, ADDRESS],
     "steptime_gpu_gather": [HANDLE, ADDRESS, SIZE, ADDRESS, ADDRESS],
     "steptime_gpu_gather_check": [HANDLE, ADDRESS, SIZE, ADDRESS],
     "steptime_gpu_gather_slice": [HANDLE, ADDRESS, ADDRESS, ADDRESS, ctypes.c_double, HANDLE],

@@ -12,12 +12,14 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
-from steptime.operators.library import GpuLookups, GpuSizes, GpuTables, Library, OperatorError
+from steptime.operators.library import GpuLookups, GpuSizes, GpuStates, GpuTables, Library, OperatorError
 
 # In the order of the C ABI.
 ELEMENTS = ("float32", "float16", "bfloat16", "int8", "int4")
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "int4": 4}
 OPTIMIZERS = ("sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam")
+COUNTING = ("adam", "partial_rowwise_adam")  # optimizers whose steps depend on how many came before
+DECAYS = ("l2", "decoupled")
 MODES = ("sum", "mean", "max")  # by PyTorch's numbers
 SCALE_BYTES = 4  # an f16 scale and an f16 bias before the values of an int8 or int4 row
 
@@ -26,6 +28,17 @@ def pitch(element: str, dim: int) -> int:
     """Bytes of a row of `dim` columns."""
     bits = BITS[element]
     return dim * bits // 8 if bits >= 16 else SCALE_BYTES + (dim * bits + 7) // 8
+
+
+def state_pitch(optimizer: str, dim: int) -> int:
+    """Floats that an optimizer keeps for a row of `dim` columns, padded as kernels want them."""
+    width = {"sgd": 0, "adagrad": dim, "rowwise_adagrad": 1, "adam": 2 * dim, "partial_rowwise_adam": dim + 1}[optimizer]
+    if width < 2:
+        return width
+    if width <= 16:
+        return max(4, 1 << (width - 1).bit_length())
+    lines = -(-width // 16) * 16
+    return lines if (lines - width) * 8 <= width else -(-width // 4) * 4
 
 
 @dataclass(frozen=True)
@@ -113,8 +126,9 @@ class BagPlan(Plan):
 
 
 class BackwardPlan(Plan):
-    """A backward pass with the optimizer in it, over tables at these addresses. Holds the optimizer's state.
+    """A backward pass with the optimizer in it, over tables at these addresses.
 
+    states: where the state of each table is; without, it is the plan's own. The steps taken are counted by the plan.
     longest: most lookups of one table, all where not given. Tables of at most 8192 are grouped by one launch.
     """
 
@@ -130,23 +144,36 @@ class BackwardPlan(Plan):
         lr: float,
         stream: int = 0,
         longest: Optional[int] = None,
+        states: Optional[Sequence[int]] = None,
     ) -> None:
         tables, sizes = of.tables(addresses), of.sizes()
         rule, most = OPTIMIZERS.index(optimizer), of.lookups if longest is None else min(longest, of.lookups)
         places = ctypes.addressof(tables), ctypes.addressof(sizes)
-        handle = library.new("backward_new", library.gpu(ordinal), stream, *places, most, rule, lr)
+        floats = [rows * state_pitch(optimizer, dim) for rows, dim in zip(of.rows, of.dims)]
+        given = None if states is None else GpuStates.of(states, floats)
+        state = None if given is None else ctypes.addressof(given)
+        handle = library.new("backward_new", library.gpu(ordinal), stream, *places, most, rule, lr, state)
         super().__init__(library, ordinal, handle)
-        self.of, self.columns, self.addresses, self.optimizer, self.lr = of, of.columns, list(addresses), optimizer, lr
+        self.of, self.columns, self.addresses, self.optimizer = of, of.columns, list(addresses), optimizer
         self.group, self.step = library.backward_group, library.backward_step
 
     def set_lr(self, stream: int, lr: float) -> None:
         """Of the steps that the stream takes from now on. Waits for nothing."""
         self.library.call("backward_set_learning_rate", self.handle, stream, lr)
-        self.lr = lr
 
-    def take_over(self, stream: int, other: BackwardPlan) -> None:
-        """Goes on with the state of another plan for the same tables and optimizer. Waits for the stream."""
-        self.library.call("backward_take_over", self.handle, stream, other.handle)
+    def set_decay(self, stream: int, decay: float, kind: str) -> None:
+        """Weight decay of the steps that the stream takes from now on, of a kind of `DECAYS`. Waits for nothing."""
+        self.library.call("backward_set_decay", self.handle, stream, decay, DECAYS.index(kind))
+
+    def steps(self, stream: int) -> int:
+        """How many steps were taken; 0 where the optimizer does not count. Waits for the stream."""
+        steps = ctypes.c_uint64()
+        self.library.call("backward_steps", self.handle, stream, ctypes.addressof(steps))
+        return steps.value
+
+    def set_steps(self, stream: int, steps: int) -> None:
+        """Counts on from so many steps. Waits for the stream."""
+        self.library.call("backward_set_steps", self.handle, stream, steps)
 
     def check(self, stream: int, lookups: GpuLookups) -> None:
         """Waits, and raises what was wrong with the lookups of the last step, which must be these."""

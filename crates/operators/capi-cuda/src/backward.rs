@@ -5,12 +5,13 @@ use std::ffi::c_int;
 use steptime_cuda::Device;
 use steptime_cuda::embedding::{Grouping, Payload, RowOptimizer, RowSettings, Tables};
 use steptime_ops::embedding::Bounds;
-use steptime_ops::embedding::backward::RowRule;
+use steptime_ops::embedding::backward::{Decay, RowRule};
 
 use crate::addresses::{given, on};
 use crate::batch::{GpuLookups, GpuSizes};
 use crate::error::{code, free, handle};
 use crate::pointers::{alive, alive_mut};
+use crate::states::GpuStates;
 use crate::tables::GpuTables;
 
 /// Tables, how they are pooled, their optimizer and its state.
@@ -23,13 +24,14 @@ pub struct Backward {
 }
 
 /// Compiles an optimizer; `longest` is the most lookups of one table. `rule` is 0 for SGD, 1 for Adagrad, 2 for
-/// row-wise Adagrad, 3 for Adam, 4 for partial row-wise Adam, with their usual settings. Null on failure. To be freed
-/// with [`steptime_gpu_backward_free`].
+/// row-wise Adagrad, 3 for Adam, 4 for partial row-wise Adam, with their usual settings. `states` is null, and the state
+/// begins as zeros; or says where the state of each table is and goes on, several handles' if not used at once. Null on
+/// failure. To be freed with [`steptime_gpu_backward_free`].
 ///
 /// # Safety
 ///
-/// The handle is alive; `sizes` points to one; the arrays of `tables` have as many elements; the rows live, and nobody
-/// else uses them during a step, until the handle is freed; the stream lives.
+/// The handle is alive; `sizes` points to one; the arrays of `tables` and `states` have as many elements; the rows and
+/// states live, and nobody else uses them during a step, until the handle is freed; the stream lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steptime_gpu_backward_new(
     gpu: *const Device,
@@ -39,6 +41,7 @@ pub unsafe extern "C" fn steptime_gpu_backward_new(
     longest: usize,
     rule: c_int,
     learning_rate: f32,
+    states: *const GpuStates,
 ) -> *mut Backward {
     handle(|| {
         // SAFETY: as the caller promises.
@@ -58,7 +61,15 @@ pub unsafe extern "C" fn steptime_gpu_backward_new(
         let payload = Payload::needed(&tables, of.weighted);
         let grouping = Grouping::new(&stream, &tables, of, longest, payload)?;
         let settings = RowSettings::new(rule, learning_rate);
-        let optimizer = RowOptimizer::new(&stream, &tables, &grouping, of, settings)?;
+        // SAFETY: as above; null is allowed.
+        let optimizer = match unsafe { states.as_ref() } {
+            None => RowOptimizer::new(&stream, &tables, &grouping, of, settings)?,
+            Some(states) => {
+                // SAFETY: as above.
+                let states = unsafe { states.buffers(&device, tables.len()) }?;
+                RowOptimizer::with_states(&stream, &tables, &grouping, of, settings, states)?
+            }
+        };
         // What was set up in the stream may be used from others.
         stream.synchronize()?;
         Ok(Backward { device, tables, grouping, optimizer, sizes })
@@ -85,36 +96,68 @@ pub unsafe extern "C" fn steptime_gpu_backward_set_learning_rate(
     })
 }
 
-/// Exchanges the optimizer's state with `from`, of the same tables and optimizer but other sizes, and counts on from
-/// its number of steps: training goes on where `from` left it. Waits for the stream. 0 for success.
+/// Sets the weight decay of the steps that the stream takes from now on: of the gradient (`g += decay p`), or, `decoupled`,
+/// of the weights (`p *= 1 - lr decay`). Nothing waits. 0 for success.
 ///
 /// # Safety
 ///
-/// The handles are alive, two different ones, and used by no other thread; the stream lives.
+/// The handle is alive and used by no other thread; the stream lives.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn steptime_gpu_backward_take_over(
+pub unsafe extern "C" fn steptime_gpu_backward_set_decay(
     backward: *mut Backward,
     stream: u64,
-    from: *mut Backward,
+    decay: f32,
+    decoupled: c_int,
 ) -> c_int {
     code(|| {
-        if backward == from {
-            return Err("a handle cannot take over from itself: give two".into());
-        }
         // SAFETY: as the caller promises.
-        let (to, from) = unsafe { (alive_mut(backward)?, alive_mut(from)?) };
-        let shapes =
-            |of: &Backward| of.tables.iter().map(|table| (table.rows(), table.dim())).collect::<Vec<_>>();
-        if shapes(to) != shapes(from) || to.optimizer.settings().rule != from.optimizer.settings().rule {
-            return Err(
-                "state of other tables or of another optimizer: take over from one of the same".into()
-            );
-        }
+        let backward = unsafe { alive_mut(backward) }?;
         // SAFETY: as above.
-        let stream = unsafe { on(&to.device, stream) };
-        let steps = from.optimizer.steps(&stream)?;
-        to.optimizer.set_steps(&stream, steps)?;
-        Ok(to.optimizer.swap_states(&mut from.optimizer)?)
+        let stream = unsafe { on(&backward.device, stream) };
+        let decay = if decoupled == 0 { Decay::Gradient(decay) } else { Decay::Weights(decay) };
+        Ok(backward.optimizer.set_decay(&stream, decay)?)
+    })
+}
+
+/// Writes to `steps` how many steps were taken; 0 where the optimizer does not count them. Waits for the stream. 0 for
+/// success.
+///
+/// # Safety
+///
+/// The handle is alive; `steps` points to a number; the stream lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_backward_steps(
+    backward: *const Backward,
+    stream: u64,
+    steps: *mut u64,
+) -> c_int {
+    code(|| {
+        // SAFETY: as the caller promises.
+        let (backward, steps) = unsafe { (alive(backward)?, alive_mut(steps)?) };
+        // SAFETY: as above.
+        let stream = unsafe { on(&backward.device, stream) };
+        *steps = backward.optimizer.steps(&stream)?;
+        Ok(())
+    })
+}
+
+/// Sets how many steps were taken, as a checkpoint or another handle says. Waits for the stream. 0 for success.
+///
+/// # Safety
+///
+/// The handle is alive and used by no other thread; the stream lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steptime_gpu_backward_set_steps(
+    backward: *mut Backward,
+    stream: u64,
+    steps: u64,
+) -> c_int {
+    code(|| {
+        // SAFETY: as the caller promises.
+        let backward = unsafe { alive_mut(backward) }?;
+        // SAFETY: as above.
+        let stream = unsafe { on(&backward.device, stream) };
+        Ok(backward.optimizer.set_steps(&stream, steps)?)
     })
 }
 

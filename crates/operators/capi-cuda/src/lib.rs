@@ -17,6 +17,7 @@ mod gather;
 mod interaction;
 #[path = "../../capi-cpu/src/pointers.rs"]
 mod pointers;
+mod states;
 mod tables;
 
 use steptime_cuda::Device;

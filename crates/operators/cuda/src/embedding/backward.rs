@@ -8,7 +8,7 @@ mod state;
 
 use steptime_ops::embedding::{Bounds, Pooling};
 
-use self::state::state_pitch;
+use self::state::{check_states, state_floats};
 use super::row_check::check_tables;
 use super::row_device::{Entry, Sources};
 use super::row_kind::RowKind;
@@ -95,8 +95,28 @@ impl RowOptimizer {
         sizes: Sizes,
         settings: RowSettings,
     ) -> Result<RowOptimizer, Error> {
+        let zeros = |floats: usize| Buffer::zeros(stream, floats);
+        let states = state_floats(tables, &settings).map(zeros).collect::<Result<_, _>>()?;
+        RowOptimizer::with_states(stream, tables, grouping, sizes, settings, states)
+    }
+
+    /// As [`RowOptimizer::new`], going on with these states, as [`RowOptimizer::state`] tells of another one's. Steps count
+    /// from 0.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`RowOptimizer::new`]; a state of another size.
+    pub fn with_states(
+        stream: &Stream,
+        tables: &Tables<'_>,
+        grouping: &Grouping,
+        sizes: Sizes,
+        settings: RowSettings,
+        states: Vec<Buffer<f32>>,
+    ) -> Result<RowOptimizer, Error> {
         settings.check()?;
         check_tables(tables, &sizes)?;
+        check_states(tables, &settings, &states)?;
         if sizes.weighted && grouping.payload() == Payload::Bag {
             return Err(Error::Unsupported {
                 what: "a backward pass with per-sample weights over a grouping by bags".into(),
@@ -110,9 +130,6 @@ impl RowOptimizer {
             Kernels::load(device, &source, kind)
         };
         let kernels = kinds.into_iter().enumerate().map(compile).collect::<Result<Vec<_>, Error>>()?;
-        let state = |(rows, dim): (usize, usize)| {
-            Buffer::zeros(stream, rows.saturating_mul(state_pitch(&settings, dim)))
-        };
         let shapes: Vec<_> = tables.iter().map(|table| (table.rows(), table.dim())).collect();
         let winners = |at: usize| {
             let max = tables.pooling(at) == Pooling::Max;
@@ -123,7 +140,7 @@ impl RowOptimizer {
         let widest = tables.iter().map(|table| table.dim()).max().unwrap_or(0);
         let least = kernels.iter().map(|kernels| kernels.kind.lanes.lanes / 2).min().unwrap_or(1);
         Ok(RowOptimizer {
-            states: shapes.iter().copied().map(state).collect::<Result<_, _>>()?,
+            states,
             winners: (0..tables.len()).map(winners).collect::<Result<_, _>>()?,
             numbers: Buffer::from_host(stream, &[Numbers::new(&settings, 0)])?,
             entries: Vec::new(),

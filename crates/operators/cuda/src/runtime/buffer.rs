@@ -16,6 +16,7 @@ pub struct Buffer<T> {
     device: Device,
     address: u64,
     len: usize,
+    lent: bool,
     stream_use: StreamUse,
     of: PhantomData<T>,
 }
@@ -38,7 +39,19 @@ impl<T: Pod> Buffer<T> {
                 free: result::mem_get_info().map_or(0, |(free, _)| free),
             })?;
         }
-        Ok(Buffer { device: device.clone(), address, len, stream_use: StreamUse::new(), of: PhantomData })
+        let stream_use = StreamUse::new();
+        Ok(Buffer { device: device.clone(), address, len, lent: false, stream_use, of: PhantomData })
+    }
+
+    /// So many elements of another library's memory, which this does not free.
+    ///
+    /// # Safety
+    ///
+    /// They are on the device and live as long as the buffer. Where another library uses them too, the caller orders it.
+    #[must_use]
+    pub unsafe fn from_raw(device: &Device, address: u64, len: usize) -> Buffer<T> {
+        let stream_use = StreamUse::new();
+        Buffer { device: device.clone(), address, len, lent: true, stream_use, of: PhantomData }
     }
 
     /// So many zeros, set in this stream.
@@ -118,7 +131,8 @@ impl<T: Pod> Buffer<T> {
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         // Kernels may still use it. Where they cannot be waited for, the memory stays.
-        if self.address != 0 && self.stream_use.wait(&self.device).is_ok() && self.device.bind().is_ok() {
+        let waited = self.address != 0 && self.stream_use.wait(&self.device).is_ok();
+        if waited && !self.lent && self.device.bind().is_ok() {
             // SAFETY: allocated once in `uninit`, and no stream uses it any more.
             let _ = unsafe { result::free_sync(self.address) };
         }

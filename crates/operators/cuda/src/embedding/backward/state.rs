@@ -4,8 +4,8 @@ use steptime_ops::embedding::Element;
 use steptime_ops::embedding::backward::Decay;
 
 use super::RowOptimizer;
-use crate::embedding::RowSettings;
 use crate::embedding::row_numbers::Numbers;
+use crate::embedding::{RowSettings, Tables};
 use crate::{Args, Buffer, Error, Grid, SliceMut, Stream};
 
 impl RowOptimizer {
@@ -84,22 +84,29 @@ impl RowOptimizer {
     pub fn state_mut(&mut self, table: usize) -> SliceMut<'_, f32> {
         self.states[table].as_mut()
     }
+}
 
-    /// Exchanges the state with that of another optimizer of the same rule, for tables of the same shapes.
-    ///
-    /// # Errors
-    ///
-    /// Another rule, or tables of other shapes. Nothing has changed then.
-    pub fn swap_states(&mut self, other: &mut RowOptimizer) -> Result<(), Error> {
-        if self.shapes != other.shapes || self.settings.rule != other.settings.rule {
-            return Err(Error::Unsupported {
-                what: "state of other tables or of another optimizer".into(),
-                remedy: "take over from an optimizer of the same rule and tables",
-            });
-        }
-        std::mem::swap(&mut self.states, &mut other.states);
-        Ok(())
+/// Floats of the state of each table.
+pub(super) fn state_floats(tables: &Tables<'_>, settings: &RowSettings) -> impl Iterator<Item = usize> {
+    tables.iter().map(|table| table.rows().saturating_mul(state_pitch(settings, table.dim())))
+}
+
+/// Fails where there are not as many floats for each table, at an address that kernels can load vectors from.
+pub(super) fn check_states(
+    tables: &Tables<'_>,
+    settings: &RowSettings,
+    states: &[Buffer<f32>],
+) -> Result<(), Error> {
+    let floats: Vec<usize> = state_floats(tables, settings).collect();
+    let given: Vec<usize> = states.iter().map(Buffer::len).collect();
+    let aligned = states.iter().all(|state| state.as_ref().address().is_multiple_of(16));
+    if floats == given && aligned {
+        return Ok(());
     }
+    Err(Error::Unsupported {
+        what: format!("state of {given:?} floats{}", if aligned { "" } else { ", not aligned to 16 bytes" }),
+        remedy: "give each table's rows times the floats of a row of state, which `RowOptimizer::state` tells",
+    })
 }
 
 /// Floats from row to row of the state: as on the CPU, but rows of more than one float begin at multiples of 16 bytes.
@@ -128,6 +135,8 @@ mod tests {
             }
             assert_eq!((pitch(RowRule::SGD, dim), pitch(RowRule::ROW_WISE_ADAGRAD, dim)), (0, 1));
         }
-        assert_eq!(pitch(partial, 64), 68);
+        // `state_pitch` of `python/steptime/operators/plans.py` is tested with the same.
+        assert_eq!([64, 3, 127].map(|dim| pitch(partial, dim)), [68, 4, 128]);
+        assert_eq!([5, 9, 33, 60].map(|dim| pitch(RowRule::ADAM, dim)), [16, 20, 68, 128]);
     }
 }
