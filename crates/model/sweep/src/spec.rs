@@ -2,7 +2,7 @@
 
 use steptime_cost::device::constants::Constants;
 use steptime_cost::device::spec::{CacheSpec, LaunchSpec, MemorySpec, PeakSpec, TransferSpec};
-use steptime_cost::device::{DeviceSpec, fit::cache};
+use steptime_cost::device::{DeviceSpec, fit::cache, fit::peaks};
 
 use crate::error::Error;
 use crate::observe::Observations;
@@ -59,7 +59,7 @@ pub fn spec(sweep: &Sweep, observed: &Observations) -> Result<DeviceSpec, Error>
             tf32_tflop_s: meta.number("peak_matmul_tf32_tflop_s").unwrap_or(0.0),
             bf16_tflop_s: meta.number("peak_matmul_bf16_tflop_s").unwrap_or(0.0),
             f16_tflop_s: meta.number("peak_matmul_fp16_tflop_s").unwrap_or(0.0),
-            i8_tflop_s: 0.0,
+            i8_tflop_s: peaks::f8_tflop_s(&observed.observations).unwrap_or(0.0),
             source: source(),
         },
         transfer: TransferSpec {

@@ -6,6 +6,7 @@ pub mod error;
 mod family;
 mod network;
 mod onto;
+pub mod peaks;
 mod signature;
 mod stage;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::error::FitError;
+use super::peaks::f8_tflop_s;
 use super::stage::{HeldOut, Row};
 use super::{FitOptions, by_family, family, stage};
 use crate::device::error::Error;
@@ -14,7 +15,8 @@ use crate::device::profile::{DeviceProfile, FamilyModels};
 
 /// Fits on top of a profile: families that it has are corrected by a further stage where the rows speak, others are fitted
 /// as usual. Nothing is forgotten: calls unlike all rows cost what they cost before. The profile's specification stays
-/// as it is, since features are relative to it; what the sweep says of itself is added under `later`.
+/// as it is, since features are relative to it, but for a rate of 8-bit floats where it has none; what the sweep says of itself is
+/// added under `later`.
 ///
 /// Of lent models the answer holds what sweeps of this very GPU have shown, and whose models that corrects; families that the
 /// lender lacks keep their formulas.
@@ -24,9 +26,12 @@ use crate::device::profile::{DeviceProfile, FamilyModels};
 /// As [`fit`](super::fit).
 pub fn fit_onto(
     observations: &[Observation],
-    profile: DeviceProfile,
+    mut profile: DeviceProfile,
     options: &FitOptions,
 ) -> Result<DeviceProfile, Error> {
+    if profile.spec.peak.i8_tflop_s <= 0.0 {
+        profile.spec.peak.i8_tflop_s = f8_tflop_s(observations).unwrap_or(0.0);
+    }
     let spec = profile.spec.clone();
     let by_family = by_family(observations)?;
     let done = std::sync::atomic::AtomicUsize::new(0);
