@@ -4,18 +4,18 @@
 // rows to a warp. Lookups of a row are summed from first to last, in chunks of WINDOW; the sums of the chunks are added
 // in order, as the CPU's operators do.
 //
-//   update_rows 256 threads, two kinds of blocks, for spans of windows, one span after the other: so the gradients of one
-//               table or two are read at a time, which the L2 holds.
-//               `chunks` of them sum the chunks of a span, while those of the span before step its rows: the former read
-//               what the L2 holds, the latter what memory holds. A block looks at every chunks-th window of the span, one
-//               a lane of its first warp; its groups then sum, in turn, the one full chunk that starts in each window of
-//               a row with more lookups than that. Where there is none, they end at once.
+//   update_rows 256 threads, two kinds of blocks, for spans of windows one after the other, so that the gradients of
+//               one table or two are read at a time, which the L2 holds.
+//               `chunks` of them sum the chunks of a span while those of the span before step its rows: the former read
+//               what the L2 holds, the latter wait for memory. A block looks at every chunks-th window of the span, one
+//               a lane of its first warp; its groups then sum, in turn, the one full chunk that starts in each window
+//               of a row with more lookups than that. Where there is none, they end at once.
 //               The others take one window each, a group GROUP places of it. A group owns the rows whose first lookup
 //               is among its places and which have at most SHORT lookups, and takes BATCH lookups of them, with the
-//               rows that end there, at once. With OWN it does those up to WINDOW lookups as well, one after the other.
-//               Rows with more go to a list; their order there changes nothing. Bags of
-//               any length cost nothing here; a group whose places all belong to rows begun earlier ends at once;
-//               lanes idle only where D is no multiple of VECTOR x GROUP.
+//               rows that end there, at once. With OWN it first does its rows of up to WINDOW lookups, one by one.
+//               Rows with more go to a list; their order there changes nothing. Bags of any length cost nothing here;
+//               a group whose places all belong to rows begun earlier ends at once; lanes idle only where D is no
+//               multiple of VECTOR x GROUP.
 //   update_runs 128 threads, any grid: one group a row of that list. Loads RUN_AHEAD lookups at once.
 //
 // With TOGETHER, for few lookups, `update_rows` is the only launch: the last block to end does the rows of the list.
@@ -158,7 +158,7 @@ __device__ __forceinline__ void update_list(
     }
 }
 
-// How blocks are dealt: to each span of windows `chunks` for its chunks and then one a window, but that a span's chunks come
+// How blocks are dealt: to each span of windows `chunks` for its chunks, and one a window. The chunks of a span come
 // before the windows of the span before.
 struct Dealt {
     u32 chunks, span, windows;

@@ -272,6 +272,18 @@ mod tests {
     }
 
     #[test]
+    fn groups_step_long_rows_themselves_where_registers_allow() {
+        let kind = |lookups, dim| {
+            RowKind::new(&tables(dim, Element::F32, 4 * dim), 0, &Sizes { lookups, ..sizes(dim) })
+        };
+        let many = kind(FEW, 128);
+        assert!(many.own(RowRule::SGD, false) && many.own(RowRule::ADAM, false));
+        assert!(!many.own(RowRule::SGD, true) && !many.own(RowRule::ROW_WISE_ADAGRAD, false));
+        assert!(!kind(FEW - 1, 128).own(RowRule::SGD, false) && !kind(FEW, 512).own(RowRule::SGD, false));
+        assert!(kind(100, 128).own(RowRule::ROW_WISE_ADAGRAD, true));
+    }
+
+    #[test]
     fn kernels_compile_for_every_rule_and_type() {
         let Ok((major, _)) = nvrtc_version() else {
             return steptime_skips::skip("no NVRTC");
