@@ -375,6 +375,21 @@ fn rows_wanted_often_have_the_bits_of_the_cpu() {
     }
 }
 
+/// So many lookups that chunks are summed span by span, and rows of up to a chunk stepped where they begin.
+#[test]
+fn a_million_lookups_have_the_bits_of_the_cpu() {
+    let Some(stream) = gpu() else { return };
+    let cases: [(&'static [[usize; 2]], RowRule); 3] = [
+        (&[[3000, 128], [70_000, 128], [700, 128]], RowRule::SGD),
+        (&[[2, 32], [3000, 32], [70_000, 32]], RowRule::ADAM),
+        (&[[700, 8], [9000, 8], [1, 8]], RowRule::Adagrad { eps: 1e-8 }),
+    ];
+    for (tables, rule) in cases {
+        let shape = Shape { tables, bags: 6000, most: 120, ..PLAIN };
+        compare(&stream, 23, &shape, settings(rule), Bounds::Error, 0);
+    }
+}
+
 #[test]
 fn steps_can_be_captured() {
     let Some(stream) = gpu() else { return };

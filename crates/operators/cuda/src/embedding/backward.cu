@@ -4,24 +4,26 @@
 // rows to a warp. Lookups of a row are summed from first to last, in chunks of WINDOW; the sums of the chunks are added
 // in order, as the CPU's operators do.
 //
-//   update_rows 256 threads, two kinds of blocks.
-//               The first `chunk_blocks`, at least windows / 32, sum chunks: a block looks at every chunk_blocks-th
-//               window, one a lane of its first warp; its groups then sum, in turn, the one full chunk that starts in
-//               each window of a row with more lookups than that. Where there is none, they end at once.
+//   update_rows 256 threads, two kinds of blocks, for spans of windows one after the other, so that the gradients of
+//               one table or two are read at a time, which the L2 holds.
+//               `chunks` of them sum the chunks of a span while those of the span before step its rows: the former read
+//               what the L2 holds, the latter wait for memory. A block looks at every chunks-th window of the span, one
+//               a lane of its first warp; its groups then sum, in turn, the one full chunk that starts in each window
+//               of a row with more lookups than that. Where there is none, they end at once.
 //               The others take one window each, a group GROUP places of it. A group owns the rows whose first lookup
 //               is among its places and which have at most SHORT lookups, and takes BATCH lookups of them, with the
-//               rows that end there, at once. Rows with more go to a list; their order there changes nothing. Bags of
-//               any length cost nothing here; a group whose places all belong to rows begun earlier ends at once;
-//               lanes idle only where D is no multiple of VECTOR x GROUP.
+//               rows that end there, at once. With OWN it first does its rows of up to WINDOW lookups, one by one.
+//               Rows with more go to a list; their order there changes nothing. Bags of any length cost nothing here;
+//               a group whose places all belong to rows begun earlier ends at once; lanes idle only where D is no
+//               multiple of VECTOR x GROUP.
 //   update_runs 128 threads, any grid: one group a row of that list. Loads RUN_AHEAD lookups at once.
 //
-// With TOGETHER, for few lookups, `update_rows` is the only launch: a group does the rows that begin among its places
-// itself up to WINDOW lookups, and the last block to end those that are longer.
+// With TOGETHER, for few lookups, `update_rows` is the only launch: the last block to end does the rows of the list.
 //
 // Macros: DIM, ELEMENT (0 f32, 1 f16, 2 bf16), RULE (0 SGD, 1 SGD with momentum, 2 Adagrad, 3 row-wise Adagrad, 4 Adam,
 // 5 partial row-wise Adam), RECEIVES (0 bags, 1 positions, 2 bags with the payload a position), WEIGHTED, MEAN, MAX,
-// STOCHASTIC, VECTOR, GROUP, BATCH, CHUNK_AHEAD, TOGETHER, SHORT, CLASS (of the tables to take), UPDATE_BLOCKS (of a multiprocessor), INDEX and
-// OFFSET (their types).
+// STOCHASTIC, VECTOR, GROUP, BATCH, CHUNK_AHEAD, TOGETHER, OWN, SHORT, CLASS (of the tables to take), UPDATE_BLOCKS (of a
+// multiprocessor), INDEX and OFFSET (their types).
 //
 // Comes after grouped.cuh, row_lanes.cuh, row_elements.cuh, row_gradients.cuh and row_step.cuh.
 
@@ -47,9 +49,11 @@ __device__ __forceinline__ bool update_run(
     bool longer = wanted && end - place > WINDOW;
     wanted = wanted && !longer;
     Row state;
-    load_row(from, work, wanted, row, state);
     Vec sum[VECTORS];
+    // Where lookups are few the row is on its way meanwhile; else its registers would be spilled.
+    if (TOGETHER) load_row(from, work, wanted, row, state);
     sum_places<CHUNK_AHEAD>(ALL, from, work, place, wanted ? end : place, sum);
+    if (!TOGETHER) load_row(from, work, wanted, row, state);
     if (wanted) step_row(work, n, row, state, sum);
     return longer;
 }
@@ -91,7 +95,7 @@ __device__ __forceinline__ void update_window(const Sources &from, const Numbers
         u64 row = (later == 0 ? ~0ull : (1ull << first_bit(later)) - 1) & ~((1ull << first) - 1);
         if (wanted) mine &= ~row;
         bool listed = wanted;
-#if TOGETHER
+#if OWN
         listed = update_run(from, work, n, __shfl_sync(ALL, low_row, first, GROUP), place + first, wanted);
 #endif
         if (listed && lane == 0) from.runs[2 + atomicAdd(from.runs, 1u)] = place + first;
@@ -154,14 +158,29 @@ __device__ __forceinline__ void update_list(
     }
 }
 
+// How blocks are dealt: to each span of windows `chunks` for its chunks, and one a window. The chunks of a span come
+// before the windows of the span before.
+struct Dealt {
+    u32 chunks, span, windows;
+};
+
 extern "C" __global__ void __launch_bounds__(WINDOW, UPDATE_BLOCKS) update_rows(
     const __grid_constant__ Sources from, const Numbers *numbers, const Report *report, u32 stop_at_bad,
-    u32 chunk_blocks) {
+    const __grid_constant__ Dealt dealt) {
     if (refused(report, stop_at_bad)) return;
-    if (blockIdx.x < chunk_blocks) {
-        sum_chunks(from, blockIdx.x, chunk_blocks, gridDim.x - chunk_blocks);
+    u32 both = dealt.chunks + dealt.span, block = blockIdx.x - dealt.chunks;
+    u32 begin = 0, place = blockIdx.x; // of the span, and among its blocks
+    if (blockIdx.x >= dealt.chunks) {
+        begin = block / both * dealt.span, place = block % both;
+        bool more = dealt.windows - begin > dealt.span; // the last span has no chunks of another before its windows
+        if (more && place < dealt.chunks) begin += dealt.span;
+        else place += more ? 0 : dealt.chunks;
+    }
+    if (place < dealt.chunks) {
+        u32 left = dealt.windows - begin;
+        sum_chunks(from, begin + place, dealt.chunks, begin + (left < dealt.span ? left : dealt.span));
     } else {
-        update_window(from, numbers, blockIdx.x - chunk_blocks);
+        update_window(from, numbers, begin + place - dealt.chunks);
     }
 #if TOGETHER
     __shared__ bool last;

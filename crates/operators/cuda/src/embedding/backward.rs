@@ -214,13 +214,13 @@ impl RowOptimizer {
             unused: 0,
         };
         for kernels in &self.kernels {
-            let (chunk_blocks, rows, runs) = kernels.kind.grids(self.windows, self.multiprocessors);
+            let (dealt, rows, runs) = kernels.kind.grids(self.windows, self.multiprocessors);
             let args = || common(Args::new().value(sources));
             // SAFETY: the arguments are those of the kernels; tables, gradient and lookups were checked, buffers made
             // for their sizes, and a row belongs to one group of lanes. No other stream writes the grouping since
             // `ready`, uses what is kept here since `stream_use.write`, or the rest since `take_turn`.
             unsafe {
-                kernels.rows.launch(stream, rows, args().value(chunk_blocks))?;
+                kernels.rows.launch(stream, rows, args().value(dealt))?;
                 if !kernels.kind.together {
                     kernels.runs.launch(stream, runs, args())?;
                 }

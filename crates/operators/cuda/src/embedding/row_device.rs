@@ -36,3 +36,22 @@ pub(super) struct Sources {
     pub(super) slot_pitch: u32,
     pub(super) unused: u32,
 }
+
+/// How blocks of `update_rows` are dealt.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub(super) struct Dealt {
+    /// Blocks for the chunks of a span.
+    pub(super) chunks: u32,
+    /// Windows of a span; not 0.
+    pub(super) span: u32,
+    /// All windows.
+    pub(super) windows: u32,
+}
+
+impl Dealt {
+    /// One a window, and those for the chunks of each span.
+    pub(super) fn blocks(&self) -> u32 {
+        self.windows.div_ceil(self.span.max(1)) * self.chunks + self.windows
+    }
+}

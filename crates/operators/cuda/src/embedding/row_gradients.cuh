@@ -212,7 +212,7 @@ __device__ __forceinline__ void sum_chunk(const Sources &from, u32 window, bool 
     }
 }
 
-// Sums the full chunks of windows first, first + step, ...
+// Sums the full chunks of windows first, first + step, ... before `windows`.
 __device__ __forceinline__ void sum_chunks(const Sources &from, u32 first, u32 step, u32 windows) {
     __shared__ u32 found;
     u32 lane = threadIdx.x & 31;

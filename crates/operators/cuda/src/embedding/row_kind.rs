@@ -5,6 +5,7 @@ use steptime_ops::embedding::backward::{Rounding, RowRule};
 use steptime_ops::embedding::{Element, Pooling};
 
 use super::group_kernels::GROUPED;
+use super::row_device::Dealt;
 use super::{Ints, Payload, Sizes, Tables};
 use crate::geometry::Geometry;
 use crate::{Grid, Source};
@@ -37,6 +38,10 @@ const FEW_LANES: usize = 8;
 
 /// Fewer lookups than this are few.
 const FEW: usize = 1 << 20;
+
+/// Windows of a span where lookups are not few: so many lookups that a table's are a span or more, and so few that the
+/// chunks of the first, for which no windows hide the time, are little.
+const SPAN: u32 = 512;
 
 impl RowKind {
     /// Of a table, for these sizes.
@@ -91,6 +96,7 @@ impl RowKind {
         sizes: &Sizes,
     ) -> Source {
         let (batch, blocks, ahead) = self.batch(rule);
+        let own = self.own(rule, sizes.weighted);
         let receives = match (self.pooling, payload) {
             (Pooling::None, _) => 1,
             (_, Payload::Bag) => 0,
@@ -125,6 +131,7 @@ impl RowKind {
             .define("BATCH", batch)
             .define("CHUNK_AHEAD", ahead)
             .define("TOGETHER", u8::from(self.together))
+            .define("OWN", u8::from(own))
             .define("SHORT", if self.together { self.lanes.lanes } else { self.lanes.lanes / 2 })
             .define("CLASS", number)
             .define("UPDATE_BLOCKS", blocks)
@@ -132,20 +139,34 @@ impl RowKind {
             .define("OFFSET", Ints::device_name(sizes.offset_width))
     }
 
-    /// Blocks that sum chunks, and the grids of `update_rows` and `update_runs`.
-    pub(super) fn grids(&self, windows: usize, multiprocessors: u32) -> (u32, Grid, Grid) {
+    /// Whether a group of `update_rows` steps rows up to a window of lookups itself. Where lookups are few it is better to
+    /// load many lookups of such rows at once, as `update_runs` does; else where the registers that this takes do not
+    /// spill, or leave a multiprocessor with fewer blocks.
+    fn own(&self, rule: RowRule, weighted: bool) -> bool {
+        let row_wise = matches!(rule, RowRule::RowWiseAdagrad { .. } | RowRule::PartialRowWiseAdam { .. });
+        self.together || (!self.few && self.lanes.loads <= 2 && !row_wise && !weighted)
+    }
+
+    /// How blocks are dealt, and the grids of `update_rows` and `update_runs`.
+    pub(super) fn grids(&self, windows: usize, multiprocessors: u32) -> (Dealt, Grid, Grid) {
         let windows = windows as u32;
         let lanes = self.lanes.lanes as u32;
         let groups = WINDOW as u32 / lanes;
-        let chunk_blocks = windows.div_ceil(groups).min(4 * multiprocessors).max(windows.div_ceil(32));
+        let (span, chunks) = if self.few {
+            (windows, windows.div_ceil(groups).min(4 * multiprocessors))
+        } else {
+            (SPAN, SPAN.div_ceil(2 * groups))
+        };
+        // A block looks at one window a lane.
+        let dealt = Dealt { chunks: chunks.max(span.div_ceil(32)), span, windows };
         let runs = (windows * WINDOW as u32 / (lanes / 2)).div_ceil(128 / lanes);
         let runs = Grid::line(runs.clamp(1, 5 * multiprocessors), 128);
-        (chunk_blocks, Grid::line(chunk_blocks + windows, WINDOW as u32), runs)
+        (dealt, Grid::line(dealt.blocks(), WINDOW as u32), runs)
     }
 
     /// How its kernels are launched.
     pub(super) fn geometry(&self, rule: RowRule, windows: usize, multiprocessors: u32) -> Vec<Geometry> {
-        let (chunk_blocks, rows, runs) = self.grids(windows, multiprocessors);
+        let (dealt, rows, runs) = self.grids(windows, multiprocessors);
         let (batch, ..) = self.batch(rule);
         let lanes = |lookups| {
             format!(
@@ -172,10 +193,12 @@ impl RowKind {
             one(
                 "update_rows",
                 rows,
-                "x first chunks of long rows, then windows of 256 lookups",
+                "x chunks of long rows, then windows of 256 lookups, span by span",
                 format!(
-                    "{}; {chunk_blocks} blocks for chunks",
-                    lanes(format!("{batch} lookups in flight each"))
+                    "{}; {} blocks for the chunks of {} windows",
+                    lanes(format!("{batch} lookups in flight each")),
+                    dealt.chunks,
+                    dealt.span
                 ),
                 "ragged bags cost nothing; warps whose lookups belong to rows begun earlier end at once",
             ),
@@ -229,9 +252,9 @@ mod tests {
     fn every_window_has_its_blocks() {
         let kind = RowKind::new(&tables(128, Element::F32, 512), 0, &sizes(128));
         for windows in [1, 7, 858, 16_400, 1_000_000] {
-            let (chunks, rows, runs) = kind.grids(windows, 132);
-            assert!(chunks as usize * 32 >= windows && rows.blocks[0] == chunks + windows as u32);
-            assert!(runs.blocks[0] >= 1);
+            let (Dealt { chunks, span, .. }, rows, runs) = kind.grids(windows, 132);
+            assert!(chunks * 32 >= span && runs.blocks[0] >= 1);
+            assert_eq!(rows.blocks[0], (windows as u32).div_ceil(span) * chunks + windows as u32);
         }
         let all = kind.geometry(RowRule::SGD, 16_400, 132);
         let [rows, runs] = all.as_slice() else { panic!("{all:?}") };
@@ -246,6 +269,18 @@ mod tests {
         assert_eq!(together.geometry(RowRule::SGD, 68, 132).len(), 1);
         assert_eq!(apart.geometry(RowRule::SGD, 68, 132).len(), 2);
         assert_eq!((together.batch(RowRule::SGD), apart.batch(RowRule::ADAM)), ((4, 2, 16), (2, 2, 16)));
+    }
+
+    #[test]
+    fn groups_step_long_rows_themselves_where_registers_allow() {
+        let kind = |lookups, dim| {
+            RowKind::new(&tables(dim, Element::F32, 4 * dim), 0, &Sizes { lookups, ..sizes(dim) })
+        };
+        let many = kind(FEW, 128);
+        assert!(many.own(RowRule::SGD, false) && many.own(RowRule::ADAM, false));
+        assert!(!many.own(RowRule::SGD, true) && !many.own(RowRule::ROW_WISE_ADAGRAD, false));
+        assert!(!kind(FEW - 1, 128).own(RowRule::SGD, false) && !kind(FEW, 512).own(RowRule::SGD, false));
+        assert!(kind(100, 128).own(RowRule::ROW_WISE_ADAGRAD, true));
     }
 
     #[test]
