@@ -111,14 +111,16 @@ unsafe fn sized<const R: usize, const V: usize>(
             b_at = b_at.wrapping_add(b.step_stride);
         }
     }
-    if !c.has_rows() {
-        let mut spilled = [[[0.0_f32; LANES]; V]; R];
-        for row in 0..R {
-            for vector in 0..V {
-                // SAFETY: as many floats as a vector has.
-                unsafe { vst1q_f32(spilled[row][vector].as_mut_ptr(), sums[row][vector]) };
-            }
+    // The sums leave the registers once, by a loop that unrolls: were they at an index that is no constant anywhere, they
+    // would be in memory in the loops above.
+    let mut spilled = [[[0.0_f32; LANES]; V]; R];
+    for row in 0..R {
+        for vector in 0..V {
+            // SAFETY: as many floats as a vector has.
+            unsafe { vst1q_f32(spilled[row][vector].as_mut_ptr(), sums[row][vector]) };
         }
+    }
+    if !c.has_rows() {
         for (row, sums) in spilled.iter().enumerate() {
             for (col, &sum) in sums.as_flattened().iter().enumerate().take(cols) {
                 let place = c.place(row, col);
@@ -128,7 +130,6 @@ unsafe fn sized<const R: usize, const V: usize>(
         }
         return;
     }
-    // No branches on rows in these loops: only when they unroll do the sums stay in registers.
     let (alpha, beta) = (vdupq_n_f32(store.alpha), vdupq_n_f32(store.beta));
     let floor = vdupq_n_f32(if store.relu { 0.0 } else { f32::NEG_INFINITY });
     for vector in 0..V {
@@ -140,7 +141,9 @@ unsafe fn sized<const R: usize, const V: usize>(
         };
         for row in 0..R {
             let place = c.place(row, 0).wrapping_add(vector * LANES);
-            let mut value = vfmaq_f32(bias, alpha, sums[row][vector]);
+            // SAFETY: as many floats as a vector has.
+            let sum = unsafe { vld1q_f32(spilled[row][vector].as_ptr()) };
+            let mut value = vfmaq_f32(bias, alpha, sum);
             if store.beta != 0.0 {
                 // SAFETY: inside of the window; columns past its end are not read.
                 let old = unsafe { load_part(place, count) };
