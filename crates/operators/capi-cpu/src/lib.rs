@@ -28,8 +28,8 @@ pub use gemm::*;
 pub use interaction::*;
 pub use pool::*;
 
-/// Threads, 0 for as many as the machine has, and instructions: a name (`"scalar"`, `"avx2"`, `"avx512"`), or null for
-/// the widest. Null where the machine has not these. To be freed with [`steptime_cpu_free`].
+/// Threads, 0 for as many as the machine has, and instructions: a name (`"scalar"`, `"neon"`, `"avx2"`, `"avx512"`), or
+/// null for the widest. Null where the machine has not these. To be freed with [`steptime_cpu_free`].
 ///
 /// # Safety
 ///

@@ -5,6 +5,17 @@
 
 use crate::Isa;
 
+/// The proof that this processor has NEON, as every 64-bit ARM does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Neon(());
+
+impl Neon {
+    /// Asks what the program was compiled for: there is nothing else to ask.
+    pub(crate) fn new() -> Option<Neon> {
+        cfg!(all(target_arch = "aarch64", not(miri))).then_some(Neon(()))
+    }
+}
+
 /// The proof that this processor has AVX2, FMA and F16C.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx2(());
@@ -48,6 +59,8 @@ impl Avx512 {
 pub(crate) enum Arch {
     /// Portable code.
     Scalar,
+    /// NEON.
+    Neon(Neon),
     /// AVX2 with FMA and F16C.
     Avx2(Avx2),
     /// AVX-512 F, BW, DQ and VL.
@@ -59,6 +72,7 @@ impl Arch {
     pub(crate) fn new(isa: Isa) -> Option<Arch> {
         match isa {
             Isa::Scalar => Some(Arch::Scalar),
+            Isa::Neon => Neon::new().map(Arch::Neon),
             Isa::Avx2 => Avx2::new().map(Arch::Avx2),
             Isa::Avx512 => Avx512::new().map(Arch::Avx512),
         }
@@ -68,6 +82,7 @@ impl Arch {
     pub(crate) fn isa(self) -> Isa {
         match self {
             Arch::Scalar => Isa::Scalar,
+            Arch::Neon(_) => Isa::Neon,
             Arch::Avx2(_) => Isa::Avx2,
             Arch::Avx512(_) => Isa::Avx512,
         }
@@ -100,8 +115,12 @@ mod tests {
 
     #[test]
     fn wider_instructions_come_with_the_narrower() {
-        let has: Vec<bool> = Isa::ALL.iter().map(|&isa| Arch::new(isa).is_some()).collect();
-        assert!(has[0] && has.is_sorted_by(|narrower, wider| narrower >= wider), "{has:?}");
+        // Those of one kind of processor.
+        for family in [&[Isa::Scalar, Isa::Neon][..], &[Isa::Scalar, Isa::Avx2, Isa::Avx512]] {
+            let has: Vec<bool> = family.iter().map(|isa| isa.is_available()).collect();
+            assert!(has[0] && has.is_sorted_by(|narrower, wider| narrower >= wider), "{has:?}");
+        }
+        assert_eq!(Isa::Neon.is_available(), cfg!(all(target_arch = "aarch64", not(miri))));
         assert!(Arch::all().map(Arch::isa).eq(Isa::ALL.into_iter().filter(|isa| isa.is_available())));
     }
 }

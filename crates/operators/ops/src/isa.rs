@@ -8,6 +8,8 @@ use std::str::FromStr;
 pub enum Isa {
     /// Portable code.
     Scalar,
+    /// NEON of 64-bit ARM, with fused multiply-add and half-precision conversion: 4 floats at a time.
+    Neon,
     /// AVX2 with fused multiply-add and half-precision conversion: 8 floats at a time.
     Avx2,
     /// AVX-512 F, BW, DQ and VL: 16 floats at a time.
@@ -15,14 +17,15 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// All there are, plainest first.
-    pub const ALL: [Isa; 3] = [Isa::Scalar, Isa::Avx2, Isa::Avx512];
+    /// All there are, on any processor, plainest first.
+    pub const ALL: [Isa; 4] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
     /// Floats in a vector.
     #[must_use]
     pub fn lanes(self) -> usize {
         match self {
             Isa::Scalar => 1,
+            Isa::Neon => 4,
             Isa::Avx2 => 8,
             Isa::Avx512 => 16,
         }
@@ -33,6 +36,7 @@ impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Isa::Scalar => "scalar",
+            Isa::Neon => "neon",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
         })
@@ -41,7 +45,7 @@ impl fmt::Display for Isa {
 
 /// A name that no instruction set has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no instruction set {0:?}: choose scalar, avx2 or avx512")]
+#[error("there is no instruction set {0:?}: choose scalar, neon, avx2 or avx512")]
 pub struct UnknownIsa(pub String);
 
 impl FromStr for Isa {

@@ -48,16 +48,18 @@ struct Form {
     /// The argument that is added.
     added: Option<&'static str>,
     activated: bool,
+    /// Whether it says of which type the result is, as products of 8-bit floats do.
+    typed: bool,
 }
 
-const PLAIN: Form = Form { factors: ["self", "mat2"], arity: 2, added: None, activated: false };
+const PLAIN: Form = Form { factors: ["self", "mat2"], arity: 2, added: None, activated: false, typed: false };
 const DOT: Form = Form { factors: ["self", "tensor"], ..PLAIN };
 const CONJUGATED: Form = Form { factors: ["self", "other"], ..PLAIN };
-const ADDED: Form = Form { factors: ["mat1", "mat2"], arity: 3, added: Some("self"), activated: false };
+const ADDED: Form = Form { factors: ["mat1", "mat2"], arity: 3, added: Some("self"), ..PLAIN };
 const BATCHED: Form = Form { factors: ["batch1", "batch2"], ..ADDED };
 const VECTOR: Form = Form { factors: ["mat", "vec"], ..ADDED };
 const ACTIVATED: Form = Form { activated: true, ..ADDED };
-const SCALED: Form = Form { arity: 6, added: Some("bias"), ..PLAIN };
+const SCALED: Form = Form { arity: 6, added: Some("bias"), typed: true, ..PLAIN };
 
 /// The factors of a call.
 fn factors<'c>(call: &BoundCall<'c>, form: &Form) -> Option<(&'c Tensor, &'c Tensor)> {
@@ -85,8 +87,7 @@ fn sizes(a: &Tensor, b: &Tensor) -> Option<Sizes> {
 fn product(call: &BoundCall<'_>, form: &Form) -> Option<Tensor> {
     let (a, b) = factors(call, form)?;
     let Sizes { batch, m, n, .. } = sizes(a, b)?;
-    // Products of 8-bit floats are most often wanted in a wider type.
-    let wanted = call.has("out_dtype").then(|| call.int("out_dtype")).flatten();
+    let wanted = form.typed.then(|| call.int("out_dtype")).flatten();
     let dtype = wanted.and_then(Dtype::from_code).unwrap_or(a.dtype);
     Some(match (a.shape.len(), b.shape.len()) {
         (1, _) => Tensor::contiguous(&[], dtype),

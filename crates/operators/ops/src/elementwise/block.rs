@@ -26,6 +26,9 @@ pub(super) fn apply(arch: Arch, op: Op, target: &mut [f32], operands: [Arg<'_>; 
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
         Arch::Avx2(token) => unsafe { apply_256(token, op, target, operands) },
+        #[cfg(target_arch = "aarch64")]
+        // All that is compiled for this processor has its vectors.
+        Arch::Neon(_) => apply_any::<true>(op, target, operands),
         _ => apply_any::<false>(op, target, operands),
     }
 }

@@ -21,6 +21,8 @@ mod avx512;
 mod driver;
 mod error;
 mod features;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub mod reference;
 mod sample;
 

@@ -37,6 +37,8 @@ impl<'a> Forward<'a> {
             Arch::Avx512(token) => super::avx512::triangle(token, self.of, rows, pairs),
             #[cfg(target_arch = "x86_64")]
             Arch::Avx2(token) => super::avx2::triangle(token, self.of, rows, pairs),
+            #[cfg(target_arch = "aarch64")]
+            Arch::Neon(token) => super::neon::triangle(token, self.of, rows, pairs),
             _ => triangle(self.of, rows, pairs),
         }
     }
@@ -47,6 +49,10 @@ pub(super) struct Backward<'a> {
     of: &'a Interaction,
     arch: Arch,
     /// Whether gradients are written past the caches.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "only x86-64 has stores past the caches")
+    )]
     stream: bool,
 }
 
@@ -65,6 +71,8 @@ impl<'a> Backward<'a> {
             Arch::Avx512(token) => super::avx512::product(token, square, rows, dense, out, self.stream),
             #[cfg(target_arch = "x86_64")]
             Arch::Avx2(token) => super::avx2::product(token, square, rows, dense, out, self.stream),
+            #[cfg(target_arch = "aarch64")]
+            Arch::Neon(token) => super::neon::product(token, square, rows, dense, out),
             _ => product(square, rows, dense, out),
         }
     }

@@ -6,6 +6,8 @@ use std::time::Instant;
 use super::{Limit, Way};
 use crate::Cpu;
 use crate::arch::Arch;
+#[cfg(target_arch = "aarch64")]
+use crate::arch::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
 
@@ -28,6 +30,9 @@ pub fn fma_peak(cpu: &Cpu, repetitions: usize) -> Limit {
             // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
             #[cfg(target_arch = "x86_64")]
             Arch::Avx2(token) => unsafe { avx2(token) },
+            // SAFETY: the token proves that the processor has NEON.
+            #[cfg(target_arch = "aarch64")]
+            Arch::Neon(token) => unsafe { neon(token) },
             _ => scalar(),
         });
         best = best.min(start.elapsed().as_secs_f64());
@@ -56,6 +61,18 @@ fn avx2(_: Avx2) {
     let mut chains = [_mm256_set1_ps(black_box(1.0)); CHAINS];
     for _ in 0..LINKS {
         chains.iter_mut().for_each(|chain| *chain = _mm256_fmadd_ps(*chain, factor, factor));
+    }
+    black_box(chains);
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon")]
+fn neon(_: Neon) {
+    use std::arch::aarch64::*;
+    let factor = vdupq_n_f32(black_box(0.5));
+    let mut chains = [vdupq_n_f32(black_box(1.0)); CHAINS];
+    for _ in 0..LINKS {
+        chains.iter_mut().for_each(|chain| *chain = vfmaq_f32(factor, *chain, factor));
     }
     black_box(chains);
 }

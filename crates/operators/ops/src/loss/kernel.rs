@@ -39,6 +39,9 @@ pub(super) fn run(arch: Arch, loss: Loss, place: Place<'_>, job: &mut Job<'_>) -
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
         Arch::Avx2(token) => unsafe { run_256(token, loss, place, job) },
+        #[cfg(target_arch = "aarch64")]
+        // All that is compiled for this processor has its vectors.
+        Arch::Neon(_) => run_any::<true>(loss, place, job),
         _ => run_any::<false>(loss, place, job),
     }
 }

@@ -2,7 +2,9 @@
 
 use steptime_tensor::Element;
 
-use super::tile::{TILE, Tile};
+#[cfg(target_arch = "x86_64")]
+use super::tile::TILE;
+use super::tile::Tile;
 use crate::arch::Arch;
 
 /// Makes stores that went past the caches visible to other threads.
@@ -24,7 +26,10 @@ pub(super) fn copy_run<T: Element>(arch: Arch, from: &[T], to: &mut [T], stream:
     match arch {
         #[cfg(target_arch = "x86_64")]
         Arch::Avx512(token) if stream => super::avx512::stream(token, from, to),
-        _ => to.copy_from_slice(from),
+        _ => {
+            let _ = stream;
+            to.copy_from_slice(from);
+        }
     }
 }
 

@@ -43,7 +43,7 @@ pub struct BenchCpu {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
     /// The instructions to use [default: the widest there are]
-    #[arg(long, value_name = "scalar|avx2|avx512")]
+    #[arg(long, value_name = "scalar|neon|avx2|avx512")]
     pub isa: Option<Isa>,
     /// Print JSON
     #[arg(long)]

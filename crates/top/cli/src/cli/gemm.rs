@@ -19,7 +19,7 @@ pub enum Gemm {
         #[arg(value_name = "MxNxK")]
         size: Product,
         /// The instructions to plan for [default: the widest of this machine]
-        #[arg(long, value_name = "scalar|avx2|avx512")]
+        #[arg(long, value_name = "scalar|neon|avx2|avx512")]
         isa: Option<Isa>,
         /// Threads at most [default: as many as the process may use]
         #[arg(long, value_name = "N")]

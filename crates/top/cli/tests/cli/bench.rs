@@ -72,7 +72,7 @@ fn sizes_beyond_all_memory_are_refused_before_any_is_asked_for() {
 
 #[test]
 fn every_path_can_be_forced_and_verified() {
-    for isa in ["scalar", "avx2", "avx512"] {
+    for isa in ["scalar", "neon", "avx2", "avx512"] {
         let known: bool = isa.parse::<steptime::ops::Isa>().expect("a name").is_available();
         for (op, shape) in SMALL {
             let args = ["bench", "cpu", "--op", op, "--shape", shape, "--isa", isa, "--verify"];
@@ -110,7 +110,7 @@ fn sizes_that_make_no_sense() {
     fails(&["--op", "sort"], 2, "possible values");
     fails(&["--shape", "M=4"], 2, "--op");
     fails(&["--init", "zipf:-1"], 2, "zipf:1.05");
-    fails(&["--isa", "sse"], 2, "choose scalar, avx2 or avx512");
+    fails(&["--isa", "sse"], 2, "choose scalar, neon, avx2 or avx512");
 }
 
 #[test]

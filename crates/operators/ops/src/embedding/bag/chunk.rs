@@ -117,6 +117,10 @@ pub(in crate::embedding) struct Output<'a> {
     /// First column of the table.
     pub(in crate::embedding) column: usize,
     /// Past the caches: nothing reads the output before it has left them.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "only x86-64 has stores past the caches")
+    )]
     pub(in crate::embedding) stream: bool,
 }
 

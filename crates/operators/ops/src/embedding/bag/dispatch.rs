@@ -30,6 +30,9 @@ pub(super) unsafe fn pool(arch: Arch, chunk: &Chunk<'_>, out: Output<'_>, fetch:
         // SAFETY: the token proves that the processor has AVX2, FMA and F16C; the output as above.
         #[cfg(target_arch = "x86_64")]
         Arch::Avx2(token) => unsafe { super::avx2::pool(token, chunk, out, fetch) },
+        // SAFETY: the token proves that the processor has NEON; the output as above.
+        #[cfg(target_arch = "aarch64")]
+        Arch::Neon(token) => unsafe { super::neon::pool(token, chunk, out, fetch) },
         // SAFETY: by the caller's promise.
         _ => unsafe { super::reference::pool_chunk(chunk, Bounds::Error, out) },
     }

@@ -6,6 +6,8 @@ mod avx2;
 mod avx512;
 mod chunk;
 mod dispatch;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod reference;
 mod room;
 

@@ -4,6 +4,8 @@
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(super) mod neon;
 
 pub(super) const F32: u8 = 0;
 pub(super) const F16: u8 = 1;

@@ -4,6 +4,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod reference;
 
 use std::ops::Range;
@@ -72,6 +74,9 @@ pub fn weight_gradient(
             // SAFETY: the token proves that the processor has AVX2, FMA and F16C.
             #[cfg(target_arch = "x86_64")]
             Arch::Avx2(token) if report.out_of_range == 0 => unsafe { avx2::products(token, &work, out) },
+            // SAFETY: the token proves that the processor has NEON.
+            #[cfg(target_arch = "aarch64")]
+            Arch::Neon(token) if report.out_of_range == 0 => unsafe { neon::products(token, &work, out) },
             _ => reference::products(&work, out),
         }
     });

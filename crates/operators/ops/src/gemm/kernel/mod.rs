@@ -8,6 +8,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod copy;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 mod transpose;
 mod widen;
@@ -29,15 +31,17 @@ pub(crate) const FEW_STEPS: usize = 64;
 pub(crate) const fn tile_rows(isa: Isa) -> usize {
     match isa {
         Isa::Avx512 => 14,
+        Isa::Neon => 9,
         Isa::Scalar | Isa::Avx2 => 6,
     }
 }
 
-/// Columns of a register tile: two vectors.
+/// Columns of a register tile: two vectors, or three of NEON's short ones.
 pub(crate) const fn tile_cols(isa: Isa) -> usize {
     match isa {
         Isa::Avx512 => 32,
         Isa::Avx2 => 16,
+        Isa::Neon => 12,
         Isa::Scalar => 8,
     }
 }
@@ -61,6 +65,7 @@ impl Strip<'_> {
 
 /// What a tile asks for while it adds: two lines at a time, as many times as it has steps.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "asked for by AVX-512 alone"))]
 pub(crate) struct Ahead {
     /// Where it begins; asked for only, so that it may be anywhere.
     pub(crate) start: *const f32,
@@ -76,6 +81,7 @@ pub(crate) struct Store<'a> {
     /// One for each column of the tile.
     pub(crate) bias: Option<&'a [f32]>,
     pub(crate) relu: bool,
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "asked for by AVX-512 alone"))]
     pub(crate) ahead: Option<Ahead>,
 }
 
@@ -123,7 +129,10 @@ pub(crate) fn tile(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves that the processor has AVX-512; sizes were checked above.
         Arch::Avx512(token) => unsafe { avx512::tile(token, k, a, b, c, rows, cols, store) },
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves that the processor has NEON; sizes were checked above.
+        Arch::Neon(token) => unsafe { neon::tile(token, k, a, b, c, rows, cols, store) },
+        // Nobody has a token of another kind of processor.
         _ => scalar::tile(k, a, b, c, rows, cols, store),
     }
 }

@@ -31,6 +31,11 @@ pub(crate) fn transpose(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves that the processor has AVX2, FMA and F16C; lengths as above.
         Arch::Avx2(token) => unsafe { x86::avx2(token, source, lane_stride, lanes, steps, width, out) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves that the processor has NEON; lengths as above.
+        Arch::Neon(token) => unsafe {
+            super::neon::transpose(token, source, lane_stride, lanes, steps, width, out)
+        },
         _ => {
             for (step, out) in out.chunks_exact_mut(width).take(steps).enumerate() {
                 for (lane, out) in out.iter_mut().enumerate() {

@@ -22,6 +22,9 @@ pub(crate) fn widen<L: Loop>(arch: Arch, body: L) -> L::Out {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves that the processor has AVX-512.
         Arch::Avx512(token) => unsafe { avx512(token, body) },
+        #[cfg(target_arch = "aarch64")]
+        // All that is compiled for this processor has its vectors.
+        Arch::Neon(_) => body.run::<true>(),
         _ => body.run::<false>(),
     }
 }

@@ -7,6 +7,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 use crate::arch::Arch;
@@ -58,6 +60,8 @@ pub(crate) fn dispatch<K: Kernel>(arch: Arch, kernel: K) {
         Arch::Avx512(token) => avx512::run(token, kernel),
         #[cfg(target_arch = "x86_64")]
         Arch::Avx2(token) => avx2::run(token, kernel),
+        #[cfg(target_arch = "aarch64")]
+        Arch::Neon(token) => kernel.run(token),
         _ => kernel.run(scalar::Scalar),
     }
 }
@@ -141,7 +145,14 @@ pub(crate) fn prefetch<T>(address: *const T) {
         // SAFETY: a prefetch reads nothing that a program can see, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    if !cfg!(miri) {
+        // SAFETY: a prefetch reads nothing that a program can see, whatever the address, and touches no register.
+        unsafe {
+            std::arch::asm!("prfm pldl2keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;
 }
 
