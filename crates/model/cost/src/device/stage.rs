@@ -95,9 +95,17 @@ pub fn correct(
         stages.iter().for_each(|stage| stage.apply(family, calls, spec, estimates, believed));
     };
     apply(calls, &mut after, &mut believed);
-    let Some(unseen) = stages.iter().rev().find(|stage| !stage.in_steps) else { return after };
-    let inside: Vec<usize> =
-        (0..calls.len()).filter(|&at| calls[at].1.setting == Setting::Step && believed[at] > 0.0).collect();
+    // The last stage that has seen such calls, and none inside a step.
+    let unseen = |at: usize| {
+        let kind = kind_of(family, calls[at].0);
+        stages.iter().rev().find(|stage| !stage.in_steps && stage.kinds.contains_key(&kind))
+    };
+    let in_step = (0..calls.len()).filter(|&at| calls[at].1.setting == Setting::Step && believed[at] > 0.0);
+    let (inside, unseen): (Vec<usize>, Vec<&Stage>) =
+        in_step.filter_map(|at| Some((at, unseen(at)?))).unzip();
+    if inside.is_empty() {
+        return after;
+    }
     let alone: Vec<Context> =
         inside.iter().map(|&at| Context { setting: Setting::After, ..calls[at].1.clone() }).collect();
     let alone: Vec<(&KernelCall, &Context)> =
@@ -108,7 +116,8 @@ pub fn correct(
     let ln = |estimate: &Estimate| estimate.time.as_micros().max(1e-3).ln();
     for (row, &at) in inside.iter().enumerate() {
         let by_step = ln(&before[at]) - ln(&first[row]);
-        let usual = by_step.clamp(unseen.by_step[0], unseen.by_step[1]);
+        let [least, most] = unseen[row].by_step;
+        let usual = by_step.clamp(least, most);
         let correction = ln(&last[row]) - ln(&first[row]) + taken[row] * (usual - by_step);
         after[at].time = Nanos::from_micros_f64((ln(&before[at]) + correction).exp());
     }
