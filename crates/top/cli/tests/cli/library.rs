@@ -1,36 +1,16 @@
 //! A recording by another version of a library than the one that a profile was swept with.
 
-use std::io::Write;
-
 use serde_json::{Value, json};
 
+use crate::traced::Traced;
 use crate::{json, text};
 
 const SHAPE: [u32; 4] = [16, 16, 64, 1024];
 
-/// Ten steps of three copies of 64 MB, which take so long on an H100. They have shapes, and no strides.
+/// Copies of 64 MB, which take so long on an H100. They have shapes, and no strides.
 fn recorded(kernel: &str, us: f64) -> tempfile::NamedTempFile {
-    let mut events = Vec::new();
-    for step in 0..10 {
-        let at = 1000.0 * f64::from(step) + 1000.0;
-        let event = |cat: &str, name: &str, ts: f64, dur: f64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": if cat == "kernel" { 7 } else { 1 }, "args": args});
-        events.push(event("user_annotation", &format!("ProfilerStep#{step}"), at, 950.0, json!({})));
-        for number in 0..3 {
-            let (id, from) = (100 * step + number + 1, at + 300.0 * f64::from(number));
-            let called = json!({"External id": id, "Input Dims": [SHAPE, SHAPE, []], "Input type": ["float", "float", "Scalar"]});
-            events.push(event("cpu_op", "aten::copy_", from, 20.0, called));
-            let launch = json!({"correlation": id, "External id": id});
-            events.push(event("cuda_runtime", "cudaLaunchKernel", from + 5.0, 5.0, launch));
-            let args = json!({"correlation": id, "stream": 7, "device": 0, "External id": id});
-            events.push(event("kernel", kernel, from + 15.0, us, args));
-        }
-    }
-    let gpu = "NVIDIA H100 80GB HBM3";
-    let trace =
-        json!({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": gpu}], "traceEvents": events});
-    let mut file = tempfile::Builder::new().suffix(".json").tempfile().expect("a temporary file");
-    file.write_all(trace.to_string().as_bytes()).expect("written");
-    file
+    let inputs = json!({"Input Dims": [SHAPE, SHAPE, []], "Input type": ["float", "float", "Scalar"]});
+    Traced { gpu: "NVIDIA H100 80GB HBM3", op: "aten::copy_", inputs, kernel, us: [us, 300.0] }.file()
 }
 
 fn predicted(kernel: &str, us: f64, device: &str) -> Value {

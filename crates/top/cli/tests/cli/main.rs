@@ -35,6 +35,7 @@ mod shell;
 mod sweep;
 mod terminal;
 mod timeline;
+mod traced;
 mod unpriced;
 mod view;
 mod what_if;

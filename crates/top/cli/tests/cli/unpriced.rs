@@ -1,32 +1,13 @@
 //! Kernels that cannot be priced: kept, scaled, or no single time is given.
 
-use std::io::Write;
-
 use serde_json::{Value, json};
 
+use crate::traced::Traced;
 use crate::{json, stdout, text, words};
 
-/// Ten steps of three kernels of 40 µs without shapes, recorded on a GPU of this name.
-fn recorded_on(device: &str) -> tempfile::NamedTempFile {
-    let mut events = Vec::new();
-    for step in 0..10 {
-        let at = 1000.0 * f64::from(step) + 1000.0;
-        let event = |cat: &str, name: &str, ts: f64, dur: f64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": if cat == "kernel" { 7 } else { 1 }, "args": args});
-        events.push(event("user_annotation", &format!("ProfilerStep#{step}"), at, 900.0, json!({})));
-        for kernel in 0..3 {
-            let (id, from) = (100 * step + kernel + 1, at + 100.0 * f64::from(kernel));
-            events.push(event("cpu_op", "my::op", from, 20.0, json!({"External id": id})));
-            let launch = json!({"correlation": id, "External id": id});
-            events.push(event("cuda_runtime", "cudaLaunchKernel", from + 5.0, 5.0, launch));
-            let args = json!({"correlation": id, "stream": 7, "device": 0, "External id": id});
-            events.push(event("kernel", "elementwise_kernel", from + 15.0, 40.0, args));
-        }
-    }
-    let trace =
-        json!({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": device}], "traceEvents": events});
-    let mut file = tempfile::Builder::new().suffix(".json").tempfile().expect("a temporary file");
-    file.write_all(trace.to_string().as_bytes()).expect("written");
-    file
+/// Kernels of 40 µs without shapes, recorded on a GPU of this name.
+fn recorded_on(gpu: &str) -> tempfile::NamedTempFile {
+    Traced { gpu, op: "my::op", inputs: json!({}), kernel: "elementwise_kernel", us: [40.0, 100.0] }.file()
 }
 
 fn predicted(device: &str) -> Value {

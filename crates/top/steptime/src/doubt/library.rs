@@ -8,6 +8,7 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
+use crate::answers::words::kernel_family;
 use crate::device::{Launch, PricedLaunches, device, is_named, shipped_for};
 use crate::sources::Kernels;
 use crate::step::Step;
@@ -142,17 +143,11 @@ impl Family<'_> {
 
     /// `softmax took 1.50 times (262.468 ms, not 174.530; mostly cunn_SoftMaxForward)`.
     fn words(&self, name: &str, times: f64) -> String {
+        let short = |name| kernel_family(name).chars().take(LETTERS).collect::<String>();
         let mostly = self.longest.map_or_else(String::new, |(_, name)| format!("; mostly {}", short(name)));
         let [measured, expected] = [self.measured, self.expected.time()].map(Nanos::as_millis);
         format!("{name} took {times:.2} times ({measured:.3} ms, not {expected:.3}{mostly})")
     }
-}
-
-/// A kernel's name without its namespaces, what it returns, its template's and its own arguments.
-fn short(name: &str) -> String {
-    let name = name.strip_prefix("void ").unwrap_or(name).replace("(anonymous namespace)::", "");
-    let name = name.split(['<', '(']).next().unwrap_or_default();
-    name.rsplit("::").next().unwrap_or_default().chars().take(LETTERS).collect()
 }
 
 #[cfg(test)]
@@ -180,12 +175,5 @@ mod tests {
     fn what_its_interval_holds_or_no_step_shows_is_not_said() {
         assert!(family(300, 200, 0.5).off(Nanos(1000)).is_none());
         assert!(family(300, 200, 0.2).off(Nanos(10_000)).is_none());
-    }
-
-    #[test]
-    fn names_of_kernels_are_shortened() {
-        let name = "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16>(float*)";
-        assert_eq!(short(name), "cunn_SoftMaxForward");
-        assert_eq!(short("nvjet_tst_128x8_64x12_2x1_v_bz_TNT"), "nvjet_tst_128x8_64x12_2x1_v_bz_TNT");
     }
 }
