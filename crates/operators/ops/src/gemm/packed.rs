@@ -7,10 +7,11 @@
 //!     for each m_c rows                         stay in the second-level cache
 //!       for each k_c steps                      A packed: m_r x k_c panels
 //!         for each n_r columns                  a panel of B, from the first- and second-level cache
-//!           for each m_r rows                   one register tile
+//!           for each m_r rows                   one register tile; the next panel of B and block of A on their way
 //! ```
 //!
-//! Where k is short, the two loops inside of k change places: C is then written in the order of memory.
+//! The innermost loop is one call, a sweep. Where k is short, the two loops inside of k change places: C is then written in
+//! the order of memory.
 //!
 //! Every element of C is one chain of multiply-adds in the order of k, cut at multiples of k_c, which depends on k alone.
 //! So the result does not depend on who computes which tile.
@@ -18,7 +19,7 @@
 use std::ops::Range;
 
 use super::buffer::lend;
-use super::kernel::{Ahead, FEW_STEPS, Store, Strip, Window, tile};
+use super::kernel::{Ahead, FEW_STEPS, Region, Store, Strip, Sweep, Window};
 use super::pack::{Packing, Source};
 use super::{Activation, Cut, Element, MatMut, Plan};
 use crate::Cpu;
@@ -157,7 +158,7 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
         mut sums: Option<&mut [f32]>,
     ) {
         let (product, plan, arch, m_r) = (self.product, self.plan, self.cpu.arch(), self.cut.m_r);
-        let (n_r, first_col, all_bias) = (plan.n_r, self.cols.start, product.bias);
+        let (n_r, first_col) = (plan.n_r, self.cols.start);
         let width = self.cols.len().next_multiple_of(n_r);
         let k_blocks = || (0..plan.k.max(1)).step_by(plan.k_c).map(|at| at..(at + plan.k_c).min(plan.k));
         let m_c = (plan.m_c / m_r * m_r).max(m_r).min(rows.len().next_multiple_of(m_r));
@@ -167,42 +168,55 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
                 for steps in k_blocks() {
                     let sums = sums.as_deref_mut().map(|sums| &mut sums[row - rows.start..][..block.len()]);
                     let a = self.block(&block, &steps, packed, sums);
+                    let first_steps = steps.start == 0;
                     let store = Store {
                         alpha: product.alpha,
-                        beta: if steps.start == 0 { product.beta } else { 1.0 },
+                        beta: if first_steps { product.beta } else { 1.0 },
                         bias: None,
                         relu: product.activation == Activation::Relu && steps.end == plan.k,
-                        ahead: None,
                     };
-                    let bias_now = all_bias.filter(|_| steps.start == 0);
-                    let one = |at: usize, col: usize| {
-                        let tile_cols = (cols.end - col).min(n_r);
-                        let first = first_col + col;
-                        let bias = bias_now.map(|bias| &bias[first..first + tile_cols]);
-                        let b = panels.strip(n_r, width, &steps, first_col, col);
-                        // While the first tile of a panel of B is computed, the next panel comes.
-                        let ahead = if at == block.start { panels.ahead(b, n_r * steps.len()) } else { None };
-                        let tile_rows = (block.end - at).min(m_r);
-                        let a = a.panel(at - block.start, m_r, &steps);
-                        // SAFETY: inside of this thread's rectangle, which no other has; the tile before is done with.
-                        let c = unsafe { c.part(at - rows.start, col - cols.start, tile_rows, tile_cols) };
-                        tile(
-                            arch,
-                            steps.len(),
-                            a,
-                            b,
-                            &c,
-                            tile_rows,
-                            tile_cols,
-                            &Store { bias, ahead, ..store },
-                        );
-                    };
-                    let across = || cols.clone().step_by(n_r);
-                    let down = || block.clone().step_by(m_r);
-                    if plan.k <= FEW_STEPS {
-                        down().for_each(|at| across().for_each(|col| one(at, col)));
+                    let bias = product.bias.filter(|_| first_steps).map(|bias| &bias[first_col..]);
+                    let next = if steps.end < plan.k {
+                        (block.clone(), steps.end..(steps.end + plan.k_c).min(plan.k))
                     } else {
-                        across().for_each(|col| down().for_each(|at| one(at, col)));
+                        (block.end..(block.end + m_c).min(rows.end), 0..plan.k_c.min(plan.k))
+                    };
+                    // Tiles of one size: from (`at`, `col`) on.
+                    let sweep = |at: usize, tile_rows, col: usize, tile_cols, down, count| {
+                        let b = panels.strip(n_r, width, &steps, first_col, col);
+                        let (a_next, b_next) = (a.next(m_r, &steps), panels.next(n_r, &steps));
+                        let (a_next, b_next) = if down { (a_next, 0) } else { (0, b_next) };
+                        let (down_by, across_by) = if down { (count, 1) } else { (1, count) };
+                        // SAFETY: inside of this thread's rectangle, which no other has; the tiles before are done with.
+                        let c = unsafe {
+                            let (row, col) = (at - rows.start, col - cols.start);
+                            c.part(row, col, tile_rows * down_by, tile_cols * across_by)
+                        };
+                        let a = a.panel(at - block.start, m_r, &steps);
+                        let store = Store { bias: bias.map(|bias| &bias[col..]), ..store };
+                        let (k, rows, cols) = (steps.len(), tile_rows, tile_cols);
+                        (Sweep { k, count, rows, cols, down, a, a_next, b, b_next, c }, store)
+                    };
+                    if plan.k <= FEW_STEPS {
+                        let mut ahead = Ahead::new(Region::NONE, Region::NONE);
+                        for (at, tile_rows) in tiles(&block, m_r) {
+                            for (col, tile_cols, count) in runs(&cols, n_r) {
+                                let (sweep, store) = sweep(at, tile_rows, col, tile_cols, false, count);
+                                sweep.run(arch, &store, &mut ahead);
+                            }
+                        }
+                    } else {
+                        let of = cols.len().div_ceil(n_r);
+                        for (index, (col, tile_cols)) in tiles(&cols, n_r).enumerate() {
+                            // While a panel of B is used, the next one comes, and a share of the next block of A.
+                            let b = panels.ahead(n_r, width, &steps, first_col, col + n_r, cols.end);
+                            let a = self.rows_ahead(&next, share(next.0.len(), of, index));
+                            let mut ahead = Ahead::new(b, a);
+                            for (at, tile_rows, count) in runs(&block, m_r) {
+                                let (sweep, store) = sweep(at, tile_rows, col, tile_cols, true, count);
+                                sweep.run(arch, &store, &mut ahead);
+                            }
+                        }
                     }
                 }
                 if product.activation == Activation::Sigmoid {
@@ -212,6 +226,21 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
                 }
             }
         });
+    }
+
+    /// Some rows of the next block of A, its `share`, to be asked for before they are packed.
+    fn rows_ahead(&self, (rows, steps): &(Range<usize>, Range<usize>), share: Range<usize>) -> Region {
+        let view = &self.product.a.view;
+        let first = rows.start + share.start;
+        match A::as_f32(view.tail(first, steps.start)) {
+            Some(data) if view.col_stride() == 1 && !share.is_empty() && self.plan.pack_a => Region {
+                start: data.as_ptr(),
+                rows: share.len(),
+                len: steps.len(),
+                stride: view.row_stride(),
+            },
+            _ => Region::NONE,
+        }
     }
 
     /// The block of A as tiles read it: packed, or in place where it is read too seldom for a copy to pay.
@@ -282,11 +311,11 @@ impl<'a> Panels<'a> {
         }
     }
 
-    /// The panel from column `first + col` on, where the columns packed are `width`, the first of them `first`.
+    /// Panels from column `first + col` on, where the columns packed are `width`, the first of them `first`.
     fn strip(&self, n_r: usize, width: usize, steps: &Range<usize>, first: usize, col: usize) -> Strip<'a> {
         match *self {
             Panels::Packed(data) => {
-                let data = &data[width * steps.start + col * steps.len()..][..n_r * steps.len()];
+                let data = &data[width * steps.start + col * steps.len()..width * steps.end];
                 Strip { data, lane_stride: 1, step_stride: n_r }
             }
             Panels::Shared(_) => unreachable!("read before they are packed"),
@@ -297,12 +326,26 @@ impl<'a> Panels<'a> {
         }
     }
 
-    /// What to ask for during the use of a strip of that many floats: the panel behind it. Rows of B that lie far apart
+    /// Floats from a panel to the next.
+    fn next(&self, n_r: usize, steps: &Range<usize>) -> usize {
+        if matches!(self, Panels::Placed { .. }) { n_r } else { n_r * steps.len() }
+    }
+
+    /// What to ask for during the use of a panel: the one behind it, from column `col` on. Rows of B that lie far apart
     /// are left alone: asked for, they compete for the same few lines.
-    fn ahead(&self, strip: Strip<'_>, len: usize) -> Option<Ahead> {
+    fn ahead(
+        &self,
+        n_r: usize,
+        width: usize,
+        steps: &Range<usize>,
+        first: usize,
+        col: usize,
+        end: usize,
+    ) -> Region {
         match self {
-            Panels::Placed { .. } => None,
-            _ => Some(Ahead { start: strip.data.as_ptr().wrapping_add(len), step: strip.step_stride }),
+            Panels::Placed { .. } => Region::NONE,
+            _ if col >= end => Region::NONE,
+            _ => Region::run(self.strip(n_r, width, steps, first, col).data.as_ptr(), n_r * steps.len()),
         }
     }
 }
@@ -314,6 +357,14 @@ enum Block<'a> {
 }
 
 impl Block<'_> {
+    /// Floats from a panel to the next.
+    fn next(&self, m_r: usize, steps: &Range<usize>) -> usize {
+        match *self {
+            Block::Packed(_) => m_r * steps.len(),
+            Block::Placed { lane_stride, .. } => m_r * lane_stride,
+        }
+    }
+
     /// The lanes from `at` on.
     fn panel(&self, at: usize, m_r: usize, steps: &Range<usize>) -> Strip<'_> {
         match *self {
@@ -331,4 +382,17 @@ impl Block<'_> {
 fn panel_share(total: usize, panel: usize, shares: usize, index: usize) -> Range<usize> {
     let share = share(total.div_ceil(panel), shares, index);
     (share.start * panel).min(total)..(share.end * panel).min(total)
+}
+
+/// Where tiles begin, and how long they are: all `size` but the last.
+fn tiles(range: &Range<usize>, size: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let end = range.end;
+    range.clone().step_by(size).map(move |at| (at, size.min(end - at)))
+}
+
+/// The same as runs of tiles of one size: where they begin, how long a tile is, how many there are.
+fn runs(range: &Range<usize>, size: usize) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+    let (whole, rest) = (range.len() / size, range.len() % size);
+    let last = (range.start + whole * size, rest, 1);
+    [(range.start, size, whole), last].into_iter().filter(|&(_, size, count)| size * count > 0)
 }

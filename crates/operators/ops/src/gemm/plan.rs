@@ -2,15 +2,12 @@
 
 use std::fmt;
 
-use super::kernel::{tile_cols, tile_rows};
+use super::kernel::{SHORT, best_tile, most_rows};
 use super::{GemmError, Machine};
 use crate::Isa;
 
 /// Columns of C up to which copying A into panels costs more than reading it in place.
 const A_IN_PLACE: usize = 64;
-
-/// Terms of each sum up to which it does.
-const SHORT: usize = 32;
 
 /// Register tiles above each other in a block of A: enough that a panel of B read from the last level is used often,
 /// few enough that the rows of C do not leave the second level before the next panel comes to them.
@@ -73,7 +70,12 @@ impl Plan {
     /// The plan for these instructions on this machine.
     #[must_use]
     pub fn new(isa: Isa, m: usize, n: usize, k: usize) -> Plan {
-        Plan::on(Machine::detect(isa), (tile_rows(isa), tile_cols(isa)), m, n, k)
+        Plan::on(Machine::detect(isa), best_tile(isa, m, n, k), m, n, k)
+    }
+
+    /// The plan for a matrix B that is packed once, for any number of rows.
+    pub(crate) fn prepacked(isa: Isa, m: usize, n: usize, k: usize) -> Plan {
+        Plan::on(Machine::detect(isa), best_tile(isa, 1, n, k), m, n, k)
     }
 
     /// The plan for a machine and a register tile of at most `(m_r, n_r)`, such as [`register_tile`] gives.
@@ -146,8 +148,10 @@ impl Plan {
 
     /// Whether its register tile is that of these instructions.
     pub(crate) fn check(&self, isa: Isa) -> Result<(), GemmError> {
-        let (m_r, n_r, rows, cols) = (self.m_r, self.n_r, tile_rows(isa), tile_cols(isa));
-        if m_r <= rows && n_r == cols { Ok(()) } else { Err(GemmError::Tile { m_r, n_r, isa, rows, cols }) }
+        let (m_r, n_r) = (self.m_r, self.n_r);
+        let (rows, cols) = best_tile(isa, self.m, self.n, self.k);
+        let held = m_r <= most_rows(isa, n_r) && n_r.is_multiple_of(cols.min(16));
+        if held { Ok(()) } else { Err(GemmError::Tile { m_r, n_r, isa, rows, cols }) }
     }
 }
 
@@ -261,6 +265,7 @@ impl fmt::Display for Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kernel::{tile_cols, tile_rows};
     use super::*;
 
     #[test]

@@ -20,7 +20,7 @@ impl PackedMatrix {
     /// Packs `b`, `[k, n]`, for the instructions of `cpu`.
     #[must_use]
     pub fn new<T: Element>(cpu: &Cpu, b: MatRef<'_, T>) -> PackedMatrix {
-        let plan = Plan::new(cpu.isa(), 1, b.cols(), b.rows());
+        let plan = Plan::prepacked(cpu.isa(), 1, b.cols(), b.rows());
         let len = b.cols().next_multiple_of(plan.n_r) * b.rows();
         let mut panels = Buffer::default();
         let (source, steps) = (Source::plain(b).t(), (plan.k, plan.k_c));
@@ -68,7 +68,7 @@ pub fn gemm_packed<A: Element>(
     b.check(cpu)?;
     a.expect("A", a.rows(), b.rows())?;
     c.expect("C", a.rows(), b.cols())?;
-    let plan = Plan::new(cpu.isa(), a.rows(), b.cols(), b.rows());
+    let plan = Plan::prepacked(cpu.isa(), a.rows(), b.cols(), b.rows());
     let (a, b) = (Source::plain(a), Right::<f32>::Packed(b.panels()));
     let activation = Activation::Identity;
     Product { a, b, alpha, beta, bias: None, activation, row_sums: None }.run(cpu, &plan, c);

@@ -22,8 +22,7 @@ pub(super) fn check(a: &MatRef<'_>, b: &MatRef<'_>, c: &MatMut<'_>) -> Result<()
 }
 
 /// How a tile is stored: plainly at first, then added to what is there.
-pub(super) const FIRST: Store<'static> =
-    Store { alpha: 1.0, beta: 0.0, bias: None, relu: false, ahead: None };
+pub(super) const FIRST: Store<'static> = Store { alpha: 1.0, beta: 0.0, bias: None, relu: false };
 
 /// All of C in tiles of one size, each over all of k.
 pub(super) fn in_tiles(

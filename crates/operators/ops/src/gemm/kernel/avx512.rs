@@ -1,4 +1,4 @@
-//! The register tile in AVX-512: 14 rows of two vectors are 28 accumulators, two registers hold B and one A.
+//! Register tiles in AVX-512: at most 28 accumulators, the rest holds B and one element of A.
 
 #![expect(
     clippy::needless_range_loop,
@@ -7,184 +7,211 @@
 
 use std::arch::x86_64::*;
 
-use super::{FEW_STEPS, Store, Strip, Window};
+use super::{Ahead, Store, Sweep};
 use crate::arch::Avx512;
 
 const LANES: usize = 16;
 
-/// One tile of at most 14 x 32.
+/// Steps between two times that memory is asked for something.
+const GROUP: usize = 4;
+
+/// Vectors from which on a tile is wide: of short sums, whose time is that of writing C.
+const WIDE: usize = 3;
+
+/// Tiles of at most 28 x 16, 14 x 32 or 6 x 64.
 ///
 /// # Safety
 ///
-/// `a` holds `rows` and `b` holds `cols` lanes of `k` steps, the lanes of `b` next to each other; the tile lies in the
-/// window.
+/// For each tile, `a` holds its rows and `b` its columns for `k` steps, the lanes of `b` next to each other; all tiles lie
+/// in the window, and there is a bias for each column or none.
 #[target_feature(enable = "avx512f")]
-#[expect(clippy::too_many_arguments, reason = "a product has as many")]
-pub(super) unsafe fn tile(
-    _: Avx512,
-    k: usize,
-    a: Strip,
-    b: Strip,
-    c: &Window,
-    rows: usize,
-    cols: usize,
-    store: &Store,
-) {
+pub(super) unsafe fn sweep(_: Avx512, sweep: &Sweep, store: &Store, ahead: &mut Ahead) {
+    let masked = !sweep.cols.is_multiple_of(LANES);
+    let by_row = sweep.a.lane_stride != 1;
     macro_rules! choose {
-        ($($count:literal)*) => {
-            match (rows, cols > LANES, store.ahead.is_some()) {
+        ($vectors:literal: $($count:literal)*) => {
+            match (sweep.rows, by_row, masked) {
                 $(
-                    // SAFETY: the promises of this function, with the number of rows as a constant.
-                    ($count, true, true) => unsafe { sized::<$count, 2, true>(k, a, b, c, cols, store) },
+                    // SAFETY: the promises of this function, with the size of the tile as constants.
+                    ($count, false, false) => unsafe { sized::<$count, $vectors, false, false>(sweep, store, ahead) },
                     // SAFETY: as above.
-                    ($count, true, false) => unsafe { sized::<$count, 2, false>(k, a, b, c, cols, store) },
+                    ($count, false, true) => unsafe { sized::<$count, $vectors, false, true>(sweep, store, ahead) },
                     // SAFETY: as above.
-                    ($count, false, _) => unsafe { sized::<$count, 1, false>(k, a, b, c, cols, store) },
+                    ($count, true, false) => unsafe { sized::<$count, $vectors, true, false>(sweep, store, ahead) },
+                    // SAFETY: as above.
+                    ($count, true, true) => unsafe { sized::<$count, $vectors, true, true>(sweep, store, ahead) },
                 )*
-                _ => unreachable!("the parent checked the size of the tile"),
+                _ => unreachable!("the size of the tile was checked"),
             }
         };
     }
-    choose!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+    match sweep.cols.div_ceil(LANES) {
+        1 => choose!(1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28),
+        2 => choose!(2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        3 => choose!(3: 1 2 3 4 5 6),
+        _ => choose!(4: 1 2 3 4 5 6),
+    }
 }
 
-/// The tile with its size known: `R` rows of `V` vectors, of which the last may be partly used.
-/// One long function, because its sums stay in registers from the first step to the last store.
+/// Tiles of `R` rows of `V` vectors, the last of them partly used if `MASK`; rows of A lie anywhere if `BY_ROW`, otherwise
+/// next to each other.
+///
+/// One long function without calls, because the sums of a tile stay in registers from the first step to the last store.
 #[target_feature(enable = "avx512f")]
-unsafe fn sized<const R: usize, const V: usize, const FETCH: bool>(
-    k: usize,
-    a: Strip,
-    b: Strip,
-    c: &Window,
-    cols: usize,
+unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: bool>(
+    sweep: &Sweep,
     store: &Store,
+    ahead: &mut Ahead,
 ) {
-    let last: __mmask16 = 0xFFFF >> (V * LANES - cols);
-    if c.has_rows() && k > FEW_STEPS {
-        for row in 0..R {
-            for vector in 0..V {
-                _mm_prefetch::<_MM_HINT_T0>(c.place(row, 0).wrapping_add(vector * LANES).cast());
-            }
+    let last: __mmask16 = 0xFFFF >> (V * LANES - sweep.cols);
+    let (k, a_lane, a_step, b_step) =
+        (sweep.k, sweep.a.lane_stride, sweep.a.step_stride, sweep.b.step_stride);
+    let c_stride = sweep.c.row_stride();
+    let groups = k / GROUP;
+    for at in 0..sweep.count {
+        let mut a_at = sweep.a.data.as_ptr().wrapping_add(at * sweep.a_next);
+        let mut b_at = sweep.b.data.as_ptr().wrapping_add(at * sweep.b_next);
+        let c = sweep.c_at(at);
+        let mut sums = [[_mm512_setzero_ps(); V]; R];
+        // Three rows for each pointer: the two others are at once and twice the stride, which an address may have.
+        let mut a_rows = [a_at; 10];
+        for three in 1..R.div_ceil(3) {
+            a_rows[three] = a_at.wrapping_add(3 * three * a_lane);
         }
-    }
-    let mut sums = [[_mm512_setzero_ps(); V]; R];
-    let (mut a_at, mut b_at) = (a.data.as_ptr(), b.data.as_ptr());
-    let (mut ahead, ahead_step) = store.ahead.map_or((b_at, 0), |ahead| (ahead.start, ahead.step));
-    // Where rows of A lie next to each other, the compiler folds the offsets into the addresses.
-    if a.lane_stride == 1 && cols == V * LANES {
-        for _ in 0..k {
-            if FETCH {
-                for vector in 0..V {
-                    _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(vector * LANES).cast());
-                }
-                ahead = ahead.wrapping_add(ahead_step);
-            }
-            // SAFETY: the strips hold this step.
-            unsafe {
+        macro_rules! step {
+            () => {
                 let mut b_now = [_mm512_setzero_ps(); V];
                 for vector in 0..V {
-                    b_now[vector] = _mm512_loadu_ps(b_at.wrapping_add(vector * LANES));
+                    let place = b_at.wrapping_add(vector * LANES);
+                    // SAFETY: the strip holds this step; the mask leaves out lanes past the last column.
+                    b_now[vector] = unsafe {
+                        if MASK && vector + 1 == V {
+                            _mm512_maskz_loadu_ps(last, place)
+                        } else {
+                            _mm512_loadu_ps(place)
+                        }
+                    };
                 }
                 for row in 0..R {
-                    let a = _mm512_set1_ps(*a_at.wrapping_add(row));
+                    let place = if BY_ROW {
+                        a_rows[row / 3].wrapping_add(row % 3 * a_lane)
+                    } else {
+                        a_at.wrapping_add(row)
+                    };
+                    // SAFETY: the strip holds this step.
+                    let a_now = _mm512_set1_ps(unsafe { *place });
                     for vector in 0..V {
-                        sums[row][vector] = _mm512_fmadd_ps(a, b_now[vector], sums[row][vector]);
+                        sums[row][vector] = _mm512_fmadd_ps(a_now, b_now[vector], sums[row][vector]);
                     }
                 }
-            }
-            a_at = a_at.wrapping_add(a.step_stride);
-            b_at = b_at.wrapping_add(b.step_stride);
+                for three in 0..R.div_ceil(3) {
+                    a_rows[three] = a_rows[three].wrapping_add(a_step);
+                }
+                a_at = a_at.wrapping_add(a_step);
+                b_at = b_at.wrapping_add(b_step);
+            };
         }
-    } else {
-        for _ in 0..k {
-            // SAFETY: the strips hold this step; lanes of B past the last column are not read.
-            unsafe {
-                let mut b_now = [_mm512_setzero_ps(); V];
+        // A row of C at a time: of this tile, in time for its last step, or of the next where there are few steps.
+        let mut c_row = if V < WIDE { c } else { c.wrapping_add(sweep.cols_next()) };
+        let mut left = groups;
+        while left > 0 {
+            left -= 1;
+            for vector in 0..V {
+                _mm_prefetch::<_MM_HINT_T0>(c_row.wrapping_add(vector * LANES).cast());
+            }
+            if V < WIDE {
+                c_row = if left < R { c_row.wrapping_add(c_stride) } else { c_row };
+                let line = ahead.next();
+                _mm_prefetch::<_MM_HINT_T1>(line.cast());
+                _mm_prefetch::<_MM_HINT_T1>(line.wrapping_add(LANES).cast());
+            } else {
+                let second = c_row.wrapping_add(c_stride);
+                for vector in 0..V {
+                    _mm_prefetch::<_MM_HINT_T0>(second.wrapping_add(vector * LANES).cast());
+                }
+                c_row = if left + R / 2 > groups { second.wrapping_add(c_stride) } else { c_row };
+            }
+            step!();
+            step!();
+            step!();
+            step!();
+        }
+        for _ in 0..k % GROUP {
+            step!();
+        }
+        let bias = store.bias.map(|bias| bias.as_ptr().wrapping_add(at * sweep.cols_next()));
+        if !sweep.c.has_rows() {
+            let mut spilled = [[[0.0_f32; LANES]; V]; R];
+            for row in 0..R {
+                for vector in 0..V {
+                    // SAFETY: as many floats as a vector has.
+                    unsafe { _mm512_storeu_ps(spilled[row][vector].as_mut_ptr(), sums[row][vector]) };
+                }
+            }
+            let first = store.bias.map(|bias| &bias[at * sweep.cols_next()..]);
+            let store = Store { bias: first, ..*store };
+            for (row, sums) in spilled.iter().enumerate() {
+                for (col, &sum) in sums.as_flattened().iter().enumerate().take(sweep.cols) {
+                    let place = c.wrapping_add(row * c_stride + col * sweep.c.col_stride());
+                    // SAFETY: inside of the window, which this thread alone holds.
+                    unsafe { place.write(store.value(sum, || place.read(), col)) };
+                }
+            }
+            continue;
+        }
+        // No branches in these loops, and no loop over vectors: only when all unroll do the sums stay in registers. Masked
+        // stores are slow on some processors, so tiles that are whole do without.
+        let (alpha, beta) = (_mm512_set1_ps(store.alpha), _mm512_set1_ps(store.beta));
+        let floor = _mm512_set1_ps(if store.relu { 0.0 } else { f32::NEG_INFINITY });
+        macro_rules! put {
+            ($row:expr, $vector:expr, $value:expr) => {
+                let place = c.wrapping_add($row * c_stride + $vector * LANES);
+                // SAFETY: inside of the window; the mask leaves out columns past its end.
+                unsafe {
+                    if MASK && $vector + 1 == V {
+                        _mm512_mask_storeu_ps(place, last, $value)
+                    } else {
+                        _mm512_storeu_ps(place, $value)
+                    }
+                }
+            };
+        }
+        if store.alpha == 1.0 && store.beta == 0.0 && store.bias.is_none() && !store.relu {
+            // Of a short sum, scaling and bounding would be a good part of the work.
+            for row in 0..R {
+                for vector in 0..V {
+                    put!(row, vector, sums[row][vector]);
+                }
+            }
+            continue;
+        }
+        let mut biases = [_mm512_setzero_ps(); V];
+        if let Some(bias) = bias {
+            for vector in 0..V {
+                let mask = if vector + 1 == V { last } else { 0xFFFF };
+                // SAFETY: there is a bias for each column.
+                biases[vector] = unsafe { _mm512_maskz_loadu_ps(mask, bias.wrapping_add(vector * LANES)) };
+            }
+        }
+        // The second operand of a maximum is the result where one is not a number: it stays visible.
+        if store.beta == 0.0 {
+            for row in 0..R {
+                for vector in 0..V {
+                    let value = _mm512_fmadd_ps(alpha, sums[row][vector], biases[vector]);
+                    put!(row, vector, _mm512_max_ps(floor, value));
+                }
+            }
+        } else {
+            for row in 0..R {
                 for vector in 0..V {
                     let mask = if vector + 1 == V { last } else { 0xFFFF };
-                    b_now[vector] = _mm512_maskz_loadu_ps(mask, b_at.wrapping_add(vector * LANES));
-                }
-                for row in 0..R {
-                    let a = _mm512_set1_ps(*a_at.wrapping_add(row * a.lane_stride));
-                    for vector in 0..V {
-                        sums[row][vector] = _mm512_fmadd_ps(a, b_now[vector], sums[row][vector]);
-                    }
-                }
-            }
-            a_at = a_at.wrapping_add(a.step_stride);
-            b_at = b_at.wrapping_add(b.step_stride);
-        }
-    }
-    if !c.has_rows() {
-        let mut spilled = [[[0.0_f32; LANES]; V]; R];
-        for row in 0..R {
-            for vector in 0..V {
-                // SAFETY: as many floats as a vector has.
-                unsafe { _mm512_storeu_ps(spilled[row][vector].as_mut_ptr(), sums[row][vector]) };
-            }
-        }
-        for (row, sums) in spilled.iter().enumerate() {
-            for (col, &sum) in sums.as_flattened().iter().enumerate().take(cols) {
-                let place = c.place(row, col);
-                // SAFETY: inside of the window, which this thread alone holds.
-                unsafe { place.write(store.value(sum, || place.read(), col)) };
-            }
-        }
-        return;
-    }
-    // No branches in these loops, and no loop over vectors: only when all unroll do the sums stay in registers. Masked
-    // stores are slow on some processors, so tiles that are whole do without.
-    let (alpha, beta) = (_mm512_set1_ps(store.alpha), _mm512_set1_ps(store.beta));
-    let floor = _mm512_set1_ps(if store.relu { 0.0 } else { f32::NEG_INFINITY });
-    // Of a short sum, scaling and bounding would be a good part of the work.
-    let plain = store.alpha == 1.0 && store.beta == 0.0 && store.bias.is_none() && !store.relu;
-    macro_rules! finish {
-        ($vector:expr) => {{
-            let vector: usize = $vector;
-            let mask = if vector + 1 == V { last } else { 0xFFFF };
-            let bias = match store.bias {
-                // SAFETY: the parent checked that there is a bias for each column.
-                Some(bias) => unsafe {
-                    _mm512_maskz_loadu_ps(mask, bias.as_ptr().wrapping_add(vector * LANES))
-                },
-                None => _mm512_setzero_ps(),
-            };
-            // The second operand of a maximum is the result where one is not a number: it stays visible.
-            if plain && cols == V * LANES {
-                for row in 0..R {
-                    let place = c.place(row, 0).wrapping_add(vector * LANES);
-                    // SAFETY: inside of the window, which is as wide as the tile.
-                    unsafe { _mm512_storeu_ps(place, sums[row][vector]) };
-                }
-            } else if store.beta != 0.0 {
-                for row in 0..R {
-                    let place = c.place(row, 0).wrapping_add(vector * LANES);
+                    let place = c.wrapping_add(row * c_stride + vector * LANES);
                     // SAFETY: inside of the window; the mask leaves out columns past its end.
                     let old = unsafe { _mm512_maskz_loadu_ps(mask, place) };
-                    let value = _mm512_fmadd_ps(alpha, sums[row][vector], bias);
-                    let value = _mm512_max_ps(floor, _mm512_fmadd_ps(beta, old, value));
-                    // SAFETY: as above.
-                    unsafe { _mm512_mask_storeu_ps(place, mask, value) };
-                }
-            } else if cols == V * LANES {
-                for row in 0..R {
-                    let place = c.place(row, 0).wrapping_add(vector * LANES);
-                    let value = _mm512_max_ps(floor, _mm512_fmadd_ps(alpha, sums[row][vector], bias));
-                    // SAFETY: inside of the window, which is as wide as the tile.
-                    unsafe { _mm512_storeu_ps(place, value) };
-                }
-            } else {
-                for row in 0..R {
-                    let place = c.place(row, 0).wrapping_add(vector * LANES);
-                    let value = _mm512_max_ps(floor, _mm512_fmadd_ps(alpha, sums[row][vector], bias));
-                    // SAFETY: inside of the window; the mask leaves out columns past its end.
-                    unsafe { _mm512_mask_storeu_ps(place, mask, value) };
+                    let value = _mm512_fmadd_ps(alpha, sums[row][vector], biases[vector]);
+                    put!(row, vector, _mm512_max_ps(floor, _mm512_fmadd_ps(beta, old, value)));
                 }
             }
-        }};
-    }
-    finish!(0);
-    if V == 2 {
-        finish!(V - 1);
+        }
     }
 }

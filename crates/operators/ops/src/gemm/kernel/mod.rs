@@ -3,6 +3,7 @@
 //! All `unsafe` of the products is in this folder. What its callers owe is small: [`Window::part`] may be given
 //! out only once for each place at a time. All other conditions are checked here, once a tile.
 
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -11,11 +12,14 @@ mod copy;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
+mod sweep;
 mod transpose;
 mod widen;
 mod window;
 
+pub(crate) use ahead::{Ahead, Region};
 pub(crate) use copy::{Across, copy_lanes};
+pub(crate) use sweep::Sweep;
 pub(crate) use transpose::transpose;
 pub(crate) use widen::{Loop, multiply_add, widen};
 pub(crate) use window::Window;
@@ -24,10 +28,13 @@ use crate::Isa;
 use crate::arch::Arch;
 
 /// Steps up to which storing a tile is a good part of the work. Such tiles are done side by side, so that C is written in
-/// the order of memory, and do not ask for it ahead.
+/// the order of memory.
 pub(crate) const FEW_STEPS: usize = 64;
 
-/// Rows of a register tile.
+/// Terms of a sum up to which copying A costs more than reading it in place.
+pub(crate) const SHORT: usize = 32;
+
+/// Rows of the usual register tile.
 pub(crate) const fn tile_rows(isa: Isa) -> usize {
     match isa {
         Isa::Avx512 => 14,
@@ -36,7 +43,7 @@ pub(crate) const fn tile_rows(isa: Isa) -> usize {
     }
 }
 
-/// Columns of a register tile: two vectors, or three of NEON's short ones.
+/// Columns of the usual register tile: two vectors, or three of NEON's short ones.
 pub(crate) const fn tile_cols(isa: Isa) -> usize {
     match isa {
         Isa::Avx512 => 32,
@@ -44,6 +51,29 @@ pub(crate) const fn tile_cols(isa: Isa) -> usize {
         Isa::Neon => 12,
         Isa::Scalar => 8,
     }
+}
+
+/// Rows of a register tile of that many columns: as many as the registers hold, none where it is too wide.
+pub(crate) fn most_rows(isa: Isa, cols: usize) -> usize {
+    match (isa, cols) {
+        (Isa::Avx512, ..=16) => 28,
+        (Isa::Avx512, 33..=64) => 6,
+        _ if cols <= tile_cols(isa) => tile_rows(isa),
+        _ => 0,
+    }
+}
+
+/// The register tile for a product `[m, k] x [k, n]`, rows at most and columns.
+pub(crate) fn best_tile(isa: Isa, m: usize, n: usize, k: usize) -> (usize, usize) {
+    let usual = tile_cols(isa);
+    let cols = match isa {
+        // Writing C takes longest: long runs of few rows.
+        Isa::Avx512 if k <= SHORT && n > usual => 64,
+        // All rows in one tile, so that B is read once.
+        Isa::Avx512 if m > tile_rows(isa) && m <= most_rows(isa, 16) => 16,
+        _ => usual,
+    };
+    (most_rows(isa, cols), cols)
 }
 
 /// One operand of a tile: element (lane, step) is at `lane * lane_stride + step * step_stride`.
@@ -55,22 +85,13 @@ pub(crate) struct Strip<'a> {
 }
 
 impl Strip<'_> {
-    fn assert_holds(&self, lanes: usize, steps: usize) {
+    /// Whether it holds that many lanes and steps from `skip` on.
+    fn assert_holds(&self, skip: usize, lanes: usize, steps: usize) {
         if lanes > 0 && steps > 0 {
-            let last = (lanes - 1) * self.lane_stride + (steps - 1) * self.step_stride;
+            let last = skip + (lanes - 1) * self.lane_stride + (steps - 1) * self.step_stride;
             assert!(last < self.data.len(), "a strip shorter than its tile");
         }
     }
-}
-
-/// What a tile asks for while it adds: two lines at a time, as many times as it has steps.
-#[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "asked for by AVX-512 alone"))]
-pub(crate) struct Ahead {
-    /// Where it begins; asked for only, so that it may be anywhere.
-    pub(crate) start: *const f32,
-    /// Floats from one time to the next.
-    pub(crate) step: usize,
 }
 
 /// How a finished sum is stored: `c = activation(alpha * sum + beta * c + bias)`.
@@ -81,8 +102,6 @@ pub(crate) struct Store<'a> {
     /// One for each column of the tile.
     pub(crate) bias: Option<&'a [f32]>,
     pub(crate) relu: bool,
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "asked for by AVX-512 alone"))]
-    pub(crate) ahead: Option<Ahead>,
 }
 
 impl Store<'_> {
@@ -116,19 +135,21 @@ pub(crate) fn tile(
     store: &Store,
 ) {
     let isa = arch.isa();
-    assert!((1..=tile_rows(isa)).contains(&rows) && (1..=tile_cols(isa)).contains(&cols), "tile size");
+    assert!(rows >= 1 && cols >= 1 && rows <= most_rows(isa, cols), "tile size");
     assert!(rows <= c.rows() && cols <= c.cols(), "a tile outside of its window");
     assert!(b.lane_stride == 1 && store.bias.is_none_or(|bias| bias.len() >= cols));
-    a.assert_holds(rows, k);
-    b.assert_holds(cols, k);
+    a.assert_holds(0, rows, k);
+    b.assert_holds(0, cols, k);
     match arch {
         Arch::Scalar => scalar::tile(k, a, b, c, rows, cols, store),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves that the processor has AVX2, FMA and F16C; sizes were checked above.
         Arch::Avx2(token) => unsafe { avx2::tile(token, k, a, b, c, rows, cols, store) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the token proves that the processor has AVX-512; sizes were checked above.
-        Arch::Avx512(token) => unsafe { avx512::tile(token, k, a, b, c, rows, cols, store) },
+        Arch::Avx512(_) => {
+            let sweep = Sweep { k, count: 1, rows, cols, down: true, a, a_next: 0, b, b_next: 0, c: *c };
+            sweep.run(arch, store, &mut Ahead::new(Region::NONE, Region::NONE));
+        }
         #[cfg(target_arch = "aarch64")]
         // SAFETY: the token proves that the processor has NEON; sizes were checked above.
         Arch::Neon(token) => unsafe { neon::tile(token, k, a, b, c, rows, cols, store) },

@@ -41,6 +41,16 @@ impl<'a> Window<'a> {
         self.cols
     }
 
+    /// Floats from a row to the next.
+    pub(super) fn row_stride(&self) -> usize {
+        self.row_stride
+    }
+
+    /// Floats from a column to the next.
+    pub(super) fn col_stride(&self) -> usize {
+        self.col_stride
+    }
+
     /// Whether rows are contiguous.
     pub(crate) fn has_rows(&self) -> bool {
         self.col_stride == 1 || self.cols <= 1

@@ -57,7 +57,7 @@ pub fn linear_packed(
     x.expect("x", batch, weight.rows())?;
     check_output(&y, batch, outputs, bias)?;
     weight.check(cpu)?;
-    let plan = Plan::new(cpu.isa(), batch, outputs, weight.rows());
+    let plan = Plan::prepacked(cpu.isa(), batch, outputs, weight.rows());
     let (a, b) = (Source::plain(x), Right::<f32>::Packed(weight.panels()));
     Product { a, b, alpha: 1.0, beta: 0.0, bias, activation, row_sums: None }.run(cpu, &plan, y);
     Ok(())

@@ -1,0 +1,88 @@
+//! Register tiles of one size, one after the other: below each other with the same panel of B, or side by side with the
+//! same rows of A. One call does all of them.
+
+use super::{Ahead, Store, Strip, Window, most_rows, tile};
+use crate::arch::Arch;
+
+/// Tiles of one size in a row or a column.
+pub(crate) struct Sweep<'a, 'c> {
+    /// Terms of each sum.
+    pub(crate) k: usize,
+    /// How many tiles.
+    pub(crate) count: usize,
+    /// Rows of each.
+    pub(crate) rows: usize,
+    /// Columns of each.
+    pub(crate) cols: usize,
+    /// Whether they are below each other.
+    pub(crate) down: bool,
+    /// A for the first tile.
+    pub(crate) a: Strip<'a>,
+    /// Floats from there to A for the next tile.
+    pub(crate) a_next: usize,
+    /// B for the first tile.
+    pub(crate) b: Strip<'a>,
+    /// Floats from there to B for the next tile.
+    pub(crate) b_next: usize,
+    /// C of all tiles.
+    pub(crate) c: Window<'c>,
+}
+
+impl<'a, 'c> Sweep<'a, 'c> {
+    fn check(&self, arch: Arch, store: &Store) {
+        let Sweep { k, count, rows, cols, .. } = *self;
+        assert!(rows >= 1 && cols >= 1 && rows <= most_rows(arch.isa(), cols), "tile size");
+        let (down, across) = if self.down { (count, 1) } else { (1, count) };
+        assert!(
+            rows * down <= self.c.rows() && cols * across <= self.c.cols(),
+            "a tile outside of its window"
+        );
+        assert!(self.b.lane_stride == 1 && store.bias.is_none_or(|bias| bias.len() >= cols * across));
+        let last = count.saturating_sub(1);
+        self.a.assert_holds(last * self.a_next, rows, k);
+        self.b.assert_holds(last * self.b_next, cols, k);
+    }
+
+    /// Columns from a tile to the next.
+    pub(super) fn cols_next(&self) -> usize {
+        if self.down { 0 } else { self.cols }
+    }
+
+    /// The first place of C of a tile.
+    pub(super) fn c_at(&self, tile: usize) -> *mut f32 {
+        if self.down { self.c.place(tile * self.rows, 0) } else { self.c.place(0, tile * self.cols) }
+    }
+
+    /// Operands and place of one tile.
+    fn tile(&self, at: usize) -> (Strip<'a>, Strip<'a>, Window<'c>) {
+        let from =
+            |strip: Strip<'a>, skip: usize| Strip { data: strip.data.get(skip..).unwrap_or(&[]), ..strip };
+        let (row, col) = if self.down { (at * self.rows, 0) } else { (0, at * self.cols) };
+        // SAFETY: one tile at a time, inside of the window of the sweep.
+        let c = unsafe { self.c.part(row, col, self.rows, self.cols) };
+        (from(self.a, at * self.a_next), from(self.b, at * self.b_next), c)
+    }
+
+    /// Computes all tiles, and asks for what is ahead meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// A tile is larger than the registers, a strip is too short, or a tile leaves the window.
+    pub(crate) fn run(&self, arch: Arch, store: &Store, ahead: &mut Ahead) {
+        if self.count == 0 {
+            return;
+        }
+        self.check(arch, store);
+        #[cfg(target_arch = "x86_64")]
+        if let Arch::Avx512(token) = arch {
+            // SAFETY: the token proves that the processor has AVX-512; sizes were checked above.
+            return unsafe { super::avx512::sweep(token, self, store, ahead) };
+        }
+        let _ = ahead;
+        for at in 0..self.count {
+            let (a, b, c) = self.tile(at);
+            let bias = store.bias.map(|bias| &bias[at * self.cols_next()..]);
+            tile(arch, self.k, a, b, &c, self.rows, self.cols, &Store { bias, ..*store });
+        }
+    }
+}
