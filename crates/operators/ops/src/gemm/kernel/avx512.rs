@@ -29,27 +29,33 @@ pub(super) unsafe fn sweep(_: Avx512, sweep: &Sweep, store: &Store, ahead: &mut 
     let masked = !sweep.cols.is_multiple_of(LANES);
     let by_row = sweep.a.lane_stride != 1;
     macro_rules! choose {
-        ($vectors:literal: $($count:literal)*) => {
-            match (sweep.rows, by_row, masked) {
+        ($vectors:literal $by_row:literal $mask:literal: $($count:literal)*) => {
+            match sweep.rows {
                 $(
                     // SAFETY: the promises of this function, with the size of the tile as constants.
-                    ($count, false, false) => unsafe { sized::<$count, $vectors, false, false>(sweep, store, ahead) },
-                    // SAFETY: as above.
-                    ($count, false, true) => unsafe { sized::<$count, $vectors, false, true>(sweep, store, ahead) },
-                    // SAFETY: as above.
-                    ($count, true, false) => unsafe { sized::<$count, $vectors, true, false>(sweep, store, ahead) },
-                    // SAFETY: as above.
-                    ($count, true, true) => unsafe { sized::<$count, $vectors, true, true>(sweep, store, ahead) },
+                    $count => unsafe { sized::<$count, $vectors, $by_row, $mask>(sweep, store, ahead) },
                 )*
                 _ => unreachable!("the size of the tile was checked"),
             }
         };
     }
-    match sweep.cols.div_ceil(LANES) {
-        1 => choose!(1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28),
-        2 => choose!(2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-        3 => choose!(3: 1 2 3 4 5 6),
-        _ => choose!(4: 1 2 3 4 5 6),
+    match (sweep.cols.div_ceil(LANES), by_row, masked) {
+        (1, false, false) => {
+            choose!(1 false false: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28)
+        }
+        (1, false, true) => {
+            choose!(1 false true: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28)
+        }
+        (1, true, _) => {
+            choose!(1 true true: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28)
+        }
+        (2, false, false) => choose!(2 false false: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        (2, false, true) => choose!(2 false true: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        (2, true, false) => choose!(2 true false: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        (2, true, true) => choose!(2 true true: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        (3, _, _) => choose!(3 true true: 1 2 3 4 5 6),
+        (_, _, false) => choose!(4 true false: 1 2 3 4 5 6),
+        (_, _, true) => choose!(4 true true: 1 2 3 4 5 6),
     }
 }
 
@@ -78,6 +84,24 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
         for three in 1..R.div_ceil(3) {
             a_rows[three] = a_at.wrapping_add(3 * three * a_lane);
         }
+        macro_rules! rows {
+            ($($row:literal)*, $b_now:ident) => {
+                $(
+                    if $row < R {
+                        let place = if BY_ROW {
+                            a_rows[$row / 3].wrapping_add($row % 3 * a_lane)
+                        } else {
+                            a_at.wrapping_add($row)
+                        };
+                        // SAFETY: the strip holds this step.
+                        let a_now = _mm512_set1_ps(unsafe { *place });
+                        for vector in 0..V {
+                            sums[$row][vector] = _mm512_fmadd_ps(a_now, $b_now[vector], sums[$row][vector]);
+                        }
+                    }
+                )*
+            };
+        }
         macro_rules! step {
             () => {
                 let mut b_now = [_mm512_setzero_ps(); V];
@@ -92,18 +116,8 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                         }
                     };
                 }
-                for row in 0..R {
-                    let place = if BY_ROW {
-                        a_rows[row / 3].wrapping_add(row % 3 * a_lane)
-                    } else {
-                        a_at.wrapping_add(row)
-                    };
-                    // SAFETY: the strip holds this step.
-                    let a_now = _mm512_set1_ps(unsafe { *place });
-                    for vector in 0..V {
-                        sums[row][vector] = _mm512_fmadd_ps(a_now, b_now[vector], sums[row][vector]);
-                    }
-                }
+                // Written out, so that rows are constants in a long loop too.
+                rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27, b_now);
                 for three in 0..R.div_ceil(3) {
                     a_rows[three] = a_rows[three].wrapping_add(a_step);
                 }
@@ -139,7 +153,6 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
         for _ in 0..k % GROUP {
             step!();
         }
-        let bias = store.bias.map(|bias| bias.as_ptr().wrapping_add(at * sweep.cols_next()));
         if !sweep.c.has_rows() {
             let mut spilled = [[[0.0_f32; LANES]; V]; R];
             for row in 0..R {
@@ -148,15 +161,8 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                     unsafe { _mm512_storeu_ps(spilled[row][vector].as_mut_ptr(), sums[row][vector]) };
                 }
             }
-            let first = store.bias.map(|bias| &bias[at * sweep.cols_next()..]);
-            let store = Store { bias: first, ..*store };
-            for (row, sums) in spilled.iter().enumerate() {
-                for (col, &sum) in sums.as_flattened().iter().enumerate().take(sweep.cols) {
-                    let place = c.wrapping_add(row * c_stride + col * sweep.c.col_stride());
-                    // SAFETY: inside of the window, which this thread alone holds.
-                    unsafe { place.write(store.value(sum, || place.read(), col)) };
-                }
-            }
+            // SAFETY: `c` is the place of this tile in the window.
+            unsafe { scatter(sweep, at, c, spilled.as_flattened().as_flattened(), V * LANES, store) };
             continue;
         }
         // No branches in these loops, and no loop over vectors: only when all unroll do the sums stay in registers. Masked
@@ -186,7 +192,8 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
             continue;
         }
         let mut biases = [_mm512_setzero_ps(); V];
-        if let Some(bias) = bias {
+        if let Some(bias) = store.bias {
+            let bias = bias.as_ptr().wrapping_add(at * sweep.cols_next());
             for vector in 0..V {
                 let mask = if vector + 1 == V { last } else { 0xFFFF };
                 // SAFETY: there is a bias for each column.
@@ -212,6 +219,24 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
                     put!(row, vector, _mm512_max_ps(floor, _mm512_fmadd_ps(beta, old, value)));
                 }
             }
+        }
+    }
+}
+
+/// Stores a tile whose columns are not next to each other: `sums` has rows of `width`.
+///
+/// # Safety
+///
+/// `c` is where tile `at` of the sweep begins.
+#[inline(never)]
+unsafe fn scatter(sweep: &Sweep, at: usize, c: *mut f32, sums: &[f32], width: usize, store: &Store) {
+    let bias = store.bias.map(|bias| &bias[at * sweep.cols_next()..]);
+    let store = Store { bias, ..*store };
+    for (row, sums) in sums.chunks_exact(width).enumerate() {
+        for (col, &sum) in sums.iter().enumerate().take(sweep.cols) {
+            let place = c.wrapping_add(row * sweep.c.row_stride() + col * sweep.c.col_stride());
+            // SAFETY: inside of the window, which this thread alone holds.
+            unsafe { place.write(store.value(sum, || place.read(), col)) };
         }
     }
 }
