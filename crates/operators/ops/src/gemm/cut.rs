@@ -28,7 +28,7 @@ const LEAST_ROWS: usize = 8;
 const PART_TILES: usize = 6;
 
 /// Panels of B up to which a part of A is read in place: to pack it takes a good part of the time to use it once.
-const USES_IN_PLACE: usize = 16;
+const USES_IN_PLACE: usize = 8;
 
 impl Plan {
     /// How `cols` columns of C are cut for at most this many threads.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn rows_that_compete_for_lines_are_told() {
-        use super::super::packed::keeps_apart;
+        use super::super::operands::keeps_apart;
         assert!(!keeps_apart(1024, 14, 12) && !keeps_apart(0, 14, 12) && !keeps_apart(512, 14, 12));
         assert!(keeps_apart(256, 13, 12) && keeps_apart(1000, 14, 8) && keeps_apart(128, 8, 8));
     }

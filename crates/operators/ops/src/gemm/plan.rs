@@ -89,7 +89,9 @@ impl Plan {
         // The second-level cache feeds the registers fast enough, (m_r + n_r) floats for m_r * n_r multiply-adds, so
         // panels need not fit the first level, and a long k_c saves trips of C: a panel of B takes a quarter of the
         // second level, a block of A half, and what is left lets C through.
-        let terms = (l2.bytes / 4 / (n_r * float)).max(l1.bytes / (n_r * float)).max(32);
+        // It does not depend on the tile at hand, for sums are cut there.
+        let (_, usual) = register_tile(&machine);
+        let terms = (l2.bytes / 4 / (usual * float)).max(l1.bytes / (usual * float)).max(32);
         let k_c = balanced(k, terms.min(MOST_TERMS), 8);
         let m_c = (l2.bytes / 2 / (k_c * float)).clamp(m_r, MOST_TILES_DOWN * m_r) / m_r * m_r;
         let n_c = (l3.bytes / 2 / (k.max(1) * float)).max(n_r) / n_r * n_r;

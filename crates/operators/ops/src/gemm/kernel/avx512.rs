@@ -77,8 +77,19 @@ unsafe fn sized<const R: usize, const V: usize, const BY_ROW: bool, const MASK: 
     for at in 0..sweep.count {
         let mut a_at = sweep.a.data.as_ptr().wrapping_add(at * sweep.a_next);
         let mut b_at = sweep.b.data.as_ptr().wrapping_add(at * sweep.b_next);
-        let c = sweep.c_at(at);
+        let c = sweep.place(&sweep.c, at);
         let mut sums = [[_mm512_setzero_ps(); V]; R];
+        if let Some(before) = &sweep.sums {
+            let (first, stride) = (sweep.place(before, at), before.row_stride());
+            for row in 0..R {
+                for vector in 0..V {
+                    let mask = if vector + 1 == V { last } else { 0xFFFF };
+                    let place = first.wrapping_add(row * stride + vector * LANES);
+                    // SAFETY: inside of the window; the mask leaves out columns past its end.
+                    sums[row][vector] = unsafe { _mm512_maskz_loadu_ps(mask, place) };
+                }
+            }
+        }
         // Three rows for each pointer: the two others are at once and twice the stride, which an address may have.
         let mut a_rows = [a_at; 10];
         for three in 1..R.div_ceil(3) {

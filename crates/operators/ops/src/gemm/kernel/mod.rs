@@ -147,7 +147,8 @@ pub(crate) fn tile(
         Arch::Avx2(token) => unsafe { avx2::tile(token, k, a, b, c, rows, cols, store) },
         #[cfg(target_arch = "x86_64")]
         Arch::Avx512(_) => {
-            let sweep = Sweep { k, count: 1, rows, cols, down: true, a, a_next: 0, b, b_next: 0, c: *c };
+            let sweep =
+                Sweep { k, count: 1, rows, cols, down: true, a, a_next: 0, b, b_next: 0, c: *c, sums: None };
             sweep.run(arch, store, &mut Ahead::new(Region::NONE, Region::NONE));
         }
         #[cfg(target_arch = "aarch64")]

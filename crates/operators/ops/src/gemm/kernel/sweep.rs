@@ -2,6 +2,7 @@
 //! same rows of A. One call does all of them.
 
 use super::{Ahead, Store, Strip, Window, most_rows, tile};
+use crate::Isa;
 use crate::arch::Arch;
 
 /// Tiles of one size in a row or a column.
@@ -26,17 +27,24 @@ pub(crate) struct Sweep<'a, 'c> {
     pub(crate) b_next: usize,
     /// C of all tiles.
     pub(crate) c: Window<'c>,
+    /// Where the sums of the steps before are, as C lies; none where these are the first. It may be C.
+    pub(crate) sums: Option<Window<'c>>,
 }
 
 impl<'a, 'c> Sweep<'a, 'c> {
     fn check(&self, arch: Arch, store: &Store) {
         let Sweep { k, count, rows, cols, .. } = *self;
-        assert!(rows >= 1 && cols >= 1 && rows <= most_rows(arch.isa(), cols), "tile size");
+        let isa = arch.isa();
+        assert!(rows >= 1 && cols >= 1 && rows <= most_rows(isa, cols), "tile size");
         let (down, across) = if self.down { (count, 1) } else { (1, count) };
         assert!(
             rows * down <= self.c.rows() && cols * across <= self.c.cols(),
             "a tile outside of its window"
         );
+        if let Some(sums) = &self.sums {
+            let holds = rows * down <= sums.rows() && cols * across <= sums.cols();
+            assert!(holds && sums.has_rows() && isa == Isa::Avx512, "sums of other tiles");
+        }
         assert!(self.b.lane_stride == 1 && store.bias.is_none_or(|bias| bias.len() >= cols * across));
         let last = count.saturating_sub(1);
         self.a.assert_holds(last * self.a_next, rows, k);
@@ -48,9 +56,9 @@ impl<'a, 'c> Sweep<'a, 'c> {
         if self.down { 0 } else { self.cols }
     }
 
-    /// The first place of C of a tile.
-    pub(super) fn c_at(&self, tile: usize) -> *mut f32 {
-        if self.down { self.c.place(tile * self.rows, 0) } else { self.c.place(0, tile * self.cols) }
+    /// Where a tile begins in a window of all of them.
+    pub(super) fn place(&self, window: &Window<'_>, tile: usize) -> *mut f32 {
+        if self.down { window.place(tile * self.rows, 0) } else { window.place(0, tile * self.cols) }
     }
 
     /// Operands and place of one tile.

@@ -1,0 +1,96 @@
+//! Operands as tiles read them: panels of B, a block of A.
+
+use std::ops::Range;
+
+use super::kernel::Strip;
+use crate::shared::Shared;
+
+/// Whether as many rows, that many floats apart, leave room where they compete for the lines of a first-level cache of as
+/// many ways: those whose addresses are the same but for multiples of 4 KiB.
+pub(super) fn keeps_apart(row_stride: usize, rows: usize, ways: usize) -> bool {
+    const PERIOD: usize = 4096 / size_of::<f32>();
+    let together = 1 << row_stride.trailing_zeros().min(PERIOD.trailing_zeros());
+    rows.div_ceil(PERIOD / together) <= ways / 3
+}
+
+/// Columns of B as tiles read them: panels of those packed at a time, or all of it where it lies.
+#[derive(Clone, Copy)]
+pub(super) enum Panels<'a> {
+    Packed(&'a [f32]),
+    /// To be packed in the stage before.
+    Shared(Shared<'a, f32>),
+    Placed {
+        data: &'a [f32],
+        step_stride: usize,
+    },
+}
+
+impl<'a> Panels<'a> {
+    /// The same, to be read.
+    ///
+    /// # Safety
+    ///
+    /// Nobody packs them any more.
+    pub(super) unsafe fn packed(&self) -> Panels<'a> {
+        match *self {
+            // SAFETY: nobody writes them, by the caller's promise.
+            Panels::Shared(shared) => Panels::Packed(unsafe { shared.all() }),
+            other => other,
+        }
+    }
+
+    /// Panels from the `col`-th of these columns on.
+    pub(super) fn strip(
+        &self,
+        n_r: usize,
+        all: &Range<usize>,
+        steps: &Range<usize>,
+        col: usize,
+    ) -> Strip<'a> {
+        match *self {
+            Panels::Packed(data) => {
+                let width = all.len().next_multiple_of(n_r);
+                let data = &data[width * steps.start + col * steps.len()..width * steps.end];
+                Strip { data, lane_stride: 1, step_stride: n_r }
+            }
+            Panels::Shared(_) => unreachable!("read before they are packed"),
+            Panels::Placed { data, step_stride } => {
+                let data = data.get(steps.start * step_stride + all.start + col..).unwrap_or(&[]);
+                Strip { data, lane_stride: 1, step_stride }
+            }
+        }
+    }
+
+    /// Floats from a panel to the next.
+    pub(super) fn next(&self, n_r: usize, steps: &Range<usize>) -> usize {
+        if matches!(self, Panels::Placed { .. }) { n_r } else { n_r * steps.len() }
+    }
+}
+
+/// A block of A.
+pub(super) enum Block<'a> {
+    Packed(&'a [f32]),
+    Placed { data: &'a [f32], lane_stride: usize, step_stride: usize },
+}
+
+impl Block<'_> {
+    /// Floats from a panel to the next.
+    pub(super) fn next(&self, m_r: usize, steps: &Range<usize>) -> usize {
+        match *self {
+            Block::Packed(_) => m_r * steps.len(),
+            Block::Placed { lane_stride, .. } => m_r * lane_stride,
+        }
+    }
+
+    /// The lanes from `at` on.
+    pub(super) fn panel(&self, at: usize, m_r: usize, steps: &Range<usize>) -> Strip<'_> {
+        match *self {
+            Block::Packed(data) => {
+                Strip { data: data.get(at * steps.len()..).unwrap_or(&[]), lane_stride: 1, step_stride: m_r }
+            }
+            Block::Placed { data, lane_stride, step_stride } => {
+                Strip { data: data.get(at * lane_stride..).unwrap_or(&[]), lane_stride, step_stride }
+            }
+        }
+    }
+}

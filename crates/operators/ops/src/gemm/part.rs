@@ -1,0 +1,246 @@
+//! A part of a product: one thread's rectangle of C, as sweeps of register tiles.
+
+use std::ops::Range;
+
+use super::buffer::lend;
+use super::kernel::{Ahead, FEW_STEPS, Region, Store, Sweep, Window};
+use super::operands::{Block, Panels, keeps_apart};
+use super::packed::Columns;
+use super::{Activation, Element, MatMut};
+use crate::Isa;
+use crate::cpu::share;
+
+/// Floats in a cache line.
+const LINE: usize = 16;
+
+/// Steps in which B is read row by row: the processor reads ahead about so many rows at a time.
+const STEPS_BY_ROWS: usize = 32;
+
+/// How sums are stored that are not yet all.
+const PLAIN: Store<'static> = Store { alpha: 1.0, beta: 0.0, bias: None, relu: false };
+
+/// A rectangle of C.
+pub(super) struct Part<'p, 'a, A, B> {
+    pub(super) columns: &'p Columns<'p, 'a, A, B>,
+    pub(super) panels: Panels<'p>,
+    /// Of the product.
+    pub(super) rows: Range<usize>,
+    /// Of the columns.
+    pub(super) cols: Range<usize>,
+    pub(super) c: Window<'p>,
+}
+
+/// A block of rows and some steps of a part.
+struct Stage<'s> {
+    a: Block<'s>,
+    block: Range<usize>,
+    steps: Range<usize>,
+    store: Store<'s>,
+}
+
+impl<A: Element, B: Element> Part<'_, '_, A, B> {
+    /// Computes it, and adds up the rows of A where there is room for their sums.
+    pub(super) fn run(mut self, mut sums: Option<&mut [f32]>) {
+        let Columns { product, plan, cpu, cut, .. } = *self.columns;
+        let (k, k_c, m_r, rows) = (plan.k, plan.k_c, cut.m_r, self.rows.clone());
+        let m_c = (plan.m_c / m_r * m_r).max(m_r).min(rows.len().next_multiple_of(m_r));
+        lend(m_c * k_c.min(k), |packed| {
+            for row in rows.clone().step_by(m_c) {
+                let block = row..(row + m_c).min(rows.end);
+                for from in (0..k.max(1)).step_by(k_c) {
+                    let steps = from..(from + k_c).min(k);
+                    let sums = sums.as_deref_mut().map(|sums| &mut sums[row - rows.start..][..block.len()]);
+                    let store = Store {
+                        alpha: product.alpha,
+                        beta: if from == 0 { product.beta } else { 1.0 },
+                        bias: product.bias.filter(|_| from == 0).map(|bias| &bias[self.columns.cols.start..]),
+                        relu: product.activation == Activation::Relu && steps.end == k,
+                    };
+                    let a = self.block(&block, &steps, packed, sums);
+                    let next = if steps.end < k {
+                        (block.clone(), steps.end..(steps.end + k_c).min(k))
+                    } else {
+                        (block.end..(block.end + m_c).min(rows.end), 0..k_c.min(k))
+                    };
+                    let stage = Stage { a, block: block.clone(), steps, store };
+                    if k <= FEW_STEPS {
+                        self.across(&stage);
+                    } else if self.takes_rows(&stage) {
+                        self.by_rows(&stage);
+                    } else {
+                        self.down(&stage, &next);
+                    }
+                }
+                if product.activation == Activation::Sigmoid {
+                    self.c.apply(block.start - rows.start..block.end - rows.start, |values| {
+                        product.activation.apply(cpu.arch(), values);
+                    });
+                }
+            }
+        });
+    }
+
+    /// Rows of tiles, one after the other: C in the order of memory.
+    fn across(&self, stage: &Stage) {
+        for (row, rows) in tiles(&stage.block, self.columns.cut.m_r) {
+            for (col, cols, count) in runs(&self.cols, self.columns.plan.n_r) {
+                let (sweep, store) = self.sweep(stage, (row, rows), (col, cols), false, count);
+                sweep.run(self.columns.cpu.arch(), &store, &mut Ahead::new(Region::NONE, Region::NONE));
+            }
+        }
+    }
+
+    /// Columns of tiles: a panel of B is used by all rows, while the next one comes and a share of the next block of A.
+    fn down(&self, stage: &Stage, next: &(Range<usize>, Range<usize>)) {
+        let Columns { plan, cpu, cut, .. } = *self.columns;
+        let of = self.cols.len().div_ceil(plan.n_r);
+        for (index, (col, cols)) in tiles(&self.cols, plan.n_r).enumerate() {
+            let b = match self.panels {
+                // Rows of B that lie far apart are left alone: asked for, they compete for the same few lines.
+                Panels::Packed(_) if col + cols < self.cols.end => {
+                    let panel = self.panels.strip(plan.n_r, &self.columns.cols, &stage.steps, col + cols);
+                    Region::run(panel.data.as_ptr(), plan.n_r * stage.steps.len())
+                }
+                _ => Region::NONE,
+            };
+            let mut ahead = Ahead::new(b, self.rows_ahead(next, share(next.0.len(), of, index)));
+            for (row, rows, count) in runs(&stage.block, cut.m_r) {
+                let (sweep, store) = self.sweep(stage, (row, rows), (col, cols), true, count);
+                sweep.run(cpu.arch(), &store, &mut ahead);
+            }
+        }
+    }
+
+    /// B row by row, some at a time, for all columns: the order of memory, which the processor reads ahead. Sums wait in a
+    /// buffer, for rows of C are read ahead too, and other threads write the rest of them.
+    fn by_rows(&self, stage: &Stage) {
+        let Columns { plan, cpu, .. } = *self.columns;
+        let rows = stage.block.len();
+        // A line more, so that rows do not compete for the same lines.
+        let stride = self.cols.len().next_multiple_of(LINE) + LINE;
+        lend(rows * stride, |buffer| {
+            let mut buffer = MatMut::with_strides(buffer, rows, self.cols.len(), stride, 1)
+                .expect("a buffer of as many rows, which do not meet");
+            let buffer = Window::new(&mut buffer);
+            for from in (0..stage.steps.len()).step_by(STEPS_BY_ROWS) {
+                let k = STEPS_BY_ROWS.min(stage.steps.len() - from);
+                let last = from + k == stage.steps.len();
+                for (col, cols, count) in runs(&self.cols, plan.n_r) {
+                    let tile_rows = (stage.block.start, rows);
+                    let (mut sweep, store) = self.sweep(stage, tile_rows, (col, cols), false, count);
+                    sweep.k = k;
+                    sweep.a.data = &sweep.a.data[from * sweep.a.step_stride..];
+                    sweep.b.data = &sweep.b.data[from * sweep.b.step_stride..];
+                    // SAFETY: of the tiles of this sweep, and no other is in use.
+                    let sums = unsafe { buffer.part(0, col - self.cols.start, rows, cols * count) };
+                    sweep.sums = Some(sums).filter(|_| from > 0);
+                    let store = if last { store } else { PLAIN };
+                    if !last {
+                        sweep.c = sums;
+                    }
+                    sweep.run(cpu.arch(), &store, &mut Ahead::new(Region::NONE, Region::NONE));
+                }
+            }
+        });
+    }
+
+    /// Whether B is read row by row: where it lies, for a single row of tiles, and too large for the second level.
+    fn takes_rows(&self, stage: &Stage) -> bool {
+        let Columns { plan, cpu, cut, .. } = *self.columns;
+        let large = self.cols.len() * plan.k > plan.machine.caches[1].bytes / 4 / size_of::<f32>();
+        let placed = matches!(self.panels, Panels::Placed { .. });
+        cpu.isa() == Isa::Avx512 && placed && large && stage.block.len() <= cut.m_r
+    }
+
+    /// `count` tiles of one size from a row and a column on, below each other or side by side.
+    fn sweep<'s>(
+        &'s self,
+        stage: &'s Stage,
+        (row, rows): (usize, usize),
+        (col, cols): (usize, usize),
+        down: bool,
+        count: usize,
+    ) -> (Sweep<'s, 's>, Store<'s>) {
+        let (n_r, m_r, steps) = (self.columns.plan.n_r, self.columns.cut.m_r, &stage.steps);
+        let (down_by, across_by) = if down { (count, 1) } else { (1, count) };
+        let (row_at, col_at) = (row - self.rows.start, col - self.cols.start);
+        // SAFETY: inside of this thread's rectangle, which no other has; the tiles before are done with.
+        let c = unsafe { self.c.part(row_at, col_at, rows * down_by, cols * across_by) };
+        let sweep = Sweep {
+            k: steps.len(),
+            count,
+            rows,
+            cols,
+            down,
+            a: stage.a.panel(row - stage.block.start, m_r, steps),
+            a_next: if down { stage.a.next(m_r, steps) } else { 0 },
+            b: self.panels.strip(n_r, &self.columns.cols, steps, col),
+            b_next: if down { 0 } else { self.panels.next(n_r, steps) },
+            c,
+            sums: None,
+        };
+        (sweep, Store { bias: stage.store.bias.map(|bias| &bias[col..]), ..stage.store })
+    }
+
+    /// Some rows of the next block of A, its `share`, to be asked for before they are packed.
+    fn rows_ahead(&self, (rows, steps): &(Range<usize>, Range<usize>), share: Range<usize>) -> Region {
+        let view = &self.columns.product.a.view;
+        let first = rows.start + share.start;
+        match A::as_f32(view.tail(first, steps.start)) {
+            Some(data) if view.col_stride() == 1 && !share.is_empty() && self.columns.plan.pack_a => Region {
+                start: data.as_ptr(),
+                rows: share.len(),
+                len: steps.len(),
+                stride: view.row_stride(),
+            },
+            _ => Region::NONE,
+        }
+    }
+
+    /// The block of A as tiles read it: packed, or in place where it is read too seldom for a copy to pay.
+    fn block<'s>(
+        &'s self,
+        rows: &Range<usize>,
+        steps: &Range<usize>,
+        packed: &'s mut [f32],
+        sums: Option<&mut [f32]>,
+    ) -> Block<'s> {
+        let Columns { product, plan, cpu, cut, .. } = *self.columns;
+        let (a, m_r) = (&product.a, cut.m_r);
+        let apart = keeps_apart(a.view.row_stride(), m_r, plan.machine.caches[0].ways);
+        let in_place = !plan.pack_a || (cut.in_place && apart);
+        if let Some(data) = A::as_f32(a.view.tail(rows.start, steps.start))
+            .filter(|_| in_place && a.gate.is_none() && sums.is_none())
+        {
+            let (lane_stride, step_stride) = (a.view.row_stride(), a.view.col_stride());
+            return Block::Placed { data, lane_stride, step_stride };
+        }
+        a.pack(cpu.arch(), rows.clone(), steps.clone(), m_r, packed);
+        let used = &packed[..rows.len().next_multiple_of(m_r) * steps.len()];
+        add_rows(used, m_r, steps.len(), sums);
+        Block::Packed(packed)
+    }
+}
+
+/// Adds to the sums of some rows their elements, step by step, from panels of A.
+fn add_rows(packed: &[f32], m_r: usize, steps: usize, sums: Option<&mut [f32]>) {
+    let Some(sums) = sums.filter(|_| steps > 0) else { return };
+    for (panel, sums) in packed.chunks(m_r * steps).zip(sums.chunks_mut(m_r)) {
+        for step in panel.chunks_exact(m_r) {
+            sums.iter_mut().zip(step).for_each(|(sum, value)| *sum += value);
+        }
+    }
+}
+
+/// Where tiles begin, and how long they are: all `size` but the last.
+fn tiles(range: &Range<usize>, size: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let end = range.end;
+    range.clone().step_by(size).map(move |at| (at, size.min(end - at)))
+}
+
+/// The same as runs of tiles of one size: where they begin, how long a tile is, how many there are.
+fn runs(range: &Range<usize>, size: usize) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+    let (whole, rest) = (range.len() / size, range.len() % size);
+    let last = (range.start + whole * size, rest, 1);
+    [(range.start, size, whole), last].into_iter().filter(|&(_, size, count)| size * count > 0)
+}
