@@ -208,11 +208,11 @@ def summary() -> None:
     if not rows:
         return
     head = ("ours", "default", "best")
-    print(f"\n{'FBGEMM, us on the GPU':84}" + "".join(f"{name:>9}" for name in head) + "   the best, x ours")
+    print(f"\n{'FBGEMM, us on the GPU':90}" + "".join(f"{name:>9}" for name in head) + "   the best, x ours")
     for title, times in rows:
         best = min((name for name in FBGEMM if name in times), key=times.get)
         shown = (times["ours"], times[next(iter(FBGEMM))], times[best])
-        print(f"{title:84}" + "".join(f"{time:9.1f}" for time in shown) + f"   {best}, {shown[2] / shown[0]:.2f}")
+        print(f"{title:90}" + "".join(f"{time:9.1f}" for time in shown) + f"   {best}, {shown[2] / shown[0]:.2f}")
 
 
 def gather(tools, rounds: int) -> None:
