@@ -129,12 +129,12 @@ fn no_element_is_lost_where_lines_begin_within_sectors() {
     let Some(stream) = gpu() else { return };
     for shape in [
         [1, 129, 65],
-        [1, 1023, 67],
+        [1, 1023, 115],
         [2, 255, 333],
         [3, 209, 50],
         [5, 97, 65],
         [1, 81, 1000],
-        [2, 322, 65],
+        [2, 322, 90],
         [1, 208, 161],
         [4, 37, 19],
     ] {

@@ -14,8 +14,8 @@ const WHOLE: usize = 832;
 /// Rows up to which tiles of [`super::transpose::Transpose`] hold lines of the output as a whole.
 const SHORT: usize = 32;
 
-/// Columns below which tiles that end with sectors read too little at once.
-const NARROW: usize = 48;
+/// Columns of a tile that ends with sectors.
+const COLUMNS: usize = 64;
 
 /// A transpose of single elements, in tiles that end at boundaries of sectors, or that hold whole lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,16 +37,17 @@ impl Sectors {
             return None;
         }
         let [columns, rows] = plane.sides();
-        let even = |most: usize| columns.div_ceil(columns.div_ceil(most));
+        // Whether two thirds of the tiles' columns are there.
+        let full = 3 * columns >= 2 * columns.next_multiple_of(COLUMNS);
         // As measured.
         let (tile, sector, threads) = if rows <= SHORT {
             return None;
         } else if rows * size <= WHOLE {
-            ([even(48), rows], 1, if rows > 80 { 512 } else { 256 })
-        } else if columns < NARROW {
+            ([columns.div_ceil(columns.div_ceil(48)), rows], 1, if rows > 80 { 512 } else { 256 })
+        } else if !full {
             return None;
         } else {
-            ([if columns < 128 { even(64) } else { 64 }, 32], SECTOR / size, 512)
+            ([COLUMNS, 32], SECTOR / size, 512)
         };
         let sectors = Sectors { plane: plane.clone(), tile, sector, threads };
         (sectors.blocks() <= i32::MAX as usize).then_some(sectors)

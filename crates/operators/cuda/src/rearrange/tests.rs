@@ -63,6 +63,7 @@ fn lines_that_begin_within_sectors_are_not_cut_there() {
         ([8188, 8193], 4),
         ([97, 65], 4),
         ([97, 27], 4),
+        ([8191, 50], 4),
         ([8191, 8193], 8),
     ] {
         assert!(sectors(&shape, size), "{shape:?} {size}");
@@ -74,6 +75,7 @@ fn lines_that_begin_within_sectors_are_not_cut_there() {
         ([27, 128], 4),
         ([8191, 7], 4),
         ([8191, 37], 4),
+        ([8191, 65], 4),
         ([8191, 8193], 2),
     ] {
         assert!(!sectors(&shape, size), "{shape:?} {size}");
