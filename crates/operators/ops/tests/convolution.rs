@@ -34,6 +34,7 @@ struct Operands {
     x: Vec<f32>,
     weight: Vec<f32>,
     bias: Vec<f32>,
+    dy: Vec<f32>,
 }
 
 impl Operands {
@@ -41,7 +42,8 @@ impl Operands {
         let of = Convolution::new(sizes).unwrap();
         let x = floats(seed, of.input_len());
         let (weight, bias) = (floats(seed + 1, of.weight_len()), floats(seed + 2, sizes.outputs));
-        Operands { of, x, weight, bias }
+        let dy = floats(seed + 3, of.output_len());
+        Operands { of, x, weight, bias, dy }
     }
 
     fn forward(&self, cpu: &Cpu, bias: bool) -> Vec<f32> {
@@ -53,7 +55,13 @@ impl Operands {
 
     /// All results.
     fn run(&self, cpu: &Cpu) -> Vec<Vec<f32>> {
-        vec![self.forward(cpu, true), self.forward(cpu, false)]
+        let Operands { of, x, weight, bias, dy } = self;
+        let [mut dx, mut dweight, mut dbias] =
+            [x.len(), weight.len(), bias.len()].map(|len| vec![f32::NAN; len]);
+        of.input_gradient(cpu, dy, weight, &mut dx).unwrap();
+        of.weight_gradient(cpu, x, dy, &mut dweight).unwrap();
+        of.bias_gradient(cpu, dy, &mut dbias).unwrap();
+        vec![self.forward(cpu, true), self.forward(cpu, false), dx, dweight, dbias]
     }
 }
 
@@ -61,12 +69,17 @@ impl Operands {
 fn check(isa: Isa, threads: usize, sizes: Sizes, seed: u64) {
     let operands = Operands::new(sizes, seed);
     let found = operands.run(&Cpu::with_isa(isa, threads).unwrap());
-    let Operands { of, x, weight, bias } = &operands;
-    let [x, weight, bias] = [x, weight, bias].map(|values| doubles(values));
+    let Operands { of, x, weight, bias, dy } = &operands;
+    let [x, weight, bias, dy] = [x, weight, bias, dy].map(|values| doubles(values));
     let terms = of.weight_len() / sizes.outputs;
     let what = |pass: &str| format!("{pass}, {isa}, {threads} threads, {sizes:?}");
     close(&what("forward with bias"), &found[0], &reference::forward(of, &x, &weight, Some(&bias)), terms);
     close(&what("forward"), &found[1], &reference::forward(of, &x, &weight, None), terms);
+    let reached = terms / sizes.inputs * sizes.groups * sizes.outputs;
+    close(&what("gradient of the input"), &found[2], &reference::input_gradient(of, &dy, &weight), reached);
+    let pixels = sizes.samples * of.output()[0] * of.output()[1];
+    close(&what("gradient of the weights"), &found[3], &reference::weight_gradient(of, &x, &dy), pixels);
+    close(&what("gradient of the bias"), &found[4], &reference::bias_gradient(of, &dy), pixels);
 }
 
 fn available() -> impl Iterator<Item = Isa> {
@@ -211,7 +224,26 @@ fn operands_of_other_lengths_are_refused() {
     assert!(error.contains("the bias: 5 elements given, and [6] takes 6"), "{error}");
     let error = of.forward(&cpu, &x, &w, None, &mut y[1..]).unwrap_err().to_string();
     assert!(error.contains("the output: 53 elements given, and [1, 6, 3, 3] takes 54"), "{error}");
-    // Nothing to do is no error.
+    let (mut dx, mut dw, mut db) = (x.clone(), w.clone(), [0.0; 6]);
+    let dy = y.clone();
+    for (error, what) in [
+        (of.input_gradient(&cpu, &dy[1..], &w, &mut dx), "the gradient of the output: 53"),
+        (of.input_gradient(&cpu, &dy, &w[1..], &mut dx), "the weights: 107"),
+        (of.input_gradient(&cpu, &dy, &w, &mut dx[1..]), "the gradient of the input: 99"),
+        (of.weight_gradient(&cpu, &x[1..], &dy, &mut dw), "the input: 99"),
+        (of.weight_gradient(&cpu, &x, &dy[1..], &mut dw), "the gradient of the output: 53"),
+        (of.weight_gradient(&cpu, &x, &dy, &mut dw[1..]), "the gradient of the weights: 107"),
+        (of.bias_gradient(&cpu, &dy[1..], &mut db), "the gradient of the output: 53"),
+        (of.bias_gradient(&cpu, &dy, &mut db[1..]), "the gradient of the bias: 5"),
+    ] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(what), "{error} for {what}");
+    }
+    // Nothing to do is no error, and gradients of nothing are 0.
     let none = Convolution::new(Sizes { samples: 0, ..sizes }).unwrap();
     assert!(none.forward(&cpu, &[], &w, None, &mut []).is_ok());
+    (dw[0], db[0]) = (1.0, 1.0);
+    assert!(none.input_gradient(&cpu, &[], &w, &mut []).is_ok());
+    assert!(none.weight_gradient(&cpu, &[], &[], &mut dw).is_ok() && dw[0] == 0.0);
+    assert!(none.bias_gradient(&cpu, &[], &mut db).is_ok() && db[0] == 0.0);
 }

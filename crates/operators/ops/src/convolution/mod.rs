@@ -34,15 +34,18 @@
 //! # Ok::<(), steptime_ops::convolution::ConvolutionError>(())
 //! ```
 
+mod bias_gradient;
 mod cut;
 mod error;
 mod forward;
+mod input_gradient;
 mod layout;
 mod patches;
 mod pixels;
 mod product;
 pub mod reference;
 mod sizes;
+mod weight_gradient;
 mod weights;
 
 pub use error::ConvolutionError;

@@ -95,8 +95,7 @@ impl Weights<'_> {
         let known = terms.start..terms.end.min(self.terms.len());
         let (plain, ones) = out.split_at_mut(known.len() * width);
         let offsets = &self.terms[known.clone()];
-        let run =
-            offsets.first().zip(offsets.last()).is_some_and(|(first, last)| last - first + 1 == known.len());
+        let run = !offsets.is_empty() && offsets.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if run {
             let data = &self.data[start + offsets[0]..];
             transpose(arch, data, self.lane_stride, lanes.len(), known.len(), width, plain);
