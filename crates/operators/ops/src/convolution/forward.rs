@@ -3,9 +3,11 @@
 use super::patches::Patches;
 use super::pixels::{Grid, Places};
 use super::product::Product;
+use super::reorder::turn;
 use super::weights::Weights;
 use super::{Convolution, ConvolutionError, Layout};
 use crate::Cpu;
+use crate::gemm::lend;
 
 impl Convolution {
     /// `y = x * weight + bias`: `x` is `[N, C, H, W]`, `weight` is `[O, C / groups, KH, KW]`, `y` is `[N, O, P, Q]`, or
@@ -27,6 +29,20 @@ impl Convolution {
         self.check_output("the output", y)?;
         bias.map_or(Ok(()), |bias| self.check_bias("the bias", bias))?;
         let sizes = self.sizes();
+        if let Some(first) = self.reordered() {
+            let [image, output, kernel] = self.matrices();
+            return lend(x.len(), |turned| {
+                turn(cpu, image, x, turned);
+                lend(weight.len(), |turned_weight| {
+                    turn(cpu, kernel, weight, turned_weight);
+                    lend(y.len(), |turned_y| {
+                        first.forward(cpu, turned, turned_weight, bias, turned_y)?;
+                        turn(cpu, [output[0], output[2], output[1]], turned_y, y);
+                        Ok(())
+                    })
+                })
+            });
+        }
         let last = sizes.layout == Layout::ChannelsLast;
         // Where channels are rows of tiles, the bias is one more term: tiles add one to columns only.
         let (bias, term) = if last { (bias, None) } else { (None, bias) };

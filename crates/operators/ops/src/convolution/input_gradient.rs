@@ -7,9 +7,11 @@ use super::layout::Strides;
 use super::patches::Patches;
 use super::pixels::{Grid, Places};
 use super::product::Product;
+use super::reorder::turn;
 use super::weights::Weights;
 use super::{Convolution, ConvolutionError, Layout};
 use crate::Cpu;
+use crate::gemm::lend;
 
 impl Convolution {
     /// The gradient `dx` of the input, from that of the output, `dy`; both shaped as for [`forward`](Convolution::forward).
@@ -27,6 +29,20 @@ impl Convolution {
         self.check_output("the gradient of the output", dy)?;
         self.check_weight("the weights", weight)?;
         self.check_input("the gradient of the input", dx)?;
+        if let Some(first) = self.reordered() {
+            let [image, output, kernel] = self.matrices();
+            return lend(dy.len(), |turned| {
+                turn(cpu, output, dy, turned);
+                lend(weight.len(), |turned_weight| {
+                    turn(cpu, kernel, weight, turned_weight);
+                    lend(dx.len(), |turned_dx| {
+                        first.input_gradient(cpu, turned, turned_weight, turned_dx)?;
+                        turn(cpu, [image[0], image[2], image[1]], turned_dx, dx);
+                        Ok(())
+                    })
+                })
+            });
+        }
         let [down, across] = [0, 1].map(|axis| self.sizes.stride[axis].min(self.sizes.image[axis]));
         for (row, col) in (0..down).flat_map(|row| (0..across).map(move |col| (row, col))) {
             self.phase([row, col], dy, weight).run(cpu, dx);

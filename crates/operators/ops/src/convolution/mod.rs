@@ -17,7 +17,7 @@
 //!
 //! Where channels are innermost, rows and columns of the first two change places. With a stride of s, the gradient of
 //! the input is s x s products: pixels that the same taps reach. Depthwise convolutions, one channel a group, are no
-//! products; they are added tap by tap.
+//! products; they are added tap by tap. Other groups of few channels are computed with channels first, whatever the layout.
 //!
 //! Each sum is added in an order that depends on the sizes alone: results do not depend on the number of threads.
 //!
@@ -36,6 +36,8 @@
 
 mod bias_gradient;
 mod cut;
+mod depthwise;
+mod depthwise_gradient;
 mod error;
 mod forward;
 mod input_gradient;
@@ -44,6 +46,7 @@ mod patches;
 mod pixels;
 mod product;
 pub mod reference;
+mod reorder;
 mod sizes;
 mod weight_gradient;
 mod weights;

@@ -50,6 +50,9 @@ impl Product<'_> {
         if pixels == 0 {
             return;
         }
+        if weights.lanes == 1 && self.patches.channels == 1 {
+            return self.run_depthwise(cpu, y);
+        }
         let terms = self.patches.terms() + usize::from(self.patches.ones);
         let shape = Shape { groups: weights.groups, pixels, lanes: weights.lanes, terms };
         let cut = Cut::new(cpu.isa(), cpu.threads(), !self.patches.last, shape);

@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use super::cut::{even, pitch};
 use super::patches::Patches;
-use super::{Convolution, ConvolutionError, Layout};
+use super::reorder::turn;
+use super::{Convolution, ConvolutionError, Layout, depthwise_gradient};
 use crate::Cpu;
 use crate::arch::Arch;
 use crate::gemm::{
@@ -47,10 +48,29 @@ impl Convolution {
         self.check_input("the input", x)?;
         self.check_output("the gradient of the output", dy)?;
         self.check_weight("the gradient of the weights", dweight)?;
+        if let Some(first) = self.reordered() {
+            let [image, output, kernel] = self.matrices();
+            return lend(x.len(), |turned| {
+                turn(cpu, image, x, turned);
+                lend(dy.len(), |turned_dy| {
+                    turn(cpu, output, dy, turned_dy);
+                    lend(dweight.len(), |turned_dweight| {
+                        first.weight_gradient(cpu, turned, turned_dy, turned_dweight)?;
+                        turn(cpu, [kernel[0], kernel[2], kernel[1]], turned_dweight, dweight);
+                        Ok(())
+                    })
+                })
+            });
+        }
         let patches = self.input_patches(x);
         let (pixels, terms) = (patches.grid.count(), patches.terms());
         if pixels == 0 {
             dweight.fill(0.0);
+            return Ok(());
+        }
+        if self.is_depthwise() {
+            let strides = self.sizes.layout.strides(self.sizes.outputs, self.output);
+            depthwise_gradient::weight_gradient(cpu, &patches, dy, strides, dweight);
             return Ok(());
         }
         let (groups, outputs) = (self.sizes.groups, self.sizes.outputs / self.sizes.groups);

@@ -60,5 +60,6 @@ pub use vectorized::gemm_vectorized;
 // What convolutions are made of.
 pub(crate) use buffer::lend;
 pub(crate) use kernel::{
-    Across, Loop, Store, Strip, Window, copy_lanes, tile, tile_cols, tile_rows, transpose, widen,
+    Across, Loop, Store, Strip, Window, copy_lanes, multiply_add, tile, tile_cols, tile_rows, transpose,
+    widen,
 };
