@@ -615,8 +615,16 @@ CONVOLUTIONS = {
 }
 
 
+def keep_memory() -> None:
+    """Has the C library keep what is freed: a peer that returns its results in new memory need not wait for pages."""
+    mmap_max, trim_threshold = -4, -1
+    if ctypes.CDLL(None).mallopt(mmap_max, 0) != 1 or ctypes.CDLL(None).mallopt(trim_threshold, 2**31 - 1) != 1:
+        print("memory is not kept: peers that return new results wait for pages", file=sys.stderr)
+
+
 def convolution(run: Run) -> None:
     """Convolutions, forward and both gradients, with channels first and last, beside oneDNN."""
+    keep_memory()
     if run.ours:
         pointer = ctypes.c_void_p
         run.ours.lib.steptime_convolution.argtypes = [pointer] * 6
