@@ -15,7 +15,7 @@ impl Convolution {
     /// The same with channels first, where that is worth copies of image and output.
     pub(super) fn reordered(&self) -> Option<Convolution> {
         let Sizes { inputs, outputs, groups, layout, .. } = self.sizes;
-        let few = inputs.min(outputs) / groups < FEW && groups > 1;
+        let few = inputs / groups < FEW || (groups > 1 && outputs / groups < FEW);
         let sizes = Sizes { layout: Layout::ChannelsFirst, ..self.sizes };
         let wanted = layout == Layout::ChannelsLast && few && !self.is_depthwise();
         wanted.then_some(Convolution { sizes, ..*self })
