@@ -603,7 +603,91 @@ def _interaction(run: Run, title, shape) -> None:
     run.measure(f"interaction {title}, forward and backward: {samples} x {features} x {dim}", peers)
 
 
-OPS = {"embedding_bag": embedding_bag, "embedding_backward": embedding_backward, "gemm": gemm, "linear": linear, "interaction": interaction}
+# Layers of ResNet-50 and ResNeXt-50, and a depthwise one of MobileNet: inputs, outputs, image, kernel, stride, groups.
+CONVOLUTIONS = {
+    "7x7 / 2, 3 -> 64": (3, 64, 224, 7, 2, 1),
+    "1x1, 64 -> 256, 56x56": (64, 256, 56, 1, 1, 1),
+    "3x3, 64 -> 64, 56x56": (64, 64, 56, 3, 1, 1),
+    "3x3 / 2, 128 -> 128, 56x56": (128, 128, 56, 3, 2, 1),
+    "3x3, 512 -> 512, 7x7": (512, 512, 7, 3, 1, 1),
+    "3x3, 128 -> 128, 56x56, 32 groups": (128, 128, 56, 3, 1, 32),
+    "3x3 depthwise, 144, 56x56": (144, 144, 56, 3, 1, 144),
+}
+
+
+def keep_memory() -> None:
+    """Has the C library keep what is freed: a peer that returns its results in new memory need not wait for pages."""
+    mmap_max, trim_threshold = -4, -1
+    if ctypes.CDLL(None).mallopt(mmap_max, 0) != 1 or ctypes.CDLL(None).mallopt(trim_threshold, 2**31 - 1) != 1:
+        print("memory is not kept: peers that return new results wait for pages", file=sys.stderr)
+
+
+def convolution(run: Run) -> None:
+    """Convolutions, forward and both gradients, with channels first and last, beside oneDNN."""
+    keep_memory()
+    if run.ours:
+        pointer = ctypes.c_void_p
+        run.ours.lib.steptime_convolution.argtypes = [pointer] * 6
+        run.ours.lib.steptime_convolution_backward.argtypes = [pointer] * 8
+    for title, layer in CONVOLUTIONS.items():
+        for last in (False, True):
+            _convolution(run, title, 16, layer, last)
+
+
+def _convolution(run: Run, title, samples, layer, last) -> None:
+    title = f"convolution {title}, {'channels last' if last else 'channels first'}, {samples} images"
+    if not run.wants(title):
+        return
+    ours, (inputs, outputs, image, kernel, stride, groups) = run.ours, layer
+    ordered = lambda tensor: tensor.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    padding, terms = kernel // 2, inputs // groups * kernel**2
+    x = ordered(torch.randn(samples, inputs, image, image))
+    weight = ordered(torch.randn(outputs, inputs // groups, kernel, kernel) * terms**-0.5)
+    bias = torch.randn(outputs)
+    geometry = ([stride] * 2, [padding] * 2, [1, 1])
+
+    def forward():
+        return torch.convolution(x, weight, bias, *geometry, False, [0, 0], groups)
+
+    y = ordered(forward())
+    dy = ordered(torch.randn_like(y))
+
+    def backward(*mask):
+        return torch.ops.aten.convolution_backward(dy, x, weight, [outputs], *geometry, False, [0, 0], groups, mask)
+
+    passes = {
+        "forward": {"oneDNN (PyTorch)": forward},
+        "gradient of the input": {"oneDNN (PyTorch)": lambda: backward(True, False, False)},
+        "gradients of weights and bias": {"oneDNN (PyTorch)": lambda: backward(False, True, True)},
+    }
+    if ours:
+        pair, size = lambda value: [value, value], ctypes.c_size_t
+        numbers = [samples, inputs, outputs, *pair(image), *pair(kernel), *pair(stride), *pair(padding), 1, 1, groups, int(last)]
+        sizes = (size * len(numbers))(*numbers)
+        found, dx, dweight, dbias = [torch.full_like(tensor, torch.nan) for tensor in (y, x, weight, bias)]
+        p = lambda tensor: tensor.data_ptr()
+
+        def our_backward(dx, dweight, dbias):
+            arguments = p(dy), p(x), p(weight), dx, dweight, dbias
+            ours.check(ours.lib.steptime_convolution_backward(ours.cpu, sizes, *arguments))
+
+        work = (
+            lambda: ours.check(ours.lib.steptime_convolution(ours.cpu, sizes, p(x), p(weight), p(bias), p(found))),
+            lambda: our_backward(p(dx), None, None),
+            lambda: our_backward(None, p(dweight), p(dbias)),
+        )
+        for peers, each in zip(passes.values(), work):
+            peers["ours"] = each
+            each()
+        theirs = (y, *backward(True, True, True))
+        for name, mine, other in zip(("output", "input", "weights", "bias"), (found, dx, dweight, dbias), theirs):
+            off = ((mine - other).abs().max() / other.abs().max()).item()
+            assert off < 1e-4, f"{title}: {name} off by {off:.1e}"
+    for name, peers in passes.items():
+        run.measure(f"{title}, {name}", peers, flops=2 * terms * y.numel())
+
+
+OPS = {"embedding_bag": embedding_bag, "embedding_backward": embedding_backward, "gemm": gemm, "linear": linear, "interaction": interaction, "convolution": convolution}
 
 
 def main() -> None:

@@ -5,7 +5,9 @@ Build ours first, then run where there is a GPU, with PyTorch (and Triton and FB
     cargo build --release -p steptime-cuda-capi
     python benches/peers/cuda.py gather bag backward small interaction
 
-What cannot be imported is skipped with a message. Within each round every peer runs once, between two CUDA events, on
+What cannot be imported is skipped with a message. FBGEMM runs in four ways: as it comes, with the kernels that it calls
+experimental (TBE v2), and both without the kernel that checks its indices. A table at the end has ours beside FBGEMM as it
+comes and FBGEMM at its best. Within each round every peer runs once, between two CUDA events, on
 the next of several sets of indices; medians are shown. "call" is a call as the host makes it, launch gaps included;
 "queued" is the same behind a kernel that keeps the GPU busy until the host is done, so that gaps do not count.
 Zipf indices are numpy's: the unbounded law modulo the number of rows.
@@ -14,6 +16,7 @@ Zipf indices are numpy's: the unbounded law modulo the number of rows.
 import argparse
 import ctypes
 import gc
+import itertools
 import logging
 import os
 import statistics
@@ -50,8 +53,15 @@ SHAPES = [
     ("T4 E1M D512 L10 B8192", [MILLION] * 4, 512, 10, 8192, [0]),
 ]
 RULES = {"SGD": 0, "row-wise Adagrad": 2, "Adam": 3}
-# FBGEMM's kernels as they come, and those that it calls experimental, which are faster for some sizes.
-FBGEMM = {"FBGEMM TBE": False, "FBGEMM TBE v2": True}
+# FBGEMM's ways, as it comes first: whether kernels are the experimental ones, whether another kernel checks indices before.
+FBGEMM = {
+    "FBGEMM TBE": (False, True),
+    "FBGEMM TBE, unchecked": (False, False),
+    "FBGEMM TBE v2": (True, True),
+    "FBGEMM TBE v2, unchecked": (True, False),
+}
+# Titles with the times that `summary` shows: GPU time of each peer.
+SHOWN = []
 
 
 class Ours(Library):
@@ -99,10 +109,11 @@ def load_fbgemm():
         logging.disable(logging.WARNING)
         import fbgemm_gpu.split_table_batched_embeddings_ops_training as training
         from fbgemm_gpu.split_embedding_configs import EmbOptimType
+        from fbgemm_gpu.split_table_batched_embeddings_ops_common import BoundsCheckMode
     except (ImportError, OSError) as error:
         print(f"FBGEMM skipped: {error}", file=sys.stderr)
         return None
-    return training, EmbOptimType
+    return training, EmbOptimType, BoundsCheckMode
 
 
 def load_triton():
@@ -163,6 +174,10 @@ def measure(rounds: int, peers: dict) -> dict:
 def report(title: str, times: dict, heads=("call", "queued")) -> None:
     """One line for each peer: its times, and how many times as long as ours they are."""
     print(title)
+    if title.startswith(("forward", "backward")):
+        at = heads.index("graph") if "graph" in heads else heads.index("queued")
+        kind = ", as a graph" if "graph" in heads else ""
+        SHOWN.append((title + kind, {name: of[at] for name, of in times.items() if of[at] is not None}))
     ours = times.get("ours")
     for name, of in times.items():
         text = "".join(f"{head:>12} {time:9.1f} us" for head, time in zip(heads, of) if time is not None)
@@ -172,13 +187,32 @@ def report(title: str, times: dict, heads=("call", "queued")) -> None:
         print(f"  {name:34}{text}", flush=True)
 
 
-def same(title: str, results: dict) -> None:
-    """Says by how much results differ from the first, relative to its norm."""
-    (first, expected), *others = results.items()
+def same(title: str, results) -> None:
+    """Says by how much results, each a name with tensors, differ from the first, relative to its norm."""
+    (first, expected), *others = results if isinstance(results, list) else results.items()
     for name, found in others:
-        error = (found.double() - expected.double()).norm() / expected.double().norm()
-        print(f"{title}: {name} differs from {first} by {error.item():.1e}", flush=True)
+        away = norm(one.double() - other.double() for one, other in zip(found, expected))
+        error = away / norm(one.double() for one in expected)
+        print(f"{title}: {name} differs from {first} by {error:.1e}", flush=True)
         assert error < 1e-5, f"{title}: {name} is wrong"
+
+
+def norm(tensors) -> float:
+    """Of all elements of all tensors."""
+    return sum(tensor.norm().item() ** 2 for tensor in tensors) ** 0.5
+
+
+def summary() -> None:
+    """Ours beside FBGEMM as it comes and at its best, GPU time in microseconds."""
+    rows = [(title, times) for title, times in SHOWN if "ours" in times and next(iter(FBGEMM)) in times]
+    if not rows:
+        return
+    head = ("ours", "default", "best")
+    print(f"\n{'FBGEMM, us on the GPU':90}" + "".join(f"{name:>9}" for name in head) + "   the best, x ours")
+    for title, times in rows:
+        best = min((name for name in FBGEMM if name in times), key=times.get)
+        shown = (times["ours"], times[next(iter(FBGEMM))], times[best])
+        print(f"{title:90}" + "".join(f"{time:9.1f}" for time in shown) + f"   {best}, {shown[2] / shown[0]:.2f}")
 
 
 def gather(tools, rounds: int) -> None:
@@ -236,7 +270,7 @@ class Case:
         self.of_table = self.bags * self.length
         self.rule = rule
         self.weights = [torch.empty(rows, self.dim, device="cuda").uniform_(-1, 1) for rows in self.rows]
-        self.modules = {name: self._module(version) for name, version in FBGEMM.items()} if self.fbgemm else {}
+        self.module = self._module() if self.fbgemm else None
         self.sets = [torch.cat([draw(self.of_table, rows, exponent) for rows in self.rows]) for _ in range(SETS)]
         self.offsets = torch.arange(0, len(self.sets[0]) + 1, self.length, device="cuda")
         self.columns = self.dim * len(self.rows)
@@ -248,9 +282,9 @@ class Case:
             self.tables = tables_of(self.weights)
             self.sizes = GpuSizes(self.bags, len(self.sets[0]), self.columns, 64, 0, 0)
 
-    def _module(self, experimental: bool):
+    def _module(self):
         """FBGEMM's tables, with the weights that all have."""
-        training, kinds = self.fbgemm
+        training, kinds, _ = self.fbgemm
         optimizer = {"SGD": kinds.EXACT_SGD, "row-wise Adagrad": kinds.EXACT_ROWWISE_ADAGRAD, "Adam": kinds.ADAM}
         place = (training.EmbeddingLocation.DEVICE, training.ComputeDevice.CUDA)
         module = training.SplitTableBatchedEmbeddingBagsCodegen(
@@ -259,23 +293,42 @@ class Case:
             learning_rate=0.01,
             eps=1e-8,
             device=torch.device("cuda"),
-            use_experimental_tbe=experimental,
         )
         for weight, first in zip(module.split_embedding_weights(), self.weights):
             weight.detach().copy_(first)
         return module
 
-    def working(self):
-        """FBGEMM's modules that can take these tables, the others with a message."""
-        for name, module in self.modules.items():
+    def ways(self):
+        """FBGEMM's ways that can take these tables, as functions of a set, the others with a message."""
+        for name, (experimental, checked) in FBGEMM.items() if self.module else ():
+            run = self._way(experimental, checked)
             try:
                 with torch.no_grad():
-                    module(self.sets[0], self.offsets)
+                    run(0)
                 torch.cuda.synchronize()
             except RuntimeError as error:
                 print(f"{name} skipped: {str(error).splitlines()[0][:150]}", file=sys.stderr)
                 continue
-            yield name, module
+            yield name, run
+
+    def _way(self, experimental: bool, checked: bool):
+        """The forward pass as `use_experimental_tbe` and `bounds_check_mode` have it. One module serves all ways, as memory
+        has no room for four: what the constructor makes of these two is set before each call."""
+        module, modes = self.module, self.fbgemm[2]
+        mode = (modes.WARNING if checked else modes.NONE).value
+
+        def run(at):
+            module.is_experimental, module.bounds_check_mode_int = experimental, mode
+            return module(self.sets[at], self.offsets)
+
+        return run
+
+    def restart(self):
+        """FBGEMM's optimizer before its first step: every forward pass counts as one."""
+        self.module.iter.zero_()
+        self.module.iter_cpu.zero_()
+        for state in itertools.chain(*self.module.split_optimizer_states()):
+            state.detach().zero_()
 
     def ours_forward(self):
         """Into one output."""
@@ -321,7 +374,7 @@ class Case:
         """Gives the memory back."""
         for name, handle in self.handles:
             self.ours.free(name, handle)
-        self.handles, self.modules, self.weights = [], {}, None
+        self.handles, self.module, self.weights = [], None, None
         gc.collect()
         torch.cuda.empty_cache()
 
@@ -335,15 +388,15 @@ def bag(tools, rounds: int) -> None:
             if case.ours:
                 ours = case.ours_forward()
                 peers["ours"] = lambda at: lambda: ours(at)
-            for name, module in case.working():
-                peers[name] = lambda at, module=module: lambda: module(case.sets[at], case.offsets)
+            for name, way in case.ways():
+                peers[name] = lambda at, way=way: lambda: way(at)
             _, forward = case.torch_modules()
             peers["torch EmbeddingBag"] = lambda at: lambda: forward(at)
             with torch.no_grad():
-                same(f"forward {case.title}", {name: peer(1)().clone() for name, peer in peers.items()})
+                same(f"forward {case.title}", {name: [peer(1)().clone()] for name, peer in peers.items()})
             report(f"forward {case.title}", measure(rounds, peers))
             peers.clear()
-            forward = ours = module = None
+            forward = ours = way = None
             case.free()
 
 
@@ -358,19 +411,38 @@ def backward(tools, rounds: int) -> None:
                 if case.ours:
                     ours = case.ours_backward()
                     peers["ours"] = lambda at: lambda: ours(at, gradients[at % 2])
-                for name, module in case.working():
-                    peers[name] = _fbgemm_backward(case, module, gradients)
+                for name, way in case.ways():
+                    peers[name] = _fbgemm_backward(way, gradients)
                 if rule == "SGD":
                     peers["torch EmbeddingBag + SGD"] = _torch_backward(case, gradients)
+                _check_step(case, peers)
                 report(f"backward + {rule} {case.title}", measure(rounds, peers))
                 peers.clear()
-                ours = module = None
+                ours = way = None
                 case.free()
 
 
-def _fbgemm_backward(case, module, gradients):
+def _check_step(case, peers) -> None:
+    """Whether peers come to the same weights by their optimizer's first step."""
+    start = [weight.clone() for weight in case.weights]
+    expected = None
+    for name, peer in peers.items():
+        own = case.weights
+        if name in FBGEMM:
+            own = case.module.split_embedding_weights()
+            case.restart()
+        for weight, first in zip(own, start):
+            weight.detach().copy_(first)
+        peer(0)()
+        if expected is None:
+            first_name, expected = name, [weight.detach().clone() for weight in own]
+        else:
+            same(f"one step of {case.rule}, {case.title}", [(first_name, expected), (name, [w.detach() for w in own])])
+
+
+def _fbgemm_backward(way, gradients):
     def peer(at):
-        output = module(case.sets[at], case.offsets)
+        output = way(at)
         return lambda: output.backward(gradients[at % 2])
 
     return peer
@@ -406,9 +478,9 @@ def small(tools, rounds: int) -> None:
         ours = case.ours_backward()
         backwards["ours"] = lambda at: ours(at, gradient)
     own = {name: case.weights for name in ("ours", "torch EmbeddingBag")}
-    for name, module in case.working():
-        own[name] = [weight.detach() for weight in module.split_embedding_weights()]
-        forwards[name] = lambda at, module=module: module(case.sets[at], case.offsets)
+    for name, way in case.ways():
+        own[name] = [weight.detach() for weight in case.module.split_embedding_weights()]
+        forwards[name] = way
         backwards[name] = lambda at, name=name: forwards[name](at).backward(gradient)
     parameters, forwards["torch EmbeddingBag"] = case.torch_modules()
     optimizer = torch.optim.SGD(parameters, lr=0.01)
@@ -425,7 +497,7 @@ def small(tools, rounds: int) -> None:
             for weight, first in zip(own[name], start):
                 weight.copy_(first)
         work(0)
-        results[name] = torch.cat([weight.flatten() for weight in own[name]]).clone()
+        results[name] = [weight.detach().clone() for weight in own[name]]
     same("one step of SGD", results)
     alone = {name: (_replayed(work, rounds), _kernels(work, rounds)) for name, work in forwards.items()}
     heads = ("graph", "kernels")
@@ -524,7 +596,7 @@ def interaction(tools, rounds: int) -> None:
             print(f"torch.compile skipped: {str(error)[:200]}", file=sys.stderr)
         for what, peers in (("forward", forwards), ("backward", backwards)):
             name = f"interaction {title} {samples} x {features} x {dim}, {what}"
-            same(name, {name: peer(1)().clone() for name, peer in peers.items()})
+            same(name, {name: [peer(1)().clone()] for name, peer in peers.items()})
             report(name, measure(rounds, peers))
 
 
@@ -546,6 +618,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)
     for op in arguments.ops:
         OPS[op](tools, arguments.rounds)
+    summary()
 
 
 if __name__ == "__main__":

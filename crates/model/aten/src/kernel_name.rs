@@ -1,8 +1,9 @@
-//! What the name of a kernel says where nothing else is known of it: what it spends its time on.
+//! What the name of a kernel says: where nothing else is known of it, what it spends its time on; of a known op, which of several
+//! kernels a version of a library chose.
 
 use steptime_graph::CollectiveKind;
 
-use crate::kernel::Precision;
+use crate::kernel::{Kernel, KernelCall, Precision};
 
 /// What a kernel spends its time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +63,48 @@ pub fn work(name: &str) -> Work {
     })
 }
 
+/// Writes into a call what the names of its kernels say: PyTorch reads the rows of a softmax three times, or keeps them in registers
+/// or shared memory, by their length and its version.
+pub fn choose<'n>(call: &mut KernelCall, names: impl IntoIterator<Item = &'n str>) {
+    let Kernel::Softmax(softmax) = &mut call.kernel else { return };
+    for name in names {
+        match base(name) {
+            "cunn_SoftMaxForward" => softmax.again = true,
+            "cunn_SoftMaxForwardReg" | "cunn_SoftMaxForwardSmem" => softmax.again = false,
+            _ => {}
+        }
+    }
+}
+
+/// A kernel's name without return type, namespaces, and what it is made for.
+fn base(name: &str) -> &str {
+    let name = name.split('<').next().unwrap_or(name);
+    name.rsplit([':', ' ']).next().unwrap_or(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::{Arg, OpCall, Tensor};
+    use crate::op_set::OpSet;
+
+    #[test]
+    fn names_say_whether_a_softmax_reads_its_rows_again() {
+        let input = Arg::Tensor(Tensor::contiguous(&[80, 5185], crate::Dtype::Bf16));
+        let call = OpCall::new("aten::_softmax", vec![input, Arg::Int(1), Arg::Bool(false)]);
+        let mut lowered = OpSet::standard().lower(&call).kernel().cloned().unwrap();
+        let again = |call: &KernelCall| matches!(&call.kernel, Kernel::Softmax(softmax) if softmax.again);
+        assert!(!again(&lowered));
+        choose(
+            &mut lowered,
+            ["memset", "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16>"],
+        );
+        assert!(again(&lowered));
+        choose(&mut lowered, ["void at::native::cunn_SoftMaxForwardSmem<8, c10::BFloat16>(int)"]);
+        assert!(!again(&lowered));
+        choose(&mut lowered, ["f<cunn_SoftMaxForward>"]);
+        assert!(!again(&lowered));
+    }
 
     #[test]
     fn names_of_libraries_say_what_they_multiply_in() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_aten::kernel_name::choose;
 use steptime_aten::{Lowering, OpSet};
 use steptime_cost::device::Observation;
 use steptime_trace::Nanos;
@@ -49,7 +50,7 @@ pub fn observe(sweeps: &[Sweep], ops: &OpSet) -> Observations {
                 continue;
             }
         };
-        let call = match ops.lower(&call) {
+        let mut call = match ops.lower(&call) {
             Lowering::Kernel(call) => call,
             Lowering::Unknown(call) => {
                 *observed.unknown.entry(row.op.clone()).or_default() += 1;
@@ -60,6 +61,7 @@ pub fn observe(sweeps: &[Sweep], ops: &OpSet) -> Observations {
                 continue;
             }
         };
+        choose(&mut call, row.kernel_names().iter().map(String::as_str));
         let next = cases.len() as u32;
         let case = *cases.entry((sweep, row.family.as_str(), row.case)).or_insert(next);
         let ctx = row.context(&call);

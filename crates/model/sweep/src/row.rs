@@ -76,6 +76,12 @@ impl Row {
         Ok(OpCall { settings: Settings { matmul_tf32: self.tf32, ..Settings::default() }, ..call })
     }
 
+    /// The names of its kernels; none where they cannot be read.
+    #[must_use]
+    pub fn kernel_names(&self) -> Vec<String> {
+        serde_json::from_str(&self.kernels).unwrap_or_default()
+    }
+
     /// The context in which a call was measured.
     #[must_use]
     pub fn context(&self, call: &KernelCall) -> Context {

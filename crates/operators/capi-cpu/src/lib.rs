@@ -9,6 +9,7 @@
 mod apart;
 mod backward;
 mod bag;
+mod convolution;
 mod error;
 mod gemm;
 mod interaction;
@@ -23,6 +24,7 @@ use steptime_ops::{Cpu, Isa};
 
 pub use backward::*;
 pub use bag::*;
+pub use convolution::*;
 pub use error::*;
 pub use gemm::*;
 pub use interaction::*;

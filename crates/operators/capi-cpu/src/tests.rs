@@ -158,3 +158,56 @@ fn gradients_of_a_layer_are_apart() {
     // SAFETY: it is used no more.
     unsafe { steptime_cpu_free(cpu) };
 }
+
+#[test]
+fn convolutions_write_no_operand() {
+    let (cpu, x) = (plain(), [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+    let (weight, bias, dy) = ([1.0_f32, 0.0, 0.0, 1.0], [0.5_f32], [1.0_f32, 0.0, 0.0, 1.0]);
+    let sizes = ConvolutionSizes {
+        samples: 1,
+        inputs: 1,
+        outputs: 1,
+        image: [3, 3],
+        kernel: [2, 2],
+        stride: [1, 1],
+        padding: [0, 0],
+        dilation: [1, 1],
+        groups: 1,
+        channels_last: 0,
+    };
+    let mut y = [0.0_f32; 4];
+    let to = y.as_mut_ptr();
+    let forward = |sizes: &ConvolutionSizes, x: *const f32, bias: *const f32, y: *mut f32| {
+        // SAFETY: as many floats as the first sizes say; all else is refused.
+        unsafe { steptime_convolution(cpu, sizes, x, weight.as_ptr(), bias, y) }
+    };
+    assert_eq!(forward(&sizes, x.as_ptr(), bias.as_ptr(), to), 0, "{}", error());
+    let none = null();
+    for (sizes, x, y, what) in [
+        (ConvolutionSizes { groups: 2, ..sizes }, x.as_ptr(), to, "2 groups do not divide"),
+        (ConvolutionSizes { channels_last: 2, ..sizes }, x.as_ptr(), to, "no layout 2"),
+        (sizes, none, to, "x: 9 elements at a null pointer"),
+        (sizes, x.as_ptr(), null_mut(), "y: 4 elements at a null pointer"),
+        (sizes, to, to, "overlap"),
+    ] {
+        assert_eq!(forward(&sizes, x, none, y), 1, "{what}");
+        assert!(error().contains(what), "{} for {what}", error());
+    }
+    assert_eq!(y, [6.5, 8.5, 12.5, 14.5]);
+    let (mut dx, mut dweight, mut dbias) = ([0.0_f32; 9], [0.0_f32; 4], [0.0_f32]);
+    let (dx_to, dweight_to, dbias_to) = (dx.as_mut_ptr(), dweight.as_mut_ptr(), dbias.as_mut_ptr());
+    let backward = |x: *const f32, weight: *const f32, dx: *mut f32, dweight: *mut f32| {
+        // SAFETY: as many floats as the sizes say; what is null is not computed or refused.
+        unsafe { steptime_convolution_backward(cpu, &sizes, dy.as_ptr(), x, weight, dx, dweight, dbias_to) }
+    };
+    assert_eq!(backward(x.as_ptr(), none, null_mut(), dweight_to), 0, "{}", error());
+    assert_eq!(backward(none, weight.as_ptr(), dx_to, null_mut()), 0, "{}", error());
+    assert_eq!(backward(none, weight.as_ptr(), dx_to, dweight_to), 1);
+    assert!(error().contains("x: 9 elements at a null pointer"), "{}", error());
+    assert_eq!(backward(x.as_ptr(), weight.as_ptr(), dx_to, dx_to), 1);
+    assert!(error().contains("dx and dweight overlap"), "{}", error());
+    // SAFETY: it is used no more.
+    unsafe { steptime_cpu_free(cpu) };
+    assert_eq!(dx, [1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0]);
+    assert_eq!((dweight, dbias), ([6.0, 8.0, 12.0, 14.0], [2.0]));
+}

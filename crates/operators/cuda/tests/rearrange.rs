@@ -123,6 +123,40 @@ fn parts_of_arrays_are_copied_and_nothing_else() {
     }
 }
 
+/// Lines of the output that begin and end within sectors: planes longer and shorter than a tile, whole lines, parts of arrays.
+#[test]
+fn no_element_is_lost_where_lines_begin_within_sectors() {
+    let Some(stream) = gpu() else { return };
+    for shape in [
+        [1, 129, 65],
+        [1, 1023, 115],
+        [2, 255, 333],
+        [3, 209, 50],
+        [5, 97, 65],
+        [1, 81, 1000],
+        [2, 322, 90],
+        [1, 208, 161],
+        [4, 37, 19],
+    ] {
+        let from = Layout::contiguous(&shape).unwrap().transpose(1, 2).unwrap();
+        let to = Layout::contiguous(from.shape()).unwrap();
+        check(&stream, &from, &to, |at| at.wrapping_mul(7919) as u32);
+        check(&stream, &from, &to, |at| at.wrapping_mul(7919) as u64);
+        let [planes, rows, columns] = shape;
+        for start in 1..10 {
+            let whole = [planes + 1, rows + 13, columns + 11];
+            let from = Layout::contiguous(&whole).unwrap().slice(0, 1..planes + 1, 1).unwrap();
+            let from = from.slice(1, start..rows + start, 1).unwrap().slice(2, 2..columns + 2, 1).unwrap();
+            let whole = [planes, columns + 3, rows + 14];
+            let to = Layout::contiguous(&whole).unwrap().slice(1, 1..columns + 1, 1).unwrap();
+            let to = to.slice(2, start..rows + start, 1).unwrap();
+            let from = from.transpose(1, 2).unwrap();
+            check(&stream, &from, &to, |at| at.wrapping_mul(7919) as u32);
+            check(&stream, &from, &to, |at| at.wrapping_mul(7919) as u64);
+        }
+    }
+}
+
 #[test]
 fn pieces_are_put_one_after_the_other() {
     let Some(stream) = gpu() else { return };

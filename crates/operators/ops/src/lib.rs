@@ -5,6 +5,7 @@
 
 mod apart;
 mod arch;
+pub mod convolution;
 mod cpu;
 pub mod elementwise;
 pub mod embedding;

@@ -21,6 +21,11 @@ impl<'a, T> Shared<'a, T> {
         Shared { start: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
     }
 
+    /// How many elements it has.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Where an element is, or would be.
     pub(crate) fn address(&self, at: usize) -> *const T {
         self.start.wrapping_add(at)

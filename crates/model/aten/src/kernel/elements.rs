@@ -110,6 +110,9 @@ pub struct Softmax {
     pub length: u64,
     /// Elements between neighbours of a row.
     pub stride: u64,
+    /// Whether the forward pass reads each row three times: for its maximum, its sum and its result. Other kernels keep it
+    /// in registers or shared memory.
+    pub again: bool,
 }
 
 /// Which norm.

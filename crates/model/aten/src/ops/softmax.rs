@@ -3,6 +3,7 @@
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::child::{child, gradient};
+use crate::dtype::Dtype;
 use crate::kernel::{Kernel, Pass, Softmax};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{count, read, result};
@@ -40,7 +41,29 @@ fn weighted(call: &BoundCall<'_>) -> Vec<OpCall> {
 
 fn shape(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let input = call.tensor(if call.has("self") { "self" } else { "grad_output" })?;
-    Some(vec![Arg::Tensor(Tensor::contiguous(&input.shape, input.dtype))])
+    Some(vec![Arg::Tensor(Tensor::contiguous(&input.shape, result_type(call, input.dtype)))])
+}
+
+/// The type of the result.
+fn result_type(call: &BoundCall<'_>, given: Dtype) -> Dtype {
+    if to_single(call) { Dtype::F32 } else { given }
+}
+
+/// Whether the result is single precision of a tensor in half precision, as `softmax(x, dtype=torch.float32)` asks of a forward pass.
+fn to_single(call: &BoundCall<'_>) -> bool {
+    call.has("half_to_float") && call.flag("half_to_float") == Some(true)
+}
+
+/// Whether PyTorch (2.7 to 2.11) reads long rows three times: it keeps them in registers up to nine elements a thread, where types do not
+/// change, and in shared memory where vector loads read them whole.
+fn reads_again(length: u64, element: u64, single: bool) -> bool {
+    const IN_A_WARP: u64 = 1024;
+    const IN_REGISTERS: u64 = 9 * 1024;
+    // 48 KiB without what 32 warps exchange.
+    const SHARED_BYTES: u64 = (48 << 10) - 128;
+    let whole = length.is_multiple_of(16 / element.clamp(1, 16));
+    let in_shared = whole && length.saturating_mul(element) < SHARED_BYTES;
+    length > IN_A_WARP && (single || length > IN_REGISTERS) && !in_shared
 }
 
 /// Gradients take (gradient, result, dim), the forward pass (input, dim).
@@ -55,8 +78,10 @@ fn lower(call: &BoundCall<'_>, pass: Pass, log: bool) -> Option<Lowering> {
     let length = count(input.size(dim)).max(1);
     let stride =
         input.shape.iter().skip(count(after) as usize).fold(1, |n: u64, &size| n.saturating_mul(count(size)));
-    let kernel = Kernel::Softmax(Softmax { pass, log, rows: input.numel() / length, length, stride });
-    let (target, _) = result(call, inputs, Tensor::contiguous(&input.shape, input.dtype));
+    let again =
+        pass == Pass::Forward && stride == 1 && reads_again(length, input.dtype.size(), to_single(call));
+    let kernel = Kernel::Softmax(Softmax { pass, log, rows: input.numel() / length, length, stride, again });
+    let (target, _) = result(call, inputs, Tensor::contiguous(&input.shape, result_type(call, input.dtype)));
     let second = if inputs == 2 { read(call, "output") } else { None };
     Some(work(kernel, input.dtype, [read(call, name), second, Some(target)], input.numel().saturating_mul(4)))
 }
@@ -73,7 +98,8 @@ mod tests {
         let call = OpCall::new("aten::_log_softmax", vec![input, Arg::Int(1), Arg::Bool(false)]);
         let lowered = OpSet::standard().lower(&call);
         let Some(kernel) = lowered.kernel() else { panic!("{lowered:?}") };
-        let expected = Softmax { pass: Pass::Forward, log: true, rows: 28, length: 10, stride: 7 };
+        let expected =
+            Softmax { pass: Pass::Forward, log: true, rows: 28, length: 10, stride: 7, again: false };
         assert_eq!(kernel.kernel, Kernel::Softmax(expected));
         assert_eq!((kernel.bytes_read(), kernel.bytes_written()), (1120, 1120));
     }

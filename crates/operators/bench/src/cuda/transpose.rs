@@ -31,6 +31,8 @@ fn usual(context: &mut Context) -> Result<(), Error> {
     case(context, "square", &[16_384, 4096], &[1, 0])?;
     case(context, "narrow", &[1_000_000, 64], &[1, 0])?;
     case(context, "odd", &[8191, 8193], &[1, 0])?;
+    case(context, "odd planes", &[10_000, 97, 65], &[0, 2, 1])?;
+    case(context, "larger odd planes", &[800, 333, 255], &[0, 2, 1])?;
     case(context, "batches", &[2048, 27, 128], &[0, 2, 1])?;
     case(context, "back", &[2048, 128, 27], &[0, 2, 1])?;
     case(context, "large batches", &[16_384, 27, 128], &[0, 2, 1])?;

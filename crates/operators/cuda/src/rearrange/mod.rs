@@ -2,10 +2,13 @@
 //!
 //! Dimensions are reordered so that the output's neighbours are innermost, and those that lie together are joined.
 //! Where neighbours on both sides are the same, cells of up to 16 bytes are copied; where another dimension's elements
-//! are neighbours in the input, tiles are transposed, so that both sides see whole sectors.
+//! are neighbours in the input, tiles are transposed, so that both sides see whole sectors: by vectors where these fit, else
+//! one by one in tiles that end where sectors do.
 
 mod concat;
+mod plane;
 mod rows;
+mod sectors;
 mod transpose;
 
 use std::marker::PhantomData;
@@ -15,10 +18,12 @@ use steptime_ops::rearrange::RearrangeError;
 use steptime_tensor::{Joined, Layout};
 
 pub use self::concat::Concat;
+use self::plane::Plane;
 use self::rows::Rows;
+use self::sectors::Sectors;
 use self::transpose::Transpose;
 use crate::geometry::Geometry;
-use crate::{Args, Device, Error, Kernel, Slice, SliceMut, Stream};
+use crate::{Args, Device, Error, Grid, Kernel, Slice, SliceMut, Source, Stream};
 
 /// The two layouts of a copy, the input first, as few dimensions as they can do with, in the output's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,18 +77,56 @@ fn device_name(bytes: usize) -> &'static str {
 #[derive(Debug)]
 enum Way {
     Rows(Rows),
+    Sectors(Sectors),
     Transpose(Transpose),
 }
 
 impl Way {
     fn new(plan: &Plan) -> Result<Way, Error> {
-        Transpose::new(plan).map_or_else(|| Rows::new(plan).map(Way::Rows), |of| Ok(Way::Transpose(of)))
+        let transposed = Plane::new(plan).and_then(|plane| {
+            let sectors = Sectors::new(&plane).map(Way::Sectors);
+            sectors.or_else(|| Transpose::new(plane).map(Way::Transpose))
+        });
+        transposed.map_or_else(|| Rows::new(plan).map(Way::Rows), Ok)
     }
 
     fn align(&self) -> usize {
         match self {
             Way::Rows(rows) => rows.align(),
+            Way::Sectors(of) => of.align(),
             Way::Transpose(of) => of.align(),
+        }
+    }
+
+    fn grid(&self) -> Grid {
+        match self {
+            Way::Rows(rows) => rows.grid(),
+            Way::Sectors(of) => of.grid(),
+            Way::Transpose(of) => of.grid(),
+        }
+    }
+
+    fn source(&self) -> Source {
+        match self {
+            Way::Rows(rows) => rows.source(),
+            Way::Sectors(of) => of.source(),
+            Way::Transpose(of) => of.source(),
+        }
+    }
+
+    /// The function of the source.
+    fn kernel(&self) -> &'static str {
+        match self {
+            Way::Rows(_) => "rows",
+            Way::Sectors(_) | Way::Transpose(_) => "transpose",
+        }
+    }
+
+    fn geometry(&self) -> Geometry {
+        match self {
+            Way::Rows(rows) => rows.geometry(),
+            Way::Sectors(of) => of.geometry(),
+            Way::Transpose(of) => of.geometry(),
         }
     }
 }
@@ -111,10 +154,7 @@ impl<T: Pod> Copy<T> {
             None
         } else {
             let way = Way::new(&plan)?;
-            let kernel = match &way {
-                Way::Rows(rows) => device.load(&rows.source())?.kernel("rows")?,
-                Way::Transpose(of) => device.load(&of.source())?.kernel("transpose")?,
-            };
+            let kernel = device.load(&way.source())?.kernel(way.kernel())?;
             Some((way, kernel))
         };
         Ok(Copy { work, needed, of: PhantomData })
@@ -142,13 +182,9 @@ impl<T: Pod> Copy<T> {
                 remedy: "say where it begins in its layout's offset, and give all of its buffer",
             });
         }
-        let grid = match way {
-            Way::Rows(rows) => rows.grid(),
-            Way::Transpose(of) => of.grid(),
-        };
         let args = Args::new().slice(from).slice_mut(to);
         // SAFETY: the arguments are those of the kernel, which keeps to the layouts; buffers are long enough, and named.
-        unsafe { kernel.launch(stream, grid, args) }
+        unsafe { kernel.launch(stream, way.grid(), args) }
     }
 
     /// How it is launched; `None` where there is nothing to copy.
@@ -160,11 +196,7 @@ impl<T: Pod> Copy<T> {
         let Some((way, kernel)) = &self.work else {
             return Ok(None);
         };
-        let geometry = match way {
-            Way::Rows(rows) => rows.geometry(),
-            Way::Transpose(of) => of.geometry(),
-        };
-        Ok(Some(Geometry { registers: Some(kernel.registers()?), ..geometry }))
+        Ok(Some(Geometry { registers: Some(kernel.registers()?), ..way.geometry() }))
     }
 }
 

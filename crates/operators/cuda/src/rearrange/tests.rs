@@ -12,13 +12,13 @@ fn way(from: &Layout, to: &Layout, size: usize) -> Way {
 #[test]
 fn only_transposes_are_transposed() {
     let blocks = |from: &Layout, to: &Layout| match way(from, to, 4) {
-        Way::Transpose(of) => Some(of.grid().blocks[0]),
         Way::Rows(_) => None,
+        way => Some(way.grid().blocks[0]),
     };
     let swapped = layout(&[100, 70]).transpose(0, 1).unwrap();
-    // Neither is a multiple of four: tiles of 32 x 64.
-    assert_eq!(blocks(&swapped, &layout(&[70, 100])), Some(3 * 2));
-    assert_eq!(blocks(&layout(&[70, 100]), &swapped), Some(4 * 2));
+    // Neither is a multiple of four: whole lines, up to 48 of them a tile.
+    assert_eq!(blocks(&swapped, &layout(&[70, 100])), Some(2));
+    assert_eq!(blocks(&layout(&[70, 100]), &swapped), Some(3));
     assert_eq!(blocks(&swapped, &swapped), None);
     assert_eq!(blocks(&layout(&[5, 6]), &layout(&[5, 6])), None);
     let inner = layout(&[9, 64, 40]).transpose(1, 2).unwrap();
@@ -50,6 +50,38 @@ fn vectors_are_as_wide_as_all_that_is_added_allows() {
     assert_eq!(way(&from, &layout(&[5, 8]), 2).align(), 2);
 }
 
+/// Elements of 4 and 8 bytes, where neither vectors fit nor lines of the output begin with sectors.
+#[test]
+fn lines_that_begin_within_sectors_are_not_cut_there() {
+    let sectors = |shape: &[usize], size| {
+        let from = layout(shape).transpose(0, 1).unwrap();
+        matches!(way(&from, &layout(from.shape()), size), Way::Sectors(_))
+    };
+    for (shape, size) in [
+        ([8191, 8193], 4),
+        ([8190, 8194], 4),
+        ([8188, 8193], 4),
+        ([97, 65], 4),
+        ([97, 27], 4),
+        ([8191, 50], 4),
+        ([8191, 8193], 8),
+    ] {
+        assert!(sectors(&shape, size), "{shape:?} {size}");
+    }
+    for (shape, size) in [
+        ([8192, 10_007], 4),
+        ([8188, 8196], 4),
+        ([8190, 8194], 8),
+        ([27, 128], 4),
+        ([8191, 7], 4),
+        ([8191, 37], 4),
+        ([8191, 65], 4),
+        ([8191, 8193], 2),
+    ] {
+        assert!(!sectors(&shape, size), "{shape:?} {size}");
+    }
+}
+
 #[test]
 fn copies_that_cannot_be_are_refused() {
     let error = |from: &Layout, to: &Layout, size| Plan::new(from, to, size).unwrap_err().to_string();
@@ -75,15 +107,14 @@ fn kernels_compile_for_every_size() {
             (vec![9, 64, 128], vec![0, 2, 1]),
             (vec![9, 65, 27], vec![2, 0, 1]),
             (vec![3, 130, 66], vec![2, 0, 1]),
+            (vec![3, 97, 65], vec![0, 2, 1]),
+            (vec![333, 255], vec![1, 0]),
             (vec![9, 64, 40], vec![1, 0, 2]),
             (vec![9, 7, 5], vec![2, 1, 0]),
             (vec![70_000, 70_000, 3], vec![1, 0, 2]),
         ] {
             let from = layout(&shape).permute(&order).unwrap();
-            match way(&from, &layout(from.shape()), size) {
-                Way::Rows(rows) => build(&rows.source()),
-                Way::Transpose(of) => build(&of.source()),
-            }
+            build(&way(&from, &layout(from.shape()), size).source());
         }
     }
 }

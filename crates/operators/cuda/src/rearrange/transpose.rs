@@ -1,10 +1,6 @@
 //! Transposes: tiles transposed in registers and shared memory, so that both sides move vectors.
 
-use std::fmt::Write;
-
-use steptime_tensor::Joined;
-
-use super::Plan;
+use super::plane::Plane;
 use crate::geometry::Geometry;
 use crate::{Grid, Source};
 
@@ -14,17 +10,13 @@ const VECTOR_BYTES: usize = 16;
 /// Elements of a vector at most: a lane transposes as many rows of it.
 const MOST: usize = 4;
 
-/// Sides of a tile below which it is made longer, and nothing is gained by vectors.
-const NARROW: usize = 32;
-
 /// Threads of a block at most.
 const THREADS: usize = 256;
 
-/// A transpose: the last dimension's elements are neighbours in the output, those of `column` in the input.
+/// A transpose in tiles that begin where the plane does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Transpose {
-    plan: Plan,
-    column: usize,
+    plane: Plane,
     /// Elements of a vector.
     vector: usize,
     /// Columns and rows of a tile.
@@ -32,38 +24,24 @@ pub(super) struct Transpose {
 }
 
 impl Transpose {
-    /// Of these layouts, if they need one.
-    pub(super) fn new(plan: &Plan) -> Option<Transpose> {
-        let Joined { shape, strides } = &plan.joined;
-        let last = shape.len().checked_sub(1)?;
-        let (from, to) = (&strides[0], &strides[1]);
-        let long = |axis: usize| (4..1 << 31).contains(&shape[axis]);
-        let column = (0..last).find(|&axis| from[axis] == 1 && long(axis))?;
-        // Smaller planes lie in the first-level cache as a whole.
-        let large = shape[column].saturating_mul(shape[last]) >= 1024;
-        if !(from[last] > 1 && to[last] == 1 && long(last) && large) {
-            return None;
-        }
-        // Whatever is added to a vector's place is a multiple of its length.
-        let others = (0..=last).filter(|&axis| axis != column).map(|axis| from[axis]);
-        let others = others.chain((0..last).map(|axis| to[axis])).chain(plan.offsets);
-        let all = others.chain([shape[last], shape[column]]).fold(0, |all, one| all | one);
-        let sides = [column, last].map(|axis| shape[axis].next_power_of_two());
-        let narrow = sides.iter().any(|&side| side < NARROW);
-        let most = if narrow { 1 } else { MOST.min(VECTOR_BYTES / plan.size) };
-        let vector = most.min(1 << all.trailing_zeros().min(4));
+    /// Of a plane, unless there are too many tiles.
+    pub(super) fn new(plane: Plane) -> Option<Transpose> {
+        let narrow = plane.narrow();
+        let most = if narrow { 1 } else { longest_vector(plane.size()) };
+        let vector = most.min(plane.together());
         // As measured: lines of 256 bytes of the input for whole vectors, half as much for others.
-        let line = (256 / plan.size).min(128);
+        let line = (256 / plane.size()).min(128);
         let line = if vector == most && !narrow { line } else { (line / 2).max(32) };
         let longest = if narrow { [128, 128] } else { [line, 64] };
-        let tile = [sides[0].min(longest[0]), sides[1].min(longest[1])];
-        let transpose = Transpose { plan: plan.clone(), column, vector, tile };
+        let [columns, rows] = plane.sides().map(usize::next_power_of_two);
+        let tile = [columns.min(longest[0]), rows.min(longest[1])];
+        let transpose = Transpose { plane, vector, tile };
         (transpose.blocks() <= i32::MAX as usize).then_some(transpose)
     }
 
     /// Bytes that both operands' addresses must be multiples of.
     pub(super) fn align(&self) -> usize {
-        self.vector * self.plan.size
+        self.vector * self.plane.size()
     }
 
     /// Threads of a block: each transposes a square of vectors, or eight elements one by one.
@@ -72,15 +50,8 @@ impl Transpose {
         (self.tile[0] * self.tile[1] / each).min(THREADS)
     }
 
-    /// Tiles of all columns, rows and other dimensions.
     fn blocks(&self) -> usize {
-        let shape = &self.plan.joined.shape;
-        let tiles = |(axis, &size): (usize, &usize)| match axis {
-            axis if axis == self.column => size.div_ceil(self.tile[0]),
-            axis if axis == shape.len() - 1 => size.div_ceil(self.tile[1]),
-            _ => size,
-        };
-        shape.iter().enumerate().map(tiles).product()
+        self.plane.tiles(self.tile, 0)
     }
 
     pub(super) fn grid(&self) -> Grid {
@@ -88,25 +59,12 @@ impl Transpose {
     }
 
     pub(super) fn source(&self) -> Source {
-        let Joined { shape, strides } = &self.plan.joined;
-        let (row, column) = (shape.len() - 1, self.column);
-        let mut axes = String::new();
-        for axis in (0..row).rev().filter(|&axis| axis != column) {
-            let _ = write!(axes, "AXIS({}u,{}ull,{}ull)", shape[axis], strides[0][axis], strides[1][axis]);
-        }
-        Source::new("transpose.cu", include_str!("transpose.cu"))
-            .define("ELEMENT", super::device_name(self.plan.size))
+        let source = Source::new("transpose.cu", include_str!("transpose.cu"))
             .define("VECTOR", self.vector)
             .define("TILE_COLUMNS", self.tile[0])
             .define("TILE_ROWS", self.tile[1])
-            .define("THREADS", self.threads())
-            .define("COLUMNS", format!("{}u", shape[column]))
-            .define("ROWS", format!("{}u", shape[row]))
-            .define("READ", strides[0][row])
-            .define("WRITE", strides[1][column])
-            .define("FROM", self.plan.offsets[0])
-            .define("TO", self.plan.offsets[1])
-            .define("AXES", axes)
+            .define("THREADS", self.threads());
+        self.plane.define(source)
     }
 
     /// How it is launched, but for its registers.
@@ -127,4 +85,9 @@ impl Transpose {
             divergence: "none but in tiles at the edge",
         }
     }
+}
+
+/// Elements of a vector, where a layout allows it.
+pub(super) fn longest_vector(size: usize) -> usize {
+    MOST.min(VECTOR_BYTES / size)
 }

@@ -58,3 +58,10 @@ pub use prepacked::{PackedMatrix, gemm_packed};
 pub use product::{gemm, gemm_planned};
 pub use register::gemm_register;
 pub use vectorized::gemm_vectorized;
+
+// What convolutions are made of.
+pub(crate) use buffer::lend;
+pub(crate) use kernel::{
+    Across, Loop, Store, Strip, Window, copy_lanes, multiply_add, tile, tile_cols, tile_rows, transpose,
+    widen,
+};

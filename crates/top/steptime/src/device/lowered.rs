@@ -2,6 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 use steptime_aten::kernel::{Direction, Kernel, Transfer};
+use steptime_aten::kernel_name::choose;
 use steptime_aten::{Dtype, KernelCall, Lowering, OpCall, OpSet, Operand, Role, Settings, Slot};
 use steptime_cost::device::{Context, Indices};
 use steptime_graph::names::{CopyDirection, HostMemory};
@@ -60,7 +61,10 @@ pub(super) fn in_order<'c, Lower: FnOnce(Seen) -> Option<(KernelCall, Known)>>(
             let called_so = arguments.is_some_and(|arguments| arguments.settings.matmul_tf32);
             let seen =
                 named.seen(call.op, Settings { matmul_tf32: settings.matmul_tf32 || called_so, ..settings });
-            let lowered = lower.and_then(|lower| lower(seen));
+            let mut lowered = lower.and_then(|lower| lower(seen));
+            if let Some((kernel, _)) = &mut lowered {
+                choose(kernel, call.activities().map(|row| graph.names.get(graph.activities[row].name)));
+            }
             let (kernel, known) = match (lowered, of_activity(graph, row)) {
                 // Only an execution trace says on which side of a copy the host is; its activity does too.
                 (Some((kernel, _)), copied) if is_transfer(&copied) && !is_transfer(&kernel) => {

@@ -50,7 +50,7 @@ fn threads(kernel: &Softmax) -> (f64, f64) {
     (along, across)
 }
 
-/// Whether rows are long and vector loads do not read them whole: torch then reads each row three times instead of keeping it.
+/// Whether rows are long and vector loads do not read them whole.
 fn is_odd(softmax: &Softmax, element: u64) -> bool {
     softmax.length > 1024 && !softmax.length.is_multiple_of(16 / element.clamp(1, 16))
 }
@@ -100,6 +100,7 @@ impl Family for Softmaxes {
     fn kind(&self, call: &KernelCall) -> &'static str {
         match &call.kernel {
             Kernel::Softmax(softmax) if softmax.stride > 1 => "middle",
+            Kernel::Softmax(softmax) if softmax.again => "again",
             Kernel::Softmax(softmax) if is_odd(softmax, call.dtype.size()) => "odd",
             _ => "",
         }

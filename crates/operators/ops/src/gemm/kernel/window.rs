@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::gemm::MatMut;
+use crate::shared::Shared;
 
 /// A rectangle of the output. Threads hold rectangles that do not meet.
 #[derive(Clone, Copy)]
@@ -31,6 +32,32 @@ impl<'a> Window<'a> {
             col_stride: matrix.col_stride,
             life: PhantomData,
         }
+    }
+
+    /// The rectangle of a slice that threads share which starts at `start`.
+    ///
+    /// # Safety
+    ///
+    /// No other window nor range in use at the same time, on any thread, meets its elements, and no two of them share a
+    /// place.
+    ///
+    /// # Panics
+    ///
+    /// It reaches past the end of the slice.
+    pub(crate) unsafe fn over(
+        slice: Shared<'a, f32>,
+        start: usize,
+        rows: usize,
+        cols: usize,
+        row_stride: usize,
+        col_stride: usize,
+    ) -> Window<'a> {
+        if rows > 0 && cols > 0 {
+            let last = start + (rows - 1) * row_stride + (cols - 1) * col_stride;
+            assert!(last < slice.len(), "a window past the end of its slice");
+        }
+        let start = slice.address(start).cast_mut();
+        Window { start, rows, cols, row_stride, col_stride, life: PhantomData }
     }
 
     pub(crate) fn rows(&self) -> usize {

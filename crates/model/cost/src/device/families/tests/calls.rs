@@ -177,7 +177,14 @@ pub(super) fn calls(size: u64) -> Vec<KernelCall> {
         run: 1 + size / 256,
         work: Work::Light,
     };
-    let softmax = Softmax { pass: Pass::Forward, log: true, rows: 1 + size / 1000, length: 1000, stride: 1 };
+    let softmax = Softmax {
+        pass: Pass::Forward,
+        log: true,
+        rows: 1 + size / 1000,
+        length: 1000,
+        stride: 1,
+        again: false,
+    };
     let norm = Norm {
         kind: NormKind::Layer,
         pass: Pass::Backward,
