@@ -145,7 +145,7 @@ impl Parts<'_, '_> {
             let panel = Strip { data: panel, lane_stride: 1, step_stride: width };
             let first = group * product.weights.lanes + lane;
             let bias = bias.map(|bias| &bias[first..first + count]);
-            let store = Store { alpha: 1.0, beta, bias, relu: false, ahead: None };
+            let store = Store { alpha: 1.0, beta, bias, relu: false };
             let start = place + first * channel;
             let (a, b, rows, cols) =
                 if last { (strip, panel, pixels.len(), count) } else { (panel, strip, count, pixels.len()) };

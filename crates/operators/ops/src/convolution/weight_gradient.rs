@@ -150,7 +150,7 @@ impl Stretches<'_, '_> {
                     let panels = &mut panels[..outputs.next_multiple_of(width) * steps.len()];
                     self.pack(arch, group, steps.clone(), width, panels);
                     let beta = if from == pixels.start { 0.0 } else { 1.0 };
-                    let store = Store { alpha: 1.0, beta, bias: None, relu: false, ahead: None };
+                    let store = Store { alpha: 1.0, beta, bias: None, relu: false };
                     let (lane_stride, step_stride) = if patches.last { (1, pitch) } else { (pitch, 1) };
                     for output in (0..outputs).step_by(width) {
                         let data = &panels[output * steps.len()..][..width * steps.len()];
