@@ -26,7 +26,6 @@ impl Region {
 }
 
 /// Two regions on their way, one after the other. They are asked for only, never read, so that they may lie anywhere.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "asked for by AVX-512 alone"))]
 pub(crate) struct Ahead {
     at: *const f32,
     end: *const f32,

@@ -69,11 +69,13 @@ impl<'a> Window<'a> {
     }
 
     /// Floats from a row to the next.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 alone"))]
     pub(super) fn row_stride(&self) -> usize {
         self.row_stride
     }
 
     /// Floats from a column to the next.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 alone"))]
     pub(super) fn col_stride(&self) -> usize {
         self.col_stride
     }
