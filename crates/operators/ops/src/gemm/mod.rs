@@ -40,6 +40,7 @@ mod packed;
 mod part;
 mod plan;
 mod prepacked;
+mod problem;
 mod product;
 mod register;
 mod vectorized;

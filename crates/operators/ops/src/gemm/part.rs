@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::buffer::lend;
-use super::kernel::{Ahead, FEW_STEPS, Region, Store, Sweep, Window};
+use super::kernel::{Ahead, FEW_STEPS, Region, Store, Sweep, Window, sweep};
 use super::operands::{Block, Panels, keeps_apart};
-use super::packed::Columns;
+use super::problem::Columns;
 use super::{Activation, Element, MatMut};
 use crate::Isa;
 use crate::cpu::share;
@@ -84,8 +84,8 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
     fn across(&self, stage: &Stage) {
         for (row, rows) in tiles(&stage.block, self.columns.cut.m_r) {
             for (col, cols, count) in runs(&self.cols, self.columns.plan.n_r) {
-                let (sweep, store) = self.sweep(stage, (row, rows), (col, cols), false, count);
-                sweep.run(self.columns.cpu.arch(), &store, &mut Ahead::new(Region::NONE, Region::NONE));
+                let (tiles, store) = self.sweep(stage, (row, rows), (col, cols), false, count);
+                sweep(self.columns.cpu.arch(), &tiles, &store, &mut Ahead::new(Region::NONE, Region::NONE));
             }
         }
     }
@@ -105,8 +105,8 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
             };
             let mut ahead = Ahead::new(b, self.rows_ahead(next, share(next.0.len(), of, index)));
             for (row, rows, count) in runs(&stage.block, cut.m_r) {
-                let (sweep, store) = self.sweep(stage, (row, rows), (col, cols), true, count);
-                sweep.run(cpu.arch(), &store, &mut ahead);
+                let (tiles, store) = self.sweep(stage, (row, rows), (col, cols), true, count);
+                sweep(cpu.arch(), &tiles, &store, &mut ahead);
             }
         }
     }
@@ -127,18 +127,18 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
                 let last = from + k == stage.steps.len();
                 for (col, cols, count) in runs(&self.cols, plan.n_r) {
                     let tile_rows = (stage.block.start, rows);
-                    let (mut sweep, store) = self.sweep(stage, tile_rows, (col, cols), false, count);
-                    sweep.k = k;
-                    sweep.a.data = &sweep.a.data[from * sweep.a.step_stride..];
-                    sweep.b.data = &sweep.b.data[from * sweep.b.step_stride..];
+                    let (mut tiles, store) = self.sweep(stage, tile_rows, (col, cols), false, count);
+                    tiles.k = k;
+                    tiles.a.data = &tiles.a.data[from * tiles.a.step_stride..];
+                    tiles.b.data = &tiles.b.data[from * tiles.b.step_stride..];
                     // SAFETY: of the tiles of this sweep, and no other is in use.
                     let sums = unsafe { buffer.part(0, col - self.cols.start, rows, cols * count) };
-                    sweep.sums = Some(sums).filter(|_| from > 0);
+                    tiles.sums = Some(sums).filter(|_| from > 0);
                     let store = if last { store } else { PLAIN };
                     if !last {
-                        sweep.c = sums;
+                        tiles.c = sums;
                     }
-                    sweep.run(cpu.arch(), &store, &mut Ahead::new(Region::NONE, Region::NONE));
+                    sweep(cpu.arch(), &tiles, &store, &mut Ahead::new(Region::NONE, Region::NONE));
                 }
             }
         });

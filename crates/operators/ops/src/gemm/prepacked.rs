@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::pack::{Packing, Source};
-use super::packed::{Product, Right};
+use super::problem::{Product, Right};
 use super::{Activation, Element, GemmError, MatMut, MatRef, Plan};
 use crate::{Cpu, Isa};
 

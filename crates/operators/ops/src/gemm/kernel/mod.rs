@@ -147,14 +147,37 @@ pub(crate) fn tile(
         Arch::Avx2(token) => unsafe { avx2::tile(token, k, a, b, c, rows, cols, store) },
         #[cfg(target_arch = "x86_64")]
         Arch::Avx512(_) => {
-            let sweep =
+            let tiles =
                 Sweep { k, count: 1, rows, cols, down: true, a, a_next: 0, b, b_next: 0, c: *c, sums: None };
-            sweep.run(arch, store, &mut Ahead::new(Region::NONE, Region::NONE));
+            sweep(arch, &tiles, store, &mut Ahead::new(Region::NONE, Region::NONE));
         }
         #[cfg(target_arch = "aarch64")]
         // SAFETY: the token proves that the processor has NEON; sizes were checked above.
         Arch::Neon(token) => unsafe { neon::tile(token, k, a, b, c, rows, cols, store) },
         // Nobody has a token of another kind of processor.
         _ => scalar::tile(k, a, b, c, rows, cols, store),
+    }
+}
+
+/// Computes all tiles of a sweep, and asks for what is ahead meanwhile. AVX-512 does them in one call.
+///
+/// # Panics
+///
+/// A tile is larger than the registers, a strip is too short, or a tile leaves the window.
+pub(crate) fn sweep(arch: Arch, tiles: &Sweep<'_, '_>, store: &Store, ahead: &mut Ahead) {
+    if tiles.count == 0 {
+        return;
+    }
+    tiles.check(arch, store);
+    #[cfg(target_arch = "x86_64")]
+    if let Arch::Avx512(token) = arch {
+        // SAFETY: the token proves that the processor has AVX-512; sizes were checked above.
+        return unsafe { avx512::sweep(token, tiles, store, ahead) };
+    }
+    let _ = ahead;
+    for at in 0..tiles.count {
+        let (a, b, c) = tiles.tile(at);
+        let bias = store.bias.map(|bias| &bias[at * tiles.cols_next()..]);
+        tile(arch, tiles.k, a, b, &c, tiles.rows, tiles.cols, &Store { bias, ..*store });
     }
 }

@@ -1,7 +1,7 @@
 //! Register tiles of one size, one after the other: below each other with the same panel of B, or side by side with the
-//! same rows of A. One call does all of them.
+//! same rows of A.
 
-use super::{Ahead, Store, Strip, Window, most_rows, tile};
+use super::{Store, Strip, Window, most_rows};
 use crate::Isa;
 use crate::arch::Arch;
 
@@ -32,7 +32,10 @@ pub(crate) struct Sweep<'a, 'c> {
 }
 
 impl<'a, 'c> Sweep<'a, 'c> {
-    fn check(&self, arch: Arch, store: &Store) {
+    /// # Panics
+    ///
+    /// A tile is larger than the registers, a strip is too short, or a tile leaves the window.
+    pub(super) fn check(&self, arch: Arch, store: &Store) {
         let Sweep { k, count, rows, cols, .. } = *self;
         let isa = arch.isa();
         assert!(rows >= 1 && cols >= 1 && rows <= most_rows(isa, cols), "tile size");
@@ -63,35 +66,12 @@ impl<'a, 'c> Sweep<'a, 'c> {
     }
 
     /// Operands and place of one tile.
-    fn tile(&self, at: usize) -> (Strip<'a>, Strip<'a>, Window<'c>) {
+    pub(super) fn tile(&self, at: usize) -> (Strip<'a>, Strip<'a>, Window<'c>) {
         let from =
             |strip: Strip<'a>, skip: usize| Strip { data: strip.data.get(skip..).unwrap_or(&[]), ..strip };
         let (row, col) = if self.down { (at * self.rows, 0) } else { (0, at * self.cols) };
         // SAFETY: one tile at a time, inside of the window of the sweep.
         let c = unsafe { self.c.part(row, col, self.rows, self.cols) };
         (from(self.a, at * self.a_next), from(self.b, at * self.b_next), c)
-    }
-
-    /// Computes all tiles, and asks for what is ahead meanwhile.
-    ///
-    /// # Panics
-    ///
-    /// A tile is larger than the registers, a strip is too short, or a tile leaves the window.
-    pub(crate) fn run(&self, arch: Arch, store: &Store, ahead: &mut Ahead) {
-        if self.count == 0 {
-            return;
-        }
-        self.check(arch, store);
-        #[cfg(target_arch = "x86_64")]
-        if let Arch::Avx512(token) = arch {
-            // SAFETY: the token proves that the processor has AVX-512; sizes were checked above.
-            return unsafe { super::avx512::sweep(token, self, store, ahead) };
-        }
-        let _ = ahead;
-        for at in 0..self.count {
-            let (a, b, c) = self.tile(at);
-            let bias = store.bias.map(|bias| &bias[at * self.cols_next()..]);
-            tile(arch, self.k, a, b, &c, self.rows, self.cols, &Store { bias, ..*store });
-        }
     }
 }

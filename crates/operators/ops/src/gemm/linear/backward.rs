@@ -1,7 +1,7 @@
 //! The gradients of a linear layer.
 
 use super::super::pack::{Gate, Source};
-use super::super::packed::{Product, Right};
+use super::super::problem::{Product, Right};
 use super::super::{Activation, GemmError, MatRef, Plan};
 use super::{Gradients, single};
 use crate::Cpu;

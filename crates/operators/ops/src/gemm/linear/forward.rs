@@ -1,7 +1,7 @@
 //! `y = activation(x W^T + bias)`.
 
 use super::super::pack::Source;
-use super::super::packed::{Product, Right};
+use super::super::problem::{Product, Right};
 use super::super::{Activation, GemmError, MatMut, MatRef, PackedMatrix, Plan};
 use super::single;
 use crate::Cpu;
