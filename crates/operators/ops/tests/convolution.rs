@@ -1,32 +1,15 @@
 //! Convolutions and their gradients against the definition in double precision.
 
+mod common {
+    pub mod exact;
+    pub mod floats;
+}
+
+use common::exact::{close, doubles};
+use common::floats::floats;
 use proptest::prelude::*;
 use steptime_ops::convolution::{Convolution, ConvolutionError, Layout, Sizes, reference};
 use steptime_ops::{Cpu, Isa};
-
-/// Floats in -1..1 that depend on the seed.
-fn floats(seed: u64, count: usize) -> Vec<f32> {
-    let mut state = seed | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
-
-fn doubles(values: &[f32]) -> Vec<f64> {
-    values.iter().map(|&value| f64::from(value)).collect()
-}
-
-fn close(what: &str, ours: &[f32], exact: &[f64], terms: usize) {
-    assert_eq!(ours.len(), exact.len());
-    let room = 1e-6 * (terms as f64).max(4.0);
-    for (at, (&ours, exact)) in ours.iter().zip(exact).enumerate() {
-        assert!((f64::from(ours) - exact).abs() <= room, "{what} {at}: {ours} is not {exact}");
-    }
-}
 
 /// Operands of a convolution.
 struct Operands {

@@ -1,5 +1,9 @@
 //! Programs against their expressions in double precision, and gradients against differences.
 
+mod common {
+    pub mod floats;
+}
+
 use proptest::prelude::*;
 use steptime_ops::elementwise::{Binary, Cost, ElementwiseError, Expr, Input, Program, Unary, reference};
 use steptime_ops::{Cpu, Isa};
@@ -23,14 +27,7 @@ fn available() -> impl Iterator<Item = Isa> {
 
 /// Floats in -2..2 that depend on the seed.
 fn floats(seed: u64, count: usize) -> Vec<f32> {
-    let mut state = seed | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 22) as f32 - 2.0
-    };
-    (0..count).map(|_| next()).collect()
+    common::floats::floats(seed, count).into_iter().map(|value| 2.0 * value).collect()
 }
 
 /// An expression of `depth` levels over three inputs, from a list of choices. Divisors and roots stay away from zero.

@@ -1,33 +1,16 @@
 //! The interaction against its definition in double precision.
 
+mod common {
+    pub mod exact;
+    pub mod floats;
+}
+
+use common::exact::{close, doubles};
+use common::floats::floats;
 use proptest::prelude::*;
 use steptime_ops::interaction::{Features, FeaturesMut, Interaction, InteractionError, reference};
 use steptime_ops::{Cpu, Isa};
 use steptime_tensor::{Tensor, View, ViewMut};
-
-/// Floats in -1..1 that depend on the seed.
-fn floats(seed: u64, count: usize) -> Vec<f32> {
-    let mut state = seed | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
-
-fn doubles(values: &[f32]) -> Vec<f64> {
-    values.iter().map(|&value| f64::from(value)).collect()
-}
-
-fn close(ours: &[f32], exact: &[f64], terms: usize) {
-    assert_eq!(ours.len(), exact.len());
-    let room = 1e-6 * (terms as f64).max(4.0);
-    for (at, (&ours, exact)) in ours.iter().zip(exact).enumerate() {
-        assert!((f64::from(ours) - exact).abs() <= room, "{at}: {ours} is not {exact}");
-    }
-}
 
 /// Forward and backward with stacked operands.
 fn stacked(
@@ -56,8 +39,8 @@ fn check(isa: Isa, samples: usize, features: usize, dim: usize, self_interaction
     let gradient = floats(seed + 1, samples * of.columns());
     let (out, grads) = stacked(&cpu, &of, samples, &inputs, &gradient);
     let (inputs, gradient) = (doubles(&inputs), doubles(&gradient));
-    close(&out, &reference::forward(&of, samples, &inputs), dim);
-    close(&grads, &reference::backward(&of, samples, &inputs, &gradient), features);
+    close("forward", &out, &reference::forward(&of, samples, &inputs), dim);
+    close("gradients", &grads, &reference::backward(&of, samples, &inputs, &gradient), features);
 }
 
 fn available() -> impl Iterator<Item = Isa> {

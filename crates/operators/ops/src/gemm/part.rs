@@ -84,7 +84,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
     fn across(&self, stage: &Stage) {
         for (row, rows) in tiles(&stage.block, self.columns.cut.m_r) {
             for (col, cols, count) in runs(&self.cols, self.columns.plan.n_r) {
-                let (tiles, store) = self.sweep(stage, (row, rows), (col, cols), false, count);
+                let (tiles, store) = self.tiles_from(stage, (row, rows), (col, cols), false, count);
                 sweep(self.columns.cpu.arch(), &tiles, &store, &mut Ahead::new(Region::NONE, Region::NONE));
             }
         }
@@ -105,7 +105,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
             };
             let mut ahead = Ahead::new(b, self.rows_ahead(next, share(next.0.len(), of, index)));
             for (row, rows, count) in runs(&stage.block, cut.m_r) {
-                let (tiles, store) = self.sweep(stage, (row, rows), (col, cols), true, count);
+                let (tiles, store) = self.tiles_from(stage, (row, rows), (col, cols), true, count);
                 sweep(cpu.arch(), &tiles, &store, &mut ahead);
             }
         }
@@ -127,7 +127,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
                 let last = from + k == stage.steps.len();
                 for (col, cols, count) in runs(&self.cols, plan.n_r) {
                     let tile_rows = (stage.block.start, rows);
-                    let (mut tiles, store) = self.sweep(stage, tile_rows, (col, cols), false, count);
+                    let (mut tiles, store) = self.tiles_from(stage, tile_rows, (col, cols), false, count);
                     tiles.k = k;
                     tiles.a.data = &tiles.a.data[from * tiles.a.step_stride..];
                     tiles.b.data = &tiles.b.data[from * tiles.b.step_stride..];
@@ -153,7 +153,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
     }
 
     /// `count` tiles of one size from a row and a column on, below each other or side by side.
-    fn sweep<'s>(
+    fn tiles_from<'s>(
         &'s self,
         stage: &'s Stage,
         (row, rows): (usize, usize),
@@ -166,7 +166,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
         let (row_at, col_at) = (row - self.rows.start, col - self.cols.start);
         // SAFETY: inside of this thread's rectangle, which no other has; the tiles before are done with.
         let c = unsafe { self.c.part(row_at, col_at, rows * down_by, cols * across_by) };
-        let sweep = Sweep {
+        let tiles = Sweep {
             k: steps.len(),
             count,
             rows,
@@ -179,7 +179,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
             c,
             sums: None,
         };
-        (sweep, Store { bias: stage.store.bias.map(|bias| &bias[col..]), ..stage.store })
+        (tiles, Store { bias: stage.store.bias.map(|bias| &bias[col..]), ..stage.store })
     }
 
     /// Some rows of the next block of A, its `share`, to be asked for before they are packed.
