@@ -115,8 +115,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.5, help="how long to measure (default 1.5)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        sys.exit("PyTorch is missing: pip install torch, 2.8 or later")
+    if not torch.cuda.is_available():
+        sys.exit("there is no GPU that PyTorch can use: run it where `python -m steptime.measure` runs")
     until = time.monotonic() + 60 * options.minutes
     driver, rng = Driver(), Draw(options.seed)
     kernels = {(op, dtype): captured(torch, driver, op, dtype) for op in OPS for dtype in TYPES}
