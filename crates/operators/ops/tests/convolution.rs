@@ -126,6 +126,10 @@ fn awkward() -> Vec<Sizes> {
         Sizes { dilation: [3, 2], ..of(1, 5, 6, 12, 3) },
         Sizes { padding: [4, 0], image: [1, 40], ..of(1, 2, 3, 1, 3) },
         of(1, 1, 1, 1, 1),
+        // Channels first, turned: small images, a stride, groups.
+        of(3, 20, 18, 7, 3),
+        same(of(1, 17, 35, 37, 3), 2, 1),
+        same(of(2, 64, 32, 10, 3), 3, 2),
     ]
 }
 

@@ -29,14 +29,14 @@ impl Convolution {
         self.check_output("the output", y)?;
         bias.map_or(Ok(()), |bias| self.check_bias("the bias", bias))?;
         let sizes = self.sizes();
-        if let Some(first) = self.reordered() {
+        if let Some(other) = self.reordered() {
             let [image, output, kernel] = self.matrices();
             return lend(x.len(), |turned| {
                 turn(cpu, image, x, turned);
                 lend(weight.len(), |turned_weight| {
                     turn(cpu, kernel, weight, turned_weight);
                     lend(y.len(), |turned_y| {
-                        first.forward(cpu, turned, turned_weight, bias, turned_y)?;
+                        other.forward(cpu, turned, turned_weight, bias, turned_y)?;
                         turn(cpu, [output[0], output[2], output[1]], turned_y, y);
                         Ok(())
                     })

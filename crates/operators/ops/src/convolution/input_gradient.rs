@@ -29,14 +29,14 @@ impl Convolution {
         self.check_output("the gradient of the output", dy)?;
         self.check_weight("the weights", weight)?;
         self.check_input("the gradient of the input", dx)?;
-        if let Some(first) = self.reordered() {
+        if let Some(other) = self.reordered() {
             let [image, output, kernel] = self.matrices();
             return lend(dy.len(), |turned| {
                 turn(cpu, output, dy, turned);
                 lend(weight.len(), |turned_weight| {
                     turn(cpu, kernel, weight, turned_weight);
                     lend(dx.len(), |turned_dx| {
-                        first.input_gradient(cpu, turned, turned_weight, turned_dx)?;
+                        other.input_gradient(cpu, turned, turned_weight, turned_dx)?;
                         turn(cpu, [image[0], image[2], image[1]], turned_dx, dx);
                         Ok(())
                     })

@@ -18,7 +18,8 @@
 //! Where channels are innermost, rows and columns of the first two change places. With a stride of s, the gradient of
 //! the input is s x s products: pixels that the same taps reach. Depthwise convolutions, one channel a group, are no
 //! products; they are added tap by tap. Other groups of few channels, and images of few, are computed with channels
-//! first: where channels are innermost, image and output are copied into that order and back.
+//! first; small images of many channels, and those seen with a stride, with channels last: where their order is the
+//! other, image and output are copied into that order and back.
 //!
 //! Each sum is added in an order that depends on the sizes alone: results do not depend on the number of threads.
 //!

@@ -1,34 +1,55 @@
-//! Channels innermost and not: for groups of so few channels that copies of a pixel's channels do not pay.
+//! The other layout, where a convolution is computed faster there: its operands are turned, and its result is turned back.
 
 use super::{Convolution, Layout, Sizes};
 use crate::Cpu;
 use crate::gemm::transpose;
 use crate::shared::Shared;
 
-/// Channels of a group from which on a copy pays.
+/// Channels of a group from which on a copy of a pixel's channels pays.
 const FEW: usize = 16;
+
+/// Pixels of an image up to which tiles across images cost more than turning it.
+const SMALL: usize = 256;
 
 /// Columns of a part.
 const COLUMNS: usize = 64;
 
 impl Convolution {
-    /// The same with channels first, where that is worth copies of image and output.
+    /// The same with the other layout, where that is worth copies of image and output.
     pub(super) fn reordered(&self) -> Option<Convolution> {
         let Sizes { inputs, outputs, groups, layout, .. } = self.sizes;
         let few = inputs / groups < FEW || (groups > 1 && outputs / groups < FEW);
-        let sizes = Sizes { layout: Layout::ChannelsFirst, ..self.sizes };
-        let wanted = layout == Layout::ChannelsLast && few && !self.is_depthwise();
-        wanted.then_some(Convolution { sizes, ..*self })
+        let wanted = !self.is_depthwise()
+            && match layout {
+                // Copies would be short.
+                Layout::ChannelsLast => few,
+                Layout::ChannelsFirst => !few && outputs / groups >= FEW && self.is_scattered(),
+            };
+        let layout = match layout {
+            Layout::ChannelsFirst => Layout::ChannelsLast,
+            Layout::ChannelsLast => Layout::ChannelsFirst,
+        };
+        wanted.then_some(Convolution { sizes: Sizes { layout, ..self.sizes }, ..*self })
     }
 
-    /// Input, output and weights with channels last, as matrices to turn: how many, rows, columns.
+    /// Whether, with channels first, the pixels of a tile lie in many pieces: in several images, or apart.
+    fn is_scattered(&self) -> bool {
+        let Sizes { samples, kernel, stride, .. } = self.sizes;
+        let small = samples > 1 && self.output[0] * self.output[1] <= SMALL;
+        small || (stride != [1, 1] && kernel != [1, 1])
+    }
+
+    /// Input, output and weights as matrices to turn: how many, rows, columns.
     pub(super) fn matrices(&self) -> [[usize; 3]; 3] {
-        let Sizes { samples, inputs, outputs, groups, image, kernel, .. } = self.sizes;
-        let count = |[rows, cols]: [usize; 2]| rows * cols;
+        let Sizes { samples, inputs, outputs, groups, image, kernel, layout, .. } = self.sizes;
+        let matrix = |count, [rows, cols]: [usize; 2], channels| match layout {
+            Layout::ChannelsFirst => [count, channels, rows * cols],
+            Layout::ChannelsLast => [count, rows * cols, channels],
+        };
         [
-            [samples, count(image), inputs],
-            [samples, count(self.output), outputs],
-            [outputs, count(kernel), inputs / groups],
+            matrix(samples, image, inputs),
+            matrix(samples, self.output, outputs),
+            matrix(outputs, kernel, inputs / groups),
         ]
     }
 

@@ -48,14 +48,14 @@ impl Convolution {
         self.check_input("the input", x)?;
         self.check_output("the gradient of the output", dy)?;
         self.check_weight("the gradient of the weights", dweight)?;
-        if let Some(first) = self.reordered() {
+        if let Some(other) = self.reordered() {
             let [image, output, kernel] = self.matrices();
             return lend(x.len(), |turned| {
                 turn(cpu, image, x, turned);
                 lend(dy.len(), |turned_dy| {
                     turn(cpu, output, dy, turned_dy);
                     lend(dweight.len(), |turned_dweight| {
-                        first.weight_gradient(cpu, turned, turned_dy, turned_dweight)?;
+                        other.weight_gradient(cpu, turned, turned_dy, turned_dweight)?;
                         turn(cpu, [kernel[0], kernel[2], kernel[1]], turned_dweight, dweight);
                         Ok(())
                     })
