@@ -126,6 +126,9 @@ fn awkward() -> Vec<Sizes> {
         Sizes { dilation: [3, 2], ..of(1, 5, 6, 12, 3) },
         Sizes { padding: [4, 0], image: [1, 40], ..of(1, 2, 3, 1, 3) },
         of(1, 1, 1, 1, 1),
+        // Depthwise: several planes of an image, several vectors of a row and of channels.
+        same(of(1, 21, 21, 130, 3), 1, 21),
+        same(of(2, 3, 3, 131, 5), 2, 3),
         // Channels first, turned: small images, a stride, groups.
         of(3, 20, 18, 7, 3),
         same(of(1, 17, 35, 37, 3), 2, 1),

@@ -17,7 +17,7 @@
 //!
 //! Where channels are innermost, rows and columns of the first two change places. With a stride of s, the gradient of
 //! the input is s x s products: pixels that the same taps reach. Depthwise convolutions, one channel a group, are no
-//! products; they are added tap by tap. Other groups of few channels, and images of few, are computed with channels
+//! products; vectors of their sums stay in registers over all taps. Other groups of few channels, and images of few, are computed with channels
 //! first; small images of many channels, and those seen with a stride, with channels last: where their order is the
 //! other, image and output are copied into that order and back.
 //!
@@ -39,7 +39,6 @@
 mod bias_gradient;
 mod cut;
 mod depthwise;
-mod depthwise_gradient;
 mod error;
 mod forward;
 mod input_gradient;
@@ -50,6 +49,7 @@ mod product;
 pub mod reference;
 mod reorder;
 mod sizes;
+mod vector;
 mod weight_gradient;
 mod weights;
 

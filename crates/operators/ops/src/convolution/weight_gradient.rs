@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::cut::{even, pitch};
 use super::patches::Patches;
 use super::reorder::turn;
-use super::{Convolution, ConvolutionError, Layout, depthwise_gradient};
+use super::{Convolution, ConvolutionError, Layout, depthwise};
 use crate::Cpu;
 use crate::arch::Arch;
 use crate::gemm::{
@@ -70,7 +70,7 @@ impl Convolution {
         }
         if self.is_depthwise() {
             let strides = self.sizes.layout.strides(self.sizes.outputs, self.output);
-            depthwise_gradient::weight_gradient(cpu, &patches, dy, strides, dweight);
+            depthwise::weight_gradient(cpu, &patches, dy, strides, dweight);
             return Ok(());
         }
         let (groups, outputs) = (self.sizes.groups, self.sizes.outputs / self.sizes.groups);
