@@ -106,7 +106,9 @@ fn awkward_sizes() {
 
 #[test]
 fn bits_do_not_depend_on_threads_or_blocks_of_rows_and_columns() {
-    for (m, n, k) in [(97, 130, 300), (13, 700, 64), (400, 40, 50), (64, 100, 2500)] {
+    for (m, n, k) in
+        [(97, 130, 300), (13, 700, 64), (400, 40, 50), (64, 100, 2500), (16, 520, 1100), (3, 300, 2100)]
+    {
         let (a, b) = (numbers(m * k, 4), numbers(k * n, 5));
         let (a, b) = (MatRef::new(&a, m, k).unwrap(), MatRef::new(&b, k, n).unwrap());
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
@@ -121,14 +123,23 @@ fn bits_do_not_depend_on_threads_or_blocks_of_rows_and_columns() {
             for threads in [2, 3, 7] {
                 assert_eq!(one, run(threads, 28, 64), "{isa} on {threads} threads");
             }
-            let c = |threads| {
-                let mut c = vec![0.0; m * n];
+            let old = numbers(m * n, 6);
+            let c = |threads: usize, prepacked: bool| {
+                let mut c = old.clone();
                 let cpu = Cpu::with_isa(isa, threads).unwrap();
-                gemm(&cpu, 1.0, a, b, 0.0, MatMut::new(&mut c, m, n).unwrap()).unwrap();
+                let out = MatMut::new(&mut c, m, n).unwrap();
+                if prepacked {
+                    gemm_packed(&cpu, 0.5, a, &PackedMatrix::new(&cpu, b), 2.0, out).unwrap();
+                } else {
+                    gemm(&cpu, 0.5, a, b, 2.0, out).unwrap();
+                }
                 c
             };
-            let one = c(1);
-            assert!([2, 3, 7].into_iter().all(|threads| c(threads) == one), "{isa}");
+            let one = c(1, false);
+            for threads in [2, 3, 7, 16] {
+                assert_eq!(one, c(threads, false), "{isa} on {threads} threads");
+            }
+            assert_eq!(one, c(2, true), "{isa}, packed before");
         }
     }
 }

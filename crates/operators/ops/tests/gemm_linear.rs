@@ -82,7 +82,7 @@ proptest! {
 
 #[test]
 fn bits_do_not_depend_on_threads() {
-    for shape in [(300, 13, 64), (257, 100, 1), (200, 37, 90), (65, 300, 40)] {
+    for shape in [(300, 13, 64), (257, 100, 1), (200, 37, 90), (65, 300, 40), (5, 1100, 520)] {
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
             for activation in ACTIVATIONS {
                 let run = |threads| all(&Cpu::with_isa(isa, threads).unwrap(), shape, 0, activation);

@@ -27,6 +27,7 @@
 mod activation;
 mod buffer;
 mod cache;
+mod chains;
 mod cut;
 mod error;
 mod kernel;

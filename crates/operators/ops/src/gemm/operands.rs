@@ -39,31 +39,32 @@ impl<'a> Panels<'a> {
         }
     }
 
-    /// Panels from the `col`-th of these columns on.
+    /// Panels of a block of steps from step `from` on, and from the `col`-th of these columns on.
     pub(super) fn strip(
         &self,
         n_r: usize,
         all: &Range<usize>,
-        steps: &Range<usize>,
+        block: &Range<usize>,
+        from: usize,
         col: usize,
     ) -> Strip<'a> {
         match *self {
             Panels::Packed(data) => {
                 let width = all.len().next_multiple_of(n_r);
-                let data = &data[width * steps.start + col * steps.len()..width * steps.end];
-                Strip { data, lane_stride: 1, step_stride: n_r }
+                let start = width * block.start + col * block.len() + n_r * (from - block.start);
+                Strip { data: &data[start..width * block.end], lane_stride: 1, step_stride: n_r }
             }
             Panels::Shared(_) => unreachable!("read before they are packed"),
             Panels::Placed { data, step_stride } => {
-                let data = data.get(steps.start * step_stride + all.start + col..).unwrap_or(&[]);
+                let data = data.get(from * step_stride + all.start + col..).unwrap_or(&[]);
                 Strip { data, lane_stride: 1, step_stride }
             }
         }
     }
 
-    /// Floats from a panel to the next.
-    pub(super) fn next(&self, n_r: usize, steps: &Range<usize>) -> usize {
-        if matches!(self, Panels::Placed { .. }) { n_r } else { n_r * steps.len() }
+    /// Floats from a panel to the next, of a block of as many steps.
+    pub(super) fn next(&self, n_r: usize, block: usize) -> usize {
+        if matches!(self, Panels::Placed { .. }) { n_r } else { n_r * block }
     }
 }
 

@@ -13,12 +13,13 @@
 //! The innermost loop is one call, a sweep. Where k is short, the two loops inside of k change places: C is then written in
 //! the order of memory.
 //!
-//! Every element of C is one chain of multiply-adds in the order of k, cut at multiples of k_c, which depends on k alone.
-//! So the result does not depend on who computes which tile.
+//! Every element of C is a chain of multiply-adds in the order of k, or the sum of some such chains in their order. Where
+//! they are cut depends on the shape alone, so the result does not depend on who computes which tile or chain.
 
 use std::ops::Range;
 
 use super::buffer::lend;
+use super::chains::Chains;
 use super::kernel::Window;
 use super::operands::Panels;
 use super::pack::Packing;
@@ -28,6 +29,9 @@ use super::{Cut, Element, MatMut, Plan};
 use crate::Cpu;
 use crate::cpu::share;
 use crate::shared::Shared;
+
+/// Floats in a cache line.
+const LINE: usize = 16;
 
 impl<A: Element, B: Element> Product<'_, A, B> {
     /// Computes it.
@@ -43,11 +47,12 @@ impl<A: Element, B: Element> Product<'_, A, B> {
         });
         let window = Window::new(&mut c);
         let pack_b = plan.packs_b(cpu.threads());
+        let along = window.has_rows() && sums.is_none() && matches!(self.b, Right::Plain(_));
         let columns = |cols: Range<usize>| Columns {
             product: &self,
             cpu,
             plan,
-            cut: plan.cut(cols.len(), cpu.threads()),
+            cut: plan.cut(cols.len(), cpu.threads(), along),
             sums: sums.filter(|_| cols.start == 0),
             cols,
             c: &window,
@@ -84,36 +89,78 @@ impl<A: Element, B: Element> Product<'_, A, B> {
 }
 
 impl<A: Element, B: Element> Columns<'_, '_, A, B> {
-    /// Computes them: what is to be packed, then all parts. `packing` is the way to `panels` where there is one.
+    /// Computes them. `packing` is the way to `panels` where there is one.
     fn run(&self, panels: &Panels<'_>, packing: Option<&Packing<'_, B>>) {
-        let Cut { threads, down, across, m_r, .. } = self.cut;
-        let (m, packs) = (self.plan.m, packing.map_or(0, Packing::parts));
-        let work = |stage: usize, part: usize| {
-            if stage == 0 {
-                // SAFETY: `stages` does each part once, and what reads them comes after.
-                packing.iter().for_each(|packing| unsafe { packing.part(part) });
-                return;
-            }
-            let rows = panel_share(m, m_r, down, part / across);
-            let cols = panel_share(self.cols.len(), self.plan.n_r, across, part % across);
-            if rows.is_empty() || cols.is_empty() {
-                return;
-            }
-            // SAFETY: each part is done once, and has rows and columns by its number: `panel_share` deals each row and
-            // each column out once, so that two parts differ in rows or in columns.
-            let c = unsafe { self.c.part(rows.start, self.cols.start + cols.start, rows.len(), cols.len()) };
-            // SAFETY: of the parts with the same rows only the one with the first columns writes sums.
-            let sums = self
-                .sums
-                .filter(|_| cols.start == 0)
-                .map(|sums| unsafe { sums.range(rows.start, rows.len()) });
-            // SAFETY: the stage before, which packed them, is over.
-            let panels = unsafe { panels.packed() };
-            Part { columns: self, panels, rows, cols, c }.run(sums);
+        let (rows, along) = (self.plan.m, self.cut.along);
+        if along == 1 {
+            return self.stages(panels, packing, None);
+        }
+        lend(Chains::len(along, rows, self.cols.len()), |slabs| {
+            self.stages(panels, packing, Some(Chains::new(slabs, rows, self.cols.len())));
+        });
+    }
+
+    /// What is to be packed, then all parts, then the sum of chains.
+    fn stages(&self, panels: &Panels<'_>, packing: Option<&Packing<'_, B>>, chains: Option<Chains<'_>>) {
+        let Cut { threads, down, across, along, .. } = self.cut;
+        let stages =
+            [packing.map_or(0, Packing::parts), down * across * along, chains.map_or(0, |_| threads)];
+        let work = |stage: usize, part: usize| match (stage, chains) {
+            // SAFETY: `stages` does each part once, and what reads them comes after.
+            (0, _) => packing.iter().for_each(|packing| unsafe { packing.part(part) }),
+            // SAFETY: each part is done once, after what it reads was packed.
+            (1, _) => unsafe { self.part(panels, chains, part) },
+            (_, Some(chains)) => self.add(chains, part),
+            _ => {}
         };
-        match packing {
-            Some(_) => self.cpu.stages(threads, &[packs, down * across], work),
-            None => self.cpu.stages(threads, &[down * across], |_, part| work(1, part)),
+        let first = usize::from(packing.is_none());
+        let last = if chains.is_some() { 3 } else { 2 };
+        self.cpu.stages(threads, &stages[first..last], |stage, part| work(first + stage, part));
+    }
+
+    /// Computes a part.
+    ///
+    /// # Safety
+    ///
+    /// Each part is computed once, and nobody packs panels any more.
+    unsafe fn part(&self, panels: &Panels<'_>, chains: Option<Chains<'_>>, part: usize) {
+        let Columns { plan, cut: Cut { down, across, m_r, .. }, .. } = *self;
+        let (chain, part) = (part / (down * across), part % (down * across));
+        let rows = panel_share(plan.m, m_r, down, part / across);
+        let cols = panel_share(self.cols.len(), plan.n_r, across, part % across);
+        if rows.is_empty() || cols.is_empty() {
+            return;
+        }
+        let terms = match chains {
+            Some(_) => chain * plan.chain..((chain + 1) * plan.chain).min(plan.k),
+            None => 0..plan.k,
+        };
+        let c = match chains.filter(|_| chain > 0) {
+            // SAFETY: as for `c` below, in the slab of this chain.
+            Some(chains) => unsafe { chains.window(chain, &rows, &cols) },
+            // SAFETY: each part is done once, and has rows and columns by its number: `panel_share` deals each row and
+            // each column out once, so that two parts of a chain differ in rows or in columns.
+            None => unsafe { self.c.part(rows.start, self.cols.start + cols.start, rows.len(), cols.len()) },
+        };
+        // SAFETY: of the parts with the same rows only the one with the first columns writes sums; where there are sums,
+        // there is one chain.
+        let sums =
+            self.sums.filter(|_| cols.start == 0).map(|sums| unsafe { sums.range(rows.start, rows.len()) });
+        // SAFETY: nobody packs them any more.
+        let panels = unsafe { panels.packed() };
+        Part { columns: self, panels, rows, cols, terms, c }.run(sums);
+    }
+
+    /// Adds the chains for a thread's share of the columns.
+    fn add(&self, chains: Chains<'_>, part: usize) {
+        let (rows, cols) = (0..self.plan.m, panel_share(self.cols.len(), LINE, self.cut.threads, part));
+        if cols.is_empty() {
+            return;
+        }
+        // SAFETY: parts differ in columns, and the stage that computed sums is over.
+        unsafe {
+            let mut c = self.c.part(0, self.cols.start + cols.start, rows.len(), cols.len());
+            chains.add(self.cpu.arch(), &rows, &cols, &mut c, self.product.activation);
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::buffer::lend;
-use super::kernel::{Ahead, FEW_STEPS, Region, Store, Sweep, Window, sweep};
+use super::kernel::{Ahead, FEW_STEPS, Region, Store, Strip, Sweep, Window, sweep};
 use super::operands::{Block, Panels, keeps_apart};
 use super::problem::Columns;
-use super::{Activation, Element, MatMut};
+use super::{Activation, Element, MatMut, Plan};
 use crate::Isa;
 use crate::cpu::share;
 
@@ -27,6 +27,8 @@ pub(super) struct Part<'p, 'a, A, B> {
     pub(super) rows: Range<usize>,
     /// Of the columns.
     pub(super) cols: Range<usize>,
+    /// The terms of its sums: all of them, or those of a chain.
+    pub(super) terms: Range<usize>,
     pub(super) c: Window<'p>,
 }
 
@@ -42,25 +44,28 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
     /// Computes it, and adds up the rows of A where there is room for their sums.
     pub(super) fn run(mut self, mut sums: Option<&mut [f32]>) {
         let Columns { product, plan, cpu, cut, .. } = *self.columns;
-        let (k, k_c, m_r, rows) = (plan.k, plan.k_c, cut.m_r, self.rows.clone());
+        let (k, chain, m_r, rows) = (plan.k, plan.chain, cut.m_r, self.rows.clone());
         let m_c = (plan.m_c / m_r * m_r).max(m_r).min(rows.len().next_multiple_of(m_r));
-        lend(m_c * k_c.min(k), |packed| {
+        let Range { start: first, end } = self.terms;
+        let whole = self.terms == (0..k);
+        let chain_from = |from: usize| from..(from + chain).min(end);
+        lend(m_c * chain.min(k), |packed| {
             for row in rows.clone().step_by(m_c) {
                 let block = row..(row + m_c).min(rows.end);
-                for from in (0..k.max(1)).step_by(k_c) {
-                    let steps = from..(from + k_c).min(k);
+                for from in (first..end.max(first + 1)).step_by(chain) {
+                    let steps = chain_from(from);
                     let sums = sums.as_deref_mut().map(|sums| &mut sums[row - rows.start..][..block.len()]);
                     let store = Store {
                         alpha: product.alpha,
-                        beta: if from == 0 { product.beta } else { 1.0 },
+                        beta: if from == 0 { product.beta } else { f32::from(from > first) },
                         bias: product.bias.filter(|_| from == 0).map(|bias| &bias[self.columns.cols.start..]),
-                        relu: product.activation == Activation::Relu && steps.end == k,
+                        relu: whole && product.activation == Activation::Relu && steps.end == k,
                     };
                     let a = self.block(&block, &steps, packed, sums);
-                    let next = if steps.end < k {
-                        (block.clone(), steps.end..(steps.end + k_c).min(k))
+                    let next = if steps.end < end {
+                        (block.clone(), chain_from(steps.end))
                     } else {
-                        (block.end..(block.end + m_c).min(rows.end), 0..k_c.min(k))
+                        (block.end..(block.end + m_c).min(rows.end), chain_from(first))
                     };
                     let stage = Stage { a, block: block.clone(), steps, store };
                     if k <= FEW_STEPS {
@@ -71,7 +76,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
                         self.down(&stage, &next);
                     }
                 }
-                if product.activation == Activation::Sigmoid {
+                if whole && product.activation == Activation::Sigmoid {
                     self.c.apply(block.start - rows.start..block.end - rows.start, |values| {
                         product.activation.apply(cpu.arch(), values);
                     });
@@ -98,7 +103,7 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
             let b = match self.panels {
                 // Rows of B that lie far apart are left alone: asked for, they compete for the same few lines.
                 Panels::Packed(_) if col + cols < self.cols.end => {
-                    let panel = self.panels.strip(plan.n_r, &self.columns.cols, &stage.steps, col + cols);
+                    let panel = self.strip(&stage.steps, col + cols);
                     Region::run(panel.data.as_ptr(), plan.n_r * stage.steps.len())
                 }
                 _ => Region::NONE,
@@ -174,12 +179,25 @@ impl<A: Element, B: Element> Part<'_, '_, A, B> {
             down,
             a: stage.a.panel(row - stage.block.start, m_r, steps),
             a_next: if down { stage.a.next(m_r, steps) } else { 0 },
-            b: self.panels.strip(n_r, &self.columns.cols, steps, col),
-            b_next: if down { 0 } else { self.panels.next(n_r, steps) },
+            b: self.strip(steps, col),
+            b_next: if down { 0 } else { self.panels.next(n_r, self.packed_with(steps).len()) },
             c,
             sums: None,
         };
         (tiles, Store { bias: stage.store.bias.map(|bias| &bias[col..]), ..stage.store })
+    }
+
+    /// B for some steps, from a column on.
+    fn strip(&self, steps: &Range<usize>, col: usize) -> Strip<'_> {
+        let (n_r, cols) = (self.columns.plan.n_r, &self.columns.cols);
+        self.panels.strip(n_r, cols, &self.packed_with(steps), steps.start, col)
+    }
+
+    /// The steps that were packed with these.
+    fn packed_with(&self, steps: &Range<usize>) -> Range<usize> {
+        let Plan { k, k_c, .. } = *self.columns.plan;
+        let start = steps.start / k_c * k_c;
+        start..(start + k_c).min(k)
     }
 
     /// Some rows of the next block of A, its `share`, to be asked for before they are packed.

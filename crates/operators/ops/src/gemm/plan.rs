@@ -9,12 +9,23 @@ use crate::Isa;
 /// Columns of C up to which copying A into panels costs more than reading it in place.
 const A_IN_PLACE: usize = 64;
 
+/// Register tiles above each other in a thread's part from which on B is packed together, though it fits the second level.
+/// What others have packed has to come from their caches.
+const USES_TO_PACK: usize = 10;
+
 /// Register tiles above each other in a block of A: enough that a panel of B read from the last level is used often,
 /// few enough that the rows of C do not leave the second level before the next panel comes to them.
 const MOST_TILES_DOWN: usize = 8;
 
 /// Terms that a tile adds in one go, at most: what is packed then has enough pieces for many threads.
 const MOST_TERMS: usize = 1024;
+
+/// Rows up to which threads may share out the terms of sums: a copy of C for each chain of terms is little then.
+const FEW_ROWS: usize = 28;
+
+/// Terms of such a chain, at most, and how many chains there are: fewer do not pay, and more would fill memory.
+const CHAIN: usize = 256;
+const CHAINS: std::ops::RangeInclusive<usize> = 4..=16;
 
 /// The tiles of a product `C[m, n] = A[m, k] B[k, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -29,8 +40,10 @@ pub struct Plan {
     pub(crate) m_r: usize,
     /// Columns of a register tile (v2).
     pub(crate) n_r: usize,
-    /// Terms that a tile adds before it goes back to memory.
+    /// Terms that a tile adds before it goes back to memory, and that are packed together.
     pub(crate) k_c: usize,
+    /// Terms of a chain: they are added one after the other, then the chains in their order. It divides k_c or is k_c.
+    pub(crate) chain: usize,
     /// Rows of A packed at a time (b1).
     pub(crate) m_c: usize,
     /// Columns of B packed at a time (b2).
@@ -60,6 +73,8 @@ pub struct Cut {
     pub down: usize,
     /// Parts side by side.
     pub across: usize,
+    /// Parts of the sums, one for each chain of terms, or 1. They are added in their order.
+    pub along: usize,
     /// Rows of a register tile: as even as parts allow.
     pub m_r: usize,
     /// Whether parts use A so seldom that it is read in place, where its rows do not compete for the same cache lines.
@@ -99,15 +114,19 @@ impl Plan {
         let pack_a = n > A_IN_PLACE && k > SHORT;
         // A copy of B pays where it is read more than twice, unless all of it lies in the second level anyway.
         let pack_b = m > 2 * m_r && n.saturating_mul(k) > l2.bytes / 4 / float;
-        let cut = Cut { threads: 1, down: 1, across: 1, m_r, in_place: false };
+        let large = n.saturating_mul(k) > l2.bytes / 2 / float;
+        let shared = m <= FEW_ROWS && CHAINS.contains(&k.div_ceil(CHAIN)) && large;
+        // A power of two of them in what is packed together, which k_c is a multiple of.
+        let chain = if shared { k_c / k_c.div_ceil(CHAIN).next_power_of_two() } else { k_c };
+        let cut = Cut { threads: 1, down: 1, across: 1, along: 1, m_r, in_place: false };
         let grid = None;
-        Plan { m, n, k, m_r, n_r, k_c, m_c, n_c, pack_a, pack_b, machine, cut, most_rows, grid }
+        Plan { m, n, k, m_r, n_r, k_c, chain, m_c, n_c, pack_a, pack_b, machine, cut, most_rows, grid }
     }
 
     /// The same plan cut for at most this many threads. Products do so by themselves.
     #[must_use]
     pub fn for_threads(mut self, threads: usize) -> Plan {
-        self.cut = self.cut(self.n_c.min(self.n), threads.max(1));
+        self.cut = self.cut(self.n_c.min(self.n), threads.max(1), true);
         self
     }
 
@@ -122,6 +141,7 @@ impl Plan {
     #[must_use]
     pub fn with_blocks(mut self, k_c: usize, m_c: usize, n_c: usize) -> Plan {
         self.k_c = k_c.max(1);
+        self.chain = self.k_c;
         self.m_c = m_c.max(1).next_multiple_of(self.m_r);
         self.n_c = n_c.max(1).next_multiple_of(self.n_r);
         self
@@ -145,7 +165,7 @@ impl Plan {
     /// their second levels.
     pub(crate) fn packs_b(&self, threads: usize) -> bool {
         let fits = self.n.saturating_mul(self.k) <= self.machine.caches[1].bytes / 2 / size_of::<f32>();
-        self.pack_b && (threads == 1 || !fits || self.m / threads > 4 * self.most_rows)
+        self.pack_b && (threads == 1 || !fits || self.m / threads > USES_TO_PACK * self.most_rows)
     }
 
     /// Whether its register tile is that of these instructions.
@@ -254,8 +274,12 @@ impl fmt::Display for Plan {
         writeln!(f, "L2        k_c = {k_c}: a panel of B is {} KiB", kib(k_c * n_r))?;
         writeln!(f, "          m_c = {m_c}: a block of A is {} KiB, {a}", kib(m_c * k_c))?;
         writeln!(f, "L3        n_c = {n_c}: a block of B is {} KiB, {b}", kib(n_c * k))?;
-        let Cut { threads, down, across, m_r, .. } = self.cut;
-        writeln!(f, "threads   {threads}: {down} x {across} parts of C, in tiles of {m_r} x {n_r}")?;
+        let Cut { threads, down, across, along, m_r, .. } = self.cut;
+        write!(f, "threads   {threads}: {down} x {across} parts of C, ")?;
+        if along > 1 {
+            write!(f, "each from {along} parts of its sums, ")?;
+        }
+        writeln!(f, "in tiles of {m_r} x {n_r}")?;
         writeln!(f, "{:<16} {:>14} {:>16}  elements", "level", "reads, MB", "multiply-adds/B")?;
         for level in self.levels() {
             let (mb, intensity) = (level.read_bytes / 1e6, level.multiply_adds_per_byte);

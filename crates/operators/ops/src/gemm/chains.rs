@@ -1,0 +1,86 @@
+//! Sums that threads share: each chain of terms is added by itself, then the chains in their order.
+//!
+//! The first chain goes to C, each other to a slab of its own. A thread that added the chains one after the other would
+//! do the same additions, so that nobody can tell from the result.
+
+use std::ops::Range;
+
+use super::Activation;
+use super::kernel::Window;
+use crate::arch::Arch;
+use crate::shared::Shared;
+
+/// Floats in a cache line.
+const LINE: usize = 16;
+
+/// Where the sums of all chains but the first are until they are added.
+#[derive(Clone, Copy)]
+pub(super) struct Chains<'a> {
+    slabs: Shared<'a, f32>,
+    rows: usize,
+    /// Floats from a row to the next.
+    stride: usize,
+}
+
+impl<'a> Chains<'a> {
+    /// The floats that slabs take for that many chains of `rows x cols` sums.
+    pub(super) fn len(count: usize, rows: usize, cols: usize) -> usize {
+        (count - 1) * rows * Chains::stride(cols)
+    }
+
+    /// In a buffer of [`len`](Chains::len) floats.
+    pub(super) fn new(buffer: &'a mut [f32], rows: usize, cols: usize) -> Chains<'a> {
+        Chains { slabs: Shared::new(buffer), rows, stride: Chains::stride(cols) }
+    }
+
+    /// A line more than needed, so that rows do not compete for the same lines.
+    fn stride(cols: usize) -> usize {
+        cols.next_multiple_of(LINE) + LINE
+    }
+
+    /// Where a chain from the second on puts its sums of some rows and columns.
+    ///
+    /// # Safety
+    ///
+    /// No other window nor slice of this chain in use at the same time, on any thread, meets it.
+    pub(super) unsafe fn window(&self, chain: usize, rows: &Range<usize>, cols: &Range<usize>) -> Window<'a> {
+        let start = self.at(chain, rows.start) + cols.start;
+        // SAFETY: chains have slabs of their own; within one, the caller's promise.
+        unsafe { Window::over(self.slabs, start, rows.len(), cols.len(), self.stride, 1) }
+    }
+
+    /// Adds the chains to the first, which `c` holds for some of these rows and columns, and applies the activation.
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes sums of these any more.
+    ///
+    /// # Panics
+    ///
+    /// Rows of `c` are not contiguous.
+    pub(super) unsafe fn add(
+        &self,
+        arch: Arch,
+        rows: &Range<usize>,
+        cols: &Range<usize>,
+        c: &mut Window<'_>,
+        activation: Activation,
+    ) {
+        // SAFETY: only read from here on, by the caller's promise.
+        let slabs = unsafe { self.slabs.all() };
+        let count = slabs.len() / (self.rows * self.stride) + 1;
+        for row in rows.clone() {
+            let sums = c.row_mut(row - rows.start);
+            for chain in 1..count {
+                let others = &slabs[self.at(chain, row) + cols.start..][..cols.len()];
+                // Plus zero, as a stored tile adds its bias: two negative zeros make a positive one there.
+                sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += other + 0.0);
+            }
+            activation.apply(arch, sums);
+        }
+    }
+
+    fn at(&self, chain: usize, row: usize) -> usize {
+        ((chain - 1) * self.rows + row) * self.stride
+    }
+}
