@@ -173,6 +173,15 @@ fn what_beta_zero_overwrites_is_not_read() {
 }
 
 #[test]
+fn products_without_rows_are_nothing_on_any_number_of_threads() {
+    let b = vec![1.0; 1024 * 1024];
+    for cpu in [1, 2, 16].into_iter().flat_map(cpus) {
+        let (a, b) = (MatRef::<f32>::new(&[], 0, 1024).unwrap(), MatRef::new(&b, 1024, 1024).unwrap());
+        gemm(&cpu, 1.0, a, b, 0.0, MatMut::new(&mut [], 0, 1024).unwrap()).unwrap();
+    }
+}
+
+#[test]
 fn wrong_operands_are_errors() {
     let data = vec![0.0_f32; 12];
     assert!(matches!(MatRef::new(&data, 4, 4), Err(GemmError::TooShort { needed: 16, len: 12, .. })));

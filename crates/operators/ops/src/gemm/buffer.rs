@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::embedding::HugeBuffer;
 
 /// Floats in a cache line.
-const LINE: usize = 16;
+pub(super) const LINE: usize = 16;
 
 thread_local! {
     static KEPT: Cell<Vec<Buffer>> = const { Cell::new(Vec::new()) };

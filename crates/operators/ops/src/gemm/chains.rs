@@ -6,17 +6,17 @@
 use std::ops::Range;
 
 use super::Activation;
+use super::buffer::LINE;
 use super::kernel::Window;
 use crate::arch::Arch;
 use crate::shared::Shared;
-
-/// Floats in a cache line.
-const LINE: usize = 16;
 
 /// Where the sums of all chains but the first are until they are added.
 #[derive(Clone, Copy)]
 pub(super) struct Chains<'a> {
     slabs: Shared<'a, f32>,
+    /// Chains, with the first.
+    count: usize,
     rows: usize,
     /// Floats from a row to the next.
     stride: usize,
@@ -29,8 +29,8 @@ impl<'a> Chains<'a> {
     }
 
     /// In a buffer of [`len`](Chains::len) floats.
-    pub(super) fn new(buffer: &'a mut [f32], rows: usize, cols: usize) -> Chains<'a> {
-        Chains { slabs: Shared::new(buffer), rows, stride: Chains::stride(cols) }
+    pub(super) fn new(buffer: &'a mut [f32], count: usize, rows: usize, cols: usize) -> Chains<'a> {
+        Chains { slabs: Shared::new(buffer), count, rows, stride: Chains::stride(cols) }
     }
 
     /// A line more than needed, so that rows do not compete for the same lines.
@@ -68,10 +68,9 @@ impl<'a> Chains<'a> {
     ) {
         // SAFETY: only read from here on, by the caller's promise.
         let slabs = unsafe { self.slabs.all() };
-        let count = slabs.len() / (self.rows * self.stride) + 1;
         for row in rows.clone() {
             let sums = c.row_mut(row - rows.start);
-            for chain in 1..count {
+            for chain in 1..self.count {
                 let others = &slabs[self.at(chain, row) + cols.start..][..cols.len()];
                 // Plus zero, as a stored tile adds its bias: two negative zeros make a positive one there.
                 sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += other + 0.0);

@@ -18,7 +18,7 @@
 
 use std::ops::Range;
 
-use super::buffer::lend;
+use super::buffer::{LINE, lend};
 use super::chains::Chains;
 use super::kernel::Window;
 use super::operands::Panels;
@@ -29,9 +29,6 @@ use super::{Cut, Element, MatMut, Plan};
 use crate::Cpu;
 use crate::cpu::share;
 use crate::shared::Shared;
-
-/// Floats in a cache line.
-const LINE: usize = 16;
 
 impl<A: Element, B: Element> Product<'_, A, B> {
     /// Computes it.
@@ -96,7 +93,7 @@ impl<A: Element, B: Element> Columns<'_, '_, A, B> {
             return self.stages(panels, packing, None);
         }
         lend(Chains::len(along, rows, self.cols.len()), |slabs| {
-            self.stages(panels, packing, Some(Chains::new(slabs, rows, self.cols.len())));
+            self.stages(panels, packing, Some(Chains::new(slabs, along, rows, self.cols.len())));
         });
     }
 

@@ -2,16 +2,13 @@
 
 use std::ops::Range;
 
-use super::buffer::lend;
+use super::buffer::{LINE, lend};
 use super::kernel::{Ahead, FEW_STEPS, Region, Store, Strip, Sweep, Window, sweep};
 use super::operands::{Block, Panels, keeps_apart};
 use super::problem::Columns;
 use super::{Activation, Element, MatMut, Plan};
 use crate::Isa;
 use crate::cpu::share;
-
-/// Floats in a cache line.
-const LINE: usize = 16;
 
 /// Steps in which B is read row by row: the processor reads ahead about so many rows at a time.
 const STEPS_BY_ROWS: usize = 32;

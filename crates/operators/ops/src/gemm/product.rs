@@ -7,7 +7,8 @@ use super::{Activation, Element, GemmError, MatMut, MatRef, Plan};
 use crate::Cpu;
 
 /// `c = alpha * a b + beta * c`, for any strides, so that transposes cost nothing but their memory order. Products are
-/// added in `f32`, each sum in the order of k, whatever the number of threads.
+/// added in `f32`, each sum in the order of k, of few rows as some chains of terms one after the other. The shape tells
+/// where they are cut, and the number of threads does not.
 ///
 /// Where `beta` is 0, what `c` held is not read.
 ///
