@@ -34,6 +34,16 @@ impl Avx2 {
     }
 }
 
+/// A mask of the first `count` of eight lanes.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(crate) fn first_lanes(count: usize) -> std::arch::x86_64::__m256i {
+    use std::arch::x86_64::{_mm256_cmpgt_epi32, _mm256_set1_epi32, _mm256_setr_epi32};
+    let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lane)
+}
+
 /// The proof that this processor has AVX-512 F, BW, DQ and VL, and what [`Avx2`] proves.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx512(());

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 use crate::arch::Arch;
 #[cfg(target_arch = "x86_64")]
-use crate::arch::{Avx2, Avx512};
+use crate::arch::{Avx2, Avx512, first_lanes};
 use crate::gemm::multiply_add;
 
 /// A vector of floats.
@@ -30,6 +30,14 @@ pub(super) trait Vector: Copy {
     /// The first `count` floats, at most as many as lanes; the other lanes are 0.
     unsafe fn load_first(from: *const f32, count: usize) -> Self;
 
+    /// [`load`](Vector::load) where `count` is all lanes, which is faster on some processors, else as
+    /// [`load_first`](Vector::load_first).
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, count: usize) -> Self {
+        // SAFETY: `count` floats can be read there, by the caller's promise.
+        unsafe { if count == Self::LANES { Self::load(from) } else { Self::load_first(from, count) } }
+    }
+
     /// The sum of all lanes, in their order.
     #[inline(always)]
     unsafe fn sum(self) -> f32 {
@@ -44,6 +52,13 @@ pub(super) trait Vector: Copy {
 
     /// Writes the first `count` lanes, at most all.
     unsafe fn store_first(self, to: *mut f32, count: usize);
+
+    /// [`store`](Vector::store) where `count` is all lanes, else as [`store_first`](Vector::store_first).
+    #[inline(always)]
+    unsafe fn store_some(self, to: *mut f32, count: usize) {
+        // SAFETY: `count` floats can be written there, by the caller's promise.
+        unsafe { if count == Self::LANES { self.store(to) } else { self.store_first(to, count) } }
+    }
 }
 
 /// A loop over vectors of any kind. Its `run` must be `#[inline(always)]`: only then is it compiled for each.
@@ -156,7 +171,7 @@ impl Vector for __m256 {
     #[inline(always)]
     unsafe fn load_first(from: *const f32, count: usize) -> Self {
         // SAFETY: the mask leaves out what cannot be read.
-        unsafe { _mm256_maskload_ps(from, first(count)) }
+        unsafe { _mm256_maskload_ps(from, first_lanes(count)) }
     }
 
     #[inline(always)]
@@ -168,17 +183,8 @@ impl Vector for __m256 {
     #[inline(always)]
     unsafe fn store_first(self, to: *mut f32, count: usize) {
         // SAFETY: the mask leaves out what cannot be written.
-        unsafe { _mm256_maskstore_ps(to, first(count), self) };
+        unsafe { _mm256_maskstore_ps(to, first_lanes(count), self) };
     }
-}
-
-/// A mask of the first `count` of eight lanes.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-#[inline]
-fn first(count: usize) -> __m256i {
-    let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lane)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -141,7 +141,7 @@ impl Line<'_> {
                     *sum = V::load(x.add(at * V::LANES)).multiply_add(weight, *sum);
                 }
                 let x = x.add((N - 1) * V::LANES);
-                let x = if last == V::LANES { V::load(x) } else { V::load_first(x, last) };
+                let x = V::load_some(x, last);
                 sums[N - 1] = x.multiply_add(weight, sums[N - 1]);
             }
             let y = y.as_mut_ptr();

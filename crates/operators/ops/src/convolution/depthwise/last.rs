@@ -103,9 +103,7 @@ impl Row<'_, '_> {
             // SAFETY: `holds` was checked: what the pixels see is in the image, for all channels. The kernel has all
             // channels for each tap, and so has the bias.
             unsafe {
-                let load = |from: *const f32| {
-                    if count == V::LANES { V::load(from) } else { V::load_first(from, count) }
-                };
+                let load = |from: *const f32| V::load_some(from, count);
                 let bias = match bias {
                     Some(bias) => load(bias.add(channel)),
                     None => V::splat(0.0),
@@ -123,11 +121,7 @@ impl Row<'_, '_> {
                 }
                 for (pixel, &sum) in sums.iter().enumerate() {
                     let y = y.add(pixel * y_next + channel);
-                    if count == V::LANES {
-                        sum.store(y)
-                    } else {
-                        sum.store_first(y, count)
-                    };
+                    sum.store_some(y, count);
                 }
             }
             channel += V::LANES;

@@ -131,9 +131,7 @@ impl Row<'_, '_> {
             // SAFETY: `holds` was checked: what the taps see is in the image, for all channels. Gradients and sums were
             // checked above.
             unsafe {
-                let load = |from: *const f32| {
-                    if count == V::LANES { V::load(from) } else { V::load_first(from, count) }
-                };
+                let load = |from: *const f32| V::load_some(from, count);
                 let sums = self.sums.as_mut_ptr().add(channel);
                 let mut lanes = [V::splat(0.0); T];
                 for tap in 0..T {
@@ -149,11 +147,7 @@ impl Row<'_, '_> {
                 }
                 for tap in 0..T {
                     let place = sums.add(places[tap]);
-                    if count == V::LANES {
-                        lanes[tap].store(place)
-                    } else {
-                        lanes[tap].store_first(place, count)
-                    }
+                    lanes[tap].store_some(place, count);
                 }
             }
             channel += V::LANES;

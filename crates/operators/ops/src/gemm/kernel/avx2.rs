@@ -8,7 +8,7 @@
 use std::arch::x86_64::*;
 
 use super::{Store, Strip, Window};
-use crate::arch::Avx2;
+use crate::arch::{Avx2, first_lanes};
 
 const LANES: usize = 8;
 
@@ -157,14 +157,6 @@ unsafe fn sized<const R: usize, const V: usize>(
             }
         }
     }
-}
-
-/// A mask of the first `count` of eight lanes.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn first_lanes(count: usize) -> __m256i {
-    let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lane)
 }
 
 /// Stores a vector whole where it can be: masked stores are slow on some processors.

@@ -50,7 +50,7 @@ pub(crate) fn transpose(
 mod x86 {
     use std::arch::x86_64::*;
 
-    use crate::arch::{Avx2, Avx512};
+    use crate::arch::{Avx2, Avx512, first_lanes};
 
     /// Squares of 16 x 16.
     ///
@@ -161,14 +161,6 @@ mod x86 {
                 }
             }
         }
-    }
-
-    /// A mask of the first `count` of eight lanes.
-    #[target_feature(enable = "avx2")]
-    #[inline]
-    fn first_lanes(count: usize) -> __m256i {
-        let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lane)
     }
 
     /// The transpose of 8 rows of 8.
