@@ -15,6 +15,8 @@ pub struct Multiprocessor {
     pub registers: u32,
     /// Shared memory, bytes.
     pub shared: u32,
+    /// Lanes that work on 32-bit floats.
+    pub lanes: u32,
 }
 
 /// What a kernel asks of the GPU.
@@ -50,6 +52,12 @@ const SHARED: u32 = 128;
 const RESERVED: u32 = 1024;
 
 impl Multiprocessor {
+    /// Blocks of so many threads that fit by their number and their warps.
+    #[must_use]
+    pub fn blocks_of(&self, threads: u32) -> u32 {
+        (self.warps / threads.div_ceil(WARP).max(1)).clamp(1, self.blocks)
+    }
+
     /// Of a compute capability, major and minor; that of the newest that is older where it is not known.
     #[must_use]
     pub fn of(capability: [u8; 2]) -> Multiprocessor {
@@ -66,7 +74,11 @@ impl Multiprocessor {
             [10 | 11, _] => (32, 64, 228),
             _ => (24, 48, 100),
         };
-        Multiprocessor { blocks, warps, registers: 65_536, shared: kilobytes << 10 }
+        let lanes = match capability {
+            [6, 0] | [7, _] | [8, 0] => 64,
+            _ => 128,
+        };
+        Multiprocessor { blocks, warps, registers: 65_536, shared: kilobytes << 10, lanes }
     }
 }
 

@@ -23,4 +23,4 @@ pub use observe::{Observations, observe};
 pub use read::{Sweep, read, read_all};
 pub use row::{Row, State};
 pub use spec::spec;
-pub use tables::{LEFT_OUT, TABLE, read_table};
+pub use tables::{LEFT_OUT, OF_CALLS, TABLE, read_table};

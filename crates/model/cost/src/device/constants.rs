@@ -28,6 +28,11 @@ macro_rules! groups {
 groups! {
     /// Blocks and loops that wait for memory.
     Memory { block_life_us, step_us, dram_step_us }
+    /// Kernels that read rows several times.
+    Rows {
+        whole_cache, split_cache, norm_cache, softmax_block_cycles, softmax_cycles, softmax_rest_cycles, norm_block_cycles, norm_cycles, per_generation,
+        sharpness,
+    }
     /// Kernels that keep many bytes in flight.
     Streams { cache_gain, turns, least_access }
     /// Gathers in different orders.
@@ -84,6 +89,7 @@ pub struct Tiles {
 #[expect(missing_docs, reason = "the groups are documented themselves")]
 pub struct Constants {
     pub memory: Memory,
+    pub rows: Rows,
     pub streams: Streams,
     pub gather_plan: GatherPlan,
     pub gemm: Gemm,

@@ -6,6 +6,32 @@ use super::context::Context;
 use super::paper::Published;
 use super::spec::DeviceSpec;
 
+/// What a formula of the specification says of a call on a GPU that nothing was measured on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Specified {
+    /// The time, µs.
+    pub us: f64,
+    /// How much it counts beside models that another GPU lends, 0 to 1: it was seen to hold for large calls.
+    pub share: f64,
+}
+
+impl Specified {
+    /// Of a call that waits for memory: it counts by half where the call moves twice what the cache holds.
+    #[must_use]
+    pub fn of_memory(us: f64, call: &KernelCall, spec: &DeviceSpec) -> Specified {
+        let held = 2.0 * spec.l2.effective_bytes as f64 / (call.footprint() as f64).max(1.0);
+        Specified { us, share: 1.0 / (1.0 + held * held) }
+    }
+
+    /// Of a call that computes: it counts by half where the call is as short as the shortest that it was seen to hold for.
+    #[must_use]
+    pub fn of_arithmetic(us: f64) -> Specified {
+        const SHORTEST_US: f64 = 100.0;
+        let short = SHORTEST_US / us.max(1e-3);
+        Specified { us, share: 1.0 / (1.0 + short * short) }
+    }
+}
+
 /// A family of kernels.
 ///
 /// Methods must be pure, must accept any call (zeros, enormous sizes) without panicking, and may be given calls of
@@ -37,6 +63,11 @@ pub trait Family: Sync {
 
     /// The time by our own formula, µs: positive and finite, at least the launch floor.
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64;
+
+    /// The time by a formula that was seen to hold on GPUs of several architectures, of calls that have one.
+    fn specified(&self, _call: &KernelCall, _ctx: &Context, _spec: &DeviceSpec) -> Option<Specified> {
+        None
+    }
 
     /// What the `paper` model of this family is.
     fn published(&self) -> Published {

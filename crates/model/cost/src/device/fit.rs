@@ -4,6 +4,7 @@ mod across;
 pub mod cache;
 pub mod error;
 mod family;
+mod host;
 mod network;
 mod onto;
 pub mod peaks;
@@ -26,6 +27,7 @@ use super::spec::DeviceSpec;
 
 pub use across::{Elsewhere, fit_across};
 pub use error::FitError;
+pub use host::without_host;
 pub use network::Search;
 pub use onto::fit_onto;
 pub use signature::without;

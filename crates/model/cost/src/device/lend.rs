@@ -24,7 +24,7 @@ impl DeviceProfile {
         }
         let Transfer { from, alike: like, other } = worth;
         let wider = if alike { like } else { other };
-        to.lent = Some(Box::new(Lent { from, wider, corrections, layer }));
+        to.lent = Some(Box::new(Lent { from, wider, other: !alike, corrections, layer }));
         to
     }
 

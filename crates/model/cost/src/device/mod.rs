@@ -32,7 +32,7 @@ pub use context::{Context, Setting};
 pub use error::Error;
 pub use estimate::{Estimate, EstimateSum, ModelKind, Source};
 pub use family::Family;
-pub use fit::{Elsewhere, FitError, FitOptions, Search, fit, fit_across, fit_onto};
+pub use fit::{Elsewhere, FitError, FitOptions, Search, fit, fit_across, fit_onto, without_host};
 pub use known::KnownPrices;
 pub use observation::Observation;
 pub use price::ModelChoice;

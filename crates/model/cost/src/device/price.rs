@@ -167,13 +167,13 @@ impl DeviceProfile {
         let widened = |estimates: Vec<Estimate>| -> Vec<Estimate> {
             estimates.into_iter().map(|estimate| lent.widened(estimate)).collect()
         };
-        let before = widened(self.price_by_models(group, choice));
         if choice != ModelChoice::Best {
-            return before;
+            return widened(self.price_by_models(group, choice));
         }
         let spec = &self.spec;
         let lent_again = |calls: &[(&KernelCall, &Context)]| {
-            widened(self.price_by_models(&Group::of(group.family, calls), choice))
+            let models = widened(self.price_by_models(&Group::of(group.family, calls), choice));
+            lent.as_specified(group.family, calls, spec, models)
         };
         let corrected = |calls: &[(&KernelCall, &Context)], before| {
             lent.corrected(group.family, calls, spec, before, &lent_again)
@@ -181,7 +181,7 @@ impl DeviceProfile {
         let again = |calls: &[(&KernelCall, &Context)]| corrected(calls, lent_again(calls));
         let calls = group.calls();
         let layer = lent.layer.of(group.family.name());
-        let before = corrected(&calls, before);
+        let before = corrected(&calls, lent_again(&calls));
         let mut estimates = stage::correct(layer, group.family, &calls, spec, before, &again);
         for (estimate, (call, _)) in estimates.iter_mut().zip(&calls) {
             estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));

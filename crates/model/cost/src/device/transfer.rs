@@ -10,7 +10,7 @@ use steptime_trace::Nanos;
 
 use super::context::Context;
 use super::estimate::Estimate;
-use super::family::Family;
+use super::family::{Family, Specified};
 use super::profile::error::HeaderError;
 use super::profile::header::{FamilyHeader, Spread};
 use super::spec::DeviceSpec;
@@ -53,6 +53,8 @@ pub struct Lent {
     pub from: String,
     /// How much wider intervals are here than where they are from.
     pub wider: Spread,
+    /// Whether this GPU is of another architecture than theirs.
+    pub other: bool,
     /// What other GPUs have shown of them, as [`fit_across`](super::fit_across) made it; none where the architecture is the same.
     pub corrections: Stages,
     /// What a sweep of this very GPU has shown of them, as [`fit_onto`](super::fit_onto) made it.
@@ -84,9 +86,38 @@ impl Lent {
         Estimate { own, shared, ..estimate }.transferred()
     }
 
+    /// What a formula of the specification says, where it was seen to hold on architectures other than that of the lent models.
+    pub(super) fn specified(
+        &self,
+        family: &dyn Family,
+        call: &KernelCall,
+        ctx: &Context,
+        spec: &DeviceSpec,
+    ) -> Option<Specified> {
+        if self.other { family.specified(call, ctx, spec) } else { None }
+    }
+
+    /// Estimates of lent models, where a formula of the specification was seen to hold on other architectures.
+    pub(super) fn as_specified(
+        &self,
+        family: &'static dyn Family,
+        calls: &[(&KernelCall, &Context)],
+        spec: &DeviceSpec,
+        models: Vec<Estimate>,
+    ) -> Vec<Estimate> {
+        let blended = |(model, &(call, ctx)): (Estimate, &(&KernelCall, &Context))| {
+            let Some(Specified { us, share }) = self.specified(family, call, ctx, spec) else { return model };
+            let before = model.time.as_micros().max(1e-3);
+            let time = Nanos::from_micros_f64(before * (share * (us / before).ln()).exp());
+            Estimate { time, ..model }
+        };
+        models.into_iter().zip(calls).map(blended).collect()
+    }
+
     /// Estimates of lent models, as other GPUs have shown that they are off. `again` tells the estimates before in other contexts.
     ///
-    /// What was learnt is what work takes: of a kernel that is little more than a launch nothing was shown.
+    /// What was learnt is what work takes: of a kernel that is little more than a launch nothing was shown. Nor is it of what a formula of the
+    /// specification says.
     pub(super) fn corrected(
         &self,
         family: &'static dyn Family,
@@ -100,16 +131,17 @@ impl Lent {
             return before;
         }
         let after = stage::correct(stages, family, calls, spec, before.clone(), again);
-        let blended = |(before, after): (Estimate, Estimate)| {
+        let blended = |((before, after), &(call, ctx)): ((Estimate, Estimate), &(&KernelCall, &Context))| {
             let us = before.time.as_micros().max(1e-3);
             let work = (1.0 - LAUNCHES * spec.launch.floor_us / us).clamp(0.0, 1.0);
+            let lent = 1.0 - self.specified(family, call, ctx, spec).map_or(0.0, |formula| formula.share);
             let ratio = (after.time.as_micros().max(1e-3) / us).ln();
             let blend = |new: f64, old: f64| work * new + (1.0 - work) * old;
-            let time = Nanos::from_micros_f64(us * (work * ratio).exp());
+            let time = Nanos::from_micros_f64(us * (work * lent * ratio).exp());
             let (own, shared) = (blend(after.own, before.own), blend(after.shared, before.shared));
             Estimate { time, own, shared, ..after }.transferred()
         };
-        before.into_iter().zip(after).map(blended).collect()
+        before.into_iter().zip(after).zip(calls).map(blended).collect()
     }
 }
 

@@ -22,6 +22,9 @@ pub const TABLE: &str = "table";
 /// The entry that says how many rows were left out, and why.
 pub const LEFT_OUT: &str = "left_out";
 
+/// The entry that says that times are of calls from Python, and hold what the host adds.
+pub const OF_CALLS: &str = "times_of_calls";
+
 /// Reads a sweep of ours, or a table: NeuSight's CSV, aiconfigurator's Parquet.
 ///
 /// Rows whose times say more of the host than of the GPU are left out; the metadata say how many.

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::ByDevice;
 use super::texts::{Input, dense, row};
+use super::{ByDevice, OF_CALLS};
 use crate::error::Error;
 use crate::read::Sweep;
 use crate::row::Row;
@@ -15,7 +15,7 @@ use crate::row::Row;
 /// Shorter calls are timed by how fast the host launches, µs: it takes 20 to 40 µs for one.
 const HOST_US: f64 = 100.0;
 
-/// The columns that are read. Others say which kernel ran, and with which grid.
+/// The columns that are read. Others say with which grid a kernel ran.
 #[derive(Deserialize)]
 struct Record {
     #[serde(rename = "OPName")]
@@ -24,6 +24,8 @@ struct Record {
     ms: f64,
     #[serde(rename = "Device")]
     device: String,
+    #[serde(rename = "Kernel Name", default)]
+    kernel: String,
     #[serde(rename = "B")]
     b: u64,
     #[serde(rename = "M")]
@@ -73,10 +75,20 @@ pub(super) fn read(path: &Path) -> Result<Vec<Sweep>, Error> {
         if us < HOST_US {
             found.leave_out(&record.device);
         } else {
-            found.push(&record.device, row);
+            found.push(&record.device, Row { kernels: one(&record.kernel), ..row });
         }
     }
-    found.sweeps(path, "NeuSight", "shorter than 100 us, which is the host's time")
+    let mut sweeps = found.sweeps(path, "NeuSight", "shorter than 100 us, which is the host's time")?;
+    for sweep in &mut sweeps {
+        sweep.meta.entries.insert(OF_CALLS.to_owned(), "true".to_owned());
+    }
+    Ok(sweeps)
+}
+
+/// The names of a row's kernels, as JSON: the table knows one, or none.
+fn one(kernel: &str) -> String {
+    let names: Vec<&str> = Some(kernel).filter(|name| !name.is_empty()).into_iter().collect();
+    serde_json::json!(names).to_string()
 }
 
 /// The op of a row.

@@ -4,7 +4,7 @@ use steptime_aten::kernel::{Elementwise, Layout, Work};
 use steptime_aten::{Dtype, Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::Family;
+use crate::device::family::{Family, Specified};
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
@@ -144,6 +144,17 @@ impl Family for Pointwise {
         match &call.kernel {
             Kernel::Elementwise(kernel) => model(kernel, call, ctx, spec).total_us,
             _ => spec.launch.floor_us,
+        }
+    }
+
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+        match &call.kernel {
+            Kernel::Elementwise(kernel)
+                if !matches!(kernel.layout, Layout::Strided { .. }) && kernel.work != Work::Random =>
+            {
+                Some(Specified::of_memory(model(kernel, call, ctx, spec).total_us, call, spec))
+            }
+            _ => None,
         }
     }
 

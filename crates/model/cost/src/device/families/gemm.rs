@@ -1,10 +1,10 @@
 //! Matrix products.
 
 use steptime_aten::kernel::{Epilogue, Gemm, Precision};
-use steptime_aten::{Kernel, KernelCall};
+use steptime_aten::{Dtype, Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::Family;
+use crate::device::family::{Family, Specified};
 use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
@@ -151,11 +151,37 @@ impl Family for Products {
         }
     }
 
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+        let Kernel::Gemm(gemm) = &call.kernel else { return None };
+        let alike =
+            gemm.batch > 1 && !vector(gemm) && gemm.precision == Precision::F32 && call.dtype == Dtype::F32;
+        let (rows, columns) = batch_tile(spec).filter(|_| alike)?;
+        let tiles = (gemm.m as f64 / rows).ceil() * (gemm.n as f64 / columns).ceil() * gemm.batch as f64;
+        let turns = (tiles / f64::from(spec.multiprocessors)).ceil();
+        let one = 2.0 * rows * columns * (gemm.k as f64 + TILE_ENDS);
+        let compute_us = turns * one * f64::from(spec.multiprocessors) / (spec.peak.f32_tflop_s * 1e6);
+        let memory_us = spec.dram_us(Traffic::of(call, ctx, spec).dram());
+        Some(Specified::of_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us)))
+    }
+
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
         match &call.kernel {
             Kernel::Gemm(gemm) => model(gemm, call, ctx, spec).total_us,
             _ => spec.launch.floor_us,
         }
+    }
+}
+
+/// A tile begins and ends in as long as so many steps of its sum take.
+const TILE_ENDS: f64 = 16.0;
+
+/// The tile that cuBLAS takes for batches of 32-bit floats, rows and columns, where it takes one whatever the shape: kernels' names in NeuSight's tables (PyTorch 2.1)
+/// are `ampere_sgemm_128x128` in all rows of three GPUs, and `maxwell_sgemm_128x64` in all but four of two; Volta and Turing choose.
+fn batch_tile(spec: &DeviceSpec) -> Option<(f64, f64)> {
+    match spec.compute_capability {
+        [6, _] => Some((64.0, 128.0)),
+        [8, _] => Some((128.0, 128.0)),
+        _ => None,
     }
 }
 

@@ -24,6 +24,7 @@ mod norm;
 mod opcode;
 mod plain;
 mod pool;
+mod read_again;
 mod reduce;
 mod rnn;
 mod rows;

@@ -4,11 +4,12 @@ use steptime_aten::kernel::{Norm, NormKind, Pass};
 use steptime_aten::{Kernel, KernelCall, Slot};
 
 use crate::device::context::Context;
-use crate::device::family::Family;
+use crate::device::family::{Family, Specified};
 use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
+use super::read_again;
 use super::rows::{Rows, rows_us};
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::times::overlap;
@@ -79,6 +80,17 @@ impl Family for Norms {
         "ln_rows_by_sm" => ln_ratio(kernel.rows as f64, f64::from(spec.multiprocessors)),
         "ln_length_by_rows" => ln_ratio(kernel.length as f64, kernel.rows as f64),
         "align" => halvings(kernel.length, 3),
+    }
+
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+        let Kernel::Norm(norm) = &call.kernel else { return None };
+        let vectors = norm.kind == NormKind::Layer && norm.length.is_multiple_of(4);
+        let traffic = Traffic::of(call, ctx, spec);
+        if norm.pass != Pass::Forward || !vectors {
+            return None;
+        }
+        let us = read_again::layer_norm_us(norm, call.dtype, &traffic, spec)?;
+        Some(Specified::of_memory(us, call, spec))
     }
 
     fn published(&self) -> Published {

@@ -4,11 +4,12 @@ use steptime_aten::kernel::{Pass, Softmax};
 use steptime_aten::{Kernel, KernelCall};
 
 use crate::device::context::Context;
-use crate::device::family::Family;
+use crate::device::family::{Family, Specified};
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::memory::{Traffic, sector_waste};
+use super::read_again;
 use super::rows::{Rows, WARP_ROW, rows_us};
 use super::shared::{features, flag, ln, ln_ratio, push_shared};
 
@@ -111,6 +112,22 @@ impl Family for Softmaxes {
             Kernel::Softmax(kernel) => model(kernel, call, ctx, spec).1,
             _ => spec.launch.floor_us,
         }
+    }
+
+    fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
+        let Kernel::Softmax(softmax) = &call.kernel else { return None };
+        if softmax.pass == Pass::Backward || softmax.stride > 1 {
+            return None;
+        }
+        let traffic = Traffic::of(call, ctx, spec);
+        let us = if softmax.length as f64 <= WARP_ROW {
+            spec.launch.floor_us + traffic.latency_us() + traffic.move_us(spec, 1.0)
+        } else if softmax.again {
+            read_again::softmax_us(softmax, call.dtype, &traffic, spec)?
+        } else {
+            return None;
+        };
+        Some(Specified::of_memory(us, call, spec))
     }
 
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {

@@ -47,6 +47,16 @@ pub struct Row<'a> {
     pub gpu: u32,
 }
 
+impl Row<'_> {
+    /// How much of what its profile says is of models, 0 to 1: the rest is of a formula of the specification.
+    fn lent(&self, family: &dyn Family) -> f64 {
+        let Observation { call, ctx, .. } = self.of;
+        let lent = self.profile.lent.as_ref();
+        let formula = lent.and_then(|lent| lent.specified(family, call, ctx, &self.profile.spec));
+        1.0 - formula.map_or(0.0, |formula| formula.share)
+    }
+}
+
 /// What is held out to judge a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldOut {
@@ -85,7 +95,10 @@ pub fn fit(
         HeldOut::Cases => boosting(rows.len(), options.seed),
         HeldOut::Gpus => BoostOptions { seed: options.seed, ..FOR_OTHERS },
     };
-    let weights = weights(&gpus);
+    // Of what a formula of the specification says there is nothing to learn.
+    let lent: Vec<f64> = rows.iter().map(|row| row.lent(family)).collect();
+    let weights: Vec<f64> =
+        weights(&gpus).into_iter().zip(&lent).map(|(weight, lent)| weight * lent).collect();
     let (corrections, trees) = rayon::join(
         || {
             folds.out_of_fold(|train, held_out| {
@@ -96,7 +109,8 @@ pub fn fit(
         },
         || left.learn(&(0..rows.len()).collect::<Vec<usize>>(), &weights, &boosting),
     );
-    let (corrections, trees) = (corrections?, trees?);
+    let (corrections, trees): (Vec<f64>, Trees) = (corrections?, trees?);
+    let corrections: Vec<f64> = corrections.into_iter().zip(&lent).map(|(by, lent)| by * lent).collect();
 
     let mut residuals = left.logs.clone();
     let (mut told, mut seen) = (BTreeMap::new(), BTreeMap::new());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use steptime::answers::CorrectedShown;
 use steptime::aten::OpSet;
-use steptime::cost::device::{DeviceProfile, Elsewhere, FitOptions, Observation, fit_across};
+use steptime::cost::device::{DeviceProfile, Elsewhere, FitOptions, Observation, fit_across, without_host};
 use steptime::sweep::{self, Sweep};
 
 use super::{Failure, read_tables};
@@ -33,7 +33,7 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
         steptime::device::own(left_out)?;
     }
     let sweeps = read_tables(wanted.tables)?;
-    let mut gpus: BTreeMap<&'static str, Vec<Vec<Observation>>> = BTreeMap::new();
+    let mut gpus: BTreeMap<&'static str, Vec<Table>> = BTreeMap::new();
     for sweep in &sweeps {
         let device = sweep.meta.get("device").unwrap_or_default();
         let Some(shipped) = steptime::device::shipped_for(device) else {
@@ -49,7 +49,8 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
         let observed = sweep::observe(std::slice::from_ref(sweep), &OpSet::standard());
         let spec = steptime::device::own(shipped)?.spec;
         steptime::device::tables::plausible(sweep, &observed.observations, &spec)?;
-        gpus.entry(shipped).or_default().push(observed.observations);
+        let of_calls = sweep.meta.get(sweep::OF_CALLS).is_some();
+        gpus.entry(shipped).or_default().push(Table { rows: observed.observations, of_calls });
     }
     if gpus.len() < GPUS {
         let found: Vec<&str> = gpus.keys().copied().collect();
@@ -61,7 +62,10 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     }
     let mut profiles: Vec<(DeviceProfile, Vec<Observation>)> = Vec::new();
     let mut words = BTreeMap::from([("tables".to_owned(), tables(&sweeps))]);
-    for (name, tables) in gpus {
+    for (name, mut tables) in gpus {
+        let of_calls = tables.iter_mut().filter(|table| table.of_calls);
+        let mut rows: Vec<&mut Observation> = of_calls.flat_map(|table| &mut table.rows).collect();
+        without_host(&mut rows, &steptime::device::own(name)?.spec);
         let rows = drawn(tables, wanted.most);
         words.insert(format!("rows_{name}"), rows.len().to_string());
         let profile = match name == wanted.from {
@@ -96,6 +100,13 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The rows of a table.
+struct Table {
+    rows: Vec<Observation>,
+    /// Whether its times are of calls, and hold what the host adds.
+    of_calls: bool,
+}
+
 /// The fewest GPUs that corrections are learnt from.
 const GPUS: usize = 3;
 
@@ -109,12 +120,12 @@ fn tables(sweeps: &[Sweep]) -> String {
 }
 
 /// So many rows of all tables together at most, evenly from each: every n-th. Cases of different tables stay apart.
-fn drawn(tables: Vec<Vec<Observation>>, most: usize) -> Vec<Observation> {
-    let all: usize = tables.iter().map(Vec::len).sum();
+fn drawn(tables: Vec<Table>, most: usize) -> Vec<Observation> {
+    let all: usize = tables.iter().map(|table| table.rows.len()).sum();
     let step = all.div_ceil(most.max(1)).max(1);
     let mut rows = Vec::new();
     let mut first = 0;
-    for table in tables {
+    for Table { rows: table, .. } in tables {
         let cases = table.iter().map(|row| row.case + 1).max().unwrap_or(0);
         let kept = table.into_iter().step_by(step).map(|row| Observation { case: first + row.case, ..row });
         rows.extend(kept);

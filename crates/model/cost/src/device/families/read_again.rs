@@ -1,0 +1,142 @@
+//! Kernels whose blocks read rows several times: PyTorch's softmax along long rows up to version 2.6, and its layer norm.
+//!
+//! Rows that all blocks hold at once either stay in the second-level cache between two readings or come from memory again. Beside
+//! memory, a multiprocessor takes so many cycles for an element. `benches/rows_elsewhere.py` fits both on GPUs of five architectures.
+
+use steptime_aten::Dtype;
+use steptime_aten::kernel::{Norm, Softmax};
+
+use crate::demand::Multiprocessor;
+use crate::device::spec::DeviceSpec;
+
+use super::memory::Traffic;
+
+/// A row of one block.
+struct Row {
+    /// Rows in all.
+    rows: f64,
+    /// Bytes of one.
+    bytes: f64,
+    /// Cycles of a multiprocessor of compute capability 7.0 for one.
+    cycles: f64,
+    /// Times that it is read after the first.
+    again: f64,
+    /// Threads of its block.
+    threads: u32,
+    /// How much of the effective cache holds rows until they are read again.
+    held: f64,
+}
+
+/// The time of a softmax forward that reads each row for its maximum, its sum and its result, µs.
+pub(super) fn softmax_us(
+    softmax: &Softmax,
+    dtype: Dtype,
+    traffic: &Traffic,
+    spec: &DeviceSpec,
+) -> Option<f64> {
+    let constants = &spec.constants.rows;
+    let vector = 16 / dtype.size().clamp(1, 16);
+    let threads = softmax_threads(softmax.length, vector);
+    let whole = in_vectors(softmax.length, threads, vector);
+    let rest = softmax.length as f64 - whole;
+    let held = if has_two_caches(spec) { constants.split_cache } else { constants.whole_cache };
+    let row = Row {
+        rows: softmax.rows as f64,
+        bytes: softmax.length as f64 * dtype.size() as f64,
+        cycles: constants.softmax_block_cycles
+            + constants.softmax_cycles * whole
+            + constants.softmax_rest_cycles * rest,
+        again: 2.0,
+        threads: threads as u32,
+        held,
+    };
+    is_known(spec).then(|| row.us(traffic, spec))
+}
+
+/// The time of a layer norm forward that reads each row for its mean and for its result, µs.
+pub(super) fn layer_norm_us(norm: &Norm, dtype: Dtype, traffic: &Traffic, spec: &DeviceSpec) -> Option<f64> {
+    let constants = &spec.constants.rows;
+    let row = Row {
+        rows: norm.rows as f64,
+        bytes: norm.length as f64 * dtype.size() as f64,
+        cycles: constants.norm_block_cycles + constants.norm_cycles * norm.length as f64,
+        again: 1.0,
+        threads: 128,
+        held: constants.norm_cache,
+    };
+    is_known(spec).then(|| row.us(traffic, spec))
+}
+
+/// Threads of a block as torch chooses them: the largest power of two up to half as many as there are vectors, 512 at most.
+fn softmax_threads(length: u64, vector: u64) -> u64 {
+    let half = (length / vector).min(1024) / 2;
+    half.max(32).next_power_of_two()
+}
+
+/// Elements of a row that are read in vectors, in the mean over rows: whole rounds of all threads. Where a row begins between two vectors, a
+/// round goes to what is before the first, an element at a time, as what is left behind the last one does.
+fn in_vectors(length: u64, threads: u64, vector: u64) -> f64 {
+    let of_row = |row: u64| {
+        let late = row * (length % vector) % vector;
+        let left = if late > 0 { (length + late).saturating_sub(threads) } else { length };
+        left - left % (threads * vector)
+    };
+    (0..vector).map(of_row).sum::<u64>() as f64 / vector as f64
+}
+
+/// Whether the formula was seen to hold on GPUs of that maker: AMD's run other code.
+fn is_known(spec: &DeviceSpec) -> bool {
+    !spec.architecture.starts_with("CDNA")
+}
+
+/// Whether the second-level cache has two halves that each keep copies of what the other has: of A100, H100 and B200.
+fn has_two_caches(spec: &DeviceSpec) -> bool {
+    matches!(spec.compute_capability, [8, 0] | [9 | 10, _])
+}
+
+impl Row {
+    fn us(&self, traffic: &Traffic, spec: &DeviceSpec) -> f64 {
+        let constants = &spec.constants.rows;
+        let processors = f64::from(spec.multiprocessors);
+        let processor = Multiprocessor::of(spec.compute_capability);
+        let blocks = f64::from(processor.blocks_of(self.threads));
+        let room = self.held * spec.l2.effective_bytes as f64;
+        let missed = 1.0 - 1.0 / (1.0 + (processors * blocks * self.bytes / room).powi(4));
+        let memory = spec.dram_us(traffic.dram() + self.again * missed * traffic.read);
+        let turns = (self.rows / (processors * blocks)).ceil().max(1.0) * blocks;
+        let [major, minor] = spec.compute_capability.map(f64::from);
+        let slower =
+            constants.per_generation.powf(7.0 - major - 0.1 * minor) * 64.0 / f64::from(processor.lanes);
+        let cycles = turns * self.cycles * slower / spec.clock_mhz;
+        let longer = memory.max(cycles);
+        if longer <= 0.0 {
+            return spec.launch.floor_us;
+        }
+        let power = constants.sharpness;
+        let both = (memory / longer).powf(power) + (cycles / longer).powf(power);
+        spec.launch.floor_us + longer * both.powf(1.0 / power)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_the_threads_that_torch_gives_them() {
+        // Of NeuSight's table: the lengths at which blocks grow.
+        let threads = |length| softmax_threads(length, 4);
+        assert_eq!(
+            [1025, 1031, 1033, 2053, 2065, 4094, 16_384].map(threads),
+            [128, 128, 256, 256, 512, 512, 512]
+        );
+    }
+
+    #[test]
+    fn rows_between_vectors_are_read_singly_at_both_ends() {
+        assert_eq!(in_vectors(1280, 256, 4), 1024.0);
+        assert_eq!(in_vectors(4096, 512, 4), 4096.0);
+        // Every other row begins between two vectors, and loses a round of 128 elements.
+        assert_eq!(in_vectors(1026, 128, 4), (1024.0 + 512.0) / 2.0);
+    }
+}
