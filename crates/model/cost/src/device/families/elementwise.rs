@@ -148,14 +148,15 @@ impl Family for Pointwise {
     }
 
     fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
-        match &call.kernel {
-            Kernel::Elementwise(kernel)
-                if !matches!(kernel.layout, Layout::Strided { .. }) && kernel.work != Work::Random =>
-            {
-                Some(Specified::of_memory(model(kernel, call, ctx, spec).total_us, call, spec))
-            }
-            _ => None,
+        let Kernel::Elementwise(kernel) = &call.kernel else { return None };
+        let floats = matches!(call.dtype, Dtype::F32 | Dtype::F16 | Dtype::Bf16);
+        if !floats || matches!(kernel.layout, Layout::Strided { .. }) || kernel.work == Work::Random {
+            return None;
         }
+        // Memory is what all of them wait for, even those of many instructions.
+        let traffic = Traffic::of(call, ctx, spec);
+        let us = spec.launch.floor_us + traffic.latency_us() + traffic.move_us(spec, 1.0);
+        Some(Specified::of_memory(us, call, spec))
     }
 
     fn paper(&self, call: &KernelCall, _ctx: &Context, spec: &DeviceSpec) -> Option<f64> {
