@@ -17,6 +17,8 @@ pub struct Multiprocessor {
     pub shared: u32,
     /// Lanes that work on 32-bit floats.
     pub lanes: u32,
+    /// Lanes that get an instruction in a cycle: more than those for floats where others work on integers.
+    pub issued: u32,
 }
 
 /// What a kernel asks of the GPU.
@@ -78,7 +80,8 @@ impl Multiprocessor {
             [6, 0] | [7, _] | [8, 0] => 64,
             _ => 128,
         };
-        Multiprocessor { blocks, warps, registers: 65_536, shared: kilobytes << 10, lanes }
+        let issued = if capability == [6, 0] { 64 } else { 128 };
+        Multiprocessor { blocks, warps, registers: 65_536, shared: kilobytes << 10, lanes, issued }
     }
 }
 

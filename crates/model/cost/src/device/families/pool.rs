@@ -10,7 +10,7 @@ use crate::device::spec::DeviceSpec;
 
 use super::memory::{L2_LATENCY_US, Traffic};
 use super::shared::{features, flag, ln, ln_ratio, push_shared};
-use super::times::{instructions_us, overlap, waves_us};
+use super::times::{mixed_us, overlap, waves_us};
 
 /// The family.
 pub(super) struct Pools;
@@ -53,7 +53,7 @@ fn model(pool: &Pool, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
         (PoolKind::Resample, false) if blended => pool.planes as f64 * (traffic.step_us(spec) - 0.1),
         _ => 0.0,
     };
-    let work_us = overlap(instructions_us(made * an_output, spec), alone);
+    let work_us = overlap(mixed_us(made * an_output, spec), alone);
     let busy = overlap(work_us, traffic.move_us(spec, 1.0));
     let launches = spec.launch.floor_us * f64::from(call.launches.max(1));
     let total_us = launches + traffic.latency_us() + 3.0 * L2_LATENCY_US + busy;

@@ -1,11 +1,19 @@
 //! How long work takes that fills the device in waves or overlaps with other work.
 
+use crate::demand::Multiprocessor;
 use crate::device::spec::DeviceSpec;
 
 /// The time of so many simple instructions on all multiprocessors, µs. A multiply-add counts as two operations
 /// and is one instruction.
 pub(super) fn instructions_us(count: f64, spec: &DeviceSpec) -> f64 {
     count / (spec.peak.f32_tflop_s * 0.5e6)
+}
+
+/// The time of so many instructions of all sorts, few of them on floats, µs: of a V100 to an A100, lanes for integers work beside those for
+/// floats, so twice as many are issued.
+pub(super) fn mixed_us(count: f64, spec: &DeviceSpec) -> f64 {
+    let processor = Multiprocessor::of(spec.compute_capability);
+    instructions_us(count, spec) * f64::from(processor.lanes) / f64::from(processor.issued)
 }
 
 /// The time of blocks of work that run `slots` at a time on each multiprocessor, each `block_us` long, µs.
