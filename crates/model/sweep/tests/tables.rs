@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use steptime_aten::kernel::Precision;
 use steptime_aten::{Dtype, Kernel, OpSet};
-use steptime_sweep::{Error, LEFT_OUT, State, observe, read_table};
+use steptime_sweep::{Error, LEFT_OUT, OF_CALLS, State, observe, read_table};
 
 /// A folder of its own for a test, gone when it is done.
 struct Folder(PathBuf);
@@ -74,6 +74,23 @@ conv,0.88,Tesla V100-PCIE-32GB,38,64,32,3,56,1,1
     let Kernel::Conv(conv) = &observed.observations[0].call.kernel else { panic!("no convolution") };
     assert_eq!((conv.batch, conv.channels_out, conv.output[2]), (38, 32, 56));
     assert_eq!(conv.precision, Precision::F32);
+}
+
+#[test]
+fn the_kernel_that_a_table_names_tells_whether_a_softmax_reads_rows_again() {
+    let folder = Folder::new("kernels");
+    let table = "OPName,Latency,Device,Kernel Name,B,H
+softmax,1.5,NVIDIA L4,void at::native::(anonymous namespace)::cunn_SoftMaxForward<4>,4096,2048
+softmax,1.5,NVIDIA L4,,4096,2048
+";
+    let sweeps = read_table(&folder.file("softmax.csv", table)).unwrap();
+    assert!(sweeps[0].meta.get(OF_CALLS).is_some());
+    let observed = observe(&sweeps, &OpSet::standard());
+    let again = observed.observations.iter().map(|row| match &row.call.kernel {
+        Kernel::Softmax(softmax) => softmax.again,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(again.collect::<Vec<bool>>(), [true, false]);
 }
 
 /// A table of two products in bf16, one in a type that is not read, and one that nothing was timed of.

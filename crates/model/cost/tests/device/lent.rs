@@ -1,10 +1,12 @@
 //! Models of one GPU, lent to others.
 
+use steptime_aten::KernelCall;
 use steptime_cost::device::profile::header::{Header, Spread};
 use steptime_cost::device::{
     Context, DeviceProfile, DeviceSpec, Elsewhere, FitOptions, ModelChoice, Observation, Source, Transfer,
-    fit_across, fit_onto,
+    families, fit_across, fit_onto, without_host,
 };
+use steptime_trace::Nanos;
 
 use crate::fitted::profile;
 use crate::synthetic::{elementwise, gemm, observations, spec};
@@ -55,6 +57,49 @@ fn a_slower_memory_takes_longer() {
     assert!((1.6..2.2).contains(&ratio), "{ratio}");
 }
 
+#[test]
+fn what_passes_the_cache_takes_what_memory_takes_on_another_architecture() {
+    let (large, small) = (elementwise("add", 1 << 24), elementwise("add", 1 << 16));
+    let mut spec = other(0.4);
+    spec.l2.effective_bytes = 4_000_000;
+    let price = |profile: &DeviceProfile, call| profile.price(call, &Context::cold(call), ModelChoice::Best);
+    let lent = lent(spec.clone(), None);
+    let of_memory = spec.dram_us((8u64 << 24) as f64);
+    let time = price(&lent, &large).time.as_micros();
+    assert!((0.98..1.03).contains(&(time / of_memory)), "{time} {of_memory}");
+    assert_eq!(price(&lent, &large).source, Source::Transferred);
+    // Models say what a small one takes, and on their own architecture what a large one does: the made-up times are 1.2 of the formula.
+    let alike = DeviceSpec { architecture: self::spec().architecture, ..spec };
+    let alike = profile().clone().lend(of(alike), worth(), None);
+    let modelled = price(&alike, &large).time.as_micros();
+    assert!((modelled / time - 1.0).abs() > 0.03, "{modelled} {time}");
+    let ratio = price(&lent, &small).time.0 as f64 / price(&alike, &small).time.0 as f64;
+    assert!((0.99..1.01).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn what_the_host_adds_to_times_of_calls_is_taken_off() {
+    let spec = other(0.4);
+    let of = |numel: u64| {
+        let call = elementwise("add", numel);
+        let ctx = Context::warm(&call);
+        let formula = families::of(&call.kernel).specified(&call, &ctx, &spec).unwrap();
+        let time = Nanos::from_micros_f64(formula.us + 25.0);
+        (Observation { case: 0, op: "aten::add".into(), call, ctx, time }, formula.us)
+    };
+    let (mut rows, formulas): (Vec<Observation>, Vec<f64>) = (11..=50u64).map(|at| of(at << 22)).unzip();
+    // An op without a formula loses as much.
+    let product = gemm(4096, 4096, 4096);
+    let ctx = Context::warm(&product);
+    let time = Nanos::from_micros_f64(3000.0);
+    rows.push(Observation { case: 1, op: "aten::mm".into(), call: product, ctx, time });
+    without_host(&mut rows.iter_mut().collect::<Vec<_>>(), &spec);
+    for (row, formula) in rows.iter().zip(&formulas) {
+        assert!((row.time.as_micros() - formula).abs() < 0.1, "{} {formula}", row.time.as_micros());
+    }
+    assert!((rows[40].time.as_micros() - 2975.0).abs() < 0.1);
+}
+
 /// What lent models say of made-up rows, times a factor: what a GPU takes of which nothing was fitted.
 fn rows(profile: &DeviceProfile, factor: i64, seed: usize) -> Vec<Observation> {
     let mut rows = observations(2100);
@@ -74,15 +119,21 @@ fn what_three_gpus_show_holds_on_a_fourth_of_another_architecture_alone() {
     let elsewhere: Vec<Elsewhere> =
         gpus.iter().zip(&measured).map(|(profile, rows)| Elsewhere { profile, rows }).collect();
     let corrections = fit_across(&elsewhere, profile(), &FitOptions::default()).unwrap();
-    let call = elementwise("add", 1 << 24);
-    let price = |profile: &DeviceProfile| profile.price(&call, &Context::cold(&call), ModelChoice::Best);
-    let ratio = |spec: DeviceSpec| {
+    let ratio = |call: &KernelCall, spec: DeviceSpec| {
+        let price = |profile: &DeviceProfile| profile.price(call, &Context::cold(call), ModelChoice::Best);
         let (before, after) =
             (price(&lent(spec.clone(), None)), price(&lent(spec, Some(corrections.clone()))));
         after.time.0 as f64 / before.time.0 as f64
     };
-    assert!((1.3..1.5).contains(&ratio(other(0.5))), "{}", ratio(other(0.5)));
-    assert_eq!(ratio(spec()), 1.0, "the lender's own architecture needs none");
+    let product = gemm(1000, 1200, 900);
+    assert!((1.3..1.5).contains(&ratio(&product, other(0.5))), "{}", ratio(&product, other(0.5)));
+    assert_eq!(ratio(&product, spec()), 1.0, "the lender's own architecture needs none");
+    let large = elementwise("add", 1 << 28);
+    assert!(
+        (0.99..1.01).contains(&ratio(&large, other(0.5))),
+        "a formula says it: {}",
+        ratio(&large, other(0.5))
+    );
     // Two GPUs are too few to say what a third does.
     assert!(fit_across(&elsewhere[..2], profile(), &FitOptions::default()).unwrap().families().is_empty());
 }

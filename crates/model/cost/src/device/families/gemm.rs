@@ -197,3 +197,45 @@ pub(super) fn precision(precision: Precision) -> f32 {
         Precision::I8 => 6.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::*;
+    use crate::device::families::fixture::h200;
+
+    #[test]
+    fn batches_take_whole_tiles_where_the_library_takes_one_whatever_the_shape() {
+        let call = |batch, n| {
+            let gemm = Gemm {
+                batch,
+                m: 1024,
+                n,
+                k: 512,
+                a_transposed: false,
+                b_transposed: false,
+                lda: 512,
+                ldb: n,
+                epilogue: Epilogue::None,
+                precision: Precision::F32,
+            };
+            let flops = 2 * batch * 1024 * n * 512;
+            KernelCall {
+                kernel: Kernel::Gemm(gemm),
+                dtype: Dtype::F32,
+                operands: SmallVec::new(),
+                flops,
+                launches: 1,
+            }
+        };
+        let us = |call: &KernelCall, capability| {
+            let spec = DeviceSpec { compute_capability: capability, ..h200() };
+            Products.specified(call, &Context::cold(call), &spec).map(|formula| formula.us)
+        };
+        let (full, little_more) = (us(&call(64, 128), [8, 0]).unwrap(), us(&call(64, 129), [8, 0]).unwrap());
+        assert!((1.9..2.1).contains(&(little_more / full)), "{full} {little_more}");
+        assert_eq!(us(&call(64, 128), [7, 0]), None, "Volta's library chooses");
+        assert_eq!(us(&call(1, 128), [8, 0]), None, "no batch");
+    }
+}
