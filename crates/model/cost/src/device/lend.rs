@@ -1,6 +1,9 @@
 //! A specification with the models of another GPU.
 
 use super::constants::Constants;
+use super::families;
+use super::family::Specified;
+use super::observation::Observation;
 use super::profile::DeviceProfile;
 use super::transfer::{Lent, Stages, Transfer};
 
@@ -26,6 +29,22 @@ impl DeviceProfile {
         let wider = if alike { like } else { other };
         to.lent = Some(Box::new(Lent { from, wider, other: !alike, corrections, layer }));
         to
+    }
+
+    /// The same profile with lent models alone, no formulas of the specification beside them.
+    #[must_use]
+    pub(super) fn without_formulas(mut self) -> DeviceProfile {
+        if let Some(lent) = &mut self.lent {
+            lent.other = false;
+        }
+        self
+    }
+
+    /// What a formula of the specification says of a measured call beside lent models.
+    #[must_use]
+    pub(super) fn formula(&self, of: &Observation) -> Option<Specified> {
+        let family = families::of(&of.call.kernel);
+        self.lent.as_ref()?.specified(family, &of.call, &of.ctx, &self.spec)
     }
 
     /// Whether kernels were measured on this very GPU.

@@ -171,17 +171,16 @@ impl DeviceProfile {
             return widened(self.price_by_models(group, choice));
         }
         let spec = &self.spec;
-        let lent_again = |calls: &[(&KernelCall, &Context)]| {
-            let models = widened(self.price_by_models(&Group::of(group.family, calls), choice));
-            lent.as_specified(group.family, calls, spec, models)
+        let models = |calls: &[(&KernelCall, &Context)]| {
+            widened(self.price_by_models(&Group::of(group.family, calls), choice))
         };
-        let corrected = |calls: &[(&KernelCall, &Context)], before| {
-            lent.corrected(group.family, calls, spec, before, &lent_again)
+        let again = |calls: &[(&KernelCall, &Context)]| {
+            let corrected = lent.corrected(group.family, calls, spec, models(calls), &models);
+            lent.beside_formulas(group.family, calls, spec, corrected)
         };
-        let again = |calls: &[(&KernelCall, &Context)]| corrected(calls, lent_again(calls));
         let calls = group.calls();
         let layer = lent.layer.of(group.family.name());
-        let before = corrected(&calls, lent_again(&calls));
+        let before = again(&calls);
         let mut estimates = stage::correct(layer, group.family, &calls, spec, before, &again);
         for (estimate, (call, _)) in estimates.iter_mut().zip(&calls) {
             estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));

@@ -97,8 +97,8 @@ impl Lent {
         if self.other { family.specified(call, ctx, spec) } else { None }
     }
 
-    /// Estimates of lent models, where a formula of the specification was seen to hold on other architectures.
-    pub(super) fn as_specified(
+    /// Estimates of lent models, beside a formula of the specification where one was seen to hold on other architectures.
+    pub(super) fn beside_formulas(
         &self,
         family: &'static dyn Family,
         calls: &[(&KernelCall, &Context)],
@@ -116,8 +116,7 @@ impl Lent {
 
     /// Estimates of lent models, as other GPUs have shown that they are off. `again` tells the estimates before in other contexts.
     ///
-    /// What was learnt is what work takes: of a kernel that is little more than a launch nothing was shown. Nor is it of what a formula of the
-    /// specification says.
+    /// What was learnt is what work takes: of a kernel that is little more than a launch nothing was shown.
     pub(super) fn corrected(
         &self,
         family: &'static dyn Family,
@@ -131,17 +130,16 @@ impl Lent {
             return before;
         }
         let after = stage::correct(stages, family, calls, spec, before.clone(), again);
-        let blended = |((before, after), &(call, ctx)): ((Estimate, Estimate), &(&KernelCall, &Context))| {
+        let blended = |(before, after): (Estimate, Estimate)| {
             let us = before.time.as_micros().max(1e-3);
             let work = (1.0 - LAUNCHES * spec.launch.floor_us / us).clamp(0.0, 1.0);
-            let lent = 1.0 - self.specified(family, call, ctx, spec).map_or(0.0, |formula| formula.share);
             let ratio = (after.time.as_micros().max(1e-3) / us).ln();
             let blend = |new: f64, old: f64| work * new + (1.0 - work) * old;
-            let time = Nanos::from_micros_f64(us * (work * lent * ratio).exp());
+            let time = Nanos::from_micros_f64(us * (work * ratio).exp());
             let (own, shared) = (blend(after.own, before.own), blend(after.shared, before.shared));
             Estimate { time, own, shared, ..after }.transferred()
         };
-        before.into_iter().zip(after).zip(calls).map(blended).collect()
+        before.into_iter().zip(after).map(blended).collect()
     }
 }
 

@@ -32,10 +32,13 @@ pub fn fit_across(
     lender: &DeviceProfile,
     options: &FitOptions,
 ) -> Result<DeviceProfile, Error> {
+    // Models are corrected, not formulas beside them.
+    let models: Vec<DeviceProfile> = gpus.iter().map(|gpu| gpu.profile.clone().without_formulas()).collect();
     let mut by_family_of_all: BTreeMap<&'static str, Vec<Row>> = BTreeMap::new();
-    for (gpu, Elsewhere { profile, rows }) in (0..).zip(gpus) {
+    for ((gpu, Elsewhere { profile, rows }), models) in (0..).zip(gpus).zip(&models) {
         for (family, rows) in by_family(rows)? {
-            let rows = rows.into_iter().map(|of| Row { of, profile, gpu });
+            let row = |of| Row { of, profile: models, gpu, formula: profile.formula(of) };
+            let rows = rows.into_iter().map(row);
             by_family_of_all.entry(family).or_default().extend(rows);
         }
     }

@@ -45,7 +45,7 @@ pub fn fit_onto(
             let fitted = match profile.family(name) {
                 Some(_) => {
                     let rows: Vec<Row> =
-                        rows.iter().map(|of| Row { of, profile: &profile, gpu: 0 }).collect();
+                        rows.iter().map(|of| Row { of, profile: &profile, gpu: 0, formula: None }).collect();
                     stage::fit(&rows, HeldOut::Cases, options)
                         .map(|stage| Fit::Stage(name, stage.map(Box::new)))
                 }

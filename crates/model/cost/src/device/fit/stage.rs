@@ -9,7 +9,7 @@ use super::signature::groups;
 use crate::device::context::{Context, Setting};
 use crate::device::estimate::Estimate;
 use crate::device::families;
-use crate::device::family::Family;
+use crate::device::family::{Family, Specified};
 use crate::device::learn::boost::{BoostOptions, boost};
 use crate::device::learn::conformal::{Detail, Interval};
 use crate::device::learn::cross::Folds;
@@ -45,15 +45,16 @@ pub struct Row<'a> {
     pub profile: &'a DeviceProfile,
     /// The number of its GPU.
     pub gpu: u32,
+    /// What a formula of the specification says beside the models that the profile is lent.
+    pub formula: Option<Specified>,
 }
 
 impl Row<'_> {
-    /// How much of what its profile says is of models, 0 to 1: the rest is of a formula of the specification.
-    fn lent(&self, family: &dyn Family) -> f64 {
-        let Observation { call, ctx, .. } = self.of;
-        let lent = self.profile.lent.as_ref();
-        let formula = lent.and_then(|lent| lent.specified(family, call, ctx, &self.profile.spec));
-        1.0 - formula.map_or(0.0, |formula| formula.share)
+    /// The logarithm of measured over predicted, of one over what models say.
+    fn beside_formula(&self, of_models: f64) -> f64 {
+        let Some(Specified { us, share }) = self.formula else { return of_models };
+        let of_formula = (self.of.time.as_micros() / us.max(1e-3)).ln();
+        share * of_formula + (1.0 - share) * of_models
     }
 }
 
@@ -95,10 +96,7 @@ pub fn fit(
         HeldOut::Cases => boosting(rows.len(), options.seed),
         HeldOut::Gpus => BoostOptions { seed: options.seed, ..FOR_OTHERS },
     };
-    // Of what a formula of the specification says there is nothing to learn.
-    let lent: Vec<f64> = rows.iter().map(|row| row.lent(family)).collect();
-    let weights: Vec<f64> =
-        weights(&gpus).into_iter().zip(&lent).map(|(weight, lent)| weight * lent).collect();
+    let weights = weights(&gpus);
     let (corrections, trees) = rayon::join(
         || {
             folds.out_of_fold(|train, held_out| {
@@ -109,8 +107,7 @@ pub fn fit(
         },
         || left.learn(&(0..rows.len()).collect::<Vec<usize>>(), &weights, &boosting),
     );
-    let (corrections, trees): (Vec<f64>, Trees) = (corrections?, trees?);
-    let corrections: Vec<f64> = corrections.into_iter().zip(&lent).map(|(by, lent)| by * lent).collect();
+    let (corrections, trees) = (corrections?, trees?);
 
     let mut residuals = left.logs.clone();
     let (mut told, mut seen) = (BTreeMap::new(), BTreeMap::new());
@@ -120,6 +117,9 @@ pub fn fit(
         told.insert(name.clone(), score);
         let ranges = left.table.select(of_kind).ranges();
         seen.insert(name.clone(), Kind { share: score.share, ranges });
+    }
+    for (residual, row) in residuals.iter_mut().zip(&rows) {
+        *residual = row.beside_formula(*residual);
     }
     let groups: Vec<String> = rows
         .iter()
