@@ -34,7 +34,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         trace = partial / "et.json"
         loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
-        warned = found.problems() + autocasts.problems(found.devices)
+        warned = found.problems() + autocasts.problems(found)
         kind = f", {found.kind} tensors" if found.kind else ""
         say(f"{found.ops} ops{kind}")
         folder.compress(trace, partial / folder.EXECUTION_TRACE)
@@ -71,13 +71,16 @@ class Autocasts:
     def __exit__(self, *_: object) -> None:
         setattr(self._class, "__enter__", self._enter)
 
-    def problems(self, devices: Set[str]) -> List[str]:
-        """Whether it was asked for a GPU while tensors were elsewhere."""
-        if "cuda" not in self.kinds or any(device.startswith("cuda") for device in devices):
+    def problems(self, found: "Found") -> List[str]:
+        """Whether it was asked for one kind of device while tensors were elsewhere."""
+        if not found.devices:
             return []
+        there = set() if found.kind == "meta" else {device.split(":")[0] for device in found.devices}
+        unheard = sorted(self.kinds - there)
         return [
-            'torch.autocast("cuda") does nothing where tensors are not on a GPU: the step was recorded without it; '
-            'record it with torch.autocast("cpu") on the CPU, or ask for --dtype bf16'
+            f'torch.autocast("{kind}") does nothing for tensors that are not there: the step was recorded without it; '
+            'record it with torch.autocast("cpu") on the CPU, which tensors on "meta" do not hear, or ask for --dtype bf16'
+            for kind in unheard
         ]
 
 
