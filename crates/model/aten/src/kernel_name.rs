@@ -64,13 +64,20 @@ pub fn work(name: &str) -> Work {
 }
 
 /// Writes into a call what the names of its kernels say: PyTorch reads the rows of a softmax three times, or keeps them in registers
-/// or shared memory, by their length and its version.
+/// or shared memory, by their length and its version; memory of the host is page-locked or not, which execution traces leave out.
 pub fn choose<'n>(call: &mut KernelCall, names: impl IntoIterator<Item = &'n str>) {
-    let Kernel::Softmax(softmax) = &mut call.kernel else { return };
     for name in names {
-        match base(name) {
-            "cunn_SoftMaxForward" => softmax.again = true,
-            "cunn_SoftMaxForwardReg" | "cunn_SoftMaxForwardSmem" => softmax.again = false,
+        match (&mut call.kernel, base(name)) {
+            (Kernel::Softmax(softmax), "cunn_SoftMaxForward") => softmax.again = true,
+            (Kernel::Softmax(softmax), "cunn_SoftMaxForwardReg" | "cunn_SoftMaxForwardSmem") => {
+                softmax.again = false
+            }
+            (Kernel::Transfer(transfer), _) if name.starts_with("Memcpy") && name.contains("Pinned") => {
+                transfer.pinned = true
+            }
+            (Kernel::Transfer(transfer), _) if name.starts_with("Memcpy") && name.contains("Pageable") => {
+                transfer.pinned = false
+            }
             _ => {}
         }
     }
@@ -121,5 +128,22 @@ mod tests {
         ] {
             assert_eq!(work(name), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn names_say_whether_a_copy_is_of_page_locked_memory() {
+        let host =
+            Tensor { device: crate::Device::Cpu, ..Tensor::contiguous(&[512, 300], crate::Dtype::F32) };
+        let device = Tensor { device: crate::Device::Cuda, ..host.clone() };
+        let call = OpCall::new("aten::copy_", vec![Arg::Tensor(device), Arg::Tensor(host), Arg::Bool(true)]);
+        let mut lowered = OpSet::standard().lower(&call).kernel().cloned().unwrap();
+        let mut pinned = |name: &str| {
+            choose(&mut lowered, [name]);
+            let Kernel::Transfer(transfer) = &lowered.kernel else { panic!("{lowered:?}") };
+            transfer.pinned
+        };
+        assert!(pinned("Memcpy HtoD (Pinned -> Device)"));
+        assert!(pinned("Memcpy HtoD"), "says nothing");
+        assert!(!pinned("Memcpy HtoD (Pageable -> Device)"));
     }
 }

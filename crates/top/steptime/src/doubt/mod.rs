@@ -2,6 +2,7 @@
 
 mod alone;
 pub(crate) mod arguments;
+mod captured;
 mod copies;
 mod cut;
 mod library;
@@ -51,6 +52,7 @@ pub(crate) struct Evidence<'p> {
 pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_>) -> Vec<Doubt> {
     let found = [
         cut::doubt(recorded),
+        captured::doubt(recorded),
         unpriced::doubt(recorded, kernels, evidence.device),
         library::doubt(recorded, kernels, evidence.device, evidence.step),
         alone::doubt(&recorded.graph, kernels, evidence.step),
@@ -69,7 +71,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `cut`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `rule`, `arguments`, `cache`.
+    /// What it is, for programs: `memory`, `cut`, `captured`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `rule`, `arguments`, `cache`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

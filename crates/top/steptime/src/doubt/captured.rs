@@ -1,0 +1,25 @@
+//! An execution trace of a step that replays a CUDA graph: its ops ran when it was captured, and none in this step.
+
+use steptime_trace::ActivityKind;
+
+use super::Doubt;
+use crate::step::Step;
+
+/// How much longer the step may be: half-width of 90 %, logarithm of a factor. What the graph does is not known.
+const WIDTH: f64 = 3.0;
+
+/// Whether a step that was made of an execution trace alone has nothing but copies for the GPU.
+pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
+    let mut kinds = recorded.graph.activities.iter().map(|activity| activity.kind);
+    let copies = kinds.clone().filter(|kind| *kind == ActivityKind::Memcpy).count();
+    let only = kinds.all(|kind| matches!(kind, ActivityKind::Memcpy | ActivityKind::Memset));
+    if recorded.fingerprint.is_some() || copies == 0 || !only {
+        return None;
+    }
+    let text = format!(
+        "nothing runs on the GPU but {copies} {}: a step that replays a CUDA graph has no ops to record; record it with its kernels \
+         (Kineto), or the loop without the graph",
+        if copies == 1 { "copy" } else { "copies" }
+    );
+    Some(Doubt { kind: "captured", text, below: 0.0, above: WIDTH, no_estimate: true })
+}
