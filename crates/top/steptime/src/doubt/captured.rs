@@ -1,5 +1,7 @@
 //! An execution trace of a step that replays a CUDA graph: its ops ran when it was captured, and none in this step.
 
+use steptime_graph::names::CopyDirection;
+use steptime_graph::{Activity, ActivityId};
 use steptime_trace::ActivityKind;
 
 use super::Doubt;
@@ -8,12 +10,15 @@ use crate::step::Step;
 /// How much longer the step may be: half-width of 90 %, logarithm of a factor. What the graph does is not known.
 const WIDTH: f64 = 3.0;
 
-/// Whether a step that was made of an execution trace alone has nothing but copies for the GPU.
+/// Whether a step that was made of an execution trace alone has nothing for the GPU but copies from and to the host.
 pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
-    let mut kinds = recorded.graph.activities.iter().map(|activity| activity.kind);
-    let copies = kinds.clone().filter(|kind| *kind == ActivityKind::Memcpy).count();
-    let only = kinds.all(|kind| matches!(kind, ActivityKind::Memcpy | ActivityKind::Memset));
-    if recorded.fingerprint.is_some() || copies == 0 || !only {
+    let graph = &recorded.graph;
+    let copies = graph.activities.len();
+    let of_batch = |(at, activity): (ActivityId, &Activity)| {
+        activity.kind == ActivityKind::Memcpy
+            && graph.copy_name(at).direction != CopyDirection::DeviceToDevice
+    };
+    if recorded.fingerprint.is_some() || copies == 0 || !graph.activities.iter_enumerated().all(of_batch) {
         return None;
     }
     let text = format!(
