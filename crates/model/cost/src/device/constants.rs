@@ -39,6 +39,13 @@ groups! {
     GatherPlan { under_way, output_room, writes_only, with_reads }
     /// Matrix products.
     Gemm { vector_fixed_us }
+    /// How products of 16-bit numbers are cut.
+    Cuts {
+        share_256x128, share_128x128, share_128x64, share_64x64, share_64x32, kernel_cycles, wave_cycles, store_bytes, step_cycles,
+        reduce_us, cache_rate, sharpness, own, shared,
+    }
+    /// Tiles of several multiprocessors.
+    Clusters { share }
     /// Fused attention.
     Attention { fixed_us }
     /// Batch norm.
@@ -93,6 +100,9 @@ pub struct Constants {
     pub streams: Streams,
     pub gather_plan: GatherPlan,
     pub gemm: Gemm,
+    pub cuts_ampere: Cuts,
+    pub cuts_blackwell: Cuts,
+    pub clusters: Clusters,
     pub tiles_vector: Tiles,
     pub tiles_tensor_wide: Tiles,
     pub tiles_tensor_narrow: Tiles,

@@ -13,6 +13,17 @@ pub struct Specified {
     pub us: f64,
     /// How much it counts beside models that another GPU lends, 0 to 1: it was seen to hold for large calls.
     pub share: f64,
+    /// Half-widths that it was seen to have on GPUs left out, where it was scored alone; else those of the models hold.
+    pub worth: Option<Worth>,
+}
+
+/// Half-widths of the 90 % interval of the logarithm of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Worth {
+    /// A call's own.
+    pub own: f64,
+    /// Common to all calls of a family.
+    pub shared: f64,
 }
 
 impl Specified {
@@ -20,7 +31,7 @@ impl Specified {
     #[must_use]
     pub fn of_memory(us: f64, call: &KernelCall, spec: &DeviceSpec) -> Specified {
         let held = 2.0 * spec.l2.effective_bytes as f64 / (call.footprint() as f64).max(1.0);
-        Specified { us, share: 1.0 / (1.0 + held * held) }
+        Specified { us, share: 1.0 / (1.0 + held * held), worth: None }
     }
 
     /// Of a call that computes: it counts by half where the call is as short as the shortest that it was seen to hold for.
@@ -28,7 +39,7 @@ impl Specified {
     pub fn of_arithmetic(us: f64) -> Specified {
         const SHORTEST_US: f64 = 100.0;
         let short = SHORTEST_US / us.max(1e-3);
-        Specified { us, share: 1.0 / (1.0 + short * short) }
+        Specified { us, share: 1.0 / (1.0 + short * short), worth: None }
     }
 }
 

@@ -10,7 +10,7 @@ use steptime_trace::Nanos;
 
 use super::context::Context;
 use super::estimate::Estimate;
-use super::family::{Family, Specified};
+use super::family::{Family, Specified, Worth};
 use super::profile::error::HeaderError;
 use super::profile::header::{FamilyHeader, Spread};
 use super::spec::DeviceSpec;
@@ -106,10 +106,15 @@ impl Lent {
         models: Vec<Estimate>,
     ) -> Vec<Estimate> {
         let blended = |(model, &(call, ctx)): (Estimate, &(&KernelCall, &Context))| {
-            let Some(Specified { us, share }) = self.specified(family, call, ctx, spec) else { return model };
+            let Some(formula) = self.specified(family, call, ctx, spec) else { return model };
+            let Specified { us, share, worth } = formula;
             let before = model.time.as_micros().max(1e-3);
             let time = Nanos::from_micros_f64(before * (share * (us / before).ln()).exp());
-            Estimate { time, ..model }
+            let blend = |formula: f64, model: f64| share * formula + (1.0 - share) * model;
+            let (own, shared) = worth.map_or((model.own, model.shared), |Worth { own, shared }| {
+                (blend(own, model.own), blend(shared, model.shared))
+            });
+            Estimate { time, own, shared, ..model }
         };
         models.into_iter().zip(calls).map(blended).collect()
     }

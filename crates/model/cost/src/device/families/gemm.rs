@@ -8,6 +8,7 @@ use crate::device::family::{Family, Specified};
 use crate::device::paper::Published;
 use crate::device::spec::DeviceSpec;
 
+use super::cuts;
 use super::memory::Traffic;
 use super::shared::{features, fill, flag, halvings, ln, ln_ratio, push_shared};
 use super::tiles::{Cut, Shape, best, on_tensor_cores, wave_features};
@@ -52,7 +53,7 @@ fn model(gemm: &Gemm, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
     let shape = shape(gemm, call);
     let mut cut = best(&shape, spec);
     let aligned = match gemm.precision {
-        Precision::Bf16 | Precision::F16 => 3.0,
+        Precision::Bf16 | Precision::F16 => NARROW_VECTOR,
         Precision::F8 | Precision::I8 => 4.0,
         _ => 2.0,
     };
@@ -153,8 +154,15 @@ impl Family for Products {
 
     fn specified(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Option<Specified> {
         let Kernel::Gemm(gemm) = &call.kernel else { return None };
-        let alike =
-            gemm.batch > 1 && !vector(gemm) && gemm.precision == Precision::F32 && call.dtype == Dtype::F32;
+        if vector(gemm) {
+            return None;
+        }
+        let vectors = alignment(gemm) >= NARROW_VECTOR;
+        let narrow = vectors.then(|| cuts::narrow(gemm, call, ctx, spec)).flatten();
+        if narrow.is_some() {
+            return narrow;
+        }
+        let alike = gemm.batch > 1 && gemm.precision == Precision::F32 && call.dtype == Dtype::F32;
         let (rows, columns) = batch_tile(spec).filter(|_| alike)?;
         let tiles = (gemm.m as f64 / rows).ceil() * (gemm.n as f64 / columns).ceil() * gemm.batch as f64;
         let turns = (tiles / f64::from(spec.multiprocessors)).ceil();
@@ -171,6 +179,9 @@ impl Family for Products {
         }
     }
 }
+
+/// How many numbers of 16 bits a vector load reads, as a power of two.
+const NARROW_VECTOR: f32 = 3.0;
 
 /// A tile begins and ends in as long as so many steps of its sum take.
 const TILE_ENDS: f64 = 16.0;

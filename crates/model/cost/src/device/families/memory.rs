@@ -94,6 +94,11 @@ pub(super) fn sm_rate(spec: &DeviceSpec) -> f64 {
     SM_BYTES_PER_CYCLE * spec.clock_mhz
 }
 
+/// Whether the second-level cache has two halves that each keep copies of what the other has: of A100, H100 and B200.
+pub(super) fn has_two_caches(spec: &DeviceSpec) -> bool {
+    matches!(spec.compute_capability, [8, 0] | [9 | 10, _])
+}
+
 /// Bytes moved for one that is needed where only `run` bytes lie together.
 pub(super) fn sector_waste(run: f64) -> f64 {
     let run = run.max(1.0);

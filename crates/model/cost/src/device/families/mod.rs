@@ -8,6 +8,7 @@ mod attention;
 mod batch_norm;
 mod concat;
 mod conv;
+mod cuts;
 mod elementwise;
 mod embedding_bag;
 #[cfg(test)]

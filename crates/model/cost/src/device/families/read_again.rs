@@ -9,7 +9,7 @@ use steptime_aten::kernel::{Norm, Softmax};
 use crate::demand::Multiprocessor;
 use crate::device::spec::DeviceSpec;
 
-use super::memory::Traffic;
+use super::memory::{Traffic, has_two_caches};
 
 /// A row of one block.
 struct Row {
@@ -87,11 +87,6 @@ fn in_vectors(length: u64, threads: u64, vector: u64) -> f64 {
 /// Whether the formula was seen to hold on GPUs of that maker: AMD's run other code.
 fn is_known(spec: &DeviceSpec) -> bool {
     !spec.architecture.starts_with("CDNA")
-}
-
-/// Whether the second-level cache has two halves that each keep copies of what the other has: of A100, H100 and B200.
-fn has_two_caches(spec: &DeviceSpec) -> bool {
-    matches!(spec.compute_capability, [8, 0] | [9 | 10, _])
 }
 
 impl Row {

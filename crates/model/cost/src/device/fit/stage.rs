@@ -50,9 +50,10 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The logarithm of measured over predicted, of one over what models say.
+    /// The logarithm of measured over predicted, of one over what models say. A formula that tells its own worth leaves that of the models as
+    /// it is.
     fn beside_formula(&self, of_models: f64) -> f64 {
-        let Some(Specified { us, share }) = self.formula else { return of_models };
+        let Some(Specified { us, share, worth: None }) = self.formula else { return of_models };
         let of_formula = (self.of.time.as_micros() / us.max(1e-3)).ln();
         share * of_formula + (1.0 - share) * of_models
     }
