@@ -32,6 +32,7 @@ WEIGHTS = (
     ("hard", 20.0),
     ("odd_rows", 2.0),
     ("scaled", 6.0),
+    ("seldom", 10.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 

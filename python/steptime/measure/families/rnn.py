@@ -8,7 +8,11 @@ from steptime.measure.draw import Draw
 
 def draw(rng: Draw) -> Case:
     kind = rng.weigh({"LSTM": 45, "GRU": 30, "LSTMCell": 15, "GRUCell": 10})
-    batch, inputs, hidden = rng.batch(1, 512), rng.size(8, 1024, nice=0.7), rng.size(8, 1024, nice=0.8)
+    return layer(rng, kind, rng.batch(1, 512), rng.size(8, 1024, nice=0.7), rng.size(8, 1024, nice=0.8))
+
+
+def layer(rng: Draw, kind: str, batch: int, inputs: int, hidden: int) -> Case:
+    """Of a kind and its sizes; the rest is drawn."""
     length, layers = rng.size(2, 128), rng.weigh({1: 60, 2: 30, 3: 10})
     both, first = rng.chance(0.2), rng.chance(0.5)
     dtype, back = rng.weigh({"float32": 75, "float16": 12, "bfloat16": 13}), rng.chance(0.5)

@@ -177,9 +177,9 @@ impl KernelCall {
     #[must_use]
     pub fn parts(&self) -> Option<[(KernelCall, SmallVec<[usize; 4]>); 2]> {
         let Kernel::Conv(conv) = &self.kernel else { return None };
-        let Some([true, true, bias]) = conv.gradients else { return None };
+        let Some([true, true, _]) = conv.gradients else { return None };
         // The input gradient reads the output's gradient and the weight, the weight's that and the input.
-        let part = |gradients, without: [Slot; 3]| {
+        let part = |gradients, without: [Slot; 2]| {
             let kept =
                 self.operands.iter().enumerate().filter(|(_, operand)| !without.contains(&operand.slot));
             let places: SmallVec<[usize; 4]> = kept.clone().map(|(at, _)| at).collect();
@@ -193,8 +193,8 @@ impl KernelCall {
             (call, places)
         };
         Some([
-            part([true, false, false], [Slot::Input(1, 0), Slot::Output(1, 0), Slot::Output(2, 0)]),
-            part([false, true, bias], [Slot::Input(2, 0), Slot::Output(0, 0), Slot::Scratch]),
+            part([true, false, false], [Slot::Input(1, 0), Slot::Output(1, 0)]),
+            part([false, true, false], [Slot::Input(2, 0), Slot::Output(0, 0)]),
         ])
     }
 

@@ -80,15 +80,17 @@ fn lower_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     };
     let asked = gradients(call);
     let mut conv = geometry(&Parameters::of(call), input, weight)?;
-    if grad.numel() == 0 || asked == [false; 3] {
+    if grad.numel() == 0 {
         return Some(Lowering::Nothing);
     }
-    conv.gradients = Some(asked);
-    conv.bias = asked[2];
+    // The gradient of a bias is a sum, which is an op of its own.
+    conv.gradients = Some([asked[0], asked[1], false]);
+    if conv.gradients == Some([false; 3]) {
+        return Some(Lowering::Nothing);
+    }
     conv.output = three(grad.shape.get(2..).unwrap_or_default(), conv.dims.into(), 1);
     let passes = u64::from(asked[0]) + u64::from(asked[1]);
-    let sums = if asked[2] { grad.numel() } else { 0 };
-    let flops = multiplications(&conv).saturating_mul(passes).saturating_add(sums);
+    let flops = multiplications(&conv).saturating_mul(passes);
     let gradient = |ret: usize, bytes| asked[ret].then_some(output_bytes(ret as u16, bytes));
     let operands = [
         read(call, "grad_output"),
@@ -96,7 +98,6 @@ fn lower_backward(call: &BoundCall<'_>) -> Option<Lowering> {
         asked[0].then(|| read(call, "weight")).flatten(),
         gradient(0, input.bytes()),
         gradient(1, weight.bytes()),
-        gradient(2, conv.channels_out.saturating_mul(grad.dtype.size())),
     ];
     Some(launches(count_launches(&conv, asked), Kernel::Conv(conv), input.dtype, operands, flops))
 }

@@ -1,6 +1,7 @@
 //! The command line, from the outside, over `examples/`.
 
 mod bench;
+mod captured;
 mod compared;
 mod compiled;
 mod cpu;

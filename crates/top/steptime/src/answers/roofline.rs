@@ -28,11 +28,11 @@ pub struct Roofed {
     pub device_ms: f64,
     /// The shortest time the device could do it all in, milliseconds.
     pub attainable_ms: f64,
-    /// Kernels of one op and size, the most expensive first.
+    /// Kernels of one op and shapes, the most expensive first.
     pub kernels: Vec<Row>,
 }
 
-/// The kernels of one op, of the same size.
+/// The kernels of one op, of the same shapes and size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The op; empty outside of ops.
@@ -57,7 +57,7 @@ pub struct Row {
     pub share: f64,
     /// `memory`, `cache`, `arithmetic`, `link` or `launch`.
     pub bound: &'static str,
-    /// The shapes of the tensors that the first of them was called with, where they were recorded.
+    /// The shapes of the tensors that they were called with, where they were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shapes: Vec<Vec<i64>>,
     /// The shortest time the device could do it in, all together, microseconds. Not in the JSON.
@@ -98,13 +98,13 @@ impl Row {
 }
 
 impl Roofline {
-    /// The answer: launches of one op and size together. `step` is the step that was asked about.
+    /// The answer: launches of one op, shapes and size together. `step` is the step that was asked about.
     #[must_use]
     pub fn answer(&self, step: &Step) -> Roofed {
-        let mut groups: BTreeMap<(String, &'static str, u64, u64, &'static str), Row> = BTreeMap::new();
+        let mut groups = BTreeMap::new();
         for row in self.kernels.iter().map(Row::new) {
-            let key = (row.op.clone(), row.family, row.bytes, row.flops, row.bound);
-            groups.entry(key).and_modify(|group| group.merge(&row)).or_insert(row);
+            let key = (row.op.clone(), row.family, row.shapes.clone(), row.bytes, row.flops, row.bound);
+            groups.entry(key).and_modify(|group: &mut Row| group.merge(&row)).or_insert(row);
         }
         let mut kernels: Vec<Row> = groups.into_values().collect();
         kernels.sort_by(|a, b| b.time_us.total_cmp(&a.time_us));

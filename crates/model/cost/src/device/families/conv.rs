@@ -103,11 +103,30 @@ fn model(conv: &Conv, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> Mo
         let near = Traffic::new(turned / 2.0, 0.0, turned / 2.0, call.footprint() as f64, spec);
         layout_us = near.move_us(spec, 1.5) + spec.launch.floor_us * (1.0 + count);
     }
-    if conv.gradients.is_some_and(|gradients| gradients[2]) {
-        total_us += spec.launch.floor_us + 0.3 * memory_us;
-    }
     total_us = (total_us + layout_us).max(spec.launch.floor_us);
     Model { traffic, shape, cut, layout_us, compute_us, total_us }
+}
+
+/// The time of a product for each image alone, its positions by its channels, µs.
+fn images_us(conv: &Conv, call: &KernelCall, spec: &DeviceSpec) -> f64 {
+    let groups = conv.groups.max(1);
+    let shape = Shape {
+        batch: conv.batch as f64 * groups as f64,
+        m: volume(conv.output),
+        n: (conv.channels_out / groups) as f64,
+        k: (conv.channels_in / groups) as f64 * volume(conv.filter),
+        element: call.dtype.size() as f64,
+        precision: conv.precision,
+    };
+    best(&shape, spec).compute_us
+}
+
+/// The time of a product whose sum is not split, in tiles of 128 x 128 that wait at each step, µs.
+fn unsplit_us(shape: &Shape, spec: &DeviceSpec) -> f64 {
+    let tiles = (shape.m / 128.0).ceil() * (shape.n / 128.0).ceil() * shape.batch.max(1.0);
+    let waves = (tiles / f64::from(spec.multiprocessors)).ceil().max(1.0);
+    let kind = &spec.constants.tiles_tensor_wide;
+    waves * shape.k / kind.step * kind.step_us
 }
 
 impl Family for Convolutions {
@@ -188,7 +207,7 @@ impl Family for Convolutions {
     }
 
     features! {
-        own more_names, more(self, call, _ctx, _spec, out) {
+        own more_names, more(self, call, ctx, spec, out) {
             let Kernel::Conv(conv) = &call.kernel else { return super::blank_more(self, out) };
             let groups = conv.groups.max(1);
             let reach = conv.dilation[2].saturating_mul(conv.filter[2].saturating_sub(1));
@@ -196,6 +215,7 @@ impl Family for Convolutions {
             let in_vectors = (padded(conv.channels_in as f64, true) * volume(conv.input)
                 + padded(conv.channels_out as f64, true) * volume(conv.output))
                 * conv.batch as f64;
+            let model = model(conv, call, ctx, spec);
         }
         "dilation_h" => conv.dilation[1] as f32,
         "ln_reach" => ln(reach as f64),
@@ -204,6 +224,10 @@ impl Family for Convolutions {
         "ln_depth" => ln((conv.channels_in / groups) as f64 * volume(conv.filter)),
         "ln_weight_bytes" => ln(weight * call.dtype.size() as f64),
         "ln_layout_bytes" => ln(in_vectors * call.dtype.size() as f64),
+        // What cuDNN takes for some shapes: a product and gradients of weights for each image alone, or no splits of a deep sum.
+        "image_weights_share" => ln_ratio(spec.dram_us(2.0 * 4.0 * weight * conv.batch as f64), model.total_us),
+        "images_share" => ln_ratio(images_us(conv, call, spec), model.total_us),
+        "unsplit_share" => ln_ratio(unsplit_us(&model.shape, spec), model.total_us),
     }
 
     fn kind(&self, call: &KernelCall) -> &'static str {

@@ -272,7 +272,7 @@ fn boosting(rows: usize, seed: u64) -> BoostOptions {
         400..2000 => BoostOptions { trees: 200, depth: 6, leaves: 20, ..options },
         2000..10_000 => BoostOptions { trees: 300, leaves: 40, depth: 8, rounds: 6, ..options },
         10_000..40_000 => BoostOptions { trees: 320, leaves: 64, depth: 10, rounds: 8, ..options },
-        _ => BoostOptions { trees: 320, leaves: 110, depth: 11, rounds: 8, ..options },
+        _ => BoostOptions { trees: 600, leaves: 160, depth: 14, rounds: 3, shrink: 1.0, ..options },
     }
 }
 

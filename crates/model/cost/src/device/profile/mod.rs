@@ -131,7 +131,7 @@ impl DeviceProfile {
     }
 }
 
-/// Whether stages are of the features that this steptime computes.
+/// Whether stages are of features that this steptime computes: all of them, or the first ones, as features are only appended.
 fn check_stages(known: &dyn Family, header: &FamilyHeader, stages: &[Stage]) -> Result<(), ModelsError> {
     let name = || header.name.clone();
     if header.stages.len() != stages.len() {
@@ -142,7 +142,8 @@ fn check_stages(known: &dyn Family, header: &FamilyHeader, stages: &[Stage]) -> 
         });
     }
     for (told, stage) in header.stages.iter().zip(stages) {
-        if !told.features.iter().map(String::as_str).eq(stage::names(known)) {
+        let known_then = stage::names(known).take(told.features.len());
+        if !told.features.iter().map(String::as_str).eq(known_then) {
             return Err(ModelsError::StageFeatures(name()));
         }
         let columns = told.features.len();
