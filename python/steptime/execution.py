@@ -29,7 +29,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         say("one step so that everything is there")
         began = time.perf_counter()
         with Autocasts() as autocasts:
-            loop.run()
+            _first(loop)
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
         loop.follow(backend.record_ops(trace))
@@ -46,6 +46,19 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     if not quiet:
         print(f"steptime predict {out} --device h200")
     return warned
+
+
+def _first(loop: Loop) -> None:
+    """One step; says why where it cannot run without values."""
+    try:
+        loop.run()
+    except (RuntimeError, NotImplementedError) as error:
+        if "meta" not in str(error):
+            raise
+        raise NothingRecorded(
+            f"the step needs values, and tensors on the meta device have none ({str(error).splitlines()[0]}): leave out what reads them "
+            "(a GradScaler, .item(), an optimizer with fused=True), or record it on the CPU"
+        ) from error
 
 
 class Autocasts:

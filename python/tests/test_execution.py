@@ -55,6 +55,18 @@ def test_tensors_without_memory_will_do(tmp_path, capsys):
     assert "meta tensors" in capsys.readouterr().err
 
 
+def test_a_step_that_reads_values_on_meta_says_what_to_leave_out(tmp_path):
+    step = training("meta")
+
+    def reads(batch):
+        step(batch)
+        batch.sum().item()
+
+    with pytest.raises(steptime.NothingRecorded, match="tensors on the meta device have none .*GradScaler"):
+        steptime.record(reads, batches("meta"), out=tmp_path / "out", only="et")
+    assert not (tmp_path / "out").exists()
+
+
 def test_fake_tensors_will_do(tmp_path, capsys):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
