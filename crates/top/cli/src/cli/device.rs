@@ -31,6 +31,9 @@ pub enum Device {
         /// Recordings that the profile will be scored on: rows that run one of their kernels, at its sizes, are left out
         #[arg(long, value_name = "RECORDING", num_args = 1..)]
         without: Vec<PathBuf>,
+        /// Only kernels of these families, with commas between, as `device show` names them [default: all]
+        #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
+        families: Vec<String>,
         /// The profile's folder to write
         #[arg(short, long, value_name = "FOLDER")]
         output: PathBuf,

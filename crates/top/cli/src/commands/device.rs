@@ -1,6 +1,6 @@
 //! `steptime device fit`, `score`, `transfer`, `list` and `show`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use steptime::Step;
@@ -26,8 +26,9 @@ use crate::report::{csv, device};
 /// Runs one of them.
 pub fn run(args: &Device, console: &Console<'_>) -> Result<(), Failure> {
     match args {
-        Device::Fit { sweeps, steps, spec, onto, without, output, search, seed } => {
-            let from = From { sweeps, steps, spec: spec.as_deref(), onto: onto.as_deref(), without };
+        Device::Fit { sweeps, steps, spec, onto, without, families, output, search, seed } => {
+            let (spec, onto) = (spec.as_deref(), onto.as_deref());
+            let from = From { sweeps, steps, spec, onto, without, families };
             fit_profile(&from, output, *search, *seed, console)
         }
         Device::Transfer { tables, from, without, most, output, seed } => transfer::run(
@@ -51,6 +52,7 @@ struct From<'a> {
     spec: Option<&'a Path>,
     onto: Option<&'a str>,
     without: &'a [PathBuf],
+    families: &'a [String],
 }
 
 fn fit_profile(
@@ -92,6 +94,7 @@ fn fit_profile(
         observed.observations.extend(in_steps);
     }
     let rows = leave_out(observed.observations, from.without, &mut words)?;
+    let rows = only(rows, from.families, &mut words)?;
     let progress = Progress::families();
     let options = FitOptions {
         seed,
@@ -115,6 +118,25 @@ fn fit_profile(
         place.display()
     ))?;
     Ok(())
+}
+
+/// The rows of some families, or all where none are named.
+fn only(
+    mut rows: Vec<Observation>,
+    families: &[String],
+    words: &mut BTreeMap<String, String>,
+) -> Result<Vec<Observation>, Failure> {
+    let measured: BTreeSet<&str> = rows.iter().map(|row| row.call.kernel.family()).collect();
+    if let Some(name) = families.iter().find(|name| !measured.contains(name.as_str())) {
+        let there = measured.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(format!("no kernel of the family {name:?} was measured; there are {there}").into());
+    }
+    if !families.is_empty() {
+        rows.retain(|row| families.iter().any(|name| name == row.call.kernel.family()));
+        words.insert("families".into(), families.join(", "));
+        words.insert("rows".into(), rows.len().to_string());
+    }
+    Ok(rows)
 }
 
 /// The specification of a profile whose device was swept again.
