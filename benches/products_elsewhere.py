@@ -99,8 +99,7 @@ def tiles(c: Dict[str, float], clusters: bool):
 
 def read(steptime: str, tables: Dict[str, Path], profile: str) -> Rows:
     """A GPU's rows, but for products of a vector."""
-    lent = [] if profile == "h200" else ["--lent", "h200"]
-    command = [steptime, "device", "score", str(tables[profile]), "--device", profile, *lent, "--rows"]
+    command = [steptime, "device", "score", str(tables[profile]), "--device", profile, "--lent", "h200", "--rows"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)

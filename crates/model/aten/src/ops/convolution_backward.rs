@@ -80,14 +80,11 @@ fn lower_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     };
     let asked = gradients(call);
     let mut conv = geometry(&Parameters::of(call), input, weight)?;
-    if grad.numel() == 0 {
-        return Some(Lowering::Nothing);
-    }
     // The gradient of a bias is a sum, which is an op of its own.
-    conv.gradients = Some([asked[0], asked[1], false]);
-    if conv.gradients == Some([false; 3]) {
+    if grad.numel() == 0 || asked[..2] == [false; 2] {
         return Some(Lowering::Nothing);
     }
+    conv.gradients = Some([asked[0], asked[1], false]);
     conv.output = three(grad.shape.get(2..).unwrap_or_default(), conv.dims.into(), 1);
     let passes = u64::from(asked[0]) + u64::from(asked[1]);
     let flops = multiplications(&conv).saturating_mul(passes);
