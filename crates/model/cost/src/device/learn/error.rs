@@ -49,9 +49,12 @@ pub enum TreesError {
     /// A split is at a threshold that is not there.
     #[error("a split is at a threshold that is not there")]
     NoThreshold,
-    /// A threshold is infinite or not a number.
-    #[error("a threshold is not a number")]
+    /// A threshold is infinite or not a number, or thresholds are not in order.
+    #[error("a threshold is not a number, or not in order")]
     Threshold,
+    /// Features have more thresholds than can be told apart.
+    #[error("there are too many thresholds")]
+    Thresholds,
     /// A node has two parents or is its own ancestor, or a tree has more than 65,535 nodes.
     #[error("a node of a tree has two parents, or there are too many")]
     Nodes,

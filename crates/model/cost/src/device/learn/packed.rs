@@ -1,10 +1,13 @@
 //! Trees as few bytes: thresholds by number, leaves in 16 bits, children where they are expected.
 
 use super::error::TreesError;
-use super::trees::{Node, Root, Trees};
+use super::trees::{Node, Places, Root, Trees};
 
 /// What stands for a leaf among features.
 const LEAF: u8 = 255;
+
+/// What an offset of 32,768 changes in 16 bits.
+const SIGN: u16 = 1 << 15;
 
 /// Trees level by level, one byte and one number a node.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,25 +29,23 @@ pub struct Packed {
 /// Packs trees.
 #[must_use]
 pub fn pack(trees: &Trees) -> Packed {
-    let mut thresholds: Vec<Vec<f32>> = vec![Vec::new(); trees.columns];
-    let splits = || trees.nodes.iter().filter(|node| node.threshold.is_finite());
-    splits().for_each(|node| thresholds[usize::from(node.feature)].push(node.threshold));
-    for values in &mut thresholds {
-        values.sort_by(f32::total_cmp);
-        values.dedup();
+    let mut thresholds: Vec<Vec<f32>> = vec![Vec::new(); trees.features];
+    // How many thresholds of its feature lie before each column.
+    let mut before = Vec::with_capacity(trees.columns.len());
+    for column in &trees.columns {
+        let of_feature = &mut thresholds[usize::from(column.feature)];
+        before.push(of_feature.len());
+        of_feature.extend(&column.thresholds);
     }
-    let mut features = Vec::with_capacity(trees.nodes.len());
-    let mut values = Vec::with_capacity(trees.nodes.len());
-    for (node, leaf) in trees.nodes.iter().zip(&trees.leaves) {
-        if node.threshold.is_finite() {
-            let of_feature = &thresholds[usize::from(node.feature)];
-            features.push(node.feature as u8);
-            values.push(of_feature.partition_point(|value| value.total_cmp(&node.threshold).is_lt()) as u16);
-        } else {
-            features.push(LEAF);
-            values.push(((leaf / trees.step).round() as i32 + 32_768) as u16);
+    let number = |(node, &leaf): (&Node, &i16)| {
+        if node.is_leaf() {
+            return (LEAF, leaf.cast_unsigned() ^ SIGN);
         }
-    }
+        let column = usize::from(node.column);
+        let number = before[column] + usize::from(node.threshold);
+        (trees.columns[column].feature, number as u16)
+    };
+    let (features, values) = trees.nodes.iter().zip(&trees.leaves).map(number).unzip();
     Packed {
         base: trees.base,
         step: trees.step,
@@ -61,47 +62,68 @@ pub fn pack(trees: &Trees) -> Packed {
 ///
 /// What does not hold together.
 pub fn unpack(packed: &Packed) -> Result<Trees, TreesError> {
-    let columns = packed.thresholds.len();
     if !(packed.base.is_finite() && packed.step.is_finite() && packed.step > 0.0) {
         return Err(TreesError::Scale);
     }
-    let mut packed_nodes = packed.features.iter().zip(&packed.values);
-    let mut trees = Trees::constant(packed.base, columns);
-    trees.step = packed.step;
-    trees.nodes.reserve_exact(packed.features.len());
-    trees.leaves.reserve_exact(packed.features.len());
-    for _ in 0..packed.trees {
-        let start = trees.nodes.len() as u32;
-        // Children come in the order of their parents, so their places need not be written down.
-        let (mut here, mut expected, mut level_end, mut depth) = (0u16, 1u16, 1u16, 0u16);
-        while here < expected {
-            if here == level_end {
-                level_end = expected;
-                depth += 1;
-            }
-            let (&feature, &value) = packed_nodes.next().ok_or(TreesError::Short)?;
-            if feature == LEAF {
-                trees.nodes.push(Node { threshold: f32::INFINITY, feature: 0, below: here });
-                trees.leaves.push((i32::from(value) - 32_768) as f32 * packed.step);
-            } else {
-                let thresholds = packed.thresholds.get(usize::from(feature)).ok_or(TreesError::NoFeature)?;
-                let &threshold = thresholds.get(usize::from(value)).ok_or(TreesError::NoThreshold)?;
-                if !threshold.is_finite() {
-                    return Err(TreesError::Threshold);
-                }
-                trees.nodes.push(Node { threshold, feature: feature.into(), below: expected });
-                trees.leaves.push(0.0);
-                expected = expected.checked_add(2).ok_or(TreesError::Nodes)?;
-            }
-            here += 1;
+    for thresholds in &packed.thresholds {
+        if !thresholds.iter().all(|threshold| threshold.is_finite()) || !thresholds.is_sorted() {
+            return Err(TreesError::Threshold);
         }
-        trees.roots.push(Root { start, nodes: here, depth });
     }
-    if packed_nodes.next().is_some() { Err(TreesError::Spare) } else { Ok(trees) }
+    let (columns, places) = Places::of(&packed.thresholds)?;
+    let mut counts = [0; 256];
+    counts.iter_mut().zip(&packed.thresholds).for_each(|(count, thresholds)| *count = thresholds.len());
+    counts[usize::from(LEAF)] = usize::MAX;
+    let both = || packed.features.iter().zip(&packed.values).map(|(&feature, &value)| (feature, value));
+    if both().any(|(feature, value)| usize::from(value) >= counts[usize::from(feature)]) {
+        return Err(TreesError::NoThreshold);
+    }
+    // Every other node is a leaf: without branches, nothing is guessed wrong.
+    let node = |(feature, value)| {
+        if feature == LEAF { Node::leaf() } else { places.split(feature, value) }
+    };
+    let leaf = |(feature, value): (u8, u16)| if feature == LEAF { (value ^ SIGN).cast_signed() } else { 0 };
+    let mut nodes: Vec<Node> = both().map(node).collect();
+    let leaves = both().map(leaf).collect();
+    let mut roots = Vec::new();
+    let (mut start, mut rest) = (0, nodes.as_mut_slice());
+    for _ in 0..packed.trees {
+        let (nodes, depth) = join(rest)?;
+        rest = &mut rest[usize::from(nodes)..];
+        roots.push(Root { start, nodes, depth });
+        start += u32::from(nodes);
+    }
+    if !rest.is_empty() {
+        return Err(TreesError::Spare);
+    }
+    let features = packed.thresholds.len();
+    Ok(Trees { base: packed.base, features, step: packed.step, columns, nodes, leaves, roots })
+}
+
+/// Tells the nodes of the first tree where their children are; how many nodes it has, and how deep it is. Children come in
+/// the order of their parents, so their places need not be written down.
+fn join(nodes: &mut [Node]) -> Result<(u16, u16), TreesError> {
+    let (mut here, mut expected, mut level_end, mut depth) = (0_usize, 1, 1, 0_usize);
+    for node in nodes {
+        if here == level_end {
+            level_end = expected;
+            depth += 1;
+        }
+        let leaf = node.is_leaf();
+        node.below = if leaf { here as u16 } else { expected as u16 };
+        expected += if leaf { 0 } else { 2 };
+        here += 1;
+        if here == expected {
+            let number = |count| u16::try_from(count).map_err(|_| TreesError::Nodes);
+            return Ok((number(here)?, number(depth)?));
+        }
+    }
+    Err(TreesError::Short)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::Table;
     use super::super::trees::Grown;
     use super::*;
 
@@ -127,15 +149,41 @@ mod tests {
     }
 
     #[test]
+    fn more_thresholds_than_a_byte_counts_come_back_too() {
+        let one = |at: u16| {
+            let split = Grown::Split { feature: at % 2, threshold: f32::from(at / 2), children: [1, 2] };
+            vec![split, Grown::Leaf(0.0), Grown::Leaf(f32::from(at))]
+        };
+        let grown: Vec<_> = (0..1400).map(one).collect();
+        let trees = Trees::new(0.0, 2, &grown).unwrap();
+        let packed = pack(&trees);
+        assert_eq!(packed.thresholds.iter().map(Vec::len).collect::<Vec<_>>(), [700, 700]);
+        assert_eq!(unpack(&packed).unwrap(), trees);
+        let mut table = Table::new(2);
+        let rows = [[-1.0, -1.0], [0.0, -1.0], [254.0, 255.0], [255.5, 600.0], [699.0, 1e9]];
+        rows.iter().for_each(|row| table.push(|out| out.extend(row)));
+        for (row, sum) in rows.iter().zip(trees.predict(&table)) {
+            let reached = |at: &u16| row[usize::from(at % 2)] >= f32::from(at / 2);
+            let expected: f32 = (0..1400).filter(reached).map(f32::from).sum();
+            assert!((sum - expected).abs() <= 1e-3 * expected, "{row:?}: {sum}, not {expected}");
+        }
+        let many =
+            (0..u16::MAX).map(|at| Grown::Split { feature: 0, threshold: at.into(), children: [0, 0] });
+        assert_eq!(Trees::new(0.0, 1, &[many.collect()]), Err(TreesError::Thresholds));
+    }
+
+    #[test]
     fn damage_is_refused() {
         let good = pack(&example());
-        let breaks: [fn(&mut Packed); 6] = [
+        let breaks: [fn(&mut Packed); 8] = [
             |p| p.trees += 1,
             |p| p.trees -= 1,
             |p| p.features[0] = 9,
             |p| p.values[0] = 77,
             |p| p.step = 0.0,
             |p| p.features[2] = 0,
+            |p| p.thresholds[1].reverse(),
+            |p| p.thresholds[0][0] = f32::NAN,
         ];
         for (at, damage) in breaks.into_iter().enumerate() {
             let mut packed = good.clone();

@@ -9,26 +9,89 @@ const FINEST: f32 = 1e-4;
 /// Rows that go through a tree together, so that their loads overlap.
 const LANES: usize = 8;
 
+/// Thresholds that a byte tells apart: a value is at or above none of them up to all.
+const RANKS: u16 = 255;
+
+/// Ranks of a row: any byte is the place of one.
+const COLUMNS: usize = 256;
+
 /// A sum of regression trees.
+///
+/// Rows are compared with thresholds once, not in every tree: a split asks for how many thresholds a value has reached.
+/// So a node takes four bytes, and many of them fit into caches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trees {
     pub(super) base: f32,
-    pub(super) columns: usize,
+    /// Features of a row.
+    pub(super) features: usize,
     /// What leaves are whole multiples of.
     pub(super) step: f32,
+    pub(super) columns: Vec<Column>,
     pub(super) nodes: Vec<Node>,
-    /// What each node adds: 0 for splits.
-    pub(super) leaves: Vec<f32>,
+    /// How many steps each node adds: 0 for splits.
+    pub(super) leaves: Vec<i16>,
     pub(super) roots: Vec<Root>,
 }
 
+/// Thresholds of a feature, at most [`RANKS`], in ascending order; those of a feature that has more are in several columns.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Column {
+    pub feature: u8,
+    pub thresholds: Vec<f32>,
+}
+
 /// A split; or a leaf, which is a split where every value stays.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Node {
-    pub threshold: f32,
-    pub feature: u16,
+    pub column: u8,
+    /// Which threshold of the column. A leaf has [`Node::LEAF`]: no value reaches more.
+    pub threshold: u8,
     /// The child for values below the threshold, counted from the root; the other child is next to it.
     pub below: u16,
+}
+
+impl Node {
+    const LEAF: u8 = RANKS as u8;
+
+    /// A leaf, whose place is not known yet.
+    pub(super) fn leaf() -> Node {
+        Node { column: 0, threshold: Node::LEAF, below: 0 }
+    }
+
+    pub(super) fn is_leaf(self) -> bool {
+        self.threshold == Node::LEAF
+    }
+}
+
+/// Where thresholds are found: the first column of each feature.
+#[derive(Debug)]
+pub(super) struct Places([u8; 256]);
+
+impl Places {
+    /// The columns that hold these thresholds of each feature, in ascending order and each once, and where they are.
+    pub(super) fn of(thresholds: &[Vec<f32>]) -> Result<(Vec<Column>, Places), TreesError> {
+        let mut columns = Vec::new();
+        let mut places = Places([0; 256]);
+        for (feature, thresholds) in thresholds.iter().enumerate() {
+            if thresholds.is_empty() {
+                continue;
+            }
+            let feature = u8::try_from(feature).map_err(|_| TreesError::NoFeature)?;
+            let first = u8::try_from(columns.len()).map_err(|_| TreesError::Thresholds)?;
+            places.0[usize::from(feature)] = first;
+            let chunks = thresholds.chunks(RANKS.into());
+            columns.extend(chunks.map(|chunk| Column { feature, thresholds: chunk.to_vec() }));
+        }
+        if columns.len() > COLUMNS { Err(TreesError::Thresholds) } else { Ok((columns, places)) }
+    }
+
+    /// A split at a threshold of a feature, by its number, whose children are not known yet. What is not there gives a
+    /// node that is wrong.
+    pub(super) fn split(&self, feature: u8, number: u16) -> Node {
+        let first = self.0[usize::from(feature)];
+        let column = first.wrapping_add((number / RANKS) as u8);
+        Node { column, threshold: (number % RANKS) as u8, below: 0 }
+    }
 }
 
 /// Where a tree lies, and how deep it is.
@@ -58,8 +121,16 @@ pub enum Grown {
 impl Trees {
     /// The same for every row.
     #[must_use]
-    pub fn constant(value: f32, columns: usize) -> Trees {
-        Trees { base: value, columns, step: 1.0, nodes: Vec::new(), leaves: Vec::new(), roots: Vec::new() }
+    pub fn constant(value: f32, features: usize) -> Trees {
+        Trees {
+            base: value,
+            features,
+            step: 1.0,
+            columns: Vec::new(),
+            nodes: Vec::new(),
+            leaves: Vec::new(),
+            roots: Vec::new(),
+        }
     }
 
     /// From grown trees, each with its root first. Leaves are rounded to whole steps of which the largest has
@@ -68,49 +139,59 @@ impl Trees {
     /// # Errors
     ///
     /// A child that is not there, has two parents or is its own ancestor; a feature that is not there; a tree of
-    /// more than 65,535 nodes.
-    pub fn new(base: f32, columns: usize, grown: &[Vec<Grown>]) -> Result<Trees, TreesError> {
-        let largest = grown.iter().flatten().fold(0f32, |largest, node| match node {
-            Grown::Leaf(value) => largest.max(value.abs()),
-            Grown::Split { .. } => largest,
-        });
-        let mut trees = Trees::constant(base, columns);
-        trees.step = (largest / 32_767.0).max(FINEST);
+    /// more than 65,535 nodes; more thresholds than can be told apart.
+    pub fn new(base: f32, features: usize, grown: &[Vec<Grown>]) -> Result<Trees, TreesError> {
+        let mut largest = 0f32;
+        let mut thresholds = vec![Vec::new(); features];
+        for node in grown.iter().flatten() {
+            match *node {
+                Grown::Leaf(value) => largest = largest.max(value.abs()),
+                Grown::Split { feature, threshold, .. } => {
+                    let of = thresholds.get_mut(usize::from(feature)).filter(|_| threshold.is_finite());
+                    of.ok_or(TreesError::NoFeature)?.push(threshold);
+                }
+            }
+        }
+        for values in &mut thresholds {
+            values.sort_by(f32::total_cmp);
+            values.dedup();
+        }
+        let (columns, places) = Places::of(&thresholds)?;
+        let step = (largest / 32_767.0).max(FINEST);
+        let mut trees = Trees { step, columns, ..Trees::constant(base, features) };
         for tree in grown {
-            trees.plant(tree)?;
+            trees.plant(tree, &thresholds, &places)?;
         }
         Ok(trees)
     }
 
     /// Adds a tree, level by level.
-    fn plant(&mut self, tree: &[Grown]) -> Result<(), TreesError> {
+    fn plant(&mut self, tree: &[Grown], thresholds: &[Vec<f32>], places: &Places) -> Result<(), TreesError> {
         let start = self.nodes.len() as u32;
         let mut queue = vec![(0usize, 0u16)];
         let mut depth = 0;
         let mut here = 0;
         while let Some(&(at, level)) = queue.get(here) {
-            let below = match *tree.get(at).ok_or(TreesError::NoChild)? {
+            match *tree.get(at).ok_or(TreesError::NoChild)? {
                 Grown::Leaf(value) => {
-                    self.nodes.push(Node { threshold: f32::INFINITY, feature: 0, below: here as u16 });
-                    self.leaves.push((value / self.step).round().clamp(-32_767.0, 32_767.0) * self.step);
+                    self.nodes.push(Node { below: here as u16, ..Node::leaf() });
+                    let steps = (value / self.step).round().clamp(-32_767.0, 32_767.0);
+                    self.leaves.push(steps as i16);
                     depth = depth.max(level);
-                    here += 1;
-                    continue;
                 }
                 Grown::Split { feature, threshold, children } => {
-                    if usize::from(feature) >= self.columns || !threshold.is_finite() {
-                        return Err(TreesError::NoFeature);
-                    }
                     let below = queue.len();
                     queue.extend(children.map(|child| (child, level + 1)));
-                    Node { threshold, feature, below: below as u16 }
+                    if queue.len() > tree.len().min(usize::from(u16::MAX)) {
+                        return Err(TreesError::Nodes);
+                    }
+                    let of_feature = &thresholds[usize::from(feature)];
+                    let number = of_feature.partition_point(|&value| value < threshold);
+                    let split = places.split(feature as u8, number as u16);
+                    self.nodes.push(Node { below: below as u16, ..split });
+                    self.leaves.push(0);
                 }
-            };
-            if queue.len() > tree.len().min(usize::from(u16::MAX)) {
-                return Err(TreesError::Nodes);
             }
-            self.nodes.push(below);
-            self.leaves.push(0.0);
             here += 1;
         }
         self.roots.push(Root { start, nodes: here as u16, depth });
@@ -131,8 +212,8 @@ impl Trees {
 
     /// Number of features they expect.
     #[must_use]
-    pub fn columns(&self) -> usize {
-        self.columns
+    pub fn features(&self) -> usize {
+        self.features
     }
 
     /// The sum for each row, tree by tree: one tree is small enough to stay in the first-level cache. Rows of too
@@ -140,47 +221,59 @@ impl Trees {
     #[must_use]
     pub fn predict(&self, table: &Table) -> Vec<f32> {
         let mut sums = vec![self.base; table.rows()];
-        if table.columns() < self.columns || table.columns() == 0 {
+        if sums.is_empty() || table.columns() < self.features {
             return sums;
         }
-        let (full, rest) = (sums.len() / LANES * LANES, sums.len() % LANES);
+        // Lanes that have no row repeat the last.
+        let last = sums.len() - 1;
+        let ranks: Vec<_> =
+            (0..sums.len().next_multiple_of(LANES)).map(|at| self.ranks(table.row(at.min(last)))).collect();
+        let (groups, _) = ranks.as_chunks::<LANES>();
         for root in &self.roots {
             let range = root.start as usize..root.start as usize + usize::from(root.nodes);
-            let tree = (&self.nodes[range.clone()], &self.leaves[range], root.depth);
-            for at in (0..full).step_by(LANES) {
-                add::<LANES>(tree, table, at, &mut sums);
-            }
-            match rest {
-                0 => {}
-                1 => add::<1>(tree, table, full, &mut sums),
-                2 => add::<2>(tree, table, full, &mut sums),
-                3 | 4 => add::<4>(tree, table, full, &mut sums),
-                _ => add::<LANES>(tree, table, full, &mut sums),
+            let (nodes, leaves) = (&self.nodes[range.clone()], &self.leaves[range]);
+            for (rows, sums) in groups.iter().zip(sums.chunks_mut(LANES)) {
+                let mut places = [0; LANES];
+                match sums.len() {
+                    1 => descend::<1>(nodes, root.depth, rows, &mut places),
+                    2 => descend::<2>(nodes, root.depth, rows, &mut places),
+                    3 | 4 => descend::<4>(nodes, root.depth, rows, &mut places),
+                    _ => descend::<LANES>(nodes, root.depth, rows, &mut places),
+                }
+                for (sum, place) in sums.iter_mut().zip(places) {
+                    *sum += f32::from(leaves[usize::from(place)]) * self.step;
+                }
             }
         }
         sums
     }
+
+    /// How many thresholds of each column a row has reached.
+    fn ranks(&self, row: &[f32]) -> [u8; COLUMNS] {
+        let mut ranks = [0; COLUMNS];
+        for (rank, column) in ranks.iter_mut().zip(&self.columns) {
+            let value = row[usize::from(column.feature)];
+            *rank = column.thresholds.partition_point(|&threshold| threshold <= value) as u8;
+        }
+        ranks
+    }
 }
 
-/// Adds what a tree gives so many rows from one on; lanes that have no row repeat the last.
-fn add<const ROWS: usize>(
-    (nodes, leaves, depth): (&[Node], &[f32], u16),
-    table: &Table,
-    from: usize,
-    sums: &mut [f32],
+/// The leaves of a tree where the first of these rows end.
+fn descend<const ROWS: usize>(
+    nodes: &[Node],
+    depth: u16,
+    rows: &[[u8; COLUMNS]; LANES],
+    places: &mut [u16; LANES],
 ) {
-    let last = sums.len() - 1;
-    let rows: [&[f32]; ROWS] = std::array::from_fn(|lane| table.row((from + lane).min(last)));
-    let mut places = [0u16; ROWS];
+    let mut at = [0u16; ROWS];
     for _ in 0..depth {
-        for (row, place) in rows.iter().zip(&mut places) {
-            let node = nodes[usize::from(*place)];
-            *place = node.below + u16::from(row[usize::from(node.feature)] >= node.threshold);
+        for (row, at) in rows.iter().zip(&mut at) {
+            let node = nodes[usize::from(*at)];
+            *at = node.below + u16::from(row[usize::from(node.column)] > node.threshold);
         }
     }
-    for (sum, place) in sums[from..].iter_mut().zip(places) {
-        *sum += leaves[usize::from(place)];
-    }
+    places[..ROWS].copy_from_slice(&at);
 }
 
 #[cfg(test)]

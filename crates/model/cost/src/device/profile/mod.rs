@@ -79,7 +79,7 @@ impl DeviceProfile {
             }
             let columns = family.features.len();
             let trees = models.trees.iter().chain(models.intervals.iter().flatten().map(|i| &i.scale));
-            if trees.into_iter().any(|trees| trees.columns() != columns) {
+            if trees.into_iter().any(|trees| trees.features() != columns) {
                 return Err(ModelsError::TreeColumns(name()));
             }
             check_stages(known, family, &models.stages)?;
@@ -147,7 +147,7 @@ fn check_stages(known: &dyn Family, header: &FamilyHeader, stages: &[Stage]) -> 
             return Err(ModelsError::StageFeatures(name()));
         }
         let columns = told.features.len();
-        let wrong = stage.trees.columns() != columns || stage.interval.scale.columns() != columns;
+        let wrong = stage.trees.features() != columns || stage.interval.scale.features() != columns;
         if wrong || stage.kinds.values().any(|kind| kind.ranges.len() != columns) {
             return Err(ModelsError::StageColumns(name()));
         }
