@@ -18,7 +18,7 @@ use steptime::sim::Timeline;
 use steptime::{Choice, Process, Step, default_host};
 
 /// Names of the parameters, their start, and the range that makes sense.
-const PARAMETERS: [(&str, f64, f64, f64); 9] = [
+const PARAMETERS: [(&str, f64, f64, f64); 10] = [
     ("op_us", 1.0, 0.3, 4.0),
     ("launch_us", 3.7, 1.0, 8.0),
     ("copy_us", 60.0, 0.0, 400.0),
@@ -28,6 +28,7 @@ const PARAMETERS: [(&str, f64, f64, f64); 9] = [
     ("hand_off", 0.2, 0.0, 1.0),
     ("profiler", 0.8, 0.0, 3.0),
     ("loop_us", 20.0, 12.0, 30.0),
+    ("query_us", 1.7, 0.0, 6.0),
 ];
 type Point = [f64; PARAMETERS.len()];
 
@@ -37,6 +38,7 @@ fn cost(at: &Point) -> (ProfilerCost, Elasticity) {
         launch_us: at[1],
         copy_us: at[2],
         compiled_us: at[3],
+        query_us: at[9],
         ..ProfilerCost::FRESH
     };
     let elasticity =

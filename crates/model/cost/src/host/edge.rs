@@ -145,7 +145,8 @@ fn bracket(graph: &StepGraph, mark: MarkId) -> usize {
 /// The class of a mark: what kind of thing begins or ends.
 pub(super) fn class(label: &str) -> &'static str {
     let Some(bracket) = label.chars().last() else { return "?" };
-    let launches = || ApiKind::of(&label[..label.len() - 1]) != ApiKind::Other;
+    let launches =
+        || !matches!(ApiKind::of(&label[..label.len() - 1]), ApiKind::Other | ApiKind::FunctionQuery);
     match bracket {
         '{' => "op begins",
         '}' => "op ends",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use steptime_aten::is_compiled;
-use steptime_graph::{CallId, HostThreadId, MarkId, MarkKind, OpId, StepGraph, TiVec};
+use steptime_graph::{ApiKind, CallId, HostThreadId, MarkId, MarkKind, OpId, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 /// The state of the process whose step is predicted.
@@ -38,6 +38,9 @@ pub struct ProfilerCost {
     pub copy_us: f64,
     /// Before an op that is a kernel of Inductor: its arguments are written down.
     pub compiled_us: f64,
+    /// Inside a call that asks what a kernel needs: the profiler's hooks see each of the questions that it asks the driver.
+    #[serde(default)]
+    pub query_us: f64,
 }
 
 impl ProfilerCost {
@@ -50,6 +53,7 @@ impl ProfilerCost {
         step_us: 0.0,
         copy_us: 0.0,
         compiled_us: 0.0,
+        query_us: 0.0,
     };
 
     /// Relative to a process in which a profiler has run before.
@@ -59,34 +63,36 @@ impl ProfilerCost {
         launch_us: 0.97,
         call_us: 0.05,
         step_us: 31.0,
+        query_us: 1.4,
         ..ProfilerCost::NONE
     };
 
     /// Relative to a process in which none ever ran.
     pub const FRESH: ProfilerCost = ProfilerCost {
-        op_us: 2.05,
+        op_us: 1.8,
         annotation_us: 0.9,
         launch_us: 1.5,
         call_us: 0.18,
         step_us: 31.0,
         copy_us: 55.0,
         compiled_us: 9.0,
+        query_us: 2.0,
     };
 
     /// What a profiler that ran once leaves in a process, in which the gaps of profiles were measured.
     pub const ATTACHED: ProfilerCost =
-        ProfilerCost { op_us: 0.36, launch_us: 2.73, call_us: 0.13, ..ProfilerCost::NONE };
+        ProfilerCost { op_us: 0.36, launch_us: 2.73, call_us: 0.13, query_us: 0.3, ..ProfilerCost::NONE };
 
     /// The same on a host that is `factor` times as slow: recording an event is host work like any other.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> ProfilerCost {
-        let [op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us] =
+        let [op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us, query_us] =
             self.numbers().map(|(_, us)| us * factor);
-        ProfilerCost { op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us }
+        ProfilerCost { op_us, annotation_us, launch_us, call_us, step_us, copy_us, compiled_us, query_us }
     }
 
     /// Its fields by name.
-    pub(crate) fn numbers(&self) -> [(&'static str, f64); 7] {
+    pub(crate) fn numbers(&self) -> [(&'static str, f64); 8] {
         [
             ("op_us", self.op_us),
             ("annotation_us", self.annotation_us),
@@ -95,6 +101,7 @@ impl ProfilerCost {
             ("step_us", self.step_us),
             ("copy_us", self.copy_us),
             ("compiled_us", self.compiled_us),
+            ("query_us", self.query_us),
         ]
     }
 
@@ -133,7 +140,15 @@ impl ProfilerCost {
             MarkKind::CallEnd(call) => (self.of_call(graph, call), false),
         };
         let spread = if begins { &Self::SPREAD[..2] } else { &Self::SPREAD[2..] };
-        [cost * spread[0] + self.before(graph, kind), cost * spread[1]]
+        [cost * spread[0] + self.before(graph, kind), cost * spread[1] + self.inside(graph, kind)]
+    }
+
+    /// Cost inside a call, behind its beginning.
+    fn inside(&self, graph: &StepGraph, kind: MarkKind) -> f64 {
+        match kind {
+            MarkKind::CallBegin(call) if graph.calls[call].kind == ApiKind::FunctionQuery => self.query_us,
+            _ => 0.0,
+        }
     }
 
     /// Cost before an event that no event shows: the profiler writes down the arguments of a compiled kernel.
@@ -149,7 +164,7 @@ impl ProfilerCost {
     }
 
     fn of_call(&self, graph: &StepGraph, call: CallId) -> f64 {
-        use steptime_graph::ApiKind::{EventRecord, StreamWait};
+        use ApiKind::{EventRecord, StreamWait};
         let row = &graph.calls[call];
         if row.is_pageable_copy(graph) {
             return self.launch_us + self.copy_us;

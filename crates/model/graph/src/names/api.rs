@@ -23,7 +23,9 @@ pub enum ApiKind {
     EventRecord,
     /// Makes a stream wait for an event; the host goes on.
     StreamWait,
-    /// Anything else: attribute queries, error checks, allocations.
+    /// Asks what a kernel needs: many questions to the driver.
+    FunctionQuery,
+    /// Anything else: other queries, error checks, allocations.
     Other,
 }
 
@@ -37,6 +39,7 @@ impl ApiKind {
             "StreamSynchronize" => ApiKind::StreamSync,
             "EventSynchronize" => ApiKind::EventSync,
             "StreamWaitEvent" => ApiKind::StreamWait,
+            "FuncGetAttributes" => ApiKind::FunctionQuery,
             "LaunchHostFunc" => ApiKind::Other,
             _ if stem.starts_with("GraphLaunch") => ApiKind::GraphLaunch,
             _ if stem.contains("Launch") && stem.contains("Kernel") => ApiKind::Launch,
@@ -128,7 +131,7 @@ mod tests {
             ("cudaEventRecordWithFlags", ApiKind::EventRecord),
             ("cudaStreamWaitEvent", ApiKind::StreamWait),
             ("cudaLaunchHostFunc", ApiKind::Other),
-            ("cudaFuncGetAttributes", ApiKind::Other),
+            ("cudaFuncGetAttributes", ApiKind::FunctionQuery),
             ("cudaPeekAtLastError", ApiKind::Other),
         ] {
             assert_eq!(ApiKind::of(name), kind, "{name}");
