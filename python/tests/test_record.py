@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, List
 
 import pytest
@@ -419,6 +420,16 @@ def test_cpu_name(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Some CPU @ 3 GHz\n")
     assert describe.cpu_name(str(tmp_path / "cpuinfo")) == "Some CPU @ 3 GHz"
     assert describe.cpu_name(str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize(
+    "named, allowed, expected",
+    [(None, True, "tf32"), (None, False, "float32"), ("none", True, "tf32"), ("tf32", False, "tf32"), ("ieee", True, "float32")],
+)
+def test_it_is_noted_whether_products_may_run_in_tf32(named: Any, allowed: bool, expected: str) -> None:
+    matmul = SimpleNamespace(allow_tf32=allowed, **({} if named is None else {"fp32_precision": named}))
+    torch = SimpleNamespace(backends=SimpleNamespace(cuda=SimpleNamespace(matmul=matmul)))
+    assert describe.matmul_precision(torch) == expected
 
 
 # The command -------------------------------------------------------------------------------------------------------

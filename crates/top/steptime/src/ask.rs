@@ -254,16 +254,12 @@ impl<'s> Question<'s> {
 
     fn asked(&self, chosen: &Chosen<'_>) -> Asked {
         let device = self.device.as_ref();
-        let of = |device: &Device| DeviceAsked {
-            name: device.profile.spec.name.clone(),
-            fitted: device.profile.is_swept(),
-        };
         Asked {
             host: chosen.name.clone(),
             host_slower_than: chosen.slower_than.clone(),
             host_assumed: chosen.assumed,
             kernels: device.map_or_else(|| "measured".to_owned(), |device| device.name.clone()),
-            device: device.map(of),
+            device: device.map(|device| DeviceAsked::of(&device.profile)),
             process: self.process,
         }
     }

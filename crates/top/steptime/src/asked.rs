@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use steptime_cost::Process;
+use steptime_cost::device::DeviceProfile;
 
 use crate::sources::{Host, Kernels};
 
@@ -38,6 +39,19 @@ pub struct DeviceAsked {
     pub name: String,
     /// Whether its profile was fitted; else it is a specification.
     pub fitted: bool,
+    /// Whether it multiplies float32 matrices in TF32 where that is allowed.
+    pub has_tf32: bool,
+}
+
+impl DeviceAsked {
+    /// The GPU of a profile.
+    pub(crate) fn of(profile: &DeviceProfile) -> DeviceAsked {
+        DeviceAsked {
+            name: profile.spec.name.clone(),
+            fitted: profile.is_swept(),
+            has_tf32: profile.spec.peak.tf32_tflop_s > 0.0,
+        }
+    }
 }
 
 impl Asked {
@@ -45,10 +59,7 @@ impl Asked {
     pub(crate) fn of(host: &Host<'_>, kernels: &Kernels<'_>, process: Process) -> Asked {
         let (name, device) = match kernels {
             Kernels::Measured => ("measured".to_owned(), None),
-            Kernels::Device { profile, .. } => {
-                let fitted = profile.is_swept();
-                (profile.name.clone(), Some(DeviceAsked { name: profile.spec.name.clone(), fitted }))
-            }
+            Kernels::Device { profile, .. } => (profile.name.clone(), Some(DeviceAsked::of(profile))),
         };
         let host = match host {
             Host::Own => "own",

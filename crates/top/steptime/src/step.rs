@@ -231,7 +231,19 @@ impl Step {
     /// What each op launches, lowered from its arguments, in the order in which it runs.
     #[must_use]
     pub fn launches(&self, indices: &Indices, settings: Settings) -> Vec<Launch> {
-        self.arguments.launches(&self.graph, indices, settings, &self.ops)
+        self.arguments.launches(&self.graph, indices, self.settings(settings), &self.ops)
+    }
+
+    /// The settings that are asked for, or those that its recorder found.
+    #[must_use]
+    pub fn settings(&self, asked: Settings) -> Settings {
+        Settings { matmul_tf32: asked.matmul_tf32 || self.matmul_tf32() == Some(true), ..asked }
+    }
+
+    /// Whether float32 matrix products might run in TF32; `None` where its recorder did not say.
+    #[must_use]
+    pub fn matmul_tf32(&self) -> Option<bool> {
+        self.meta.as_ref().and_then(|meta| meta.matmul_tf32)
     }
 
     /// The measured, un-profiled step time in milliseconds.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use steptime::answers::Predicted;
 use steptime::{Baseline, Error, Step, open};
 
 fn example(name: &str) -> PathBuf {
@@ -103,6 +104,24 @@ fn an_answer_is_what_the_question_said() {
     assert!(said.warnings.iter().all(|said| !said.contains("stands in")), "it was asked for");
     let simple = recorded().predict().by(Baseline::KernelSum).answer().unwrap();
     assert_eq!((simple.method, simple.interval_ms, simple.ops), ("kernel-sum", None, None));
+}
+
+#[test]
+fn an_execution_trace_alone_does_not_say_whether_products_ran_in_tf32() {
+    let mut step = lone();
+    let answer = |step: &Step, gpu| step.predict().on(gpu).unwrap().answer().unwrap();
+    let says = |answer: &Predicted| answer.warnings.iter().any(|said| said.contains("--tf32"));
+    let unknown = answer(&step, "h200");
+    assert!(says(&unknown), "{:?}", unknown.warnings);
+    assert!(!says(&answer(&step, "v100")), "it has no TF32");
+    step.meta.get_or_insert_default().matmul_tf32 = Some(false);
+    let without = answer(&step, "h200");
+    assert!(!says(&without) && without.step_ms == unknown.step_ms);
+    step.meta.get_or_insert_default().matmul_tf32 = Some(true);
+    let with = answer(&step, "h200");
+    assert!(!says(&with) && with.active_ms < without.active_ms, "{:?} ms", with.active_ms);
+    let resnet = open(example("resnet50_32/et.json.gz")).expect("an example");
+    assert!(!says(&answer(&resnet, "h200")), "convolutions say it themselves");
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub struct Meta {
     pub torch: Option<String>,
     /// The host's processor or architecture.
     pub cpu: Option<String>,
+    /// Whether float32 matrix products may run in TF32; `None` where the recorder did not say.
+    pub matmul_tf32: Option<bool>,
     /// How many parameters the model has.
     pub params: Option<u64>,
     /// The median un-profiled step, in milliseconds: the truth that predictions are held against.
@@ -125,6 +127,9 @@ impl Meta {
                 b"device" => meta.device = string(cursor)?,
                 b"torch" => meta.torch = string(cursor)?,
                 b"cpu" => meta.cpu = string(cursor)?,
+                b"matmul_precision" => {
+                    meta.matmul_tf32 = cursor.string()?.map(|text| text.decoded() == "tf32");
+                }
                 b"process" => meta.process = string(cursor)?,
                 b"params" => meta.params = whole(cursor)?,
                 b"step_ms" => meta.step_ms = cursor.float()?.filter(is_time),

@@ -224,6 +224,9 @@ fn said(
     }
     if let Some(device) = &asked.device {
         said.extend(warnings::of_device(device, coverage));
+        if device.has_tf32 && recorded.arguments.is_derived() && recorded.matmul_tf32().is_none() {
+            said.extend(simulated.and_then(|s| warnings::of_precision(s.device.as_ref()?)));
+        }
     }
     if let Some(s) = simulated {
         said.extend(warnings::of_prices(s.slowness, s.found.unpriced));

@@ -1,10 +1,13 @@
 //! What the user should know of a prediction before believing it.
 
+use steptime_aten::kernel::{Kernel, Precision};
 use steptime_graph::{StepGraph, StepSource};
+use steptime_trace::Nanos;
 
 use super::shares::ModelShares;
 use super::words::{counted, percent};
 use crate::asked::DeviceAsked;
+use crate::device::PricedLaunches;
 
 /// Relative speeds of the host that nobody needs to hear of.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
@@ -17,12 +20,30 @@ const UNLINKED: f64 = 0.02;
 /// Shares of device time that nobody needs to hear of: out of the fitted range, and of ops that are not known.
 const EXTRAPOLATED: f64 = 0.02;
 const BY_BYTES: f64 = 0.01;
+/// Of device time, how much float32 products take that somebody needs to hear of.
+const IN_FLOAT32: f64 = 0.2;
+
 /// Of a step without any host time, priced for a host `times` as slow as a machine.
 pub fn of_assumed_host(times: f64, machine: &str) -> String {
     format!(
         "no host times in an execution trace: a typical host stands in, {times} times as slow as {machine}. Yours may \
          take half or twice as long: `python -m steptime.probe -o my-host.toml` measures it, for --host my-host.toml"
     )
+}
+
+/// Of float32 products, where nothing says whether TF32 was allowed and a device has it.
+pub fn of_precision(priced: &PricedLaunches) -> Option<String> {
+    let (mut all, mut products) = (Nanos::ZERO, Nanos::ZERO);
+    for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
+        all += estimate.time;
+        if matches!(&launch.call.kernel, Kernel::Gemm(gemm) if gemm.precision == Precision::F32) {
+            products += estimate.time;
+        }
+    }
+    (products.0 as f64 > IN_FLOAT32 * all.0 as f64).then(|| {
+        let ms = products.as_millis();
+        format!("not recorded whether in TF32: {ms:.3} ms of products, taken without (--tf32)")
+    })
 }
 
 /// Of how the steps were found.

@@ -50,7 +50,12 @@ impl Base {
             Kernels::Measured => {
                 let (indices, set) = settings(&pricing.kernels);
                 let arguments = &recorded.arguments;
-                let was = arguments.launches_by_hand_off(&recorded.graph, &indices, set, &recorded.ops);
+                let was = arguments.launches_by_hand_off(
+                    &recorded.graph,
+                    &indices,
+                    recorded.settings(set),
+                    &recorded.ops,
+                );
                 let mut measured = device_times(recorded, &pricing.kernels).0;
                 unprofiled(recorded, pricing.process, &pricing.host, &mut measured);
                 (was, measured)

@@ -55,7 +55,7 @@ impl Edited {
             return Err(Error::Rewrite { path: recorded.path.clone(), source });
         }
         let (indices, set) = settings(kernels);
-        let launches = device::of_changed(&step, &flat, &indices, set, &recorded.ops);
+        let launches = device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops);
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let doubts = by_rule.map(|(text, above)| Doubt {
             kind: "rule",
