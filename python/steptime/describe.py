@@ -14,16 +14,15 @@ def machine(torch: Any, on_gpu: bool) -> Dict[str, str]:
         "device": torch.cuda.get_device_name() if on_gpu else cpu,
         "torch": str(torch.__version__),
         "cpu": cpu,
-        "matmul_precision": matmul_precision(torch),
     }
 
 
-def matmul_precision(torch: Any) -> str:
-    """`tf32` where float32 matrix products of a GPU may run in it, else `float32`."""
+def settings(torch: Any) -> Dict[str, str]:
+    """`matmul_precision`: `tf32` where float32 matrix products of a GPU may run in it, else `float32`."""
     cuda = torch.backends.cuda.matmul
     named = getattr(cuda, "fp32_precision", None)  # since PyTorch 2.9
     allowed = named == "tf32" if named not in (None, "none") else bool(cuda.allow_tf32)
-    return "tf32" if allowed else "float32"
+    return {"matmul_precision": "tf32" if allowed else "float32"}
 
 
 def cpu_name(cpuinfo: str = "/proc/cpuinfo") -> str:

@@ -60,6 +60,10 @@ class TorchProfiler:
         """The part of meta.json that tells of the machine and its software."""
         return describe.machine(self.torch, self.on_gpu)
 
+    def settings(self) -> Dict[str, str]:
+        """The part of meta.json that tells of PyTorch's settings."""
+        return describe.settings(self.torch)
+
     def peak_memory(self) -> Dict[str, int]:
         """The part of meta.json that tells of memory."""
         return describe.peak_memory(self.torch, self.on_gpu)

@@ -161,7 +161,8 @@ def make(
         warned = _problems(before, partial)
         if about.get("batch") is None:
             about = {**about, "batch": guess_batch()}
-        meta = {**about, **backend.machine(), **times(windows, len(before)), "process": process, **facts, **backend.peak_memory(), **backend.modules()}
+        machine = {**backend.machine(), **backend.settings()}
+        meta = {**about, **machine, **times(windows, len(before)), "process": process, **facts, **backend.peak_memory(), **backend.modules()}
         measured = {"host_probe": host.as_dict(), "pulses": pulses.as_dict()}
         meta.update({name: value for name, value in measured.items() if value is not None})
         meta["record"] = {

@@ -81,6 +81,9 @@ class FakeProfiler:
     def synchronize(self) -> None:
         self.synchronized += 1
 
+    def settings(self) -> Dict[str, str]:
+        return {"matmul_precision": "float32"}
+
     def machine(self) -> Dict[str, str]:
         return {"device": "fake", "torch": "0", "cpu": "fake"}
 
@@ -429,7 +432,7 @@ def test_cpu_name(tmp_path: Path) -> None:
 def test_it_is_noted_whether_products_may_run_in_tf32(named: Any, allowed: bool, expected: str) -> None:
     matmul = SimpleNamespace(allow_tf32=allowed, **({} if named is None else {"fp32_precision": named}))
     torch = SimpleNamespace(backends=SimpleNamespace(cuda=SimpleNamespace(matmul=matmul)))
-    assert describe.matmul_precision(torch) == expected
+    assert describe.settings(torch) == {"matmul_precision": expected}
 
 
 # The command -------------------------------------------------------------------------------------------------------
