@@ -128,7 +128,11 @@ impl Meta {
                 b"torch" => meta.torch = string(cursor)?,
                 b"cpu" => meta.cpu = string(cursor)?,
                 b"matmul_precision" => {
-                    meta.matmul_tf32 = cursor.string()?.map(|text| text.decoded() == "tf32");
+                    meta.matmul_tf32 = match string(cursor)?.as_deref() {
+                        Some("tf32") => Some(true),
+                        Some("float32") => Some(false),
+                        _ => None,
+                    };
                 }
                 b"process" => meta.process = string(cursor)?,
                 b"params" => meta.params = whole(cursor)?,
@@ -299,6 +303,17 @@ fn quantiles(cursor: &mut Cursor<'_>) -> Result<Vec<(f64, f64)>, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_precision_that_is_not_known_says_nothing() {
+        for (text, allowed) in
+            [("\"tf32\"", Some(true)), ("\"float32\"", Some(false)), ("\"banana\"", None), ("7", None)]
+        {
+            let json = format!("{{\"matmul_precision\": {text}, \"batch\": 8}}");
+            let (meta, _) = Meta::read(&mut Cursor::new(json.as_bytes())).unwrap();
+            assert_eq!((meta.matmul_tf32, meta.batch), (allowed, Some(8)), "{text}");
+        }
+    }
 
     #[test]
     fn takes_what_is_there() {

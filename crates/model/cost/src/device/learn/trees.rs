@@ -9,6 +9,9 @@ const FINEST: f32 = 1e-4;
 /// Rows that go through a tree together, so that their loads overlap.
 const LANES: usize = 8;
 
+/// Rows that go through all trees before the next ones do: their ranks stay in the second-level cache.
+const BLOCK: usize = 64 * LANES;
+
 /// Thresholds that a byte tells apart: a value is at or above none of them up to all.
 const RANKS: u16 = 255;
 
@@ -221,13 +224,21 @@ impl Trees {
     #[must_use]
     pub fn predict(&self, table: &Table) -> Vec<f32> {
         let mut sums = vec![self.base; table.rows()];
-        if sums.is_empty() || table.columns() < self.features {
+        if table.columns() < self.features || self.is_empty() {
             return sums;
         }
-        // Lanes that have no row repeat the last.
-        let last = sums.len() - 1;
-        let ranks: Vec<_> =
-            (0..sums.len().next_multiple_of(LANES)).map(|at| self.ranks(table.row(at.min(last)))).collect();
+        for (block, sums) in sums.chunks_mut(BLOCK).enumerate() {
+            // Lanes that have no row repeat the last.
+            let lanes = 0..sums.len().next_multiple_of(LANES);
+            let row = |lane: usize| table.row(block * BLOCK + lane.min(sums.len() - 1));
+            let ranks: Vec<_> = lanes.map(|lane| self.ranks(row(lane))).collect();
+            self.add(&ranks, sums);
+        }
+        sums
+    }
+
+    /// Adds to the sum of each row what its ranks give, tree by tree.
+    fn add(&self, ranks: &[[u8; COLUMNS]], sums: &mut [f32]) {
         let (groups, _) = ranks.as_chunks::<LANES>();
         for root in &self.roots {
             let range = root.start as usize..root.start as usize + usize::from(root.nodes);
@@ -245,7 +256,6 @@ impl Trees {
                 }
             }
         }
-        sums
     }
 
     /// How many thresholds of each column a row has reached.
@@ -296,7 +306,7 @@ mod tests {
         let trees = Trees::new(10.0, 2, &[tree.clone(), tree]).unwrap();
         let mut table = Table::new(2);
         let rows = [[0.0, 9.0], [1.0, 4.0], [1.0, 5.0], [f32::NAN, 0.0], [f32::INFINITY, f32::INFINITY]];
-        rows.iter().cycle().take(19).for_each(|row| table.push(|out| out.extend(row)));
+        rows.iter().cycle().take(2 * BLOCK + 3).for_each(|row| table.push(|out| out.extend(row)));
         let expected = [8.0, 12.0, 11.0, 8.0, 11.0];
         for (at, sum) in trees.predict(&table).into_iter().enumerate() {
             assert!((sum - expected[at % 5]).abs() < 1e-4, "row {at}: {sum}");
