@@ -33,7 +33,7 @@ pub use gpu::{GatherRates, Gpu};
 pub use indices::{Indices, IndicesError};
 pub use lanes::{Lanes, MOST_PASSES, RowLayout, WARP};
 pub use popularity::Popularity;
-pub use row_sort::{RowSort, WINDOW};
+pub use row_sort::{RowSort, SortWay, WINDOW};
 pub use sampler::Sampler;
 pub use streams::{BAG_THREADS, Streams, WARPS_WANTED, bag_blocks, bags_of_block};
 pub use update_lanes::UpdateLanes;

@@ -12,18 +12,35 @@ const MOST_BITS_OF_LARGE: u32 = 8;
 /// Narrowest digit: one value for each lane of a warp.
 const LEAST_BITS: u32 = 5;
 
-/// A radix sort of lookups by row, the least significant digit first.
+/// Lookups of a bucket that were planned: three quarters of what one block sorts in shared memory, for batches differ.
+const BUCKET: u64 = 3072;
+
+/// Lookups of a table up to which tiles of half the size keep more multiprocessors at work.
+const FEW: u64 = 1 << 16;
+
+/// How lookups are sorted by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SortWay {
+    /// Each table by one block, in one launch of all digits.
+    Table,
+    /// Each table cut into so many buckets, each of which one block sorts.
+    Buckets(u32),
+    /// All tables at once, digit after digit.
+    Passes,
+}
+
+/// A sort of lookups by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowSort {
-    /// Whether each table is sorted by one block, in one launch of all digits.
-    pub one_block: bool,
+    /// How.
+    pub way: SortWay,
     /// Threads of a block.
     pub threads: u32,
     /// Lookups of a thread.
     pub items: u32,
-    /// Bits of a digit.
+    /// Bits of a digit; of the number of a bucket.
     pub bits: u32,
-    /// Digits.
+    /// Digits that tell rows apart; what the blocks of buckets do is in the data.
     pub passes: u32,
 }
 
@@ -33,13 +50,46 @@ impl RowSort {
     pub fn new(rows: u64, lookups: u64) -> RowSort {
         // The number of rows itself stands for rows that are not there.
         let needed = (u64::BITS - rows.leading_zeros()).max(1);
-        let (one_block, threads, items, most) = match lookups {
-            0..=4096 => (true, 512, 8, MOST_BITS),
-            4097..=8192 => (true, 1024, 8, MOST_BITS_OF_LARGE),
-            _ => (false, 512, 16, MOST_BITS),
+        let (way, threads, items, most) = match lookups {
+            0..=4096 => (SortWay::Table, 512, 8, MOST_BITS),
+            4097..=8192 => (SortWay::Table, 1024, 8, MOST_BITS_OF_LARGE),
+            _ => (SortWay::Passes, 512, 16, MOST_BITS),
         };
         let passes = needed.div_ceil(most);
-        RowSort { one_block, threads, items, bits: needed.div_ceil(passes).max(LEAST_BITS), passes }
+        // One number more than there are buckets, for places beyond a tile's end.
+        let buckets = lookups.div_ceil(BUCKET);
+        if way == SortWay::Passes && buckets < 1 << MOST_BITS {
+            let items = if lookups > FEW { items } else { items / 2 };
+            let bits = (u64::BITS - buckets.leading_zeros()).max(LEAST_BITS);
+            return RowSort { way: SortWay::Buckets(buckets as u32), threads, items, bits, passes };
+        }
+        RowSort { way, threads, items, bits: needed.div_ceil(passes).max(LEAST_BITS), passes }
+    }
+
+    /// Whether each table is sorted by one block.
+    #[must_use]
+    pub fn one_block(&self) -> bool {
+        self.way == SortWay::Table
+    }
+
+    /// Kernels.
+    #[must_use]
+    pub fn kernels(&self) -> u32 {
+        match self.way {
+            SortWay::Table => 1,
+            SortWay::Buckets(_) => 2,
+            SortWay::Passes => 3 * self.passes,
+        }
+    }
+
+    /// Whether sorted lookups lie elsewhere than those that are half sorted.
+    #[must_use]
+    pub fn goes_back_and_forth(&self) -> bool {
+        match self.way {
+            SortWay::Table => false,
+            SortWay::Buckets(_) => true,
+            SortWay::Passes => self.passes > 1,
+        }
     }
 
     /// Lookups of a block.
@@ -64,22 +114,29 @@ mod tests {
     #[test]
     fn a_table_of_few_lookups_takes_one_block() {
         let of = |rows, lookups| {
-            let RowSort { one_block, bits, passes, .. } = RowSort::new(rows, lookups);
-            (one_block, bits, passes)
+            let RowSort { way, bits, passes, .. } = RowSort::new(rows, lookups);
+            (way, bits, passes)
         };
-        assert_eq!(of(1_000_000, 1 << 18), (false, 10, 2));
-        assert_eq!(of(1_000_000, 4096), (true, 10, 2));
-        assert_eq!(of(1_000_000, 8192), (true, 7, 3));
-        assert_eq!(of(3, 10), (true, 5, 1));
+        assert_eq!(of(1_000_000, 1 << 22), (SortWay::Passes, 10, 2));
+        assert_eq!(of(1_000_000, 1 << 18), (SortWay::Buckets(86), 7, 2));
+        assert_eq!(of(1_000_000, 8193), (SortWay::Buckets(3), 5, 2));
+        assert_eq!(of(1_000_000, 4096), (SortWay::Table, 10, 2));
+        assert_eq!(of(1_000_000, 8192), (SortWay::Table, 7, 3));
+        assert_eq!(of(3, 10), (SortWay::Table, 5, 1));
     }
 
     proptest! {
         #[test]
-        fn digits_tell_all_rows_apart(rows: u64, lookups in 0_u64..1 << 20) {
+        fn digits_tell_all_rows_apart(rows: u64, lookups in 0_u64..1 << 23) {
             let sort = RowSort::new(rows, lookups);
-            prop_assert!(sort.bits * sort.passes >= u64::BITS - rows.leading_zeros());
+            match sort.way {
+                SortWay::Buckets(buckets) => {
+                    prop_assert!(buckets < sort.radix() && u64::from(buckets) * BUCKET >= lookups);
+                }
+                _ => prop_assert!(sort.bits * sort.passes >= u64::BITS - rows.leading_zeros()),
+            }
             prop_assert!((LEAST_BITS..=MOST_BITS).contains(&sort.bits) && sort.passes >= 1);
-            prop_assert!(!sort.one_block || u64::from(sort.tile()) >= lookups);
+            prop_assert!(!sort.one_block() || u64::from(sort.tile()) >= lookups);
         }
     }
 }

@@ -390,6 +390,63 @@ fn a_million_lookups_have_the_bits_of_the_cpu() {
     }
 }
 
+/// A table whose lookups are sorted a digit at a time.
+#[test]
+fn tables_of_very_many_lookups_have_the_bits_of_the_cpu() {
+    let Some(stream) = gpu() else { return };
+    let shape = Shape { tables: &[[70_000, 4], [9, 4]], bags: 60_000, most: 120, ..PLAIN };
+    compare(&stream, 29, &shape, settings(RowRule::SGD), Bounds::Error, 0);
+}
+
+/// Batches that are cut where quite another one before would have been.
+#[test]
+fn batches_unlike_the_one_before_have_the_bits_of_the_cpu() {
+    let Some(stream) = gpu() else { return };
+    let (rows, bags, length) = (1_000_000, 3000, 20);
+    for pooling in [Pooling::Sum, Pooling::None] {
+        let shape = Shape { tables: &[[1_000_000, 4]], pooling, bags, most: 2 * length, ..PLAIN };
+        let mut case = Case::new(31, &shape);
+        case.offsets = (0..=bags).map(|bag| (bag * length) as i64).collect();
+        case.indices = vec![0; bags * length];
+        case.longest = bags * length;
+        let mut random = Random(37);
+        case.gradient = (0..if pooling == Pooling::None { bags * length } else { bags } * 4)
+            .map(|_| random.value())
+            .collect();
+        let mut gpu = OnGpu::new(&stream, &case, settings(RowRule::SGD), case.longest);
+        let cpu = Cpu::new(1).unwrap();
+        let mut optimizer = ops::backward::RowOptimizer::new(RowRule::SGD, 0.03, &case.tables).unwrap();
+        let mut grouping = ops::group::Grouping::new();
+        // All rows alike, one row only, every hundredth of a few rows, rising rows, one row of half of all lookups.
+        for batch in 0..10 {
+            let length = if batch < 5 { length } else { length / 2 };
+            case.offsets = (0..=bags).map(|bag| (bag * length) as i64).collect();
+            let index = |at: usize| match batch % 5 {
+                0 => random.below(rows),
+                1 => 999_999,
+                2 => random.below(300) * 100,
+                3 => at,
+                _ => random.below(2) * random.below(rows),
+            };
+            case.indices = (0..bags * length).map(index).map(|row| row as i64).collect();
+            gpu.lookups = OwnedLookups::upload(&stream, &case.lookups()).unwrap();
+            gpu.step(&stream, Bounds::Error).unwrap();
+            let lookups = ops::Lookups::new(bags, &case.indices, &case.offsets).unwrap();
+            grouping.group(&cpu, &case.tables, &lookups, Bounds::Error).unwrap();
+            let gradient = Gradient::new(&case.gradient, case.stride);
+            optimizer.step(&cpu, &mut case.tables, &lookups, &grouping, Bounds::Error, &gradient).unwrap();
+            let on_gpu = widen(Element::F32, &gpu.weights(&stream, 0));
+            let table = case.tables.table(0);
+            let on_cpu: Vec<f32> = (0..rows).flat_map(|row| widen(Element::F32, table.row(row))).collect();
+            let pitch = table.pitch() / 4;
+            for row in 0..rows {
+                let found = &on_gpu[row * pitch..][..4];
+                same(found, &on_cpu[row * 4..][..4], 0.0, &format!("{pooling:?}, batch {batch}, row {row}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn steps_can_be_captured() {
     let Some(stream) = gpu() else { return };

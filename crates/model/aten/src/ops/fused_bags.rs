@@ -132,7 +132,7 @@ fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
     let state = bags.tables.iter().map(state).fold(0, u64::saturating_add);
     // Pairs of row and place, once more where they go back and forth; the bag of each lookup where it has a weight.
     let sort = bags.row_sort();
-    let pairs = if sort.one_block || sort.passes == 1 { 8 } else { 16 };
+    let pairs = if sort.goes_back_and_forth() { 16 } else { 8 };
     let sorted = bags.lookups.saturating_mul(pairs + if bags.weighted { 4 } else { 0 });
     let mut operands = operands(call, &bags);
     operands.push(read(call, "grad"));
@@ -145,8 +145,7 @@ fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
 /// Activities of a backward pass: the report is cleared; the sort; the means of bags; the step's number, where the
 /// optimizer counts steps; and for each kind of table its rows, and those of many lookups.
 fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {
-    let sort = bags.row_sort();
-    let sorting = if sort.one_block { 1 } else { 3 * sort.passes };
+    let sorting = bags.row_sort().kernels();
     let means = u32::from(bags.pooling == Pooling::Mean);
     let counts = matches!(optimizer, RowOptimizer::Adam | RowOptimizer::PartialRowWiseAdam);
     1 + sorting + means + u32::from(counts) + 2 * kinds(bags)
@@ -269,12 +268,12 @@ mod tests {
             let tables: Arc<[FusedTable]> = [FusedTable { rows, dim: 8, row_bytes: 32 }].into();
             let (_, bags) = kernel(&forward_call(0, 32, two(Dtype::F32), Arg::None));
             let sort = FusedBags { tables, lookups, ..bags }.row_sort();
-            (sort.one_block, sort.passes, sort.tile())
+            (sort.kernels(), sort.passes, sort.tile())
         };
-        assert_eq!(sort(1000, 2560), (true, 1, 4096));
-        assert_eq!(sort(1024, 2560), (true, 2, 4096));
-        assert_eq!(sort(10_131_227, 8192), (true, 3, 8192));
-        assert_eq!(sort(1_000_000, 262_144), (false, 2, 8192));
+        assert_eq!(sort(1000, 2560), (1, 1, 4096));
+        assert_eq!(sort(1024, 2560), (1, 2, 4096));
+        assert_eq!(sort(10_131_227, 8192), (1, 3, 8192));
+        assert_eq!(sort(1_000_000, 262_144), (2, 2, 8192));
     }
 
     #[test]

@@ -62,8 +62,9 @@ groups! {
     FusedBags { near_cache, begin_us, float_find, float_value, quantized_find, quantized_value }
     /// The backward pass of our own bags.
     FusedBackward {
-        gradient_share, count_indices_us, count_pairs_us, move_pairs_us, scan_us, scan_tiles_us, one_block_us,
-        small_digit_us, large_digit_us, trip_us, row_state_us, column_state_us, small_us, chunk_trip_us, run_trip_us,
+        gradient_share, count_indices_us, count_pairs_us, move_pairs_us, scan_us, scan_tiles_us, partition_us, bucket_us,
+        one_block_us, small_digit_us, large_digit_us, trip_us, row_state_us, column_state_us, small_us, chunk_trip_us,
+        run_trip_us,
     }
     /// Kernels of collectives.
     Collectives { blocks, exchange_blocks, threads, registers, shared_bytes }

@@ -1,19 +1,21 @@
 //! The kernels that group lookups, and what they are compiled for.
 
-use steptime_launch::WINDOW;
+use steptime_launch::{SortWay, WINDOW};
 
-use super::group_plan::GroupPlan;
+use super::group_plan::{GroupPlan, SORTERS};
 use super::{Ints, Payload, Sizes};
 use crate::{Error, Kernel, Module, Source};
 
 /// Device code that all kernels over grouped lookups begin with.
 pub(super) const GROUPED: &str = include_str!("grouped.cuh");
 
-/// The kernels of one of the two ways to sort.
+/// The kernels of one of the ways to sort.
 #[derive(Debug)]
 pub(super) enum Kernels {
     /// All digits of a table in shared memory.
-    Small { sort: Kernel },
+    Table { sort: Kernel },
+    /// Tables cut into buckets, and those sorted.
+    Buckets { partition: Kernel, sort: Kernel },
     /// One pass over all lookups for each digit.
     Passes {
         count_indices: Kernel,
@@ -32,23 +34,27 @@ impl Kernels {
             kernel.allow_shared(shared)?;
             Ok::<_, Error>(kernel)
         };
-        Ok(if plan.sort.one_block {
-            Kernels::Small { sort: kernel("sort_tables", plan.shared())? }
-        } else {
-            Kernels::Passes {
+        Ok(match plan.sort.way {
+            SortWay::Table => Kernels::Table { sort: kernel("sort_tables", plan.shared())? },
+            SortWay::Buckets(_) => Kernels::Buckets {
+                partition: kernel("partition", plan.shared())?,
+                sort: kernel("sort_buckets", GroupPlan::shared_of_bucket())?,
+            },
+            SortWay::Passes => Kernels::Passes {
                 count_indices: kernel("count_indices", 0)?,
                 scan: kernel("scan", 0)?,
                 scatter_indices: kernel("scatter_indices", plan.shared())?,
                 count_pairs: kernel("count_pairs", 0)?,
                 scatter_pairs: kernel("scatter_pairs", plan.shared())?,
-            }
+            },
         })
     }
 
     /// Each, in the order in which they run.
     pub(super) fn all(&self) -> Vec<&Kernel> {
         match self {
-            Kernels::Small { sort } => vec![sort],
+            Kernels::Table { sort } => vec![sort],
+            Kernels::Buckets { partition, sort } => vec![partition, sort],
             Kernels::Passes { count_indices, scan, scatter_indices, count_pairs, scatter_pairs } => {
                 vec![count_indices, scan, scatter_indices, count_pairs, scatter_pairs]
             }
@@ -56,22 +62,42 @@ impl Kernels {
     }
 }
 
-/// The kernels' source, in parts.
-const PARTS: [&str; 4] =
-    [GROUPED, include_str!("group_tiles.cuh"), include_str!("group_rank.cuh"), include_str!("group.cu")];
+/// What all ways begin with.
+const PARTS: [&str; 4] = [
+    GROUPED,
+    include_str!("group_tiles.cuh"),
+    include_str!("group_rank.cuh"),
+    include_str!("group_read.cuh"),
+];
+
+/// Cutting into buckets, and sorting those.
+const BUCKETS: &str = concat!(include_str!("group_bucket.cuh"), include_str!("group_buckets.cu"));
 
 /// The source for a plan.
 pub(super) fn source(plan: &GroupPlan, sizes: &Sizes, payload: Payload) -> Source {
-    Source::new("group.cu", PARTS.concat())
+    let (name, way) = match plan.sort.way {
+        SortWay::Table => ("group_table.cu", include_str!("group_table.cu")),
+        SortWay::Buckets(_) => ("group_buckets.cu", BUCKETS),
+        SortWay::Passes => ("group_passes.cu", include_str!("group_passes.cu")),
+    };
+    let source = Source::new(name, PARTS.concat() + way)
         .option("--fmad=false")
         .define("WINDOW", format!("{WINDOW}u"))
         .define("THREADS", plan.sort.threads)
         .define("ITEMS", plan.sort.items)
         .define("BITS", plan.sort.bits)
-        .define("SCATTER_BLOCKS", if plan.sort.one_block { 1 } else { 2 })
         .define("INDEX", Ints::device_name(sizes.index_width))
         .define("OFFSET", Ints::device_name(sizes.offset_width))
-        .define("POSITIONS", u8::from(payload != Payload::Bag))
+        .define("POSITIONS", u8::from(payload != Payload::Bag));
+    let SortWay::Buckets(buckets) = plan.sort.way else { return source };
+    let values = plan.values(payload);
+    source
+        .define("SORTERS", SORTERS)
+        .define("BUCKETS", format!("{buckets}u"))
+        .define("KEY_BITS", values.key)
+        .define("KEPT_BITS", values.kept)
+        .define("CUT_BITS", values.cut)
+        .define("RUN_LANES", plan.run_lanes())
 }
 
 #[cfg(test)]
@@ -87,9 +113,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = CubinCache::at(folder.path());
         let h200 = Capability { major: 9, minor: 0 };
-        for (rows, lookups, longest) in
-            [(1000, 10_240, 2560), (10_131_227, 200_000, 8192), (1 << 20, 1 << 22, 1 << 22)]
-        {
+        for (rows, lookups, longest) in [
+            (1000, 10_240, 2560),
+            (10_131_227, 200_000, 8192),
+            (1 << 20, 1 << 22, 1 << 18),
+            (9, 1 << 22, 1 << 22),
+        ] {
             let plan = GroupPlan::new(&[rows], 512, lookups, longest).unwrap();
             for (width, payload) in [(4, Payload::Bag), (8, Payload::PositionAndBag)] {
                 let sizes = Sizes {

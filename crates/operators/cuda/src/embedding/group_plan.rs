@@ -1,9 +1,25 @@
 //! How lookups are sorted: tiles and room.
 
-use steptime_launch::{RowSort, WINDOW};
+use steptime_launch::{RowSort, SortWay, WINDOW};
 
+use super::Payload;
 use crate::geometry::Geometry;
 use crate::{Error, Grid};
+
+/// Threads of a block of `sort_buckets`, and most tiles of a table.
+pub(super) const SORTERS: u32 = 512;
+
+/// Lookups that a block of `sort_buckets` sorts in shared memory: eight a thread.
+const BUCKET_ITEMS: u32 = 8;
+
+/// Bits of the values that tables are cut into buckets by: of a row, and of its payload those that are kept, the upper
+/// ones, and those that are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ValueBits {
+    pub(super) key: u32,
+    pub(super) kept: u32,
+    pub(super) cut: u32,
+}
 
 /// A sort, and the tables and lookups that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +27,8 @@ pub(super) struct GroupPlan {
     pub(super) sort: RowSort,
     tables: usize,
     lookups: usize,
+    bags: usize,
+    most_rows: u32,
 }
 
 impl GroupPlan {
@@ -30,12 +48,45 @@ impl GroupPlan {
         let most = rows.iter().copied().max().unwrap_or(0);
         let sort = RowSort::new(u64::from(most), longest.min(lookups) as u64);
         let tables = rows.len();
-        Ok(GroupPlan { sort, tables, lookups })
+        Ok(GroupPlan { sort, tables, lookups, bags, most_rows: most })
     }
 
     /// Lookups of a block.
     pub(super) fn tile(&self) -> usize {
         self.sort.tile() as usize
+    }
+
+    /// Most lookups of a table that its kernels can sort, where there is such a bound.
+    pub(super) fn most_of_table(&self) -> Option<usize> {
+        match self.sort.way {
+            SortWay::Table => Some(self.tile()),
+            SortWay::Buckets(_) => Some(self.tile() * SORTERS as usize),
+            SortWay::Passes => None,
+        }
+    }
+
+    /// Buckets of a table.
+    pub(super) fn buckets(&self) -> usize {
+        if let SortWay::Buckets(buckets) = self.sort.way { buckets as usize } else { 0 }
+    }
+
+    /// How values are made of rows and payloads, which rise with a lookup's position.
+    pub(super) fn values(&self, payload: Payload) -> ValueBits {
+        let bits = |most: usize| usize::BITS - most.leading_zeros();
+        let of_payload = bits(if payload == Payload::Bag { self.bags } else { self.lookups });
+        let key = bits(self.most_rows as usize).max(1);
+        let kept = of_payload.min(32 - key);
+        ValueBits { key, kept, cut: of_payload - kept }
+    }
+
+    /// Lanes that copy what a tile has of a bucket.
+    pub(super) fn run_lanes(&self) -> usize {
+        (self.tile() / self.buckets().max(1)).next_power_of_two().clamp(8, 32)
+    }
+
+    /// Bytes of shared memory of `sort_buckets`, beside what it declares: the pairs of a bucket.
+    pub(super) fn shared_of_bucket() -> u32 {
+        SORTERS * BUCKET_ITEMS * 8
     }
 
     /// Most tiles of all tables.
@@ -82,13 +133,24 @@ impl GroupPlan {
         let (items, bits) = (self.sort.items, self.sort.bits);
         let sorting = format!("{items} lookups a lane, by digits of {bits} bits");
         let none = "none but in the last tile of a table";
-        if self.sort.one_block {
+        if self.sort.way == SortWay::Table {
             let grid = Grid::line(self.tables as u32, threads).shared(self.shared());
             let short = "none but beyond a table's last lookup, where lanes carry padding";
             return vec![one("sort_tables", grid, "x tables", &sorting, short)];
         }
-        let counting = format!("{items} lookups a lane");
         let wide = tiles.shared(self.shared());
+        if let SortWay::Buckets(buckets) = self.sort.way {
+            let cutting = format!("{items} lookups a lane, by {buckets} buckets");
+            let grid =
+                Grid::plane(buckets, self.tables as u32, SORTERS).shared(GroupPlan::shared_of_bucket());
+            let short = "none but beyond a bucket's last lookup, where lanes carry padding";
+            let sorting = format!("{BUCKET_ITEMS} lookups a lane, by slots or by digits of 7 bits");
+            return vec![
+                one("partition", wide, "x tiles", &cutting, none),
+                one("sort_buckets", grid, "x buckets, y tables", &sorting, short),
+            ];
+        }
+        let counting = format!("{items} lookups a lane");
         let share = "warps without a tile only take part in the sum";
         vec![
             one("count_indices", tiles, "x tiles", &counting, none),
@@ -110,11 +172,25 @@ mod tests {
             for longest in [1, 4096, 8192, 1 << 20] {
                 let plan = GroupPlan::new(&[rows], 8192, 1 << 22, longest).unwrap();
                 assert!(plan.shared() <= 227 << 10, "{plan:?}");
-                assert!(!plan.sort.one_block || plan.tile() >= longest);
+                assert!(!plan.sort.one_block() || plan.tile() >= longest);
             }
         }
         let big = GroupPlan::new(&[1_000_000; 16], 8192, 1 << 22, 1 << 18).unwrap();
-        assert_eq!((big.sort.one_block, big.sort.bits, big.sort.passes, big.tiles()), (false, 10, 2, 528));
+        assert_eq!((big.buckets(), big.sort.bits, big.tiles(), big.run_lanes()), (86, 7, 528, 32));
+        assert_eq!(big.most_of_table(), Some(1 << 22));
+    }
+
+    #[test]
+    fn values_keep_what_fits_32_bits() {
+        let values = |rows, bags, lookups, payload| {
+            let ValueBits { key, kept, cut } =
+                GroupPlan::new(&[rows], bags, lookups, lookups).unwrap().values(payload);
+            [key, kept, cut]
+        };
+        assert_eq!(values(1_000_000, 8192, 1 << 20, Payload::Bag), [20, 12, 2]);
+        assert_eq!(values(1_000_000, 8192, 1 << 20, Payload::Position), [20, 12, 9]);
+        assert_eq!(values(u32::MAX, 8192, 1 << 20, Payload::Bag), [32, 0, 14]);
+        assert_eq!(values(1, 1, 1 << 20, Payload::Bag), [1, 1, 0]);
     }
 
     #[test]
@@ -131,6 +207,7 @@ mod tests {
         let printed: Vec<String> = plan.geometry().iter().map(ToString::to_string).collect();
         assert_eq!(printed.len(), 1);
         assert!(printed[0].contains("sort_tables: grid 4 x 1 x 1"), "{printed:?}");
-        assert_eq!(GroupPlan::new(&[1000], 512, 1 << 20, 1 << 20).unwrap().geometry().len(), 5);
+        let kernels = |longest| GroupPlan::new(&[1000], 512, longest, longest).unwrap().geometry().len();
+        assert_eq!([kernels(8192), kernels(8193), kernels(1 << 22)], [1, 2, 5]);
     }
 }

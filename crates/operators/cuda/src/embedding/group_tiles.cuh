@@ -1,13 +1,11 @@
 // Tiles of lookups: which table and places a block has, which windows are whose, which row and bag a lookup has.
 //
-// Comes after grouped.cuh, with the macros of group.cu.
+// Comes after grouped.cuh, with the macros of group_read.cuh.
 
 #define RADIX (1u << BITS)
 #define WARPS (THREADS / 32)
 #define TILE (THREADS * ITEMS)
 #define WARP_ITEMS (32 * ITEMS)
-// Neighbouring digits that a thread scans, two to a word.
-#define WORDS (RADIX / 2 > THREADS ? RADIX / 2 / THREADS : 1)
 
 struct Lookups {
     const INDEX *indices;
@@ -58,7 +56,7 @@ __device__ __forceinline__ u32 count_of(u64 begin, u64 end) { return end > begin
 
 // The tile of this block, found by its first warp; a table without lookups has one of none. Blocks beyond the last
 // tile get table NOTHING.
-__device__ __forceinline__ Tile find_tile(const Lookups &in, u32 tile) {
+__device__ __forceinline__ const Tile &find_tile(const Lookups &in, u32 tile) {
     __shared__ Tile found;
     if (threadIdx.x == 0) found.table = NOTHING;
     if (warp_id() == 0) {
@@ -112,15 +110,17 @@ __device__ __forceinline__ void write_plan(const Lookups &in, const Tile &tile, 
     mark_windows(windows, tile.table, first, last, next);
 }
 
-// The row that a lookup names, E where it is not there, which is counted where there is a report.
-__device__ __forceinline__ u32 read_row(const Lookups &in, u64 at, u32 rows, Report *report) {
+// The row that a lookup names, E where it is not there.
+__device__ __forceinline__ u32 read_row(const Lookups &in, u64 at, u32 rows) {
     u64 row = (u64)(long long)in.indices[at];
-    if (row < rows) return (u32)row;
-    if (report != nullptr) {
-        atomicAdd(&report->bad, 1u);
-        report_first(&report->first_bad, (u32)at);
-    }
-    return rows;
+    return row < rows ? (u32)row : rows;
+}
+
+// Counts the lookup at a place where it is of a row that is not there. Loads do not wait for this: it comes after all.
+__device__ __forceinline__ void report_row(u32 row, u32 rows, u64 at, Report *report) {
+    if (row != rows) return;
+    atomicAdd(&report->bad, 1u);
+    report_first(&report->first_bad, (u32)at);
 }
 
 // The bags of the lookups that each lane of a warp holds: lookup i of a lane is place `first + 32 i + lane`. A bag is

@@ -1,10 +1,10 @@
-//! The backward pass with the optimizer: `group.cu` and `backward.cu`. The lookups are sorted by row; then groups of
+//! The backward pass with the optimizer: `group_*.cu` and `backward.cu`. The lookups are sorted by row; then groups of
 //! lanes take windows of them, add up the gradients of each row, and step it. Rows of many lookups are summed in
 //! chunks by blocks of their own, and stepped by a second kernel.
 
 use steptime_aten::KernelCall;
 use steptime_aten::kernel::{FusedBags, Pooling, RowOptimizer};
-use steptime_launch::UpdateLanes;
+use steptime_launch::{SortWay, UpdateLanes};
 
 use crate::device::context::Context;
 use crate::device::families::lookups::moved_row;
@@ -17,6 +17,12 @@ use crate::device::families::times::overlap;
 
 /// Lookups of a window, and of a chunk of a long row.
 const WINDOW: f64 = steptime_launch::WINDOW as f64;
+
+/// Lookups of the tile that `partition_us` is of.
+const PARTITION_TILE: f64 = 8192.0;
+
+/// Buckets that a multiprocessor sorts as fast as one.
+const BUCKETS_AT_ONCE: f64 = 2.0;
 
 /// What is read from or written to device memory for a few bytes at random: two sectors.
 const LEAST: f64 = 2.0 * SECTOR;
@@ -38,12 +44,17 @@ fn sort_us(bags: &FusedBags, spec: &DeviceSpec) -> f64 {
     let processors = f64::from(spec.multiprocessors);
     let (tables, passes) = ((bags.tables.len() as f64).max(1.0), f64::from(sort.passes));
     let floor = spec.launch.floor_us;
-    if sort.one_block {
+    if sort.one_block() {
         let digit = if sort.tile() <= 4096 { of.small_digit_us } else { of.large_digit_us };
         return floor + of.one_block_us + passes * digit * (tables / processors).max(1.0);
     }
     let tiles = (bags.lookups as f64 / f64::from(sort.tile())).floor() + tables;
     let turns = (tiles / processors).max(1.0);
+    if let SortWay::Buckets(buckets) = sort.way {
+        let size = f64::from(sort.tile()) / PARTITION_TILE;
+        let sorted = (tables * f64::from(buckets) / processors).max(BUCKETS_AT_ONCE);
+        return 2.0 * floor + of.partition_us * size * turns + of.bucket_us * sorted;
+    }
     let scan = of.scan_us + of.scan_tiles_us * tiles / tables / 32.0;
     let counts = of.count_indices_us + (passes - 1.0) * of.count_pairs_us;
     passes * (3.0 * floor + of.move_pairs_us * turns + scan) + counts * turns

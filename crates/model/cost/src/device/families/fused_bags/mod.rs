@@ -197,7 +197,7 @@ impl Family for Fused {
         "ln_distinct" => ln(model.distinct),
         "ln_longest" => ln(model.longest),
         "sort_passes" => if sorts { sort.passes as f32 } else { 0.0 },
-        "sort_one_block" => flag(sorts && sort.one_block),
+        "sort_one_block" => flag(sorts && sort.one_block()),
         "sort_share" => (model.sort_us / model.total_us) as f32,
         "ln_move" => ln(model.move_us * 1e3),
         "ln_wait" => ln(model.wait_us * 1e3),

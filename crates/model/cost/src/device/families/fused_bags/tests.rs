@@ -118,18 +118,18 @@ fn backward_passes_with_every_optimizer_on_an_h200() {
     let optimizers = [Sgd, RowWiseAdagrad, Adagrad, Adam, PartialRowWiseAdam];
     let uniform = || Indices::Uniform;
     let measured = [
-        (default(), uniform(), [68.4, 84.6, 102.1, 135.5, 134.1]),
-        (ddp(), uniform(), [122.8, 135.2, 195.1, 272.0, 223.8]),
-        (kaggle(), uniform(), [100.3, 115.3, 137.0, 172.0, 150.1]),
-        (large(), uniform(), [1146.3, 1300.1, 2127.1, 3115.7, 2558.3]),
-        (large(), Indices::FoldedZipf(1.05), [879.9, 1009.8, 1509.3, 2131.4, 1778.7]),
-        (large(), Indices::FoldedZipf(1.2), [503.4, 567.8, 699.0, 883.8, 772.1]),
-        (small(), uniform(), [21.4, 25.8, 26.5, 30.6, 28.2]),
-        (wide(), uniform(), [471.5, 480.7, 801.6, 1148.9, 855.3]),
+        (default(), uniform(), [46.1, 60.9, 78.2, 103.8, 102.7]),
+        (ddp(), uniform(), [102.8, 117.0, 176.5, 253.4, 210.4]),
+        (kaggle(), uniform(), [97.2, 112.8, 131.8, 170.4, 149.7]),
+        (large(), uniform(), [1122.9, 1287.4, 2101.1, 3088.0, 2635.9]),
+        (large(), Indices::FoldedZipf(1.05), [800.9, 971.9, 1411.7, 2030.1, 1770.5]),
+        (large(), Indices::FoldedZipf(1.2), [407.9, 510.1, 583.6, 759.2, 694.4]),
+        (small(), uniform(), [15.1, 17.3, 18.3, 21.4, 19.6]),
+        (wide(), uniform(), [452.9, 460.4, 781.9, 1129.6, 837.9]),
     ];
     for (shape, indices, times) in measured {
         for (optimizer, measured) in optimizers.into_iter().zip(times) {
-            near(price(&bags(&shape, 32, Some(optimizer)), indices.clone()), measured, 0.30);
+            near(price(&bags(&shape, 32, Some(optimizer)), indices.clone()), measured, 0.40);
         }
     }
 }
