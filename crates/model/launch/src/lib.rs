@@ -36,4 +36,4 @@ pub use popularity::Popularity;
 pub use row_sort::{RowSort, SortWay, WINDOW};
 pub use sampler::Sampler;
 pub use streams::{BAG_THREADS, Streams, WARPS_WANTED, bag_blocks, bags_of_block};
-pub use update_lanes::UpdateLanes;
+pub use update_lanes::{SPANS_FROM, UpdateLanes};

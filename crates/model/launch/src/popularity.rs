@@ -65,6 +65,13 @@ impl Popularity {
         self.groups.iter().map(|group| group.share / group.rows.max(1.0)).fold(0.0, f64::max)
     }
 
+    /// The share of lookups that go to rows wanted with more than this probability.
+    #[must_use]
+    pub fn share_above(&self, probability: f64) -> f64 {
+        let above = |group: &&Group| group.share > probability * group.rows;
+        self.groups.iter().filter(above).map(|group| group.share).sum::<f64>().min(1.0)
+    }
+
     /// The probability that a lookup's row is not among those of the last so many lookups.
     pub(crate) fn missing(&self, window: f64) -> f64 {
         self.groups.iter().map(|group| group.share * (-window * group.rate).exp()).sum()
@@ -119,5 +126,26 @@ fn zipf(rows: f64, power: f64, groups: &mut SmallVec<[(f64, f64); 64]>) {
         let last = (first * GROUP_GROWTH).ceil().min(rows);
         groups.push((last - first, zipf::integral(first + 0.5, last + 0.5, power)));
         first = last;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_popular_rows_is_theirs_alone() {
+        let of = |shares: &[f32]| Popularity::new(shares.len() as f64, &Indices::Histogram(shares.into()));
+        let few = of(&[0.5, 0.25, 0.125, 0.125]);
+        let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
+        close(few.share_above(0.3), 0.5);
+        close(few.share_above(0.125), 0.75);
+        close(few.share_above(0.0), 1.0);
+        close(Popularity::new(100.0, &Indices::Uniform).share_above(0.02), 0.0);
+        // By Zipf's law the three most popular rows are 1, 2^-a and 3^-a of the first.
+        let zipf = Popularity::new(1e6, &Indices::Zipf(1.2));
+        let of_rank = |rank: f64| rank.powf(-1.2) * zipf.largest_share();
+        let three = of_rank(1.0) + of_rank(2.0) + of_rank(3.0);
+        close(zipf.share_above((of_rank(3.0) + of_rank(4.0)) / 2.0), three);
     }
 }

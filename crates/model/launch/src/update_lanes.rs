@@ -1,5 +1,10 @@
 //! How lanes share a row that the backward pass steps.
 
+use crate::row_sort::WINDOW;
+
+/// Lookups from which on windows are stepped span by span: the chunks of long rows of one span are summed meanwhile.
+pub const SPANS_FROM: usize = 1 << 20;
+
 /// Lanes of a row at least: fewer leave too little of a warp's loads together.
 const LEAST_LANES: usize = 4;
 
@@ -29,6 +34,13 @@ impl UpdateLanes {
         let lanes = vectors.checked_next_power_of_two().unwrap_or(crate::WARP);
         let lanes = lanes.clamp(LEAST_LANES, crate::WARP);
         UpdateLanes { vector, lanes, loads: vectors.div_ceil(lanes).max(1) }
+    }
+
+    /// Whether one launch steps all rows, those of many lookups by its last block: where the tables have no more than so
+    /// many lookups in all.
+    #[must_use]
+    pub fn together(&self, lookups: usize) -> bool {
+        lookups <= 2 * WINDOW * (WINDOW / self.lanes)
     }
 }
 

@@ -143,28 +143,28 @@ fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
 }
 
 /// Activities of a backward pass: the report is cleared; the sort; the means of bags; the step's number, where the
-/// optimizer counts steps; and for each kind of table its rows, and those of many lookups.
+/// optimizer counts steps; and for each kind of table its rows, and those of many lookups where they are apart.
 fn backward_launches(bags: &FusedBags, optimizer: RowOptimizer) -> u32 {
     let sorting = bags.row_sort().kernels();
     let means = u32::from(bags.pooling == Pooling::Mean);
     let counts = matches!(optimizer, RowOptimizer::Adam | RowOptimizer::PartialRowWiseAdam);
-    1 + sorting + means + u32::from(counts) + 2 * kinds(bags)
+    1 + sorting + means + u32::from(counts) + row_launches(bags)
 }
 
-/// Kinds of tables: those of one kind have equally many columns, and their alignment lets equally many be loaded at
-/// once.
-fn kinds(bags: &FusedBags) -> u32 {
+/// Launches that step rows. Tables of one kind have equally many columns, and their alignment lets equally many be loaded
+/// at once.
+fn row_launches(bags: &FusedBags) -> u32 {
     let (stride, mut column) = (bags.dims(), 0u64);
-    let mut seen: Vec<(u64, usize)> = Vec::new();
+    let mut seen: Vec<(u64, UpdateLanes)> = Vec::new();
     for table in bags.tables.iter() {
         let fits = |vector| [table.dim, stride, column].iter().all(|all| all.is_multiple_of(vector as u64));
-        let kind = (table.dim, UpdateLanes::vector(fits));
+        let kind = (table.dim, UpdateLanes::new(table.dim as usize, fits));
         if !seen.contains(&kind) {
             seen.push(kind);
         }
         column = column.saturating_add(table.dim);
     }
-    seen.len() as u32
+    seen.iter().map(|(_, lanes)| if lanes.together(bags.lookups as usize) { 1 } else { 2 }).sum()
 }
 
 #[cfg(test)]
@@ -256,8 +256,8 @@ mod tests {
             call.operands.iter().filter(|o| o.slot == Slot::Scratch).map(|o| o.bytes).collect();
         // One float a column and one a row; pairs of eight bytes.
         assert_eq!(scratch, [5120 * 65 * 4 + 300 * 17 * 4, 10_240 * 8]);
-        // Cleared, sorted by two blocks, means, step number, two kinds of tables.
-        assert_eq!(call.launches, 1 + 1 + 1 + 1 + 4);
+        // Cleared, sorted by two blocks, means, step number, rows of 64 columns in two launches, those of 16 in one.
+        assert_eq!(call.launches, 1 + 1 + 1 + 1 + 2 + 1);
         let (sgd, _) = kernel(&backward_call("sgd", vec![tensor(&[100, 64], Dtype::F32); 2], 0));
         assert_eq!((sgd.launches, sgd.operands.iter().filter(|o| o.slot == Slot::Scratch).count()), (4, 1));
     }

@@ -1,6 +1,6 @@
 //! What the backward kernels are compiled for.
 
-use steptime_launch::{UpdateLanes, WINDOW};
+use steptime_launch::{SPANS_FROM, UpdateLanes, WINDOW};
 use steptime_ops::embedding::backward::{Rounding, RowRule};
 use steptime_ops::embedding::{Element, Pooling};
 
@@ -36,9 +36,6 @@ pub(super) struct RowKind {
 /// Lanes of rows so narrow that many lookups of theirs take turns in few warps.
 const FEW_LANES: usize = 8;
 
-/// Fewer lookups than this are few.
-const FEW: usize = 1 << 20;
-
 /// Windows of a span where lookups are not few: so many lookups that a table's are a span or more, and so few that the
 /// chunks of the first, for which no windows hide the time, are little.
 const SPAN: u32 = 512;
@@ -54,9 +51,8 @@ impl RowKind {
                 && table.align().is_multiple_of(vector * element.align())
         };
         let lanes = UpdateLanes::new(dim, aligned);
-        let side_by_side = WINDOW / lanes.lanes;
-        let together = sizes.lookups <= 2 * WINDOW * side_by_side;
-        RowKind { dim, element, pooling, lanes, few: sizes.lookups < FEW, together }
+        let together = lanes.together(sizes.lookups);
+        RowKind { dim, element, pooling, lanes, few: sizes.lookups < SPANS_FROM, together }
     }
 
     /// Share of lanes that load something.
@@ -276,10 +272,13 @@ mod tests {
         let kind = |lookups, dim| {
             RowKind::new(&tables(dim, Element::F32, 4 * dim), 0, &Sizes { lookups, ..sizes(dim) })
         };
-        let many = kind(FEW, 128);
+        let many = kind(SPANS_FROM, 128);
         assert!(many.own(RowRule::SGD, false) && many.own(RowRule::ADAM, false));
         assert!(!many.own(RowRule::SGD, true) && !many.own(RowRule::ROW_WISE_ADAGRAD, false));
-        assert!(!kind(FEW - 1, 128).own(RowRule::SGD, false) && !kind(FEW, 512).own(RowRule::SGD, false));
+        assert!(
+            !kind(SPANS_FROM - 1, 128).own(RowRule::SGD, false)
+                && !kind(SPANS_FROM, 512).own(RowRule::SGD, false)
+        );
         assert!(kind(100, 128).own(RowRule::ROW_WISE_ADAGRAD, true));
     }
 

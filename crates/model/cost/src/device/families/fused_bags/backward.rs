@@ -4,7 +4,7 @@
 
 use steptime_aten::KernelCall;
 use steptime_aten::kernel::{FusedBags, Pooling, RowOptimizer};
-use steptime_launch::{SortWay, UpdateLanes};
+use steptime_launch::{SPANS_FROM, SortWay, UpdateLanes};
 
 use crate::device::context::Context;
 use crate::device::families::lookups::moved_row;
@@ -63,27 +63,29 @@ fn sort_us(bags: &FusedBags, spec: &DeviceSpec) -> f64 {
 /// Tables of as many columns: what their kernels wait for.
 struct Kind {
     dim: u64,
+    /// Of rows whose lookups a window can hold: groups of lanes end at once where all are of a longer one.
     lookups: f64,
     tables: f64,
     longest: f64,
 }
 
 impl Kind {
-    /// Lanes of a row, and loads of a lane for one.
-    fn lanes(&self, dims: u64) -> (f64, f64) {
+    /// How lanes share a row.
+    fn lanes(&self, dims: u64) -> UpdateLanes {
         let fits = |vector| [self.dim, dims].iter().all(|all| all.is_multiple_of(vector as u64));
-        let UpdateLanes { lanes, loads, .. } = UpdateLanes::new(self.dim as usize, fits);
-        (lanes as f64, loads as f64)
+        UpdateLanes::new(self.dim as usize, fits)
     }
 
-    /// How long its kernels wait, as tables of so many columns in all are laid out.
-    fn waits(&self, dims: u64, optimizer: RowOptimizer, spec: &DeviceSpec) -> Waits {
+    /// How long its kernels wait, as tables of these bags are laid out.
+    fn waits(&self, bags: &FusedBags, optimizer: RowOptimizer, spec: &DeviceSpec) -> Waits {
         let processors = f64::from(spec.multiprocessors);
         let floor = spec.launch.floor_us;
         let of = &spec.constants.fused_backward;
         let (columns, one_a_row) = state(optimizer);
         let trip = of.trip_us + one_a_row * of.row_state_us + columns * of.column_state_us;
-        let (group, loads) = self.lanes(dims);
+        let lanes = self.lanes(bags.dims());
+        let (group, loads) = (lanes.lanes as f64, lanes.loads as f64);
+        let launches = if lanes.together(bags.lookups as usize) { 1.0 } else { 2.0 };
         let windows = self.lookups / WINDOW + self.tables;
         let (at_once, blocks) = match (loads as u64, optimizer) {
             (1, RowOptimizer::Sgd) => (3.5, 6.0),
@@ -102,8 +104,13 @@ impl Kind {
         };
         Waits {
             wait_us: waves.max(1.0) * life,
-            work_us: if self.longest >= WINDOW { WINDOW / ahead * of.chunk_trip_us + 2.0 } else { 0.0 },
-            ends_us: 2.0 * floor + 0.5 + life * waves.min(1.0) + run,
+            // The chunks of a span are summed beside the windows of the one before.
+            work_us: if self.longest >= WINDOW && (bags.lookups as usize) < SPANS_FROM {
+                WINDOW / ahead * of.chunk_trip_us + 2.0
+            } else {
+                0.0
+            },
+            ends_us: launches * floor + 0.5 + life * waves.min(1.0) + run,
         }
     }
 }
@@ -114,7 +121,7 @@ struct Waits {
     wait_us: f64,
     /// The chunks of long rows.
     work_us: f64,
-    /// The floors of both kernels, and their last windows and rows.
+    /// The floors of the kernels, and their last windows and rows.
     ends_us: f64,
 }
 
@@ -123,7 +130,8 @@ fn kinds(tables: &[Alike]) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::new();
     for one in tables {
         let longest = one.popularity.largest_share() * one.lookups;
-        let (dim, lookups) = (one.table.dim, one.count * one.lookups);
+        let of_long = one.popularity.share_above(WINDOW / one.lookups.max(1.0));
+        let (dim, lookups) = (one.table.dim, one.count * one.lookups * (1.0 - of_long));
         match kinds.iter_mut().find(|kind| kind.dim == dim) {
             Some(kind) => {
                 kind.lookups += lookups;
@@ -152,7 +160,7 @@ pub(super) fn model(
     found.move_us = streams_us(&found.traffic, spec);
     let mut ends_us = 0.0;
     for kind in kinds(&tables) {
-        let waits = kind.waits(bags.dims(), optimizer, spec);
+        let waits = kind.waits(bags, optimizer, spec);
         found.wait_us += waits.wait_us;
         found.work_us += waits.work_us;
         ends_us += waits.ends_us;
