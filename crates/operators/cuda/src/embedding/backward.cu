@@ -22,8 +22,8 @@
 //
 // Macros: DIM, ELEMENT (0 f32, 1 f16, 2 bf16), RULE (0 SGD, 1 SGD with momentum, 2 Adagrad, 3 row-wise Adagrad, 4 Adam,
 // 5 partial row-wise Adam), RECEIVES (0 bags, 1 positions, 2 bags with the payload a position), WEIGHTED, MEAN, MAX,
-// STOCHASTIC, VECTOR, GROUP, BATCH, CHUNK_AHEAD, TOGETHER, OWN, SHORT, CLASS (of the tables to take), UPDATE_BLOCKS (of a
-// multiprocessor), INDEX and OFFSET (their types).
+// STOCHASTIC, VECTOR, GROUP, BATCH, CHUNK_AHEAD, RUN_AHEAD, TOGETHER, OWN, SHORT, CLASS (of the tables to take),
+// UPDATE_BLOCKS and RUN_BLOCKS (of a multiprocessor), INDEX and OFFSET (their types).
 //
 // Comes after grouped.cuh, row_lanes.cuh, row_elements.cuh, row_gradients.cuh and row_step.cuh.
 
@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(WINDOW, UPDATE_BLOCKS) update_rows(
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(128, 3) update_runs(
+extern "C" __global__ void __launch_bounds__(128, RUN_BLOCKS) update_runs(
     const __grid_constant__ Sources from, const Numbers *numbers, const Report *report, u32 stop_at_bad) {
     if (refused(report, stop_at_bad)) return;
     u32 count = from.runs[0];

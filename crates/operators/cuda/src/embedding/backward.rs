@@ -138,7 +138,7 @@ impl RowOptimizer {
         let mean = (0..tables.len()).any(|at| tables.pooling(at) == Pooling::Mean);
         let windows = grouping.windows();
         let widest = tables.iter().map(|table| table.dim()).max().unwrap_or(0);
-        let least = kernels.iter().map(|kernels| kernels.kind.lanes.lanes / 2).min().unwrap_or(1);
+        let least = kernels.iter().map(|kernels| kernels.kind.short()).min().unwrap_or(1);
         Ok(RowOptimizer {
             states,
             winners: (0..tables.len()).map(winners).collect::<Result<_, _>>()?,

@@ -36,6 +36,16 @@ pub(super) struct RowKind {
 /// Lanes of rows so narrow that many lookups of theirs take turns in few warps.
 const FEW_LANES: usize = 8;
 
+/// How `update_runs` is launched.
+struct Runs {
+    /// Lookups of a row that are loaded at once.
+    ahead: usize,
+    /// Blocks that a multiprocessor is to hold with their registers.
+    held: usize,
+    /// Blocks of the grid for each multiprocessor.
+    blocks: u32,
+}
+
 /// Windows of a span where lookups are not few: so many lookups that a table's are a span or more, and so few that the
 /// chunks of the first, for which no windows hide the time, are little.
 const SPAN: u32 = 512;
@@ -82,6 +92,22 @@ impl RowKind {
         }
     }
 
+    /// Rows of a whole warp are loaded as many lookups at once as registers allow. Of rows of fewer lanes a batch has many
+    /// with some tens of lookups: more of them at once count for more than the lookups of each.
+    fn runs(&self) -> Runs {
+        match self.lanes.loads {
+            1 if self.lanes.lanes < steptime_launch::WARP => Runs { ahead: 16, held: 4, blocks: 8 },
+            1 => Runs { ahead: 32, held: 3, blocks: 5 },
+            2 => Runs { ahead: 16, held: 3, blocks: 5 },
+            _ => Runs { ahead: 8, held: 3, blocks: 5 },
+        }
+    }
+
+    /// Lookups of the longest rows that a group of `update_rows` takes together with others.
+    pub(super) fn short(&self) -> usize {
+        if self.together || self.lanes.lanes <= FEW_LANES { self.lanes.lanes } else { self.lanes.lanes / 2 }
+    }
+
     /// Its source, as the kind `number` among others.
     pub(super) fn source(
         &self,
@@ -93,6 +119,7 @@ impl RowKind {
     ) -> Source {
         let (batch, blocks, ahead) = self.batch(rule);
         let own = self.own(rule, sizes.weighted);
+        let runs = self.runs();
         let receives = match (self.pooling, payload) {
             (Pooling::None, _) => 1,
             (_, Payload::Bag) => 0,
@@ -128,7 +155,9 @@ impl RowKind {
             .define("CHUNK_AHEAD", ahead)
             .define("TOGETHER", u8::from(self.together))
             .define("OWN", u8::from(own))
-            .define("SHORT", if self.together { self.lanes.lanes } else { self.lanes.lanes / 2 })
+            .define("RUN_AHEAD", runs.ahead)
+            .define("RUN_BLOCKS", runs.held)
+            .define("SHORT", self.short())
             .define("CLASS", number)
             .define("UPDATE_BLOCKS", blocks)
             .define("INDEX", Ints::device_name(sizes.index_width))
@@ -155,8 +184,8 @@ impl RowKind {
         };
         // A block looks at one window a lane.
         let dealt = Dealt { chunks: chunks.max(span.div_ceil(32)), span, windows };
-        let runs = (windows * WINDOW as u32 / (lanes / 2)).div_ceil(128 / lanes);
-        let runs = Grid::line(runs.clamp(1, 5 * multiprocessors), 128);
+        let runs = (windows * WINDOW as u32 / self.short() as u32).div_ceil(128 / lanes);
+        let runs = Grid::line(runs.clamp(1, self.runs().blocks * multiprocessors), 128);
         (dealt, Grid::line(dealt.blocks(), WINDOW as u32), runs)
     }
 
@@ -202,7 +231,7 @@ impl RowKind {
                 "update_runs",
                 runs,
                 "x rows of many lookups",
-                lanes("up to 32 lookups in flight each".into()),
+                lanes(format!("{} lookups in flight each", self.runs().ahead)),
                 "groups of a warp stay together until the longest row of theirs is done",
             ),
         ];

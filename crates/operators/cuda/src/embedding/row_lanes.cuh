@@ -7,8 +7,6 @@
 #define WHOLE (DIM % COLUMNS == 0)
 #define STATES (RULE == 1 || RULE == 2 || RULE == 5 ? 1 : RULE == 4 ? 2 : 0)
 #define ROW_STATE (RULE == 3 || RULE == 5)
-// Lookups of a row with many that are loaded at once.
-#define RUN_AHEAD (VECTORS == 1 ? 32 : VECTORS == 2 ? 16 : 8)
 
 struct Table {
     void *weights;
