@@ -131,6 +131,15 @@ def test_what_is_drawn_seldom_elsewhere_is_drawn_here_and_the_usual_beside_it() 
     assert sum(each.startswith(("channels-last", "permuted", "copy")) for each in layout) > 450
 
 
+def test_calls_of_models_abroad_are_drawn_and_the_usual_beside_them() -> None:
+    (family,) = families.load(["abroad"])
+    drawn = [case.what for case in (generate(family, 0, i) for i in range(400)) if case is not None]
+    counts = {start: sum(each.startswith(start) for each in drawn) for start in ("patches", "bmm", "cat of")}
+    assert all(count >= 20 for count in counts.values()), counts
+    assert sum("over classes first" in each for each in drawn) >= 40 and sum("lie apart" in each for each in drawn) >= 10
+    assert sum(each.startswith(("conv2d", "linear (", "mm ", "embedding_bag:", "fused", "foreach", "batch_norm")) for each in drawn) >= 30
+
+
 def test_our_own_operators_have_shapes_of_recommenders(monkeypatch: pytest.MonkeyPatch) -> None:
     from steptime.operators import library
 

@@ -33,6 +33,7 @@ WEIGHTS = (
     ("odd_rows", 2.0),
     ("scaled", 6.0),
     ("seldom", 10.0),
+    ("abroad", 8.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 
