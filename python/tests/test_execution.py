@@ -1,14 +1,14 @@
 """Only the execution trace: what is written, what is said, and what is refused. Runs on CPU PyTorch."""
 
+import gc
 import gzip
 import json
-
 import warnings
 
 import pytest
 
 import steptime
-from steptime import execution
+from steptime import execution, layouts
 
 torch = pytest.importorskip("torch")
 
@@ -112,3 +112,59 @@ def test_lower_precision_of_a_gpu_that_is_not_there_is_said(tmp_path):
 def test_only_something_else_is_wrong(tmp_path):
     with pytest.raises(steptime.UsageError, match="'et'"):
         steptime.record(training(), batches(), out=tmp_path / "x", only="kineto")
+
+
+@pytest.fixture
+def cleared():
+    """Leaves no tensor of the test behind: a sparse one would be found by those after it."""
+    yield
+    gc.collect()
+
+
+def multiplied(make):
+    """A step that multiplies by what `make` makes of a matrix within it."""
+    weight = torch.nn.Parameter(torch.randn(8, 4))
+    optimizer = torch.optim.Adam([weight])
+
+    def step():
+        optimizer.zero_grad()
+        torch.sparse.mm(make(torch.eye(8)), weight).sum().backward()
+        optimizer.step()
+
+    return step
+
+
+@pytest.mark.parametrize("name", layouts.COMPRESSED)
+def test_a_tensor_that_crashes_the_observer_is_refused(name, cleared):
+    blocks = ((2, 2),) if name.startswith("sparse_bs") else ()
+    held = getattr(torch.eye(8), f"to_{name}")(*blocks)
+    with pytest.raises(steptime.NothingRecorded, match=rf"layout torch.{name}.*\.to_sparse_coo"):
+        steptime.predict(training(), batches()[0], device="h200")
+    del held
+    assert steptime.predict(training(), batches()[0], device="h200").step_ms > 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda dense: dense.to_sparse_csr(),
+        lambda dense: dense.to_sparse(layout=torch.sparse_csr),
+        lambda dense: torch.sparse_csr_tensor(torch.arange(9), torch.arange(8), torch.ones(8), (8, 8)),
+        lambda dense: torch.sparse_compressed_tensor(torch.arange(9), torch.arange(8), torch.ones(8), (8, 8), layout=torch.sparse_csr),
+    ],
+)
+def test_one_made_within_the_step_is_refused_too(tmp_path, make, cleared):
+    originals = [torch.sparse_csr_tensor, torch.Tensor.to_sparse_csr, torch.Tensor.to_sparse]
+    with pytest.raises(steptime.NothingRecorded, match="layout torch.sparse_csr"):
+        steptime.record(multiplied(make), out=tmp_path / "made", only="et")
+    assert not list(tmp_path.iterdir())
+    assert originals == [torch.sparse_csr_tensor, torch.Tensor.to_sparse_csr, torch.Tensor.to_sparse]
+    steptime.record(multiplied(lambda dense: dense.to_sparse_coo()), out=tmp_path / "coo", only="et")
+    assert any(node["name"] == "aten::addmm" for node in read(tmp_path / "coo")), "ops are recorded again"
+
+
+def test_nested_tensors_without_a_shape_are_refused(cleared):
+    held = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(3, 3)])
+    with pytest.raises(steptime.NothingRecorded, match="jagged"):
+        steptime.predict(training(), batches()[0], device="h200")
+    assert held.is_nested
