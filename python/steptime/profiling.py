@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from steptime import describe, layouts
 from steptime.errors import MissingTorch, NothingRecorded
+from steptime.forms import OptimizerForms
 from steptime.host import HostProbe
 from steptime.loop import Plan
 from steptime.modules import ModuleCalls
@@ -45,6 +46,7 @@ class TorchProfiler:
         self.torch = import_torch()
         self._sync_events = sync_events
         self._modules = ModuleCalls(self.torch)
+        self._forms = OptimizerForms()
 
     @property
     def on_gpu(self) -> bool:
@@ -69,8 +71,8 @@ class TorchProfiler:
         return describe.peak_memory(self.torch, self.on_gpu)
 
     def modules(self) -> Dict[str, Any]:
-        """The part of meta.json that tells which modules the step of the execution trace called."""
-        return self._modules.as_dict()
+        """The part of meta.json that tells which modules and optimizers the step of the execution trace called."""
+        return {**self._modules.as_dict(), **self._forms.as_dict()}
 
     def process(self) -> str:
         """`FRESH` while no profiler has run in this process, else `PROFILED`.
@@ -141,7 +143,7 @@ class TorchProfiler:
             ) as running:
                 observer.start()
                 try:
-                    with self._modules, hidden:
+                    with self._modules, self._forms, hidden:
                         yield
                     self.synchronize()
                 finally:
@@ -164,7 +166,7 @@ class TorchProfiler:
         try:
             observer.start()
             try:
-                with self._modules, hidden:
+                with self._modules, self._forms, hidden:
                     yield
                 self.synchronize()
             finally:

@@ -168,3 +168,36 @@ def test_nested_tensors_without_a_shape_are_refused(cleared):
     with pytest.raises(steptime.NothingRecorded, match="jagged"):
         steptime.predict(training(), batches()[0], device="h200")
     assert held.is_nested
+
+
+def test_the_form_of_optimizers_is_noted(tmp_path):
+    noted = []
+    for at, how in enumerate(({"foreach": False}, {}, {"foreach": True}, {"fused": True}, {"fused": False})):
+        linear = torch.nn.Linear(4, 4)
+        optimizer = torch.optim.Adam(linear.parameters(), **how)
+
+        def step():
+            optimizer.zero_grad()
+            linear(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+
+        out = steptime.record(step, out=tmp_path / str(at), only="et")
+        noted += json.loads((out / "meta.json").read_text())["optimizers"]
+    assert noted == ["loop", "foreach", "foreach", "fused", "loop"]
+
+
+def test_an_optimizer_asked_to_loop_is_priced_as_a_loop():
+    lists, ms = {}, {}
+    for foreach in (False, None):
+        net = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(10)])
+        optimizer = torch.optim.Adam(net.parameters(), foreach=foreach)
+
+        def step(batch):
+            optimizer.zero_grad()
+            net(batch).sum().backward()
+            optimizer.step()
+
+        found = steptime.predict(step, torch.ones(4, 16), device="h200")
+        lists[foreach] = "multi_tensor" in list(found.families["family"])
+        ms[foreach] = found.step_ms
+    assert lists == {False: False, None: True} and ms[False] > ms[None], (lists, ms)
