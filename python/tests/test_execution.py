@@ -67,6 +67,41 @@ def test_a_step_that_reads_values_on_meta_says_what_to_leave_out(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_sparse_gradients_on_meta_say_what_to_do(tmp_path):
+    table = torch.nn.EmbeddingBag(50, 8, sparse=True, device="meta")
+    optimizer = torch.optim.SparseAdam(list(table.parameters()))
+
+    def step(batch):
+        table(batch).sum().backward()
+        optimizer.step()
+
+    with pytest.raises(steptime.NothingRecorded, match="aten::_coalesce.*sparse=False.*record it on the CPU") as raised:
+        steptime.record(step, batches("meta"), out=tmp_path / "out", only="et")
+    assert len(str(raised.value)) < 300
+
+
+def test_a_step_that_reads_values_of_fake_tensors_says_what_to_leave_out(tmp_path):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(), pytest.raises(steptime.NothingRecorded, match="_local_scalar_dense.*leave out"):
+        steptime.record(lambda: torch.ones(2).sum().item(), out=tmp_path / "out", only="et")
+
+
+def test_fake_tensors_hear_autocast(tmp_path):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*autocast", category=steptime.RecordWarning)
+        linear = torch.nn.Linear(8, 8)
+
+        def step():
+            with torch.autocast("cpu", torch.bfloat16):
+                linear(torch.ones(4, 8)).sum().backward()
+
+        out = steptime.record(step, out=tmp_path / "fake", only="et")
+    assert any("c10::BFloat16" in str(node) for node in read(out))
+
+
 def test_fake_tensors_will_do(tmp_path, capsys):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -90,12 +125,12 @@ def test_what_is_missing_is_said(tmp_path):
 
 def test_lower_precision_of_a_gpu_that_is_not_there_is_said(tmp_path):
     enter = torch.autocast.__enter__
-    for name, device, place in (("gpu", "cuda", "cpu"), ("own", "cpu", "cpu"), ("nowhere", "cpu", "meta")):
+    for name, device, place in (("gpu", "cuda", "cpu"), ("own", "cpu", "cpu"), ("nowhere", "cpu", "meta"), ("off", "cpu", "meta")):
         weight = torch.randn(4, 4, requires_grad=True, device=place)
         optimizer = torch.optim.SGD([weight])
 
         def step():
-            with torch.autocast(device, torch.bfloat16):
+            with torch.autocast(device, torch.bfloat16, enabled=name != "off"):
                 (weight @ weight).sum().backward()
             optimizer.step()
 
@@ -103,9 +138,9 @@ def test_lower_precision_of_a_gpu_that_is_not_there_is_said(tmp_path):
             warnings.simplefilter("always")
             steptime.record(step, out=tmp_path / name, only="et")
         said = [str(each.message) for each in caught if issubclass(each.category, steptime.RecordWarning)]
-        assert any("does nothing" in each for each in said) == (name != "own"), said
+        assert any('what_if(dtype="bf16") or --dtype' in each for each in said) == (name not in ("own", "off")), said
         answered = steptime.predict(tmp_path / name, device="h200").warnings
-        assert any("does nothing" in each for each in answered) == (name != "own"), answered
+        assert any("does nothing" in each for each in answered) == (name not in ("own", "off")), answered
     assert torch.autocast.__enter__ is enter
 
 
