@@ -22,7 +22,7 @@ pub(super) struct Lists<'o> {
 }
 
 impl<'o> Lists<'o> {
-    /// For a step of which the recording says how its optimizers go over parameters; not of as many as there are is of others.
+    /// For a step whose recording says how its optimizers go over parameters. What is said of another number of them is not used.
     pub fn new(ops: &'o OpSet, forms: &'o [String], step: &[Branch]) -> Self {
         let said = if forms.len() == optimizers(step) { forms } else { &[] };
         Lists { ops, forms: said.iter() }
