@@ -20,6 +20,8 @@ from steptime.loop import Loop
 COMPILED = "Torch-Compiled Region"
 # What autograd calls its functions, and optimizers their steps.
 ENGINE, OPTIMIZER = "autograd::engine::", "Optimizer.step"
+# What fake tensors raise where an op reads values.
+WITHOUT_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException")
 
 
 def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict[str, Any], overwrite: bool = False, quiet: bool = False) -> List[str]:
@@ -52,13 +54,20 @@ def _first(loop: Loop) -> None:
     """One step; says why where it cannot run without values."""
     try:
         loop.run()
-    except (RuntimeError, NotImplementedError) as error:
-        if "meta" not in str(error):
+    except RuntimeError as error:
+        line = str(error).partition("\n")[0]
+        said, fake = line.partition(". ")[0], type(error).__name__ in WITHOUT_VALUES
+        if "SparseMeta" in said:
+            why = f"PyTorch has no such op for sparse tensors on the meta device ({said}): use dense gradients (sparse=False)"
+        elif fake or "meta" in line or "Meta" in said:
+            those = "fake tensors" if fake else "tensors on the meta device"
+            why = (
+                f"the step needs values, and {those} have none ({said}): leave out what reads them "
+                "(a GradScaler, .item(), an optimizer with fused=True)"
+            )
+        else:
             raise
-        raise NothingRecorded(
-            f"the step needs values, and tensors on the meta device have none ({str(error).splitlines()[0]}): leave out what reads them "
-            "(a GradScaler, .item(), an optimizer with fused=True), or record it on the CPU"
-        ) from error
+        raise NothingRecorded(f"{why}, or record it on the CPU") from error
 
 
 class Autocasts:
@@ -68,14 +77,20 @@ class Autocasts:
         import torch
 
         self.kinds: Set[str] = set()
+        self.fake = False
+        self._torch = torch
         self._class = torch.amp.autocast_mode.autocast
         self._enter = self._class.__enter__
 
     def __enter__(self) -> "Autocasts":
-        kinds, enter = self.kinds, self._enter
+        enter = self._enter
 
         def noted(context: Any) -> Any:
-            kinds.add(str(context.device))
+            kind = str(context.device)
+            # A checkpoint enters some that are not enabled. Where there is no GPU, those for one are not either.
+            if getattr(context, "_enabled", True) or (kind != "cpu" and not self._torch.cuda.is_available()):
+                self.kinds.add(kind)
+                self.fake = self.fake or _fakes()
             return enter(context)
 
         setattr(self._class, "__enter__", noted)
@@ -88,13 +103,23 @@ class Autocasts:
         """Whether it was asked for one kind of device while tensors were elsewhere."""
         if not found.devices:
             return []
-        there = set() if found.kind == "meta" else {device.split(":")[0] for device in found.devices}
+        # Ops of fake tensors call those of tensors on "meta", and are on a device all the same.
+        there = set() if found.kind == "meta" and not self.fake else {device.split(":")[0] for device in found.devices}
         unheard = sorted(self.kinds - there)
         return [
             f'torch.autocast("{kind}") does nothing for tensors that are not there: the step was recorded without it; '
-            'record it with torch.autocast("cpu") on the CPU, which tensors on "meta" do not hear, or ask for --dtype bf16'
+            'ask for it of the prediction, what_if(dtype="bf16") or --dtype bf16, '
+            'or record it with torch.autocast("cpu") on the CPU, which tensors on "meta" do not hear'
             for kind in unheard
         ]
+
+
+def _fakes() -> bool:
+    """Whether a FakeTensorMode is entered."""
+    from torch.utils import _python_dispatch
+
+    modes: List[Any] = getattr(_python_dispatch, "_get_current_dispatch_mode_stack", list)()
+    return any(type(mode).__name__ == "FakeTensorMode" for mode in modes)
 
 
 class Found:
@@ -130,7 +155,7 @@ class Found:
         if self.cut_short:
             found.append(
                 "a checkpoint (use_reentrant=False) ended early, and PyTorch recorded what came after inside it: record the step "
-                "without checkpoints, and ask for --checkpoint"
+                "without checkpoints, and ask for them of the prediction, what_if(checkpoint=...) or --checkpoint"
             )
         if not self.backward:
             found.append("no backward pass was seen: the step should call loss.backward()")

@@ -39,7 +39,7 @@ class ModuleCalls:
         self._constants: Dict[int, List[Any]] = {}
 
     def __enter__(self) -> "ModuleCalls":
-        if self._count is None or self._move_on is None or _has_compiled():
+        if self._count is None or self._move_on is None or has_compiled():
             return self
         self._thread = threading.get_ident()
         hooks = self._torch.nn.modules.module
@@ -132,7 +132,7 @@ class ModuleCalls:
         return self._names[id(module)]
 
 
-def _has_compiled() -> bool:
+def has_compiled() -> bool:
     """Whether torch.compile has been at work in this process."""
     utils = sys.modules.get("torch._dynamo.utils")
     frames = getattr(utils, "counters", {}).get("frames", {})

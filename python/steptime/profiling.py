@@ -7,8 +7,9 @@ import warnings
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from steptime import describe
-from steptime.errors import MissingTorch
+from steptime import describe, layouts
+from steptime.errors import MissingTorch, NothingRecorded
+from steptime.forms import OptimizerForms
 from steptime.host import HostProbe
 from steptime.loop import Plan
 from steptime.modules import ModuleCalls
@@ -45,6 +46,7 @@ class TorchProfiler:
         self.torch = import_torch()
         self._sync_events = sync_events
         self._modules = ModuleCalls(self.torch)
+        self._forms = OptimizerForms()
 
     @property
     def on_gpu(self) -> bool:
@@ -69,8 +71,8 @@ class TorchProfiler:
         return describe.peak_memory(self.torch, self.on_gpu)
 
     def modules(self) -> Dict[str, Any]:
-        """The part of meta.json that tells which modules the step of the execution trace called."""
-        return self._modules.as_dict()
+        """The part of meta.json that tells which modules and optimizers the step of the execution trace called."""
+        return {**self._modules.as_dict(), **self._forms.as_dict()}
 
     def process(self) -> str:
         """`FRESH` while no profiler has run in this process, else `PROFILED`.
@@ -118,11 +120,15 @@ class TorchProfiler:
                 pulses.profiled.append(pulses.pulse.take())
                 running.step()
 
-    def record_execution_trace(self, execution_trace: Path, timing: Path) -> Plan[None]:
+    def record_execution_trace(self, execution_trace: Path, timing: Path) -> Plan[Optional[str]]:
         """Runs one step under the execution-trace observer and, at the same time, the profiler with shapes.
 
-        Both number the step's operators alike: `rf_id` in one file is `Record function id` in the other.
+        Both number the step's operators alike: `rf_id` in one file is `Record function id` in the other. Where the observer would
+        meet a tensor that it crashes on, it writes neither, and returns why.
         """
+        layout, hidden = layouts.held(self.torch), layouts.Hidden(self.torch)
+        if layout is not None:
+            return layouts.why(layout)
         profiler = self.torch.profiler
         _note_profiler()
         observer = profiler.ExecutionTraceObserver()
@@ -137,29 +143,38 @@ class TorchProfiler:
             ) as running:
                 observer.start()
                 try:
-                    with self._modules:
+                    with self._modules, self._forms, hidden:
                         yield
                     self.synchronize()
                 finally:
                     observer.stop()
         finally:
             observer.unregister_callback()
+        if hidden.layout is not None:
+            execution_trace.unlink(missing_ok=True)
+            return layouts.why(hidden.layout)
         running.export_chrome_trace(str(timing))
+        return None
 
     def record_ops(self, execution_trace: Path) -> Plan[None]:
-        """Runs one step under the execution-trace observer alone."""
+        """Runs one step under the execution-trace observer alone. Raises NothingRecorded where that would crash."""
+        layout, hidden = layouts.held(self.torch), layouts.Hidden(self.torch)
+        if layout is not None:
+            raise NothingRecorded(layouts.why(layout))
         observer = self.torch.profiler.ExecutionTraceObserver()
         observer.register_callback(str(execution_trace))
         try:
             observer.start()
             try:
-                with self._modules:
+                with self._modules, self._forms, hidden:
                     yield
                 self.synchronize()
             finally:
                 observer.stop()
         finally:
             observer.unregister_callback()
+        if hidden.layout is not None:
+            raise NothingRecorded(layouts.why(hidden.layout))
 
     def _activities(self) -> List[Any]:
         kinds = self.torch.profiler.ProfilerActivity

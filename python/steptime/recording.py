@@ -151,18 +151,20 @@ def make(
         before = yield from _windows(settings.windows_before, steps, backend, every, pulses.pulse, pulses.before)
         process = backend.process()
         yield from backend.record_timing(profiled, partial / "kineto.json", pulses)
-        yield from backend.record_execution_trace(partial / "et.json", partial / "kineto_et.json")
+        without = yield from backend.record_execution_trace(partial / "et.json", partial / "kineto_et.json")
         host.under()
         left = settings.windows - settings.windows_before
         after = yield from _windows(left, steps, backend, every, pulses.pulse, pulses.after)
         host.after()
         windows = before + after
 
-        warned = _problems(before, partial)
+        warned = _problems(before, partial) if without is None else _problems_without(before, without)
         if about.get("batch") is None:
             about = {**about, "batch": guess_batch()}
         machine = {**backend.machine(), **backend.settings()}
-        meta = {**about, **machine, **times(windows, len(before)), "process": process, **facts, **backend.peak_memory(), **backend.modules()}
+        meta = {**about, **machine, **times(windows, len(before)), "process": process, **facts, **backend.peak_memory()}
+        if without is None:
+            meta.update(backend.modules())
         measured = {"host_probe": host.as_dict(), "pulses": pulses.as_dict()}
         meta.update({name: value for name, value in measured.items() if value is not None})
         meta["record"] = {
@@ -173,7 +175,8 @@ def make(
             "step_ms_from": "windows_ms" if checks.ran_ahead(before) else "steps_ms",
             "warnings": warned,
         }
-        for name in (folder.TIMING, folder.EXECUTION_TRACE, folder.TIMING_OF_EXECUTION_TRACE):
+        written = (folder.TIMING, folder.EXECUTION_TRACE, folder.TIMING_OF_EXECUTION_TRACE)
+        for name in written if without is None else written[:1]:
             folder.compress(partial / name[: -len(".gz")], partial / name)
         (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
     return warned
@@ -223,6 +226,12 @@ def _problems(windows: List[Window], partial: Path) -> List[str]:
         checks.joined(execution_trace, single),
     ]
     return [each for each in found if each is not None]
+
+
+def _problems_without(windows: List[Window], why: str) -> List[str]:
+    """Of a recording without the execution trace."""
+    lost = f"recorded without the execution trace, which a prediction for another GPU needs: {why}"
+    return [each for each in (checks.drift(windows), lost) if each is not None]
 
 
 def _load(path: Path) -> Dict[str, Any]:

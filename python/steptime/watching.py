@@ -218,6 +218,8 @@ def summary(recording: Path) -> List[str]:
     try:
         found = predict(recording)
     except InputError:
+        if not (recording / folder.EXECUTION_TRACE).exists():
+            return []  # a warning has said why
         return [f"recorded on a CPU; for a GPU: steptime predict {_shown(recording)} --device h200"]
     except Error as error:
         return [str(error)]

@@ -13,9 +13,9 @@ nn = torch.nn
 
 
 @pytest.fixture(autouse=True)
-def nothing_has_compiled(monkeypatch):
+def nothinghas_compiled(monkeypatch):
     """Other tests of the process may have."""
-    monkeypatch.setattr("steptime.modules._has_compiled", lambda: False)
+    monkeypatch.setattr("steptime.modules.has_compiled", lambda: False)
 
 
 class Twice(nn.Module):
@@ -129,8 +129,8 @@ def test_calls_of_other_threads_are_not_noted():
     assert [path for path, *_ in noted(run)] == ["Linear", "ReLU"]
 
 
-def test_a_process_that_has_compiled_notes_nothing(monkeypatch):
-    monkeypatch.setattr("steptime.modules._has_compiled", lambda: True)
+def test_a_process_thathas_compiled_notes_nothing(monkeypatch):
+    monkeypatch.setattr("steptime.modules.has_compiled", lambda: True)
     assert noted(lambda: nn.Linear(4, 4)(torch.ones(2, 4))) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib.util
 import json
 import warnings
@@ -52,6 +53,30 @@ def test_a_loop_may_be_watched_by_hand(fake: None, tmp_path: Path) -> None:
         w.step()
     w.stop()
     assert w.done and (tmp_path / "rec/et.json.gz").exists()
+
+
+def test_a_tensor_that_crashes_the_observer_costs_the_execution_trace_alone(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.nn.Parameter(torch.randn(8, 4))
+    optimizer = torch.optim.Adam([weight])
+    held = torch.eye(8).to_sparse_csr()
+
+    def loop(matrix: Any, out: Path) -> None:
+        with pytest.warns(steptime.RecordWarning, match="without the execution trace.*layout torch.sparse_csr"):
+            with steptime.watch(out=out, probe=False, quiet=True, **SMALL) as w:
+                for _ in range(NEEDED + 10):  # the profiler takes some steps to warm up
+                    optimizer.zero_grad()
+                    torch.sparse.mm(matrix(), weight).sum().backward()
+                    optimizer.step()
+                    w.step()
+        assert w.done and sorted(each.name for each in out.iterdir()) == ["kineto.json.gz", "meta.json"]
+        assert "without the execution trace" in " ".join(json.loads((out / "meta.json").read_text())["record"]["warnings"])
+        assert watching.summary(out) == []
+
+    loop(lambda: held, tmp_path / "held")
+    del held
+    loop(lambda: torch.eye(8).to_sparse_csr(), tmp_path / "made")
+    gc.collect()
 
 
 def test_a_loop_that_ends_too_soon_is_said_to(fake: None, tmp_path: Path) -> None:

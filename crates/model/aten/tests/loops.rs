@@ -16,7 +16,7 @@ fn read(name: &str) -> ExecutionGraph {
 }
 
 fn moved(name: &str) -> (RetargetedStep, DerivedStep) {
-    let moved = retarget::to_cuda(&read(name), &OpSet::standard(), &[]);
+    let moved = retarget::to_cuda(&read(name), &OpSet::standard(), &[], &[]);
     assert!(moved.unknown.is_empty(), "{name}: {:?}", moved.unknown);
     let derived = derive::of_tree(&moved.tree, &OpSet::standard()).unwrap();
     assert_eq!(derived.counts.unknown, 0, "{name}");
@@ -47,6 +47,24 @@ fn a_closure_launches_what_the_plain_loop_does() {
 fn groups_of_parameters_are_updated_apart() {
     // One decays, which takes a product more.
     assert_eq!(count(&launched("loop_groups"), "_foreach_"), 8 + 7);
+}
+
+#[test]
+fn an_optimizer_that_loops_on_a_gpu_too_stays_a_loop() {
+    let ops = OpSet::standard();
+    let lists = |said: &[&str]| {
+        let said: Vec<String> = said.iter().map(|form| (*form).to_owned()).collect();
+        let moved = retarget::to_cuda(&read("loop_plain"), &ops, &[], &said);
+        let named = |part: &str| moved.tree.nodes.iter().filter(|node| node.call.name.contains(part)).count();
+        (named("_foreach_"), named("aten::addcdiv_"))
+    };
+    let usual = lists(&[]);
+    assert!(usual.0 >= 8 && usual.1 == 0, "{usual:?}");
+    assert_eq!(lists(&["foreach"]), usual);
+    let (over_lists, one_by_one) = lists(&["loop"]);
+    assert!(over_lists == 0 && one_by_one > 1, "{over_lists} {one_by_one}");
+    // Of another step.
+    assert_eq!(lists(&["loop", "loop"]), usual);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn on_gpu() -> ExecutionGraph {
 #[test]
 fn ops_of_both_threads_are_those_recorded_on_the_gpu() {
     let (moved, recorded) =
-        (retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[]), OpTree::from_execution(&on_gpu()));
+        (retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[], &[]), OpTree::from_execution(&on_gpu()));
     let roles = |tree: &OpTree| tree.threads.iter().map(|thread| thread.role).collect::<Vec<_>>();
     assert_eq!(roles(&moved.tree), [Role::Main, Role::Autograd]);
     assert_eq!(roles(&moved.tree), roles(&recorded));
@@ -42,7 +42,7 @@ fn ops_of_both_threads_are_those_recorded_on_the_gpu() {
 #[test]
 fn launches_are_those_recorded_on_the_gpu() {
     let moved =
-        derive::of_tree(&retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[]).tree, &OpSet::standard())
+        derive::of_tree(&retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[], &[]).tree, &OpSet::standard())
             .unwrap();
     let recorded = derive::step_graph(&on_gpu(), &OpSet::standard()).unwrap();
     let launched = |derived: &derive::DerivedStep| {
@@ -56,7 +56,7 @@ fn launches_are_those_recorded_on_the_gpu() {
 
 #[test]
 fn the_batch_is_copied_to_the_device() {
-    let moved = retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[]);
+    let moved = retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[], &[]);
     assert_eq!(moved.input_copies, 18);
     let copies: Vec<_> = moved.tree.nodes.iter().filter(|node| node.call.name == "aten::copy_").collect();
     let devices = copies[0].call.input_tensors().map(|(_, _, tensor)| tensor.device).collect::<Vec<_>>();
@@ -75,7 +75,7 @@ fn a_step_of_a_gpu_is_not_one_of_a_cpu() {
 
 #[test]
 fn an_empty_trace_moves_to_nothing() {
-    let moved = retarget::to_cuda(&ExecutionGraph::default(), &OpSet::standard(), &[]);
+    let moved = retarget::to_cuda(&ExecutionGraph::default(), &OpSet::standard(), &[], &[]);
     assert_eq!((moved.tree.nodes.len(), moved.input_copies), (0, 0));
     assert_eq!(derive::of_tree(&moved.tree, &OpSet::standard()).unwrap_err(), derive::Error::Empty);
 }

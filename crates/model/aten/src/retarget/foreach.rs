@@ -11,20 +11,52 @@ use crate::ops::multi_tensor::CHUNK;
 /// The most ops in one turn of a loop over parameters.
 const LONGEST_TURN: usize = 64;
 
-/// Turns the loop over parameters in an optimizer's step into ops over lists. What a closure runs comes before the loop
-/// and stays.
-pub(super) fn fuse(mut branch: Branch, ops: &OpSet) -> Branch {
-    if !is_optimizer_step(branch.name()) {
-        branch.children = branch.children.into_iter().map(|child| fuse(child, ops)).collect();
-        return branch;
+/// What a recording calls an optimizer that goes over parameters one by one on a GPU, too.
+const LOOP: &str = "loop";
+
+/// Turns loops over parameters in the steps of optimizers into ops over lists.
+pub(super) struct Lists<'o> {
+    ops: &'o OpSet,
+    /// How each step of an optimizer that is still to come goes over parameters; of others nothing was said.
+    forms: std::slice::Iter<'o, String>,
+}
+
+impl<'o> Lists<'o> {
+    /// For a step whose recording says how its optimizers go over parameters. What is said of another number of them is not used.
+    pub fn new(ops: &'o OpSet, forms: &'o [String], step: &[Branch]) -> Self {
+        let said = if forms.len() == optimizers(step) { forms } else { &[] };
+        Lists { ops, forms: said.iter() }
     }
-    let ran = |child: &Branch| is_engine(child.name()) || child.has_engine();
-    let closure = branch.children.iter().rposition(ran).map_or(0, |last| last + 1);
-    let own = branch.children.split_off(closure);
-    branch.children = branch.children.into_iter().map(|child| fuse(child, ops)).collect();
-    let own = if own.iter().any(has_sparse) { own } else { fuse_loops(branch.name(), own, ops) };
-    branch.children.extend(own);
-    branch
+
+    /// The step with lists.
+    pub fn of(&mut self, branches: Vec<Branch>) -> Vec<Branch> {
+        branches.into_iter().map(|branch| self.one(branch)).collect()
+    }
+
+    /// What a closure runs comes before the loop and stays.
+    fn one(&mut self, mut branch: Branch) -> Branch {
+        if !is_optimizer_step(branch.name()) {
+            branch.children = self.of(branch.children);
+            return branch;
+        }
+        let is_loop = self.forms.next().is_some_and(|form| form == LOOP);
+        let ran = |child: &Branch| is_engine(child.name()) || child.has_engine();
+        let closure = branch.children.iter().rposition(ran).map_or(0, |last| last + 1);
+        let own = branch.children.split_off(closure);
+        branch.children = self.of(branch.children);
+        let stays = is_loop || own.iter().any(has_sparse);
+        let own = if stays { own } else { fuse_loops(branch.name(), own, self.ops) };
+        // One within its own loop, of an optimizer around it, is not looked into.
+        self.forms.by_ref().take(optimizers(&own)).for_each(drop);
+        branch.children.extend(own);
+        branch
+    }
+}
+
+/// How many steps of optimizers there are.
+fn optimizers(branches: &[Branch]) -> usize {
+    let of = |branch: &Branch| usize::from(is_optimizer_step(branch.name())) + optimizers(&branch.children);
+    branches.iter().map(of).sum()
 }
 
 /// Loops, one after the other: groups of parameters may be updated by different ops. A gradient that is sparse is

@@ -65,9 +65,15 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
     (on_cpu || trace.fake) && seen
 }
 
-/// Moves a step recorded on a CPU to the GPU, where the parameters and buffers of its modules are, the `constants`.
+/// Moves a step recorded on a CPU to the GPU, where the parameters and buffers of its modules are, the `constants`. Of each
+/// step of an optimizer `optimizers` says how it goes over parameters there: `loop` is as on the CPU.
 #[must_use]
-pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, constants: &[ConstantTensor]) -> RetargetedStep {
+pub fn to_cuda(
+    trace: &ExecutionGraph,
+    ops: &OpSet,
+    constants: &[ConstantTensor],
+    optimizers: &[String],
+) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);
     let copied = inputs::find(trace, &tree, constants);
     devices::to_gpu(trace, &mut tree, &copied);
@@ -82,7 +88,7 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, constants: &[ConstantTensor]
     composite::merge(trace, &tree, &mut branches);
     let mut rewrite = rules::Rewrite::new(ops);
     let branches: Vec<Branch> = branches.into_iter().map(|b| rewrite.one(b)).collect();
-    let branches = branches.into_iter().map(|branch| foreach::fuse(branch, ops)).collect::<Vec<_>>();
+    let branches = foreach::Lists::new(ops, optimizers, &branches).of(branches);
     let mut threads = tree.threads;
     let backward = match threads.iter().position(|thread| thread.role == Role::Autograd) {
         Some(at) => at as u32,

@@ -54,6 +54,8 @@ pub struct Meta {
     pub modules: Vec<ModuleCall>,
     /// Parameters and buffers of the modules called.
     pub constants: Vec<ConstantTensor>,
+    /// How each step of an optimizer goes over parameters on a GPU, in order: `loop`, `foreach` or `fused`.
+    pub optimizers: Vec<String>,
 }
 
 /// A parameter or buffer of a module. It is on the device before a step, which may do nothing but read it, as it does its batch.
@@ -147,6 +149,7 @@ impl Meta {
                 b"record" => meta.warnings = warnings(cursor)?,
                 b"modules" => meta.modules = modules(cursor)?,
                 b"constants" => meta.constants = constants(cursor)?,
+                b"optimizers" => meta.optimizers = strings(cursor)?,
                 b"pulses" => numbers(cursor, "", &mut meta.pulses, DEEPEST)?,
                 _ => cursor.skip()?,
             }
@@ -208,11 +211,20 @@ fn warnings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
         while let Some(key) = cursor.key()? {
             if key.raw != b"warnings" {
                 cursor.skip()?;
-            } else if cursor.enter_array()? {
-                while cursor.item()? {
-                    found.extend(string(cursor)?);
-                }
+            } else {
+                found = strings(cursor)?;
             }
+        }
+    }
+    Ok(found)
+}
+
+/// The texts of a list. What is none is left out.
+fn strings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
+    let mut found = Vec::new();
+    if cursor.enter_array()? {
+        while cursor.item()? {
+            found.extend(string(cursor)?);
         }
     }
     Ok(found)
@@ -319,6 +331,7 @@ mod tests {
     fn takes_what_is_there() {
         let json = br#"{"model": "m", "batch": 8, "step_ms": 3.5, "steps_ms": [3, NaN, 4],
             "quantiles_ms": {"0.9": 4, "0.1": 3}, "record": {"steps": 3, "warnings": ["not steady", 4]}, "unknown": [{}], "params": "many",
+            "optimizers": ["loop", 4, "foreach"],
             "constants": [[[1, 512], 8], [[], 4], [8], 7], "modules": [["M.0", "Linear", 3, 5], ["M", 4], 7, ["M", "M", "x", 4]],
             "host_probe": {"version": 1, "before": {"op_us": 1.5, "name": "x"}, "copies": {"bytes": [4, 8]}}}"#;
         let meta = Meta::read(&mut Cursor::new(json));
@@ -333,6 +346,7 @@ mod tests {
                 ConstantTensor { shape: vec![1, 512], size: 8 },
                 ConstantTensor { shape: vec![], size: 4 },
             ],
+            optimizers: vec!["loop".into(), "foreach".into()],
             modules: vec![ModuleCall { path: "M.0".into(), class: "Linear".into(), sequences: 3..5 }],
             host_probe: [
                 ("version", vec![1.0]),

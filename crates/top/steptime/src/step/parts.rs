@@ -6,7 +6,7 @@ use steptime_aten::derive::{self, OpTree};
 use steptime_aten::{OpSet, retarget};
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::{Options, StepGraph};
-use steptime_trace::{ConstantTensor, Note, Notes, Recording, Trace};
+use steptime_trace::{Meta, Note, Notes, Recording, Trace};
 
 use super::choice::{Choice, is_timed, timing};
 use crate::device::Arguments;
@@ -39,10 +39,7 @@ impl Parts {
             }
             (None, Some(execution)) => match choice.step {
                 Some(step) => Err(Error::OneStep { path: recording.path.clone(), step }),
-                None => {
-                    let constants = recording.meta.as_ref().map_or(&[][..], |meta| &meta.constants);
-                    derived(&recording.path, execution, ops, constants)
-                }
+                None => derived(&recording.path, execution, ops, recording.meta.as_ref()),
             },
             (None, None) => Err(Error::NoTiming { path: recording.path.clone() }),
         }
@@ -78,18 +75,15 @@ pub(super) fn cut_at(recording: &Recording) -> Option<u64> {
 }
 
 /// The step graph of an execution trace alone, moved to the GPU where it ran on the CPU, and what was assumed.
-fn derived(
-    path: &Path,
-    execution: ExecutionGraph,
-    ops: &OpSet,
-    constants: &[ConstantTensor],
-) -> Result<Parts, Error> {
+fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet, meta: Option<&Meta>) -> Result<Parts, Error> {
     let mut assumed = Vec::new();
     let tree = if retarget::is_on_cpu(&execution) {
         if let Some(region) = retarget::compiled_region(&execution) {
             return Err(Error::Compiled { path: path.into(), region: region.to_owned() });
         }
-        let moved = retarget::to_cuda(&execution, ops, constants);
+        let (constants, optimizers) =
+            meta.map_or((&[][..], &[][..]), |meta| (&meta.constants, &meta.optimizers));
+        let moved = retarget::to_cuda(&execution, ops, constants, optimizers);
         let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
         let copies = match moved.input_copies {
             1 => "one copy".to_owned(),
