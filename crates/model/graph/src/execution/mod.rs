@@ -29,6 +29,7 @@ mod step;
 mod summary;
 mod tensor;
 mod tree;
+mod whole;
 
 #[cfg(test)]
 mod fixture;

@@ -1,5 +1,6 @@
-//! Lines up two sequences of names of which one is, but for small differences, a part of the other.
+//! Lines up two sequences of names of which one is, but for small differences, the other or a part of it.
 
+use super::whole;
 use rustc_hash::FxHashMap;
 use std::hash::{BuildHasher, Hash};
 
@@ -24,7 +25,8 @@ pub(super) struct Alignment {
 /// One item: its name, and a number that no later item of that name has, where there is one.
 pub(super) type Item<T> = (T, Option<i64>);
 
-/// Lines up `short` with `long` by name. Numbers, where both have them and they fit no worse, say where.
+/// Lines up `short` with `long` by name: from end to end where they differ by little, else as a part. Numbers, where
+/// both have them and they fit no worse, say where.
 pub(super) fn align<T: Copy + Eq + Hash>(short: &[Item<T>], long: &[Item<T>]) -> Alignment {
     let names = |items: &[Item<T>]| items.iter().map(|&(name, _)| name).collect::<Vec<T>>();
     let (short_names, long_names) = (names(short), names(long));
@@ -38,6 +40,11 @@ pub(super) fn align<T: Copy + Eq + Hash>(short: &[Item<T>], long: &[Item<T>]) ->
         items.iter().map(|&item| item.1.map(|_| item)).collect()
     };
     let by_number = from(anchor(&numbered(short), &numbered(long), 1, Option::is_some));
+    if let Some(pairs) = whole::align(&short_names, &long_names)
+        && pairs.len() > by_number.pairs.len()
+    {
+        return Alignment { pairs, ambiguous: false };
+    }
     let lengths = ANCHOR_LENGTHS.into_iter();
     let by_name =
         from(lengths.filter_map(|length| anchor(&short_names, &long_names, length, |_| true)).next());
@@ -50,7 +57,8 @@ struct Anchor {
     tied: bool,
 }
 
-/// The first place of the shift that most runs of `length` agree on, if they begin with something that counts.
+/// The first place of the shift that most runs of `length` agree on, if they begin with something that counts; of
+/// several such shifts the least.
 fn anchor<T: Copy + Eq + Hash>(
     short: &[T],
     long: &[T],
@@ -76,7 +84,7 @@ fn anchor<T: Copy + Eq + Hash>(
     let most = shifts.values().map(|&(count, _)| count).max()?;
     let best = shifts.iter().filter(|&(_, &(count, _))| count == most);
     let tied = best.clone().count() > 1;
-    let (&shift, &(_, at)) = best.min_by_key(|&(&shift, _)| shift)?;
+    let (&shift, &(_, at)) = best.min_by_key(|&(&shift, _)| (shift.abs_diff(short.len()), shift))?;
     Some(Anchor { place: (at, shift + at - short.len()), tied })
 }
 

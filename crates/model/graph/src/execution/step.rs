@@ -103,3 +103,126 @@ fn counts<'a>(names: impl Iterator<Item = &'a str>) -> FxHashMap<&'a str, usize>
     }
     counts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Node, graph};
+    use super::*;
+    use crate::Options;
+    use std::fmt::Write;
+    use steptime_trace::read_kineto;
+
+    /// Blocks of a backward pass whose forward pass is done again, which ends with a nest of ops; `(depth, name)`.
+    const BLOCK: [(u32, &str); 12] = [
+        (0, "autograd::engine::evaluate_function: CheckpointBackward"),
+        (1, "aten::slice"),
+        (1, "aten::mul"),
+        (1, "aten::linear"),
+        (2, "aten::t"),
+        (2, "aten::matmul"),
+        (3, "aten::view"),
+        (3, "aten::mm"),
+        (1, "detach"),
+        (1, "aten::slice_backward"),
+        (2, "aten::zeros"),
+        (2, "aten::copy_"),
+    ];
+    const BLOCKS: usize = 6;
+
+    /// A timed step of ops, each as long as what is inside it.
+    fn step(ops: &[(u32, &str)]) -> StepGraph {
+        let mut events =
+            r#"{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":9999}"#
+                .to_owned();
+        for (at, (depth, name)) in ops.iter().enumerate() {
+            let inside = ops[at + 1..].iter().take_while(|(inner, _)| inner > depth).count();
+            let (start, length) = (10 * at + 1, 10 * inside + 9 - *depth as usize);
+            write!(
+                events,
+                r#",{{"ph":"X","cat":"cpu_op","name":"{name}","pid":1,"tid":1,"ts":{start},"dur":{length}}}"#
+            )
+            .unwrap();
+        }
+        let trace = read_kineto(format!(r#"{{"schemaVersion":1,"traceEvents":[{events}]}}"#).as_bytes());
+        StepGraph::build(&trace.unwrap(), &Options::default()).unwrap()
+    }
+
+    fn execution(ops: &[(u32, &str)]) -> ExecutionGraph {
+        let node = |(at, (_, name)): (usize, &(u32, &str))| Node::op(3 + at as u64, 2, "").named(name);
+        graph(&ops.iter().enumerate().map(node).collect::<Vec<_>>())
+    }
+
+    /// Joins a step of equal blocks with an execution trace of blocks changed by `change`, and says which names of
+    /// the step's ops have no node. All others must have the node at their place.
+    fn lacking(change: impl Fn(usize, &mut Vec<(u32, &'static str)>)) -> Vec<String> {
+        let timed = step(&BLOCK.repeat(BLOCKS));
+        let mut ops = Vec::new();
+        for block in 0..BLOCKS {
+            let mut changed = BLOCK.to_vec();
+            change(block, &mut changed);
+            ops.extend(changed);
+        }
+        let execution = execution(&ops);
+        let joined = join_step(&execution, &timed);
+        let mut lacking = Vec::new();
+        // The step's block, and the node's.
+        let mut blocks = (0, 0);
+        for (op, node) in joined.op_to_node.iter_enumerated().filter(|(op, _)| !timed.ops[*op].annotation) {
+            let name = timed.op_name(op);
+            blocks.0 += usize::from(name == BLOCK[1].1);
+            let Some(node) = *node else {
+                lacking.push(name.to_owned());
+                continue;
+            };
+            assert_eq!(name, execution.node_name(node));
+            blocks.1 = ops[..=node.index() - 2].iter().filter(|op| op.1 == BLOCK[1].1).count();
+            assert_eq!(blocks.0, blocks.1, "{name}");
+        }
+        assert_eq!(joined.missing, lacking.len());
+        lacking
+    }
+
+    #[test]
+    fn equal_sequences_join_whole() {
+        assert_eq!(lacking(|_, _| ()), [""; 0]);
+    }
+
+    #[test]
+    fn an_op_missing_in_the_middle_costs_only_itself() {
+        let missing = lacking(|block, ops| {
+            if block == 3 {
+                ops.remove(2);
+            }
+        });
+        assert_eq!(missing, ["aten::mul"]);
+    }
+
+    #[test]
+    fn ops_missing_around_and_within_a_nest_cost_only_themselves() {
+        let cut = ["aten::linear", "aten::matmul", "aten::mm"];
+        let missing = lacking(|block, ops| ops.retain(|(_, name)| block % 2 == 0 || !cut.contains(name)));
+        assert_eq!(missing, cut.repeat(BLOCKS / 2));
+        let missing = lacking(|block, ops| ops.retain(|(_, name)| block != 2 || *name != "aten::view"));
+        assert_eq!(missing, ["aten::view"]);
+    }
+
+    #[test]
+    fn an_extra_node_costs_nothing() {
+        let extra = lacking(|block, ops| {
+            if block == 1 {
+                ops.insert(6, (3, "aten::expand"));
+            }
+        });
+        assert_eq!(extra, [""; 0]);
+    }
+
+    #[test]
+    fn of_equal_ops_in_a_row_none_is_guessed() {
+        let more = lacking(|block, ops| {
+            if block == 4 {
+                ops.insert(2, ops[2]);
+            }
+        });
+        assert_eq!(more, ["aten::mul"]);
+    }
+}

@@ -1,6 +1,6 @@
 //! An execution trace, as text.
 
-use steptime::answers::execution::ExecutionInspected;
+use steptime::answers::execution::{ExecutionInspected, OpCount};
 
 use super::format::{self, grouped, percent};
 use super::width::{prose, shorten, wrapped};
@@ -10,7 +10,6 @@ const OPS: usize = 8;
 
 /// Counts, the most frequent operators, and the join.
 pub fn text(execution: &ExecutionInspected) -> String {
-    let count = |n: usize| grouped(n as u64);
     let mut text = wrapped(
         &format!(
             "execution trace, schema {}: {} nodes, {} operators ({} top-level), {} tensors on {} storages, \
@@ -30,11 +29,9 @@ pub fn text(execution: &ExecutionInspected) -> String {
         2,
     );
     text.push('\n');
-    let ops = execution.ops.iter().take(OPS);
-    let ops: Vec<String> =
-        ops.map(|op| format!("{} {}", count(op.count), shorten(format::op(&op.name), 40))).collect();
-    if !ops.is_empty() {
-        text.push_str(&wrapped(&format!("· most frequent: {}", ops.join(", ")), prose(), 2));
+    if !execution.ops.is_empty() {
+        let ops = listed(&execution.ops);
+        text.push_str(&wrapped(&format!("· most frequent: {ops}"), prose(), 2));
         text.push('\n');
     }
     if let Some(join) = &execution.join {
@@ -51,5 +48,26 @@ pub fn text(execution: &ExecutionInspected) -> String {
             text.push('\n');
         }
     }
+    if !execution.lacking.is_empty() {
+        let all = count(execution.lacking.iter().map(|op| op.count).sum());
+        let ops = listed(&execution.lacking);
+        text.push_str(&wrapped(
+            &format!("· {all} ops of the timed step are not found in it: {ops}"),
+            prose(),
+            2,
+        ));
+        text.push('\n');
+    }
     text
+}
+
+fn count(n: usize) -> String {
+    grouped(n as u64)
+}
+
+fn listed(ops: &[OpCount]) -> String {
+    let ops = ops.iter().take(OPS);
+    let ops: Vec<String> =
+        ops.map(|op| format!("{} {}", count(op.count), shorten(format::op(&op.name), 40))).collect();
+    ops.join(", ")
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use steptime_graph::execution::{ExecutionGraph, join};
+use steptime_graph::StepGraph;
+use steptime_graph::execution::{ExecutionGraph, join, join_step};
 use steptime_trace::{ExecutionTrace, Trace};
 
 /// Counts of what is in an execution trace, and how it joins the Kineto trace of the same step.
@@ -34,9 +35,12 @@ pub struct ExecutionInspected {
     /// How it joins a Kineto trace, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<Joined>,
+    /// Ops of the timed step that it lacks, or that could be several of its nodes, by name, the most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacking: Vec<OpCount>,
 }
 
-/// Top-level operators of one name.
+/// Ops of one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpCount {
     /// Their name.
@@ -61,9 +65,13 @@ pub struct Joined {
 }
 
 impl ExecutionInspected {
-    /// Counts an execution trace and, where there is one, the Kineto trace of the same step.
+    /// Counts an execution trace and, where there are any, the Kineto trace of the same step and a timed step.
     #[must_use]
-    pub fn new(trace: &ExecutionTrace, kineto: Option<&Trace>) -> ExecutionInspected {
+    pub fn new(
+        trace: &ExecutionTrace,
+        kineto: Option<&Trace>,
+        step: Option<&StepGraph>,
+    ) -> ExecutionInspected {
         let graph = ExecutionGraph::new(trace);
         let summary = graph.summary();
         let join = kineto.map(|kineto| {
@@ -87,16 +95,23 @@ impl ExecutionInspected {
             paired: summary.paired,
             unpaired: summary.unpaired,
             repairs: summary.repairs,
-            ops: ops(&graph),
+            ops: counted(graph.top_level().map(|node| graph.node_name(node))),
             join,
+            lacking: step.map(|step| lacking(&graph, step)).unwrap_or_default(),
         }
     }
 }
 
-fn ops(graph: &ExecutionGraph) -> Vec<OpCount> {
+fn lacking(graph: &ExecutionGraph, step: &StepGraph) -> Vec<OpCount> {
+    let joined = join_step(graph, step);
+    let ops = joined.op_to_node.iter_enumerated().filter(|(_, node)| node.is_none()).map(|(op, _)| op);
+    counted(ops.filter(|&op| !step.ops[op].annotation).map(|op| step.op_name(op)))
+}
+
+fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<OpCount> {
     let mut counts = BTreeMap::<&str, usize>::new();
-    for node in graph.top_level() {
-        *counts.entry(graph.node_name(node)).or_default() += 1;
+    for name in names {
+        *counts.entry(name).or_default() += 1;
     }
     let mut ops: Vec<OpCount> =
         counts.into_iter().map(|(name, count)| OpCount { name: name.to_owned(), count }).collect();

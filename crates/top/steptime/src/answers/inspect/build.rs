@@ -116,7 +116,7 @@ fn of(opened: &Input, graphs: &[Option<StepGraph>], chosen: usize, profiler: &Pr
         coverage: graph.map(|graph| GraphCoverage::new(&graph.coverage, None)),
         execution: recording.execution.as_ref().map(|trace| {
             // The Kineto trace with shapes is of the same step; a pair of loose traces is one, too.
-            ExecutionInspected::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()))
+            ExecutionInspected::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()), graph)
         }),
         notes: all_notes(recording),
         ignored: opened.ignored.iter().map(|path| path.display().to_string()).collect(),
