@@ -20,8 +20,7 @@ def draw(rng: Draw) -> Case:
     return globals()["_" + rng.weigh(KINDS)](rng)
 
 
-def _usual(rng: Draw) -> Case:
-    return corners._usual(rng)
+_usual = corners.usual
 
 
 def _patches(rng: Draw) -> Case:
