@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from steptime import _html
@@ -63,7 +65,18 @@ class Changed(Answer):
 
 def what_if(what: PathLike, *, step: Optional[int] = None, rank: Optional[int] = None, **changes: Any) -> Changed:
     """The step of an input with changes; they are those of `change`."""
-    return change(Input(what, step, rank), **changes)
+    return change(Input(what, step, rank), **known(changes))
+
+
+def known(changes: Dict[str, Any]) -> Dict[str, Any]:
+    """The same changes. Raises UsageError for a name that is not a change."""
+    names = set(inspect.signature(change).parameters) - {"source"}
+    for name in changes:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"the changes are {', '.join(sorted(names))}"
+            raise UsageError(f"{name!r} is not a change: {hint}")
+    return changes
 
 
 def change(

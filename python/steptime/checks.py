@@ -13,6 +13,9 @@ DRIFT_LIMIT = 0.10
 # Host times and wall times may differ by this much before the host counts as running ahead.
 AHEAD_LIMIT = 0.05
 
+# A region that torch.compile made: its ops are not recorded.
+COMPILED = "Torch-Compiled Region"
+
 # For each thread of a step the names of its ops in order; how many threads ran the same names counts, their ids do not.
 Ops = FrozenSet[Tuple[Tuple[str, ...], int]]
 
@@ -48,6 +51,8 @@ def same_ops(timing: Dict[str, Any], single: Dict[str, Any]) -> Optional[str]:
     alike = sum(step == one for step in steps)
     if 2 * alike > len(steps):
         return None
+    if any(COMPILED in name for thread, _ in one for name in thread):
+        return "the step is compiled, and the ops inside are not recorded: record it without torch.compile to change it or to predict another GPU"
     return (
         f"the execution trace's step ran the same ops as only {alike} of {len(steps)} timed steps: "
         "steps differ from one another, so their times cannot all be given to its ops"

@@ -48,6 +48,13 @@ def main(argv: Optional[List[str]] = None) -> int:
         print("steptime: interrupted", file=sys.stderr)
         return FAILED
     except Exception as error:  # the script's own
+        if needs_gpu(error):
+            print(
+                f"steptime: {options.script} needs a GPU, and PyTorch sees none here ({str(error).splitlines()[0]}): move the model and the batch to "
+                '"cpu" instead, add --only et, and predict the recording with --device',
+                file=sys.stderr,
+            )
+            return FAILED
         traceback.print_exc()
         print(f"steptime: {options.script} failed: {type(error).__name__}: {error}", file=sys.stderr)
         return FAILED
@@ -57,6 +64,13 @@ def main(argv: Optional[List[str]] = None) -> int:
         for made in recording.command.made:
             print(f"recorded {made}")
         recording.command = recording.Command()
+
+
+def needs_gpu(error: BaseException) -> bool:
+    """Whether an exception of a script says that PyTorch finds no GPU."""
+    words = str(error)
+    absent = ("not compiled with CUDA", "NVIDIA driver", "No CUDA GPUs", "no CUDA-capable device", "No HIP GPUs", "CUDA is not available")
+    return any(each in words for each in absent)
 
 
 def parse(argv: List[str]) -> Tuple[argparse.Namespace, List[str]]:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
 from steptime import describe, folder
+from steptime.checks import COMPILED
 from steptime.errors import NothingRecorded
 from steptime.loop import Loop
 
-# A region that torch.compile made: its ops are not seen.
-COMPILED = "Torch-Compiled Region"
 # What autograd calls its functions, and optimizers their steps.
 ENGINE, OPTIMIZER = "autograd::engine::", "Optimizer.step"
 # What fake tensors raise where an op reads values.

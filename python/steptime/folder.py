@@ -42,8 +42,11 @@ def check_free(out: Path, overwrite: bool = False) -> None:
 def whole(out: Path, overwrite: bool = False) -> Iterator[Path]:
     """Gives a temporary folder beside `out`; it becomes `out` if the block succeeds, and is removed if not."""
     check_free(out, overwrite)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.partial-", dir=out.parent))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.partial-", dir=out.parent))
+    except OSError as error:
+        raise UsageError(f"cannot write into {out.parent}: {error.strerror}: choose another folder") from error
     try:
         yield partial
         os.chmod(partial, 0o777 & ~_umask())

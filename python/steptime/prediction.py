@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Union
 from steptime import _html
 from steptime._answer import Answer
 from steptime._ask import Input, PathLike, Value
-from steptime.changes import Changed, change
+from steptime.changes import Changed, change, known
 from steptime.errors import UsageError
 from steptime.explanation import Explanation
 from steptime.job import JobPrediction, of_one_rank
@@ -87,7 +87,7 @@ class Prediction(Side, Answer):
 
         Raises NotApplicable where a change does not apply, and says why.
         """
-        return change(self._input, **{**self._shared("what_if"), **changes})
+        return change(self._input, **{**self._shared("what_if"), **known(changes)})
 
     def on(self, device: str) -> "Prediction":
         """The same question about another GPU; the input is not read again."""

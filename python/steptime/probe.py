@@ -38,8 +38,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except MissingTorch as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    if backend.torch.cuda.is_available():
-        backend.torch.cuda.init()
+    if not backend.torch.cuda.is_available():
+        print("error: no GPU is visible to PyTorch here: run this on the machine whose host you ask about", file=sys.stderr)
+        return 1
+    backend.torch.cuda.init()
     begin = time.perf_counter()
     host = backend.probe()
     for phase in (host.before, host.under, host.after):

@@ -14,9 +14,7 @@ from steptime.host import HostProbe
 from steptime.loop import Plan
 from steptime.modules import ModuleCalls
 from steptime.pulse import Pulses
-
-# Steps that the profiler runs along with before the first one it keeps: its buffers are made then.
-PROFILER_WARMUP = 5
+from steptime.settings import PROFILER_WARMUP
 
 # What meta.json says of the process that the un-profiled windows ran in.
 FRESH, PROFILED = "fresh", "profiled"

@@ -15,6 +15,8 @@ STEPS_RANGE = (20, 250)
 # The same for the profiled steps: a host changes its speed within tenths of a second, and a trace should stay small.
 PROFILED_SECONDS = 0.3
 PROFILED_RANGE = (20, 60)
+# Steps that the profiler runs along with before the first one it keeps: its buffers are made then.
+PROFILER_WARMUP = 5
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class Settings:
         if self.profiled is not None:
             return self.profiled
         return _as_long_as(PROFILED_SECONDS, step_seconds, PROFILED_RANGE)
+
+    def enough_steps(self) -> int:
+        """Number of steps that are enough for the whole recording, however short they are."""
+        in_windows = self.windows * (self.steps or STEPS_RANGE[1])
+        return self.warmup + in_windows + PROFILER_WARMUP + (self.profiled or PROFILED_RANGE[1]) + 1
 
     def as_dict(self) -> Dict[str, Any]:
         """For meta.json."""

@@ -12,6 +12,7 @@ nothing. What goes wrong while recording is a warning, and the training goes on.
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 import time
@@ -21,9 +22,9 @@ from types import TracebackType
 from typing import Any, Dict, List, Optional, Tuple, Type
 
 from steptime import describe, folder
-from steptime._ask import PathLike
+from steptime._ask import REMEDY, PathLike
 from steptime.checks import RecordWarning
-from steptime.errors import Error, InputError, UsageError
+from steptime.errors import Error, InputError, MissingCore, UsageError
 from steptime.loop import Plan
 from steptime.profiling import TorchProfiler
 from steptime.recording import make
@@ -119,11 +120,10 @@ class Watch:
     def stop(self) -> None:
         """Ends watching. A recording that is not complete is not written, which is said."""
         if self._plan is not None:
-            least = self._settings.warmup + self._settings.windows * (self._settings.steps or STEPS)
             self._drop()
             _warn(
-                f"nothing was recorded: the loop ended after {self._steps} steps, and more than {least} are needed; "
-                "let it run longer, or ask for fewer (steps=, windows=, warmup=, profiled=)"
+                f"nothing was recorded: the loop ended after {self._steps} steps, and {self._settings.enough_steps()} are enough; "
+                "run it for longer, or record fewer steps (steps=, windows=, warmup=, profiled=)"
             )
 
     def __enter__(self) -> "Watch":
@@ -147,7 +147,7 @@ class Watch:
             _warn(f"nothing was recorded: {type(error).__name__}: {error}")
 
     def _finish(self, warned: List[str]) -> None:
-        warned += self._seen.problems(self._steps)
+        warned += self._seen.problems(self._steps, self.out)
         self._drop()
         self.done = True
         for message in warned:
@@ -197,9 +197,11 @@ class Seen:
         """Samples in a batch, by the first tensor that the model was called with."""
         return self._batch
 
-    def problems(self, steps: int) -> List[str]:
-        """Whether each step had one update, as far as is known."""
+    def problems(self, steps: int, out: Path) -> List[str]:
+        """Whether each step had one update, as far as is known. A captured update is replayed without its hooks."""
         if "optimizer" not in self._hooks or self.updates == steps:
+            return []
+        if not self.updates and replays_graphs(out):
             return []
         return [f"the optimizer stepped {self.updates} times in {steps} steps: call w.step() once after each update"]
 
@@ -211,6 +213,12 @@ class Seen:
         self.updates += 1
 
 
+def replays_graphs(recording: Path) -> bool:
+    """Whether the timed steps of a recording launch CUDA graphs."""
+    with gzip.open(recording / folder.TIMING, "rt", encoding="utf-8", errors="replace") as lines:
+        return any("cudaGraphLaunch" in line for line in lines)
+
+
 def summary(recording: Path) -> List[str]:
     """Where the time of a recorded step goes, in a line or two."""
     from steptime.prediction import predict
@@ -220,13 +228,26 @@ def summary(recording: Path) -> List[str]:
     except InputError:
         if not (recording / folder.EXECUTION_TRACE).exists():
             return []  # a warning has said why
-        return [f"recorded on a CPU; for a GPU: steptime predict {_shown(recording)} --device h200"]
+        return _for_a_gpu(recording)
+    except MissingCore:
+        return [f"complete; a prediction needs the native half of steptime: {REMEDY}"]
     except Error as error:
         return [str(error)]
     idle = sorted(found.idle.items(), key=lambda each: -each[1])[:3]
     causes = ", ".join(f"{cause.replace('_', ' ')} {ms / found.step_ms:.0%}" for cause, ms in idle if ms > 0)
     busy = f"; the device works {found.active_ms / found.step_ms:.0%} of it" if found.active_ms is not None else ""
     return [*found.doubts, f"{found.said()}{busy}" + (f", idle for {causes}" if causes else "")]
+
+
+def _for_a_gpu(recording: Path) -> List[str]:
+    """The command that predicts a step recorded on a CPU, if its answer is not a refusal."""
+    from steptime.prediction import predict
+
+    try:
+        predict(recording, device="h200")
+    except Error as error:
+        return [str(error)]
+    return [f"recorded on a CPU; for a GPU: steptime predict {_shown(recording)} --device h200"]
 
 
 def _shown(path: Path) -> str:

@@ -59,11 +59,23 @@ def test_a_probe_without_torch_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @needs_torch
-def test_a_real_probe(tmp_path) -> None:
+def test_a_probe_without_a_gpu_says_so(tmp_path, capsys) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("a GPU is here")
+    assert probe.main(["-o", str(tmp_path / "host.toml")]) == 1
+    assert "no GPU" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+@needs_torch
+def test_a_real_probe() -> None:
     tomllib = pytest.importorskip("tomllib")
-    out = tmp_path / "host.toml"
-    assert probe.main(["-o", str(out)]) == 0
-    found = tomllib.loads(out.read_text())
+    backend = probe.TorchProfiler()
+    host = backend.probe()
+    for phase in (host.before, host.under, host.after):
+        phase()
+    found = tomllib.loads(probe.to_toml(host.as_dict(), backend.machine()))
     for phase in ("before", "under", "after"):
         assert found[phase]["op_us"] > 0.0 and found[phase]["step_cpu_us"] > found[phase]["op_us"]
     assert found["events"]["step_cpu"]["ops"] > 50

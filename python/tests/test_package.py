@@ -95,6 +95,13 @@ def test_changes_are_said_in_python() -> None:
     assert found.step_ms == found.after.step_ms
 
 
+def test_an_unknown_change_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(steptime.UsageError, match="'batchsize' is not a change: did you mean batch"):
+        steptime.what_if(DLRM, batchsize=3)
+    with pytest.raises(steptime.UsageError, match="the changes are"):
+        steptime.predict(DLRM).what_if(zzz=3)
+
+
 def test_what_bounds_the_step_and_what_helps() -> None:
     found = steptime.explain(DLRM)
     assert found.suggestions["saves_ms"] == sorted(found.suggestions["saves_ms"], reverse=True)

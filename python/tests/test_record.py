@@ -509,6 +509,26 @@ def test_wrong_options_exit_with_2(wrong: List[str]) -> None:
     assert stopped.value.code == USAGE
 
 
+def test_a_script_that_needs_a_gpu_gets_the_remedy_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "raise RuntimeError('No CUDA GPUs are available')"
+    assert main([script(tmp_path, text), "--out", str(tmp_path / "rec")]) == FAILED
+    said = capsys.readouterr().err
+    assert "--only et" in said and "Traceback" not in said
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="choose another folder"):
+        with folder.whole(tmp_path / "file" / "rec"):
+            pass
+
+
+def test_a_compiled_step_is_called_so() -> None:
+    timing = trace(mark(0, 10), op("Torch-Compiled Region: 0/0", 1))
+    single = trace(op("Torch-Compiled Region: 0/0", 1), op("aten::add", 2))
+    assert "without torch.compile" in str(checks.same_ops(timing, single))
+
+
 def test_a_setting_that_cannot_work_exits_with_2(tmp_path: Path, fake: None) -> None:
     text = "def steptime_setup(): return (lambda: None), None"
     assert main([script(tmp_path, text), "--out", str(tmp_path / "rec"), "--windows", "1"]) == USAGE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import gzip
 import importlib.util
 import json
 import warnings
@@ -191,6 +192,20 @@ def test_steps_that_are_not_updates_are_told(tmp_path: Path) -> None:
                 if at % 2:
                     optimizer.step()
                 w.step()
+
+
+@needs_torch
+def test_an_update_in_a_captured_graph_is_not_missed(tmp_path: Path) -> None:
+    _, model, optimizer = net()
+    seen = watching.Seen(model, optimizer)
+    seen.attach()
+    for name, lines in (("graph", ['{"name": "cudaGraphLaunch"}']), ("eager", ['{"name": "cudaLaunchKernel"}'])):
+        (tmp_path / name).mkdir()
+        with gzip.open(tmp_path / name / "kineto.json.gz", "wt") as out:
+            out.write("\n".join(lines))
+    assert seen.problems(132, tmp_path / "graph") == []
+    assert "stepped 0 times in 132 steps" in seen.problems(132, tmp_path / "eager")[0]
+    seen.detach()
 
 
 @needs_torch
