@@ -10,6 +10,8 @@ import { Ops } from "../ops";
 const MOST = 90;
 const WIDTH = 232;
 const HEIGHT = 44;
+/** Width of a letter of a tensor's label, in pixels. */
+const LETTER = 7;
 
 interface Box { key: string; title: string; nodes: number[]; mark: string; detail: string; part: number }
 
@@ -58,8 +60,18 @@ export function drawn(ops: Ops, selected: number, mark: (node: number) => string
   if (!ops.hasTensors) all.slice(1).forEach((box, at) => graph.setEdge(all[at]!.key, box.key));
   layout(graph);
   const laid = graph.graph() as { width?: number; height?: number };
-  // Edges may leave the ground that dagre gives to boxes.
-  const turns = graph.edges().flatMap(({ v, w }) => (graph.edge(v, w) as { points: { x: number }[] }).points.map(({ x }) => x));
+  const tensors = new Map(edges.map((edge) => [`${edge.from}\u0001${edge.to}`, edge.tensors]));
+  const label = (v: string, w: string): string => {
+    const all = tensors.get(`${v}\u0001${w}`);
+    const many = all ? [...all.values()].reduce((sum, one) => sum + one, 0) : 0;
+    return !all ? "" : cut(many === 1 ? [...all.keys()][0]! : plural(many, "tensor"), 30);
+  };
+  // Edges and their labels may leave the ground that dagre gives to boxes.
+  const turns = graph.edges().flatMap(({ v, w }) => {
+    const points = (graph.edge(v, w) as { points: { x: number }[] }).points.map(({ x }) => x);
+    const [middle, half] = [points[points.length >> 1]!, (label(v, w).length * LETTER) / 2];
+    return [...points, middle - half, middle + half];
+  });
   const left = Math.min(0, ...turns.map((x) => x - 12));
   const loose = all.filter((box) => !tied.has(box.key));
   const [right, below] = tied.size > 0 ? [Math.max(laid.width ?? 0, ...turns.map((x) => x + 12)), laid.height ?? 0] : [0, 0];
@@ -68,16 +80,14 @@ export function drawn(ops: Ops, selected: number, mark: (node: number) => string
   const width = Math.max(right, loose.length > 0 ? Math.min(across, loose.length) * (WIDTH + 18) + 12 : 0);
   const height = below + (loose.length > 0 ? Math.ceil(loose.length / across) * (HEIGHT + 18) + 12 : 0);
   const picture = svg("svg", { width: width - left, height, viewBox: `${left} 0 ${width - left} ${height}`, role: "group", "aria-label": `${plural(all.length, "box")} and ${plural(edges.length, "edge")} of ${ops.title(selected)}` });
-  const tensors = new Map(edges.map((edge) => [`${edge.from}\u0001${edge.to}`, edge.tensors]));
   for (const { v, w } of graph.edges()) {
     const points = (graph.edge(v, w) as { points: { x: number; y: number }[] }).points;
     const [first, ...rest] = points;
     const middle = points[points.length >> 1]!;
     const all = tensors.get(`${v}\u0001${w}`);
-    const many = all ? [...all.values()].reduce((sum, one) => sum + one, 0) : 0;
-    const text = !all ? "" : many === 1 ? [...all.keys()][0]! : plural(many, "tensor");
+    const text = label(v, w);
     picture.append(svg("path", { class: all ? "edge" : "edge order", d: `M${first!.x} ${first!.y}${rest.map((point) => `L${point.x} ${point.y}`).join("")}` }));
-    if (text) picture.append(svg("text", { x: middle.x, y: middle.y, class: "tensor", "text-anchor": "middle" }, cut(text, 30), svg("title", {}, [...all!].map(([name, times]) => times > 1 ? `${times} \u00d7 ${name}` : name).join("\n"))));
+    if (text) picture.append(svg("text", { x: middle.x, y: middle.y, class: "tensor", "text-anchor": "middle" }, text, svg("title", {}, [...all!].map(([name, times]) => times > 1 ? `${times} \u00d7 ${name}` : name).join("\n"))));
   }
   for (const box of all) picture.append(boxed(ops, box, at.get(box.key) ?? graph.node(box.key) as { x: number; y: number }, selected, choose));
   return h("div", {}, head, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Ops and tensors" }, picture));

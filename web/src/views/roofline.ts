@@ -13,6 +13,11 @@ const BOTTOM = 48;
 /** Marks differ in shape too, for who does not tell the colours apart. */
 const SHAPES = ["M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0", "M-.9-.9H.9V.9H-.9Z", "M0-1.1L1 .8H-1Z", "M0-1.2L1.2 0L0 1.2L-1.2 0Z", "M0 1.1L1-.8H-1Z", "M-1-.4H-.4V-1H.4V-.4H1V.4H.4V1H-.4V.4H-1Z", "M-1.1-.5H1.1V.5H-1.1Z", "M-.5-1.1H.5V1.1H-.5Z"];
 
+/** Shape and colour of a family's mark: a pair of its own for each of 64 families. */
+function sign(at: number): { shape: string; colour: string } {
+  return { shape: SHAPES[(at + (at >> 3)) % 8]!, colour: variable(`--family-${at % 8}`) };
+}
+
 function plot(roof: Roof): SVGElement {
   const points = roof.answer.kernels.filter((row) => row.flops > 0 && row.tflop_s > 0);
   const top = Math.max(...roof.peaks.map(([, peak]) => peak), ...points.map((row) => row.tflop_s), 1) * 2;
@@ -43,23 +48,27 @@ function plot(roof: Roof): SVGElement {
     all.append(svg("path", { d: `M${x((begin * 1000) / roof.memory_gb_s)} ${y(begin)}L${x(ridge)} ${y(peak)}H${WIDTH - 16}`, class: "peak" }), words(`${name} ${peak.toFixed(0)}`, [WIDTH - 18, below - y(peak) < 18 ? y(peak) - 7 : y(peak) + 14], { "text-anchor": "end" }));
     below = y(peak);
   }
-  const slope = (from * 3 * roof.memory_gb_s) / 1000;
-  if (slope > low) all.append(words(`memory ${count(Math.round(roof.memory_gb_s))} GB/s`, [x(from * 3) + 10, y(slope) + 14]));
   const families = [...new Set(roof.answer.kernels.map((row) => row.family))];
   const longest = Math.max(...points.map((row) => row.time_us), 1);
   for (const row of points) {
-    const family = families.indexOf(row.family) % 8;
+    const { shape, colour } = sign(families.indexOf(row.family));
     const size = 3.5 + 9 * Math.sqrt(row.time_us / longest);
-    all.append(svg("path", { d: SHAPES[family]!, transform: `translate(${x(row.intensity)} ${y(row.tflop_s)}) scale(${size})`, fill: variable(`--family-${family}`), class: "point" },
+    all.append(svg("path", { d: shape, transform: `translate(${x(row.intensity)} ${y(row.tflop_s)}) scale(${size})`, fill: colour, class: "point" },
       svg("title", {}, `${row.op} (${row.family}): ${row.time_us.toFixed(1)} \u00b5s, ${percent(row.share)} of the roof, bound by ${row.bound}`)));
   }
+  // Above the marks and along the roof that it names.
+  const begin = Math.max(from * 2, (low * 2 * 1000) / roof.memory_gb_s);
+  const rate = (intensity: number): number => (intensity * roof.memory_gb_s) / 1000;
+  const [left, right] = [{ x: x(begin), y: y(rate(begin)) }, { x: x(begin * 10), y: y(rate(begin * 10)) }];
+  const turn = (Math.atan2(right.y - left.y, right.x - left.x) * 180) / Math.PI;
+  all.append(words(`memory ${count(Math.round(roof.memory_gb_s))} GB/s`, [0, -7], { class: "halo", transform: `translate(${left.x} ${left.y}) rotate(${turn})` }));
   return all;
 }
 
 function legend(roof: Roof): HTMLElement {
   const families = [...new Set(roof.answer.kernels.map((row) => row.family))];
   return h("ul", { class: "families" }, ...families.map((name, at) => h("li", {},
-    svg("svg", { viewBox: "-1.6 -1.6 3.2 3.2", width: 14, height: 14, "aria-hidden": "true" }, svg("path", { d: SHAPES[at % 8]!, fill: variable(`--family-${at % 8}`) })), name)));
+    svg("svg", { viewBox: "-1.6 -1.6 3.2 3.2", width: 14, height: 14, "aria-hidden": "true" }, svg("path", { d: sign(at).shape, fill: sign(at).colour })), name)));
 }
 
 /** The view. */

@@ -32,11 +32,12 @@ export class WhatIf {
   }
 
   private told(): HTMLElement {
-    const input = this.page.head.predicted.input;
+    const { input, kernels } = this.page.head.predicted;
+    const device = kernels === "measured" ? "" : ` --device ${kernels}`;
     return section("Try changes",
       h("p", {}, "This page is a file: it asks nobody. Serve it to try any change on it:"),
-      h("pre", {}, `steptime view ${input}`),
-      h("p", {}, "or ask on the command line:"), h("pre", {}, `steptime whatif ${input} --batch 8192 --fuse embedding-bags --cuda-graph`),
+      h("pre", {}, `steptime view ${input}${device}`),
+      h("p", {}, "or ask on the command line:"), h("pre", {}, `steptime whatif ${input}${device} --batch 8192 --fuse embedding-bags --cuda-graph`),
       h("p", {}, "What each change alone would bring is under Answer; what it does to the ops is under Graph."));
   }
 
