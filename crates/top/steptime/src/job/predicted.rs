@@ -17,16 +17,12 @@ use crate::ask::{Question, Sides};
 use crate::asked::Asked;
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
-use crate::predict::{KERNEL_SPREAD, scale};
+use crate::predict::{KERNEL_SPREAD, next_run, scale};
 use crate::shipped_host::own_constants;
 use crate::step::Step;
 
 /// What hosts are called whose own times are taken.
 const OWN: &str = "own";
-
-/// How far the steps of a job lie from what their ranks' profiled hosts say, relative, half-width of 90 %: the slowest host of all
-/// decides, and which that is changes with the minute (eleven jobs on two hosts).
-const JOB_DRIFT: f64 = 0.075;
 
 /// Half-width of 90 % (logarithm) of a collective of which it is not known what it moves, on another GPU.
 const UNKNOWN_SIZE: f64 = 0.7;
@@ -226,8 +222,10 @@ impl Ranks {
             self.misses(&priced, step),
         ];
         let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(more).collect();
-        let drift = slowest.map_or(JOB_DRIFT, |slowest| JOB_DRIFT.hypot(slowest.half_width));
-        let sides = interval(&priced, &self.job, &collectives, spread, step, drift)?;
+        // The rank whose device idles most has the host that decides.
+        let next = world.ranks.iter().map(next_run).fold(0.0, f64::max);
+        let next = slowest.map_or(next, |slowest| next.hypot(slowest.half_width));
+        let sides = interval(&priced, &self.job, &collectives, spread, step, next)?;
         let interval = doubt::widened(&doubts, step, sides);
         let path = world::path(&self.crew().graphs, &self.job, &world);
         let mut ranks = self.ranks(&priced, &world, &path, &slowness);
@@ -288,14 +286,15 @@ impl Ranks {
     }
 }
 
-/// The step with hosts, kernels and collectives of all ranks at either end of their own intervals, widened by the hosts' drift.
+/// The step with hosts, kernels and collectives of all ranks at either end of their own intervals, widened by what the next run
+/// differs.
 fn interval(
     priced: &[PricedGraph<'_>],
     job: &Job,
     collectives: &Collectives,
     device: f64,
     step: Nanos,
-    drift: f64,
+    next_run: f64,
 ) -> Result<[Nanos; 2], Hang> {
     let spread = priced.iter().map(|rank| rank.host.spread).fold(0.0, f64::max);
     let scaled = |sign: f64| {
@@ -310,7 +309,7 @@ fn interval(
         Ok(WorldTimeline::simulate(&others, Meetings { job, moving: &moving })?.period)
     };
     let (low, high) = (scaled(-1.0)?, scaled(1.0)?);
-    let drift = drift * step.0 as f64;
-    let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
+    let next_run = next_run * step.0 as f64;
+    let widen = |side: Nanos| Nanos((side.0 as f64).hypot(next_run) as i64);
     Ok([step - widen(step - low), step + widen(high - step)])
 }
