@@ -47,7 +47,7 @@ class Worker:
         self.said.put(None)
 
     def hears(self, word, deadline):
-        """Whether the process says `word` before the deadline; None stands for its end."""
+        """Whether the process says `word` before the deadline; None is its end."""
         while True:
             try:
                 line = self.said.get(timeout=max(0.01, deadline - time.time()))

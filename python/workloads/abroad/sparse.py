@@ -9,7 +9,7 @@ from .skew import zipf
 
 
 class QuotientRemainder(nn.Module):
-    """Two small tables whose products stand for one large one."""
+    """Two small tables whose products replace one large table."""
 
     def __init__(self, rows, collisions, dim):
         super().__init__()

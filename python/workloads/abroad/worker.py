@@ -34,7 +34,7 @@ def settle():
 
 
 def several(step, steps):
-    """Seconds that so many steps take, and the host's seconds of each."""
+    """Seconds of `steps` steps together, and the host's seconds of each."""
     settle()
     marks = [time.perf_counter()]
     for _ in range(steps):
@@ -70,12 +70,15 @@ def window(step, seconds):
 def record(training, usual, out):
     import steptime
 
-    # Of the second precision the kernels are wanted, not the host: a shorter recording.
+    # The second precision is for kernels alone, not for the host: a shorter recording.
     how = dict(windows=3, steps=20, profiled=PROFILED) if usual else dict(windows=2, steps=10, profiled=min(6, PROFILED), probe=False)
     with steptime.watch(training.model, training.optimizer, out, training.batch, quiet=True, overwrite=True, **how) as watched:
-        while not watched.done:
+        for _ in range(500):  # more than any recording takes
             training.step()
             watched.step()
+            if watched.done:
+                return
+    sys.exit(f"{out} was not recorded")
 
 
 def main():
@@ -85,9 +88,10 @@ def main():
     began = time.time()
     entry = MODELS[name]
     training = entry.build(torch.device(DEVICE), dtype)
-    warm(training.step)
+    about = warm(training.step)
     say("warm")
-    seconds = several(training.step, 10)[0] / 10
+    again = max(10, min(100, math.ceil(0.2 / about)))
+    seconds = several(training.step, again)[0] / again
     settle()
     if DEVICE == "cuda":
         torch.cuda.reset_peak_memory_stats()
