@@ -26,7 +26,7 @@ encoder_classifier gpt_dropout llama_rope vit_layer_scale bert_masked t5_relativ
 wide_resnet_amp segmentation_amp flow_unet dcgan bilstm_tagger gat_citations tabular_mlp soft_actor_critic gpt_accumulate afm_zipf
 gru4rec_padded wave_separator convnext_ema video_bf16 mixture_of_experts skipgram_sparse mixer_contrastive
 """.split()
-TAR_LIMIT = 15 * 2**20
+TAR_LIMIT, ALL_LIMIT = 15 * 2**20, 61 * 2**20
 IMPORT_LIMIT, FIRST_LIMIT, SECOND_LIMIT = 150.0, 50.0, 25.0  # seconds
 
 
@@ -87,6 +87,9 @@ class Tars:
                 end = tar.offset
             packed.write(plain.getvalue()[:end])  # without the blocks that end an archive
         data = held.getvalue()
+        if sum(each.stat().st_size for each in self.out.glob("*.tar.gz")) + len(data) > ALL_LIMIT:
+            print(f"left out, the tars are full: {', '.join(str(path.relative_to(folder)) for path in paths)}", flush=True)
+            return
         path = self.out / f"campaign-{self.number}.tar.gz"
         if path.exists() and path.stat().st_size + len(data) > TAR_LIMIT:
             self.number += 1
