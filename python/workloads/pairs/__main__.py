@@ -1,0 +1,136 @@
+"""Records models before and after changes of their scripts, without a GPU.
+
+    PYTHONPATH=python:python/workloads python -m pairs FOLDER [--on cpu|meta|fake] [--jobs 2] [MODEL...]
+
+Each model gets a folder with a recording for each change and `pairs.json`, which says how `benches/pairs.py` asks for the
+change. What is there already is kept, so that an interrupted run goes on, and several may share a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Dict, List
+
+import torch
+
+from . import MAKERS
+from .changes import Pair, pairs
+from .script import built
+
+SECONDS = 120
+"""The longest that one recording may take."""
+
+
+def record(name: str, out: Path, on: str, only: List[str]) -> None:
+    """Makes the recordings of one model that are missing."""
+    import steptime
+
+    maker = MAKERS[name]
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / "lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        with torch.device("meta"):
+            case = maker.make()
+        noted: Dict[str, Dict[str, Any]] = {}
+        if (out / "pairs.json").exists():
+            noted = {each["name"]: each for each in json.loads((out / "pairs.json").read_text())}
+        for pair in pairs(name, maker, bool(case.blocks), case.optimizer):
+            row = {"name": pair.name, "kind": pair.kind, "before": pair.before, "flags": list(pair.flags)}
+            kept = noted.get(pair.name, {})
+            if only and pair.name not in only:
+                continue
+            if not (out / pair.name).exists() and "error" not in kept:
+                row.update(_one(name, pair, out / pair.name, on, steptime.record))
+            else:
+                row.update({key: kept[key] for key in ("error", "bytes") if key in kept})
+            noted[pair.name] = row
+            (out / "pairs.json").write_text(json.dumps(list(noted.values()), indent=1) + "\n")
+
+
+def _one(name: str, pair: Pair, out: Path, on: str, make: Any) -> Dict[str, Any]:
+    """Makes a recording; says the bytes that parameters and states have, or why the script cannot run."""
+    device = "meta" if on == "meta" else "cpu"
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(SECONDS)
+    try:
+        if on == "meta" and pair.switches.dtype:
+            raise RuntimeError("autocast knows no tensors on meta")
+        with _fake() if on == "fake" else contextlib.nullcontext():
+            step, data, model, optimizer = built(MAKERS[name], pair.switches, device)
+            with torch.device(device):
+                batches = data()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                make(step, batches, out=out, batch=pair.switches.batch, model=f"{name}_{pair.name}", only="et")
+            return {"bytes": _bytes(model, optimizer)}
+    except Exception as error:  # one script that cannot run does not end the others
+        return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+    finally:
+        signal.alarm(0)
+
+
+def _too_long(*_: Any) -> None:
+    raise TimeoutError(f"longer than {SECONDS} s")
+
+
+def _fake() -> Any:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def _bytes(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Dict[str, int]:
+    """What arithmetic says of memory: each tensor by its own bytes."""
+    states = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+
+    def of(tensors: Any) -> int:
+        return sum(each.numel() * each.element_size() for each in tensors)
+
+    return {
+        "parameters": of(model.parameters()),
+        "buffers": of(model.buffers()),
+        "gradients": of(each.grad for each in model.parameters() if each.grad is not None and not each.grad.is_sparse),
+        "states": of(each for each in states if each.dim()),
+        "steps": sum(not each.dim() for each in states),
+    }
+
+
+def main() -> None:
+    """Each model in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("models", nargs="*", help=", ".join(MAKERS))
+    parser.add_argument("--on", choices=["cpu", "meta", "fake"], default="cpu", help="the tensors' place")
+    parser.add_argument("--only", action="append", default=[], metavar="CHANGE", help="these recordings alone")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_intermixed_args()
+    torch.set_num_threads(1)
+    if options.one:
+        record(options.models[0], options.folder / options.models[0], options.on, options.only)
+        return
+
+    def run(name: str) -> None:
+        more = [each for change in options.only for each in ("--only", change)]
+        command = [sys.executable, "-m", "pairs", str(options.folder), name, "--on", options.on, "--one", *more]
+        done = subprocess.run(command, capture_output=True, text=True)
+        print(name, "done" if done.returncode == 0 else done.stderr[-600:], flush=True)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(run, options.models or MAKERS))
+
+
+if __name__ == "__main__":
+    main()
