@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import fnmatch
 import json
 import signal
 import subprocess
 import sys
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -26,7 +26,7 @@ from . import MAKERS
 from .changes import Pair, pairs
 from .script import built
 
-SECONDS = 120
+SECONDS = 60
 """The longest that one recording may take."""
 
 
@@ -49,7 +49,7 @@ def record(name: str, out: Path, on: str, only: List[str]) -> None:
         for pair in pairs(name, maker, bool(case.blocks), case.optimizer):
             row = {"name": pair.name, "kind": pair.kind, "before": pair.before, "flags": list(pair.flags)}
             kept = noted.get(pair.name, {})
-            if only and pair.name not in only:
+            if only and not any(fnmatch.fnmatch(pair.name, each) for each in only):
                 continue
             if not (out / pair.name).exists() and "error" not in kept:
                 row.update(_one(name, pair, out / pair.name, on, steptime.record))
@@ -108,28 +108,28 @@ def _bytes(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Dict[str
 
 
 def main() -> None:
-    """Each model in a process of its own."""
+    """As many processes as are asked for, over all models."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("models", nargs="*", help=", ".join(MAKERS))
     parser.add_argument("--on", choices=["cpu", "meta", "fake"], default="cpu", help="the tensors' place")
-    parser.add_argument("--only", action="append", default=[], metavar="CHANGE", help="these recordings alone")
+    parser.add_argument("--only", action="append", default=[], metavar="CHANGE", help="these recordings alone: patterns")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_intermixed_args()
     torch.set_num_threads(1)
+    models = options.models or list(MAKERS)
     if options.one:
-        record(options.models[0], options.folder / options.models[0], options.on, options.only)
+        for name in models:
+            record(name, options.folder / name, options.on, options.only)
+            print(name, "done", flush=True)
         return
-
-    def run(name: str) -> None:
-        more = [each for change in options.only for each in ("--only", change)]
-        command = [sys.executable, "-m", "pairs", str(options.folder), name, "--on", options.on, "--one", *more]
-        done = subprocess.run(command, capture_output=True, text=True)
-        print(name, "done" if done.returncode == 0 else done.stderr[-600:], flush=True)
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(run, options.models or MAKERS))
+    # Each begins elsewhere, and leaves alone what another is at.
+    parts = [models[at * len(models) // options.jobs :] + models[: at * len(models) // options.jobs] for at in range(options.jobs)]
+    more = [each for change in options.only for each in ("--only", change)]
+    commands = [[sys.executable, "-m", "pairs", str(options.folder), *part, "--on", options.on, "--one", *more] for part in parts]
+    for process in [subprocess.Popen(command, stderr=subprocess.DEVNULL) for command in commands]:
+        process.wait()
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def regnet() -> Case:
     return _torchvision("regnet_y_400mf", blocks=["trunk_output.*.*"])
 
 
-@case(batch=8, images=True, removed={"aten::layer_norm": []})
+@case(batch=8, images=True)
 def swin() -> Case:
     return _torchvision("swin_t", optimizer="adamw", blocks=["features.1.*", "features.3.*", "features.5.*", "features.7.*"])
 

@@ -78,7 +78,7 @@ def built(maker: Maker, switches: Switches, device: str) -> Tuple[Step, Callable
     return step, data, model, optimizer
 
 
-def _averaged(_: None, bucket: Any) -> Any:
+def _averaged(_, bucket):  # type: ignore[no-untyped-def]  # PyTorch reads the annotations
     """What DistributedDataParallel does by itself; the work of a fake process group has no tensor."""
     mean = bucket.buffer().div_(WORLD)
     torch.distributed.all_reduce(mean)

@@ -24,12 +24,12 @@ def _transformers(kind: str, config: str, length: int, blocks: Sequence[str], **
     return Case(model, loss, lambda batch: (labels(settings.vocab_size, batch, length),), "adamw", blocks)
 
 
-@case(batch=8, removed={"aten::dropout": ["dropout"]})
+@case(batch=8, removed={"aten::dropout": ["bert.embeddings.dropout", "bert.encoder.layer.*.output.dropout", "bert.encoder.layer.*.attention.output.dropout"]})
 def bert() -> Case:
     return _transformers("BertForMaskedLM", "BertConfig", 64, ["bert.encoder.layer.*"], vocab_size=4000, hidden_size=192, num_hidden_layers=4, num_attention_heads=3, intermediate_size=768)
 
 
-@case(batch=4, removed={"aten::dropout": ["dropout"]})
+@case(batch=4, removed={"aten::dropout": ["transformer.drop", "transformer.h.*.attn.resid_dropout", "transformer.h.*.mlp.dropout"]})
 def gpt2() -> Case:
     return _transformers("GPT2LMHeadModel", "GPT2Config", 96, ["transformer.h.*"], vocab_size=5000, n_embd=192, n_layer=4, n_head=3, use_cache=False)
 
@@ -39,12 +39,12 @@ def llama() -> Case:
     return _transformers("LlamaForCausalLM", "LlamaConfig", 96, ["model.layers.*"], vocab_size=4000, hidden_size=256, intermediate_size=688, num_hidden_layers=3, num_attention_heads=8, num_key_value_heads=4, use_cache=False)
 
 
-@case(batch=8, removed={"aten::dropout": ["dropout"]})
+@case(batch=8)
 def t5() -> Case:
     return _transformers("T5ForConditionalGeneration", "T5Config", 48, ["encoder.block.*", "decoder.block.*"], vocab_size=4000, d_model=192, d_kv=32, d_ff=768, num_layers=2, num_heads=6, decoder_start_token_id=0, use_cache=False)
 
 
-@case(batch=8, removed={"aten::dropout": ["dropout"]})
+@case(batch=8, removed={"aten::dropout": ["distilbert.embeddings.dropout", "distilbert.transformer.layer.*.ffn.dropout"]})
 def distilbert() -> Case:
     return _transformers("DistilBertForMaskedLM", "DistilBertConfig", 64, ["distilbert.transformer.layer.*"], vocab_size=4000, dim=192, n_layers=3, n_heads=3, hidden_dim=768)
 
