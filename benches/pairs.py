@@ -3,12 +3,14 @@
     PYTHONPATH=python:python/workloads python -m pairs FOLDER        (records; needs PyTorch, and no GPU)
     python benches/pairs.py FOLDER [--steptime PROGRAM] [--device h200,a100,t4] [--json OUT]
     python benches/pairs.py FOLDER --explain MODEL/CHANGE
+    python benches/pairs.py FOLDER --beside OTHER        (the same scripts recorded elsewhere, as with fake tensors)
 
 For each pair: the device's active time, the peak memory and its kinds, the number of device activities, and the ops whose
 activities or milliseconds differ. A table by kind of change follows, and whether memory by kind is what arithmetic says.
 """
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -62,7 +64,8 @@ class Refused(Exception):
     """What the program says in place of an answer."""
 
 
-def ask(program: Path, arguments: list[str]) -> Step:
+@functools.lru_cache(None)
+def ask(program: Path, arguments: tuple[str, ...]) -> Step:
     """The step of an answer."""
     with tempfile.TemporaryDirectory() as folder:
         timeline = Path(folder) / "timeline.json"
@@ -81,7 +84,7 @@ def ask(program: Path, arguments: list[str]) -> Step:
         return Step(side["active_ms"], side.get("peak_mb") or {}, ops)
 
 
-def world(program: Path, arguments: list[str]) -> Step:
+def world(program: Path, arguments: tuple[str, ...]) -> Step:
     """The step of the first rank of a job."""
     done = subprocess.run([program, *arguments, "--json"], capture_output=True, text=True)
     if done.returncode:
@@ -94,18 +97,19 @@ def world(program: Path, arguments: list[str]) -> Step:
 def asked(program: Path, before: Path, flags: list[str], device: str) -> Step:
     """The changed step, from the recording before the change."""
     command = "predict" if not flags or "--world" in flags else "whatif"
-    return (world if "--world" in flags else ask)(program, [command, str(before), *flags, "--device", device])
+    return (world if "--world" in flags else ask)(program, (command, str(before), *flags, "--device", device))
 
 
 def compare(program: Path, model: Path, pair: dict, device: str) -> Row:
     """One pair, for one device."""
     row = Row(f"{model.name}/{pair['name']}", pair["kind"], device)
-    after = model / pair["name"]
+    after = pair.get("after") or model / pair["name"]
     try:
-        truth = ask(program, ["predict", str(after), "--device", device])
+        truth = ask(program, ("predict", str(after), "--device", device))
     except Refused as error:
         row.lost = str(error)
         return row
+    # PyTorch's own tools, where they ran on the changed script.
     row.theirs = {name: value / (truth.peak["total"] * 1e6) - 1 for name, value in pair.get("theirs", {}).items() if name == "memory" and value}
     row.theirs |= {name: value / truth.active - 1 for name, value in pair.get("theirs", {}).items() if name == "time" and value}
     try:
@@ -143,7 +147,7 @@ class Sums:
 def sums(program: Path, model: Path, pair: dict, device: str) -> Sums | None:
     """Memory by kind against arithmetic. At the peak, gradients may not be there yet: they are no more than all."""
     try:
-        step = ask(program, ["predict", str(model / pair["name"]), "--device", device])
+        step = ask(program, ("predict", str(model / pair["name"]), "--device", device))
     except Refused:
         return None
     said, known = {kind: mb * 1e6 for kind, mb in step.peak.items()}, pair["bytes"]
@@ -158,6 +162,16 @@ def sums(program: Path, model: Path, pair: dict, device: str) -> Sums | None:
         "optimizer": (said.get("optimizer", 0.0), known["states"], known["states"] + steps + 2 * room),
     }
     return Sums(f"{model.name}/{pair['name']}", kinds)
+
+
+def beside(every: list[tuple[Path, dict]], folder: Path, other: Path) -> list[tuple[Path, dict]]:
+    """The same scripts, recorded elsewhere: what is predicted of both."""
+    found = []
+    for model, pair in every:
+        after = other / model.relative_to(folder) / pair["name"]
+        if after.is_dir():
+            found.append((model, {**pair, "before": pair["name"], "flags": [], "after": after, "kind": f"{pair['kind'] or 'as it is'}, elsewhere"}))
+    return found
 
 
 def recorded(folder: Path) -> list[tuple[Path, dict]]:
@@ -224,9 +238,12 @@ def main() -> None:
     parser.add_argument("--kind", help="these kinds of change alone: a pattern")
     parser.add_argument("--model", help="these models alone: a pattern")
     parser.add_argument("--explain", metavar="PAIR", help="MODEL/CHANGE: what differs, op by op")
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="recordings of the same scripts, made elsewhere")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
     options = parser.parse_args()
     every = [each for each in recorded(options.folder) if re.search(options.model or "", each[0].name)]
+    if options.beside:
+        every = beside(every, options.folder, options.beside)
     if options.explain:
         model, _, name = options.explain.rpartition("/")
         some = [each for each in every if each[1]["name"] == name and str(each[0]).endswith(model)]

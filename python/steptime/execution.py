@@ -6,13 +6,14 @@ on the `meta` device, or under `FakeTensorMode`, a model larger than the machine
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
-from steptime import describe, folder
+from steptime import describe, folder, identity
 from steptime.errors import NothingRecorded
 from steptime.loop import Loop
 
@@ -30,11 +31,13 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     with folder.whole(out, overwrite) as partial:
         say("one step so that everything is there")
         began = time.perf_counter()
-        with Autocasts() as autocasts:
+        shown = identity.mode(backend.torch)
+        with Autocasts() as autocasts, shown:
             _first(loop)
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
-        loop.follow(backend.record_ops(trace))
+        with shown if shown.without_memory else contextlib.nullcontext():
+            loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
         warned = found.problems() + autocasts.problems(found)
         kind = f", {found.kind} tensors" if found.kind else ""

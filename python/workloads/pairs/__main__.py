@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import fcntl
 import fnmatch
+import importlib
 import json
 import signal
 import subprocess
@@ -81,6 +82,25 @@ def _one(name: str, pair: Pair, out: Path, on: str, make: Any) -> Dict[str, Any]
         signal.alarm(0)
 
 
+def beside(name: str, out: Path, _: str, only: List[str]) -> None:
+    """Notes what PyTorch's own tools say of the scripts whose recordings are there, with fake tensors."""
+    from .theirs import measured
+
+    with torch.device("meta"):
+        case = MAKERS[name].make()
+    noted = json.loads((out / "pairs.json").read_text())
+    all_pairs = {pair.name: pair for pair in pairs(name, MAKERS[name], bool(case.blocks), case.optimizer)}
+    for row in noted:
+        pair = all_pairs[row["name"]]
+        wanted = not only or any(fnmatch.fnmatch(pair.name, each) for each in only)
+        if not wanted or "theirs" in row or "error" in row or pair.switches.parallel:
+            continue
+        with _fake():
+            step, data, model, optimizer = built(MAKERS[name], pair.switches, "cpu")
+            row["theirs"] = measured(step, data(), model, optimizer)
+        (out / "pairs.json").write_text(json.dumps(noted, indent=1) + "\n")
+
+
 def _too_long(*_: Any) -> None:
     raise TimeoutError(f"longer than {SECONDS} s")
 
@@ -114,19 +134,26 @@ def main() -> None:
     parser.add_argument("models", nargs="*", help=", ".join(MAKERS))
     parser.add_argument("--on", choices=["cpu", "meta", "fake"], default="cpu", help="the tensors' place")
     parser.add_argument("--only", action="append", default=[], metavar="CHANGE", help="these recordings alone: patterns")
+    parser.add_argument("--theirs", action="store_true", help="PyTorch's own tools in place of our recorder, noted beside what is there")
+    parser.add_argument("--cases", metavar="MODULE", help="the models of this module in their place")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_intermixed_args()
     torch.set_num_threads(1)
+    if options.cases:
+        MAKERS.clear()
+        importlib.import_module(options.cases)
     models = options.models or list(MAKERS)
     if options.one:
         for name in models:
-            record(name, options.folder / name, options.on, options.only)
+            (beside if options.theirs else record)(name, options.folder / name, options.on, options.only)
             print(name, "done", flush=True)
         return
     # Each begins elsewhere, and leaves alone what another is at.
     parts = [models[at * len(models) // options.jobs :] + models[: at * len(models) // options.jobs] for at in range(options.jobs)]
     more = [each for change in options.only for each in ("--only", change)]
+    more += ["--theirs"] if options.theirs else []
+    more += ["--cases", options.cases] if options.cases else []
     commands = [[sys.executable, "-m", "pairs", str(options.folder), *part, "--on", options.on, "--one", *more] for part in parts]
     for process in [subprocess.Popen(command, stderr=subprocess.DEVNULL) for command in commands]:
         process.wait()
