@@ -27,8 +27,8 @@ from . import MAKERS
 from .changes import Pair, pairs
 from .script import built
 
-SECONDS = 60
-"""The longest that one recording may take."""
+SECONDS = 40
+"""The most processor time that one recording may take."""
 
 
 def record(name: str, out: Path, on: str, only: List[str]) -> None:
@@ -63,8 +63,8 @@ def record(name: str, out: Path, on: str, only: List[str]) -> None:
 def _one(name: str, pair: Pair, out: Path, on: str, make: Any) -> Dict[str, Any]:
     """Makes a recording; says the bytes that parameters and states have, or why the script cannot run."""
     device = "meta" if on == "meta" else "cpu"
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(SECONDS)
+    signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         if on == "meta" and pair.switches.dtype:
             raise RuntimeError("autocast knows no tensors on meta")
@@ -79,7 +79,7 @@ def _one(name: str, pair: Pair, out: Path, on: str, make: Any) -> Dict[str, Any]
     except Exception as error:  # one script that cannot run does not end the others
         return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def beside(name: str, out: Path, _: str, only: List[str]) -> None:
@@ -116,7 +116,9 @@ def _bytes(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Dict[str
     states = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
 
     def of(tensors: Any) -> int:
-        return sum(each.numel() * each.element_size() for each in tensors)
+        # Of what is sharded, this rank's part.
+        here = (each.to_local() if hasattr(each, "to_local") else each for each in tensors)
+        return sum(each.numel() * each.element_size() for each in here)
 
     return {
         "parameters": of(model.parameters()),
