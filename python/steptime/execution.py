@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, Iterator, List, Optional, Set
 
 from steptime import describe, folder, identity
 from steptime.errors import NothingRecorded
@@ -32,11 +32,11 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         say("one step so that everything is there")
         began = time.perf_counter()
         shown = identity.mode(backend.torch)
-        with Autocasts() as autocasts, shown:
-            _first(loop)
+        with Autocasts() as autocasts, shown, _wanted_values():
+            loop.run()
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
-        with shown if shown.without_memory else contextlib.nullcontext():
+        with shown if shown.without_memory else contextlib.nullcontext(), _wanted_values():
             loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
         warned = found.problems() + autocasts.problems(found)
@@ -53,10 +53,11 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     return warned
 
 
-def _first(loop: Loop) -> None:
-    """One step; says why where it cannot run without values."""
+@contextlib.contextmanager
+def _wanted_values() -> Iterator[None]:
+    """Says why a step cannot run without values, where it cannot."""
     try:
-        loop.run()
+        yield
     except RuntimeError as error:
         line = str(error).partition("\n")[0]
         said, fake = line.partition(". ")[0], type(error).__name__ in WITHOUT_VALUES

@@ -12,7 +12,7 @@ from typing import Any
 
 def mode(torch: Any) -> Any:
     """A mode of dispatch that calls each op as it is; `without_memory` says whether one gave a tensor that has none."""
-    dispatch = torch.utils._python_dispatch.TorchDispatchMode
+    dispatch: Any = torch.utils._python_dispatch.TorchDispatchMode
 
     class Shown(dispatch):  # type: ignore[misc]
         without_memory = False

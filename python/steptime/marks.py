@@ -14,8 +14,8 @@ class PlainMarks:
     """While it is entered, no mode of dispatch sees the ops that begin and end marks."""
 
     def __init__(self) -> None:
-        self._class = getattr(sys.modules.get("torch.autograd.profiler"), "record_function", None)
-        self._undispatched = getattr(getattr(sys.modules.get("torch"), "_C", None), "_DisableTorchDispatch", None)
+        self._class: Any = getattr(sys.modules.get("torch.autograd.profiler"), "record_function", None)
+        self._undispatched: Any = getattr(getattr(sys.modules.get("torch"), "_C", None), "_DisableTorchDispatch", None)
         self._own: Any = None
 
     def __enter__(self) -> "PlainMarks":

@@ -41,7 +41,7 @@ pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) ->
         uses.append(&mut taken);
         for ended in tree.ending(node) {
             let schema = schemas.get(trace.nodes.op_schema[ended.index()]);
-            let unsaid = schema::is_view_unsaid(trace.name(trace.nodes.name[ended.index()]));
+            let unsaid = replay.fake && schema::is_view_unsaid(trace.name(trace.nodes.name[ended.index()]));
             let access = |position| match schema.map_or(Access::Plain, |schema| schema.output(position)) {
                 Access::Plain if unsaid => Access::View,
                 access => access,
@@ -296,7 +296,9 @@ mod tests {
             Node::op(4, 2, "aten::_unsafe_view(Tensor self) -> Tensor")
                 .inputs("f 12 9 2,2")
                 .outputs("f 13 9 4"),
-            Node::op(5, 2, "aten::_unsafe_index(Tensor self) -> Tensor").inputs("f 13 9 4").outputs("f 14 9 3"),
+            Node::op(5, 2, "aten::_unsafe_index(Tensor self) -> Tensor")
+                .inputs("f 13 9 4")
+                .outputs("f 14 9 3"),
             Node::op(6, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 14 9 3").outputs("f 15 9 3"),
         ]);
         let storage = |node| graph.tensors.get(graph.output_tensors(NodeId(node)).next().unwrap().1).storage;
