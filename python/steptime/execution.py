@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Set
 
-from steptime import describe, folder, identity
+from steptime import describe, folder
 from steptime.errors import NothingRecorded
+from steptime.identity import Identity
 from steptime.loop import Loop
 
 # A region that torch.compile made: its ops are not seen.
@@ -31,12 +32,12 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     with folder.whole(out, overwrite) as partial:
         say("one step so that everything is there")
         began = time.perf_counter()
-        shown = identity.mode(backend.torch)
-        with Autocasts() as autocasts, shown, _wanted_values():
+        identity = Identity(backend.torch)
+        with Autocasts() as autocasts, identity, _wanted_values():
             loop.run()
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
-        with shown if shown.without_memory else contextlib.nullcontext(), _wanted_values():
+        with identity.shown(), _wanted_values():
             loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
         warned = found.problems() + autocasts.problems(found)

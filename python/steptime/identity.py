@@ -7,26 +7,45 @@ each of them, and the trace shows whose storage it has.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 
-def mode(torch: Any) -> Any:
-    """A mode of dispatch that calls each op as it is; `without_memory` says whether one gave a tensor that has none."""
-    dispatch: Any = torch.utils._python_dispatch.TorchDispatchMode
+class Identity:
+    """Notes, while it is entered, whether modules take tensors without memory; `shown` is then a mode of dispatch."""
 
-    class Shown(dispatch):  # type: ignore[misc]
-        without_memory = False
+    def __init__(self, torch: Any) -> None:
+        self.without_memory = False
+        self._torch = torch
+        self._handle: Any = None
 
-        def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            given = func(*args, **(kwargs or {}))
-            first = given[0] if isinstance(given, (list, tuple)) and given else given
-            self.without_memory = self.without_memory or _has_none(first)
-            return given
+    def __enter__(self) -> "Identity":
+        self._handle = self._torch.nn.modules.module.register_module_forward_pre_hook(self._look)
+        return self
 
-    return Shown()
+    def __exit__(self, *_: object) -> None:
+        self._handle.remove()
+
+    def shown(self) -> Any:
+        """A mode that calls each op as it is, for tensors without memory; for others nothing."""
+        if not self.without_memory:
+            return contextlib.nullcontext()
+        mode: Any = self._torch.utils._python_dispatch.TorchDispatchMode
+
+        class Shown(mode):
+            def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                return func(*args, **(kwargs or {}))
+
+        return Shown()
+
+    def _look(self, module: Any, inputs: Any) -> None:
+        compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", bool)
+        if not self.without_memory and not compiling():
+            self.without_memory = any(map(_has_none, (*inputs, *module.parameters(recurse=False))))
 
 
 def _has_none(tensor: Any) -> bool:
     """Whether a tensor, if it is one, has no memory."""
     device = getattr(tensor, "device", None)
-    return device is not None and (device.type == "meta" or type(tensor).__name__ == "FakeTensor")
+    on_meta = getattr(device, "type", None) == "meta"
+    return on_meta or type(tensor).__name__ == "FakeTensor"
