@@ -116,14 +116,15 @@ def _bytes(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Dict[str
     states = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
 
     def of(tensors: Any) -> int:
-        # Of what is sharded, this rank's part.
+        # Of what is sharded, this rank's part; of what is sparse, its rows and their places.
         here = (each.to_local() if hasattr(each, "to_local") else each for each in tensors)
-        return sum(each.numel() * each.element_size() for each in here)
+        parts = (part for each in here for part in ((each._indices(), each._values()) if each.is_sparse else (each,)))
+        return sum(part.numel() * part.element_size() for part in parts)
 
     return {
         "parameters": of(model.parameters()),
         "buffers": of(model.buffers()),
-        "gradients": of(each.grad for each in model.parameters() if each.grad is not None and not each.grad.is_sparse),
+        "gradients": of(each.grad for each in model.parameters() if each.grad is not None),
         "states": of(each for each in states if each.dim()),
         "steps": sum(not each.dim() for each in states),
     }

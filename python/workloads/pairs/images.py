@@ -37,7 +37,7 @@ def resnet50() -> Case:
     return _torchvision("resnet50", blocks=["layer*.*"])
 
 
-@case(batch=8, images=True, removed={"aten::dropout": ["classifier.2"]})
+@case(batch=8, images=True, removed={"aten::dropout_": ["classifier.2"]})
 def mobilenet_v3_small() -> Case:
     return _torchvision("mobilenet_v3_small", blocks=["features.*"])
 
