@@ -6,15 +6,17 @@ on the `meta` device, or under `FakeTensorMode`, a model larger than the machine
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, Iterator, List, Optional, Set
 
 from steptime import describe, folder
 from steptime.checks import COMPILED
 from steptime.errors import NothingRecorded
+from steptime.identity import Identity
 from steptime.loop import Loop
 
 # What autograd calls its functions, and optimizers their steps.
@@ -29,11 +31,13 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     with folder.whole(out, overwrite) as partial:
         say("one step so that everything is there")
         began = time.perf_counter()
-        with Autocasts() as autocasts:
-            _first(loop)
+        identity = Identity(backend.torch)
+        with Autocasts() as autocasts, identity, _wanted_values():
+            loop.run()
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
-        loop.follow(backend.record_ops(trace))
+        with identity.shown(), _wanted_values():
+            loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
         warned = found.problems() + autocasts.problems(found)
         kind = f", {found.kind} tensors" if found.kind else ""
@@ -49,10 +53,11 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     return warned
 
 
-def _first(loop: Loop) -> None:
-    """One step; says why where it cannot run without values."""
+@contextlib.contextmanager
+def _wanted_values() -> Iterator[None]:
+    """Says why a step cannot run without values, where it cannot."""
     try:
-        loop.run()
+        yield
     except RuntimeError as error:
         line = str(error).partition("\n")[0]
         said, fake = line.partition(". ")[0], type(error).__name__ in WITHOUT_VALUES
@@ -131,6 +136,7 @@ class Found:
         self.backward = any(name.startswith(ENGINE) for name in names)
         self.cut_short = _is_cut_short(nodes)
         self.optimizer = any(name.startswith(OPTIMIZER) for name in names)
+        self.channels_last = any(_is_channels_last_on_meta(node) for node in nodes)
         self.devices = {tensor[5] for node in nodes for tensor in _tensors(node) if tensor[4]}
         self.addressed = any(tensor[1] for node in nodes for tensor in _tensors(node) if tensor[3])
 
@@ -156,6 +162,12 @@ class Found:
                 "a checkpoint (use_reentrant=False) ended early, and PyTorch recorded what came after inside it: record the step "
                 "without checkpoints, and ask for them of the prediction, what_if(checkpoint=...) or --checkpoint"
             )
+        if self.channels_last:
+            found.append(
+                "convolutions with channels last: on the meta device PyTorch gives their results with channels first; record it with "
+                "fake tensors (FakeTensorMode) or on the CPU, or leave channels last out and ask for it of the prediction, "
+                "what_if(channels_last=True) or --channels-last"
+            )
         if not self.backward:
             found.append("no backward pass was seen: the step should call loss.backward()")
         elif not self.optimizer:
@@ -179,6 +191,22 @@ def _is_cut_short(nodes: List[Dict[str, Any]]) -> bool:
         if engine and names[engine[0] - 1][-1:].isdigit():
             return True
     return False
+
+
+def _is_channels_last_on_meta(node: Dict[str, Any]) -> bool:
+    """Whether a node is a convolution on the meta device whose images or weights have their channels last."""
+    if node.get("name") != "aten::conv2d" or not any(tensor[5] == "meta" for tensor in _tensors(node)):
+        return False
+    inputs = node["inputs"]
+    both = zip(inputs.get("shapes", ())[:2], inputs.get("strides", ())[:2])
+    return any(_is_channels_last(shape, strides) for shape, strides in both)
+
+
+def _is_channels_last(shape: Any, strides: Any) -> bool:
+    """Whether the channels of images are next to one another, and are not the only order there is."""
+    if not (isinstance(strides, list) and len(strides) == 4 and len(shape) == 4):
+        return False
+    return bool(strides[1] == 1 and shape[1] > 1 and strides[3] == shape[1])
 
 
 def _tensors(node: Dict[str, Any]) -> List[List[Any]]:

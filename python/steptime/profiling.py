@@ -12,6 +12,7 @@ from steptime.errors import MissingTorch, NothingRecorded
 from steptime.forms import OptimizerForms
 from steptime.host import HostProbe
 from steptime.loop import Plan
+from steptime.marks import PlainMarks
 from steptime.modules import ModuleCalls
 from steptime.pulse import Pulses
 from steptime.settings import PROFILER_WARMUP
@@ -164,7 +165,7 @@ class TorchProfiler:
         try:
             observer.start()
             try:
-                with self._modules, self._forms, hidden:
+                with self._modules, self._forms, hidden, PlainMarks():
                     yield
                 self.synchronize()
             finally:

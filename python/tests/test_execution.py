@@ -55,6 +55,58 @@ def test_tensors_without_memory_will_do(tmp_path, capsys):
     assert "meta tensors" in capsys.readouterr().err
 
 
+def images(device):
+    """Two convolutions, an activation that saves its result, a loss, momentum."""
+    with torch.device(device):
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Tanh(), torch.nn.Conv2d(8, 2, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step(batch):
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+
+    return model, step
+
+
+def test_channels_last_on_meta_is_said(tmp_path):
+    model, step = images("meta")
+    model.to(memory_format=torch.channels_last)
+    batch = torch.empty(4, 3, 8, 8, device="meta", memory_format=torch.channels_last)
+    with pytest.warns(steptime.RecordWarning, match="channels first; record it with fake tensors"):
+        steptime.record(step, [batch], out=tmp_path / "last", only="et")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, step = images("meta")
+        steptime.record(step, [torch.empty(4, 3, 8, 8, device="meta")], out=tmp_path / "first", only="et")
+
+
+@pytest.mark.parametrize("kind", ["meta", "fake"])
+def test_what_is_saved_without_memory_is_shown_by_whose_storage_it_has(tmp_path, kind):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode() if kind == "fake" else torch.device("meta"):
+        _, step = images("cpu" if kind == "fake" else "meta")
+        out = steptime.record(step, [torch.empty(4, 3, 8, 8)], out=tmp_path / kind, only="et")
+    nodes = {node["id"]: node for node in read(out)}
+    backward = next(each for each in nodes.values() if each["name"] == "aten::tanh_backward")
+    saved = backward["inputs"]["values"][1][0]
+    giving = [each for each in nodes.values() if each["name"] == "aten::detach" and each["id"] < backward["id"]]
+    assert any(each["outputs"]["values"][0][0] == saved and each["inputs"]["values"][0][5] == backward["inputs"]["values"][1][5] for each in giving)
+
+
+def test_marks_of_fake_tensors_hold_what_is_marked(tmp_path):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        _, step = images("cpu")
+        out = steptime.record(step, [torch.empty(4, 3, 8, 8)], out=tmp_path / "fake", only="et")
+    nodes = {node["id"]: node for node in read(out)}
+    mark = next(node for node in nodes.values() if node["name"].startswith("Optimizer.step"))
+    inside = [node["name"] for node in nodes.values() if node["ctrl_deps"] == mark["id"]]
+    assert inside.count("aten::mul_") == 4
+
+
 def test_a_step_that_reads_values_on_meta_says_what_to_leave_out(tmp_path):
     step = training("meta")
 

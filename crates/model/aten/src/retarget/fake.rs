@@ -5,7 +5,7 @@ use steptime_graph::execution::{ExecutionGraph, NodeId};
 use super::branch::Branch;
 use super::build::{light, op};
 use crate::call::{Arg, OpCall, Tensor};
-use crate::derive::is_dispatched;
+use crate::derive::{TreeKind, is_dispatched};
 use crate::dtype::Dtype;
 use crate::op_def::Lowering;
 use crate::op_set::OpSet;
@@ -14,6 +14,9 @@ use crate::op_set::OpSet;
 const DEEPEST: usize = 8;
 /// What a fake result is made by.
 const OWN: [&str; 4] = ["aten::empty_strided", "aten::empty", "aten::set_", "aten::detach"];
+/// What shows whose memory a saved tensor has; and the function in which it is PyTorch's own.
+const SHOWN: &str = "aten::detach";
+const OWN_DETACH: &str = "AccumulateGrad";
 /// The gradient of bags: gradient, indices, offsets, the bag of each lookup.
 const BAGS_GRADIENT: &str = "aten::_embedding_bag_backward";
 const BAGS_GRADIENT_INDICES: usize = 1;
@@ -54,6 +57,12 @@ fn one(trace: &ExecutionGraph, ops: &OpSet, branch: &mut Branch, sparse: &Sparse
         if !called.is_empty() && !called.iter().any(recorded) {
             branch.children = called;
         }
+    }
+    if branch.kind == TreeKind::Function && !branch.name().contains(OWN_DETACH) {
+        let shown = |child: &Branch| {
+            child.name() == SHOWN && child.origin.is_some_and(|origin| is_dispatched(trace, origin))
+        };
+        branch.children.retain(|child| !shown(child));
     }
     branch.children.iter_mut().for_each(|child| one(trace, ops, child, sparse));
 }
@@ -96,8 +105,13 @@ fn inside(ops: &OpSet, call: &OpCall, depth: usize) -> Vec<Branch> {
                 result,
             )];
         }
-        // Where a class was not the label, nothing is written.
-        ("aten::nll_loss_backward" | "aten::nll_loss2d_backward", Some(result)) => {
+        // Where a class was not the label, or a pixel not the largest, nothing is written.
+        (
+            "aten::nll_loss_backward"
+            | "aten::nll_loss2d_backward"
+            | "aten::max_pool2d_with_indices_backward",
+            Some(result),
+        ) => {
             return vec![op("zero_", vec![Arg::Tensor(result.clone())], Some(result))];
         }
         _ => {}

@@ -9,7 +9,7 @@ use super::args::{Arg, ArgRange};
 use super::ids::{NodeId, StorageId, TensorId};
 use super::memory;
 use super::operands::Operands;
-use super::schema::{Access, Schemas};
+use super::schema::{self, Access, Schemas};
 use super::tensor::{Storage, Tensor};
 use super::tree::Tree;
 use steptime_trace::{Bytes, ExecutionTrace, NameId, Value};
@@ -41,7 +41,11 @@ pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) ->
         uses.append(&mut taken);
         for ended in tree.ending(node) {
             let schema = schemas.get(trace.nodes.op_schema[ended.index()]);
-            let access = |position| schema.map_or(Access::Plain, |schema| schema.output(position));
+            let unsaid = replay.fake && schema::is_view_unsaid(trace.name(trace.nodes.name[ended.index()]));
+            let access = |position| match schema.map_or(Access::Plain, |schema| schema.output(position)) {
+                Access::Plain if unsaid => Access::View,
+                access => access,
+            };
             replay.mark_inputs(ended);
             let outputs = replay.node(ended, trace.outputs(ended.index()), |position| Some(access(position)));
             replay.found.outputs[ended.index()] = outputs;
@@ -281,6 +285,25 @@ mod tests {
         assert_eq!(graph.tensors.get(TensorId(1)).producer, Some(NodeId(2)));
         assert_eq!(graph.tensors.storages()[1].producer, Some(NodeId(2)));
         assert_eq!(graph.tensors.storages()[0].producer, None);
+    }
+
+    #[test]
+    fn without_memory_a_view_that_the_schema_does_not_tell_shares_the_storage() {
+        let graph = graph(&[
+            Node::op(3, 2, "aten::mm(Tensor x, Tensor y) -> Tensor")
+                .inputs("f 10 9 2,2; f 11 9 2,2")
+                .outputs("f 12 9 2,2"),
+            Node::op(4, 2, "aten::_unsafe_view(Tensor self) -> Tensor")
+                .inputs("f 12 9 2,2")
+                .outputs("f 13 9 4"),
+            Node::op(5, 2, "aten::_unsafe_index(Tensor self) -> Tensor")
+                .inputs("f 13 9 4")
+                .outputs("f 14 9 3"),
+            Node::op(6, 2, "aten::relu(Tensor x) -> Tensor").inputs("f 14 9 3").outputs("f 15 9 3"),
+        ]);
+        let storage = |node| graph.tensors.get(graph.output_tensors(NodeId(node)).next().unwrap().1).storage;
+        assert_eq!(storage(2), storage(3));
+        assert_ne!(storage(3), storage(4));
     }
 
     #[test]

@@ -15,6 +15,16 @@ pub enum Access {
     Write,
 }
 
+/// Ops that return views without saying so: nobody is to change what they return in place.
+const UNSAID: [&str; 4] =
+    ["aten::_unsafe_view", "aten::unsafe_chunk", "aten::unsafe_split", "aten::unsafe_split_with_sizes"];
+
+/// Whether what an op returns shares memory with its first argument though its schema calls it new.
+#[must_use]
+pub(super) fn is_view_unsaid(op: &str) -> bool {
+    UNSAID.contains(&op)
+}
+
 /// The memory accesses of one operator schema, such as
 /// `aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,51 @@
+"""Which tensor is which, where tensors have no memory: on the `meta` device, or fake.
+
+PyTorch's ExecutionTraceObserver tells storages apart by their addresses, and these have none. What autograd saves for the backward
+pass is another tensor on the same storage, made by no op. While a mode of dispatch is entered, PyTorch hands Python a `detach` for
+each of them, and the trace shows whose storage it has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+
+class Identity:
+    """Notes, while it is entered, whether modules take tensors without memory; `shown` is then a mode of dispatch."""
+
+    def __init__(self, torch: Any) -> None:
+        self.without_memory = False
+        self._torch = torch
+        self._handle: Any = None
+
+    def __enter__(self) -> "Identity":
+        self._handle = self._torch.nn.modules.module.register_module_forward_pre_hook(self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._handle.remove()
+
+    def shown(self) -> Any:
+        """A mode that calls each op as it is, for tensors without memory; for others nothing."""
+        if not self.without_memory:
+            return contextlib.nullcontext()
+        mode: Any = self._torch.utils._python_dispatch.TorchDispatchMode
+
+        class Shown(mode):
+            def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                return func(*args, **(kwargs or {}))
+
+        return Shown()
+
+    def _look(self, module: Any, inputs: Any) -> None:
+        compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", bool)
+        if not self.without_memory and not compiling():
+            self.without_memory = any(map(_has_none, (*inputs, *module.parameters(recurse=False))))
+
+
+def _has_none(tensor: Any) -> bool:
+    """Whether a tensor, if it is one, has no memory."""
+    device = getattr(tensor, "device", None)
+    on_meta = getattr(device, "type", None) == "meta"
+    return on_meta or type(tensor).__name__ == "FakeTensor"

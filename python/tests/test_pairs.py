@@ -1,0 +1,92 @@
+"""A change asked of a recording gives what a recording of the changed script gives: small models, on the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from fleet import ROOT, program  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "python" / "workloads"))
+
+from pairs import __main__ as recording  # noqa: E402
+
+
+def _compare() -> Any:
+    """`benches/pairs.py`, whose name is the package's too."""
+    spec = importlib.util.spec_from_file_location("compare_pairs", ROOT / "benches" / "pairs.py")
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = found
+    spec.loader.exec_module(found)
+    return found
+
+
+compare = _compare()
+# Active time and memory may be so far off.
+ACTIVE, MEMORY = 0.02, 0.03
+
+
+def failing(model: str, change: str, why: str) -> Any:
+    """A pair that does not hold yet: once it does, the mark goes."""
+    return pytest.param(model, change, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=why))
+
+
+PAIRS = [
+    ("perceptron", "batch-x4"),
+    ("perceptron", "batch-1"),
+    ("perceptron", "tf32"),
+    ("perceptron", "size-0"),
+    ("perceptron", "loop-fused"),
+    ("deepfm", "batch-x0.5"),
+    ("deepfm", "remove-0"),
+    ("square", "batch-x4"),
+    failing("unet", "channels-last", "memory of what channels last copies: 4 % less"),
+    failing("perceptron", "bf16", "a product in bf16 is priced as one in 32 bits where autocast was recorded"),
+    failing("sasrec", "batch-1", "the batch of attention is folded into its heads"),
+    failing("graph_attention", "batch-x4", "a fixed graph grows with the batch of its nodes"),
+]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where recordings go; each is made when it is first asked for."""
+    return tmp_path_factory.mktemp("pairs")
+
+
+def noted(folder: Path, model: str, change: str, on: str = "cpu") -> dict[str, Any]:
+    """The recordings of a pair, made, and what is known of the changed one."""
+    recording.record(model, folder / model, on, ["base", "loop", change])
+    rows = {row["name"]: row for row in json.loads((folder / model / "pairs.json").read_text())}
+    if "error" in rows[change]:
+        pytest.fail(f"{model}/{change}: {rows[change]['error']}")
+    return rows[change]
+
+
+@pytest.mark.parametrize("model, change", PAIRS)
+def test_what_is_asked_of_a_recording_is_what_the_changed_script_gives(recorded: Path, model: str, change: str) -> None:
+    row = compare.compare(Path(program()), recorded / model, noted(recorded, model, change), "h200")
+    assert not row.lost and not row.refused, row.lost or row.refused
+    assert abs(row.active) <= ACTIVE and abs(row.memory) <= MEMORY, "\n".join(compare.explain(row))
+
+
+@pytest.mark.parametrize("on", ["fake", "meta"])
+def test_tensors_without_memory_give_what_real_ones_give(recorded: Path, on: str) -> None:
+    noted(recorded, "unet", "base")
+    elsewhere = recorded / on
+    pair = {**noted(elsewhere, "unet", "base", on), "after": recorded / "unet" / "base", "before": "base", "flags": []}
+    row = compare.compare(Path(program()), elsewhere / "unet", pair, "h200")
+    assert abs(row.active) <= ACTIVE and abs(row.memory) <= MEMORY, "\n".join(compare.explain(row))
+
+
+def test_parameters_are_counted_as_arithmetic_has_them(recorded: Path) -> None:
+    for model in ("perceptron", "deepfm"):
+        found = compare.sums(Path(program()), recorded / model, noted(recorded, model, "base"), "h200")
+        assert found is not None and found.kinds["parameters"][1] <= found.kinds["parameters"][0] <= found.kinds["parameters"][2]

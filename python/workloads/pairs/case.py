@@ -1,0 +1,65 @@
+"""A model as the script of its author has it, small enough for a step in a second on a CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Sequence, Tuple
+
+import torch
+
+Inputs = Tuple[torch.Tensor, ...]
+
+
+@dataclass
+class Case:
+    """One model: its module, the loss of it on the tensors of a batch, and these tensors on the host.
+
+    blocks: paths of the modules that a script would checkpoint, `*` for any name.
+    """
+
+    model: torch.nn.Module
+    loss: Callable[..., torch.Tensor]
+    inputs: Callable[[int], Inputs]
+    optimizer: str = "adamw"
+    blocks: Sequence[str] = ()
+
+
+@dataclass
+class Maker:
+    """A function that makes a case, and which changes its script knows.
+
+    sizes: for each size under `--set` the arguments of the function that give it.
+    removed: `--remove` patterns, each with the paths of the modules that the script leaves out.
+    images: whether the first input is a batch of images, so that channels last are of use.
+    values: whether the step reads values, as of offsets or edges, which tensors without storage do not have.
+    """
+
+    make: Callable[..., Case]
+    batch: int
+    sizes: Dict[str, Dict[str, Any]] = field(default_factory=dict)
+    removed: Dict[str, Sequence[str]] = field(default_factory=dict)
+    images: bool = False
+    values: bool = False
+
+
+MAKERS: Dict[str, Maker] = {}
+
+
+def case(batch: int, **known: Any) -> Callable[[Callable[..., Case]], Callable[..., Case]]:
+    """Enters a function into the list of models, under its own name."""
+
+    def enter(make: Callable[..., Case]) -> Callable[..., Case]:
+        MAKERS[make.__name__] = Maker(make, batch, **known)
+        return make
+
+    return enter
+
+
+def labels(classes: int, *shape: int) -> torch.Tensor:
+    """Whole numbers below `classes`."""
+    return torch.randint(0, classes, shape)
+
+
+def classified(model: torch.nn.Module, images: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    """Cross entropy of the scores that a model gives for a batch."""
+    return torch.nn.functional.cross_entropy(model(images), classes)
