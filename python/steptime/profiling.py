@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional
 from steptime import describe, layouts
 from steptime.errors import MissingTorch, NothingRecorded
 from steptime.forms import OptimizerForms
+from steptime.held import HeldMemory
 from steptime.host import HostProbe
 from steptime.loop import Plan
 from steptime.marks import PlainMarks
@@ -46,6 +47,7 @@ class TorchProfiler:
         self._sync_events = sync_events
         self._modules = ModuleCalls(self.torch)
         self._forms = OptimizerForms()
+        self._held = HeldMemory(self.torch)
 
     @property
     def on_gpu(self) -> bool:
@@ -70,8 +72,8 @@ class TorchProfiler:
         return describe.peak_memory(self.torch, self.on_gpu)
 
     def modules(self) -> Dict[str, Any]:
-        """The part of meta.json that tells which modules and optimizers the step of the execution trace called."""
-        return {**self._modules.as_dict(), **self._forms.as_dict()}
+        """The part of meta.json that tells which modules and optimizers the step of the execution trace called, and what they hold."""
+        return {**self._modules.as_dict(), **self._forms.as_dict(), **self._held.as_dict()}
 
     def process(self) -> str:
         """`FRESH` while no profiler has run in this process, else `PROFILED`.
@@ -142,7 +144,7 @@ class TorchProfiler:
             ) as running:
                 observer.start()
                 try:
-                    with self._modules, self._forms, hidden:
+                    with self._modules, self._forms, self._held, hidden:
                         yield
                     self.synchronize()
                 finally:
@@ -165,7 +167,7 @@ class TorchProfiler:
         try:
             observer.start()
             try:
-                with self._modules, self._forms, hidden, PlainMarks():
+                with self._modules, self._forms, self._held, hidden, PlainMarks():
                     yield
                 self.synchronize()
             finally:

@@ -88,9 +88,6 @@ pub fn tensor(graph: &ExecutionGraph, id: TensorId) -> Option<Tensor> {
     let strides = if sparse { Some(&[][..]) } else { graph.tensors.strides(id) };
     let device = argument::device(graph.name(recorded.device));
     let tensor = argument::tensor(graph.tensors.shape(id), strides, dtype, device);
-    let place = match graph.tensors.storage(recorded.storage).address {
-        0 => Place::storage(recorded.storage.0),
-        address => Place::address(address),
-    };
+    let place = Place::storage(recorded.storage.0, graph.tensors.storage(recorded.storage).address);
     Some(Tensor { offset: recorded.offset, place, ..tensor })
 }

@@ -41,6 +41,7 @@ mod place;
 pub mod retarget;
 mod reuse;
 mod schema;
+mod weight;
 pub mod work;
 
 pub use bound_call::{BoundCall, ShapeRule};
@@ -54,3 +55,4 @@ pub use op_set::OpSet;
 pub use place::Place;
 pub use reuse::{Reuse, reuse_distances};
 pub use schema::{declared, declared_for};
+pub use weight::is_weight;

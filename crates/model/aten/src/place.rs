@@ -7,31 +7,41 @@ use std::num::NonZeroU64;
 ///
 /// Any two places are equal: where a tensor lies does not make it another tensor.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place(Option<NonZeroU64>);
+pub struct Place {
+    address: Option<NonZeroU64>,
+    storage: Option<u32>,
+}
 
 /// Set in the key of a storage without an address. No address has this bit.
 const NUMBERED: u64 = 1 << 63;
 
 impl Place {
     /// Not known, or of a tensor that was never recorded.
-    pub const UNKNOWN: Place = Place(None);
+    pub const UNKNOWN: Place = Place { address: None, storage: None };
 
     /// An address; 0 is none.
     #[must_use]
     pub const fn address(address: u64) -> Place {
-        Place(NonZeroU64::new(address))
+        Place { address: NonZeroU64::new(address), storage: None }
     }
 
-    /// A storage without an address, by a number of its own.
+    /// A storage by its number in the recording, and its address; 0 is none.
     #[must_use]
-    pub const fn storage(number: u32) -> Place {
-        Place(NonZeroU64::new(NUMBERED | number as u64))
+    pub const fn storage(number: u32, address: u64) -> Place {
+        let address = if address == 0 { NUMBERED | number as u64 } else { address };
+        Place { address: NonZeroU64::new(address), storage: Some(number) }
     }
 
-    /// What it is called by; `None` where it is not known.
+    /// What it is called by; `None` where it is not known. Storages that live one after the other may share it.
     #[must_use]
     pub const fn key(self) -> Option<NonZeroU64> {
-        self.0
+        self.address
+    }
+
+    /// The number of the storage in its recording, which no other has; `None` where it is not known.
+    #[must_use]
+    pub const fn number(self) -> Option<u32> {
+        self.storage
     }
 }
 

@@ -14,7 +14,8 @@ struct Two {
 impl Two {
     fn tensor(&mut self, shape: &[i64], dtype: Dtype) -> TensorId {
         let value = Tensor::contiguous(shape, dtype);
-        self.step.tensors.push_and_get_key(steptime_step::Tensor { value, storage: None, recorded: None })
+        let tensor = steptime_step::Tensor { value, storage: None, recorded: None, made: false };
+        self.step.tensors.push_and_get_key(tensor)
     }
 
     fn op(&mut self, name: &str, parent: Option<OpId>, call: Option<[Vec<Arg<TensorId>>; 2]>) -> OpId {

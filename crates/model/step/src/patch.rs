@@ -106,7 +106,7 @@ impl Patch {
         value: steptime_aten::Tensor,
         storage: Option<StorageId>,
     ) -> TensorId {
-        self.tensors.push(Tensor { value, storage, recorded: None });
+        self.tensors.push(Tensor { value, storage, recorded: None, made: false });
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
     }
 

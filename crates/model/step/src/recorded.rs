@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Device, OpCall};
-use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId};
+use steptime_graph::execution::{self, Arg as Recorded, ExecutionGraph, NodeId, StorageId};
 use steptime_graph::{self as graph, HostThreadId, StepGraph, TiVec};
 use steptime_trace::ActivityKind;
 
@@ -19,7 +19,21 @@ struct Table<'t> {
     rows: TiVec<TensorId, Tensor>,
     known: FxHashMap<(execution::TensorId, Device), TensorId>,
     /// The last tensor seen at a place in memory, by its description: what ops without a node were called with.
-    placed: FxHashMap<(NonZeroU64, steptime_aten::Tensor), TensorId>,
+    placed: FxHashMap<(Memory, steptime_aten::Tensor), TensorId>,
+}
+
+/// What tells two pieces of memory apart: the storage of the execution trace, or an address alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Memory {
+    Storage(StorageId),
+    Address(NonZeroU64),
+}
+
+impl Memory {
+    fn of(tensor: &steptime_aten::Tensor) -> Option<Memory> {
+        let numbered = tensor.place.number().map(|number| Memory::Storage(StorageId(number)));
+        numbered.or_else(|| tensor.place.key().map(Memory::Address))
+    }
 }
 
 impl Step {
@@ -122,7 +136,7 @@ impl Table<'_> {
     }
 
     fn row(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
-        let place = tensor.place.key().map(|key| (key, tensor.clone()));
+        let place = Memory::of(tensor).map(|memory| (memory, tensor.clone()));
         let alike = place.as_ref().and_then(|place| self.placed.get(place)).copied();
         let row = match id {
             Some(id) => self.recorded(tensor, id, alike),
@@ -157,7 +171,16 @@ impl Table<'_> {
     }
 
     fn fresh(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
-        let storage = self.trace.zip(id).map(|(trace, id)| trace.tensors.get(id).storage);
-        self.rows.push_and_get_key(Tensor { value: tensor.clone(), storage, recorded: id })
+        let recorded = self.trace.zip(id).map(|(trace, id)| trace.tensors.get(id).storage);
+        let storage = recorded.or_else(|| tensor.place.number().map(StorageId));
+        // What stands for an op that was not recorded makes its tensors itself.
+        let made = storage.is_none_or(|storage| self.is_made(storage));
+        self.rows.push_and_get_key(Tensor { value: tensor.clone(), storage, recorded: id, made })
+    }
+
+    /// Whether a storage was made within the step: the trace shows who made it, or it has none such.
+    fn is_made(&self, storage: StorageId) -> bool {
+        let storages = self.trace.map_or(&[][..], |trace| trace.tensors.storages());
+        storages.get(storage.0 as usize).is_none_or(|storage| storage.producer.is_some())
     }
 }

@@ -11,4 +11,6 @@ pub struct Tensor {
     pub storage: Option<StorageId>,
     /// The tensor of the execution trace that it was, where that is known. A rule may have changed its value.
     pub recorded: Option<execution::TensorId>,
+    /// Whether its memory was made within the recorded step, be it by an op that runs no more.
+    pub made: bool,
 }

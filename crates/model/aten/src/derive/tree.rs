@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use steptime_graph::Role;
-use steptime_graph::execution::{ExecutionGraph, NodeId, NodeKind};
+use steptime_graph::execution::{ExecutionGraph, NodeId, NodeKind, TensorId};
 use steptime_graph::names::EventName;
 
 use super::exchange::Exchange;
@@ -23,6 +23,20 @@ pub(crate) fn is_dispatched(graph: &ExecutionGraph, node: NodeId) -> bool {
 fn is_dispatch(graph: &ExecutionGraph, node: NodeId) -> bool {
     let of_op = graph.tree.parent(node).is_some_and(|parent| graph.nodes.is_operator(parent));
     of_op && DISPATCH.contains(&graph.node_name(node))
+}
+
+/// Whether the hand-over of an annotation's beginning is around it: what the annotation is around comes after it in there.
+fn opens(graph: &ExecutionGraph, mark: NodeId, annotation: NodeId) -> bool {
+    graph.fake
+        && DISPATCH.contains(&graph.node_name(mark))
+        && graph.nodes.kind[annotation.index()] == NodeKind::Annotation
+}
+
+/// Whether an op only makes what stands in for a tensor: one without memory, where ops are handed to Python.
+fn stands_in(graph: &ExecutionGraph, row: NodeId) -> bool {
+    let mut given = graph.output_tensors(row).peekable();
+    let on_meta = |tensor: TensorId| graph.name(graph.tensors.get(tensor).device) == "meta";
+    given.peek().is_some() && given.all(|(_, tensor)| on_meta(tensor)) && !is_dispatched(graph, row)
 }
 
 /// What a node of the tree stands for.
@@ -101,6 +115,9 @@ impl OpTree {
             let thread = index[&tid(graph, row)];
             let parent = around.filter(|&at| nodes_thread(&nodes, at) == thread);
             place.push(Some(nodes.len() as u32));
+            if let Some(mark) = graph.tree.parent(row).filter(|&mark| opens(graph, mark, row)) {
+                place[mark.index()] = Some(nodes.len() as u32);
+            }
             let exchange = Exchange::of(graph, row).map(Box::new);
             nodes.push(TreeNode { call, kind, parent, thread, origin: Some(row), exchange });
         }
@@ -164,9 +181,11 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     let dispatched = within(graph, |node| graph.fake && is_dispatch(graph, node));
     let found_in_python =
         |row: NodeId| graph.fake && (DISPATCH.contains(&graph.node_name(row)) || dispatched[row.index()]);
+    let in_python = graph.fake && graph.ids().any(|row| DISPATCH.contains(&graph.node_name(row)));
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
             && !found_in_python(row)
+            && !(in_python && stands_in(graph, row))
             && !is_step(row)
             && from.is_none_or(|from| row > from)
             && to.is_none_or(|to| row < to)

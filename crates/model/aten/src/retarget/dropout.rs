@@ -6,11 +6,19 @@ use steptime_graph::execution::{ExecutionGraph, NodeId};
 
 use super::branch::Branch;
 use super::build::{around, empty_like, light};
-use crate::call::{Arg, OpCall};
+use crate::call::{Arg, OpCall, Tensor};
+use crate::dtype::Dtype;
 
+/// What the CPU draws its factors by.
+const DRAWN: &str = "aten::bernoulli_";
 /// The CPU's product, the function of its gradient, and that on the GPU.
 const PRODUCT: &str = "MulBackward0";
 const FUSED: &str = "NativeDropoutBackward0";
+
+/// Whether an op draws its factors itself.
+pub(super) fn draws(branch: &Branch) -> bool {
+    branch.children.iter().any(|child| child.name() == DRAWN)
+}
 
 /// The backward functions of products with a mask of dropout.
 pub(super) fn backward_functions(trace: &ExecutionGraph) -> BTreeSet<NodeId> {
@@ -22,13 +30,20 @@ pub(super) fn backward_functions(trace: &ExecutionGraph) -> BTreeSet<NodeId> {
     trace.ids().filter(|&node| trace.node_name(node) == PRODUCT && of_dropout(node)).collect()
 }
 
-/// What `dropout` calls on the GPU while training.
-pub(super) fn forward(call: &OpCall) -> Branch {
+/// What `dropout` calls on the GPU while training; `was` is what it called on the CPU. It gives its mask, too.
+pub(super) fn forward(call: &OpCall, was: &[Branch]) -> Branch {
     let mut inputs: Vec<Arg> = call.inputs.iter().take(2).cloned().collect();
     inputs.push(Arg::Bool(true));
     let like = || around("empty_like", vec![light("empty_strided")]);
-    let native = OpCall { outputs: call.outputs.clone(), ..OpCall::new("aten::native_dropout", inputs) };
+    let drawn = was.iter().find(|child| child.name() == DRAWN).and_then(|child| child.call.tensor_at(0));
+    let outputs = call.outputs.iter().take(1).cloned().chain(drawn.map(mask)).collect();
+    let native = OpCall { outputs, ..OpCall::new("aten::native_dropout", inputs) };
     Branch::new(native, vec![like(), like()])
+}
+
+/// What is kept, a byte an element, in the place of the CPU's factors.
+fn mask(factors: &Tensor) -> Arg {
+    Arg::Tensor(Tensor { dtype: Dtype::Bool, ..factors.clone() })
 }
 
 /// Renames the engine's mark and the function of a product with a mask, and replaces what they call.
@@ -41,6 +56,9 @@ pub(super) fn rename(branch: &mut Branch, functions: &BTreeSet<NodeId>) {
         branch.call.name = FUSED.into();
         for child in branch.children.iter_mut().filter(|child| child.name() == "aten::mul") {
             child.call.name = "aten::native_dropout_backward".into();
+            if let Some(factors) = child.call.tensor_at(1).cloned() {
+                child.call.inputs[1] = mask(&factors);
+            }
             child.call.inputs.push(Arg::Float(1.0));
             child.children = vec![empty_like()];
         }

@@ -4,6 +4,7 @@ use steptime_graph::execution::{ExecutionGraph, NodeId};
 
 use super::branch::Branch;
 use super::build::{light, op};
+use super::dropout;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::{TreeKind, is_dispatched};
 use crate::dtype::Dtype;
@@ -50,7 +51,7 @@ fn one(trace: &ExecutionGraph, ops: &OpSet, branch: &mut Branch, sparse: &Sparse
     }
     if dispatched && branch.children.is_empty() {
         branch.children = added(&branch.call, sparse).unwrap_or_else(|| inside(ops, &branch.call, DEEPEST));
-    } else if branch.origin.is_some_and(|origin| is_on_meta(trace, origin)) {
+    } else if branch.origin.is_some_and(|origin| is_on_meta(trace, origin)) && !dropout::draws(branch) {
         let called = inside(ops, &branch.call, DEEPEST);
         let recorded = |other: &Branch| branch.children.iter().any(|child| child.name() == other.name());
         // The meta device finds a shape in other ways than a GPU computes.
@@ -126,7 +127,7 @@ fn inside(ops: &OpSet, call: &OpCall, depth: usize) -> Vec<Branch> {
         && bag.numel() == 0
     {
         // The CPU does without the bag of each lookup.
-        *bag = Tensor { dtype: bag.dtype, ..indices };
+        *bag = Tensor::contiguous(&indices.shape, bag.dtype);
     }
     let called = ops.expand(&call).into_iter();
     called

@@ -2,7 +2,8 @@
 
 use super::branch::Branch;
 use super::build::{around, fill, light, op};
-use super::{is_engine, is_optimizer_step};
+use super::new_memory::NewMemory;
+use super::{in_place, is_engine, is_optimizer_step};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::op_set::OpSet;
@@ -17,15 +18,16 @@ const LOOP: &str = "loop";
 /// Turns loops over parameters in the steps of optimizers into ops over lists.
 pub(super) struct Lists<'o> {
     ops: &'o OpSet,
+    memory: NewMemory,
     /// How each step of an optimizer that is still to come goes over parameters; of others nothing was said.
     forms: std::slice::Iter<'o, String>,
 }
 
 impl<'o> Lists<'o> {
     /// For a step whose recording says how its optimizers go over parameters. What is said of another number of them is not used.
-    pub fn new(ops: &'o OpSet, forms: &'o [String], step: &[Branch]) -> Self {
+    pub fn new(ops: &'o OpSet, forms: &'o [String], step: &[Branch], memory: NewMemory) -> Self {
         let said = if forms.len() == optimizers(step) { forms } else { &[] };
-        Lists { ops, forms: said.iter() }
+        Lists { ops, memory, forms: said.iter() }
     }
 
     /// The step with lists.
@@ -45,7 +47,7 @@ impl<'o> Lists<'o> {
         let own = branch.children.split_off(closure);
         branch.children = self.of(branch.children);
         let stays = is_loop || own.iter().any(has_sparse);
-        let own = if stays { own } else { fuse_loops(branch.name(), own, self.ops) };
+        let own = if stays { own } else { fuse_loops(branch.name(), own, self.ops, &mut self.memory) };
         // One within its own loop, of an optimizer around it, is not looked into.
         self.forms.by_ref().take(optimizers(&own)).for_each(drop);
         branch.children.extend(own);
@@ -61,14 +63,14 @@ fn optimizers(branches: &[Branch]) -> usize {
 
 /// Loops, one after the other: groups of parameters may be updated by different ops. A gradient that is sparse is
 /// looped over on the GPU too.
-fn fuse_loops(optimizer: &str, children: Vec<Branch>, ops: &OpSet) -> Vec<Branch> {
+fn fuse_loops(optimizer: &str, children: Vec<Branch>, ops: &OpSet, memory: &mut NewMemory) -> Vec<Branch> {
     let mut fused = Vec::new();
     let mut rest = &children[..];
     while let Some(first) = rest.first() {
         if let Some((body, turns)) = loop_at(rest) {
             let (turns, after) = rest.split_at(body * turns);
             for group in by_dtype(turns.chunks(body)) {
-                fuse_loop(optimizer, &group, ops, &mut fused);
+                fuse_loop(optimizer, &group, ops, memory, &mut fused);
             }
             rest = after;
         } else {
@@ -115,12 +117,18 @@ fn by_dtype<'b>(turns: impl Iterator<Item = &'b [Branch]>) -> Vec<Vec<&'b [Branc
 }
 
 /// Each op of a loop over the list of all turns.
-fn fuse_loop(optimizer: &str, turns: &[&[Branch]], ops: &OpSet, fused: &mut Vec<Branch>) {
-    for at in 0..turns.first().map_or(0, |turn| turn.len()) {
-        let column: Vec<&Branch> = turns.iter().map(|turn| &turn[at]).collect();
-        let name = column[0].name();
+fn fuse_loop(
+    optimizer: &str,
+    turns: &[&[Branch]],
+    ops: &OpSet,
+    memory: &mut NewMemory,
+    fused: &mut Vec<Branch>,
+) {
+    let mut turns: Vec<Vec<Branch>> = turns.iter().map(|turn| turn.to_vec()).collect();
+    for at in 0..turns.first().map_or(0, Vec::len) {
+        let name = turns[0][at].call.name.clone();
         // What a step is counted by lies in a tensor of its own.
-        if name == "aten::add_" && on_host(&column[0].call) {
+        if name == "aten::add_" && on_host(&turns[0][at].call) {
             fused.extend([
                 light("empty"),
                 light("to"),
@@ -129,8 +137,10 @@ fn fuse_loop(optimizer: &str, turns: &[&[Branch]], ops: &OpSet, fused: &mut Vec<
             ]);
         }
         if optimizer.contains("Adagrad") && name == "aten::addcdiv_" {
-            fused.push(scaled_gradients(&column));
+            fused.push(scaled_gradients(&mut turns, at, memory));
         }
+        turns.iter_mut().for_each(|turn| in_place::written(optimizer, turn, at));
+        let column: Vec<&Branch> = turns.iter().map(|turn| &turn[at]).collect();
         match over_list(&column, ops) {
             Some(branch) => fused.push(branch),
             // Such as reading the count of steps: one by one. Adam's reads it for each of its two averages.
@@ -155,12 +165,17 @@ pub(super) fn norm(call: &OpCall) -> Vec<Branch> {
     vec![around("zeros", vec![light("empty"), zero])]
 }
 
-/// Adagrad over lists multiplies the gradients by the rate first.
-fn scaled_gradients(column: &[&Branch]) -> Branch {
-    let gradients = list(column, |call| call.inputs.get(1));
-    let inputs = vec![gradients.clone(), Arg::Floats(vec![1.0; column.len()])];
-    let call = OpCall { outputs: vec![gradients], ..OpCall::new("aten::_foreach_mul", inputs) };
-    Branch::new(call, vec![light("empty_strided"); column.len()])
+/// Adagrad over lists multiplies the gradients by the rate first, in new memory.
+fn scaled_gradients(turns: &mut [Vec<Branch>], at: usize, memory: &mut NewMemory) -> Branch {
+    let column: Vec<&Branch> = turns.iter().map(|turn| &turn[at]).collect();
+    let gradients = list(&column, |call| call.inputs.get(1));
+    let scaled: Vec<Tensor> = gradients.tensors().iter().map(|tensor| memory.like(tensor)).collect();
+    for (turn, scaled) in turns.iter_mut().zip(&scaled) {
+        turn[at].call.inputs[1] = Arg::Tensor(scaled.clone());
+    }
+    let inputs = vec![gradients, Arg::Floats(vec![1.0; turns.len()])];
+    let call = OpCall { outputs: vec![Arg::Tensors(scaled)], ..OpCall::new("aten::_foreach_mul", inputs) };
+    Branch::new(call, vec![light("empty_strided"); turns.len()])
 }
 
 fn detach() -> Branch {
@@ -179,9 +194,8 @@ fn has_sparse(branch: &Branch) -> bool {
 /// One op over lists for the same op over their items; `None` where it has no such form.
 fn over_list(column: &[&Branch], ops: &OpSet) -> Option<Branch> {
     let name = column[0].name().strip_prefix("aten::")?;
-    // A quotient in a loop is a new tensor; over lists the dividend is one already.
-    let in_place = name.ends_with('_') || name == "div";
-    let wanted = format!("aten::_foreach_{}{}", name.trim_end_matches('_'), if in_place { "_" } else { "" });
+    let in_place = name.ends_with('_');
+    let wanted = format!("aten::_foreach_{name}");
     ops.find(&wanted)?;
     let count = column.iter().map(|branch| branch.call.inputs.len()).min()?;
     let inputs = (0..count).map(|at| list(column, |call| call.inputs.get(at))).collect();

@@ -10,7 +10,8 @@ use super::branch::Branch;
 use super::{build, is_engine, is_optimizer_step};
 use crate::call::{Arg, Device, Tensor};
 use crate::derive::{OpTree, TreeKind};
-use crate::{from_execution, schema};
+use crate::from_execution;
+use crate::weight::is_weight;
 
 /// Where `aten::to` has a device, and whether to wait for it.
 const TO_DEVICE: usize = 3;
@@ -208,19 +209,6 @@ fn without(trace: &ExecutionGraph, read: &[Read], constants: &[ConstantTensor]) 
     let mut batch: Vec<Tensor> = others.iter().rev().filter(|tensor| !take(tensor)).cloned().collect();
     batch.reverse();
     if batch.is_empty() { others.into_iter().take(1).collect() } else { batch }
-}
-
-/// Whether what an op takes at a position is a weight of a model, by the argument's name.
-fn is_weight(op: &str, at: usize) -> bool {
-    // Weights of samples, and of an average.
-    if op.starts_with("aten::binary_cross_entropy") || op.starts_with("aten::lerp") {
-        return false;
-    }
-    let named =
-        |name: &str| name == "params" || name.split('_').any(|part| matches!(part, "weight" | "bias"));
-    schema::overloads(op)
-        .iter()
-        .any(|schema| schema.arguments.get(at).is_some_and(|argument| named(argument.name)))
 }
 
 /// For each node, whether it is in an optimizer's own part of its step. That part begins after the last node of the

@@ -15,8 +15,10 @@ mod devices;
 mod dropout;
 mod fake;
 mod foreach;
+mod in_place;
 mod indexing;
 mod inputs;
+mod new_memory;
 mod product;
 mod recurrent;
 mod rules;
@@ -31,6 +33,7 @@ use steptime_trace::ConstantTensor;
 use crate::derive::{OpTree, TreeThread};
 use crate::op_set::OpSet;
 use branch::Branch;
+use new_memory::NewMemory;
 
 /// Whether the autograd engine gave an event its name.
 fn is_engine(name: &str) -> bool {
@@ -88,7 +91,7 @@ pub fn to_cuda(
     composite::merge(trace, &tree, &mut branches);
     let mut rewrite = rules::Rewrite::new(ops);
     let branches: Vec<Branch> = branches.into_iter().map(|b| rewrite.one(b)).collect();
-    let branches = foreach::Lists::new(ops, optimizers, &branches).of(branches);
+    let branches = foreach::Lists::new(ops, optimizers, &branches, NewMemory::new(trace)).of(branches);
     let mut threads = tree.threads;
     let backward = match threads.iter().position(|thread| thread.role == Role::Autograd) {
         Some(at) => at as u32,

@@ -165,9 +165,7 @@ fn children(branch: &Branch, ops: &OpSet) -> Option<Vec<Branch>> {
             [light("empty")].into_iter().chain(filled).collect()
         }
         "aten::nll_loss_forward" => vec![light("resize_")],
-        "aten::dropout" if branch.children.iter().any(|child| child.name() == "aten::bernoulli_") => {
-            vec![dropout::forward(call)]
-        }
+        "aten::dropout" if dropout::draws(branch) => vec![dropout::forward(call, &branch.children)],
         _ => return None,
     })
 }

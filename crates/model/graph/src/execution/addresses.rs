@@ -2,11 +2,12 @@
 
 use super::ids::{NodeId, StorageId, TensorId};
 use rustc_hash::FxHashMap;
+use steptime_trace::NameId;
 
 /// The latest tensor and storage of each id of the trace, and which node took them last.
 #[derive(Default)]
 pub(super) struct Addresses {
-    tensors: FxHashMap<u64, TensorId>,
+    tensors: FxHashMap<(u64, Option<NameId>), TensorId>,
     storages: FxHashMap<u64, StorageId>,
     /// The last ended node that had this tensor, or storage, as input.
     input_of: FxHashMap<TensorId, NodeId>,
@@ -14,9 +15,9 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// The tensor that has an id of the trace now.
-    pub(super) fn tensor(&self, raw_id: u64) -> Option<TensorId> {
-        self.tensors.get(&raw_id).copied()
+    /// The tensor that has an id of the trace now; on a device, where it has one identity on each.
+    pub(super) fn tensor(&self, raw_id: u64, device: Option<NameId>) -> Option<TensorId> {
+        self.tensors.get(&(raw_id, device)).copied()
     }
 
     /// The storage that has an id of the trace now.
@@ -25,8 +26,8 @@ impl Addresses {
     }
 
     /// From now on an id of the trace is this tensor.
-    pub(super) fn set_tensor(&mut self, raw_id: u64, tensor: TensorId) {
-        self.tensors.insert(raw_id, tensor);
+    pub(super) fn set_tensor(&mut self, raw_id: u64, device: Option<NameId>, tensor: TensorId) {
+        self.tensors.insert((raw_id, device), tensor);
     }
 
     /// From now on an id of the trace is this storage.

@@ -51,9 +51,9 @@ impl ExecutionGraph {
         let tree = Tree::new(&rows.id, &rows.parent, is_process);
         let nodes = Nodes::of(trace, &tree);
         let schemas = Schemas::parse(&trace.names, &rows.op_schema);
-        let operands = resolve(trace, &tree, &schemas);
-        let dependencies = Dependencies::of(&nodes, &tree, &schemas, &operands);
         let pairing = Pairing::of(trace, &nodes);
+        let operands = resolve(trace, &tree, &schemas, &pairing);
+        let dependencies = Dependencies::of(&nodes, &tree, &schemas, &operands);
         let Operands { tensors, args, inputs, outputs } = operands;
         ExecutionGraph {
             names: trace.names.clone(),

@@ -9,9 +9,11 @@ use super::args::{Arg, ArgRange};
 use super::ids::{NodeId, StorageId, TensorId};
 use super::memory;
 use super::operands::Operands;
+use super::pairing::Pairing;
 use super::schema::{self, Access, Schemas};
 use super::tensor::{Storage, Tensor};
 use super::tree::Tree;
+use rustc_hash::FxHashMap;
 use steptime_trace::{Bytes, ExecutionTrace, NameId, Value};
 
 /// The element type of a tensor that is not one.
@@ -20,10 +22,12 @@ const UNDEFINED: &str = "nullptr (uninitialized)";
 const DEEPEST_LIST: usize = 16;
 
 /// Tells the tensors of a trace apart, by replaying it.
-pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) -> Operands {
+pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas, pairing: &Pairing) -> Operands {
     let mut replay = Replay {
         trace,
         tree,
+        pairing,
+        unpacked: FxHashMap::default(),
         fake: memory::is_fake(trace),
         found: Operands::default(),
         now: Addresses::default(),
@@ -58,6 +62,9 @@ pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas) ->
 struct Replay<'a> {
     trace: &'a ExecutionTrace,
     tree: &'a Tree,
+    pairing: &'a Pairing,
+    /// For each backward function the results of its forward operator that it has taken so far.
+    unpacked: FxHashMap<NodeId, Vec<TensorId>>,
     /// Whether storages say nothing: then each tensor is its own, but for what the schema calls a view.
     fake: bool,
     found: Operands,
@@ -96,12 +103,14 @@ impl Replay<'_> {
     }
 
     fn tensor(&mut self, node: NodeId, raw: &steptime_trace::Tensor, output: Option<Access>) -> TensorId {
-        let current = self.now.tensor(raw.tensor_id).filter(|&current| {
+        let current = self.now.tensor(raw.tensor_id, self.device(raw)).filter(|&current| {
             let lives_on = output.is_none()
                 || self.now.is_input(current, node)
                 || self.tree.encloses(node, self.found.tensors.get(current).seen);
             lives_on && self.is_same(current, raw)
         });
+        let saved = if self.fake && output.is_none() { self.saved(node, raw, current) } else { None };
+        let current = current.filter(|_| saved.is_none());
         let producer = output.map(|_| node);
         // Memory without an address belongs to one tensor only.
         let addressed = raw.storage_id != 0 && raw.numel != 0 && !self.fake;
@@ -112,7 +121,7 @@ impl Replay<'_> {
                 self.found.tensors.claim(current, node);
             }
             return current;
-        } else if let Some(shared) = self.viewed(node, output) {
+        } else if let Some(shared) = self.viewed(node, output).or(saved) {
             (shared, true)
         } else {
             (self.new_storage(node, raw, producer), false)
@@ -135,6 +144,32 @@ impl Replay<'_> {
         }
         let first = self.found.input_tensors(node).next()?;
         Some(self.found.tensors.get(first.1).storage)
+    }
+
+    /// The storage of an operator's result that its backward function takes: autograd gives what was saved another
+    /// identity, which a tensor may have had that is gone. Of several results that look alike each is taken once.
+    fn saved(
+        &mut self,
+        node: NodeId,
+        raw: &steptime_trace::Tensor,
+        current: Option<TensorId>,
+    ) -> Option<StorageId> {
+        let forward_of = |around: NodeId| Some((around, self.pairing.forward(around)?));
+        let (function, forward) = self.tree.ancestors(node).skip(1).find_map(forward_of)?;
+        let is_known = |tensor: TensorId| {
+            let mut taken = self.found.input_tensors(forward).chain(self.found.input_tensors(function));
+            taken.any(|(_, other)| other == tensor)
+                || self.tree.encloses(function, self.found.tensors.get(tensor).seen)
+        };
+        if current.is_some_and(is_known) {
+            return None;
+        }
+        let taken = self.unpacked.get(&function).map_or(&[][..], Vec::as_slice);
+        let given = self.found.output_tensors(forward).map(|(_, tensor)| tensor);
+        let mut alike = given.filter(|&tensor| self.is_same(tensor, raw) && !taken.contains(&tensor));
+        let tensor = alike.next()?;
+        self.unpacked.entry(function).or_default().push(tensor);
+        Some(self.found.tensors.get(tensor).storage)
     }
 
     /// The storage of a tensor and whether it had another before.
@@ -192,8 +227,13 @@ impl Replay<'_> {
             seen: life.node,
             is_view: life.is_view,
         });
-        self.now.set_tensor(raw.tensor_id, tensor);
+        self.now.set_tensor(raw.tensor_id, self.device(raw), tensor);
         tensor
+    }
+
+    /// The device that tells tensors of one id apart: a fake one is on `meta` while its shape is found, and on its own else.
+    fn device(&self, raw: &steptime_trace::Tensor) -> Option<NameId> {
+        self.fake.then_some(raw.device)
     }
 
     /// Whether a tensor looks as it did.

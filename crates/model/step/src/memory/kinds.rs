@@ -1,16 +1,14 @@
 //! What each piece of memory is for.
 
+use steptime_aten::is_weight;
 use steptime_graph::TiVec;
 
 use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
 use super::within::Within;
-use crate::ids::OpId;
+use crate::ids::{OpId, TensorId};
 use crate::step::Step;
-
-/// What a function calls to add a gradient to what a parameter has.
-const ADD: &str = "aten::add_";
 
 /// What puts gradients of sharded parameters together for other ranks, after which they are gone, and what parts the sum.
 const PUT: &str = "fsdp::chunk_cat";
@@ -19,7 +17,7 @@ const PART: &str = "aten::as_strided";
 /// What device memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What the optimizer changes and the model takes.
+    /// What the optimizer changes and the model takes, and weights that it leaves as they are.
     Parameters,
     /// What parameters are changed by.
     Gradients,
@@ -27,7 +25,7 @@ pub enum Kind {
     Optimizer,
     /// All other tensors: what functions saved for their gradients, the batch, buffers.
     Activations,
-    /// What libraries take for themselves.
+    /// What libraries take for themselves, and what the allocator's blocks are larger than tensors.
     Workspace,
 }
 
@@ -61,33 +59,52 @@ pub(super) fn of(
     let mut by_others = vec![false; lives.len()];
     let mut gradient = vec![false; lives.len()];
     let mut gone = vec![false; lives.len()];
+    let mut weight = vec![false; lives.len()];
+    let older = |piece: usize| lives[piece].is_some_and(|life| life.made.is_none());
     for &op in &order.ended {
         let Some(call) = &step.ops[op].call else { continue };
         let Within { stepping, adding, fused, reducing } = within[op];
+        let name = &step.ops[op].name;
+        for (at, argument) in call.inputs.iter().enumerate() {
+            let pieces = argument.tensors().iter().flat_map(|&tensor| pieces.all(tensor));
+            pieces.filter(|&piece| older(piece)).for_each(|piece| weight[piece] |= is_weight(name, at));
+        }
         for (at, tensor) in call.takes().enumerate() {
-            let Some(piece) = pieces.of[tensor] else { continue };
-            let adding = adding && is_kept(step, op, at);
             let stepping = stepping || fused && step.tensors[tensor].value.dtype.is_float();
-            by_optimizer[piece] |= stepping;
-            by_others[piece] |= !stepping && !adding;
-            gradient[piece] |= adding || reducing && step.ops[op].name == PART;
-            gone[piece] |= reducing && step.ops[op].name == PUT && at + 1 < call.takes().count();
+            for piece in pieces.all(tensor) {
+                by_optimizer[piece] |= stepping;
+                by_others[piece] |= !stepping && !adding;
+                gradient[piece] |= reducing && name == PART;
+                gone[piece] |= reducing && name == PUT && at + 1 < call.takes().count();
+            }
+        }
+        let kept = if adding { kept(step, op) } else { Vec::new() };
+        for piece in kept.into_iter().flat_map(|tensor| pieces.all(tensor)) {
+            gradient[piece] = true;
         }
     }
-    let kind = |(piece, life): (usize, &Option<Life>)| {
-        let older = life.is_some_and(|life| life.made.is_none());
+    let kind = |piece: usize| {
+        let older = older(piece);
         match (gradient[piece] && !gone[piece], by_optimizer[piece] && older, by_others[piece]) {
             (true, ..) => Kind::Gradients,
             (_, true, true) => Kind::Parameters,
             (_, true, false) => Kind::Optimizer,
+            // Frozen: the optimizer leaves it out.
+            _ if older && weight[piece] => Kind::Parameters,
             _ => Kind::Activations,
         }
     };
-    lives.iter().enumerate().map(kind).collect()
+    (0..lives.len()).map(kind).collect()
 }
 
-/// Whether what an op of such a function takes is a gradient from then on: what is added to one is not.
-fn is_kept(step: &Step, op: OpId, at: usize) -> bool {
-    let adds = |op: OpId| step.ops[op].name == ADD;
-    !adds(op) && !step.ops[op].children.iter().any(|&child| adds(child)) || adds(op) && at == 0
+/// What of an op within a function that adds a gradient is the gradient from then on: what the op gives, which is the gradient as it
+/// came, a copy of it, or the sum of what there was. A function without ops keeps what it takes.
+fn kept(step: &Step, op: OpId) -> Vec<TensorId> {
+    let row = &step.ops[op];
+    let Some(call) = &row.call else { return Vec::new() };
+    match (step.event(op).is_accumulation(), row.children.is_empty()) {
+        (false, _) => call.gives().collect(),
+        (true, true) => call.takes().collect(),
+        (true, false) => Vec::new(),
+    }
 }

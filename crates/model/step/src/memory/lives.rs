@@ -34,11 +34,12 @@ pub(super) fn of(
     for &op in &order.ended {
         let (Some([begin, end]), Some(call)) = (order.spans[op], &step.ops[op].call) else { continue };
         taken.clear();
-        taken.extend(call.takes().filter_map(|tensor| pieces.of[tensor]));
+        taken.extend(call.takes().flat_map(|tensor| pieces.all(tensor)));
         // Memory that an op makes unseen where another piece was before.
         let reused = |lives: &[Option<Life>], piece: usize| {
             let Some(life) = lives[piece] else { return false };
-            let takes = |call: &Call| call.takes().any(|tensor| pieces.of[tensor] == Some(piece));
+            let takes =
+                |call: &Call| call.takes().flat_map(|tensor| pieces.all(tensor)).any(|own| own == piece);
             outer(step, order, op).any(|(from, outer)| life.first < from && !takes(outer))
         };
         for &piece in &taken {
@@ -52,7 +53,7 @@ pub(super) fn of(
             let until = functions[op].filter(|[from, _]| life.first < *from).map_or(end, |[_, until]| until);
             life.last = life.last.max(until);
         }
-        for piece in call.gives().filter_map(|tensor| pieces.of[tensor]) {
+        for piece in call.gives().flat_map(|tensor| pieces.all(tensor)) {
             if reused(&lives, piece) {
                 continue;
             }
@@ -65,11 +66,11 @@ pub(super) fn of(
             life.last = life.last.max(end);
         }
     }
-    for ((life, first), stepped) in lives.iter_mut().zip(first).zip(stepped) {
-        if let (Some(life), Some(first), false) = (life, first, stepped)
-            && life.made.is_none()
-            && is_compiled(step, first)
-        {
+    for (piece, life) in lives.iter_mut().enumerate() {
+        let Some(life) = life.as_mut().filter(|life| life.made.is_none()) else { continue };
+        // What made it runs no more, or no op shows it.
+        let unseen = first[piece].is_some_and(|first| is_compiled(step, first)) && !stepped[piece];
+        if pieces.made[piece] || unseen {
             life.made = Some(life.first);
         }
     }

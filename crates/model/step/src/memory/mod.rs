@@ -10,6 +10,7 @@ mod lives;
 mod order;
 mod over;
 mod pieces;
+mod sparse;
 mod within;
 mod workspace;
 
@@ -26,7 +27,7 @@ fn copied_ahead(step: &Step, running: &[OpId], pieces: &Pieces) -> Vec<bool> {
     let mut ahead = vec![false; pieces.bytes.len()];
     for row in running.iter().map(|&op| &step.ops[op]).filter(|row| row.ahead) {
         let to = row.call.as_deref().and_then(|call| call.inputs.first()?.tensors().first());
-        if let Some(piece) = to.and_then(|&to| pieces.of[to]) {
+        for piece in to.into_iter().flat_map(|&to| pieces.all(to)) {
             ahead[piece] = true;
         }
     }

@@ -23,9 +23,9 @@ pub struct Moment {
 #[must_use]
 pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<Moment> {
     let order = Order::of(step, scheduled);
-    let pieces = Pieces::of(step);
+    let pieces = Pieces::of(step, &order.ended);
     let running = step.running();
-    let within = within::of(step, &running);
+    let within = within::of(step, &running, &order);
     let lives = lives::of(step, &order, (&running, &within), &pieces);
     let kinds = kinds::of(step, &order, &within, &pieces, &lives);
     let ahead = copied_ahead(step, &running, &pieces);
@@ -62,8 +62,11 @@ pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<
     for (place, comes, piece) in events {
         // What is there for good goes nowhere.
         let Some(&(op, ends)) = order.places.get(place) else { continue };
-        let (kind, bytes) = (kinds[piece] as usize, pieces.bytes[piece]);
-        now[kind] = if comes { now[kind].saturating_add(bytes) } else { now[kind].saturating_sub(bytes) };
+        let own = (kinds[piece], pieces.bytes[piece]);
+        for (kind, bytes) in [own, (Kind::Workspace, pieces.spare[piece])] {
+            let now = &mut now[kind as usize];
+            *now = if comes { now.saturating_add(bytes) } else { now.saturating_sub(bytes) };
+        }
         let moment = Moment { op, ends, needs: Peak { bytes: now } };
         match moments.last_mut() {
             Some(last) if (last.op, last.ends) == (op, ends) => *last = moment,

@@ -1,46 +1,84 @@
 //! Pieces of device memory: storages, and tensors whose storage is not known.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use steptime_aten::{Device, Tensor as Value};
 use steptime_graph::TiVec;
 use steptime_graph::execution::StorageId;
 
-use crate::ids::TensorId;
+use super::sparse::Sparse;
+use crate::ids::{OpId, TensorId};
 use crate::step::Step;
+use crate::tensors::Tensor;
 
 /// PyTorch's allocator gives a multiple of this many bytes.
 const GRAIN: u64 = 512;
+/// A block of this many bytes or more has a segment of its own, a multiple of so many bytes. What is left of the segment goes with the
+/// block where it is no more than the last of these.
+const LARGE: u64 = 10 << 20;
+const SEGMENT: u64 = 2 << 20;
+const LEFT: u64 = 1 << 20;
 
-/// Which piece of memory each tensor lies in, and how large each is.
+/// Which pieces of memory each tensor lies in, and how large each is.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    /// For each tensor the place of its piece in `bytes`; `None` off the device.
-    pub of: TiVec<TensorId, Option<usize>>,
+    /// For each tensor the places of its pieces in `bytes`: one, or none off the device; of a sparse one those of its parts.
+    of: TiVec<TensorId, SmallVec<[usize; 1]>>,
     /// Bytes of each piece.
     pub bytes: Vec<u64>,
+    /// Bytes by which the allocator's block of each is larger.
+    pub spare: Vec<u64>,
+    /// Whether each was made within the recorded step, be it by an op that runs no more.
+    pub made: Vec<bool>,
 }
 
 impl Pieces {
-    pub(super) fn of(step: &Step) -> Pieces {
+    /// Of a step; `ended` are its ops, those inside another before it.
+    pub(super) fn of(step: &Step, ended: &[OpId]) -> Pieces {
+        let sparse = Sparse::of(step, ended);
         let mut known: FxHashMap<StorageId, usize> = FxHashMap::default();
-        let mut bytes: Vec<u64> = Vec::new();
-        let mut of = TiVec::with_capacity(step.tensors.len());
-        for row in &step.tensors {
-            if row.value.device != Device::Cuda {
-                of.push(None);
-                continue;
-            }
-            let next = bytes.len();
-            let piece = row.storage.map_or(next, |storage| *known.entry(storage).or_insert(next));
-            if piece == next {
-                bytes.push(0);
-            }
-            bytes[piece] = bytes[piece].max(extent(&row.value));
-            of.push(Some(piece));
+        let mut pieces = Pieces { of: TiVec::new(), bytes: Vec::new(), spare: Vec::new(), made: Vec::new() };
+        for (at, row) in step.tensors.iter_enumerated() {
+            let bytes = match sparse.values.get(&at) {
+                Some(&values) => values,
+                None if row.value.is_sparse() => 0,
+                None => extent(&row.value),
+            };
+            let is_piece = row.value.device == Device::Cuda && (!row.value.is_sparse() || bytes > 0);
+            let piece = is_piece.then(|| pieces.add(row, bytes, &mut known));
+            pieces.of.push(piece.into_iter().collect());
         }
-        bytes.iter_mut().for_each(|size| *size = size.div_ceil(GRAIN).saturating_mul(GRAIN));
-        Pieces { of, bytes }
+        for (&tensor, parts) in &sparse.parts {
+            let parts: Vec<usize> = parts.iter().flat_map(|&part| pieces.of[part].clone()).collect();
+            pieces.of[tensor].extend(parts);
+        }
+        pieces.bytes.iter_mut().for_each(|size| *size = size.div_ceil(GRAIN).saturating_mul(GRAIN));
+        pieces.spare = pieces.bytes.iter().map(|&size| spare(size)).collect();
+        pieces
     }
+
+    /// The pieces that a tensor lies in.
+    pub(super) fn all(&self, tensor: TensorId) -> impl Iterator<Item = usize> {
+        self.of[tensor].iter().copied()
+    }
+
+    fn add(&mut self, row: &Tensor, bytes: u64, known: &mut FxHashMap<StorageId, usize>) -> usize {
+        let next = self.bytes.len();
+        let piece = row.storage.map_or(next, |storage| *known.entry(storage).or_insert(next));
+        if piece == next {
+            self.bytes.push(0);
+            self.made.push(false);
+        }
+        self.bytes[piece] = self.bytes[piece].max(bytes);
+        self.made[piece] |= row.made;
+        piece
+    }
+}
+
+/// Bytes of the allocator's block beyond those asked for.
+fn spare(size: u64) -> u64 {
+    let left = size.div_ceil(SEGMENT).saturating_mul(SEGMENT).saturating_sub(size);
+    if size >= LARGE && left <= LEFT { left } else { 0 }
 }
 
 /// How far into its storage a tensor reaches, bytes.
@@ -49,13 +87,9 @@ fn extent(tensor: &Value) -> u64 {
     if tensor.shape.iter().any(|&size| size <= 0) {
         return 0;
     }
-    let span = if tensor.strides.len() == tensor.shape.len() {
-        let reaches = tensor.shape.iter().zip(&tensor.strides);
-        let reaches = reaches.map(|(&size, &stride)| (whole(size) - 1).saturating_mul(whole(stride)));
-        reaches.fold(1, u64::saturating_add)
-    } else {
-        tensor.shape.iter().map(|&size| whole(size)).fold(1, u64::saturating_mul)
-    };
+    let reaches = tensor.shape.iter().zip(&tensor.strides);
+    let reaches = reaches.map(|(&size, &stride)| (whole(size) - 1).saturating_mul(whole(stride)));
+    let span = reaches.fold(1, u64::saturating_add);
     tensor.offset.saturating_add(span).saturating_mul(tensor.dtype.size())
 }
 
@@ -64,14 +98,10 @@ mod tests {
     use steptime_aten::Dtype;
 
     use super::*;
-    use crate::tensors::Tensor;
 
     fn row(shape: &[i64], strides: &[i64], storage: Option<u32>) -> Tensor {
-        Tensor {
-            value: Value::strided(shape, strides, Dtype::F32),
-            storage: storage.map(StorageId),
-            recorded: None,
-        }
+        let value = Value::strided(shape, strides, Dtype::F32);
+        Tensor { value, storage: storage.map(StorageId), recorded: None, made: false }
     }
 
     #[test]
@@ -82,9 +112,16 @@ mod tests {
         step.tensors.push(row(&[4], &[1], None));
         step.tensors.push(row(&[4], &[1], None));
         step.tensors.push(row(&[0, 9], &[9, 1], Some(8)));
-        let pieces = Pieces::of(&step);
-        assert_eq!(pieces.of.raw, [Some(0), Some(0), Some(1), Some(2), Some(3)]);
+        let pieces = Pieces::of(&step, &[]);
+        let of: Vec<Vec<usize>> = step.tensors.keys().map(|tensor| pieces.all(tensor).collect()).collect();
+        assert_eq!(of, [[0], [0], [1], [2], [3]]);
         assert_eq!(pieces.bytes, [4096, 512, 512, 0]);
+    }
+
+    #[test]
+    fn a_large_block_takes_what_is_left_of_its_segment() {
+        let mib = |count: u64| count << 20;
+        assert_eq!([mib(9) + 512, mib(10), mib(11), mib(11) - 512].map(spare), [0, 0, mib(1), 0]);
     }
 
     #[test]
@@ -93,6 +130,6 @@ mod tests {
         assert!(extent(&huge.value) > 1 << 60);
         let mut step = Step::default();
         step.tensors.push(huge);
-        assert!(Pieces::of(&step).bytes[0] > 1 << 60);
+        assert!(Pieces::of(&step, &[]).bytes[0] > 1 << 60);
     }
 }

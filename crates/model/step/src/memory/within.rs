@@ -2,6 +2,7 @@
 
 use steptime_graph::TiVec;
 
+use super::order::Order;
 use crate::ids::OpId;
 use crate::step::Step;
 
@@ -25,13 +26,25 @@ pub(super) struct Within {
 }
 
 /// For each op what it is inside of, by one walk from the outermost ops inwards.
-pub(super) fn of(step: &Step, running: &[OpId]) -> TiVec<OpId, Within> {
+pub(super) fn of(step: &Step, running: &[OpId], order: &Order) -> TiVec<OpId, Within> {
     let mut within: TiVec<OpId, Within> = vec![Within::default(); step.ops.len()].into();
+    let begins = |op: OpId| order.spans[op].map(|[begin, _]| begin);
+    let is_accumulation = |op: &OpId| step.event(*op).is_accumulation();
+    let accumulated: Vec<usize> =
+        running.iter().copied().filter(is_accumulation).filter_map(begins).collect();
+    // When the update of the optimizer around begins: after the passes of its closure, where it has one.
+    let mut updates: TiVec<OpId, usize> = vec![usize::MAX; step.ops.len()].into();
     for &op in running {
         let (row, event) = (&step.ops[op], step.event(op));
         let around = row.parent.map(|parent| within[parent]).unwrap_or_default();
+        updates[op] = match order.spans[op] {
+            Some([begin, end]) if event.is_optimizer_step() => {
+                accumulated.iter().copied().filter(|at| (begin..end).contains(at)).max().unwrap_or(begin)
+            }
+            _ => row.parent.map_or(usize::MAX, |parent| updates[parent]),
+        };
         within[op] = Within {
-            stepping: around.stepping || event.is_optimizer_step(),
+            stepping: begins(op).is_some_and(|begin| begin >= updates[op]),
             adding: around.adding || event.is_accumulation(),
             reducing: around.reducing || row.name.starts_with(REDUCING),
             fused: around.fused || FUSED.iter().any(|name| row.name.contains(name)),

@@ -1,0 +1,50 @@
+"""What a training loop holds from step to step, as meta.json says it. Runs on CPU PyTorch."""
+
+import json
+
+import pytest
+
+import steptime
+
+torch = pytest.importorskip("torch")
+
+
+def held(tmp_path, optimizer_of, sparse=False):
+    table, linear = torch.nn.EmbeddingBag(50, 8, sparse=sparse), torch.nn.Linear(8, 4)
+    norm = torch.nn.BatchNorm1d(4)
+    model = torch.nn.Sequential(table, linear, norm)
+    frozen = linear.bias.requires_grad_(False)
+    optimizer = optimizer_of([each for each in model.parameters() if each is not frozen])
+
+    def step(batch):
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+
+    batches = [torch.zeros(6, 3, dtype=torch.int64)]
+    out = steptime.record(step, batches, out=tmp_path / "one", only="et")
+    memory = json.loads((out / "meta.json").read_text())["memory"]
+    assert memory.pop("version") == 1
+    return {kind: sum(of["bytes"] for of in types.values()) for kind, types in memory.items()}, memory
+
+
+def test_parameters_gradients_and_states_are_summed(tmp_path):
+    found, memory = held(tmp_path, torch.optim.AdamW)
+    trained = 4 * (50 * 8 + 8 * 4 + 4 + 4)
+    assert found["parameters"] == trained + 4 * 4
+    assert (found["gradients"], found["states"]) == (trained, 2 * trained)
+    assert memory["buffers"] == {
+        "float32": {"tensors": 2, "bytes": 32, "allocated": 1024},
+        "int64": {"tensors": 1, "bytes": 8, "allocated": 512},
+    }
+    assert memory["gradients"]["float32"]["allocated"] == 2048 + 3 * 512
+
+
+def test_momentum_is_one_state_and_plain_descent_has_none(tmp_path):
+    found, _ = held(tmp_path, lambda those: torch.optim.SGD(those, lr=0.1, momentum=0.9))
+    assert found["states"] == found["gradients"]
+
+
+def test_sparse_gradients_are_left_out(tmp_path):
+    found, _ = held(tmp_path, lambda those: torch.optim.SGD(those, lr=0.1), sparse=True)
+    assert (found["gradients"], found["states"]) == (4 * (8 * 4 + 4 + 4), 0)
