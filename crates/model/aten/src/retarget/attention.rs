@@ -4,6 +4,7 @@ use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, op, row_major, view};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
+use crate::place::Place;
 
 /// The CPU's ops, as parts of their names.
 pub(super) const FORWARD: &str = "aten::_scaled_dot_product_flash_attention_for_cpu";
@@ -76,11 +77,13 @@ fn result(call: &OpCall) -> Tensor {
     )
 }
 
-/// The sums of the softmax, a multiple of 32 a head.
+/// The sums of the softmax, a multiple of 32 a head, in the place of what the CPU keeps for the gradient.
 fn sums(call: &OpCall) -> Tensor {
     let query = call.tensor_at(0).map_or([1, 1, 1], |query| [query.size(0), query.size(1), query.size(2)]);
     let [batch, heads, length] = query;
-    Tensor::contiguous(&[batch, heads, (length.max(0) as u64).next_multiple_of(32) as i64], Dtype::F32)
+    let shape = [batch, heads, (length.max(0) as u64).next_multiple_of(32) as i64];
+    let kept = call.output(1).map_or(Place::UNKNOWN, |weights| weights.place);
+    Tensor { place: kept, ..Tensor::contiguous(&shape, Dtype::F32) }
 }
 
 /// The function's name on the GPU, given what is inside it.

@@ -7,11 +7,10 @@ use super::types::Types;
 use crate::new_ops;
 
 impl Types<'_> {
-    /// Autocast's cast of a tensor. What is older than the step is a parameter, and cast once.
+    /// Autocast's cast of a tensor. A parameter is cast once.
     pub fn autocast_to(&mut self, tensor: TensorId, to: Dtype, place: Place) -> TensorId {
         let list = usize::from(to == Dtype::F32);
-        let is_old = self.step.tensors.get(tensor).is_some() && self.uses.producer(tensor).is_none();
-        if let Some(&cast) = self.saved[list].get(&tensor).filter(|_| is_old) {
+        if let Some(&cast) = self.saved[list].get(&tensor).filter(|_| self.is_parameter(tensor)) {
             return cast;
         }
         let cast = self.cast(tensor, to, place, false);
@@ -28,11 +27,7 @@ impl Types<'_> {
         let cast = self.patch.tensor(self.step, made);
         self.set(cast, to);
         self.casts += 1;
-        let code = Arg::Int(match to {
-            Dtype::F32 => 6,
-            Dtype::F16 => 5,
-            _ => 15,
-        });
+        let code = Arg::Int(to.code());
         let no = || Arg::Bool(false);
         let op = |name: &str, inputs: Vec<Arg<TensorId>>| {
             NewOp::new(name, Call { inputs, outputs: vec![Arg::Tensor(cast)], ..Call::default() })
