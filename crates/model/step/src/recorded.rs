@@ -50,7 +50,11 @@ impl Step {
         let noted = |node: Option<NodeId>| Some(trace?.nodes.noted[node?.index()].sequence);
         for (at, row) in graph.ops.iter_enumerated() {
             let node = node(at);
-            let call = call(at).map(|call| table.call(&call, node).into());
+            let around: Vec<TensorId> = row
+                .parent
+                .and_then(|parent| step.ops[OpId::of(parent)].call.as_deref())
+                .map_or_else(Vec::new, |call| call.gives().collect());
+            let call = call(at).map(|call| table.call(&call, node, &around).into());
             step.ops.push(Op {
                 name: graph.op_name(at).to_owned(),
                 annotation: row.annotation,
@@ -92,32 +96,41 @@ impl OpId {
 }
 
 impl Table<'_> {
-    fn call(&mut self, call: &OpCall, node: Option<NodeId>) -> Call {
+    /// `around` is what the op around it gives.
+    fn call(&mut self, call: &OpCall, node: Option<NodeId>, around: &[TensorId]) -> Call {
         let trace = self.trace.zip(node);
         let recorded = |range: fn(&ExecutionGraph, NodeId) -> execution::ArgRange| {
             trace.map_or(&[][..], |(trace, node)| trace.args.get(range(trace, node)))
         };
         let (inputs, outputs) = (recorded(ExecutionGraph::inputs), recorded(ExecutionGraph::outputs));
-        Call {
-            inputs: self.args(&call.inputs, inputs, trace.map(|(_, node)| node)),
-            outputs: self.args(&call.outputs, outputs, None),
-            settings: call.settings,
+        let inputs = self.args(&call.inputs, inputs, trace.map(|(_, node)| node));
+        if node.is_none() {
+            let taken: Vec<TensorId> = inputs.iter().flat_map(Arg::tensors).copied().collect();
+            self.forget(&call.outputs, |row| taken.contains(&row) || around.contains(&row));
         }
+        let outputs = self.args(&call.outputs, outputs, None);
+        Call { inputs, outputs, settings: call.settings }
     }
 
     /// `taken_by` is the node that takes them.
-    fn args(
-        &mut self,
-        args: &[Arg],
-        recorded: &[Recorded],
-        taken_by: Option<NodeId>,
-    ) -> Vec<Arg<TensorId>> {
+    fn args(&mut self, args: &[Arg], recorded: &[Recorded], taken_by: Option<NodeId>) -> Vec<Arg<TensorId>> {
         let each = args.iter().enumerate();
         each.map(|(at, arg)| {
             let mut ids = self.identities(recorded.get(at)).into_iter();
             arg.map(|tensor| self.row(tensor, ids.next().flatten(), taken_by))
         })
         .collect()
+    }
+
+    /// What an op makes is another tensor than what was there before, unless some `stays`: memory is used again.
+    fn forget(&mut self, made: &[Arg], stays: impl Fn(TensorId) -> bool) {
+        for tensor in made.iter().flat_map(Arg::tensors) {
+            if let Some(key) = tensor.place.key().map(|key| (key, tensor.clone()))
+                && self.placed.get(&key).is_some_and(|&row| !stays(row))
+            {
+                self.placed.remove(&key);
+            }
+        }
     }
 
     /// Which tensors of the trace an argument is or holds.

@@ -84,7 +84,11 @@ pub(crate) fn explain(
         let reached = best.as_ref().map_or(before.step, |best| best.step);
         let least = reached.0 as f64 * (1.0 - WORTH);
         let tried = [&together[..], &[*rule]].concat();
-        let after = if together.is_empty() { Ok(found.after.clone()) } else { with(&tried).map(|answer| answer.after) };
+        let after = if together.is_empty() {
+            Ok(found.after.clone())
+        } else {
+            with(&tried).map(|answer| answer.after)
+        };
         if let Ok(after) = after
             && (after.step.0 as f64) < least
         {

@@ -6,17 +6,21 @@ use std::path::{Path, PathBuf};
 use steptime::aten::Lowering;
 use steptime::aten::kernel::Precision;
 use steptime::edit;
-use steptime::rewrite::{self, Accumulate, Audit, Checkpoint, DataParallel, Error, Facts, Fp16, Rule, Streams};
+use steptime::rewrite::{
+    self, Accumulate, Audit, Checkpoint, DataParallel, Error, Facts, Fp16, Rule, Streams,
+};
 use steptime::{Choice, Step, trace};
 
 /// Every recording and description in `examples/`.
 fn examples() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
     let within = |folder: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let entries =
+            std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
         entries.collect()
     };
-    let mut all: Vec<PathBuf> = [root.clone(), root.join("probed")].iter().flat_map(|folder| within(folder)).collect();
+    let mut all: Vec<PathBuf> =
+        [root.clone(), root.join("probed")].iter().flat_map(|folder| within(folder)).collect();
     all.retain(|path| path.join("et.json.gz").is_file());
     let models = within(&root.join("models")).into_iter();
     all.extend(models.filter(|path| path.extension().is_some_and(|end| end == "toml")));
@@ -74,8 +78,10 @@ impl Effect {
 
     /// What of this effect of a rule alone is not in the step after two; `before` is the step before any.
     fn lost(&self, before: &Effect, both: &Effect, narrows: bool) -> Vec<String> {
-        let new = self.ops.keys().filter(|name| !before.ops.contains_key(*name) && !both.ops.contains_key(*name));
-        let gone = before.ops.keys().filter(|name| !self.ops.contains_key(*name) && both.ops.contains_key(*name));
+        let new =
+            self.ops.keys().filter(|name| !before.ops.contains_key(*name) && !both.ops.contains_key(*name));
+        let gone =
+            before.ops.keys().filter(|name| !self.ops.contains_key(*name) && both.ops.contains_key(*name));
         let mut lost: Vec<String> = new.map(|name| format!("no {name}")).collect();
         lost.extend(gone.map(|name| format!("still {name}")));
         if narrows && both.wide > self.wide {
@@ -95,14 +101,20 @@ impl Effect {
 }
 
 /// The step after some rules, with what each did.
-fn after(recorded: &Step, base: &edit::Step, rules: &[&dyn Rule]) -> Result<(edit::Step, Vec<Audit>), rewrite::Refused> {
+fn after(
+    recorded: &Step,
+    base: &edit::Step,
+    rules: &[&dyn Rule],
+) -> Result<(edit::Step, Vec<Audit>), rewrite::Refused> {
     let modules = recorded.modules();
     let facts = Facts { modules: Some(&modules), ..Facts::new(&recorded.ops, recorded.batch()) };
     rewrite::applied(base, rules, &facts)
 }
 
 fn found(audits: &[Audit], rule: &str) -> bool {
-    audits.iter().any(|audit| audit.rule == rule && audit.why.iter().any(|why| why.starts_with("nothing is left")))
+    audits
+        .iter()
+        .any(|audit| audit.rule == rule && audit.why.iter().any(|why| why.starts_with("nothing is left")))
 }
 
 #[test]
@@ -111,7 +123,8 @@ fn no_pair_of_rules_loses_an_effect() {
     let (mut pairs, mut lost) = (0, Vec::new());
     for path in examples() {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let recorded = Step::open_with(&path, &Choice::default(), &trace::Options::default()).expect("an example");
+        let recorded =
+            Step::open_with(&path, &Choice::default(), &trace::Options::default()).expect("an example");
         let base = recorded.arguments.editable(&recorded.graph);
         let before = Effect::of(&base, &recorded.ops);
         let alone: Vec<(&dyn Rule, Effect)> = rules
@@ -127,7 +140,8 @@ fn no_pair_of_rules_loses_an_effect() {
         for (at, (one, effect)) in alone.iter().enumerate() {
             for (other, others) in &alone[at + 1..] {
                 pairs += 1;
-                let mut say = |what: String| lost.push(format!("{name}: {} with {}: {what}", one.name(), other.name()));
+                let mut say =
+                    |what: String| lost.push(format!("{name}: {} with {}: {what}", one.name(), other.name()));
                 let given = [[*one, *other], [*other, *one]].map(|rules| after(&recorded, &base, &rules));
                 let [Ok((step, audits)), Ok((turned, _))] = &given else {
                     let [first, second] = given.map(|given| given.err().map(|refused| refused.to_string()));
@@ -140,7 +154,11 @@ fn no_pair_of_rules_loses_an_effect() {
                 }
                 for (rule, effect) in [(one, effect), (other, others)] {
                     let narrows = ["bf16", "fp16"].contains(&rule.name());
-                    let missing = if found(audits, rule.name()) { Vec::new() } else { effect.lost(&before, &both, narrows) };
+                    let missing = if found(audits, rule.name()) {
+                        Vec::new()
+                    } else {
+                        effect.lost(&before, &both, narrows)
+                    };
                     missing.into_iter().for_each(|what| say(format!("{}: {what}", rule.name())));
                 }
             }

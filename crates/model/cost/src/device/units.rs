@@ -20,8 +20,7 @@ fn with_own_attention(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall
     if attention.kind != AttentionKind::Cudnn || has_cudnn {
         return None;
     }
-    let kind =
-        if major >= 8 && !attention.bias { AttentionKind::Flash } else { AttentionKind::Efficient };
+    let kind = if major >= 8 && !attention.bias { AttentionKind::Flash } else { AttentionKind::Efficient };
     let kernel = Kernel::Attention(Attention { kind, ..*attention });
     Some(KernelCall { kernel, ..call.clone() })
 }

@@ -1,6 +1,7 @@
 //! Casts: what `aten::to` runs.
 
-use steptime_aten::{Arg, Dtype, Tensor};
+use steptime_aten::{Arg, Dtype, Place as PlaceInMemory, Tensor};
+use steptime_graph::execution::StorageId;
 use steptime_step::{Call, NewOp, Place, TensorId};
 
 use super::types::Types;
@@ -22,9 +23,12 @@ impl Types<'_> {
     pub fn cast(&mut self, tensor: TensorId, to: Dtype, place: Place, function: bool) -> TensorId {
         let Some(value) = self.value(tensor).cloned() else { return tensor };
         let strides = if value.is_dense() { value.strides.clone() } else { Default::default() };
-        let made = Tensor::strided(&value.shape, &strides, to);
+        let memory = StorageId(self.next_storage);
+        self.next_storage += 1;
+        let made =
+            Tensor { place: PlaceInMemory::storage(memory.0), ..Tensor::strided(&value.shape, &strides, to) };
         let (shape, strides) = (made.shape.iter().copied().collect(), made.strides.iter().copied().collect());
-        let cast = self.patch.tensor(self.step, made);
+        let cast = self.patch.tensor_in(self.step, made, Some(memory));
         self.set(cast, to);
         self.casts += 1;
         let code = Arg::Int(to.code());

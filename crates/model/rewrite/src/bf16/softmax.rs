@@ -26,7 +26,8 @@ impl Types<'_> {
             *call.inputs.get_mut(TO_SINGLE)? = Arg::Bool(true);
             return Some(Dtype::F32);
         }
-        let of_half = BACKWARD.contains(&name) && tensor(RESULT).is_some_and(|result| self.of_half.contains(&result));
+        let of_half =
+            BACKWARD.contains(&name) && tensor(RESULT).is_some_and(|result| self.of_half.contains(&result));
         if !of_half {
             return None;
         }

@@ -5,6 +5,7 @@ use steptime_aten::{Arg, Device, Dtype};
 use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
 
 use super::lists::Kind;
+use crate::names::free_storage;
 use crate::updates;
 
 /// Which tensors others stand for, within an op.
@@ -29,6 +30,8 @@ pub(super) struct Types<'s> {
     pub now: Local,
     /// Casts that the forward pass made, to 16 and to 32 bits: the backward pass takes them, too.
     pub saved: [Local; 2],
+    /// The first memory that no tensor has yet.
+    pub(super) next_storage: u32,
     /// How many ops run in 16 bits because autocast says so.
     pub narrowed: usize,
     /// How many casts were put in.
@@ -48,6 +51,7 @@ impl<'s> Types<'s> {
             of_half: FxHashSet::default(),
             now: Local::default(),
             saved: [Local::default(), Local::default()],
+            next_storage: free_storage(step),
             narrowed: 0,
             casts: 0,
         }
@@ -125,7 +129,8 @@ impl<'s> Types<'s> {
             Kind::Narrow => Some(self.narrow),
             Kind::Wide | Kind::WideResult => Some(Dtype::F32),
             Kind::Promoted => {
-                let mut of = call.takes().filter_map(|tensor| self.of(self.stands(tensor, &Local::default())));
+                let mut of =
+                    call.takes().filter_map(|tensor| self.of(self.stands(tensor, &Local::default())));
                 of.any(|dtype| dtype == Dtype::F32).then_some(Dtype::F32)
             }
             Kind::WideSum | Kind::Any => None,
@@ -248,7 +253,9 @@ impl<'s> Types<'s> {
         if self.lookups && name.starts_with(FUSED_TABLES) {
             return self.narrow;
         }
-        let first_alone = name.contains("batch_norm") || name.contains("native_dropout");
+        // Statistics, masks and logs of sums stay as they are.
+        let first_alone =
+            ["batch_norm", "native_dropout", "attention"].iter().any(|part| name.contains(part));
         let count = if first_alone { 1 } else { usize::MAX };
         let all = || call.takes().take(count);
         // A number joins any type, and what has no elements was made for what it is joined with.
