@@ -7,6 +7,7 @@ use steptime_step::{Patch, Step, TensorId};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Ops that look at images of channels: what they take and give changes its layout.
 const OF_IMAGES: [&str; 5] = ["conv", "batch_norm", "pool", "upsample", "group_norm"];
@@ -18,6 +19,10 @@ pub struct ChannelsLast;
 impl Rule for ChannelsLast {
     fn name(&self) -> &'static str {
         "channels-last"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Layout
     }
 
     fn effort(&self) -> &'static str {

@@ -7,6 +7,7 @@ use steptime_step::{OpId, Patch, Step};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Ops that give sizes which only the data tell: the host waits for them.
 const BY_DATA: [&str; 9] = [
@@ -31,16 +32,16 @@ impl Rule for CudaGraph {
         "cuda-graph"
     }
 
+    fn stage(&self) -> Stage {
+        Stage::Capture
+    }
+
     fn effort(&self) -> &'static str {
         "medium: static shapes and inputs, capture after warm-up"
     }
 
     fn risk(&self) -> &'static str {
         "shapes must not change; random numbers and learning rates need care"
-    }
-
-    fn is_last(&self) -> bool {
-        true
     }
 
     fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {

@@ -4,6 +4,7 @@ use steptime_step::{OpId, Patch, Step};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Derives calls, kernels and times of every op with arguments from these arguments alone. What is known of ops is checked
 /// by it: a step that is so derived should be the one that was recorded.
@@ -13,6 +14,10 @@ pub struct Derive;
 impl Rule for Derive {
     fn name(&self) -> &'static str {
         "derive"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Derivation
     }
 
     fn effort(&self) -> &'static str {

@@ -62,6 +62,12 @@ pub enum Error {
         /// What was said.
         text: String,
     },
+    /// Gradients of several backward passes.
+    #[error(
+        "the recorded step has several backward passes, and not all of them would average their gradients: record a step of one batch, and say \
+         --accumulate N beside"
+    )]
+    SeveralPasses,
     /// Sparse gradients are not averaged.
     #[error(
         "the gradient of the parameter of shape {shape:?} is sparse, and NCCL averages none: place the tables on ranks, \

@@ -8,6 +8,7 @@ use crate::fuse_linear::FuseLinear;
 use crate::fuse_pointwise::FusePointwise;
 use crate::rule::{Facts, Rule};
 use crate::selection::{Among, Selection};
+use crate::stage::Stage;
 
 /// What is fused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,10 @@ impl FuseAmong {
 impl Rule for FuseAmong {
     fn name(&self) -> &'static str {
         self.rule().name()
+    }
+
+    fn stage(&self) -> Stage {
+        self.rule().stage()
     }
 
     fn effort(&self) -> &'static str {

@@ -8,6 +8,7 @@ use steptime_step::{NewOp, OpId, Patch, Place, Step, TensorId, Uses};
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::selection::Among;
+use crate::stage::Stage;
 
 /// A product with a bias, and the same with an activation.
 const PRODUCT: &str = "aten::addmm";
@@ -25,6 +26,10 @@ pub struct FuseLinear;
 impl Rule for FuseLinear {
     fn name(&self) -> &'static str {
         "fuse-linear"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Products
     }
 
     fn effort(&self) -> &'static str {

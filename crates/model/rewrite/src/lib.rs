@@ -4,7 +4,7 @@
 //! Step ──rule: Rule──> Patch ──Step::apply──> Step, and an Audit of what was done and why
 //! ```
 //!
-//! Rules compose: [`apply`] applies one after the other, each to what the last one left.
+//! Rules compose: [`apply`] applies one after the other in the order of their [`Stage`]s, each to what the last one left.
 #![forbid(unsafe_code)]
 
 mod accumulate;
@@ -39,6 +39,7 @@ mod selection;
 mod set;
 mod shard_tables;
 mod sharded_optimizer;
+mod stage;
 mod streams;
 mod tf32;
 mod updates;
@@ -71,5 +72,6 @@ pub use selection::Selection;
 pub use set::{SetSize, SizePath, sized};
 pub use shard_tables::{LookedUp, ShardTables, TableHome, tables};
 pub use sharded_optimizer::ShardedOptimizer;
+pub use stage::Stage;
 pub use streams::{OnStream, Streams};
 pub use tf32::Tf32;

@@ -8,6 +8,7 @@ use steptime_step::{OpId, Patch, Step, Uses};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// The op that reads a number.
 const READ: &str = "aten::_local_scalar_dense";
@@ -23,6 +24,10 @@ pub struct NoSync;
 impl Rule for NoSync {
     fn name(&self) -> &'static str {
         "no-sync"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Reads
     }
 
     fn effort(&self) -> &'static str {

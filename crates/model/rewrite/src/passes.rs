@@ -44,6 +44,11 @@ impl Passes {
         Passes { before_update: before_update.unwrap_or(script.len()), script, forward, backward }
     }
 
+    /// The number of the last batch whose gradients a rule adds up; 0 where there is one batch.
+    pub fn last_round(&self, step: &Step) -> u32 {
+        self.backward.iter().map(|&function| step.ops[function].round).max().unwrap_or(0)
+    }
+
     /// Whether gradients are computed in several passes: a function runs again, or a number comes that is above the first.
     pub fn are_several(&self, step: &Step) -> bool {
         if self.backward.iter().any(|&function| step.ops[function].again.is_some()) {

@@ -6,6 +6,7 @@ use steptime_step::{Call, NewOp, Patch, Place, Step, Uses};
 use crate::error::Error;
 use crate::host_copy::{HostCopy, NON_BLOCKING};
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Batches in pinned memory; the next one is copied while this one is trained on, and no copy of it makes the host wait.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,6 +15,10 @@ pub struct PrefetchInputs;
 impl Rule for PrefetchInputs {
     fn name(&self) -> &'static str {
         "prefetch-inputs"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Prefetch
     }
 
     fn effort(&self) -> &'static str {

@@ -10,6 +10,7 @@ use crate::names::calls;
 use crate::passes::Passes;
 use crate::rule::{Facts, Rule};
 use crate::selection::Selection;
+use crate::stage::Stage;
 use crate::words::counted;
 
 /// The function that adds up a parameter's gradient.
@@ -26,6 +27,10 @@ pub struct Remove {
 impl Rule for Remove {
     fn name(&self) -> &'static str {
         "remove"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Removal
     }
 
     fn effort(&self) -> &'static str {

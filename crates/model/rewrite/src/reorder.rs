@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::host_copy::HostCopy;
 use crate::passes::{Passes, gives, takes};
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 use crate::words::counted;
 
 /// Copies of a batch to the device wait until they are needed: the device begins on the first while the host still makes the
@@ -17,6 +18,10 @@ pub struct Reorder;
 impl Rule for Reorder {
     fn name(&self) -> &'static str {
         "reorder"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Copies
     }
 
     fn effort(&self) -> &'static str {

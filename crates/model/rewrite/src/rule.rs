@@ -9,6 +9,7 @@ use steptime_step::{Diff, Patch, Step};
 
 use crate::error::{Error, Refused};
 use crate::known::{Known, Unchanged};
+use crate::stage::Stage;
 
 /// What a rule may know of a step beside its ops.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +42,9 @@ pub trait Rule: Debug + Send + Sync {
     /// Its name, as the command line has it.
     fn name(&self) -> &'static str;
 
+    /// When it is applied among others.
+    fn stage(&self) -> Stage;
+
     /// What it takes to make the change, in words.
     fn effort(&self) -> &'static str {
         "unknown"
@@ -55,11 +59,6 @@ pub trait Rule: Debug + Send + Sync {
     /// of a factor.
     fn doubt(&self) -> Option<(&'static str, f64)> {
         None
-    }
-
-    /// Whether it must come after all others that are applied with it.
-    fn is_last(&self) -> bool {
-        false
     }
 
     /// The patches that it wants to a step.
@@ -80,7 +79,7 @@ pub struct Audit {
     pub counts: [usize; 3],
 }
 
-/// Applies rules in turn. On an error the step is as it was.
+/// Applies rules in the order of their stages, whatever order they are given in. On an error the step is as it was.
 ///
 /// # Errors
 /// Where a rule does not apply, or what it makes is no step.
@@ -90,18 +89,31 @@ pub fn apply(step: &mut Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<
     Ok(audits)
 }
 
-/// The step that rules make of one, applied in turn, and what each did.
+/// The step that rules make of one, and what each did, in the order in which they were applied.
+///
+/// A rule that would change the step alone, and finds nothing left to do after others, changes nothing and says so.
 ///
 /// # Errors
 /// As [`apply`].
 pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(Step, Vec<Audit>), Refused> {
+    let mut rules = rules.to_vec();
+    rules.sort_by_key(|rule| (rule.stage(), rule.name()));
     let mut now = Cow::Borrowed(step);
     let mut audits = Vec::with_capacity(rules.len());
-    for rule in rules {
+    for (at, rule) in rules.iter().enumerate() {
+        let refused = |source| Refused { rule: rule.name(), source };
+        let patches = match rule.patches(&now, facts) {
+            Ok(patches) => patches,
+            Err(source) => {
+                let why = done_before(step, &rules[..at], *rule, &source, facts);
+                let why = why.ok_or_else(|| refused(source))?;
+                audits.push(Audit { rule: rule.name(), why: vec![why], counts: [0; 3] });
+                continue;
+            }
+        };
         let mut why = Vec::new();
         let mut changed: Option<Step> = None;
-        let refused = |source| Refused { rule: rule.name(), source };
-        for patch in rule.patches(&now, facts).map_err(refused)? {
+        for patch in patches {
             let next = changed.as_ref().unwrap_or(&now).applied(&patch, facts.ops);
             changed = Some(next.map_err(|source| refused(source.into()))?);
             why.push(patch.why);
@@ -113,4 +125,23 @@ pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(S
         }
     }
     Ok((now.into_owned(), audits))
+}
+
+/// Which rule left nothing to do for one that would change the step alone, in words; `None` where none did.
+fn done_before(
+    step: &Step,
+    before: &[&dyn Rule],
+    rule: &dyn Rule,
+    reason: &Error,
+    facts: &Facts<'_>,
+) -> Option<String> {
+    let nothing = |error: &Error| matches!(error, Error::NothingToDo { .. } | Error::NoBags { .. });
+    if before.is_empty() || !nothing(reason) || rule.patches(step, facts).is_err() {
+        return None;
+    }
+    let did = (1..=before.len()).find(|&count| {
+        let now = applied(step, &before[..count], facts);
+        now.is_ok_and(|(now, _)| rule.patches(&now, facts).is_err_and(|error| nothing(&error)))
+    })?;
+    Some(format!("nothing is left to do after {}: {reason}", before[did - 1].name()))
 }

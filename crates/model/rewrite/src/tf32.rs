@@ -6,6 +6,7 @@ use steptime_step::{Patch, Step};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Multiplies 32-bit matrices on tensor cores, with 10 bits of mantissa.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,6 +15,10 @@ pub struct Tf32;
 impl Rule for Tf32 {
     fn name(&self) -> &'static str {
         "tf32"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Rounding
     }
 
     fn effort(&self) -> &'static str {

@@ -20,6 +20,8 @@ struct Table<'t> {
     known: FxHashMap<(execution::TensorId, Device), TensorId>,
     /// The last tensor seen at a place in memory, by its description: what ops without a node were called with.
     placed: FxHashMap<(Memory, steptime_aten::Tensor), TensorId>,
+    /// The nodes that the step has ops of.
+    nodes: FxHashSet<NodeId>,
 }
 
 /// What tells two pieces of memory apart: the storage of the execution trace, or an address alone.
@@ -46,8 +48,13 @@ impl Step {
         call: impl Fn(graph::OpId) -> Option<OpCall>,
         node: impl Fn(graph::OpId) -> Option<NodeId>,
     ) -> Step {
-        let mut table =
-            Table { trace, rows: TiVec::new(), known: FxHashMap::default(), placed: FxHashMap::default() };
+        let mut table = Table {
+            trace,
+            rows: TiVec::new(),
+            known: FxHashMap::default(),
+            placed: FxHashMap::default(),
+            nodes: graph.ops.keys().filter_map(&node).collect(),
+        };
         let threads = vec![Vec::new(); graph.threads.len()].into();
         let kernels = graph.activities.iter().filter(|row| row.kind == ActivityKind::Kernel);
         let streams = kernels.map(|row| row.stream).collect::<FxHashSet<_>>().len();
@@ -57,7 +64,11 @@ impl Step {
         let noted = |node: Option<NodeId>| Some(trace?.nodes.noted[node?.index()].sequence);
         for (at, row) in graph.ops.iter_enumerated() {
             let node = node(at);
-            let call = call(at).map(|call| table.call(&call, node).into());
+            let around: Vec<TensorId> = row
+                .parent
+                .and_then(|parent| step.ops[OpId::of(parent)].call.as_deref())
+                .map_or_else(Vec::new, |call| call.gives().collect());
+            let call = call(at).map(|call| table.call(&call, node, &around).into());
             step.ops.push(Op {
                 name: graph.op_name(at).to_owned(),
                 annotation: row.annotation,
@@ -99,26 +110,41 @@ impl OpId {
 }
 
 impl Table<'_> {
-    fn call(&mut self, call: &OpCall, node: Option<NodeId>) -> Call {
+    /// `around` is what the op around it gives.
+    fn call(&mut self, call: &OpCall, node: Option<NodeId>, around: &[TensorId]) -> Call {
         let trace = self.trace.zip(node);
         let recorded = |range: fn(&ExecutionGraph, NodeId) -> execution::ArgRange| {
             trace.map_or(&[][..], |(trace, node)| trace.args.get(range(trace, node)))
         };
         let (inputs, outputs) = (recorded(ExecutionGraph::inputs), recorded(ExecutionGraph::outputs));
-        Call {
-            inputs: self.args(&call.inputs, inputs),
-            outputs: self.args(&call.outputs, outputs),
-            settings: call.settings,
+        let inputs = self.args(&call.inputs, inputs, trace.map(|(_, node)| node));
+        if node.is_none() {
+            let taken: Vec<TensorId> = inputs.iter().flat_map(Arg::tensors).copied().collect();
+            self.forget(&call.outputs, |row| taken.contains(&row) || around.contains(&row));
         }
+        let outputs = self.args(&call.outputs, outputs, None);
+        Call { inputs, outputs, settings: call.settings }
     }
 
-    fn args(&mut self, args: &[Arg], recorded: &[Recorded]) -> Vec<Arg<TensorId>> {
+    /// `taken_by` is the node that takes them.
+    fn args(&mut self, args: &[Arg], recorded: &[Recorded], taken_by: Option<NodeId>) -> Vec<Arg<TensorId>> {
         let each = args.iter().enumerate();
         each.map(|(at, arg)| {
             let mut ids = self.identities(recorded.get(at)).into_iter();
-            arg.map(|tensor| self.row(tensor, ids.next().flatten()))
+            arg.map(|tensor| self.row(tensor, ids.next().flatten(), taken_by))
         })
         .collect()
+    }
+
+    /// What an op makes is another tensor than what was there before, unless some `stays`: memory is used again.
+    fn forget(&mut self, made: &[Arg], stays: impl Fn(TensorId) -> bool) {
+        for tensor in made.iter().flat_map(Arg::tensors) {
+            if let Some(key) = tensor.place.key().map(|key| (key, tensor.clone()))
+                && self.placed.get(&key).is_some_and(|&row| !stays(row))
+            {
+                self.placed.remove(&key);
+            }
+        }
     }
 
     /// Which tensors of the trace an argument is or holds.
@@ -135,9 +161,15 @@ impl Table<'_> {
         }
     }
 
-    fn row(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
+    fn row(
+        &mut self,
+        tensor: &steptime_aten::Tensor,
+        id: Option<execution::TensorId>,
+        taken_by: Option<NodeId>,
+    ) -> TensorId {
         let place = Memory::of(tensor).map(|memory| (memory, tensor.clone()));
         let alike = place.as_ref().and_then(|place| self.placed.get(place)).copied();
+        let alike = alike.or_else(|| self.saved(tensor, taken_by?));
         let row = match id {
             Some(id) => self.recorded(tensor, id, alike),
             None => alike.unwrap_or_else(|| self.fresh(tensor, None)),
@@ -146,8 +178,9 @@ impl Table<'_> {
         row
     }
 
-    /// The row of a tensor of the trace. One that is older than the step is what an op without a node gave before, as a
-    /// copy of a batch to the device does.
+    /// The row of a tensor of the trace. One that no op of the step makes is what was seen last at its place, if it looks alike: what an
+    /// op without a node gave, as a copy of a batch to the device does, or a result that autograd saved, which is another object over
+    /// the same memory.
     fn recorded(
         &mut self,
         tensor: &steptime_aten::Tensor,
@@ -157,17 +190,35 @@ impl Table<'_> {
         if let Some(&row) = self.known.get(&(id, tensor.device)) {
             return row;
         }
-        let old = self.trace.is_some_and(|trace| trace.tensors.get(id).producer.is_none());
-        let row = match alike.filter(|&row| old && self.rows[row].recorded.is_none()) {
+        let of = self.trace.map(|trace| trace.tensors.get(id));
+        let made = of.and_then(|of| of.producer).is_some_and(|node| self.nodes.contains(&node));
+        let storage = of.map(|of| of.storage);
+        let fake = self.trace.is_some_and(|trace| trace.fake);
+        let is_same = |row: &TensorId| {
+            let row = &self.rows[*row];
+            row.recorded.is_none() || row.storage == storage || fake
+        };
+        let row = match alike.filter(|row| !made && is_same(row)) {
             Some(row) => {
-                self.rows[row].recorded = Some(id);
-                self.rows[row].storage = self.trace.map(|trace| trace.tensors.get(id).storage);
+                let known = &mut self.rows[row];
+                if known.recorded.is_none() {
+                    (known.recorded, known.storage) = (Some(id), storage);
+                }
                 row
             }
             None => self.fresh(tensor, Some(id)),
         };
         self.known.insert((id, tensor.device), row);
         row
+    }
+
+    /// Of tensors without memory, the result that autograd saved of the op whose gradient a node computes: the first that looks alike.
+    fn saved(&self, tensor: &steptime_aten::Tensor, node: NodeId) -> Option<TensorId> {
+        let trace = self.trace.filter(|trace| trace.fake)?;
+        let forward = trace.tree.ancestors(node).find_map(|node| trace.pairing.forward(node))?;
+        let results = trace.output_tensors(forward);
+        let rows = results.filter_map(|(_, id)| self.known.get(&(id, tensor.device)).copied());
+        rows.into_iter().find(|&row| self.rows[row].value == *tensor)
     }
 
     fn fresh(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {

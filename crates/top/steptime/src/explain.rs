@@ -84,7 +84,11 @@ pub(crate) fn explain(
         let reached = best.as_ref().map_or(before.step, |best| best.step);
         let least = reached.0 as f64 * (1.0 - WORTH);
         let tried = [&together[..], &[*rule]].concat();
-        let after = if together.is_empty() { Ok(found.after.clone()) } else { combined(&tried, &with) };
+        let after = if together.is_empty() {
+            Ok(found.after.clone())
+        } else {
+            with(&tried).map(|answer| answer.after)
+        };
         if let Ok(after) = after
             && (after.step.0 as f64) < least
         {
@@ -95,14 +99,4 @@ pub(crate) fn explain(
     let together = best.filter(|_| names.len() > 1).map(|best| (names, best));
     let alone = alone.into_iter().map(|(_, found)| found).collect();
     Ok(Explanation { before, alone, together, not })
-}
-
-/// Rules one after the other; a capture comes last, for it takes all that is there.
-fn combined(
-    rules: &[&dyn Rule],
-    with: &impl Fn(&[&dyn Rule]) -> Result<WhatIf, Error>,
-) -> Result<Prediction, Error> {
-    let mut rules = rules.to_vec();
-    rules.sort_by_key(|rule| rule.is_last());
-    Ok(with(&rules)?.after)
 }

@@ -168,6 +168,18 @@ impl Kernel {
             Kernel::Unknown => "unknown",
         }
     }
+
+    /// The precision in which matrices are multiplied; `None` where none are.
+    #[must_use]
+    pub const fn precision(&self) -> Option<Precision> {
+        match self {
+            Kernel::Gemm(gemm) => Some(gemm.precision),
+            Kernel::Conv(conv) => Some(conv.precision),
+            Kernel::Attention(attention) => Some(attention.precision),
+            Kernel::Rnn(rnn) => Some(rnn.precision),
+            _ => None,
+        }
+    }
 }
 
 impl KernelCall {

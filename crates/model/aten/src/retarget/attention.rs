@@ -77,13 +77,13 @@ fn result(call: &OpCall) -> Tensor {
     )
 }
 
-/// The sums of the softmax, a multiple of 32 a head, in the place of the CPU's weights.
+/// The sums of the softmax, a multiple of 32 a head, in the place of what the CPU keeps for the gradient.
 fn sums(call: &OpCall) -> Tensor {
     let query = call.tensor_at(0).map_or([1, 1, 1], |query| [query.size(0), query.size(1), query.size(2)]);
     let [batch, heads, length] = query;
     let shape = [batch, heads, (length.max(0) as u64).next_multiple_of(32) as i64];
-    let place = call.output(1).map_or(Place::UNKNOWN, |weights| weights.place);
-    Tensor { place, ..Tensor::contiguous(&shape, Dtype::F32) }
+    let kept = call.output(1).map_or(Place::UNKNOWN, |weights| weights.place);
+    Tensor { place: kept, ..Tensor::contiguous(&shape, Dtype::F32) }
 }
 
 /// The function's name on the GPU, given what is inside it.

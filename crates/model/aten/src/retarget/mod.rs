@@ -5,6 +5,7 @@
 //! backward engine has a thread of its own, and optimizers update all parameters at once (foreach).
 
 mod attention;
+mod autocast;
 mod batch_norm;
 mod branch;
 mod build;

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use super::branch::Branch;
 use super::build::{around, fill, light, view};
-use super::{attention, batch_norm, convolution, dropout, foreach, indexing, product, recurrent};
+use super::{attention, autocast, batch_norm, convolution, dropout, foreach, indexing, product, recurrent};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::TreeKind;
 use crate::op_def::Lowering;
@@ -48,7 +48,7 @@ impl<'o> Rewrite<'o> {
         if let Some(moved) = moved {
             return moved;
         }
-        if branch.kind == TreeKind::Op {
+        if branch.kind == TreeKind::Op && !autocast::calls_again(&branch) {
             branch = match self.by_rule(branch) {
                 ControlFlow::Break(done) => return done,
                 ControlFlow::Continue(branch) => branch,

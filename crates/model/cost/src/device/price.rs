@@ -124,7 +124,7 @@ impl DeviceProfile {
 
     fn price_whole(&self, calls: &[(&KernelCall, &Context)], choice: ModelChoice) -> Vec<Estimate> {
         let other: Vec<Option<KernelCall>> =
-            calls.iter().map(|(call, _)| units::without_tf32(call, &self.spec)).collect();
+            calls.iter().map(|(call, _)| units::as_run(call, &self.spec)).collect();
         let run = calls.iter().zip(&other).map(|(&(call, ctx), other)| (other.as_ref().unwrap_or(call), ctx));
         self.price_as_run(&run.collect::<Vec<_>>(), choice)
     }

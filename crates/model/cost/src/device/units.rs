@@ -1,13 +1,32 @@
 //! What a GPU's units cannot do, and what none can do faster.
 
-use steptime_aten::kernel::Precision;
+use steptime_aten::kernel::{Attention, AttentionKind, Precision};
 use steptime_aten::{Kernel, KernelCall};
 
 use super::spec::DeviceSpec;
 
-/// The same call as a GPU without TF32 runs it: in full precision. `None` where it runs as it is.
+/// The same call as this GPU runs it. `None` where it runs as it is.
 #[must_use]
-pub(super) fn without_tf32(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
+pub(super) fn as_run(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
+    without_tf32(call, spec).or_else(|| with_own_attention(call, spec))
+}
+
+/// PyTorch (2.11) takes cuDNN's attention on Hopper and Blackwell alone. Elsewhere it takes FlashAttention, which has no mask, and from
+/// Ampere on; else the memory-efficient kernels.
+fn with_own_attention(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
+    let Kernel::Attention(attention) = &call.kernel else { return None };
+    let [major, minor] = spec.compute_capability;
+    let has_cudnn = matches!((major, minor), (9 | 10, 0));
+    if attention.kind != AttentionKind::Cudnn || has_cudnn {
+        return None;
+    }
+    let kind = if major >= 8 && !attention.bias { AttentionKind::Flash } else { AttentionKind::Efficient };
+    let kernel = Kernel::Attention(Attention { kind, ..*attention });
+    Some(KernelCall { kernel, ..call.clone() })
+}
+
+/// The same call as a GPU without TF32 runs it: in full precision. `None` where it runs as it is.
+fn without_tf32(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
     if spec.peak.tf32_tflop_s > 0.0 {
         return None;
     }
@@ -51,7 +70,7 @@ pub(super) fn least_us(call: &KernelCall, spec: &DeviceSpec) -> f64 {
 mod tests {
     use smallvec::smallvec;
     use steptime_aten::Dtype;
-    use steptime_aten::kernel::{Epilogue, Gemm};
+    use steptime_aten::kernel::{Epilogue, Gemm, Pass};
 
     use super::*;
     use crate::device::families::fixture::h200;
@@ -80,6 +99,36 @@ mod tests {
         spec.peak.tf32_tflop_s = 0.0;
         assert_eq!(without_tf32(&product(Precision::Tf32), &spec), Some(product(Precision::F32)));
         assert_eq!(without_tf32(&product(Precision::F32), &spec), None);
+    }
+
+    #[test]
+    fn cudnn_attends_where_pytorch_takes_it() {
+        let of = |kind, bias| {
+            let attention = Attention {
+                kind,
+                pass: Pass::Forward,
+                batch: 8,
+                heads: 8,
+                queries: 128,
+                keys: 128,
+                dim: 64,
+                value_dim: 64,
+                causal: false,
+                bias,
+                dropout: false,
+                precision: Precision::Bf16,
+            };
+            KernelCall { kernel: Kernel::Attention(attention), ..product(Precision::Bf16) }
+        };
+        let mut spec = h200();
+        let cudnn = |bias| of(AttentionKind::Cudnn, bias);
+        assert_eq!(as_run(&cudnn(false), &spec), None);
+        spec.compute_capability = [8, 0];
+        assert_eq!(as_run(&cudnn(false), &spec), Some(of(AttentionKind::Flash, false)));
+        assert_eq!(as_run(&cudnn(true), &spec), Some(of(AttentionKind::Efficient, true)));
+        spec.compute_capability = [7, 5];
+        assert_eq!(as_run(&cudnn(false), &spec), Some(of(AttentionKind::Efficient, false)));
+        assert_eq!(as_run(&of(AttentionKind::Flash, false), &spec), None);
     }
 
     #[test]

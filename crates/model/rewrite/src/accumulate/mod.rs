@@ -9,6 +9,7 @@ use self::pass::Pass;
 use self::rounds::Rounds;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Runs the forward and the backward pass for so many batches, and then the optimizer once.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +24,10 @@ const MOST: u32 = 1024;
 impl Rule for Accumulate {
     fn name(&self) -> &'static str {
         "accumulate"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Accumulation
     }
 
     fn effort(&self) -> &'static str {

@@ -15,27 +15,22 @@ pub(super) fn is_in(step: &Step) -> bool {
     step.running().into_iter().any(|op| [EFFICIENT, EFFICIENT_BACKWARD].contains(&&*step.ops[op].name))
 }
 
-/// The patch that puts cuDNN's kernels in the place of the memory-efficient ones, where these would now run in 16 bits and
-/// nothing is added to the scores. Empty where there are none. `step` has its types already.
+/// The patch that puts cuDNN's kernels in the place of the memory-efficient ones, where these would now run in 16 bits. Empty where there
+/// are none. `step` has its types already.
 pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {
     let mut patch = Patch::new(rule);
     let mut sums = FxHashMap::default();
-    for op in step.running() {
-        let Some(call) = step.ops[op].call.as_deref().filter(|_| step.ops[op].name == EFFICIENT) else {
-            continue;
-        };
-        if let Some(new) = forward(step, call, &mut patch, &mut sums) {
-            replace(&mut patch, op, new);
-        }
+    let calls = |name: &'static str| {
+        let of = move |op: OpId| Some((op, step.ops[op].call.as_deref()?));
+        step.running().into_iter().filter(move |&op| step.ops[op].name == name).filter_map(of)
+    };
+    for (op, call) in calls(EFFICIENT).filter(|(_, call)| fits(step, call, 0)) {
+        let new = forward(step, call, &mut patch, &mut sums);
+        new.into_iter().for_each(|new| replace(&mut patch, op, new));
     }
-    for op in step.running() {
-        let Some(call) = step.ops[op].call.as_deref().filter(|_| step.ops[op].name == EFFICIENT_BACKWARD)
-        else {
-            continue;
-        };
-        if let Some(new) = backward(step, call, &sums) {
-            replace(&mut patch, op, new);
-        }
+    for (op, call) in calls(EFFICIENT_BACKWARD).filter(|(_, call)| fits(step, call, 1)) {
+        let new = backward(step, call, &mut patch, &mut sums);
+        new.into_iter().for_each(|new| replace(&mut patch, op, new));
     }
     patch
 }
@@ -45,40 +40,39 @@ fn replace(patch: &mut Patch, op: OpId, new: NewOp) {
     patch.remove.push(op);
 }
 
+/// The logs of sums that were kept for the gradient, and those that take their place: by the result, which the gradient takes too.
+type Sums = FxHashMap<TensorId, TensorId>;
+
 /// Of `(query, key, value, bias, log of sums?, dropout, causal, scale)`. The log of sums that it gives is a new tensor.
-fn forward(
-    step: &Step,
-    call: &Call,
-    patch: &mut Patch,
-    sums: &mut FxHashMap<TensorId, TensorId>,
-) -> Option<NewOp> {
+fn forward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Option<NewOp> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (query, key) = (tensor(call, 0)?, tensor(call, 1)?);
-    if tensor(call, 3).is_some() || !fits(step, query) {
-        return None;
-    }
-    let (old, result) = (call.outputs.get(1)?.tensors().first().copied()?, call.outputs.first()?.clone());
-    let shape = &step.tensors[query].value.shape[..3];
-    let new = patch.tensor(step, Tensor::contiguous(shape, Dtype::F32));
-    sums.insert(old, new);
+    let result = call.outputs.first()?.clone();
+    let new = log_of_sums(step, query, patch);
+    sums.extend(result.tensors().iter().map(|&result| (result, new)));
     let seeds = call.outputs.get(2..4).unwrap_or_default();
     let outputs = [&[result, Arg::Tensor(new)], &[const { Arg::None }; 4][..], seeds].concat();
     let flags = [arg(4), arg(5), arg(6), Arg::Bool(false), arg(7)];
-    let inner =
-        [vec![arg(0), arg(1), arg(2)], vec![Arg::None; 3], lengths(step, [query, key]), flags.to_vec()];
-    let outer = [vec![arg(0), arg(1), arg(2), Arg::None], flags.to_vec()];
+    let inner = [
+        vec![arg(0), arg(1), arg(2), arg(3)],
+        vec![Arg::None; 2],
+        lengths(step, [query, key]),
+        flags.to_vec(),
+    ];
+    let outer = [vec![arg(0), arg(1), arg(2), arg(3)], flags.to_vec()];
     let inner = op("aten::_cudnn_attention_forward", inner.concat(), outputs.clone());
     Some(op("aten::_scaled_dot_product_cudnn_attention", outer.concat(), outputs).with(vec![inner]))
 }
 
 /// Of `(gradient, query, key, value, bias, result, log of sums, seed, offset, dropout, mask, causal, scale)`.
-fn backward(step: &Step, call: &Call, sums: &FxHashMap<TensorId, TensorId>) -> Option<NewOp> {
+fn backward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Option<NewOp> {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (query, key) = (tensor(call, 1)?, tensor(call, 2)?);
-    let sums = *sums.get(&tensor(call, 6)?)?;
+    // Of a forward pass that is not known, they are older than the step.
+    let sums = *sums.entry(tensor(call, 5)?).or_insert_with(|| log_of_sums(step, query, patch));
     let inputs = [
-        vec![arg(0), arg(1), arg(2), arg(3), arg(5), Arg::Tensor(sums), arg(7), arg(8)],
-        vec![Arg::None; 3],
+        vec![arg(0), arg(1), arg(2), arg(3), arg(5), Arg::Tensor(sums), arg(7), arg(8), arg(4)],
+        vec![Arg::None; 2],
         lengths(step, [query, key]),
         vec![arg(9), arg(11), arg(12)],
     ]
@@ -86,6 +80,12 @@ fn backward(step: &Step, call: &Call, sums: &FxHashMap<TensorId, TensorId>) -> O
     let outputs: Vec<_> = call.outputs.iter().take(3).cloned().collect();
     let inner = op("aten::_cudnn_attention_backward", inputs.clone(), outputs.clone());
     Some(op("aten::_scaled_dot_product_cudnn_attention_backward", inputs, outputs).with(vec![inner]))
+}
+
+/// `[batch, heads, length]`, of queries `[batch, heads, length, dim]`.
+fn log_of_sums(step: &Step, query: TensorId, patch: &mut Patch) -> TensorId {
+    let shape: Vec<i64> = step.tensors[query].value.shape.iter().take(3).copied().collect();
+    patch.tensor(step, Tensor::contiguous(&shape, Dtype::F32))
 }
 
 fn op(name: &str, inputs: Vec<Arg<TensorId>>, outputs: Vec<Arg<TensorId>>) -> NewOp {
@@ -101,7 +101,9 @@ fn lengths(step: &Step, tensors: [TensorId; 2]) -> Vec<Arg<TensorId>> {
     tensors.iter().map(|&tensor| Arg::Int(step.tensors[tensor].value.size(2))).collect()
 }
 
-fn fits(step: &Step, query: TensorId) -> bool {
+/// Whether cuDNN takes the query at a place of a call.
+fn fits(step: &Step, call: &Call, at: usize) -> bool {
+    let Some(query) = tensor(call, at) else { return false };
     let query = &step.tensors[query].value;
     let dim = query.size(-1);
     matches!(query.dtype, Dtype::Bf16 | Dtype::F16)

@@ -40,14 +40,14 @@ pub(super) fn follow(types: &mut Types<'_>, functions: &[Function], between: &[(
 fn saved(types: &Types<'_>, function: &Function) -> Local {
     let casts = match function.kind {
         Kind::Narrow => &types.saved[0],
-        Kind::Wide => &types.saved[1],
-        Kind::Any => return Local::default(),
+        Kind::Wide | Kind::WideResult | Kind::Promoted => &types.saved[1],
+        Kind::WideSum | Kind::Any => return Local::default(),
     };
     let mut local = Local::default();
     for op in types.step.subtree(function.root) {
         let Some(call) = &types.step.ops[op].call else { continue };
         for tensor in call.takes().filter(|tensor| !function.incoming.contains(tensor)) {
-            if let Some(&cast) = casts.get(&tensor) {
+            if let Some(&cast) = casts.get(&types.stands(tensor, &Local::default())) {
                 local.insert(tensor, cast);
             }
         }

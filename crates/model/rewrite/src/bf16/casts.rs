@@ -1,17 +1,17 @@
 //! Casts: what `aten::to` runs.
 
-use steptime_aten::{Arg, Dtype, Tensor};
+use steptime_aten::{Arg, Dtype, Place as PlaceInMemory, Tensor};
+use steptime_graph::execution::StorageId;
 use steptime_step::{Call, NewOp, Place, TensorId};
 
 use super::types::Types;
 use crate::new_ops;
 
 impl Types<'_> {
-    /// Autocast's cast of a tensor. What is older than the step is a parameter, and cast once.
+    /// Autocast's cast of a tensor. A parameter is cast once.
     pub fn autocast_to(&mut self, tensor: TensorId, to: Dtype, place: Place) -> TensorId {
         let list = usize::from(to == Dtype::F32);
-        let is_old = self.step.tensors.get(tensor).is_some() && self.uses.producer(tensor).is_none();
-        if let Some(&cast) = self.saved[list].get(&tensor).filter(|_| is_old) {
+        if let Some(&cast) = self.saved[list].get(&tensor).filter(|_| self.is_parameter(tensor)) {
             return cast;
         }
         let cast = self.cast(tensor, to, place, false);
@@ -23,16 +23,15 @@ impl Types<'_> {
     pub fn cast(&mut self, tensor: TensorId, to: Dtype, place: Place, function: bool) -> TensorId {
         let Some(value) = self.value(tensor).cloned() else { return tensor };
         let strides = if value.is_dense() { value.strides.clone() } else { Default::default() };
-        let made = Tensor::strided(&value.shape, &strides, to);
+        let memory = StorageId(self.next_storage);
+        self.next_storage += 1;
+        let made =
+            Tensor { place: PlaceInMemory::storage(memory.0), ..Tensor::strided(&value.shape, &strides, to) };
         let (shape, strides) = (made.shape.iter().copied().collect(), made.strides.iter().copied().collect());
-        let cast = self.patch.tensor(self.step, made);
+        let cast = self.patch.tensor_in(self.step, made, Some(memory));
         self.set(cast, to);
         self.casts += 1;
-        let code = Arg::Int(match to {
-            Dtype::F32 => 6,
-            Dtype::F16 => 5,
-            _ => 15,
-        });
+        let code = Arg::Int(to.code());
         let no = || Arg::Bool(false);
         let op = |name: &str, inputs: Vec<Arg<TensorId>>| {
             NewOp::new(name, Call { inputs, outputs: vec![Arg::Tensor(cast)], ..Call::default() })

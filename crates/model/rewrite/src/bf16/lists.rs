@@ -1,4 +1,4 @@
-//! Which ops autocast runs in 16 bits, and which in 32.
+//! CUDA's lists of autocast: which ops it runs in 16 bits, and which in 32. Those of a CPU are others.
 
 /// What autocast does about an op, or about a function of the backward of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,12 +7,18 @@ pub(super) enum Kind {
     Narrow,
     /// Its inputs are cast to 32 bits.
     Wide,
+    /// It gives 32 bits. A softmax casts its input to that, unless it is float16.
+    WideResult,
+    /// It gives 32 bits, and reads its input as it comes.
+    WideSum,
+    /// Its inputs are cast to the widest type among them.
+    Promoted,
     /// It runs in the types that come.
     Any,
 }
 
 /// Run in 16 bits.
-const NARROW: [&str; 33] = [
+const NARROW: [&str; 36] = [
     "_convolution",
     "conv1d",
     "conv2d",
@@ -41,15 +47,19 @@ const NARROW: [&str; 33] = [
     "_thnn_fused_gru_cell",
     "lstm_cell",
     "gru_cell",
+    "rnn_tanh_cell",
+    "rnn_relu_cell",
+    // What these call is on the list as `_cudnn_rnn`.
     "lstm",
     "gru",
-    "cudnn_rnn",
-    "_native_multi_head_attention",
+    "rnn_tanh",
+    "rnn_relu",
+    "_cudnn_rnn",
     "scaled_dot_product_attention",
 ];
 
 /// Run in 32 bits.
-const WIDE: [&str; 50] = [
+const WIDE: [&str; 53] = [
     "acos",
     "asin",
     "cosh",
@@ -69,10 +79,8 @@ const WIDE: [&str; 50] = [
     "layer_norm",
     "native_layer_norm",
     "group_norm",
-    "native_group_norm",
     "frobenius_norm",
     "nuclear_norm",
-    "norm",
     "cosine_similarity",
     "poisson_nll_loss",
     "cosine_embedding_loss",
@@ -91,38 +99,69 @@ const WIDE: [&str; 50] = [
     "multi_margin_loss",
     "binary_cross_entropy_with_logits",
     "dist",
+    "pdist",
     "cdist",
     "renorm",
     "logsumexp",
-    "prod",
-    "softmax",
-    "log_softmax",
-    "cumprod",
-    "cumsum",
-    "sum",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
+    "upsample_linear1d",
+    "upsample_bilinear2d",
+    "upsample_trilinear3d",
+    "upsample_bicubic2d",
+    "_upsample_nearest_exact2d",
+    "_upsample_bilinear2d_aa",
+    "_upsample_bicubic2d_aa",
+];
+
+/// Given `dtype=torch.float32`: they cast what they read to it ...
+const WIDE_RESULT: [&str; 4] = ["softmax", "log_softmax", "cumprod", "cumsum"];
+/// ... or read it as it is.
+const WIDE_SUM: [&str; 5] = ["sum", "prod", "norm", "linalg_vector_norm", "linalg_matrix_norm"];
+
+/// Run in the widest type of their inputs.
+const PROMOTED: [&str; 10] = [
+    "addcdiv",
+    "addcmul",
+    "atan2",
+    "bilinear",
+    "cross",
+    "grid_sampler",
+    "index_put",
+    "scatter_add",
+    "tensordot",
+    "vdot",
+];
+
+const LISTS: [(&[&str], Kind); 5] = [
+    (&NARROW, Kind::Narrow),
+    (&WIDE, Kind::Wide),
+    (&WIDE_RESULT, Kind::WideResult),
+    (&WIDE_SUM, Kind::WideSum),
+    (&PROMOTED, Kind::Promoted),
 ];
 
 impl Kind {
     /// What autocast does about an op.
     pub fn of_op(name: &str) -> Kind {
         let Some(name) = name.strip_prefix("aten::") else { return Kind::Any };
-        match name {
-            _ if NARROW.contains(&name) => Kind::Narrow,
-            _ if WIDE.contains(&name) => Kind::Wide,
-            _ => Kind::Any,
-        }
+        let found = LISTS.iter().find(|(list, _)| list.contains(&name));
+        found.map_or(Kind::Any, |&(_, kind)| kind)
     }
 
     /// What it did about the op that a function such as `AddmmBackward0` is the backward of.
     pub fn of_function(name: &str) -> Kind {
         let Some((name, _)) = name.split_once("Backward") else { return Kind::Any };
         let name = name.to_ascii_lowercase();
-        let is = |op: &&str| op.replace('_', "") == name;
-        match () {
-            () if name.starts_with("scaleddotproduct") || NARROW.iter().any(&is) => Kind::Narrow,
-            () if WIDE.iter().any(is) => Kind::Wide,
-            () => Kind::Any,
+        if name.starts_with("scaleddotproduct") {
+            return Kind::Narrow;
         }
+        let is = |op: &&str| op.replace('_', "") == name;
+        let of_list = LISTS.iter().find(|(list, _)| list.iter().any(is)).map(|&(_, kind)| kind);
+        // What `group_norm` calls is on no list.
+        let inner = || (name == "nativegroupnorm").then_some(Kind::Wide);
+        of_list.or_else(inner).unwrap_or(Kind::Any)
     }
 }
 
@@ -134,9 +173,11 @@ mod tests {
     fn functions_are_of_the_kind_of_their_ops() {
         assert_eq!(Kind::of_op("aten::addmm"), Kind::Narrow);
         assert_eq!(Kind::of_op("aten::relu"), Kind::Any);
+        assert_eq!(Kind::of_op("aten::log_softmax"), Kind::WideResult);
         assert_eq!(Kind::of_function("AddmmBackward0"), Kind::Narrow);
         assert_eq!(Kind::of_function("NativeLayerNormBackward0"), Kind::Wide);
-        assert_eq!(Kind::of_function("LogSoftmaxBackward0"), Kind::Wide);
+        assert_eq!(Kind::of_function("LogSoftmaxBackward0"), Kind::WideResult);
+        assert_eq!(Kind::of_function("SumBackward1"), Kind::WideSum);
         assert_eq!(Kind::of_function("ScaledDotProductEfficientAttentionBackward0"), Kind::Narrow);
         assert_eq!(Kind::of_function("torch::autograd::AccumulateGrad"), Kind::Any);
     }

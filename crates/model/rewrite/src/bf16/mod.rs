@@ -8,6 +8,7 @@ mod backward;
 mod casts;
 mod lists;
 mod needs;
+mod softmax;
 mod types;
 
 use rustc_hash::FxHashSet;
@@ -20,6 +21,7 @@ use self::needs::Function;
 use self::types::{Local, Types};
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Autocast to bfloat16. Parameters, their gradients and the optimizer stay in 32 bits.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,6 +30,10 @@ pub struct Bf16;
 impl Rule for Bf16 {
     fn name(&self) -> &'static str {
         "bf16"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Precision
     }
 
     fn effort(&self) -> &'static str {
@@ -58,6 +64,10 @@ pub struct Fp16;
 impl Rule for Fp16 {
     fn name(&self) -> &'static str {
         "fp16"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Precision
     }
 
     fn effort(&self) -> &'static str {

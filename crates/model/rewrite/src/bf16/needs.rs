@@ -136,8 +136,8 @@ impl Later {
         match function.kind {
             _ if function.is_last => None,
             Kind::Narrow => Some(narrow),
-            Kind::Wide => Some(Dtype::F32),
-            Kind::Any => {
+            Kind::Wide | Kind::WideResult | Kind::WideSum => Some(Dtype::F32),
+            Kind::Promoted | Kind::Any => {
                 let given = function.given.iter().chain(&function.incoming);
                 let of: Vec<Dtype> = given.filter_map(|tensor| self.of.get(tensor).copied()).collect();
                 let wide = || function.given.iter().any(|tensor| self.last.contains(tensor));

@@ -5,6 +5,8 @@ use steptime_aten::{Arg, Device, Dtype};
 use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
 
 use super::lists::Kind;
+use crate::names::free_storage;
+use crate::updates;
 
 /// Which tensors others stand for, within an op.
 pub(super) type Local = FxHashMap<TensorId, TensorId>;
@@ -17,13 +19,19 @@ pub(super) struct Types<'s> {
     pub narrow: Dtype,
     /// Whether rows that are looked up are given in it.
     lookups: bool,
-    pub(super) uses: Uses,
+    uses: Uses,
+    /// Whether an optimizer is there, which tells what is trained.
+    trains: bool,
     /// Tensors of the step that are in 16 bits, and the types of those that the patch adds.
     known: FxHashMap<TensorId, Dtype>,
+    /// Results of 32 bits of softmaxes of float16.
+    pub(super) of_half: FxHashSet<TensorId>,
     /// Which tensors others stand for from here on.
     pub now: Local,
     /// Casts that the forward pass made, to 16 and to 32 bits: the backward pass takes them, too.
     pub saved: [Local; 2],
+    /// The first memory that no tensor has yet.
+    pub(super) next_storage: u32,
     /// How many ops run in 16 bits because autocast says so.
     pub narrowed: usize,
     /// How many casts were put in.
@@ -38,9 +46,12 @@ impl<'s> Types<'s> {
             narrow,
             lookups,
             uses: Uses::of(step),
+            trains: step.running().into_iter().any(|op| step.event(op).is_optimizer_step()),
             known: FxHashMap::default(),
+            of_half: FxHashSet::default(),
             now: Local::default(),
             saved: [Local::default(), Local::default()],
+            next_storage: free_storage(step),
             narrowed: 0,
             casts: 0,
         }
@@ -86,17 +97,24 @@ impl<'s> Types<'s> {
     pub fn follow(&mut self, op: OpId, local: &Local, autocast: bool) {
         let row = &self.step.ops[op];
         let kind = if autocast { Kind::of_op(&row.name) } else { Kind::Any };
-        let inside = match (kind, &row.call) {
-            (Kind::Any, _) | (_, None) => None,
-            (kind, Some(call)) => Some(self.autocast(op, call, kind)),
-        };
-        let autocast = autocast && inside.is_none();
+        let to = row.call.as_deref().and_then(|call| self.target(kind, &row.name, call));
+        let inside = to.zip(row.call.as_deref()).map(|(to, call)| self.autocast(op, call, to));
+        if kind == Kind::Narrow
+            && row.call.as_deref().is_some_and(|call| call.takes().any(|tensor| self.of(tensor).is_some()))
+        {
+            self.narrowed += 1;
+        }
+        let autocast = autocast && kind == Kind::Any;
         let local = inside.as_ref().unwrap_or(local);
         for &child in &row.children {
             self.follow(child, local, autocast);
         }
         if let Some(call) = &row.call {
             self.results(op, call, local);
+            if kind == Kind::WideSum {
+                let sums: Vec<TensorId> = call.gives().filter(|&sum| self.of(sum).is_some()).collect();
+                sums.into_iter().for_each(|sum| self.set(sum, Dtype::F32));
+            }
             if autocast {
                 self.explicit(op, call);
                 self.looked_up(op, call);
@@ -104,9 +122,23 @@ impl<'s> Types<'s> {
         }
     }
 
+    /// The type to which autocast casts the inputs of an op; `None` where it takes them as they come.
+    fn target(&self, kind: Kind, name: &str, call: &Call) -> Option<Dtype> {
+        match kind {
+            Kind::WideResult if self.narrow == Dtype::F16 && name.ends_with("softmax") => None,
+            Kind::Narrow => Some(self.narrow),
+            Kind::Wide | Kind::WideResult => Some(Dtype::F32),
+            Kind::Promoted => {
+                let mut of =
+                    call.takes().filter_map(|tensor| self.of(self.stands(tensor, &Local::default())));
+                of.any(|dtype| dtype == Dtype::F32).then_some(Dtype::F32)
+            }
+            Kind::WideSum | Kind::Any => None,
+        }
+    }
+
     /// Casts the inputs of an op of autocast's lists.
-    fn autocast(&mut self, op: OpId, call: &Call, kind: Kind) -> Local {
-        let to = if kind == Kind::Narrow { self.narrow } else { Dtype::F32 };
+    fn autocast(&mut self, op: OpId, call: &Call, to: Dtype) -> Local {
         let mut local = Local::default();
         for tensor in call.takes() {
             let stands = self.stands(tensor, &Local::default());
@@ -118,8 +150,6 @@ impl<'s> Types<'s> {
                 _ => {}
             }
         }
-        let is_ours = call.takes().any(|tensor| self.of(tensor).is_some());
-        self.narrowed += usize::from(kind == Kind::Narrow && is_ours);
         local
     }
 
@@ -159,12 +189,14 @@ impl<'s> Types<'s> {
         let each = |args: &[Arg<TensorId>]| -> Vec<Arg<TensorId>> {
             args.iter().map(|arg| arg.map(|&tensor| self.stands(tensor, local))).collect()
         };
-        let now = Call { inputs: each(&call.inputs), outputs: each(&call.outputs), ..call.clone() };
+        let mut now = Call { inputs: each(&call.inputs), outputs: each(&call.outputs), ..call.clone() };
         let takes: FxHashSet<TensorId> = now.takes().collect();
         let name = &self.step.ops[op].name;
-        let first_only =
-            name.contains("batch_norm") || (name.contains("attention") && !name.contains("backward"));
-        let of = self.widest(name, &now);
+        let half = self.half_softmax(name, &mut now);
+        let first_only = name.contains("batch_norm")
+            || name.contains("native_dropout")
+            || (name.contains("attention") && !name.contains("backward"));
+        let of = half.unwrap_or_else(|| self.widest(name, &now));
         for (at, tensor) in now.gives().enumerate() {
             let is_new = !takes.contains(&tensor) && !inner.contains(&tensor);
             if is_new && self.uses_producer(tensor) && self.of(tensor).is_some() && (at == 0 || !first_only) {
@@ -187,6 +219,13 @@ impl<'s> Types<'s> {
             let nothing = self.value(*sent).is_some_and(|sent| sent.numel() == 0);
             self.set(*received, if nothing && self.lookups { self.narrow } else { dtype });
         }
+    }
+
+    /// Whether a tensor is older than the step, and trained by its optimizer where it has one.
+    pub fn is_parameter(&self, tensor: TensorId) -> bool {
+        let is_old = self.step.tensors.get(tensor).is_some() && self.uses.producer(tensor).is_none();
+        let updated = |&op: &OpId| updates::owner(self.step, op).is_some();
+        is_old && (!self.trains || self.uses.consumers(tensor).iter().any(updated))
     }
 
     fn uses_producer(&self, tensor: TensorId) -> bool {
@@ -214,7 +253,10 @@ impl<'s> Types<'s> {
         if self.lookups && name.starts_with(FUSED_TABLES) {
             return self.narrow;
         }
-        let count = if name.contains("batch_norm") { 1 } else { usize::MAX };
+        // Statistics, masks and logs of sums stay as they are.
+        let first_alone =
+            ["batch_norm", "native_dropout", "attention"].iter().any(|part| name.contains(part));
+        let count = if first_alone { 1 } else { usize::MAX };
         let all = || call.takes().take(count);
         // A number joins any type, and what has no elements was made for what it is joined with.
         let sized = |tensor: &TensorId| {

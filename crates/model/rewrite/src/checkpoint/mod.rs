@@ -14,6 +14,7 @@ use self::forward::Forward;
 use self::recompute::Recompute;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Does not keep the activations of blocks: those of a segment are made again right before its gradients.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,6 +32,10 @@ pub(crate) fn repeated(step: &Step) -> (usize, Vec<Vec<Range<usize>>>) {
 impl Rule for Checkpoint {
     fn name(&self) -> &'static str {
         "checkpoint"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Recomputation
     }
 
     fn effort(&self) -> &'static str {

@@ -19,17 +19,16 @@ pub(crate) struct Gradient {
     pub dtype: Dtype,
 }
 
-/// Those that come to parameters, but for those of some functions.
+/// Those that come to parameters, but for those of some functions. Where a rule adds up the gradients of several batches, they are those of
+/// the last, as under `no_sync`.
 ///
 /// # Errors
 /// Where there are none, they come several times, or are sparse.
 pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
     let passes = Passes::of(step);
-    if passes.are_several(step) {
-        return Err(Error::NothingToDo {
-            reason: "gradients come in several backward passes: which of them would be averaged is not known"
-                .to_owned(),
-        });
+    let last = passes.last_round(step);
+    if last == 0 && passes.are_several(step) {
+        return Err(Error::SeveralPasses);
     }
     if step
         .ops
@@ -40,7 +39,8 @@ pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>
     }
     let name = EventName::engine(ACCUMULATE_GRAD);
     let mut found = Vec::new();
-    for &function in passes.backward.iter().filter(|&&op| step.ops[op].name == name && !apart.contains(&op)) {
+    let comes = |op: OpId| step.ops[op].name == name && step.ops[op].round == last && !apart.contains(&op);
+    for &function in passes.backward.iter().filter(|&&op| comes(op)) {
         let inside = step.subtree(function);
         let taken = inside.iter().filter_map(|&op| step.ops[op].call.as_deref()?.takes().next());
         let Some(tensor) = taken.into_iter().next() else { continue };

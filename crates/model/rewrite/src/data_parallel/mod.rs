@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::exchange::free_stream;
 use crate::passes::Passes;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 use crate::words::counted;
 
 /// Host time of the script around the forward pass, before and after it, in times of a small op with autograd: medians of three
@@ -104,6 +105,10 @@ impl DataParallel {
 impl Rule for DataParallel {
     fn name(&self) -> &'static str {
         "data-parallel"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Averages
     }
 
     fn effort(&self) -> &'static str {

@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::names::free_storage;
 use crate::passes::Passes;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 use crate::words::counted;
 
 /// Streams: parts are put together on the first, gathered on the second, gradients reduced on the third.
@@ -62,6 +63,10 @@ fn streams_wait(waiting: u32, awaited: u32) -> NewOp {
 impl Rule for FullySharded {
     fn name(&self) -> &'static str {
         "fully-sharded"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Placement
     }
 
     fn effort(&self) -> &'static str {

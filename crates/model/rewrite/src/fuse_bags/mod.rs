@@ -13,6 +13,7 @@ use steptime_step::{Patch, Step};
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::selection::Among;
+use crate::stage::Stage;
 
 /// Puts the tables of all embedding bags of the same width, mode and type below one another, and looks all up at once.
 ///
@@ -24,6 +25,10 @@ pub struct FuseEmbeddingBags;
 impl Rule for FuseEmbeddingBags {
     fn name(&self) -> &'static str {
         "fuse-embedding-bags"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Bags
     }
 
     fn effort(&self) -> &'static str {

@@ -11,6 +11,7 @@ use self::units::Units;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::selection::Among;
+use crate::stage::Stage;
 
 /// Compiles every chain of elementwise ops of the forward pass, and with it its backward pass.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,6 +20,10 @@ pub struct FusePointwise;
 impl Rule for FusePointwise {
     fn name(&self) -> &'static str {
         "fuse-elementwise"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Chains
     }
 
     fn effort(&self) -> &'static str {

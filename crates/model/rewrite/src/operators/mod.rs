@@ -27,6 +27,7 @@ use self::inputs::Made;
 use self::library::Library;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// What any library asks for that trains tables itself.
 const RISK: &str =
@@ -42,6 +43,10 @@ pub struct Operators;
 impl Rule for Operators {
     fn name(&self) -> &'static str {
         "operators"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Operators
     }
 
     fn effort(&self) -> &'static str {
@@ -69,6 +74,10 @@ pub struct Fbgemm;
 impl Rule for Fbgemm {
     fn name(&self) -> &'static str {
         "operators-fbgemm"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Operators
     }
 
     fn effort(&self) -> &'static str {

@@ -16,6 +16,7 @@ use self::roles::Role;
 use self::write::Writer;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Optimizers in another form: `fused=True`, `foreach=True`, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,10 @@ impl Rule for Optimizer {
             Form::Foreach => "foreach-optimizer",
             Form::Fused => "fuse-optimizer",
         }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Optimizer
     }
 
     fn effort(&self) -> &'static str {

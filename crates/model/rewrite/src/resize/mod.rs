@@ -19,6 +19,7 @@ use self::labels::Labels;
 pub(crate) use self::seeds::Seeds;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// A batch of another size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,10 @@ impl ResizeBatch {
 impl Rule for ResizeBatch {
     fn name(&self) -> &'static str {
         "batch"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Batch
     }
 
     fn effort(&self) -> &'static str {

@@ -11,6 +11,7 @@ pub use self::path::SizePath;
 use crate::error::Error;
 use crate::resize::{Seeds, scale};
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 
 /// Gives a table or a layer another size; all that follows from it follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub struct SetSize {
 impl Rule for SetSize {
     fn name(&self) -> &'static str {
         "set"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Size
     }
 
     fn effort(&self) -> &'static str {

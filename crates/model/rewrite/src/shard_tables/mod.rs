@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::resize::{self, Seeds};
 use crate::rule::{Facts, Rule};
 use crate::set::{SetSize, SizePath};
+use crate::stage::Stage;
 
 /// One rank of a job whose tables lie where they are said to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +127,10 @@ impl ShardTables {
 impl Rule for ShardTables {
     fn name(&self) -> &'static str {
         "shard-tables"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Placement
     }
 
     fn effort(&self) -> &'static str {

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::exchange::{Exchanged, free_stream, wait};
 use crate::fully_sharded::trained;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 use crate::words::counted;
 
 /// One of so many ranks that each update a share of the parameters: the one with most to update.
@@ -46,6 +47,10 @@ impl ShardedOptimizer {
 impl Rule for ShardedOptimizer {
     fn name(&self) -> &'static str {
         "sharded-optimizer"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Placement
     }
 
     fn effort(&self) -> &'static str {

@@ -8,6 +8,7 @@ use super::{Moved, moved, nothing, refused};
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::selection::Selection;
+use crate::stage::Stage;
 use crate::words::counted;
 
 /// Some ops of the forward pass run on a second stream, and the functions that differentiate them too.
@@ -20,6 +21,10 @@ pub struct OnStream {
 impl Rule for OnStream {
     fn name(&self) -> &'static str {
         "on-stream"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::ChosenStreams
     }
 
     fn effort(&self) -> &'static str {

@@ -14,6 +14,7 @@ use self::units::Units;
 use self::waits::Waits;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
+use crate::stage::Stage;
 use crate::words::counted;
 
 /// Independent branches of the forward pass run on streams side by side, and their gradients with them.
@@ -29,6 +30,10 @@ const MOST: usize = 32;
 impl Rule for Streams {
     fn name(&self) -> &'static str {
         "streams"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Streams
     }
 
     fn effort(&self) -> &'static str {

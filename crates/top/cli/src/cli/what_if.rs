@@ -16,7 +16,7 @@ use super::{Form, HostChoice, Part, Pricing, one_host, times_as_long};
     steptime whatif examples/dlrm_default_2048 --plan change.toml
 
 A plan is TOML with the same names: batch = 8192, cuda-graph = true, dtype = \"tf32\", host-speed = 0.5, ...
-Rules are applied in the order of this list; a CUDA graph comes last.")]
+Changes may be given in any order: they are applied in one of their own, a CUDA graph last.")]
 pub struct WhatIf {
     /// A recording with an execution trace, or an execution trace
     pub input: PathBuf,

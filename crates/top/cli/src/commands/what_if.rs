@@ -100,7 +100,7 @@ fn fused(fuse: Fuse, among: &[Selection]) -> Box<dyn Rule> {
     Box::new(FuseAmong { what, ops: among.to_vec() })
 }
 
-/// The rules that were asked for, in the order in which they are applied.
+/// The rules that were asked for.
 pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = Vec::new();
     if !changes.remove.is_empty() {
@@ -148,7 +148,6 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
     if let Some(count) = changes.streams {
         rules.push(Box::new(Streams { count }));
     }
-    // All that comes before is done for each batch.
     if let Some(batches) = changes.accumulate {
         rules.push(Box::new(Accumulate { batches }));
     }

@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 mod captured;
 mod copies;
 mod cut;
+pub(crate) mod emulated;
 mod library;
 pub(crate) mod memory;
 mod replay;
@@ -57,6 +58,7 @@ pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_
         library::doubt(recorded, kernels, evidence.device, evidence.step),
         alone::doubt(&recorded.graph, kernels, evidence.step),
         copies::doubt(evidence.guessed, evidence.step),
+        evidence.device.and_then(|device| emulated::doubt(kernels, &device.launches)),
         evidence.replay.and_then(|check| replay::of(&recorded.graph, check)),
     ];
     found.into_iter().flatten().collect()
@@ -71,7 +73,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `cut`, `captured`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `rule`, `arguments`, `cache`.
+    /// What it is, for programs: `memory`, `cut`, `captured`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `emulated`, `rule`, `arguments`, `cache`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

@@ -7,7 +7,7 @@ use steptime_trace::Nanos;
 
 use super::device_side::DeviceSide;
 use super::{Base, Edited, Pricing, host_side, script};
-use crate::doubt::{Doubt, arguments};
+use crate::doubt::{Doubt, arguments, emulated};
 use crate::error::Error;
 use crate::memory;
 use crate::sources::Host;
@@ -22,6 +22,8 @@ pub(crate) struct Costed {
     pub(super) device: DeviceSide,
     host: HostCosts,
     pub(crate) peak: Option<Peak>,
+    /// What is said of types that the GPU has no units for.
+    emulated: Option<Doubt>,
 }
 
 impl Costed {
@@ -38,7 +40,8 @@ impl Costed {
             host.spread = host.spread.hypot(ANOTHER_RUN);
         }
         script::add(&edited.step, &edited.scheduled, base.slowness.unwrap_or(1.0), &mut host);
-        Ok(Costed { device, host, peak })
+        let emulated = emulated::doubt(&pricing.kernels, &edited.launches);
+        Ok(Costed { device, host, peak, emulated })
     }
 
     /// The times of activities with the half-width of all together, and the host's costs.
@@ -68,10 +71,12 @@ impl Costed {
     /// What speaks against a changed step that takes so long: what does against it before, what is not known of the rules,
     /// and of the ops. What the changed step needs of memory is said of itself.
     pub(crate) fn doubts(&self, base: &Base, edited: &Edited, step: Nanos) -> Vec<Doubt> {
-        let known = base.before.doubts.iter().filter(|doubt| doubt.kind != "memory");
+        let of_before = ["memory", "emulated"];
+        let known = base.before.doubts.iter().filter(|doubt| !of_before.contains(&doubt.kind));
         let unknown = base.unknown_time();
         let [was, is] = [&base.measured, &self.device.durations]
             .map(|times| times.iter().copied().sum::<Nanos>() - unknown);
-        known.chain(&edited.doubts).cloned().chain(arguments::doubt(unknown, [was, is], step)).collect()
+        let known = known.chain(&edited.doubts).chain(&self.emulated).cloned();
+        known.chain(arguments::doubt(unknown, [was, is], step)).collect()
     }
 }

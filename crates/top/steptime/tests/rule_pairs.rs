@@ -1,0 +1,170 @@
+//! All pairs of rules on all examples: neither loses what the other did, in whatever order they are given.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use steptime::aten::Lowering;
+use steptime::aten::kernel::Precision;
+use steptime::edit;
+use steptime::rewrite::{
+    self, Accumulate, Audit, Checkpoint, DataParallel, Error, Facts, Fp16, Rule, Streams,
+};
+use steptime::{Choice, Step, trace};
+
+/// Every recording and description in `examples/`.
+fn examples() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
+    let within = |folder: &Path| -> Vec<PathBuf> {
+        let entries =
+            std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        entries.collect()
+    };
+    let mut all: Vec<PathBuf> =
+        [root.clone(), root.join("probed")].iter().flat_map(|folder| within(folder)).collect();
+    all.retain(|path| path.join("et.json.gz").is_file());
+    let models = within(&root.join("models")).into_iter();
+    all.extend(models.filter(|path| path.extension().is_some_and(|end| end == "toml")));
+    all.sort();
+    assert!(all.len() > 10, "{all:?}");
+    all
+}
+
+fn rules() -> Vec<Box<dyn Rule>> {
+    let mut rules = rewrite::all();
+    rules.extend([
+        Box::new(Fp16) as Box<dyn Rule>,
+        Box::new(Checkpoint { segments: None }),
+        Box::new(Streams { count: 2 }),
+        Box::new(Accumulate { batches: 2 }),
+        Box::new(DataParallel::of(8)),
+    ]);
+    rules
+}
+
+/// What a rule did, as far as the step shows it.
+#[derive(Debug, PartialEq)]
+struct Effect {
+    /// Ops by name.
+    ops: BTreeMap<String, usize>,
+    /// Products that are not in 16 bits.
+    wide: usize,
+    captured: usize,
+    ahead: usize,
+    beside: usize,
+}
+
+impl Effect {
+    fn of(step: &edit::Step, ops: &steptime::aten::OpSet) -> Effect {
+        let running = step.running();
+        let mut names = BTreeMap::new();
+        running.iter().for_each(|&op| *names.entry(step.ops[op].name.clone()).or_default() += 1);
+        let is_wide = |&&op: &&edit::OpId| {
+            let lowered = step.lower(op, ops);
+            let precision = lowered.and_then(|lowered| match &*lowered {
+                Lowering::Kernel(call) => call.kernel.precision(),
+                _ => None,
+            });
+            precision.is_some_and(|precision| !matches!(precision, Precision::Bf16 | Precision::F16))
+        };
+        let count = |is: &dyn Fn(&edit::Op) -> bool| running.iter().filter(|&&op| is(&step.ops[op])).count();
+        Effect {
+            ops: names,
+            wide: running.iter().filter(is_wide).count(),
+            captured: count(&|op| op.captured),
+            ahead: count(&|op| op.ahead),
+            beside: count(&|op| op.stream > 0),
+        }
+    }
+
+    /// What of this effect of a rule alone is not in the step after two; `before` is the step before any.
+    fn lost(&self, before: &Effect, both: &Effect, narrows: bool) -> Vec<String> {
+        let new =
+            self.ops.keys().filter(|name| !before.ops.contains_key(*name) && !both.ops.contains_key(*name));
+        let gone =
+            before.ops.keys().filter(|name| !self.ops.contains_key(*name) && both.ops.contains_key(*name));
+        let mut lost: Vec<String> = new.map(|name| format!("no {name}")).collect();
+        lost.extend(gone.map(|name| format!("still {name}")));
+        if narrows && both.wide > self.wide {
+            lost.push(format!("{} products in 32 bits, {} by itself", both.wide, self.wide));
+        }
+        for (what, alone, both) in [
+            ("captured", self.captured, both.captured),
+            ("copied ahead", self.ahead, both.ahead),
+            ("beside", self.beside, both.beside),
+        ] {
+            if alone > 0 && both == 0 {
+                lost.push(format!("none {what}"));
+            }
+        }
+        lost
+    }
+}
+
+/// The step after some rules, with what each did.
+fn after(
+    recorded: &Step,
+    base: &edit::Step,
+    rules: &[&dyn Rule],
+) -> Result<(edit::Step, Vec<Audit>), rewrite::Refused> {
+    let modules = recorded.modules();
+    let facts = Facts { modules: Some(&modules), ..Facts::new(&recorded.ops, recorded.batch()) };
+    rewrite::applied(base, rules, &facts)
+}
+
+fn found(audits: &[Audit], rule: &str) -> bool {
+    audits
+        .iter()
+        .any(|audit| audit.rule == rule && audit.why.iter().any(|why| why.starts_with("nothing is left")))
+}
+
+#[test]
+fn no_pair_of_rules_loses_an_effect() {
+    let rules = rules();
+    let (mut pairs, mut lost) = (0, Vec::new());
+    for path in examples() {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let recorded =
+            Step::open_with(&path, &Choice::default(), &trace::Options::default()).expect("an example");
+        let base = recorded.arguments.editable(&recorded.graph);
+        let before = Effect::of(&base, &recorded.ops);
+        let alone: Vec<(&dyn Rule, Effect)> = rules
+            .iter()
+            .filter_map(|rule| match after(&recorded, &base, &[&**rule]) {
+                Ok((step, _)) => Some((&**rule, Effect::of(&step, &recorded.ops))),
+                Err(refused) => {
+                    assert!(!matches!(refused.source, Error::Patch(_)), "{name}: {refused}");
+                    None
+                }
+            })
+            .collect();
+        for (at, (one, effect)) in alone.iter().enumerate() {
+            for (other, others) in &alone[at + 1..] {
+                pairs += 1;
+                let mut say =
+                    |what: String| lost.push(format!("{name}: {} with {}: {what}", one.name(), other.name()));
+                let given = [[*one, *other], [*other, *one]].map(|rules| after(&recorded, &base, &rules));
+                let [Ok((step, audits)), Ok((turned, _))] = &given else {
+                    let [first, second] = given.map(|given| given.err().map(|refused| refused.to_string()));
+                    say(format!("{first:?} {second:?}"));
+                    continue;
+                };
+                let both = Effect::of(step, &recorded.ops);
+                if both != Effect::of(turned, &recorded.ops) {
+                    say("another step in the other order".to_owned());
+                }
+                for (rule, effect) in [(one, effect), (other, others)] {
+                    let narrows = ["bf16", "fp16"].contains(&rule.name());
+                    let missing = if found(audits, rule.name()) {
+                        Vec::new()
+                    } else {
+                        effect.lost(&before, &both, narrows)
+                    };
+                    missing.into_iter().for_each(|what| say(format!("{}: {what}", rule.name())));
+                }
+            }
+        }
+    }
+    println!("{pairs} pairs");
+    assert!(pairs > 400, "{pairs}");
+    assert!(lost.is_empty(), "{} of {pairs}:\n{}", lost.len(), lost.join("\n"));
+}
