@@ -13,20 +13,28 @@ from steptime import watching
 
 
 class Watch(Callback):
-    """Records steps of the training into `out`; options are those of `steptime.watch`."""
+    """Records steps of the training into `out`; options are those of `steptime.watch`. A step is an update."""
 
     def __init__(self, out: str, **options: Any) -> None:
         self._out, self._options = out, options
         self._watch: Optional[watching.Watch] = None
+        self._updates = 0
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begins with the first batch."""
         optimizers = trainer.optimizers or [None]
+        self._updates = trainer.global_step
         self._watch = watching.watch(pl_module, optimizers[0], self._out, **self._options).start()
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Ends a step."""
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """Counts the samples: Lightning calls `training_step`, which need not call the module itself."""
         if self._watch is not None:
+            self._watch.saw(batch)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Ends a step with an update: `accumulate_grad_batches` has one every so many batches."""
+        if self._watch is not None and trainer.global_step != self._updates:
+            self._updates = trainer.global_step
             self._watch.step()
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:

@@ -28,6 +28,7 @@ from steptime.errors import Error, InputError, MissingCore, UsageError
 from steptime.loop import Plan
 from steptime.profiling import TorchProfiler
 from steptime.recording import make
+from steptime.samples import Samples
 from steptime.settings import choose
 
 # Shorter than those of `record`: somebody waits for the training.
@@ -52,11 +53,12 @@ def watch(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> "Watch":
-    """Records steps of the loop that calls `step` at the end of each of them.
+    """Records steps of the loop that calls `step` at the end of each of them: once after each update.
 
     model: the nn.Module, or a name. optimizer: tells whether each step has one update.
     out: the folder to make. It appears when the recording is complete, and not at all if the loop ends or fails before.
-    batch: samples in a batch; guessed from what the model is first called with.
+    batch: samples of an update, all batches together where gradients of several are accumulated; guessed from what the model is called
+        with in the first update.
     windows, steps, profiled, warmup, sync_events, probe: see `settings.Settings`; about a hundred steps by default.
     every_rank: of a distributed job every rank records the same steps, into `rank0`, `rank1`, ... below `out`, which can then be
     predicted together; else rank 0 alone records.
@@ -115,7 +117,13 @@ class Watch:
         """Ends a training step. Costs nothing once the recording is made."""
         if self._plan is not None:
             self._steps += 1
+            self._seen.samples.update()
             self._advance()
+
+    def saw(self, batch: Any) -> None:
+        """Counts the samples of a batch that the loop trains on, where its model is not called as a module."""
+        if self._plan is not None:
+            self._seen.samples.add(batch)
 
     def stop(self) -> None:
         """Ends watching. A recording that is not complete is not written, which is said."""
@@ -171,43 +179,39 @@ class Watch:
 
 
 class Seen:
-    """What is seen of a loop from outside: the first input of its model, and how often its optimizer steps."""
+    """What is seen of a loop from outside: the samples of an update, and how often its optimizer steps."""
 
     def __init__(self, model: Any, optimizer: Any) -> None:
         # Accelerate has optimizers of its own around PyTorch's.
-        self._model, self._optimizer = model, getattr(optimizer, "optimizer", optimizer)
-        self._hooks: Dict[str, Any] = {}
-        self._batch: Optional[int] = None
+        self._optimizer = getattr(optimizer, "optimizer", optimizer)
+        self._hook: Any = None
+        self.samples = Samples(model)
         self.updates = 0
 
     def attach(self) -> None:
         """Begins to look."""
-        if hasattr(self._model, "register_forward_pre_hook"):
-            self._hooks["model"] = self._model.register_forward_pre_hook(self._called, with_kwargs=True)
+        self.samples.attach()
         if hasattr(self._optimizer, "register_step_post_hook"):
-            self._hooks["optimizer"] = self._optimizer.register_step_post_hook(self._updated)
+            self._hook = self._optimizer.register_step_post_hook(self._updated)
 
     def detach(self) -> None:
         """Looks no more."""
-        for hook in self._hooks.values():
-            hook.remove()
-        self._hooks = {}
+        self.samples.detach()
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
 
     def guess_batch(self) -> Optional[int]:
-        """Samples in a batch, by the first tensor that the model was called with."""
-        return self._batch
+        """Samples of an update, by what the model was called with."""
+        return self.samples.count
 
     def problems(self, steps: int, out: Path) -> List[str]:
         """Whether each step had one update, as far as is known. A captured update is replayed without its hooks."""
-        if "optimizer" not in self._hooks or self.updates == steps:
+        if self._hook is None or self.updates == steps:
             return []
         if not self.updates and replays_graphs(out):
             return []
         return [f"the optimizer stepped {self.updates} times in {steps} steps: call w.step() once after each update"]
-
-    def _called(self, _module: Any, arguments: Any, named: Any) -> None:
-        self._batch = describe.guess_batch(arguments) or describe.guess_batch(named)
-        self._hooks.pop("model").remove()
 
     def _updated(self, *_: Any) -> None:
         self.updates += 1

@@ -183,6 +183,24 @@ def test_a_real_loop_is_recorded(tmp_path: Path) -> None:
 
 
 @needs_torch
+@pytest.mark.parametrize("calls", [1, 2])
+def test_the_samples_of_an_update_are_those_of_all_its_batches(tmp_path: Path, calls: int) -> None:
+    torch, model, optimizer = net()
+    with steptime.watch(model, optimizer, out=tmp_path / "rec", probe=False, quiet=True, **SMALL) as w:
+        for _ in range(NEEDED + 10):
+            for size in (16, 16, 8):
+                # A model that is called several times for a batch has one gradient of it.
+                sum(model(torch.ones(size, 8)).sum() for _ in range(calls)).backward()
+                with torch.no_grad():
+                    model(torch.ones(64, 8))
+            optimizer.step()
+            optimizer.zero_grad()
+            w.step()
+    assert w.done and json.loads((tmp_path / "rec/meta.json").read_text())["batch"] == 40
+    assert all(not parameter._post_accumulate_grad_hooks for parameter in model.parameters())
+
+
+@needs_torch
 def test_steps_that_are_not_updates_are_told(tmp_path: Path) -> None:
     torch, model, optimizer = net()
     with pytest.warns(steptime.RecordWarning, match="call w.step\\(\\) once after each update"):
@@ -263,7 +281,8 @@ def test_what_a_step_function_raises_comes_through() -> None:
 
 
 @needs_torch
-def test_a_trainer_of_lightning_is_recorded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_trainer_of_lightning_is_recorded(tmp_path: Path, batches: int) -> None:
     lightning = pytest.importorskip("lightning", reason="Lightning is not installed")
     torch, model, _ = net()
 
@@ -281,11 +300,15 @@ def test_a_trainer_of_lightning_is_recorded(tmp_path: Path) -> None:
         def forward(self, x: Any) -> Any:
             return self.net(x)
 
-    loader = torch.utils.data.DataLoader(torch.ones(16 * (NEEDED + 5), 8), batch_size=16)
+    loader = torch.utils.data.DataLoader(torch.ones(16 * batches * (NEEDED + 5), 8), batch_size=16)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
     callback = steptime.lightning.Watch(str(tmp_path / "rec"), probe=False, **SMALL)
-    lightning.Trainer(max_epochs=1, accelerator="cpu", callbacks=[callback], **quiet).fit(Module(), loader)
-    assert json.loads((tmp_path / "rec/meta.json").read_text())["model"] == "Module"
+    lightning.Trainer(max_epochs=1, accelerator="cpu", accumulate_grad_batches=batches, callbacks=[callback], **quiet).fit(Module(), loader)
+    meta = json.loads((tmp_path / "rec/meta.json").read_text())
+    assert (meta["model"], meta["batch"]) == ("Module", 16 * batches)
+    names = [node["name"] for node in unpack(tmp_path / "rec/et.json.gz")["nodes"]]
+    assert sum(name.startswith("Optimizer.step") for name in names) == 1
+    assert names.count("AddmmBackward0") == 2 * batches
     assert nothing_left(tmp_path)
 
 
