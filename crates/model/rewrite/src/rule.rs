@@ -57,6 +57,11 @@ pub trait Rule: Debug + Send + Sync {
         None
     }
 
+    /// Samples of a step with it, where there were so many before.
+    fn samples(&self, before: Option<u64>) -> Option<u64> {
+        before
+    }
+
     /// Whether it must come after all others that are applied with it.
     fn is_last(&self) -> bool {
         false

@@ -19,6 +19,7 @@ pub(crate) use self::waits::unprofiled;
 use crate::asked::Asked;
 use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};
+use crate::memory;
 use crate::replay::SelfCheck;
 use crate::shipped_host::own_constants;
 use crate::sources::{Host, Kernels};
@@ -53,7 +54,7 @@ pub const INTERVAL_LEVEL: f64 = 0.9;
 
 /// What is known of a step's time before anything is simulated: un-profiled windows of one recording lie this
 /// far apart (relative, half-width of 90 %).
-const DRIFT: f64 = 0.048;
+pub(crate) const DRIFT: f64 = 0.048;
 /// Half-width of the 90 % interval of measured kernel times, taken all together.
 pub(crate) const KERNEL_SPREAD: f64 = 0.01;
 
@@ -96,6 +97,8 @@ pub struct Prediction {
     pub replay: Option<SelfCheck>,
     /// The most device memory that its tensors need; `None` where that is not known.
     pub peak: Option<Peak>,
+    /// Whether the GPU has room for that; `None` where either is not known.
+    pub fits: Option<bool>,
     /// What was asked for.
     pub asked: Asked,
 }
@@ -169,6 +172,7 @@ impl Prediction {
             device: None,
             replay: SelfCheck::of(graph),
             peak: None,
+            fits: None,
             asked,
         }
     }
@@ -188,7 +192,7 @@ impl Prediction {
     /// With the memory that it needs; where that is more than there is, it is said before all else.
     pub(crate) fn with_peak(mut self, peak: Option<Peak>, spec: Option<&DeviceSpec>) -> Prediction {
         doubt::memory::first(&mut self.doubts, peak.as_ref(), spec);
-        Prediction { peak, ..self }
+        Prediction { fits: memory::fits(peak.as_ref(), spec), peak, ..self }
     }
 
     /// With the interval as much wider as its doubts want.
@@ -241,17 +245,19 @@ impl Simulated {
 
 /// The step with the host and the kernels at either end of their own intervals, widened by the host's drift.
 fn interval(priced: &PricedGraph<'_>, step: Nanos, device: f64) -> [Nanos; 2] {
-    let scaled = |host: f64, kernels: f64| {
-        let mut other = priced.clone();
-        other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
-        other.durations.iter_mut().for_each(|time| *time = scale(*time, kernels));
-        Timeline::simulate(&other).period
-    };
-    let low = scaled((-priced.host.spread).exp(), (-device).exp());
-    let high = scaled(priced.host.spread.exp(), device.exp());
+    let low = at_speeds(priced, (-priced.host.spread).exp(), (-device).exp());
+    let high = at_speeds(priced, priced.host.spread.exp(), device.exp());
     let drift = DRIFT * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(drift) as i64);
     [step - widen(step - low), step + widen(high - step)]
+}
+
+/// The step where the host and the device take so many times as long for everything.
+pub(crate) fn at_speeds(priced: &PricedGraph<'_>, host: f64, device: f64) -> Nanos {
+    let mut other = priced.clone();
+    other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
+    other.durations.iter_mut().for_each(|time| *time = scale(*time, device));
+    Timeline::simulate(&other).period
 }
 
 pub(crate) fn scale(time: Nanos, factor: f64) -> Nanos {
