@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from steptime.changes import Changed as Changed
     from steptime.changes import what_if as what_if
     from steptime.checks import RecordWarning as RecordWarning
+    from steptime.choosing import Choice as Choice
+    from steptime.choosing import choose as choose
     from steptime.errors import Error as Error
     from steptime.errors import InputError as InputError
     from steptime.errors import MissingCore as MissingCore
@@ -60,6 +62,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "changes": ("Changed", "what_if"),
     "checks": ("RecordWarning",),
+    "choosing": ("Choice", "choose"),
     "errors": ("Error", "InputError", "MissingCore", "MissingLibrary", "MissingTorch", "NotApplicable", "NotFound", "NothingRecorded", "UsageError"),
     "explanation": ("Explanation", "explain"),
     "job": ("JobPrediction",),

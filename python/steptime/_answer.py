@@ -23,10 +23,10 @@ class Answer(Raw):
 
     @property
     def doubts(self) -> List[str]:
-        """What speaks against the answer; read this first."""
+        """What the answer assumes and what speaks against it, the worst first; read this first."""
         return [str(each["text"]) for each in self.raw.get("doubts", [])]
 
     @property
     def warnings(self) -> List[str]:
-        """What was repaired, assumed or guessed."""
+        """What was repaired, assumed or guessed; all of it is among the doubts too."""
         return [str(each) for each in self.raw.get("warnings", [])]

@@ -121,3 +121,8 @@ def guess_batch(batch: Any) -> Optional[int]:
             if size is not None:
                 return size
     return None
+
+
+def with_guess(about: Dict[str, Any], batch: Optional[int]) -> Dict[str, Any]:
+    """The same with a batch that nobody gave; `batch_from` says what it is a guess from."""
+    return {**about, "batch": batch} if batch is None else {**about, "batch": batch, "batch_from": "the first size of the first tensor"}

@@ -44,7 +44,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         say(f"{found.ops} ops{kind}")
         folder.compress(trace, partial / folder.EXECUTION_TRACE)
         if about.get("batch") is None:
-            about = {**about, "batch": describe.guess_batch(loop.first_batch)}
+            about = describe.with_guess(about, describe.guess_batch(loop.first_batch))
         meta = {**about, **backend.machine(), **backend.settings(), **facts, **backend.modules(), "record": {"only": "et", "warnings": warned}}
         (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
     say(f"done: {out}")

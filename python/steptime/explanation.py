@@ -47,6 +47,11 @@ class Explanation(Answer):
         """Changes that do not apply, and why not."""
         return self.table("not_applicable")
 
+    @property
+    def to_fit(self) -> Table:
+        """Changes that were tried to make the step fit the GPU's memory; empty where it does."""
+        return self.table("to_fit")
+
     def __repr__(self) -> str:
         best = ", ".join(f"{each['name']} saves {each['saves_ms']:.3f} ms" for each in self.suggestions[:3])
         return f"Explanation({self.before.said()}; {best or 'nothing applies'})"

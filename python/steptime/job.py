@@ -14,7 +14,7 @@ from steptime.table import Table
 # What a Prediction of one rank has, and that of a job has not.
 OF_ONE_RANK = (
     *("active_ms", "families", "idle", "kernels", "modules", "ops", "peak_mb", "phases"),
-    *("compare", "explain", "roofline", "timeline", "view", "what_if"),
+    *("choose", "compare", "explain", "roofline", "timeline", "view", "what_if"),
 )
 # What a device does, see `Together.ranks`: these add up to the step.
 PARTS = {"computes_ms": "computes", "moves_ms": "moves data", "waits_ms": "waits for others", "idles_ms": "idles"}
@@ -107,7 +107,7 @@ class JobPrediction(Together, Timed, Answer):
         return self._input.text("predict", self._options).rstrip()
 
     def _repr_html_(self) -> str:
-        head = _html.lines(repr(self)[len("JobPrediction(") : -1], [*self.doubts, *self.warnings])
+        head = _html.lines(repr(self)[len("JobPrediction(") : -1], self.doubts)
         return head + self._shown("alone_ms", "critical_ms", "last")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
 
 from steptime import _html
 from steptime._answer import Answer
 from steptime._ask import Input, PathLike, Value
 from steptime.changes import Changed, change, known
+from steptime.choosing import Choice, choose
 from steptime.errors import UsageError
 from steptime.explanation import Explanation
 from steptime.job import JobPrediction, of_one_rank
@@ -44,12 +45,6 @@ class Prediction(Side, Answer):
         """The GPU predicted for."""
         found = self.raw.get("device")
         return None if found is None else str(found)
-
-    @property
-    def samples_per_s(self) -> Optional[float]:
-        """Samples a second; None where the batch is not known."""
-        found = self.raw.get("samples_per_s")
-        return None if found is None else float(found)
 
     @property
     def ops(self) -> Table:
@@ -98,6 +93,17 @@ class Prediction(Side, Answer):
         """What bounds the step, and which changes would make it shorter, the best first."""
         return Explanation(self._input.answer("explain", self._shared("explain")))
 
+    def choose(
+        self,
+        device: Union[str, Sequence[str]] = "all",
+        *,
+        price: Optional[PathLike] = None,
+        recorded_batch: Optional[int] = None,
+    ) -> Choice:
+        """The same step on other GPUs, at the recorded batch and at the largest that fits; see `steptime.choose`."""
+        asked = {name: value for name, value in self._shared("choose").items() if name != "device"}
+        return choose(self._input, device=device, price=price, recorded_batch=recorded_batch, **asked)  # type: ignore[arg-type]
+
     def roofline(self) -> Roofline:
         """How far each kernel is from what the device could do, and what bounds it."""
         options = {name: value for name, value in self._shared("roofline").items() if name != "host"}
@@ -134,7 +140,7 @@ class Prediction(Side, Answer):
         return self._input.text("predict", self._options).rstrip()
 
     def _repr_html_(self) -> str:
-        head = _html.lines(repr(self)[len("Prediction(") : -1], [*self.doubts, *self.warnings])
+        head = _html.lines(repr(self)[len("Prediction(") : -1], self.doubts)
         return head + _html.bar(self.parts()) + self.ops[:10]._repr_html_()
 
 

@@ -160,7 +160,7 @@ def make(
 
         warned = _problems(before, partial) if without is None else _problems_without(before, without)
         if about.get("batch") is None:
-            about = {**about, "batch": guess_batch()}
+            about = describe.with_guess(about, guess_batch())
         machine = {**backend.machine(), **backend.settings()}
         meta = {**about, **machine, **times(windows, len(before)), "process": process, **facts, **backend.peak_memory()}
         if without is None:

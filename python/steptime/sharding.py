@@ -100,7 +100,7 @@ def scale_out(
     model: PathLike,
     *,
     gpus: Sequence[int] = (1, 2, 4, 8),
-    device: str,
+    device: Optional[str] = None,
     nodes: Optional[Sequence[int]] = None,
     host: Optional[str] = None,
     weak: bool = False,
@@ -108,7 +108,7 @@ def scale_out(
     plot: Optional[PathLike] = None,
     indices: Optional[str] = None,
 ) -> Scaled:
-    """How the step of a described model changes with the number of GPUs. `weak` keeps the samples of each, `plot` is an SVG to write."""
+    """How the step of a described model, or a recorded one, changes with the number of GPUs; a described model needs `device`. `weak` keeps the samples of each, `plot` is an SVG to write."""
     options: Dict[str, Value] = {"gpus": list(gpus), "device": device, "nodes": None if nodes is None else list(nodes), "host": host}
     options.update({"weak": weak, "price": price, "plot": plot, "indices": indices})
     return Scaled(Input(model).answer("scale", options))

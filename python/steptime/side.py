@@ -50,6 +50,18 @@ class Side(Timed):
         found = self.raw.get("peak_mb")
         return {str(kind): float(mb) for kind, mb in found.items()} if found else None
 
+    @property
+    def samples_per_s(self) -> Optional[float]:
+        """Samples a second; None where the batch is not known."""
+        found = self.raw.get("samples_per_s")
+        return None if found is None else float(found)
+
+    @property
+    def fits(self) -> Optional[bool]:
+        """Whether the GPU has room for that, a tenth of its memory left; None where either is not known."""
+        found = self.raw.get("fits")
+        return None if found is None else bool(found)
+
     def parts(self) -> List[Tuple[str, float]]:
         """What the step consists of, in milliseconds: the device active, and idle by cause."""
         active = [] if self.active_ms is None else [("active", self.active_ms)]

@@ -54,6 +54,30 @@ def test_questions_one_after_the_other_about_an_open_input_are_those_about_a_clo
     assert found.on("a100").raw == steptime.predict(DLRM, device="a100").raw
 
 
+def test_which_gpu_and_which_batch(tmp_path: Path) -> None:
+    found = steptime.predict(EXAMPLES / "resnet50_32", device="h200").choose(["h100", "t4"])
+    on = ["--device", "h100,t4", "--json"]
+    assert found.raw == json.loads(program("choose", str(EXAMPLES / "resnet50_32"), *on))
+    assert str(found) == program("choose", str(EXAMPLES / "resnet50_32"), *on[:2]).rstrip()
+    assert found.gpus == ["h100", "t4"] and found.largest["fits"] == [True, True]
+    assert found.largest["of_first"][0] == 1 and found.largest["sure"][1] is True
+    assert found.recorded["batch"] == [32, 32] and len(found.remedies) == 0
+    (tmp_path / "prices.toml").write_text("h100 = 2.5\nt4 = 0.1\n")
+    priced = steptime.choose(EXAMPLES / "resnet50_32", device="h100,t4", price=tmp_path / "prices.toml")
+    assert priced.largest["cost"] == sorted(priced.largest["cost"])
+
+
+def test_doubts_hold_all_that_is_assumed() -> None:
+    found = steptime.predict(DLRM / "et.json.gz", device="h200")
+    kinds = [each["kind"] for each in found.raw["doubts"]]
+    assert {"host", "kernels", "interval", "indices"} <= set(kinds)
+    assert set(found.warnings) <= set(found.doubts)
+    factors = [each["factor"] or 1 for each in found.raw["doubts"]]
+    assert factors == sorted(factors, reverse=True), "the worst comes first"
+    lines = str(found).splitlines()
+    assert lines[2].startswith("! "), lines[:4]
+
+
 def test_every_other_answer_can_be_had() -> None:
     assert steptime.inspect(DLRM).raw == json.loads(program("inspect", str(DLRM), "--json"))
     assert steptime.validate(DLRM).raw == json.loads(program("validate", str(DLRM), "--json"))
@@ -124,6 +148,8 @@ def test_what_bounds_the_step_and_what_helps() -> None:
         (lambda: steptime.predict(DLRM, rank=-1), errors.UsageError, "rank"),
         (lambda: steptime.predict(DLRM, method="kernel-sum").explain(), errors.UsageError, "without method"),
         (lambda: steptime.what_if(DLRM, batch=0), errors.UsageError, "1 or more"),
+        (lambda: steptime.choose(DLRM, device=[]), errors.UsageError, "names no GPU"),
+        (lambda: steptime.choose(DLRM, device="h100", price="not/there.toml"), errors.Error, "h100 = 2.50"),
         (lambda: steptime.what_if(DLRM), errors.InputError, "nothing to change"),
         (lambda: steptime.what_if(EXAMPLES / "resnet50_32", fuse="embedding-bags"), errors.NotApplicable, "two embedding bags"),
         (lambda: steptime.kernels({"op": "aten::relu", "shapes": [[-1]]}, device="h200"), errors.InputError, ""),

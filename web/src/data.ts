@@ -4,31 +4,36 @@ export interface ColumnPlace { kind: "u8" | "u32" | "d32"; at: number; len: numb
 export type Numbers = Uint8Array | Uint32Array;
 export type Outcome<T> = { Ok: T } | { Err: string };
 
-export interface Doubt { kind: string; text: string; no_estimate: boolean }
+export interface Doubt { kind: string; text: string; no_estimate: boolean; factor: number | null }
 export interface Part { name: string; host_ms: number; device_ms: number }
 export interface OpRow {
   name: string; count: number; host_ms: number; device_ms: number; critical_ms: number; slack_ms: number | null;
 }
 export interface KernelRow { name: string; count: number; device_ms: number }
 export interface Predicted {
-  input: string; name: string; device: string | null; host: string; kernels: string; process: string;
+  input: string; name: string; device: string | null; host: string; host_slower_than?: { times: number; machine: string };
+  kernels: string; process: string;
   step_ms: number; interval_ms: [number, number] | null; interval_level: number; doubts: Doubt[];
   replay?: Record<string, unknown>;
   batch: number | null; samples_per_s: number | null; active_ms?: number; utilisation?: number;
   idle_ms?: Record<string, number>; peak_mb: Record<string, number> | null;
   phases?: Part[]; annotations?: Part[]; modules?: ModuleTime[]; ops?: OpRow[]; kernels_by_name?: KernelRow[];
-  steps: { source: string; count: number }; warnings: string[];
+  steps: { source: string; count: number };
 }
 export interface Half {
   step_ms: number; interval_ms: [number, number]; active_ms: number; idle_ms: Record<string, number>;
-  peak_mb: Record<string, number> | null;
+  peak_mb: Record<string, number> | null; fits: boolean | null; samples_per_s: number | null;
+}
+export interface Remedy {
+  name: string; options: string; gpus: number; fits: boolean; reason: string | null; step_ms: number | null;
+  samples_per_s: number | null; peak_mb: number | null;
 }
 export interface Suggested {
   name: string; saves_ms: number; after: Half; effort: string; risk: string; what: string[]; why: string[];
 }
 export interface Explained {
   before: Half; suggestions: Suggested[]; together?: { names: string[]; saves_ms: number; after: Half };
-  not_applicable: { name: string; reason: string }[];
+  not_applicable: { name: string; reason: string }[]; to_fit?: Remedy[];
 }
 export interface Bound { place: string; share: number }
 export interface Run { place: string; phase: string; names: string[]; ms: number }

@@ -1,12 +1,24 @@
 // The answer: how long the step takes, why, and what would make it shorter.
 
-import { ok, reason, type Doubt, type Head, type Suggested } from "../data";
+import { ok, reason, type Doubt, type Head, type Predicted, type Suggested } from "../data";
 import { bar, h, section } from "../dom";
 import { count, ms, percent, plural, signed } from "../format";
 import type { Page } from "../main";
 import { variable } from "../theme";
 
-/** The first line: step, interval, doubts. */
+/** Samples a second, and the batch that they are of. */
+function rate(predicted: Predicted): string | null {
+  if (!predicted.samples_per_s || !predicted.batch) return null;
+  return `${count(Math.round(predicted.samples_per_s))} samples/s at batch ${count(predicted.batch)}`;
+}
+
+/** Where the host's times come from, and how slow it is taken to be. */
+function host(predicted: Predicted): string {
+  const than = predicted.host_slower_than;
+  return than ? `${predicted.host} x ${than.times}` : predicted.host;
+}
+
+/** The first lines: step, interval, samples a second, host, doubts. */
 export function headline(head: Head): HTMLElement {
   const { predicted } = head;
   const unknown = predicted.doubts.some((doubt) => doubt.no_estimate);
@@ -22,8 +34,12 @@ export function headline(head: Head): HTMLElement {
     : null;
   return h("div", { class: "headline" },
     h("h1", {}, h("span", { class: "title" }, head.title), h("span", { class: "quiet" }, ` ${where}`)),
-    h("p", { class: "first" }, number, interval, measured),
+    h("p", { class: "first" }, number, interval, unknown ? null : said(rate(predicted)), said(`host ${host(predicted)}`), measured),
     doubts(predicted.doubts));
+}
+
+function said(text: string | null): HTMLElement | null {
+  return text === null ? null : h("span", { class: "interval" }, text);
 }
 
 export function doubts(all: Doubt[]): HTMLElement | null {
@@ -101,13 +117,26 @@ function ranked(page: Page): HTMLElement {
     not.length > 0 ? h("details", {}, h("summary", {}, `${plural(not.length, "change")} that ${not.length === 1 ? "does" : "do"} not apply`), h("ul", {}, ...not)) : null);
 }
 
+/** What would make the step fit the GPU's memory, where it does not. */
+function fitting(head: Head): HTMLElement | null {
+  const tried = ok(head.explained)?.to_fit ?? [];
+  if (tried.length === 0) return null;
+  const number = (text: string): HTMLElement => h("td", { class: "number" }, text);
+  const rows = tried.map((remedy) => h("tr", {}, h("th", { scope: "row" }, remedy.name), h("td", {}, h("code", {}, remedy.options)),
+    ...(remedy.reason === null
+      ? [number(remedy.fits ? "yes" : "no"), number(`${((remedy.peak_mb ?? 0) / 1000).toFixed(1)} GB`), number(ms(remedy.step_ms ?? 0)),
+        number(remedy.samples_per_s === null ? "" : count(Math.round(remedy.samples_per_s)))]
+      : [h("td", { colspan: 4 }, `does not apply: ${remedy.reason}`)])));
+  const heads = ["change", "options", "fits", "memory", "step, ms", "samples/s"];
+  return section("What would make it fit", h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Changes that save memory" },
+    h("table", { class: "data" }, h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows))));
+}
+
 function parts(head: Head): HTMLElement {
   const { predicted } = head;
   const facts: [string, string][] = [];
-  if (predicted.samples_per_s) facts.push(["throughput", `${count(Math.round(predicted.samples_per_s))} samples/s`]);
-  if (predicted.batch) facts.push(["batch", count(predicted.batch)]);
   if (predicted.peak_mb?.total !== undefined) facts.push(["most memory needed", `${count(Math.round(predicted.peak_mb.total))} MB`]);
-  facts.push(["host times", predicted.host], ["kernel times", predicted.kernels], ["process", predicted.process]);
+  facts.push(["host times", host(predicted)], ["kernel times", predicted.kernels], ["process", predicted.process]);
   facts.push(["recorded", `${plural(predicted.steps.count, "step")}, ${predicted.steps.source}`], ["input", predicted.input]);
   const rows = (predicted.phases ?? []).filter((part) => part.host_ms > 0 || part.device_ms > 0).map((part) => h("tr", {},
     h("th", { scope: "row" }, h("span", { class: "swatch", style: `background:${variable(`--phase-${head.phases.indexOf(part.name)}`)}` }), part.name),
@@ -121,7 +150,5 @@ function parts(head: Head): HTMLElement {
 /** The view. */
 export function answer(page: Page): HTMLElement {
   const { head } = page;
-  const { warnings } = head.predicted;
-  return h("div", { class: "answers" }, idle(head), ranked(page), blame(head), parts(head),
-    warnings.length > 0 ? section("To know", h("ul", {}, ...warnings.map((text) => h("li", {}, text)))) : null);
+  return h("div", { class: "answers" }, fitting(head), idle(head), ranked(page), blame(head), parts(head));
 }

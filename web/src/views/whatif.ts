@@ -110,7 +110,8 @@ export class WhatIf {
     const memory = half.peak_mb?.total;
     return h("div", { class: "half" }, h("h3", {}, title),
       h("p", { class: "first" }, h("span", { class: "step" }, ms(half.step_ms), h("small", {}, " ms")),
-        h("span", { class: "interval" }, `90 % within ${ms(half.interval_ms[0])} to ${ms(half.interval_ms[1])} ms${memory === undefined ? "" : `; ${count(Math.round(memory))} MB`}`)),
+        h("span", { class: "interval" }, `90 % within ${ms(half.interval_ms[0])} to ${ms(half.interval_ms[1])} ms${memory === undefined ? "" : `; ${count(Math.round(memory))} MB`}`),
+        half.samples_per_s === null ? null : h("span", { class: "interval" }, `${count(Math.round(half.samples_per_s))} samples/s`)),
       bar(parts, `${title}: device active and idle`, "device"));
   }
 

@@ -61,6 +61,11 @@ pub trait Rule: Debug + Send + Sync {
         None
     }
 
+    /// Samples of a step with it, where there were so many before.
+    fn samples(&self, before: Option<u64>) -> Option<u64> {
+        before
+    }
+
     /// The patches that it wants to a step.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod bench;
+mod choose;
 mod collectives;
 mod compare;
 mod device;
@@ -18,6 +19,7 @@ mod what_if;
 use std::path::{Path, PathBuf};
 
 pub use bench::{Bench, BenchCpu, BenchCuda};
+pub use choose::Choose;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use collectives::Collectives;
@@ -90,6 +92,8 @@ pub enum Command {
     WhatIf(Box<WhatIf>),
     /// Tell what bounds the step, and which changes would make it shorter, the best first
     Explain(Explain),
+    /// Tell which GPU and which batch: what fits, how fast, what bounds it, what it costs, and how sure that is
+    Choose(Choose),
     /// Tell how long the step takes at every point of a grid of changes: batch x device x fusion x ...
     Sweep(Sweep),
     /// Bring the traces of many ranks and runs into a lake of Parquet, each read once

@@ -258,6 +258,7 @@ impl<'s> Question<'s> {
             host: chosen.name.clone(),
             host_slower_than: chosen.slower_than.clone(),
             host_assumed: chosen.assumed,
+            host_half_width: chosen.profile.as_ref().map(|profile| profile.spread),
             kernels: device.map_or_else(|| "measured".to_owned(), |device| device.name.clone()),
             device: device.map(|device| DeviceAsked::of(&device.profile)),
             process: self.process,

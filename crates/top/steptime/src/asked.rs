@@ -15,6 +15,8 @@ pub struct Asked {
     pub host_slower_than: Option<HostSlowerThan>,
     /// Whether the host is a typical one because nothing is known of it.
     pub host_assumed: bool,
+    /// How far an assumed or named host may be off: half-width of 90 %, logarithm of a factor; `None` for the recording's own.
+    pub host_half_width: Option<f64>,
     /// Where the kernels' times come from: `measured`, or the GPU as it was named.
     pub kernels: String,
     /// The GPU, where one was named.
@@ -70,6 +72,7 @@ impl Asked {
             host: host.to_owned(),
             host_slower_than: None,
             host_assumed: false,
+            host_half_width: None,
             kernels: name,
             device,
             process,

@@ -209,6 +209,14 @@ pub enum Error {
         /// One of them that is nearly what was asked for.
         nearest: Option<&'static str>,
     },
+    /// Prices that cannot be used.
+    #[error("{}: {problem}", path.display())]
+    Prices {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to write.
+        problem: String,
+    },
     /// A table of a GPU that no shipped profile is of.
     #[error("no shipped profile is of {device:?}: name a profile with `--device`")]
     UnknownDevice {

@@ -4,6 +4,7 @@ use steptime_rewrite::Rule;
 use steptime_step::{self as edit, Diff};
 use steptime_trace::Nanos;
 
+use crate::choose::Remedy;
 use crate::error::Error;
 use crate::predict::Prediction;
 use crate::step::Step;
@@ -23,6 +24,10 @@ pub struct Explanation {
     pub together: Option<(Vec<&'static str>, Prediction)>,
     /// Changes that do not apply, and why.
     pub not: Vec<(&'static str, String)>,
+    /// Changes that were tried to make the step fit the GPU's memory; none where it does, or where it is not known.
+    pub to_fit: Vec<Remedy>,
+    /// Samples of the step, where they are known.
+    pub samples: Option<u64>,
 }
 
 /// A change that applies.
@@ -80,7 +85,8 @@ pub(crate) fn explain(
     alone.sort_by_key(|(_, found)| found.after.step);
     let mut together: Vec<&dyn Rule> = Vec::new();
     let mut best: Option<Prediction> = None;
-    for (rule, found) in &alone {
+    // What costs time by itself has no place beside what saves some.
+    for (rule, found) in alone.iter().filter(|(_, found)| found.after.step < before.step) {
         let reached = best.as_ref().map_or(before.step, |best| best.step);
         let least = reached.0 as f64 * (1.0 - WORTH);
         let tried = [&together[..], &[*rule]].concat();
@@ -98,5 +104,5 @@ pub(crate) fn explain(
     let names: Vec<&'static str> = together.iter().map(|rule| rule.name()).collect();
     let together = best.filter(|_| names.len() > 1).map(|best| (names, best));
     let alone = alone.into_iter().map(|(_, found)| found).collect();
-    Ok(Explanation { before, alone, together, not })
+    Ok(Explanation { before, alone, together, not, to_fit: Vec::new(), samples: step.batch() })
 }

@@ -3,6 +3,7 @@
 use steptime_cost::device::DeviceSpec;
 use steptime_graph::ApiKind;
 use steptime_step::{self as edit, Peak, Scheduled};
+use steptime_trace::Bytes;
 
 use crate::device::catalog::shipped_spec;
 use crate::sources::Kernels;
@@ -46,6 +47,18 @@ pub(crate) fn over_recorded(
 fn is_seen(recorded: &Step) -> bool {
     let replays = recorded.graph.calls.iter().any(|call| call.kind == ApiKind::GraphLaunch);
     recorded.arguments.tells_tensors_apart() && !replays
+}
+
+/// Whether a step that needs so much fits a GPU, with room for what its process takes beside tensors: the context of CUDA, its
+/// libraries, and what the allocator cannot use. `None` where either is not known.
+pub(crate) fn fits(peak: Option<&Peak>, spec: Option<&DeviceSpec>) -> Option<bool> {
+    let room = usable(spec?)?;
+    Some(peak?.total() <= room)
+}
+
+/// The memory that tensors may take of a GPU, in bytes; `None` where it is not known how much it has.
+pub(crate) fn usable(spec: &DeviceSpec) -> Option<u64> {
+    (spec.memory.bytes > 0).then(|| crate::shard::usable(Bytes(spec.memory.bytes)).0)
 }
 
 /// The GPU predicted for, where its specification is known.

@@ -19,6 +19,7 @@ pub(crate) use self::waits::unprofiled;
 use crate::asked::Asked;
 use crate::device::{self, PricedLaunches};
 use crate::doubt::{self, Doubt, Evidence};
+use crate::memory;
 use crate::replay::SelfCheck;
 use crate::shipped_host::own_constants;
 use crate::sources::{Host, Kernels};
@@ -101,6 +102,8 @@ pub struct Prediction {
     pub replay: Option<SelfCheck>,
     /// The most device memory that its tensors need; `None` where that is not known.
     pub peak: Option<Peak>,
+    /// Whether the GPU has room for that; `None` where either is not known.
+    pub fits: Option<bool>,
     /// What was asked for.
     pub asked: Asked,
 }
@@ -174,6 +177,7 @@ impl Prediction {
             device: None,
             replay: SelfCheck::of(graph),
             peak: None,
+            fits: None,
             asked,
         }
     }
@@ -193,7 +197,7 @@ impl Prediction {
     /// With the memory that it needs; where that is more than there is, it is said before all else.
     pub(crate) fn with_peak(mut self, peak: Option<Peak>, spec: Option<&DeviceSpec>) -> Prediction {
         doubt::memory::first(&mut self.doubts, peak.as_ref(), spec);
-        Prediction { peak, ..self }
+        Prediction { fits: memory::fits(peak.as_ref(), spec), peak, ..self }
     }
 
     /// With the interval as much wider as its doubts want.
@@ -247,14 +251,8 @@ impl Simulated {
 /// The step with the host and the kernels at either end of their own intervals, widened by what the next run differs.
 fn interval(priced: &PricedGraph<'_>, timeline: &Timeline, device: f64) -> [Nanos; 2] {
     let step = timeline.period;
-    let scaled = |host: f64, kernels: f64| {
-        let mut other = priced.clone();
-        other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
-        other.durations.iter_mut().for_each(|time| *time = scale(*time, kernels));
-        Timeline::simulate(&other).period
-    };
-    let low = scaled((-priced.host.spread).exp(), (-device).exp());
-    let high = scaled(priced.host.spread.exp(), device.exp());
+    let low = at_speeds(priced, (-priced.host.spread).exp(), (-device).exp());
+    let high = at_speeds(priced, priced.host.spread.exp(), device.exp());
     let next_run = next_run(timeline) * step.0 as f64;
     let widen = |side: Nanos| Nanos((side.0 as f64).hypot(next_run) as i64);
     [step - widen(step - low), step + widen(high - step)]
@@ -264,6 +262,14 @@ fn interval(priced: &PricedGraph<'_>, timeline: &Timeline, device: f64) -> [Nano
 pub(crate) fn next_run(timeline: &Timeline) -> f64 {
     let busy = timeline.active().0 as f64 / timeline.period.0.max(1) as f64;
     NEXT_RUN.hypot(NEXT_RUN_HOST * (1.0 - busy).clamp(0.0, 1.0))
+}
+
+/// The step where the host and the device take so many times as long for everything.
+pub(crate) fn at_speeds(priced: &PricedGraph<'_>, host: f64, device: f64) -> Nanos {
+    let mut other = priced.clone();
+    other.host.gaps.iter_mut().for_each(|gap| *gap = scale(*gap, host));
+    other.durations.iter_mut().for_each(|time| *time = scale(*time, device));
+    Timeline::simulate(&other).period
 }
 
 pub(crate) fn scale(time: Nanos, factor: f64) -> Nanos {

@@ -38,6 +38,10 @@ impl Rule for Accumulate {
         "the update sees a larger batch: learning rate and batch norm may need care"
     }
 
+    fn samples(&self, before: Option<u64>) -> Option<u64> {
+        before?.checked_mul(u64::from(self.batches))
+    }
+
     fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if !(1..=MOST).contains(&self.batches) {
             return Err(Error::Accumulated { batches: self.batches, most: MOST });

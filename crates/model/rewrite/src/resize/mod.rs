@@ -57,6 +57,10 @@ impl Rule for ResizeBatch {
         "the learning rate must follow"
     }
 
+    fn samples(&self, _: Option<u64>) -> Option<u64> {
+        Some(self.to)
+    }
+
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let from = self.from.or(facts.batch).ok_or(Error::NoBatch)?;
         if self.to == 0 || from == 0 {

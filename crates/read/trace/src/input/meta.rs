@@ -18,6 +18,8 @@ pub struct Meta {
     pub model: Option<String>,
     /// Samples a step.
     pub batch: Option<u64>,
+    /// Whether its recorder guessed them from the shape of a tensor.
+    pub batch_guessed: bool,
     /// Samples a step of all ranks together.
     pub global_batch: Option<u64>,
     /// For each rank of a job the embedding tables that lie on it, by their numbers.
@@ -124,6 +126,7 @@ impl Meta {
             match key.raw {
                 b"model" => meta.model = string(cursor)?,
                 b"batch" | b"batch_size" => meta.batch = whole(cursor)?,
+                b"batch_from" => meta.batch_guessed = string(cursor)?.is_some(),
                 b"global_batch" => meta.global_batch = whole(cursor)?,
                 b"placement" => meta.placement = lists(cursor)?,
                 b"device" => meta.device = string(cursor)?,

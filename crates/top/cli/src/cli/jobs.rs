@@ -1,4 +1,4 @@
-//! Commands over described models on several GPUs.
+//! Commands over jobs on several GPUs.
 
 use std::path::PathBuf;
 
@@ -70,9 +70,11 @@ pub enum PlanFormat {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLE
     steptime scale examples/models/dlrm_mlperf.toml --gpus 1,2,4,8 --device h200 --price 3.50
-    steptime scale examples/models/dlrm_mlperf.toml --gpus 8,16,32 --nodes 1,2,4 --weak --device h200 --plot scale.svg")]
+    steptime scale examples/models/dlrm_mlperf.toml --gpus 8,16,32 --nodes 1,2,4 --weak --device h200 --plot scale.svg
+    steptime scale examples/resnet50_32 --weak                                  # a recording: data parallel")]
 pub struct Scale {
-    /// The description of a model (.toml)
+    /// The description of a model (.toml), or the step of one GPU: a recording with an execution trace, or an execution trace
+    #[arg(value_name = "INPUT")]
     pub model: PathBuf,
     /// Numbers of GPUs
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -80,19 +82,19 @@ pub struct Scale {
     /// In how many machines they are, as many in each: one number, or one for each number of GPUs [default: as many GPUs in each as such machines usually have]
     #[arg(long, value_name = "M,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub nodes: Vec<u32>,
-    /// The GPUs: a shipped profile's name, or a profile's folder
+    /// The GPUs: a shipped profile's name, or a profile's folder [default: that of the recording]
     #[arg(long, value_name = "NAME|FOLDER")]
-    pub device: String,
-    /// Where the host's times come from: `default`, a profile's file, a probe's file, or a recording with a probe
-    #[arg(long, value_name = "default|FILE", value_parser = one_host)]
+    pub device: Option<String>,
+    /// Where the host's times come from: `own`, `default`, a profile's file, a probe's file, or a recording with a probe
+    #[arg(long, value_name = "own|default|FILE", value_parser = one_host)]
     pub host: Option<HostChoice>,
-    /// Every GPU keeps as many samples as the description gives to one; else all share these
+    /// Every GPU keeps as many samples as the input gives to one; else all share these
     #[arg(long)]
     pub weak: bool,
     /// Draw samples a second and efficiency over the number of GPUs
     #[arg(long, value_name = "OUT.svg")]
     pub plot: Option<PathBuf>,
-    /// What a GPU costs an hour: tells what a thousand million samples cost
+    /// Price per GPU-hour: tells what a thousand million samples cost
     #[arg(long, value_name = "MONEY", value_parser = positive)]
     pub price: Option<f64>,
     /// How kernels are priced.

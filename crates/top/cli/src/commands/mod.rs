@@ -1,6 +1,7 @@
 //! One file a command: reads the input, asks the library, hands the answer to a report.
 
 mod bench;
+mod choose;
 mod collectives;
 mod compare;
 mod device;
@@ -43,6 +44,7 @@ pub fn run(cli: Cli, console: &Console<'_>) -> Result<(), Failure> {
         Command::Predict(args) => predict::run(&args, console),
         Command::WhatIf(args) => what_if::run(&args, console),
         Command::Explain(args) => what_if::explain(&args, console),
+        Command::Choose(args) => choose::run(&args, console),
         Command::Sweep(args) => sweep::run(&args, console),
         Command::Ingest(args) => ingest::run(&args, console),
         Command::Query(_) => ingest::query(),

@@ -1,10 +1,11 @@
 //! `steptime scale`.
 
 use steptime::answers::Scaled;
-use steptime::{Model, shard};
+use steptime::trace::Want;
+use steptime::{Choice, GpuCount, Model, shard};
 
 use super::pricing::Asking;
-use super::{Failure, load};
+use super::{Failure, load, pricing};
 use crate::cli::{Scale, usage};
 use crate::console::Console;
 use crate::{output, progress, report};
@@ -14,11 +15,41 @@ pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
     if let Some(path) = &args.plot {
         output::spares(path, [args.model.as_path()])?;
     }
-    let model = load::model(&args.model)?;
-    let each = model.batch() / u64::from(model.gpus());
     let mut numbers = numbers(args)?;
     numbers.sort_unstable();
     numbers.dedup();
+    let answer = if load::is_description(&args.model) {
+        described(args, numbers)?
+    } else {
+        recorded(args, console, &numbers)?
+    };
+    if let Some(path) = &args.plot {
+        let text = report::scale::plot(&answer);
+        output::write_file(path, |out| out.write_all(text.as_bytes()))?;
+    }
+    Ok(console.print_answer(args.form, &answer, report::scale::text, report::csv::scaled)?)
+}
+
+/// The step of one GPU on several: its gradients are averaged.
+fn recorded(args: &Scale, console: &Console<'_>, numbers: &[GpuCount]) -> Result<Scaled, Failure> {
+    let step = load::step(console, &args.model, &Choice::default(), Want::ALL)?;
+    let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
+    let question = match &args.device {
+        Some(name) => question.on(name)?,
+        None => question,
+    };
+    let asked = question.what_ifs()?;
+    let on = progress::spin("simulating", || asked.on_gpus(numbers, args.weak))?;
+    Ok(Scaled::of_step(&step, asked.before(), &on, args.weak, args.price))
+}
+
+/// A described model, its tables placed anew for each number of GPUs.
+fn described(args: &Scale, numbers: Vec<GpuCount>) -> Result<Scaled, Failure> {
+    let Some(device) = &args.device else {
+        return Err(usage("scale", "a described model has no GPU of its own: say --device").into());
+    };
+    let model = load::model(&args.model)?;
+    let each = model.batch() / u64::from(model.gpus());
     let models: Result<Vec<Model>, _> = numbers
         .into_iter()
         .map(|(gpus, nodes)| {
@@ -30,18 +61,13 @@ pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
         })
         .collect();
     let models = models.map_err(|problem| format!("{}: {problem}", args.model.display()))?;
-    let ask = Asking::of(Some(&args.device), &args.pricing, args.host.as_ref())?;
+    let ask = Asking::of(Some(device), &args.pricing, args.host.as_ref())?;
     let placements = progress::spin("simulating", || shard::each(models, &args.model, &ask))?;
-    let answer = Scaled::of(&placements, args.weak, args.price);
-    if let Some(path) = &args.plot {
-        let text = report::scale::plot(&answer);
-        output::write_file(path, |out| out.write_all(text.as_bytes()))?;
-    }
-    Ok(console.print_answer(args.form, &answer, report::scale::text, report::csv::scaled)?)
+    Ok(Scaled::of(&placements, args.weak, args.price))
 }
 
 /// Each number of GPUs, and in how many machines they are where that is said.
-fn numbers(args: &Scale) -> Result<Vec<(u32, Option<u32>)>, Failure> {
+fn numbers(args: &Scale) -> Result<Vec<GpuCount>, Failure> {
     let nodes = match args.nodes[..] {
         [] => vec![None; args.gpus.len()],
         [nodes] => vec![Some(nodes); args.gpus.len()],

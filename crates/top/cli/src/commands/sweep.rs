@@ -166,15 +166,23 @@ fn plotted(grid: &Grid) -> Result<usize, Failure> {
 /// Lines of a plot: of a second key one for each value; over all other keys the shortest step counts.
 fn series(grid: &Grid, rows: &BTreeMap<u64, GridRow>, x: usize, step: &Step) -> Plotted {
     let several = |&key: &usize| key != x && (2..=Plotted::MOST).contains(&grid.keys[key].1.len());
-    let by = (0..grid.keys.len()).find(several);
+    // Steps of several GPUs are never one line.
+    let by = (0..grid.keys.len())
+        .filter(several)
+        .max_by_key(|&key| (grid.keys[key].0 == "device", std::cmp::Reverse(key)));
     let mut lines: Vec<(String, Vec<(f64, f64)>)> = match by {
         None => vec![(String::new(), Vec::new())],
         Some(key) => grid.keys[key].1.iter().map(|value| (grid::said(value.as_ref()), Vec::new())).collect(),
     };
+    let mut outside = Vec::new();
     for row in rows.values() {
         let places = grid.places(row.point);
         let at = grid.keys[x].1[places[x]].as_ref().and_then(points::number);
         let (Some(at), Some(ms)) = (at, row.step_ms) else { continue };
+        if row.fits == Some(false) {
+            outside.push((at, ms));
+            continue;
+        }
         let line = &mut lines[by.map_or(0, |key| places[key])].1;
         match line.iter_mut().find(|(other, _)| *other == at) {
             Some((_, least)) => *least = least.min(ms),
@@ -190,5 +198,6 @@ fn series(grid: &Grid, rows: &BTreeMap<u64, GridRow>, x: usize, step: &Step) -> 
         by: by.map(|key| grid.keys[key].0.clone()),
         least_over: others.map(|key| grid.keys[key].0.clone()).collect(),
         lines,
+        outside,
     }
 }

@@ -66,15 +66,20 @@ pub fn limit(answer: &Predicted) -> Option<(&'static str, f64)> {
 
 /// The kinds of doubts, `replay, unpriced`.
 pub fn doubts(answer: &Predicted) -> String {
-    answer.doubts.iter().map(|doubt| doubt.kind).collect::<Vec<_>>().join(", ")
+    let mut kinds: Vec<&str> = Vec::new();
+    for doubt in &answer.doubts {
+        if !kinds.contains(&doubt.kind) {
+            kinds.push(doubt.kind);
+        }
+    }
+    kinds.join(", ")
 }
 
-/// Doubts and warnings in the order in which they come first, each with the GPUs it is of.
+/// Doubts in the order in which they come first, each with the GPUs it is of.
 fn said(predictions: &[Predicted]) -> Vec<(&str, Vec<&str>)> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in predictions {
-        let texts = row.doubts.iter().map(|doubt| &doubt.text).chain(&row.warnings);
-        for text in texts {
+        for text in row.doubts.iter().map(|doubt| &doubt.text) {
             match all.iter_mut().find(|(known, _)| known == text) {
                 Some((_, of)) => of.push(&row.kernels),
                 None => all.push((text, vec![&row.kernels])),

@@ -5,9 +5,9 @@ use serde::Serialize;
 use steptime::answers::inspect::Inspected;
 use steptime::answers::what_if::Side;
 use steptime::answers::{
-    Changed, CollectivesPriced, Compared, DeviceListed, Difference, Explained, Gridded, KernelsPredicted,
-    Placed, PlannedJobs, Predicted, PredictedJob, Replayed, Roofed, Scaled, TableScored, Validated,
-    ValidatedJobs,
+    Changed, Chosen, CollectivesPriced, Compared, DeviceListed, Difference, Explained, Gridded,
+    KernelsPredicted, PeakMemory, Placed, PlannedJobs, Predicted, PredictedJob, Replayed, Roofed, Scaled,
+    TableScored, Validated, ValidatedJobs,
 };
 use steptime::device::tables::TableRow;
 
@@ -210,14 +210,37 @@ pub fn changed(answer: &Changed) -> Table {
     table
 }
 
+/// A step on several GPUs, at the recorded batch and at the largest that fits; the best GPU first.
+pub fn chosen(answer: &Chosen) -> Table {
+    let names =
+        ["gpu", "at", "batch", "step_ms", "low_ms", "high_ms", "samples_per_s", "peak_mb", "fits", "bound"];
+    let more = ["saved_by_gpu", "of_first", "of_first_low", "of_first_high", "cost"];
+    let names: Vec<&str> = names.into_iter().chain(more).collect();
+    let mut table = Table::new(&names);
+    for gpu in &answer.gpus {
+        for (at, point) in [("recorded", Some(&gpu.recorded)), ("largest", gpu.largest.as_ref())] {
+            let Some(point) = point else { continue };
+            let ([low, high], ratio) = (point.interval_ms, point.of_first);
+            let peak = point.peak_mb.as_ref().map(PeakMemory::total);
+            table.row((
+                (&gpu.name, at, point.batch, point.step_ms, low, high),
+                (point.samples_per_s, peak, point.fits, point.bound, point.saved_by_gpu),
+                (ratio.map(|of| of.times), ratio.map(|of| of.interval[0]), ratio.map(|of| of.interval[1])),
+                point.cost,
+            ));
+        }
+    }
+    table
+}
+
 /// The best points of a grid.
 pub fn gridded(answer: &Gridded) -> Table {
-    let names = ["point", "change", "step_ms", "samples_per_s", "peak_mb"];
+    let names = ["point", "change", "step_ms", "samples_per_s", "peak_mb", "fits"];
     let mut table = Table::new(&names);
     for best in &answer.best {
         let keys: Vec<String> = best.keys.iter().map(|(key, value)| format!("{key} {value}")).collect();
         let row = &best.row;
-        table.row((row.point, keys.join("; "), row.step_ms, row.samples_per_s, row.peak_mb));
+        table.row((row.point, keys.join("; "), row.step_ms, row.samples_per_s, row.peak_mb, row.fits));
     }
     table
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steptime::answers::{CorrectedShown, DeviceListed, DeviceShown, TableScored};
 
-use super::format::percent;
+use super::format::{factor, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 use crate::output::name;
@@ -37,18 +37,8 @@ pub fn listed(list: &[DeviceListed]) -> String {
 
 /// How far off predictions of tables are.
 pub fn scored(scores: &[TableScored]) -> String {
-    let names = [
-        "~device",
-        "~kind",
-        ">rows",
-        ">GMAE",
-        ">mean",
-        "?>p90",
-        ">total",
-        ">inside",
-        ">half-width",
-        ">roofline",
-    ];
+    let names =
+        ["~device", "~kind", ">rows", ">GMAE", ">mean", "?>p90", ">total", ">inside", ">x/÷", ">roofline"];
     let mut columns = Columns::new(&names).tight();
     for row in scores {
         columns.row([
@@ -60,7 +50,7 @@ pub fn scored(scores: &[TableScored]) -> String {
             percent(row.p90),
             format!("{:.2}", row.total),
             percent(row.inside),
-            percent(row.half_width),
+            factor(row.half_width.exp()),
             percent(row.roofline),
         ]);
     }
@@ -149,7 +139,7 @@ fn specification(profile: &DeviceShown) -> Vec<String> {
 
 /// The model in use of each family.
 fn in_use(profile: &DeviceShown) -> Columns {
-    let names = ["~family", ">rows", "model", ">GMAE", ">mean", ">p90", ">inside", ">half-width"];
+    let names = ["~family", ">rows", "model", ">GMAE", ">mean", ">p90", ">inside", ">x/÷"];
     let mut columns = Columns::new(&names).tight();
     for row in &profile.families {
         columns.row([
@@ -160,7 +150,7 @@ fn in_use(profile: &DeviceShown) -> Columns {
             percent(row.mean),
             percent(row.p90),
             percent(row.inside),
-            percent(row.half_width),
+            factor(row.half_width.exp()),
         ]);
     }
     columns

@@ -1,10 +1,12 @@
 //! What bounds a step, and what would make it shorter.
 
 use steptime::answers::Explained;
+use steptime::answers::choose::RemedySaid;
+use steptime::answers::what_if::Side;
 
-use super::format::{ms, percent};
+use super::doubts;
+use super::format::{grouped, ms, percent};
 use super::table::Columns;
-use super::what_if::warned;
 use super::width::{prose, shorten, width, wrapped};
 use crate::output::name;
 
@@ -17,17 +19,21 @@ pub fn text(answer: &Explained) -> String {
     let mut text = format!("{}\n", shorten(&format!("{} on {device}", name(&answer.title)), width()));
     let places: Vec<String> =
         answer.bound.iter().take(PLACES).map(|by| format!("{} {}", by.place, percent(by.share))).collect();
+    let rate =
+        answer.before.samples_per_s.map(|rate| format!(", {} samples/s", grouped(rate.round() as u64)));
     let head = format!(
-        "step {} ms, device active {} ms; critical path: {}",
+        "step {} ms{}, device active {} ms; critical path: {}",
         ms(answer.before.step_ms),
+        rate.unwrap_or_default(),
         ms(answer.before.active_ms),
         places.join(", ")
     );
     text += &format!("{}\n", wrapped(&head, prose(), 2));
-    for doubt in &answer.doubts {
-        text += &format!("{}\n", wrapped(&format!("! {}", doubt.text), prose(), 2));
-    }
-    let mut columns = Columns::new(&["change", ">saves ms", ">step ms", ">90 % interval"]);
+    text += &doubts::text(&answer.doubts);
+    text += &to_fit(&answer.to_fit);
+    let mut columns = Columns::new(&["change", ">saves ms", ">step ms", ">90 % interval", "?>samples/s"]);
+    let rate =
+        |side: &Side| side.samples_per_s.map_or_else(|| "-".into(), |rate| grouped(rate.round() as u64));
     for found in &answer.suggestions {
         let [low, high] = found.after.interval_ms;
         columns.row([
@@ -35,6 +41,7 @@ pub fn text(answer: &Explained) -> String {
             format!("{:+.3}", found.saves_ms),
             ms(found.after.step_ms),
             format!("{low:.2}-{high:.2}"),
+            rate(&found.after),
         ]);
     }
     if let Some(all) = &answer.together {
@@ -44,6 +51,7 @@ pub fn text(answer: &Explained) -> String {
             format!("{:+.3}", all.saves_ms),
             ms(all.after.step_ms),
             format!("{low:.2}-{high:.2}"),
+            rate(&all.after),
         ]);
     }
     text += &format!("\n{}\n", columns.text());
@@ -61,6 +69,32 @@ pub fn text(answer: &Explained) -> String {
         text +=
             &format!("{}\n", wrapped(&format!("{} does not apply: {}", not.name, not.reason), prose(), 2));
     }
-    text += &warned(&answer.warnings);
     text
+}
+
+/// Changes that were tried to make the step fit, those that do first.
+fn to_fit(remedies: &[RemedySaid]) -> String {
+    if remedies.is_empty() {
+        return String::new();
+    }
+    let mut columns = Columns::new(&["to fit", "options", ">peak GB", "fits", ">step ms", ">samples/s"]);
+    let (fitting, others): (Vec<&RemedySaid>, Vec<&RemedySaid>) =
+        remedies.iter().partition(|remedy| remedy.fits);
+    let mut refused = String::new();
+    for remedy in fitting.into_iter().chain(others) {
+        if let Some(reason) = &remedy.reason {
+            refused += &(wrapped(&format!("{} does not apply: {reason}", remedy.name), prose(), 2) + "\n");
+            continue;
+        }
+        let number = |value: Option<f64>, shown: fn(f64) -> String| value.map_or_else(|| "-".into(), shown);
+        columns.row([
+            remedy.name.to_owned(),
+            remedy.options.clone(),
+            number(remedy.peak_mb, |mb| format!("{:.1}", mb / 1e3)),
+            if remedy.fits { "yes".into() } else { "no".into() },
+            number(remedy.step_ms, ms),
+            number(remedy.samples_per_s, |rate| grouped(rate.round() as u64)),
+        ]);
+    }
+    format!("\n{}{refused}", columns.text())
 }

@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-pub use steptime::answers::words::{counted, grouped, kernel, op, percent};
+pub use steptime::answers::words::{counted, digits as factor, grouped, kernel, op, percent, times};
 
 /// Milliseconds, to the microsecond; coarser from a second on.
 pub fn ms(value: f64) -> String {

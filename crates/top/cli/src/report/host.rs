@@ -6,17 +6,17 @@ use steptime::cost::HostProfile;
 use steptime::cost::host::profile::RecordingSpeed;
 use steptime::trace::Bytes;
 
-use super::format::{counted, grouped, percent, us};
+use super::format::{counted, grouped, times, us};
 use super::table::Columns;
 use super::width::{prose, wrapped};
 
 /// What was fitted, and on what.
 pub fn fitted(profile: &HostProfile, path: &Path) -> String {
     let wrote = format!(
-        "wrote {}: {}, host speed known to ± {}",
+        "wrote {}: {}, host speed known to {}",
         crate::output::name(&path.display().to_string()),
         counted(profile.gaps.len(), "gap"),
-        percent(profile.spread),
+        times(profile.spread.exp()),
     );
     format!("{}\n{}\n", recordings(&profile.recordings).text(), wrapped(&wrote, prose(), 2))
 }
@@ -24,11 +24,11 @@ pub fn fitted(profile: &HostProfile, path: &Path) -> String {
 /// What is in a profile.
 pub fn shown(profile: &HostProfile, name: &str) -> String {
     let head = format!(
-        "{}: {} from {}, host speed known to ± {}",
+        "{}: {} from {}, host speed known to {}",
         crate::output::name(name),
         counted(profile.gaps.len(), "gap"),
         counted(profile.recordings.len(), "recording"),
-        percent(profile.spread),
+        times(profile.spread.exp()),
     );
     format!(
         "{}\n\n{}\n{}\n{}",

@@ -7,9 +7,9 @@ use steptime::answers::validate::Errors;
 use steptime::answers::{PlannedJobs, PredictedJob, RecordedJob, ValidatedJobs};
 
 use super::format::{self, counted, grouped, ms, percent};
-use super::memory;
 use super::table::Columns;
 use super::width::{apart, prose, shorten, width, wrapped};
+use super::{doubts, memory};
 use crate::output::name;
 
 /// Ranks to show; of more the worst are shown.
@@ -54,7 +54,7 @@ pub fn headline(answer: &PredictedJob) -> String {
     };
     let device = name(answer.device.as_deref().unwrap_or("unnamed devices"));
     let title = format!("{}, {} on {device}", name(&answer.name), counted(answer.world, "rank"));
-    let doubts: String = answer.doubts.iter().map(|doubt| said("! ", &doubt.text)).collect();
+    let doubts = doubts::text(&answer.doubts);
     format!(
         "{}\n{}\n{doubts}{}{}{}",
         shorten(&title, width()),
@@ -70,8 +70,18 @@ const WORTH_SAYING: f64 = 1.0005;
 
 /// How the step was predicted.
 fn how(answer: &PredictedJob) -> String {
+    let times =
+        answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
     let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
-    format!("method {}, all ranks together, host {host}, kernels and collectives {kernels}", answer.method)
+    // Of a job that was made of one step no collective was measured.
+    let kernels = match (answer.changes.is_empty(), answer.kernels.as_str()) {
+        (false, "measured") => "kernels measured, collectives of a usual node of such GPUs".to_owned(),
+        _ => format!("kernels and collectives {kernels}"),
+    };
+    format!(
+        "method {}, all ranks together, host {host}{times}, {kernels}, process {}",
+        answer.method, answer.process
+    )
 }
 
 /// What was changed of a single rank's step.

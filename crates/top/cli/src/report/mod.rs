@@ -2,11 +2,13 @@
 
 pub mod bench;
 pub mod bench_cuda;
+pub mod choose;
 pub mod collectives;
 pub mod compare;
 pub mod csv;
 pub mod device;
 pub mod difference;
+mod doubts;
 pub mod explain;
 mod format;
 pub mod gather_plan;

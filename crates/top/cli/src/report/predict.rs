@@ -8,9 +8,9 @@ use steptime::answers::shares::FamilyTime;
 use steptime::sim::IdleCause;
 
 use super::format::{self, counted, grouped, ms, percent};
-use super::memory;
 use super::table::Columns;
 use super::width::{apart, of, prose, shorten, width, wrapped};
+use super::{doubts, memory};
 use crate::output::name;
 
 /// A screen.
@@ -76,7 +76,7 @@ fn headline(answer: &Predicted) -> String {
     let source = answer.kernel_coverage.as_ref();
     let source = source.map_or_else(String::new, |c| said("", &format!("kernel times: {}", c.text())));
     let peak = answer.peak_mb.as_ref().map_or_else(String::new, |peak| said("", &memory::line(peak)));
-    let doubts: String = answer.doubts.iter().map(|d| said("! ", &d.text)).collect();
+    let doubts = doubts::text(&answer.doubts);
     format!(
         "{}\n{}\n{doubts}{}{source}{peak}",
         shorten(&format!("{}{rank} on {device}", name(&answer.title)), width()),
@@ -146,14 +146,14 @@ fn cause(key: &'static str) -> &'static str {
 
 /// What the kernels of each family take, and where their times came from.
 fn kernels(families: &[FamilyTime], answer: &Predicted) -> Columns {
-    let mut columns = Columns::new(&["~kernels", ">count", ">device ms", ">of step", ">each ±", "source"]);
+    let mut columns = Columns::new(&["~kernels", ">count", ">device ms", ">of step", ">each x/÷", "source"]);
     for family in families.iter().take(FAMILIES) {
         columns.row([
             family.family.to_owned(),
             grouped(family.count as u64),
             ms(family.device_ms),
             share(family.device_ms, answer),
-            format!("{:.0} %", 100.0 * family.half_width.exp_m1()),
+            format::factor(family.half_width.exp()),
             family.source.to_owned(),
         ]);
     }
@@ -208,14 +208,9 @@ fn mostly(names: &[&str]) -> String {
     text
 }
 
-/// Coverage and warnings.
+/// Coverage: of what was recorded, where anything was.
 fn below(answer: &Predicted) -> String {
-    // Nothing was recorded that could be covered.
-    let mut text = if answer.derived { String::new() } else { coverage(&answer.coverage, answer) };
-    for warning in &answer.warnings {
-        text.push_str(&said("! ", warning));
-    }
-    text
+    if answer.derived { String::new() } else { coverage(&answer.coverage, answer) }
 }
 
 fn coverage(coverage: &GraphCoverage, answer: &Predicted) -> String {

@@ -3,6 +3,7 @@
 pub mod plot;
 
 use steptime::answers::Gridded;
+use steptime::answers::grid::GridBest;
 
 use super::format::{grouped, ms};
 use super::table::Columns;
@@ -18,21 +19,36 @@ pub fn text(answer: &Gridded) -> String {
     if answer.not_applicable > 0 {
         head += &format!("; to {} of them their change does not apply", answer.not_applicable);
     }
-    let keys = answer.best.first().map_or(&[][..], |best| &best.keys);
+    if answer.does_not_fit > 0 {
+        head += &format!("; {} of them do not fit in memory, and are last", answer.does_not_fit);
+    }
+    let mut text = format!("{}\n\n{}", wrapped(&head, prose(), 2), table(&answer.best));
+    if !answer.largest.is_empty() {
+        text += &format!("\nlargest batch that fits\n{}", table(&answer.largest));
+    }
+    text
+}
+
+/// Points, a row each.
+fn table(points: &[GridBest]) -> String {
+    let keys = points.first().map_or(&[][..], |best| &best.keys);
     let changed = keys.iter().map(|(key, _)| format!("~{key}"));
-    let numbers = [">step ms", ">90 % interval", ">samples/s"].map(str::to_owned);
+    let numbers = [">step ms", ">90 % interval", ">samples/s", ">peak GB"].map(str::to_owned);
     let heads: Vec<String> = std::iter::once(">point".to_owned()).chain(changed).chain(numbers).collect();
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut columns = Columns::new(&heads);
-    for best in &answer.best {
+    for best in points {
         let row = &best.row;
         let values = best.keys.iter().map(|(_, value)| value.clone());
         let numbers = [
             row.step_ms.map_or_else(String::new, ms),
             row.interval_ms.map_or_else(String::new, |[low, high]| format!("{low:.2}-{high:.2}")),
             row.samples_per_s.map_or_else(String::new, |rate| grouped(rate.round() as u64)),
+            row.peak_mb.map_or_else(String::new, |mb| {
+                format!("{}{:.1}", if row.fits == Some(false) { "! " } else { "" }, mb / 1e3)
+            }),
         ];
         columns.row(std::iter::once(row.point.to_string()).chain(values).chain(numbers));
     }
-    format!("{}\n\n{}", wrapped(&head, prose(), 2), columns.text())
+    columns.text()
 }

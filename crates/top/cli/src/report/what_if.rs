@@ -3,10 +3,10 @@
 use steptime::answers::Changed;
 use steptime::answers::what_if::Side;
 
-use super::format::{ms, percent};
-use super::memory;
+use super::format::{grouped, ms, percent};
 use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
+use super::{doubts, memory};
 use crate::output::name;
 
 /// The answer as text.
@@ -25,9 +25,8 @@ pub fn text(answer: &Changed) -> String {
         ms(low),
         ms(high)
     );
-    for doubt in &answer.doubts {
-        text += &format!("{}\n", wrapped(&format!("! {}", doubt.text), prose(), 2));
-    }
+    text += &rates(&answer.before, &answer.after);
+    text += &doubts::text(&answer.doubts);
     text += &format!("\n{}\n", sides(&answer.before, &answer.after, ["before", "after"]).text());
     for transform in &answer.transforms {
         let counts =
@@ -45,18 +44,22 @@ pub fn text(answer: &Changed) -> String {
         text += &format!("{}\n", wrapped(&memory::both(before, after), prose(), 2));
     }
     let times = &answer.kernel_times;
-    text += &format!(
+    text + &format!(
         "kernel times: {} measured, {} measured and scaled by a model, {} from a model\n",
         percent(times.measured),
         percent(times.scaled),
         percent(times.modelled)
-    );
-    text + &warned(&answer.warnings)
+    )
 }
 
-/// What was repaired, assumed or guessed, a line each.
-pub fn warned(warnings: &[String]) -> String {
-    warnings.iter().map(|warning| format!("{}\n", wrapped(&format!("! {warning}"), prose(), 2))).collect()
+/// Samples a second before and after, where they are known.
+fn rates(before: &Side, after: &Side) -> String {
+    let said = |side: &Side| side.samples_per_s.map(|rate| grouped(rate.round() as u64));
+    match (said(before), said(after)) {
+        (Some(before), Some(after)) => format!("{before} to {after} samples/s\n"),
+        (None, Some(after)) => format!("{after} samples/s\n"),
+        _ => String::new(),
+    }
 }
 
 /// Both sides, and what lies between them.

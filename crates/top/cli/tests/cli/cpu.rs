@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{failure, json, root, text};
+use crate::{failure, json, root, stdout, text};
 
 /// What every recording made on a CPU has: times of ops, and no device.
 const TIMES: &str = r#"{"schemaVersion": 1, "traceEvents": [
@@ -82,4 +82,33 @@ fn recordings_of_different_models_are_not_ranks() {
     }
     let one = folder.path().join("gpt");
     assert!(json(&["predict", text(&one), "--device", "h200"])["step_ms"].is_number());
+}
+
+#[test]
+fn what_is_assumed_is_said_first_and_in_every_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    record(folder.path(), true);
+    let path = text(folder.path());
+    let questions = [
+        &["predict", path][..],
+        &["whatif", path, "--fuse", "optimizer"],
+        &["explain", path],
+        &["choose", path],
+    ];
+    for question in questions {
+        let answer = json(&[question, &["--device", "h200"]].concat());
+        let doubts = answer["doubts"].as_array().expect("doubts");
+        let kinds: Vec<&str> = doubts.iter().filter_map(|doubt| doubt["kind"].as_str()).collect();
+        for kind in ["host", "kernels", "interval"] {
+            assert!(kinds.contains(&kind), "{question:?}: {kind} among {kinds:?}");
+        }
+        let factors: Vec<f64> = doubts.iter().map(|doubt| doubt["factor"].as_f64().unwrap_or(1.0)).collect();
+        assert!(factors.is_sorted_by(|a, b| a >= b), "{question:?}: {factors:?}");
+        assert!((factors[kinds.iter().position(|kind| *kind == "host").unwrap()] - 1.97).abs() < 0.01);
+        let said = stdout(&[question, &["--device", "h200"]].concat());
+        let at = said.lines().position(|line| line.starts_with("! ")).expect("a doubt");
+        assert!(at <= 4, "{question:?}: {said}");
+    }
+    let timed = json(&["predict", "examples/dlrm_default_2048"]);
+    assert_eq!(timed["doubts"], Value::Array(Vec::new()), "what was timed there is its own");
 }

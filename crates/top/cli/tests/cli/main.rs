@@ -2,6 +2,7 @@
 
 mod bench;
 mod captured;
+mod choose;
 mod compared;
 mod compiled;
 mod cpu;

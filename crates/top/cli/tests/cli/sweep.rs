@@ -105,6 +105,39 @@ fn devices_are_a_key_and_a_change_that_does_not_apply_is_a_row() {
 }
 
 #[test]
+fn what_does_not_fit_is_marked_and_last_and_the_largest_batch_that_fits_is_named() {
+    let case = Case::new("batch = [256, 1024, 65536]\ndevice = [\"h100\", \"t4\"]\n");
+    let plot = case.folder.path().join("plot.svg");
+    let mut args = case.args(&["--plot", text(&plot)]);
+    args[1] = "examples/resnet50_32";
+    let answer = json(&args);
+    let found = rows(&case.out);
+    let fits = found.column_by_name("fits").expect("fits").as_boolean().clone();
+    // Batches change slowest: 256 on both, 1024 on both, 65536 on both.
+    assert_eq!(fits.iter().collect::<Vec<_>>(), [true, false, false, false, false, false].map(Some).to_vec());
+    assert_eq!(answer["does_not_fit"], 5);
+    let best = answer["best"].as_array().expect("points");
+    assert_eq!((&best[0]["row"]["fits"], &best[1]["row"]["fits"]), (&true.into(), &false.into()));
+    let largest = answer["largest"].as_array().expect("points");
+    assert_eq!(largest.len(), 1, "nothing fits a T4");
+    assert_eq!(
+        (&largest[0]["keys"]["device"], &largest[0]["keys"]["batch"]),
+        (&"h100".into(), &"256".into())
+    );
+    let peaks = numbers(&found, "peak_mb");
+    let alone = json(&["whatif", "examples/resnet50_32", "--batch", "1024", "--device", "h100"]);
+    assert_eq!(peaks[2], alone["after"]["peak_mb"]["total"].as_f64());
+    assert!(fs::read_to_string(&plot).expect("the plot").contains("does not fit in memory"));
+    // What was written is read again as it was.
+    let again = json(&args);
+    assert_eq!((&again["resumed"], &again["best"]), (&6.into(), &answer["best"]));
+    let mut shown = case.args(&[]);
+    shown[1] = "examples/resnet50_32";
+    let said = stdout(&shown);
+    assert!(said.contains("largest batch that fits") && said.contains("! "), "{said}");
+}
+
+#[test]
 fn shards_are_parts_of_the_whole() {
     let grid = "batch = [256, 512, 1024, 2048, 4096]\n";
     let whole = Case::new(grid);

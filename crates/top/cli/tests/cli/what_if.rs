@@ -1,6 +1,6 @@
 //! `steptime whatif` and `steptime explain`.
 
-use crate::json;
+use crate::{json, stdout, text};
 
 const EXAMPLE: &str = "examples/dlrm_default_2048";
 
@@ -67,4 +67,47 @@ fn branches_side_by_side_share_the_device() {
         let error = crate::failure(&["whatif", "examples/resnet50_32", "--streams", refused]);
         assert!(error.contains("it takes 2 to 32"), "{error}");
     }
+}
+
+#[test]
+fn samples_a_second_follow_the_batch() {
+    let answer = json(&["whatif", EXAMPLE, "--batch", "4096", "--accumulate", "2"]);
+    for (side, samples) in [("before", 2048.0), ("after", 2.0 * 4096.0)] {
+        let side = &answer[side];
+        let rate = samples / side["step_ms"].as_f64().expect("a step") * 1e3;
+        assert!((side["samples_per_s"].as_f64().expect("a rate") / rate - 1.0).abs() < 1e-9, "{side}");
+    }
+    let said = stdout(&["whatif", EXAMPLE, "--batch", "4096"]);
+    assert!(said.lines().nth(2).is_some_and(|line| line.ends_with(" samples/s")), "{said}");
+}
+
+#[test]
+fn what_costs_time_alone_is_in_no_combination() {
+    for example in [EXAMPLE, "examples/resnet50_32"] {
+        let answer = json(&["explain", example]);
+        let saves = |name: &serde_json::Value| {
+            let found =
+                answer["suggestions"].as_array().expect("rows").iter().find(|row| row["name"] == *name);
+            found.expect("a suggestion")["saves_ms"].as_f64().expect("a number")
+        };
+        let names = answer["together"]["names"].as_array().expect("names");
+        assert!(names.iter().all(|name| saves(name) > 0.0), "{names:?}");
+        assert!(answer.get("to_fit").is_none());
+    }
+}
+
+#[test]
+fn where_a_step_does_not_fit_changes_that_save_memory_are_tried() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let graph = folder.path().join("large.et.json");
+    stdout(&["whatif", "examples/resnet50_32", "--batch", "512", "--graph", text(&graph)]);
+    let args = ["explain", text(&graph), "--device", "l4"];
+    let answer = json(&args);
+    assert_eq!((&answer["before"]["fits"], &answer["doubts"][0]["kind"]), (&false.into(), &"memory".into()));
+    let tried: Vec<&str> =
+        answer["to_fit"].as_array().expect("changes").iter().filter_map(|one| one["name"].as_str()).collect();
+    for name in ["checkpoint", "bf16", "accumulate", "fsdp"] {
+        assert!(tried.contains(&name), "{name} among {tried:?}");
+    }
+    assert!(stdout(&args).contains("to fit"), "{}", stdout(&args));
 }

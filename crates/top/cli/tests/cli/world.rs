@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{failure, json as answer, stdout, steptime, words};
+use crate::{failure, json as answer, root, stdout, steptime, text, words};
 
 const IMAGES: &str = "examples/resnet50_32";
 const TABLES: &str = "examples/dlrm_default_2048";
@@ -124,4 +124,44 @@ fn a_rule_averages_too() {
     let shown = words(&stdout(&["whatif", IMAGES, "--data-parallel", "4", "--fuse", "optimizer"]));
     assert!(shown.contains("averaged over 4 ranks"), "{shown}");
     assert!(failure(&["whatif", TABLES, "--data-parallel", "4"]).contains("NCCL averages none"));
+}
+
+#[test]
+fn a_recording_and_its_execution_trace_scale_as_their_worlds_do() {
+    let scaled = answer(&["scale", IMAGES, "--gpus", "1,4", "--weak", "--price", "2"]);
+    let rows = scaled["rows"].as_array().expect("rows");
+    let job = answer(&["predict", IMAGES, "--world", "4"]);
+    assert_eq!(ms(&rows[0]), ms(&answer(&["predict", IMAGES])));
+    assert_eq!(
+        (ms(&rows[1]), &rows[1]["batch"], &rows[1]["interval_ms"]),
+        (ms(&job), &json!(128), &job["interval_ms"])
+    );
+    assert_eq!(rows[1]["samples_per_s"], job["samples_per_s"]);
+    let shared = answer(&["scale", IMAGES, "--gpus", "4"]);
+    let job = answer(&["predict", IMAGES, "--world", "4", "--global-batch", "32"]);
+    assert_eq!((ms(&shared["rows"][0]), &shared["rows"][0]["batch"]), (ms(&job), &json!(32)));
+    let said = words(&stdout(&["scale", "examples/resnet50_32", "--device", "a100", "--gpus", "1,2"]));
+    assert!(said.contains("resnet50_32 on NVIDIA A100: all GPUs share the samples"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_scaled_is_refused_with_the_remedy() {
+    assert!(failure(&["scale", IMAGES, "--gpus", "3"]).contains("--weak leaves 32 to each"));
+    // By itself a trace does not say its batch.
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("et.json.gz");
+    std::fs::copy(root().join("examples/resnet50_32/et.json.gz"), &trace).expect("a copy");
+    assert!(failure(&["scale", text(&trace), "--gpus", "2", "--device", "h100"]).contains("record it with batch=N"));
+    steptime(&["scale", "examples/models/dlrm_ddp.toml"]).assert().code(2);
+}
+
+#[test]
+fn a_job_says_whose_hosts_and_collectives_it_takes() {
+    let recorded = words(&stdout(&["predict", IMAGES, "--world", "8"]));
+    assert!(recorded.contains("kernels measured, collectives of a usual node of such GPUs"), "{recorded}");
+    let trace = ["predict", "examples/resnet50_32/et.json.gz", "--device", "h200", "--world", "8"];
+    let job = answer(&trace);
+    assert_eq!((&job["host"], &job["host_slower_than"]["times"]), (&json!("default"), &json!(1.5)));
+    assert!(job["doubts"].as_array().expect("doubts").iter().any(|doubt| doubt["kind"] == "host"), "{job}");
+    assert!(words(&stdout(&trace)).contains("host default x 1.5,"));
 }

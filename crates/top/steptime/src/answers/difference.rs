@@ -9,7 +9,7 @@ use serde::Serialize;
 use steptime_trace::Nanos;
 
 use self::costs::Cost;
-use super::predict::DoubtSaid;
+use super::doubts::{DoubtSaid, Said};
 use super::shared::{SCHEMA, ms};
 use super::what_if::{Side, why};
 use crate::predict::{INTERVAL_LEVEL, Prediction};
@@ -121,8 +121,8 @@ impl Recorded {
             input: step.input.display().to_string(),
             name: step.name.clone(),
             device: named.or_else(|| step.graph.device.clone()),
-            step: Side::of(prediction),
-            doubts: prediction.doubts.iter().map(DoubtSaid::new).collect(),
+            step: Side::of(prediction, step.batch()),
+            doubts: Said::of_prediction(prediction, step).doubts,
             title: step.title(),
         }
     }

@@ -3,7 +3,9 @@
 use serde::Serialize;
 use steptime_graph::StepGraph;
 
-use super::predict::{DoubtSaid, Piece, Predicted, pieces};
+use super::choose::RemedySaid;
+use super::doubts::DoubtSaid;
+use super::predict::{Piece, Predicted, pieces};
 use super::shared::{SCHEMA, ms};
 use super::what_if::{Side, why};
 use crate::explain::Explanation;
@@ -34,11 +36,14 @@ pub struct Explained {
     pub together: Option<Together>,
     /// Changes that do not apply.
     pub not_applicable: Vec<NotApplicable>,
+    /// Changes that were tried to make the step fit the GPU's memory, where it does not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub to_fit: Vec<RemedySaid>,
     /// The probability of the intervals.
     pub interval_level: f64,
-    /// What speaks against it.
+    /// What it assumes and what speaks against it, the worst first.
     pub doubts: Vec<DoubtSaid>,
-    /// What was repaired, assumed or guessed, in words.
+    /// What was repaired, assumed or guessed, in words; all of it is among the doubts too.
     pub warnings: Vec<String>,
     /// What to call it. Not in the JSON.
     #[serde(skip)]
@@ -102,7 +107,7 @@ impl Explanation {
         let suggested = |found: &crate::explain::Suggestion| Suggested {
             name: found.rule,
             saves_ms: saves(&found.after),
-            after: Side::of(&found.after),
+            after: Side::of(&found.after, self.samples),
             effort: found.effort,
             risk: found.risk,
             what: found.why.clone(),
@@ -111,7 +116,7 @@ impl Explanation {
         let together = self.together.as_ref().map(|(names, after)| Together {
             names: names.clone(),
             saves_ms: saves(after),
-            after: Side::of(after),
+            after: Side::of(after, self.samples),
         });
         let not = |(name, reason): &(&'static str, String)| NotApplicable { name, reason: reason.clone() };
         let predicted: Predicted = before.answer(step);
@@ -121,11 +126,12 @@ impl Explanation {
             input: step.input.display().to_string(),
             name: step.name.clone(),
             device: predicted.device.clone(),
-            before: Side::of(before),
+            before: Side::of(before, self.samples),
             bound: bound(&predicted),
             suggestions: self.alone.iter().map(suggested).collect(),
             together,
             not_applicable: self.not.iter().map(not).collect(),
+            to_fit: self.to_fit.iter().map(|remedy| RemedySaid::new(remedy, None)).collect(),
             interval_level: INTERVAL_LEVEL,
             doubts: predicted.doubts,
             warnings: predicted.warnings,

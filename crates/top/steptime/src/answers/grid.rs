@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::shared::{SCHEMA, ms};
+use super::shared::{SCHEMA, ms, samples_per_s};
 use crate::grid::GridAnswer;
 use crate::step::Step;
 
@@ -19,6 +19,8 @@ pub struct GridRow {
     pub active_ms: Option<f64>,
     /// The most device memory that its tensors need at once, megabytes.
     pub peak_mb: Option<f64>,
+    /// Whether the GPU has room for that, a tenth of its memory left; `None` where either is not known.
+    pub fits: Option<bool>,
     /// Samples of the batch a second; `None` where the batch is not known.
     pub samples_per_s: Option<f64>,
     /// Why the change does not apply.
@@ -35,14 +37,14 @@ impl GridRow {
             Ok(outcome) => outcome,
             Err(error) => return GridRow { point, error: Some(error.to_string()), ..GridRow::default() },
         };
-        let step_ms = ms(outcome.step);
         GridRow {
             point,
-            step_ms: Some(step_ms),
+            step_ms: Some(ms(outcome.step)),
             interval_ms: Some(outcome.interval.map(ms)),
             active_ms: Some(ms(outcome.active)),
             peak_mb: outcome.peak.map(|peak| peak.total() as f64 / 1e6),
-            samples_per_s: batch.filter(|_| step_ms > 0.0).map(|batch| batch as f64 / step_ms * 1e3),
+            fits: outcome.fits,
+            samples_per_s: samples_per_s(batch, outcome.step),
             error: None,
             doubts: outcome.doubts.iter().map(|doubt| doubt.text.clone()).collect(),
         }
@@ -68,8 +70,13 @@ pub struct Gridded {
     pub resumed: usize,
     /// To how many their change does not apply.
     pub not_applicable: usize,
-    /// The points of the most samples a second, or of the shortest steps where the batch is not known.
+    /// How many do not fit their GPU's memory.
+    pub does_not_fit: usize,
+    /// The points of the most samples a second, or of the shortest steps where the batch is not known; what does not fit is last.
     pub best: Vec<GridBest>,
+    /// Of each GPU the point of the largest batch that fits, and of those the best; nothing where the grid has one batch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub largest: Vec<GridBest>,
     /// What to call the step. Not in the JSON.
     #[serde(skip)]
     pub title: String,
@@ -85,8 +92,27 @@ pub struct GridBest {
     pub row: GridRow,
 }
 
-/// So many points are told.
-const TOLD: usize = 5;
+/// So many points are shown.
+const SHOWN: usize = 5;
+
+/// The value of a key at a point.
+fn value<'b>(point: &'b GridBest, key: &str) -> Option<&'b str> {
+    point.keys.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+}
+
+/// Of each GPU the point of the largest batch, the first of several; `fitting` are those that fit, the best first.
+fn largest(fitting: impl Iterator<Item = GridBest>) -> Vec<GridBest> {
+    let batch = |point: &GridBest| value(point, "batch").and_then(|batch| batch.parse::<u64>().ok());
+    let mut found: Vec<GridBest> = Vec::new();
+    for point in fitting.filter(|point| batch(point).is_some()) {
+        match found.iter_mut().find(|known| value(known, "device") == value(&point, "device")) {
+            Some(known) if batch(known) < batch(&point) => *known = point,
+            Some(_) => {}
+            None => found.push(point),
+        }
+    }
+    found
+}
 
 impl Gridded {
     /// The answer. `keys` tells the values of a point's keys.
@@ -102,8 +128,13 @@ impl Gridded {
         let rate = |row: &GridRow| {
             row.samples_per_s.or(row.step_ms.map(|ms| 1.0 / ms.max(f64::MIN_POSITIVE))).unwrap_or_default()
         };
-        best.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(a.point.cmp(&b.point)));
-        let told = best.into_iter().take(TOLD);
+        let outside = |row: &GridRow| row.fits == Some(false);
+        best.sort_by(|a, b| {
+            outside(a).cmp(&outside(b)).then(rate(b).total_cmp(&rate(a))).then(a.point.cmp(&b.point))
+        });
+        let point = |row: &&GridRow| GridBest { keys: keys(row.point), row: (*row).clone() };
+        let largest = largest(best.iter().filter(|row| row.fits == Some(true)).map(point));
+        let shown = best.iter().take(SHOWN).map(point).collect();
         Gridded {
             schema: SCHEMA,
             command: "sweep",
@@ -113,7 +144,9 @@ impl Gridded {
             points: rows.len(),
             resumed,
             not_applicable: rows.iter().filter(|row| row.error.is_some()).count(),
-            best: told.map(|row| GridBest { keys: keys(row.point), row: row.clone() }).collect(),
+            does_not_fit: rows.iter().filter(|row| outside(row)).count(),
+            best: shown,
+            largest,
             title: step.title(),
         }
     }

@@ -14,12 +14,14 @@
 //! # }
 //! ```
 
+pub mod choose;
 pub mod chrome;
 pub mod collectives;
 pub mod compare;
 pub mod coverage;
 pub mod device;
 pub mod difference;
+pub mod doubts;
 pub mod execution;
 pub mod explain;
 pub mod grid;
@@ -39,14 +41,15 @@ mod shared;
 pub mod shares;
 mod slack;
 pub mod validate;
-mod warnings;
 pub mod what_if;
 pub mod words;
 
+pub use choose::Chosen;
 pub use collectives::CollectivesPriced;
 pub use compare::Compared;
 pub use device::{CorrectedShown, DeviceListed, DeviceShown, TableScored};
 pub use difference::Difference;
+pub use doubts::DoubtSaid;
 pub use explain::Explained;
 pub use grid::{GridRow, Gridded};
 pub use ingest::Ingested;

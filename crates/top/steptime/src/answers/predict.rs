@@ -7,13 +7,14 @@ use steptime_cost::Process;
 use steptime_trace::Nanos;
 
 pub(super) use self::rows::pieces;
-pub use self::rows::{DoubtSaid, ModuleTime, Op, Part, Piece};
+pub use self::rows::{ModuleTime, Op, Part, Piece};
 use self::rows::{modules, ops};
 use super::coverage::GraphCoverage;
+pub use super::doubts::DoubtSaid;
+use super::doubts::Said;
 use super::replay::ReplayMeasured;
-use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms};
+use super::shared::{KernelTime, PeakMemory, SCHEMA, Steps, as_object, ms, samples_per_s};
 use super::shares::{FamilyTime, ModelShares};
-use super::warnings;
 use crate::asked::{Asked, HostSlowerThan};
 use crate::predict::{Baseline, INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
@@ -50,7 +51,7 @@ pub struct Predicted {
     pub interval_ms: Option<[f64; 2]>,
     /// That probability.
     pub interval_level: f64,
-    /// What speaks against the prediction.
+    /// What it assumes and what speaks against it, the worst first.
     pub doubts: Vec<DoubtSaid>,
     /// The recording replayed with the profiler's cost left in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +71,8 @@ pub struct Predicted {
     pub idle_ms: Vec<(&'static str, f64)>,
     /// The most device memory that its tensors need at once, megabytes by kind.
     pub peak_mb: Option<PeakMemory>,
+    /// Whether the GPU has room for that, a tenth of its memory left; `None` where either is not known.
+    pub fits: Option<bool>,
     /// Time by part of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Vec<Part>>,
@@ -107,7 +110,7 @@ pub struct Predicted {
     /// Whether the step was made from an execution trace alone. Not in the JSON.
     #[serde(skip)]
     pub derived: bool,
-    /// What the user should know.
+    /// What was repaired, assumed or guessed, in words; all of it is among the doubts too.
     pub warnings: Vec<String>,
 }
 
@@ -143,6 +146,7 @@ impl Predicted {
         let idle = simulated.into_iter().flat_map(|s| s.idle_by_cause.iter());
         let parts = |s: &Prediction| s.phases.iter().map(|(p, cost)| Part::new(p.name(), cost)).collect();
         let named = |s: &Prediction| s.annotations.iter().map(|(name, cost)| Part::new(name, cost)).collect();
+        let Said { doubts, warnings } = Said::of(asked, recorded, simulated, simulated);
         Predicted {
             schema: SCHEMA,
             command: "predict",
@@ -158,14 +162,15 @@ impl Predicted {
             process: process(asked.process),
             interval_ms: simulated.map(|s| s.interval.map(ms)),
             interval_level: INTERVAL_LEVEL,
-            doubts: simulated.into_iter().flat_map(|s| &s.doubts).map(DoubtSaid::new).collect(),
+            doubts,
             replay: simulated.and_then(|s| s.replay.as_ref()).map(ReplayMeasured::new),
             batch,
-            samples_per_s: batch.filter(|_| step_ms > 0.0).map(|b| b as f64 * 1000.0 / step_ms),
+            samples_per_s: samples_per_s(batch, time),
             active_ms: active,
             utilisation: active.filter(|_| step_ms > 0.0).map(|active| active / step_ms),
             idle_ms: idle.map(|(cause, time)| (cause.key(), ms(time))).collect(),
             peak_mb: simulated.and_then(|s| s.peak.as_ref()).map(PeakMemory::new),
+            fits: simulated.and_then(|s| s.fits),
             phases: simulated.map(parts),
             annotations: simulated.map(named),
             modules: simulated.map(|s| modules(recorded, s)).unwrap_or_default(),
@@ -179,12 +184,12 @@ impl Predicted {
             steps: Steps::of(graph),
             title: recorded.title(),
             derived: recorded.arguments.is_derived(),
-            warnings: said(asked, recorded, kernel_coverage.as_ref(), simulated),
+            warnings,
         }
     }
 }
 
-fn process(state: Process) -> &'static str {
+pub(super) fn process(state: Process) -> &'static str {
     match state {
         Process::Profiled => "profiled",
         Process::Fresh => "fresh",
@@ -196,40 +201,4 @@ fn device_of(asked: &Asked, recorded: &Step) -> Option<String> {
     let named = asked.device.as_ref().map(|device| device.name.clone());
     let meta = || recorded.meta.as_ref().and_then(|meta| meta.device.clone());
     named.or_else(|| recorded.graph.device.clone()).or_else(meta)
-}
-
-/// What the user should know of a simulated step before believing it.
-pub(super) fn warnings_of(prediction: &Prediction, recorded: &Step) -> Vec<String> {
-    let device = prediction.device.as_ref();
-    let coverage = device.map(|device| ModelShares::new(&device.prices.coverage));
-    said(&prediction.asked, recorded, coverage.as_ref(), Some(prediction))
-}
-
-/// What the user should know before believing it.
-fn said(
-    asked: &Asked,
-    recorded: &Step,
-    coverage: Option<&ModelShares>,
-    simulated: Option<&Prediction>,
-) -> Vec<String> {
-    let by_recorder = recorded.meta.iter().flat_map(|meta| &meta.warnings);
-    let mut said: Vec<String> = by_recorder.map(|text| format!("when it was recorded: {text}")).collect();
-    said.extend(recorded.assumed.clone());
-    if !recorded.arguments.is_derived() {
-        said.extend(warnings::of_graph(&recorded.graph));
-    }
-    said.extend(recorded.repairs.clone());
-    if let Some(than) = asked.host_slower_than.as_ref().filter(|_| asked.host_assumed) {
-        said.push(warnings::of_assumed_host(than.times, &than.machine));
-    }
-    if let Some(device) = &asked.device {
-        said.extend(warnings::of_device(device, coverage));
-        if device.has_tf32 && recorded.arguments.is_derived() && recorded.matmul_tf32().is_none() {
-            said.extend(simulated.and_then(|s| warnings::of_precision(s.device.as_ref()?)));
-        }
-    }
-    if let Some(s) = simulated {
-        said.extend(warnings::of_prices(s.slowness, s.found.unpriced));
-    }
-    said
 }

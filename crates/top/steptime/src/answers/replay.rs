@@ -1,6 +1,6 @@
 //! Recordings replayed with the profiler's cost left in.
 
-use super::predict::DoubtSaid;
+use super::doubts::DoubtSaid;
 use super::shared::{SCHEMA, Steps, ms};
 use crate::replay::SelfCheck;
 use crate::{REPLAY_SAID, Step, of_replay};

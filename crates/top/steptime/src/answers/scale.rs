@@ -1,32 +1,37 @@
-//! How the step of a model's job changes with the number of its GPUs.
+//! How the step of a job changes with the number of its GPUs.
 
 use serde::Serialize;
+use steptime_trace::Nanos;
 
-use super::shared::{SCHEMA, ms};
+use super::doubts::{DoubtSaid, Said, of_host, worst_first};
+use super::shared::{SCHEMA, ms, samples_per_s};
+use crate::predict::Prediction;
+use crate::scale::StepOnGpus;
 use crate::shard::Placement;
+use crate::step::Step;
 
-/// A model on several numbers of GPUs.
+/// A step on several numbers of GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scaled {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `scale`.
     pub command: &'static str,
-    /// The description, as it was named.
+    /// The input, as it was named.
     pub input: String,
     /// What to call it.
     pub name: String,
     /// The GPU.
     pub device: String,
-    /// Whether each GPU keeps its number of samples; else all share those of the description.
+    /// Whether each GPU keeps its number of samples; else all share those of one step.
     pub weak: bool,
     /// One row a number of GPUs.
     pub rows: Vec<ScaledRow>,
-    /// What speaks against the predictions, each once.
+    /// What the predictions assume and what speaks against them, each once, the worst first.
     pub doubts: Vec<String>,
 }
 
-/// A model on some GPUs.
+/// A step on some GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScaledRow {
     /// How many.
@@ -50,20 +55,13 @@ pub struct ScaledRow {
 }
 
 impl Scaled {
-    /// The answer; `price` is that of a GPU for an hour.
+    /// Of a described model; `price` is that of a GPU for an hour.
     #[must_use]
     pub fn of(placements: &[Placement], weak: bool, price: Option<f64>) -> Scaled {
         let first = placements.first();
-        let mut doubts: Vec<String> = Vec::new();
-        for doubt in placements.iter().flat_map(|placement| &placement.predicted.doubts) {
-            if !doubts.contains(&doubt.text) {
-                doubts.push(doubt.text.clone());
-            }
-        }
-        let mut rows: Vec<ScaledRow> = placements.iter().map(|placement| row(placement, price)).collect();
-        let each = |row: &ScaledRow| row.samples_per_s / f64::from(row.gpus.max(1));
-        let best = rows.first().map_or(1.0, each);
-        rows.iter_mut().for_each(|row| row.efficiency = if best > 0.0 { each(row) / best } else { 0.0 });
+        let doubts =
+            placements.iter().flat_map(|placement| placement.predicted.doubts.iter().map(DoubtSaid::new));
+        let assumed = first.and_then(|of| of_host(&of.predicted.asked));
         Scaled {
             schema: SCHEMA,
             command: "scale",
@@ -73,27 +71,95 @@ impl Scaled {
                 .and_then(|of| of.predicted.asked.device.as_ref())
                 .map_or_else(String::new, |device| device.name.clone()),
             weak,
-            rows,
-            doubts,
+            rows: rows(placements.iter().map(|placement| row(placement, price))),
+            doubts: once(doubts.chain(assumed).collect()),
+        }
+    }
+
+    /// Of a step on several numbers of GPUs; `before` is its prediction on one.
+    #[must_use]
+    pub fn of_step(
+        step: &Step,
+        before: &Prediction,
+        on: &[StepOnGpus],
+        weak: bool,
+        price: Option<f64>,
+    ) -> Scaled {
+        let named = before.asked.device.as_ref().map(|device| device.name.clone());
+        let said = Said::of_prediction(before, step).doubts;
+        let doubts = on.iter().flat_map(|on| on.doubts.iter().map(DoubtSaid::new));
+        let row = |on: &StepOnGpus| {
+            ScaledRow::new(
+                [on.gpus, on.nodes.unwrap_or_default()],
+                on.batch,
+                on.step,
+                on.interval,
+                on.exposed,
+                price,
+            )
+        };
+        Scaled {
+            schema: SCHEMA,
+            command: "scale",
+            input: step.input.display().to_string(),
+            name: step.title(),
+            device: named.or_else(|| step.graph.device.clone()).unwrap_or_default(),
+            weak,
+            rows: rows(on.iter().map(row)),
+            doubts: once(said.into_iter().chain(doubts).collect()),
         }
     }
 }
 
+/// Rows with what each GPU does beside those of the first.
+fn rows(rows: impl Iterator<Item = ScaledRow>) -> Vec<ScaledRow> {
+    let mut rows: Vec<ScaledRow> = rows.collect();
+    let each = |row: &ScaledRow| row.samples_per_s / f64::from(row.gpus.max(1));
+    let best = rows.first().map_or(1.0, each);
+    rows.iter_mut().for_each(|row| row.efficiency = if best > 0.0 { each(row) / best } else { 0.0 });
+    rows
+}
+
+/// The texts of doubts, each once, the worst first.
+fn once(doubts: Vec<DoubtSaid>) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for doubt in worst_first(doubts) {
+        if !texts.contains(&doubt.text) {
+            texts.push(doubt.text);
+        }
+    }
+    texts
+}
+
 fn row(placement: &Placement, price: Option<f64>) -> ScaledRow {
-    let (gpus, batch) = (placement.model.gpus(), placement.model.batch());
-    let step_ms = ms(placement.predicted.step);
-    let samples_per_s = if step_ms > 0.0 { batch as f64 / step_ms * 1e3 } else { 0.0 };
-    let exposed = placement.predicted.ranks.iter().map(|rank| rank.parts.moves).max();
-    let hours = |samples: f64| samples / samples_per_s / 3600.0;
-    ScaledRow {
-        gpus,
-        nodes: placement.model.nodes(),
-        batch,
-        step_ms,
-        interval_ms: placement.predicted.interval.map(ms),
-        samples_per_s,
-        efficiency: 1.0,
-        exposed_ms: exposed.map_or(0.0, ms),
-        cost: price.filter(|_| samples_per_s > 0.0).map(|price| price * f64::from(gpus) * hours(1e9)),
+    let (model, predicted) = (&placement.model, &placement.predicted);
+    let exposed = predicted.ranks.iter().map(|rank| rank.parts.moves).max().unwrap_or_default();
+    let gpus = [model.gpus(), model.nodes().unwrap_or_default()];
+    ScaledRow::new(gpus, model.batch(), predicted.step, predicted.interval, exposed, price)
+}
+
+impl ScaledRow {
+    /// Of so many GPUs in so many machines, 0 where that is not said.
+    fn new(
+        [gpus, nodes]: [u32; 2],
+        batch: u64,
+        step: Nanos,
+        interval: [Nanos; 2],
+        exposed: Nanos,
+        price: Option<f64>,
+    ) -> ScaledRow {
+        let samples_per_s = samples_per_s(Some(batch), step).unwrap_or_default();
+        let hours = |samples: f64| samples / samples_per_s / 3600.0;
+        ScaledRow {
+            gpus,
+            nodes: (nodes > 0).then_some(nodes),
+            batch,
+            step_ms: ms(step),
+            interval_ms: interval.map(ms),
+            samples_per_s,
+            efficiency: 1.0,
+            exposed_ms: ms(exposed),
+            cost: price.filter(|_| samples_per_s > 0.0).map(|price| price * f64::from(gpus) * hours(1e9)),
+        }
     }
 }

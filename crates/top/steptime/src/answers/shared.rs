@@ -49,6 +49,11 @@ pub(super) fn ms(time: Nanos) -> f64 {
     time.as_millis()
 }
 
+/// Samples a second of a step of so many; `None` where either is not known.
+pub(super) fn samples_per_s(samples: Option<u64>, step: Nanos) -> Option<f64> {
+    samples.filter(|_| step > Nanos::ZERO).map(|samples| samples as f64 / ms(step) * 1e3)
+}
+
 /// What kernels of one name take in a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelTime {

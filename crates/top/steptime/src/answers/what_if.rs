@@ -4,8 +4,8 @@ use serde::Serialize;
 use steptime_sim::Idle;
 use steptime_trace::Nanos;
 
-use super::predict::{DoubtSaid, warnings_of};
-use super::shared::{PeakMemory, SCHEMA, as_object, ms};
+use super::doubts::{DoubtSaid, Said};
+use super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
 use crate::predict::{INTERVAL_LEVEL, Prediction};
 use crate::step::Step;
 use crate::whatif::WhatIf;
@@ -41,9 +41,9 @@ pub struct Changed {
     pub kernel_times: KernelTimes,
     /// The probability of the intervals.
     pub interval_level: f64,
-    /// What speaks against it.
+    /// What it assumes and what speaks against it, the worst first.
     pub doubts: Vec<DoubtSaid>,
-    /// What was repaired, assumed or guessed, in words.
+    /// What was repaired, assumed or guessed, in words; all of it is among the doubts too.
     pub warnings: Vec<String>,
     /// What to call it. Not in the JSON.
     #[serde(skip)]
@@ -64,6 +64,10 @@ pub struct Side {
     pub idle_ms: Vec<(&'static str, f64)>,
     /// The most device memory that its tensors need at once, megabytes by kind.
     pub peak_mb: Option<PeakMemory>,
+    /// Whether the GPU has room for that; `None` where either is not known.
+    pub fits: Option<bool>,
+    /// Samples a second, where the batch is known.
+    pub samples_per_s: Option<f64>,
 }
 
 /// What a rule did.
@@ -93,13 +97,16 @@ pub struct KernelTimes {
 }
 
 impl Side {
-    pub(super) fn of(prediction: &Prediction) -> Side {
+    /// Of a prediction of a step of so many samples.
+    pub(super) fn of(prediction: &Prediction, samples: Option<u64>) -> Side {
         Side {
             step_ms: ms(prediction.step),
             interval_ms: prediction.interval.map(ms),
             active_ms: ms(prediction.active),
             idle_ms: prediction.idle_by_cause.iter().map(|(cause, time)| (cause.key(), ms(time))).collect(),
             peak_mb: prediction.peak.as_ref().map(PeakMemory::new),
+            fits: prediction.fits,
+            samples_per_s: samples_per_s(samples, prediction.step),
         }
     }
 }
@@ -115,6 +122,7 @@ impl WhatIf {
             Transform { name: audit.rule, why: audit.why.clone(), removed, inserted, changed }
         };
         let [measured, scaled, modelled] = self.shares;
+        let Said { doubts, warnings } = Said::of(asked, step, Some(&self.before), Some(&self.after));
         Changed {
             schema: SCHEMA,
             command: "whatif",
@@ -123,15 +131,15 @@ impl WhatIf {
             device: named.or_else(|| step.graph.device.clone()),
             host: asked.host.clone(),
             kernels: asked.kernels.clone(),
-            before: Side::of(&self.before),
-            after: Side::of(&self.after),
+            before: Side::of(&self.before, self.samples[0]),
+            after: Side::of(&self.after, self.samples[1]),
             speedup: self.before.step.0 as f64 / (self.after.step.0 as f64).max(1.0),
             transforms: self.audits.iter().map(transform).collect(),
             why: why(&self.before, &self.after),
             kernel_times: KernelTimes { measured, scaled, modelled },
             interval_level: INTERVAL_LEVEL,
-            doubts: self.after.doubts.iter().map(DoubtSaid::new).collect(),
-            warnings: warnings_of(&self.before, step),
+            doubts,
+            warnings,
             title: step.title(),
         }
     }

@@ -11,6 +11,18 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
+/// A factor by which a value may be off, up or down: `x/÷ 1.82`.
+#[must_use]
+pub fn times(factor: f64) -> String {
+    format!("x/÷ {}", digits(factor))
+}
+
+/// A factor to two digits behind the point, or one from 10 on.
+#[must_use]
+pub fn digits(factor: f64) -> String {
+    if factor < 10.0 { format!("{factor:.2}") } else { format!("{factor:.1}") }
+}
+
 /// A count with its thousands set apart.
 #[must_use]
 pub fn grouped(count: u64) -> String {

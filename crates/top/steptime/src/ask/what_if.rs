@@ -1,10 +1,12 @@
 //! Asking how long a step would take if it were another.
 
+use steptime_cost::device::DeviceSpec;
 use steptime_rewrite::{self as rewrite, Rule};
 use steptime_step as edit;
 
 use super::host::Chosen;
 use super::{Held, Question, takes_time};
+use crate::choose::remedy;
 use crate::error::Error;
 use crate::explain::{self, Explanation};
 use crate::memory;
@@ -115,13 +117,24 @@ impl WhatIfs<'_> {
     /// # Errors
     /// As [`Question::explain`].
     pub fn explain(&self) -> Result<Explanation, Error> {
-        explain::explain(&self.step, &self.pricing(), &rewrite::all(), &self.base)
+        let found = explain::explain(&self.step, &self.pricing(), &rewrite::all(), &self.base)?;
+        let to_fit = match self.base.spec.as_ref().filter(|_| found.before.fits == Some(false)) {
+            Some(spec) => remedy::all(self, spec, self.step.batch()),
+            None => Vec::new(),
+        };
+        Ok(Explanation { to_fit, ..found })
     }
 
     /// The step as it was read for this: with the arguments of its ops.
     #[must_use]
     pub fn recorded(&self) -> &Step {
         &self.step
+    }
+
+    /// The GPU that it is about, where its specification is known.
+    #[must_use]
+    pub fn spec(&self) -> Option<&DeviceSpec> {
+        self.base.spec.as_ref()
     }
 
     /// Its ops and tensors, before any change.

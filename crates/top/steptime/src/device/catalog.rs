@@ -105,7 +105,7 @@ pub fn own(name: &str) -> Result<DeviceProfile, Error> {
 }
 
 /// The name of a shipped profile that is nearly this one.
-fn nearest(name: &str) -> Option<&'static str> {
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     let distance = |known: &&str| strsim::damerau_levenshtein(&name, known);
     let nearest = devices().min_by_key(distance)?;

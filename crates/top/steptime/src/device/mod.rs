@@ -16,6 +16,7 @@ mod steps;
 pub mod tables;
 
 pub(crate) use beside::beside_collectives;
+pub(crate) use catalog::nearest;
 pub use catalog::{device, devices, is_named, lender, lent, own, shipped_for};
 pub(crate) use elsewhere::Measured;
 pub(crate) use exchanges::{alone, price_alone, price_new};

@@ -1,9 +1,10 @@
-//! A step that needs more memory than the GPU has: it does not run.
+//! A step that needs more memory than the GPU has, or nearly all of it: it does not run, or may not.
 
 use steptime_cost::device::DeviceSpec;
 use steptime_step::Peak;
 
 use super::Doubt;
+use crate::memory;
 
 /// What it is, for programs.
 const KIND: &str = "memory";
@@ -15,20 +16,23 @@ pub(crate) fn first(doubts: &mut Vec<Doubt>, peak: Option<&Peak>, spec: Option<&
     doubts.splice(0..0, found);
 }
 
-/// The doubt, where tensors need more than there is. It is no doubt of the time.
+/// The doubt, where tensors need more than there is, or leave too little beside them. It is no doubt of the time.
 pub(crate) fn doubt(peak: &Peak, spec: &DeviceSpec) -> Option<Doubt> {
-    let gb = |bytes: u64| bytes as f64 / 1e9;
     let (needs, has) = (peak.total(), spec.memory.bytes);
-    (has > 0 && needs > has).then(|| Doubt {
-        kind: KIND,
-        text: format!(
-            "its tensors need {:.1} GB at once, and {} has {:.1} GB: the step would run out of memory",
-            gb(needs),
-            spec.name,
-            gb(has)
-        ),
-        below: 0.0,
-        above: 0.0,
-        no_estimate: false,
-    })
+    if memory::fits(Some(peak), Some(spec)) != Some(false) {
+        return None;
+    }
+    let end = if needs > has {
+        "the step would run out of memory"
+    } else {
+        "with the CUDA context, and what the allocator cannot use, the step may run out of memory"
+    };
+    let gb = |bytes: u64| bytes as f64 / 1e9;
+    let text = format!(
+        "its tensors need {:.1} GB at once, and {} has {:.1} GB: {end}",
+        gb(needs),
+        spec.name,
+        gb(has)
+    );
+    Some(Doubt { kind: KIND, text, below: 0.0, above: 0.0, no_estimate: false })
 }

@@ -11,6 +11,8 @@ pub(crate) mod memory;
 mod replay;
 mod unpriced;
 
+pub(crate) use self::unpriced::without_model;
+
 use steptime_cost::Guessed;
 use steptime_trace::Nanos;
 

@@ -39,11 +39,40 @@ pub(super) fn doubt(
     );
     let names = names(graph, device);
     if !names.is_empty() {
-        text.push_str(&format!(" (mostly {})", names.join(", ")));
+        text.push_str(&format!(" (mostly {})", names[..names.len().min(NAMED)].join(", ")));
     }
     text.push_str(&remedy(recorded, unpriced.shapeless));
     let width = unpriced.share * WIDTH;
     Some(Doubt { kind: "unpriced", text, below: width, above: width, no_estimate: true })
+}
+
+/// What of a step's launches has no model, whatever its share: how many, of which ops, and how they are priced.
+pub(crate) fn without_model(graph: &StepGraph, device: &PricedLaunches) -> Option<String> {
+    let unpriced = device.prices.unpriced;
+    if unpriced.launches == 0 {
+        return None;
+    }
+    let coverage = &device.prices.coverage;
+    let names = names(graph, device);
+    let more = names.len().saturating_sub(NAMED);
+    let shown = names[..names.len() - more].join(", ");
+    let of = match (names.len(), more) {
+        (0, _) => String::new(),
+        (_, 0) => format!(" ({shown})"),
+        _ => format!(" ({shown} and {more} more ops)"),
+    };
+    let remedy = if unpriced.shapeless {
+        "; shapes are missing: record an execution trace beside the Kineto trace"
+    } else {
+        ""
+    };
+    Some(format!(
+        "{} of {} launches have no model{of}: {:.1} % of device time, by the bytes of their ops alone, where it may be several \
+         times as much{remedy}",
+        unpriced.launches,
+        device.launches.len(),
+        100.0 * (coverage.fallback + coverage.unknown),
+    ))
 }
 
 /// What to do about it.
@@ -70,5 +99,5 @@ fn names(graph: &StepGraph, device: &PricedLaunches) -> Vec<String> {
     }
     let mut all: Vec<(&str, i64)> = time.into_iter().collect();
     all.sort_by_key(|&(name, time)| (std::cmp::Reverse(time), name));
-    all.into_iter().take(NAMED).map(|(name, _)| name.to_owned()).collect()
+    all.into_iter().map(|(name, _)| name.to_owned()).collect()
 }

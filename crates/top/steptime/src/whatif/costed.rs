@@ -49,8 +49,13 @@ impl Costed {
         (self.device.durations, self.device.spread, self.host)
     }
 
+    /// Half-width of all device time together, relative.
+    pub(crate) fn device_spread(&self) -> f64 {
+        self.device.spread
+    }
+
     /// What runs, with its costs; the host takes so many times as long where that is said.
-    pub(super) fn priced<'e>(
+    pub(crate) fn priced<'e>(
         &self,
         edited: &'e Edited,
         host_times: Option<f64>,

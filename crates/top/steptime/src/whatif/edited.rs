@@ -77,7 +77,7 @@ impl Edited {
     }
 
     /// What runs before any of it is captured.
-    pub(super) fn flat(&self) -> &Scheduled {
+    pub(crate) fn flat(&self) -> &Scheduled {
         self.captured.as_ref().map_or(&self.scheduled, |(flat, _)| flat)
     }
 

@@ -43,6 +43,8 @@ pub struct WhatIf {
     pub scheduled: Scheduled,
     /// What runs before a CUDA graph captures some of it; `None` where none does.
     pub uncaptured: Option<Scheduled>,
+    /// Samples of the step before and after, where the recording says how many it has or the change does.
+    pub samples: [Option<u64>; 2],
     /// Share of device time after the change that was measured, that is measured and scaled by a model, and that a model
     /// alone prices.
     pub shares: [f64; 3],
@@ -85,6 +87,8 @@ pub(crate) fn what_if(
     let shares = device.shares;
     let Edited { audits, step, scheduled, captured, .. } = edited;
     let diff = Diff::between(&base.step, &step);
+    let samples = recorded.batch();
+    let samples = [samples, change.rules.iter().fold(samples, |samples, rule| rule.samples(samples))];
     Ok(WhatIf {
         before,
         after,
@@ -93,6 +97,7 @@ pub(crate) fn what_if(
         step,
         scheduled,
         uncaptured: captured.map(|(flat, _)| flat),
+        samples,
         shares,
     })
 }

@@ -7,6 +7,7 @@ use super::Costed;
 use super::{Base, Edited};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
+use crate::memory;
 use crate::predict::Simulated;
 
 /// How long a changed step takes.
@@ -20,6 +21,8 @@ pub struct Outcome {
     pub active: Nanos,
     /// The most device memory that its tensors need; `None` where that is not known.
     pub peak: Option<Peak>,
+    /// Whether the GPU has room for that; `None` where either is not known.
+    pub fits: Option<bool>,
     /// What speaks against it; the interval is wider by these.
     pub doubts: Vec<Doubt>,
 }
@@ -40,6 +43,7 @@ impl Outcome {
             step: simulated.timeline.period,
             interval: doubt::widened(&doubts, simulated.timeline.period, simulated.interval),
             active: simulated.timeline.active(),
+            fits: memory::fits(costed.peak.as_ref(), base.spec.as_ref()),
             peak: costed.peak,
             doubts,
         })

@@ -54,6 +54,7 @@ pub fn write(
         ("interval_high_ms", number(|row| row.interval_ms.map(|[_, high]| high))),
         ("active_ms", number(|row| row.active_ms)),
         ("peak_mb", number(|row| row.peak_mb)),
+        ("fits", Arc::new(rows.values().map(|row| row.fits).collect::<BooleanArray>())),
         ("samples_per_s", number(|row| row.samples_per_s)),
         ("error", text(|row| row.error.clone())),
         ("doubts", text(|row| Some(row.doubts.join(AND)))),
@@ -133,6 +134,8 @@ fn take(batch: &RecordBatch, rows: &mut BTreeMap<u64, GridRow>) -> Option<()> {
     let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
     let (step, active, peak) = (number("step_ms")?, number("active_ms")?, number("peak_mb")?);
     let (low, high) = (number("interval_low_ms")?, number("interval_high_ms")?);
+    // Files of earlier versions have none.
+    let fits = batch.column_by_name("fits").and_then(|column| column.as_boolean_opt());
     let (rate, error, doubts) = (number("samples_per_s")?, text("error")?, text("doubts")?);
     for at in 0..batch.num_rows() {
         let of = |column: &Float64Array| column.is_valid(at).then(|| column.value(at));
@@ -144,6 +147,7 @@ fn take(batch: &RecordBatch, rows: &mut BTreeMap<u64, GridRow>) -> Option<()> {
             interval_ms: of(low).zip(of(high)).map(|(low, high)| [low, high]),
             active_ms: of(active),
             peak_mb: of(peak),
+            fits: fits.filter(|column| column.is_valid(at)).map(|column| column.value(at)),
             samples_per_s: of(rate),
             error: said(error),
             doubts: doubts.split(AND).filter(|doubt| !doubt.is_empty()).map(str::to_owned).collect(),

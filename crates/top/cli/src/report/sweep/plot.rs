@@ -10,6 +10,8 @@ use kuva::render::render::render_multiple;
 /// Colours that are told apart by those who do not see all colours (Okabe and Ito 2008).
 const COLOURS: [&str; Plotted::MOST] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442"];
+/// The colour of points that do not run.
+const OUTSIDE: &str = "#9a9a9a";
 /// An axis whose numbers differ by more than this factor is logarithmic.
 const WIDE: f64 = 30.0;
 
@@ -25,6 +27,8 @@ pub struct Plotted {
     pub least_over: Vec<String>,
     /// Lines by value: numbers of the key, and step times in milliseconds.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
+    /// The same of points that do not fit their GPU's memory, all together.
+    pub outside: Vec<(f64, f64)>,
 }
 
 impl Plotted {
@@ -46,6 +50,10 @@ pub fn plot(plotted: &Plotted) -> String {
         let points = ScatterPlot::new().with_data(points.iter().copied()).with_color(colour);
         plots.push(Plot::Scatter(points));
     }
+    if !plotted.outside.is_empty() {
+        let outside = ScatterPlot::new().with_data(plotted.outside.iter().copied()).with_color(OUTSIDE);
+        plots.push(Plot::Scatter(outside.with_legend("does not fit in memory")));
+    }
     let least = match plotted.least_over.as_slice() {
         [] => String::new(),
         keys => format!(", the shortest over {}", keys.join(", ")),
@@ -59,7 +67,7 @@ pub fn plot(plotted: &Plotted) -> String {
         .with_title(format!("{}: predicted step{least}", plotted.title))
         .with_x_label(x)
         .with_y_label("step, ms");
-    let all = || plotted.lines.iter().flat_map(|(_, line)| line);
+    let all = || plotted.lines.iter().flat_map(|(_, line)| line).chain(&plotted.outside);
     let wide = |of: fn(&(f64, f64)) -> f64| {
         let least = all().map(of).fold(f64::INFINITY, f64::min);
         let most = all().map(of).fold(0.0, f64::max);

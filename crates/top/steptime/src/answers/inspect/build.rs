@@ -9,7 +9,7 @@ use super::super::coverage::GraphCoverage;
 use super::super::execution::ExecutionInspected;
 use super::super::job::RecordedJob;
 use super::super::shared::{SCHEMA, Steps, ms};
-use super::super::{overheads, warnings};
+use super::super::{doubts, overheads};
 use super::{Device, Inspected, Note, Rank, measured, notes};
 use crate::error::Error;
 use crate::job::Crew;
@@ -172,7 +172,7 @@ fn all_notes(recording: &Recording) -> Vec<Note> {
 fn said(recording: &Recording, graph: Option<&StepGraph>) -> Vec<String> {
     let has_trace = recording.timing.is_some() || recording.shaped.is_some();
     match graph {
-        Some(graph) => warnings::of_graph(graph),
+        Some(graph) => doubts::of_graph(graph),
         None if has_trace => vec!["the trace has no host events: record with ProfilerActivity.CPU".into()],
         None => vec!["an execution trace alone holds no times".into()],
     }

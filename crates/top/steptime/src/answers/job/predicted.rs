@@ -3,10 +3,12 @@
 use serde::Serialize;
 use steptime_trace::Nanos;
 
-use super::super::predict::DoubtSaid;
-use super::super::shared::{PeakMemory, SCHEMA, as_object, ms};
+use super::super::doubts::{DoubtSaid, of_host, worst_first};
+use super::super::predict::process;
+use super::super::shared::{PeakMemory, SCHEMA, as_object, ms, samples_per_s};
 use super::super::{place, words};
 use super::{CollectiveSaid, DeviceParts};
+use crate::asked::HostSlowerThan;
 use crate::job::{JobPrediction, Ranks};
 use crate::predict::INTERVAL_LEVEL;
 
@@ -29,6 +31,11 @@ pub struct PredictedJob {
     pub method: &'static str,
     /// Where the hosts' times come from: `own`, `default`, or a file.
     pub host: String,
+    /// How slow the hosts are taken to be, where one factor says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_slower_than: Option<HostSlowerThan>,
+    /// The state of the processes: `profiled` or `fresh`.
+    pub process: &'static str,
     /// Where the kernels' times come from: `measured`, or the device as it was named. Those of collectives come from the recording
     /// or from what nccl-tests take on such GPUs.
     pub kernels: String,
@@ -141,11 +148,13 @@ impl PredictedJob {
             world: ranks.crew().world(),
             method: "simulate",
             host: predicted.asked.host.clone(),
+            host_slower_than: predicted.asked.host_slower_than.clone(),
+            process: process(predicted.asked.process),
             kernels: predicted.asked.kernels.clone(),
             step_ms,
             interval_ms: predicted.interval.map(ms),
             interval_level: INTERVAL_LEVEL,
-            doubts: predicted.doubts.iter().map(DoubtSaid::new).collect(),
+            doubts: doubts(predicted),
             changes: Vec::new(),
             slowest_host: predicted.slowest.map(|slowest| SlowestSaid {
                 rank: ranks.crew().numbers[slowest.rank],
@@ -153,7 +162,7 @@ impl PredictedJob {
             }),
             replay_error: predicted.replay.as_ref().map(steptime_sim::Replay::error),
             batch,
-            samples_per_s: batch.filter(|_| step_ms > 0.0).map(|batch| batch as f64 / step_ms * 1e3),
+            samples_per_s: samples_per_s(batch, predicted.step),
             ranks: ranks_of(ranks, predicted),
             collectives: collectives(ranks, predicted),
             critical_path: pieces(ranks, predicted),
@@ -165,6 +174,12 @@ impl PredictedJob {
     pub fn with_changes(self, changes: &[String]) -> PredictedJob {
         PredictedJob { changes: changes.to_vec(), ..self }
     }
+}
+
+/// What the answer assumes and what speaks against it, the worst first.
+fn doubts(predicted: &JobPrediction) -> Vec<DoubtSaid> {
+    let found = predicted.doubts.iter().map(DoubtSaid::new);
+    worst_first(found.chain(of_host(&predicted.asked)).collect())
 }
 
 fn ranks_of(ranks: &Ranks, predicted: &JobPrediction) -> Vec<PredictedRank> {

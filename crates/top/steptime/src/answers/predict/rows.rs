@@ -8,28 +8,8 @@ use steptime_trace::Nanos;
 
 use super::super::shared::ms;
 use super::super::{place, slack};
-use crate::doubt::Doubt;
 use crate::predict::Prediction;
 use crate::step::Step;
-
-/// What speaks against a prediction.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DoubtSaid {
-    /// What it is.
-    pub kind: &'static str,
-    /// In words.
-    pub text: String,
-    /// Whether no single time can be given.
-    pub no_estimate: bool,
-}
-
-impl DoubtSaid {
-    /// Of a doubt.
-    #[must_use]
-    pub fn new(doubt: &Doubt) -> DoubtSaid {
-        DoubtSaid { kind: doubt.kind, text: doubt.text.clone(), no_estimate: doubt.no_estimate }
-    }
-}
 
 /// A phase or an annotation.
 #[derive(Debug, Clone, PartialEq, Serialize)]

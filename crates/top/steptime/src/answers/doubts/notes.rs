@@ -1,13 +1,16 @@
-//! What the user should know of a prediction before believing it.
+//! What was found of an input or its prices that the reader has to know.
 
 use steptime_aten::kernel::{Kernel, Precision};
 use steptime_graph::{StepGraph, StepSource};
 use steptime_trace::Nanos;
 
-use super::shares::ModelShares;
-use super::words::{counted, percent};
-use crate::asked::DeviceAsked;
+use super::DoubtSaid;
+use crate::answers::shares::ModelShares;
+use crate::answers::words::{counted, percent};
+use crate::asked::{Asked, DeviceAsked};
 use crate::device::PricedLaunches;
+use crate::predict::Prediction;
+use crate::step::Step;
 
 /// Relative speeds of the host that nobody needs to hear of.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
@@ -17,22 +20,44 @@ const ALIKE_PERMILLE: usize = 950;
 /// A share of device activities without their launch that nobody needs to hear of.
 const UNLINKED: f64 = 0.02;
 
-/// Shares of device time that nobody needs to hear of: out of the fitted range, and of ops that are not known.
+/// Shares of device time that are not worth a word: out of the fitted range, and of what was measured elsewhere.
 const EXTRAPOLATED: f64 = 0.02;
-const BY_BYTES: f64 = 0.01;
+const STOOD_IN: f64 = 0.01;
 /// Of device time, how much float32 products take that somebody needs to hear of.
 const IN_FLOAT32: f64 = 0.2;
 
-/// Of a step without any host time, priced for a host `times` as slow as a machine.
-pub fn of_assumed_host(times: f64, machine: &str) -> String {
-    format!(
-        "no host times in an execution trace: a typical host stands in, {times} times as slow as {machine}. Yours may \
-         take half or twice as long: `python -m steptime.probe -o my-host.toml` measures it, for --host my-host.toml"
-    )
+/// All of them, in the order in which a step is read, priced and predicted.
+pub(super) fn all(asked: &Asked, step: &Step, simulated: Option<&Prediction>) -> Vec<DoubtSaid> {
+    let mut all = Vec::new();
+    let mut add =
+        |kind, texts: Vec<String>| all.extend(texts.into_iter().map(|text| DoubtSaid::note(kind, text)));
+    let by_recorder = step.meta.iter().flat_map(|meta| &meta.warnings);
+    add("recorder", by_recorder.map(|text| format!("when it was recorded: {text}")).collect());
+    add("ops", step.assumed.clone());
+    if !step.arguments.is_derived() {
+        add("steps", of_graph(&step.graph));
+    }
+    add("repairs", step.repairs.iter().cloned().collect());
+    let priced = simulated.and_then(|found| found.device.as_ref());
+    if let (Some(device), Some(priced)) = (&asked.device, priced) {
+        add("unpriced", crate::doubt::without_model(&step.graph, priced).into_iter().collect());
+        add("kernels", of_device(&ModelShares::new(&priced.prices.coverage)));
+        add("precision", of_unknown_precision(device, step, priced).into_iter().collect());
+    }
+    if let Some(found) = simulated {
+        add("host", of_host(found.slowness, found.found.unpriced));
+    }
+    all
+}
+
+/// Whether products of a step may have been in TF32, where neither its recorder nor a GPU's name says it.
+fn of_unknown_precision(device: &DeviceAsked, step: &Step, priced: &PricedLaunches) -> Option<String> {
+    let unknown = device.has_tf32 && step.arguments.is_derived() && step.matmul_tf32().is_none();
+    unknown.then(|| of_precision(priced)).flatten()
 }
 
 /// Of float32 products, where nothing says whether TF32 was allowed and a device has it.
-pub fn of_precision(priced: &PricedLaunches) -> Option<String> {
+fn of_precision(priced: &PricedLaunches) -> Option<String> {
     let (mut all, mut products) = (Nanos::ZERO, Nanos::ZERO);
     for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
         all += estimate.time;
@@ -47,7 +72,7 @@ pub fn of_precision(priced: &PricedLaunches) -> Option<String> {
 }
 
 /// Of how the steps were found.
-pub fn of_graph(graph: &StepGraph) -> Vec<String> {
+pub(in crate::answers) fn of_graph(graph: &StepGraph) -> Vec<String> {
     let mut warnings = Vec::new();
     match graph.step_source {
         StepSource::Marked => {}
@@ -71,8 +96,8 @@ pub fn of_graph(graph: &StepGraph) -> Vec<String> {
     warnings
 }
 
-/// Of the prices.
-pub fn of_prices(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
+/// Of the host's times.
+fn of_host(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(slowness) = slowness.filter(|s| !ORDINARY.contains(s)) {
         warnings
@@ -88,31 +113,15 @@ pub fn of_prices(slowness: Option<f64>, unpriced: usize) -> Vec<String> {
 }
 
 /// Of kernel times for a device.
-pub fn of_device(device: &DeviceAsked, coverage: Option<&ModelShares>) -> Vec<String> {
+fn of_device(coverage: &ModelShares) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !device.fitted {
-        warnings.push(format!(
-            "no kernel was measured on {}: times come from its specification and models of another GPU",
-            device.name
-        ));
-    }
-    let Some(coverage) = coverage else { return warnings };
-    let by_bytes = coverage.fallback + coverage.unknown;
-    if by_bytes > BY_BYTES {
-        let remedy = if coverage.unknown > BY_BYTES {
-            "; shapes are missing: record an execution trace beside the Kineto trace"
-        } else {
-            ""
-        };
-        warnings.push(format!("{} of device time is of ops that are not known{remedy}", percent(by_bytes)));
-    }
     for (share, how) in
         [(coverage.measured, "kept as measured"), (coverage.scaled, "scaled from the GPU recorded on")]
     {
-        if share > BY_BYTES {
+        if share > STOOD_IN {
             warnings.push(format!(
-                "{} of device time is {how}: its ops are not known or their shapes are missing (an execution trace \
-                 beside the Kineto trace has them)",
+                "{} of device time is {how}: its ops have no model, or their shapes are missing (an execution trace beside the \
+                 Kineto trace has them)",
                 percent(share)
             ));
         }

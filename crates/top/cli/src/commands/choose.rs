@@ -1,0 +1,51 @@
+//! `steptime choose`.
+
+use steptime::trace::Want;
+use steptime::{Choice, Prices};
+
+use super::{Failure, load, pricing};
+use crate::cli::{Choose, usage};
+use crate::console::Console;
+use crate::progress;
+use crate::report::{self, csv};
+
+/// What stands for every GPU that ships.
+const ALL: &str = "all";
+
+/// Runs it.
+pub fn run(args: &Choose, console: &Console<'_>) -> Result<(), Failure> {
+    let devices = devices(args)?;
+    let prices = args.price.as_deref().map_or(Ok(Prices::default()), Prices::read)?;
+    if let Some(gpu) = devices.iter().find(|gpu| devices.iter().filter(|other| other == gpu).count() > 1) {
+        return Err(usage("choose", &format!("--device names {gpu} twice")).into());
+    }
+    if !prices.is_empty() && devices.iter().all(|gpu| prices.of(gpu).is_none()) {
+        let path = args.price.as_deref().unwrap_or(std::path::Path::new("")).display();
+        return Err(format!(
+            "{path}: it has no price of {}: write a line for each GPU, as {} = 2.50",
+            devices.join(", "),
+            devices[0]
+        )
+        .into());
+    }
+    let choice = Choice { step: args.part.step, rank: args.part.rank };
+    let step = load::step(console, &args.input, &choice, Want::ALL)?;
+    let question = pricing::ask(&step, &args.pricing, args.host.as_ref())?;
+    let found = progress::spin("simulating", || question.choose(&devices, args.recorded_batch))?;
+    let answer = found.answer(&step, &prices);
+    Ok(console.print_answer(args.form, &answer, report::choose::text, csv::chosen)?)
+}
+
+/// The GPUs that were named.
+fn devices(args: &Choose) -> Result<Vec<&str>, Failure> {
+    let named: Vec<&str> =
+        args.device.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
+    match named[..] {
+        [] => Err(usage("choose", "--device names no GPU").into()),
+        [ALL] => Ok(steptime::devices().collect()),
+        _ if named.contains(&ALL) => {
+            Err(usage("choose", "--device all is every GPU that ships: name no other").into())
+        }
+        _ => Ok(named),
+    }
+}

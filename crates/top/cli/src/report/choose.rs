@@ -1,0 +1,111 @@
+//! A step on several GPUs.
+
+use steptime::answers::Chosen;
+use steptime::answers::choose::{GpuChosen, PointSaid, RatioSaid};
+
+use super::doubts;
+use super::format::{grouped, ms, percent};
+use super::table::Columns;
+use super::width::{prose, shorten, width, wrapped};
+use crate::output::name;
+
+/// What columns are.
+const LEGEND: &str = "memory GB: the most that tensors need, of what the GPU has; host (%): what a GPU twice as fast would save; of the \
+     first: ratio of samples a second, in whose interval the host they share cancels";
+
+/// The answer as text.
+pub fn text(answer: &Chosen) -> String {
+    let batch =
+        answer.batch.map_or_else(|| "batch unknown".to_owned(), |batch| format!("batch {}", grouped(batch)));
+    let times =
+        answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
+    let gpus = answer.gpus.len();
+    let head = format!(
+        "{}: {batch} on {gpus} {}; host {}{times}, process {}",
+        name(&answer.title),
+        if gpus == 1 { "GPU" } else { "GPUs" },
+        shorten(&answer.host, 60),
+        answer.process
+    );
+    let mut text = wrapped(&head, width(), 2) + "\n";
+    text += &doubts::text(&answer.doubts);
+    for sentence in &answer.says {
+        text += &(wrapped(sentence, prose(), 2) + "\n");
+    }
+    let (largest, rest) = (largest(answer), recorded(answer));
+    if answer.gpus.iter().any(|gpu| gpu.largest.is_some()) {
+        text += &format!("\nat the largest batch that fits, a tenth of the memory left\n{}", largest.text());
+    }
+    text += &format!("\nat the recorded batch\n{}", rest.text());
+    text + &wrapped(LEGEND, prose(), 2) + "\n"
+}
+
+/// A row for each GPU, at the largest batch.
+fn largest(answer: &Chosen) -> Columns {
+    table(answer, |gpu| gpu.largest.as_ref(), true)
+}
+
+/// A row for each GPU, at the recorded batch.
+fn recorded(answer: &Chosen) -> Columns {
+    table(answer, |gpu| Some(&gpu.recorded), false)
+}
+
+fn table(answer: &Chosen, of: impl Fn(&GpuChosen) -> Option<&PointSaid>, with_batch: bool) -> Columns {
+    let priced = answer.gpus.iter().any(|gpu| gpu.price.is_some());
+    let mut heads = vec!["~GPU"];
+    heads.extend(with_batch.then_some(">batch"));
+    heads.extend([">memory GB", ">step ms", "?>90 % interval", ">samples/s", "bound by", ">of the first"]);
+    heads.extend(priced.then_some(">cost of 10^9"));
+    let mut columns = Columns::new(&heads).tight();
+    for gpu in &answer.gpus {
+        let Some(point) = of(gpu) else { continue };
+        let mut cells = vec![gpu.name.clone()];
+        if with_batch {
+            cells.push(point.batch.map_or_else(dash, grouped));
+        }
+        let [low, high] = point.interval_ms;
+        cells.extend([
+            memory(gpu, point),
+            ms(point.step_ms),
+            format!("{low:.2}-{high:.2}"),
+            point.samples_per_s.map_or_else(dash, |rate| grouped(rate.round() as u64)),
+            bound(point),
+            point.of_first.as_ref().map_or_else(dash, ratio),
+        ]);
+        if priced {
+            cells.push(point.cost.map_or_else(dash, |cost| format!("{cost:.2}")));
+        }
+        columns.row(cells);
+    }
+    columns
+}
+
+/// `76.1 of 85.0`, and a mark where it does not fit.
+fn memory(gpu: &GpuChosen, point: &PointSaid) -> String {
+    let Some(peak) = &point.peak_mb else { return dash() };
+    let mark = if point.fits == Some(false) { "! " } else { "" };
+    format!("{mark}{:.1} of {:.1}", peak.total() / 1e3, gpu.memory_mb / 1e3)
+}
+
+/// What bounds a step; of the host too what a GPU twice as fast would save.
+fn bound(point: &PointSaid) -> String {
+    match (point.host_bound, point.bound) {
+        (true, _) => "host alone".to_owned(),
+        (_, "host") => format!("host ({})", percent(point.saved_by_gpu)),
+        (_, other) => other.to_owned(),
+    }
+}
+
+/// `0.84 (0.71-0.99)`.
+fn ratio(ratio: &RatioSaid) -> String {
+    let [low, high] = ratio.interval;
+    if low == high {
+        format!("{:.2}", ratio.times)
+    } else {
+        format!("{:.2} ({low:.2}-{high:.2})", ratio.times)
+    }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}

@@ -1,0 +1,291 @@
+//! Which GPU, and which batch.
+
+mod merged;
+mod says;
+
+use serde::Serialize;
+use steptime_trace::Nanos;
+
+use super::doubts::{DoubtSaid, Said};
+use super::shared::{PeakMemory, SCHEMA, ms, samples_per_s};
+use crate::asked::HostSlowerThan;
+use crate::choose::{GpuChoice, GpuPoints, Largest, OperatingPoint, Prices, Ratio, Remedy};
+use crate::predict::INTERVAL_LEVEL;
+use crate::step::Step;
+
+/// A step on several GPUs, the best first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chosen {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `choose`.
+    pub command: &'static str,
+    /// The input, as it was named.
+    pub input: String,
+    /// The recording: its folder or file.
+    pub name: String,
+    /// Where the host's times come from: `own`, `default`, or a file.
+    pub host: String,
+    /// How slow the host is taken to be, where one factor says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_slower_than: Option<HostSlowerThan>,
+    /// The state of the process: `profiled` or `fresh`.
+    pub process: &'static str,
+    /// Samples of the recorded step, where they are known.
+    pub batch: Option<u64>,
+    /// By what the GPUs are in order: `cost` where prices are given, else `samples_per_s`, each at the largest batch that fits; those
+    /// on which no batch fits are last.
+    pub ranked_by: &'static str,
+    /// The probability of the intervals.
+    pub interval_level: f64,
+    /// What follows, in sentences.
+    pub says: Vec<String>,
+    /// The GPUs, the best first.
+    pub gpus: Vec<GpuChosen>,
+    /// What the answer assumes and what speaks against it, the worst first; what is of one kind on several GPUs is said of one.
+    pub doubts: Vec<DoubtSaid>,
+    /// What to call the step. Not in the JSON.
+    #[serde(skip)]
+    pub title: String,
+}
+
+/// A step on one GPU.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GpuChosen {
+    /// The GPU, as it was named.
+    pub name: String,
+    /// What it calls itself.
+    pub device: String,
+    /// Its memory, megabytes (10^6 bytes).
+    pub memory_mb: f64,
+    /// Its price per GPU-hour, where one is given.
+    pub price: Option<f64>,
+    /// At the recorded batch.
+    pub recorded: PointSaid,
+    /// At the largest batch that fits, a tenth of the memory left; `None` where it is not known.
+    pub largest: Option<PointSaid>,
+    /// Why that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_unknown: Option<String>,
+    /// Changes that were tried to make the recorded batch fit.
+    pub remedies: Vec<RemedySaid>,
+    /// What the prediction of this GPU assumes and what speaks against it, the worst first.
+    pub doubts: Vec<DoubtSaid>,
+}
+
+/// A step at one batch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PointSaid {
+    /// Samples of the step, where they are known.
+    pub batch: Option<u64>,
+    /// From one step to the next, milliseconds.
+    pub step_ms: f64,
+    /// Holds the step time with the probability that the answer says, milliseconds.
+    pub interval_ms: [f64; 2],
+    /// How long of the step the device works, milliseconds.
+    pub active_ms: f64,
+    /// Samples a second, where the batch is known.
+    pub samples_per_s: Option<f64>,
+    /// The most device memory that its tensors need at once, megabytes by kind.
+    pub peak_mb: Option<PeakMemory>,
+    /// Whether the GPU has room for that, a tenth of its memory left; `None` where either is not known.
+    pub fits: Option<bool>,
+    /// What bounds it: `host`, `memory`, `arithmetic`, `link`, or `launch` where kernels are too small to be shorter.
+    pub bound: &'static str,
+    /// The share of the step that a GPU twice as fast would save.
+    pub saved_by_gpu: f64,
+    /// The share of the step that a host twice as fast would save.
+    pub saved_by_host: f64,
+    /// Whether a faster GPU would bring nothing.
+    pub host_bound: bool,
+    /// What a thousand million samples cost, where a price is given.
+    pub cost: Option<f64>,
+    /// Samples a second relative to those of the first GPU at the same kind of batch; `None` where either is not known.
+    pub of_first: Option<RatioSaid>,
+    /// The cost relative to that of the first GPU, where both have a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_of_first: Option<RatioSaid>,
+}
+
+/// A ratio of two GPUs. What both share has cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RatioSaid {
+    /// As many times.
+    pub times: f64,
+    /// Holds it with the probability that the answer says.
+    pub interval: [f64; 2],
+    /// Whether that leaves no doubt which of the two comes first.
+    pub sure: bool,
+}
+
+/// A change that was tried to make a step fit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RemedySaid {
+    /// What it is: `checkpoint`, `bf16`, `checkpoint + bf16`, `accumulate`, `fsdp`.
+    pub name: &'static str,
+    /// Its options on the command line: of `predict` where it takes several GPUs, else of `whatif`.
+    pub options: String,
+    /// How many GPUs it takes.
+    pub gpus: u32,
+    /// Whether the step fits with it.
+    pub fits: bool,
+    /// Why it does not apply.
+    pub reason: Option<String>,
+    /// From one step to the next, milliseconds.
+    pub step_ms: Option<f64>,
+    /// Holds the step time with the probability that the answer says, milliseconds.
+    pub interval_ms: Option<[f64; 2]>,
+    /// Samples a second, of all GPUs together.
+    pub samples_per_s: Option<f64>,
+    /// The most device memory that tensors need at once on a GPU, megabytes.
+    pub peak_mb: Option<f64>,
+    /// What a thousand million samples cost, where a price is given.
+    pub cost: Option<f64>,
+}
+
+impl GpuChoice {
+    /// The answer. `step` is the step that was asked about.
+    #[must_use]
+    pub fn answer(&self, step: &Step, prices: &Prices) -> Chosen {
+        let by_cost = !prices.is_empty();
+        let mut order: Vec<&GpuPoints> = self.gpus.iter().collect();
+        order.sort_by(|a, b| place(a, prices).total_cmp(&place(b, prices)));
+        let first = order.first().copied();
+        let gpus: Vec<GpuChosen> =
+            order.iter().filter_map(|gpu| Some(chosen(gpu, first?, step, prices))).collect();
+        let asked = self.gpus.first().map(|gpu| &gpu.prediction.asked);
+        Chosen {
+            schema: SCHEMA,
+            command: "choose",
+            input: step.input.display().to_string(),
+            name: step.name.clone(),
+            host: asked.map_or_else(String::new, |asked| asked.host.clone()),
+            host_slower_than: asked.and_then(|asked| asked.host_slower_than.clone()),
+            process: asked.map_or("fresh", |asked| super::predict::process(asked.process)),
+            batch: self.batch,
+            ranked_by: if by_cost { "cost" } else { "samples_per_s" },
+            interval_level: INTERVAL_LEVEL,
+            says: says::all(&gpus),
+            doubts: merged::all(&gpus),
+            gpus,
+            title: step.title(),
+        }
+    }
+}
+
+/// Where a GPU stands among others: less is better.
+fn place(gpu: &GpuPoints, prices: &Prices) -> f64 {
+    let Some(best) = gpu.best().filter(|best| best.is_known()) else { return f64::MAX };
+    // Where samples are not known, all steps have as many.
+    let each = best.rate().map_or(best.step.0 as f64 / 1e9, f64::recip);
+    match prices.of(&gpu.name) {
+        Some(price) => each * price,
+        None if prices.is_empty() => each,
+        None => f64::MAX / 2.0,
+    }
+}
+
+fn chosen(gpu: &GpuPoints, first: &GpuPoints, step: &Step, prices: &Prices) -> GpuChosen {
+    let price = prices.of(&gpu.name);
+    let of_first = |own: &OperatingPoint, of: fn(&GpuPoints) -> Option<&OperatingPoint>| {
+        let ratio = of(first).and_then(|first| own.ratio_to(first));
+        // A GPU beside itself is known exactly.
+        ratio.map(
+            |ratio| if std::ptr::eq(gpu, first) { Ratio { times: 1.0, interval: [1.0; 2] } } else { ratio },
+        )
+    };
+    let said = |point: &OperatingPoint, ratio: Option<Ratio>| PointSaid {
+        cost_of_first: ratio.zip(price).zip(prices.of(&first.name)).map(|((ratio, own), first)| {
+            let times = |rate: f64| own / first / rate;
+            let [low, high] = ratio.interval;
+            RatioSaid { times: times(ratio.times), interval: [times(high), times(low)], sure: false }.judged()
+        }),
+        ..PointSaid::of(point, ratio, price)
+    };
+    let recorded = said(&gpu.recorded, of_first(&gpu.recorded, |gpu| Some(&gpu.recorded)));
+    let (largest, largest_unknown) = match &gpu.largest {
+        Ok(Largest::At(point)) => (Some(said(point, of_first(point, largest_of))), None),
+        Ok(Largest::Nothing { needs }) => {
+            (None, Some(format!("not even one sample fits: it needs {:.1} GB", *needs as f64 / 1e9)))
+        }
+        Err(reason) => (None, Some(reason.clone())),
+    };
+    GpuChosen {
+        name: gpu.name.clone(),
+        device: gpu.spec.name.clone(),
+        memory_mb: gpu.spec.memory.bytes as f64 / 1e6,
+        price,
+        recorded,
+        largest,
+        largest_unknown,
+        remedies: gpu.remedies.iter().map(|remedy| RemedySaid::new(remedy, price)).collect(),
+        doubts: Said::of_prediction(&gpu.prediction, step).doubts,
+    }
+}
+
+fn largest_of(gpu: &GpuPoints) -> Option<&OperatingPoint> {
+    match &gpu.largest {
+        Ok(Largest::At(point)) => Some(point),
+        _ => None,
+    }
+}
+
+/// What a thousand million samples cost, so many a second on so many GPUs.
+fn cost(price: Option<f64>, gpus: u32, rate: Option<f64>) -> Option<f64> {
+    let rate = rate.filter(|rate| *rate > 0.0)?;
+    Some(price? * f64::from(gpus) * 1e9 / rate / 3600.0)
+}
+
+impl PointSaid {
+    fn of(point: &OperatingPoint, ratio: Option<Ratio>, price: Option<f64>) -> PointSaid {
+        let rate = samples_per_s(point.samples, point.step);
+        PointSaid {
+            batch: point.samples,
+            step_ms: ms(point.step),
+            interval_ms: point.interval.map(ms),
+            active_ms: ms(point.active),
+            samples_per_s: rate,
+            peak_mb: point.peak.as_ref().map(PeakMemory::new),
+            fits: point.fits,
+            bound: point.limit.name(),
+            saved_by_gpu: point.saved_by_gpu,
+            saved_by_host: point.saved_by_host,
+            host_bound: point.is_host_bound(),
+            cost: cost(price, 1, rate),
+            of_first: ratio.map(|ratio| RatioSaid {
+                times: ratio.times,
+                interval: ratio.interval,
+                sure: ratio.is_sure(),
+            }),
+            cost_of_first: None,
+        }
+    }
+}
+
+impl RatioSaid {
+    /// With the word whether it is sure.
+    fn judged(self) -> RatioSaid {
+        RatioSaid { sure: Ratio { times: self.times, interval: self.interval }.is_sure(), ..self }
+    }
+}
+
+impl RemedySaid {
+    /// Of a change that was tried on a GPU of such a price.
+    pub(super) fn new(remedy: &Remedy, price: Option<f64>) -> RemedySaid {
+        let fit = remedy.outcome.as_ref().ok();
+        let rate = fit.and_then(|fit| samples_per_s(fit.samples, fit.step));
+        let time = |time: Nanos| ms(time);
+        RemedySaid {
+            name: remedy.name,
+            options: remedy.options.clone(),
+            gpus: remedy.gpus,
+            fits: remedy.fit().is_some(),
+            reason: remedy.outcome.as_ref().err().cloned(),
+            step_ms: fit.map(|fit| time(fit.step)),
+            interval_ms: fit.map(|fit| fit.interval.map(ms)),
+            samples_per_s: rate,
+            peak_mb: fit.map(|fit| fit.peak.total() as f64 / 1e6),
+            cost: cost(price, remedy.gpus, rate),
+        }
+    }
+}

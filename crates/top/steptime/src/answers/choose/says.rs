@@ -1,0 +1,109 @@
+//! What follows from a step on several GPUs, in sentences.
+
+use super::{GpuChosen, PointSaid, RemedySaid};
+use crate::answers::words::{grouped, percent};
+
+/// GPUs that are named in one sentence.
+const NAMED: usize = 6;
+
+/// All sentences.
+pub(super) fn all(gpus: &[GpuChosen]) -> Vec<String> {
+    let mut says = Vec::new();
+    says.extend(host_bound(gpus, "at the recorded batch", |gpu| Some(&gpu.recorded)));
+    says.extend(host_bound(gpus, "at the largest batch too", |gpu| gpu.largest.as_ref()));
+    says.extend(unsure(gpus));
+    says.extend(unknown(gpus));
+    says.extend(gpus.iter().filter_map(too_large));
+    says
+}
+
+/// On which GPUs the host alone decides.
+fn host_bound<'g>(
+    gpus: &'g [GpuChosen],
+    which: &str,
+    of: impl Fn(&'g GpuChosen) -> Option<&'g PointSaid>,
+) -> Option<String> {
+    let bound: Vec<(&GpuChosen, &PointSaid)> =
+        gpus.iter().filter_map(|gpu| Some((gpu, of(gpu)?))).filter(|(_, point)| point.host_bound).collect();
+    let most = bound.iter().map(|(_, point)| point.saved_by_gpu.max(0.0)).reduce(f64::max)?;
+    Some(format!(
+        "host-bound {which} on {}: a faster GPU brings nothing (one twice as fast saves {} at most)",
+        names(bound.iter().map(|(gpu, _)| gpu.name.as_str())),
+        percent(most)
+    ))
+}
+
+/// Which GPUs cannot be told from the first.
+fn unsure(gpus: &[GpuChosen]) -> Option<String> {
+    let (first, others) = gpus.split_first()?;
+    let ratio = |gpu: &GpuChosen| {
+        let point = gpu.largest.as_ref().unwrap_or(&gpu.recorded);
+        if first.price.is_some() { point.cost_of_first } else { point.of_first }
+    };
+    let close: Vec<&str> = others
+        .iter()
+        .filter(|gpu| ratio(gpu).is_some_and(|ratio| !ratio.sure))
+        .map(|gpu| gpu.name.as_str())
+        .collect();
+    (!close.is_empty()).then(|| {
+        format!(
+            "not to be told from {}, the first: {} (the interval of the ratio holds 1)",
+            first.name,
+            names(close)
+        )
+    })
+}
+
+/// Why the largest batch is not known, each reason once.
+fn unknown(gpus: &[GpuChosen]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (gpu, reason) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.largest_unknown.as_deref()?))) {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, of)) => of.push(&gpu.name),
+            None => reasons.push((reason, vec![&gpu.name])),
+        }
+    }
+    let said = |(reason, of): (&str, Vec<&str>)| {
+        if of.len() == gpus.len() {
+            format!("the largest batch is not known: {reason}")
+        } else {
+            format!("the largest batch is not known on {}: {reason}", names(of))
+        }
+    };
+    reasons.into_iter().map(said).collect()
+}
+
+/// What makes a step fit that does not.
+fn too_large(gpu: &GpuChosen) -> Option<String> {
+    if gpu.recorded.fits != Some(false) {
+        return None;
+    }
+    let needs = gpu.recorded.peak_mb.as_ref()?.total() / 1e3;
+    let mut fitting: Vec<&RemedySaid> = gpu.remedies.iter().filter(|remedy| remedy.fits).collect();
+    let rate = |remedy: &RemedySaid| remedy.samples_per_s.unwrap_or_default() / f64::from(remedy.gpus);
+    fitting.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+    let batch = gpu.recorded.batch.map_or_else(String::new, |batch| format!(" of batch {}", grouped(batch)));
+    let head = format!("{}: the step{batch} needs {needs:.1} of {:.1} GB", gpu.name, gpu.memory_mb / 1e3);
+    if fitting.is_empty() {
+        return Some(format!("{head}, and no change that was tried makes it fit"));
+    }
+    let each: Vec<String> = fitting.into_iter().map(remedy).collect();
+    Some(format!("{head}; it fits with {}", each.join("; ")))
+}
+
+/// `checkpoint (--checkpoint): 8.2 GB, 41.3 ms, 1,550 samples/s`.
+fn remedy(remedy: &RemedySaid) -> String {
+    let mut facts = Vec::new();
+    facts.extend(remedy.peak_mb.map(|mb| format!("{:.1} GB", mb / 1e3)));
+    facts.extend(remedy.step_ms.map(|ms| format!("{ms:.1} ms")));
+    facts.extend(remedy.samples_per_s.map(|rate| format!("{} samples/s", grouped(rate.round() as u64))));
+    format!("{} ({}): {}", remedy.name, remedy.options, facts.join(", "))
+}
+
+/// Names, and how many more there are.
+fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
+    let all: Vec<&str> = all.into_iter().collect();
+    let more = all.len().saturating_sub(NAMED);
+    let shown = all[..all.len() - more].join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}

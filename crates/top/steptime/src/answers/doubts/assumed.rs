@@ -1,0 +1,129 @@
+//! What an answer takes for granted that nothing in its input says. Intervals hold it; the reader has to know it.
+
+use steptime_aten::kernel::Kernel;
+use steptime_launch::Indices;
+use steptime_trace::Nanos;
+
+use super::{DoubtSaid, factor};
+use crate::answers::words::{counted, grouped, percent, times};
+use crate::asked::Asked;
+use crate::device::{Launch, PricedLaunches};
+use crate::predict::Prediction;
+use crate::step::Step;
+
+/// The share of device time in lookups above which their distribution matters.
+const LOOKUPS: f64 = 0.01;
+
+/// All that is assumed of a step.
+pub(super) fn all(
+    asked: &Asked,
+    step: &Step,
+    priced: Option<&Prediction>,
+    shown: Option<&Prediction>,
+) -> Vec<DoubtSaid> {
+    let untimed = step.arguments.is_derived();
+    let priced = priced.and_then(|found| found.device.as_ref());
+    [
+        of_host(asked),
+        shown.filter(|_| untimed).and_then(of_interval),
+        of_kernels(asked, priced, untimed),
+        priced.and_then(of_indices),
+        of_batch(step),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// A step without any host time is priced for a host that is some times as slow as a machine.
+pub(in crate::answers) fn of_host(asked: &Asked) -> Option<DoubtSaid> {
+    let than = asked.host_slower_than.as_ref().filter(|_| asked.host_assumed)?;
+    let known = asked.host_half_width.and_then(factor);
+    let width = known.map_or_else(String::new, |factor| format!(" ({})", times(factor)));
+    let text = format!(
+        "no host times in an execution trace: a typical host stands in, {} times as slow as {}{width}; \
+         `python -m steptime.probe -o my-host.toml` measures yours, for --host my-host.toml",
+        than.times, than.machine
+    );
+    Some(DoubtSaid { factor: known, ..DoubtSaid::note("host", text) })
+}
+
+/// No kernel of the step was timed, or none on that GPU.
+fn of_kernels(asked: &Asked, priced: Option<&PricedLaunches>, untimed: bool) -> Option<DoubtSaid> {
+    let device = asked.device.as_ref()?;
+    let models = if device.fitted {
+        format!("what models of {} say", device.name)
+    } else {
+        "times of its specification and models of another GPU".to_owned()
+    };
+    let known = priced.and_then(|priced| factor(priced.prices.spread.ln_1p()));
+    let width = known.map_or_else(String::new, |factor| format!(" ({} all together)", times(factor)));
+    let text = match (untimed, device.fitted) {
+        (false, true) => return None,
+        (false, false) => format!("no kernel was measured on {}: kernels take {models}{width}", device.name),
+        (true, _) => {
+            let measured = if device.fitted {
+                String::new()
+            } else {
+                format!(", and no kernel was measured on {}", device.name)
+            };
+            format!("no kernel of this step was timed{measured}: its ops take {models}{width}")
+        }
+    };
+    Some(DoubtSaid { factor: known, ..DoubtSaid::note("kernels", text) })
+}
+
+/// Nothing that was timed checks the answer: its interval is of what is assumed.
+fn of_interval(found: &Prediction) -> Option<DoubtSaid> {
+    let [low, high] = found.interval.map(|end| end.0 as f64);
+    let step = found.step.0 as f64;
+    let known = factor((high / step).max(step / low).ln()).filter(|factor| factor.is_finite())?;
+    let text = format!("no step of this model was timed: nothing checks the answer ({})", times(known));
+    Some(DoubtSaid { factor: Some(known), ..DoubtSaid::note("interval", text) })
+}
+
+/// Lookups of which it is not known which rows they go to.
+fn of_indices(priced: &PricedLaunches) -> Option<DoubtSaid> {
+    let (mut all, mut time, mut count) = (Nanos::ZERO, Nanos::ZERO, 0);
+    for (launch, estimate) in priced.launches.iter().zip(&priced.prices.estimates) {
+        all += estimate.time;
+        if looks_up(launch) && launch.context.indices == Indices::Unknown {
+            time += estimate.time;
+            count += 1;
+        }
+    }
+    let share = time.0 as f64 / all.0.max(1) as f64;
+    (share > LOOKUPS).then(|| {
+        let text = format!(
+            "the indices of {} ({} of device time) are taken to be uniform; skewed or padded ones take another time (--indices \
+             zipf:1.05, or a file)",
+            counted(count, "lookup kernel"),
+            percent(share)
+        );
+        DoubtSaid::note("indices", text)
+    })
+}
+
+/// Whether the time of a kernel depends on which rows are wanted.
+fn looks_up(launch: &Launch) -> bool {
+    matches!(
+        launch.call.kernel,
+        Kernel::EmbeddingBag(_)
+            | Kernel::TableBatched(_)
+            | Kernel::FusedBags(_)
+            | Kernel::Gather(_)
+            | Kernel::TiledGather(_)
+            | Kernel::Scatter(_)
+    )
+}
+
+/// A batch that the recorder took from the shape of a tensor.
+fn of_batch(step: &Step) -> Option<DoubtSaid> {
+    let batch = step.batch().filter(|_| step.meta.as_ref().is_some_and(|meta| meta.batch_guessed))?;
+    let text = format!(
+        "the batch of {} is a guess of the recorder, from the first size of the first tensor: say it to the recorder (batch=N), or \
+         to a change (--recorded-batch N)",
+        grouped(batch)
+    );
+    Some(DoubtSaid::note("batch", text))
+}

@@ -1,0 +1,223 @@
+//! The largest batch that fits a GPU: peak memory is followed from batch to batch.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use steptime_cost::device::DeviceSpec;
+use steptime_rewrite::{BatchDims, ResizeBatch};
+
+use super::point::OperatingPoint;
+use crate::ask::WhatIfs;
+use crate::memory;
+
+/// The most samples that are looked for.
+const MOST: u64 = 1 << 26;
+/// Batches are tried at so many places between a power of two and the next.
+const PLACES: u64 = 32;
+/// More batches than this are tried for no GPU; past half of them places are halved.
+const TRIES: usize = 48;
+
+/// The largest batch that fits.
+#[derive(Debug)]
+pub enum Largest {
+    /// The step at it.
+    At(Box<OperatingPoint>),
+    /// Not even one sample fits: it would need so many bytes.
+    Nothing {
+        /// What a step of one sample needs.
+        needs: u64,
+    },
+}
+
+/// What steps of other batches need, for every GPU that is asked about.
+pub(super) struct Search<'a, 'q> {
+    asked: &'a [WhatIfs<'q>],
+    from: Option<u64>,
+    /// Peaks by batch, for each of the compute capabilities below.
+    known: Mutex<BTreeMap<u64, Result<Vec<u64>, String>>>,
+    capabilities: Vec<DeviceSpec>,
+}
+
+impl<'a, 'q> Search<'a, 'q> {
+    /// Of questions about one step, which has so many samples.
+    pub(super) fn of(asked: &'a [WhatIfs<'q>], from: Option<u64>) -> Search<'a, 'q> {
+        let mut capabilities: Vec<DeviceSpec> = Vec::new();
+        for spec in asked.iter().filter_map(WhatIfs::spec) {
+            if !capabilities.iter().any(|known| capability(known) == capability(spec)) {
+                capabilities.push(spec.clone());
+            }
+        }
+        Search { asked, from, known: Mutex::default(), capabilities }
+    }
+
+    /// The step at the largest batch that fits a GPU, or why it is not known.
+    pub(super) fn largest(&self, asked: &WhatIfs<'_>, spec: &DeviceSpec) -> Result<Largest, String> {
+        let from = self.from.filter(|&batch| batch > 0);
+        let from = from.ok_or("the batch is not recorded: say --recorded-batch N")?;
+        let room = memory::usable(spec).ok_or("how much memory the GPU has is not known")?;
+        let peak = |batch| self.peak(batch, spec);
+        let batch = match largest(from, room, peak)? {
+            Some(batch) => batch,
+            None => return Ok(Largest::Nothing { needs: self.peak(1, spec)? }),
+        };
+        let edited = asked.edited(&[&resized(from, batch)]).map_err(|error| error.to_string())?;
+        let point = OperatingPoint::of(asked, &edited, Some(batch)).map_err(|error| error.to_string())?;
+        Ok(Largest::At(Box::new(point)))
+    }
+
+    /// What a step of so many samples needs, in bytes.
+    fn peak(&self, batch: u64, spec: &DeviceSpec) -> Result<u64, String> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&batch).cloned();
+        let peaks = known.unwrap_or_else(|| {
+            let found = self.peaks(batch);
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(batch, found.clone());
+            found
+        })?;
+        let at = self.capabilities.iter().position(|known| capability(known) == capability(spec));
+        Ok(peaks[at.unwrap_or_default()])
+    }
+
+    /// The same for each compute capability.
+    fn peaks(&self, batch: u64) -> Result<Vec<u64>, String> {
+        let (Some(asked), Some(from)) = (self.asked.first(), self.from) else { return Ok(Vec::new()) };
+        let edited = asked.edited(&[&resized(from, batch)]).map_err(|error| error.to_string())?;
+        let peak = |spec: &DeviceSpec| -> Result<u64, String> {
+            let found = memory::of_changed(asked.recorded(), Some(spec), &edited.step, edited.flat());
+            let peak =
+                found.ok_or("what memory the step needs is not known: record it with its execution trace")?;
+            Ok(peak.total())
+        };
+        self.capabilities.iter().map(peak).collect()
+    }
+}
+
+fn capability(spec: &DeviceSpec) -> u8 {
+    spec.compute_capability[0]
+}
+
+/// The change of the batch.
+pub(super) fn resized(from: u64, to: u64) -> ResizeBatch {
+    ResizeBatch { to, from: Some(from), dims: BatchDims::Inferred }
+}
+
+/// The largest batch whose peak is not above `room`, to a place between two powers of two; `None` where one sample is too much.
+fn largest(from: u64, room: u64, peak: impl Fn(u64) -> Result<u64, String>) -> Result<Option<u64>, String> {
+    // The ends between which it lies, with what they need: the lower one fits, the upper one does not.
+    let at = |batch: u64| -> Result<(u64, u64), String> { Ok((batch, peak(batch)?)) };
+    let recorded = at(from)?;
+    let (mut low, mut high) = if recorded.1 <= room {
+        (recorded, None)
+    } else {
+        let one = at(1)?;
+        if one.1 > room {
+            return Ok(None);
+        }
+        (one, Some(recorded))
+    };
+    let mut before = None;
+    for tried in 0..TRIES {
+        let next = after(low.0);
+        if low.0 >= MOST || high.is_some_and(|(batch, _)| batch <= next) {
+            break;
+        }
+        let guess = match (high, before) {
+            (Some(high), _) if tried > TRIES / 2 => low.0 + (high.0 - low.0) / 2,
+            (Some(high), _) => between(low, high, room),
+            (None, Some(before)) => between(before, low, room).max(low.0 * 2),
+            (None, None) => low.0 * 2,
+        };
+        let highest = high.map_or(MOST, |(batch, _)| batch - 1);
+        let guess = at(down(guess.min(highest)).clamp(next.min(highest), highest))?;
+        if guess.1 <= room {
+            (before, low) = (Some(low), guess);
+        } else {
+            high = Some(guess);
+        }
+    }
+    Ok(Some(low.0))
+}
+
+/// The batch at which the line through two others reaches `room`.
+fn between(low: (u64, u64), high: (u64, u64), room: u64) -> u64 {
+    let rise = high.1 as f64 - low.1 as f64;
+    if rise <= 0.0 {
+        return high.0.saturating_mul(16);
+    }
+    let share = (room as f64 - low.1 as f64) / rise;
+    (low.0 as f64 + share * (high.0 - low.0) as f64).clamp(1.0, MOST as f64) as u64
+}
+
+/// How far places lie apart at a batch.
+fn grain(batch: u64) -> u64 {
+    ((1 << batch.max(1).ilog2()) / PLACES).max(1)
+}
+
+/// The place at or below a batch.
+fn down(batch: u64) -> u64 {
+    batch / grain(batch) * grain(batch)
+}
+
+/// The place above a batch.
+fn after(batch: u64) -> u64 {
+    down(batch) + grain(batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// The answer for a step that needs so much and so much a sample, and how many batches were tried.
+    fn found(from: u64, room: u64, fixed: u64, each: u64) -> (Option<u64>, usize) {
+        let tries = Cell::new(0);
+        let peak = |batch: u64| {
+            tries.set(tries.get() + 1);
+            Ok(fixed + each * batch)
+        };
+        let found = largest(from, room, peak).expect("every batch is known");
+        (found, tries.get())
+    }
+
+    #[test]
+    fn it_fits_and_the_next_place_does_not() {
+        for (from, room, fixed, each) in [
+            (32, 1_000_000, 1_000, 7),
+            (2048, 10_000, 100, 9),
+            (1000, 5_000_000, 0, 1),
+            (3, 100, 90, 2),
+            (7, 50, 1, 1),
+        ] {
+            let (batch, tries) = found(from, room, fixed, each);
+            let batch = batch.expect("some fit");
+            assert!(fixed + each * batch <= room, "{batch}");
+            assert!(fixed + each * after(batch) > room, "{batch} and {}", after(batch));
+            assert!(tries <= 10, "{tries} of {from}");
+        }
+    }
+
+    #[test]
+    fn memory_that_bends_is_followed_too() {
+        for room in [3_000u64, 40_000, 5_000_000] {
+            let peak = |batch: u64| Ok(500 + batch * batch / 64 + if batch > 100 { 2_000 } else { 0 });
+            let batch = largest(32, room, peak).expect("known").expect("some fit");
+            assert!(peak(batch).unwrap() <= room && peak(after(batch)).unwrap() > room, "{batch} of {room}");
+        }
+    }
+
+    #[test]
+    fn where_one_sample_is_too_much_none_fits() {
+        assert_eq!(found(64, 100, 101, 1).0, None);
+    }
+
+    #[test]
+    fn a_step_whose_memory_does_not_grow_fits_at_any_batch() {
+        assert_eq!(found(64, 100, 50, 0).0, Some(MOST));
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_answer() {
+        assert_eq!(largest(8, 100, |_| Err("no".to_owned())), Err("no".to_owned()));
+    }
+}

@@ -1,0 +1,106 @@
+//! Which GPU, and which batch: on each GPU the step at the recorded batch and at the largest that fits, what bounds it, and how sure
+//! the order of two GPUs is.
+
+mod batch;
+mod bound;
+mod point;
+mod prices;
+mod ratio;
+pub(crate) mod remedy;
+
+use rayon::prelude::*;
+use steptime_cost::device::DeviceSpec;
+
+pub use self::batch::Largest;
+pub use self::bound::Limit;
+pub use self::point::OperatingPoint;
+pub use self::prices::Prices;
+pub use self::ratio::Ratio;
+pub use self::remedy::{Fit, Remedy};
+use crate::ask::{Question, WhatIfs};
+use crate::error::Error;
+use crate::predict::Prediction;
+
+/// A step on several GPUs, each at two batches.
+#[derive(Debug)]
+pub struct GpuChoice {
+    /// Samples of the recorded step, where they are known.
+    pub batch: Option<u64>,
+    /// The GPUs, in the order in which they were named.
+    pub gpus: Vec<GpuPoints>,
+}
+
+/// A step on one GPU.
+#[derive(Debug)]
+pub struct GpuPoints {
+    /// The GPU, as it was named.
+    pub name: String,
+    /// Its specification.
+    pub spec: DeviceSpec,
+    /// The step's prediction there, as it was recorded.
+    pub prediction: Prediction,
+    /// The same at a glance: what bounds it, and what is known of its time.
+    pub recorded: OperatingPoint,
+    /// The largest batch that fits, or why it is not known.
+    pub largest: Result<Largest, String>,
+    /// Changes that were tried to make the recorded batch fit; empty where it does, or where it is not known.
+    pub remedies: Vec<Remedy>,
+}
+
+impl GpuPoints {
+    /// The step at the largest batch that fits; the recorded one where no other batch is known, and `None` where nothing fits.
+    #[must_use]
+    pub fn best(&self) -> Option<&OperatingPoint> {
+        match &self.largest {
+            Ok(Largest::At(point)) => Some(point),
+            Ok(Largest::Nothing { .. }) => None,
+            Err(_) => Some(&self.recorded).filter(|point| point.fits != Some(false)),
+        }
+    }
+}
+
+impl Question<'_> {
+    /// The step on each of these GPUs, by the names of profiles that ship or by their folders: at the recorded batch, and at the
+    /// largest that fits. `recorded` is how many samples were recorded, where the input does not say it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), steptime::Error> {
+    /// # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples");
+    /// let step = steptime::open(format!("{examples}/resnet50_32"))?;
+    /// let found = step.predict().choose(&["h100", "t4"], None)?;
+    /// let [h100, t4] = &found.gpus[..] else { panic!() };
+    /// assert!(h100.recorded.step < t4.recorded.step);
+    /// let ratio = h100.recorded.ratio_to(&t4.recorded).expect("both are known");
+    /// assert!(ratio.interval[0] > 1.0, "an H100 is surely faster: {ratio:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Question::what_ifs`]; where there is no profile of one of the GPUs.
+    pub fn choose(&self, devices: &[&str], recorded: Option<u64>) -> Result<GpuChoice, Error> {
+        let questions: Vec<Question<'_>> =
+            devices.par_iter().map(|name| self.clone().on(name)).collect::<Result<_, Error>>()?;
+        let asked: Vec<WhatIfs<'_>> =
+            questions.par_iter().map(Question::what_ifs).collect::<Result<_, Error>>()?;
+        let Some(first) = asked.first() else { return Ok(GpuChoice { batch: recorded, gpus: Vec::new() }) };
+        let samples = recorded.or_else(|| first.recorded().batch());
+        let unchanged = first.edited(&[])?;
+        let search = batch::Search::of(&asked, samples);
+        let gpus = devices.par_iter().zip(&asked).map(|(name, asked)| {
+            let spec = asked.spec().cloned().ok_or_else(|| Error::NoOwnProfile {
+                path: asked.recorded().path.clone(),
+                device: Some((*name).to_owned()),
+            })?;
+            let point = OperatingPoint::of(asked, &unchanged, samples)?;
+            let largest = search.largest(asked, &spec);
+            let remedies = match point.fits {
+                Some(false) => remedy::all(asked, &spec, samples),
+                _ => Vec::new(),
+            };
+            let prediction = asked.before().clone();
+            Ok(GpuPoints { name: (*name).to_owned(), spec, prediction, recorded: point, largest, remedies })
+        });
+        Ok(GpuChoice { batch: samples, gpus: gpus.collect::<Result<_, Error>>()? })
+    }
+}

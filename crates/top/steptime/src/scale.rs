@@ -1,0 +1,80 @@
+//! One GPU's step on several numbers of GPUs: each runs it, and gradients are averaged among them.
+
+use rayon::prelude::*;
+use steptime_rewrite::{Error as Refusal, Refused};
+use steptime_trace::Nanos;
+
+use crate::ask::WhatIfs;
+use crate::doubt::Doubt;
+use crate::error::Error;
+use crate::job::{Spread, World};
+
+/// So many GPUs, and in how many machines they are, where that is said.
+pub type GpuCount = (u32, Option<u32>);
+
+/// A step on so many GPUs.
+#[derive(Debug, Clone)]
+pub struct StepOnGpus {
+    /// How many.
+    pub gpus: u32,
+    /// In how many machines; `None` where that is not said.
+    pub nodes: Option<u32>,
+    /// Samples of a step, of all together.
+    pub batch: u64,
+    /// From one step to the next.
+    pub step: Nanos,
+    /// Holds the step time with probability [`crate::INTERVAL_LEVEL`].
+    pub interval: [Nanos; 2],
+    /// Data on its way between GPUs while nothing else runs, on the GPU where that is longest.
+    pub exposed: Nanos,
+    /// What speaks against it; the interval is wider by these.
+    pub doubts: Vec<Doubt>,
+}
+
+impl WhatIfs<'_> {
+    /// The step on each of these numbers of GPUs, which share the recorded batch, or each keep it.
+    ///
+    /// # Errors
+    /// As [`crate::Question::in_world`]; where the batch is not recorded, or cannot be shared evenly.
+    pub fn on_gpus(&self, counts: &[GpuCount], keep_batch: bool) -> Result<Vec<StepOnGpus>, Error> {
+        counts.par_iter().map(|&count| self.on(count, keep_batch)).collect()
+    }
+
+    fn on(&self, (gpus, nodes): GpuCount, keep_batch: bool) -> Result<StepOnGpus, Error> {
+        let recorded = self.recorded();
+        let refused = |reason: String| {
+            let source = Refused { rule: "scale", source: Refusal::NothingToDo { reason } };
+            Error::Rewrite { path: recorded.path.clone(), source }
+        };
+        let batch = recorded.batch().ok_or_else(|| {
+            refused(
+                "its batch is not recorded: record it with batch=N, or write \"batch\": N into its meta.json"
+                    .into(),
+            )
+        })?;
+        if !keep_batch && !batch.is_multiple_of(u64::from(gpus)) {
+            return Err(refused(format!(
+                "{gpus} GPUs cannot share {batch} samples evenly: --weak leaves {batch} to each, or take a divisor"
+            )));
+        }
+        let each = if keep_batch { batch } else { batch / u64::from(gpus) };
+        let all = each * u64::from(gpus);
+        if gpus == 1 {
+            let before = self.before();
+            return Ok(StepOnGpus {
+                gpus,
+                nodes,
+                batch: all,
+                step: before.step,
+                interval: before.interval,
+                exposed: Nanos::ZERO,
+                doubts: before.doubts.clone(),
+            });
+        }
+        let Spread { predicted, .. } =
+            self.in_world(&World { nodes, batch: Some(each), ..World::of(gpus) })?;
+        let exposed = predicted.ranks.iter().map(|rank| rank.parts.moves).max().unwrap_or_default();
+        let (step, interval, doubts) = (predicted.step, predicted.interval, predicted.doubts);
+        Ok(StepOnGpus { gpus, nodes, batch: all, step, interval, exposed, doubts })
+    }
+}
