@@ -8,7 +8,9 @@ use steptime_trace::Nanos;
 
 use super::point::OperatingPoint;
 use crate::doubt::Doubt;
-use crate::predict::DRIFT;
+
+/// Half-width (relative, 90 %) of un-profiled windows of one recording: a run drifts by as much while its host stays the same.
+const DRIFT: f64 = 0.048;
 
 /// The logarithm of how many times as long a step takes with one part of it at either end of its own interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
