@@ -10,6 +10,7 @@ pub mod device;
 pub mod difference;
 mod doubts;
 pub mod explain;
+mod figure;
 mod format;
 pub mod gather_plan;
 pub mod gemm;

@@ -1,14 +1,15 @@
 //! A roofline: as a table, as a plot.
 
-use kuva::backend::svg::SvgBackend;
 use kuva::plot::LinePlot;
 use kuva::plot::scatter::ScatterPlot;
+use kuva::render::annotations::TextAnnotation;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use kuva::render::render::render_multiple;
 use steptime::answers::Roofed;
 use steptime::cost::device::DeviceSpec;
 
+use super::figure::scale::{Scale, number};
+use super::figure::{COLOURS, QUIET, svg};
 use super::format::percent;
 use super::table::Columns;
 use super::width::{prose, wrapped};
@@ -18,9 +19,6 @@ use crate::output::name;
 const SHOWN: usize = 25;
 /// Rows with a smaller share of device time are not plotted.
 const PLOTTED: f64 = 1e-4;
-/// Colours of families, the most expensive first; the rest share the last.
-const COLOURS: [&str; 8] =
-    ["#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f"];
 
 /// The answer as a table.
 pub fn text(answer: &Roofed) -> String {
@@ -83,16 +81,19 @@ pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
     let least = counted().map(|row| row.intensity).fold(0.05, f64::min);
     let most = counted().map(|row| row.intensity).fold(1e3, f64::max) * 2.0;
     let mut plots: Vec<Plot> = Vec::new();
-    let peaks = [
-        ("fp32", spec.peak.f32_tflop_s, "#aaaaaa"),
-        ("TF32", spec.peak.tf32_tflop_s, "#666666"),
-        ("bf16", spec.peak.bf16_tflop_s, "#000000"),
-    ];
-    for (name, peak, colour) in peaks.into_iter().filter(|(_, peak, _)| *peak > 0.0) {
+    let peaks =
+        [("fp32", spec.peak.f32_tflop_s), ("TF32", spec.peak.tf32_tflop_s), ("bf16", spec.peak.bf16_tflop_s)];
+    let mut labels = vec![label(
+        format!("memory {} GB/s", number(spec.memory.rate_gb_s.round())),
+        least * 4.0,
+        least * 4.0 * spec.memory.rate_gb_s / 1e3,
+    )];
+    for (name, peak) in peaks.into_iter().filter(|(_, peak)| *peak > 0.0) {
         let ridge = peak * 1e3 / spec.memory.rate_gb_s;
         let slope = |x: f64| (x, (x * spec.memory.rate_gb_s / 1e3).min(peak));
         let line = LinePlot::new().with_data([slope(least), slope(ridge), slope(most.max(ridge))]);
-        plots.push(Plot::Line(line.with_color(colour).with_stroke_width(1.0).with_legend(name)));
+        plots.push(Plot::Line(line.with_color(QUIET).with_stroke_width(1.0)));
+        labels.push(label(format!("{name} {} TFLOP/s", number(peak.round())), most / 8.0, peak));
     }
     let mut families: Vec<&str> = Vec::new();
     for row in counted() {
@@ -113,5 +114,11 @@ pub fn plot(answer: &Roofed, spec: &DeviceSpec) -> String {
         .with_x_label("arithmetic intensity, flop/byte")
         .with_y_label("TFLOP/s")
         .with_log_scale();
-    SvgBackend.render_scene(&render_multiple(plots, layout))
+    let layout = labels.into_iter().fold(layout, Layout::with_annotation);
+    svg(plots, Scale::Logarithmic.along_y(Scale::Logarithmic.along_x(layout, most)))
+}
+
+/// The name of a roof, above it.
+fn label(text: String, intensity: f64, tflop_s: f64) -> TextAnnotation {
+    TextAnnotation::new(text, intensity, tflop_s * 1.15).with_color(QUIET).with_font_size(11)
 }

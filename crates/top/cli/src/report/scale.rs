@@ -1,14 +1,14 @@
 //! A model on several numbers of GPUs.
 
-use kuva::backend::svg::SvgBackend;
 use kuva::plot::LinePlot;
 use kuva::plot::scatter::ScatterPlot;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use kuva::render::render::render_multiple;
 use steptime::answers::Scaled;
 use steptime::answers::scale::ScaledRow;
 
+use super::figure::scale::Scale;
+use super::figure::{COLOURS, QUIET, svg};
 use super::format::{grouped, ms, percent};
 use super::table::Columns;
 use super::width::{prose, wrapped};
@@ -60,36 +60,38 @@ pub fn text(answer: &Scaled) -> String {
 
 /// Samples a second over the number of GPUs, beside what they would be if each more GPU did as much as the first, as SVG.
 pub fn plot(answer: &Scaled) -> String {
+    let gpus = || answer.rows.iter().map(|row| f64::from(row.gpus));
+    let along = Scale::of_points(gpus());
     let line = |of: &dyn Fn(&ScaledRow) -> f64, colour: &str, width: f64| {
-        let points = answer.rows.iter().map(|row| (f64::from(row.gpus), of(row)));
+        let points = answer.rows.iter().map(|row| (along.place(f64::from(row.gpus)), of(row)));
         LinePlot::new().with_data(points.collect::<Vec<_>>()).with_color(colour).with_stroke_width(width)
     };
     let rate = |row: &ScaledRow, step_ms: f64| row.batch as f64 / step_ms * 1e3;
     let plots = vec![
         Plot::Line(
-            line(&|row| row.samples_per_s / row.efficiency, "#aaaaaa", 1.0)
-                .with_legend("as many times as GPUs"),
+            line(&|row| row.samples_per_s / row.efficiency, QUIET, 1.0).with_legend("as many times as GPUs"),
         ),
-        Plot::Line(line(&|row| rate(row, row.interval_ms[1]), "#56b4e9", 1.0).with_legend("90 % interval")),
-        Plot::Line(line(&|row| rate(row, row.interval_ms[0]), "#56b4e9", 1.0)),
-        Plot::Line(line(&|row| row.samples_per_s, "#0072b2", 2.0).with_legend("predicted")),
+        Plot::Line(line(&|row| rate(row, row.interval_ms[1]), COLOURS[5], 1.0).with_legend("90 % interval")),
+        Plot::Line(line(&|row| rate(row, row.interval_ms[0]), COLOURS[5], 1.0)),
+        Plot::Line(line(&|row| row.samples_per_s, COLOURS[0], 2.0).with_legend("predicted")),
         Plot::Scatter(
             ScatterPlot::new()
                 .with_data(
                     answer
                         .rows
                         .iter()
-                        .map(|row| (f64::from(row.gpus), row.samples_per_s))
+                        .map(|row| (along.place(f64::from(row.gpus)), row.samples_per_s))
                         .collect::<Vec<_>>(),
                 )
-                .with_color("#0072b2"),
+                .with_color(COLOURS[0]),
         ),
     ];
     let batch = if answer.weak { "each GPU keeps its samples" } else { "all GPUs share the samples" };
     let layout = Layout::auto_from_plots(&plots)
         .with_title(format!("{} on {}: {batch}", answer.name, answer.device))
         .with_x_label("GPUs")
-        .with_y_label("samples a second")
-        .with_log_scale();
-    SvgBackend.render_scene(&render_multiple(plots, layout))
+        .with_y_label("samples a second");
+    let rates = || answer.rows.iter().map(|row| row.samples_per_s);
+    let ends = [rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)];
+    svg(plots, Scale::of_range(ends[0], ends[1]).along_y(along.along_x(layout, gpus().fold(0.0, f64::max))))
 }

@@ -8,9 +8,10 @@ use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
-/// Colours that are told apart by those who do not see all colours (Okabe and Ito 2008, without black and yellow, which
-/// a page may hide).
-pub const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+/// Colours of lines and families: those of Okabe and Ito (2008), which readers who do not see all colours can distinguish, with
+/// brown and violet in place of black and yellow, which a page may hide.
+pub const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d4f", "#7a6fd0"];
 /// Lines that are there for comparison.
 pub const QUIET: &str = "#8a949e";
 
@@ -55,6 +56,9 @@ mod tests {
     #[test]
     fn a_dark_page_has_inks_of_its_own() {
         let drawn = adaptive("<svg width=\"9\"><rect fill=\"#ffffff\"/></svg>");
-        assert!(drawn.starts_with("<svg width=\"9\"><style>") && drawn.contains("[fill=\"#ffffff\"]{fill:#14171b}"));
+        assert!(
+            drawn.starts_with("<svg width=\"9\"><style>")
+                && drawn.contains("[fill=\"#ffffff\"]{fill:#14171b}")
+        );
     }
 }

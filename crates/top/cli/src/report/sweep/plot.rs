@@ -1,19 +1,15 @@
 //! Step times over one key of a grid, a line for each value of another.
 
-use kuva::backend::svg::SvgBackend;
 use kuva::plot::LinePlot;
 use kuva::plot::scatter::ScatterPlot;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use kuva::render::render::render_multiple;
 
-/// Colours that are told apart by those who do not see all colours (Okabe and Ito 2008).
-const COLOURS: [&str; Plotted::MOST] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442"];
+use crate::report::figure::scale::Scale;
+use crate::report::figure::{COLOURS, svg};
+
 /// The colour of points that do not run.
 const OUTSIDE: &str = "#9a9a9a";
-/// An axis whose numbers differ by more than this factor is logarithmic.
-const WIDE: f64 = 30.0;
 
 /// What is plotted.
 pub struct Plotted {
@@ -33,25 +29,27 @@ pub struct Plotted {
 
 impl Plotted {
     /// The most lines.
-    pub const MOST: usize = 8;
+    pub const MOST: usize = COLOURS.len();
 }
 
 /// The plot as SVG.
 pub fn plot(plotted: &Plotted) -> String {
+    let all = || plotted.lines.iter().flat_map(|(_, line)| line).chain(&plotted.outside);
+    let along = Scale::of_points(all().map(|point| point.0));
+    let placed = |points: &[(f64, f64)]| points.iter().map(|&(x, y)| (along.place(x), y)).collect::<Vec<_>>();
     let mut plots: Vec<Plot> = Vec::new();
     let drawn = plotted.lines.iter().zip(COLOURS).filter(|((_, line), _)| !line.is_empty());
     for ((value, points), colour) in drawn {
-        let line =
-            LinePlot::new().with_data(points.iter().copied()).with_color(colour).with_stroke_width(2.0);
+        let line = LinePlot::new().with_data(placed(points)).with_color(colour).with_stroke_width(2.0);
         plots.push(Plot::Line(match &plotted.by {
             Some(key) => line.with_legend(format!("{key} {value}")),
             None => line,
         }));
-        let points = ScatterPlot::new().with_data(points.iter().copied()).with_color(colour);
+        let points = ScatterPlot::new().with_data(placed(points)).with_color(colour);
         plots.push(Plot::Scatter(points));
     }
     if !plotted.outside.is_empty() {
-        let outside = ScatterPlot::new().with_data(plotted.outside.iter().copied()).with_color(OUTSIDE);
+        let outside = ScatterPlot::new().with_data(placed(&plotted.outside)).with_color(OUTSIDE);
         plots.push(Plot::Scatter(outside.with_legend("does not fit in memory")));
     }
     let least = match plotted.least_over.as_slice() {
@@ -67,13 +65,9 @@ pub fn plot(plotted: &Plotted) -> String {
         .with_title(format!("{}: predicted step{least}", plotted.title))
         .with_x_label(x)
         .with_y_label("step, ms");
-    let all = || plotted.lines.iter().flat_map(|(_, line)| line).chain(&plotted.outside);
-    let wide = |of: fn(&(f64, f64)) -> f64| {
-        let least = all().map(of).fold(f64::INFINITY, f64::min);
-        let most = all().map(of).fold(0.0, f64::max);
-        least > 0.0 && most > least * WIDE
+    let ends = |of: fn(&(f64, f64)) -> f64| {
+        all().map(of).fold([f64::INFINITY, 0.0], |[least, most], value| [least.min(value), most.max(value)])
     };
-    let layout = if wide(|point| point.0) { layout.with_log_x() } else { layout };
-    let layout = if wide(|point| point.1) { layout.with_log_y() } else { layout };
-    SvgBackend.render_scene(&render_multiple(plots, layout))
+    let [[_, last], [least, most]] = [ends(|point| point.0), ends(|point| point.1)];
+    svg(plots, Scale::of_range(least, most).along_y(along.along_x(layout, last)))
 }
