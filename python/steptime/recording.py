@@ -137,7 +137,7 @@ def make(
     backend: Any,
     about: Dict[str, Any],
     facts: Dict[str, Any],
-    guess_batch: Callable[[], Optional[int]],
+    guess_batch: Callable[[], Optional[describe.Samples]],
     overwrite: bool = False,
 ) -> Plan[List[str]]:
     """Makes the recording with `backend` (see `profiling.TorchProfiler`) around steps and returns the warnings."""
@@ -159,8 +159,7 @@ def make(
         windows = before + after
 
         warned = _problems(before, partial) if without is None else _problems_without(before, without)
-        if about.get("batch") is None:
-            about = {**about, "batch": guess_batch()}
+        about = describe.given(about, guess_batch())
         machine = {**backend.machine(), **backend.settings()}
         meta = {**about, **machine, **times(windows, len(before)), "process": process, **facts, **backend.peak_memory()}
         if without is None:
@@ -173,7 +172,7 @@ def make(
             "profiled": profiled,
             "windows_before": len(before),
             "step_ms_from": "windows_ms" if checks.ran_ahead(before) else "steps_ms",
-            "warnings": warned,
+            "warnings": [*warned, *describe.assumed(about)],
         }
         written = (folder.TIMING, folder.EXECUTION_TRACE, folder.TIMING_OF_EXECUTION_TRACE)
         for name in written if without is None else written[:1]:

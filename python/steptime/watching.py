@@ -177,7 +177,8 @@ class Seen:
         # Accelerate has optimizers of its own around PyTorch's.
         self._model, self._optimizer = model, getattr(optimizer, "optimizer", optimizer)
         self._hooks: Dict[str, Any] = {}
-        self._batch: Optional[int] = None
+        self._batch: Optional[describe.Samples] = None
+        self._passes = Passes(model)
         self.updates = 0
 
     def attach(self) -> None:
@@ -193,9 +194,12 @@ class Seen:
             hook.remove()
         self._hooks = {}
 
-    def guess_batch(self) -> Optional[int]:
-        """Samples in a batch, by the first tensor that the model was called with."""
-        return self._batch
+    def guess_batch(self) -> Optional[describe.Samples]:
+        """Samples of an update, by the arguments of the model before the first: the batches of all passes whose gradients are added up."""
+        if self._batch is None or self._passes.count < 2:
+            return self._batch
+        count, source = self._batch.count * self._passes.count, self._batch.source
+        return describe.Samples(count, f"{source}, of {self._passes.count} passes an update")
 
     def problems(self, steps: int) -> List[str]:
         """Whether each step had one update, as far as is known."""
@@ -204,11 +208,35 @@ class Seen:
         return [f"the optimizer stepped {self.updates} times in {steps} steps: call w.step() once after each update"]
 
     def _called(self, _module: Any, arguments: Any, named: Any) -> None:
-        self._batch = describe.guess_batch(arguments) or describe.guess_batch(named)
-        self._hooks.pop("model").remove()
+        if self._batch is None:
+            self._batch = describe.guess_batch(arguments) or describe.guess_batch(named)
+        self._passes.began()
+        if "optimizer" not in self._hooks:
+            self._hooks.pop("model").remove()
 
     def _updated(self, *_: Any) -> None:
         self.updates += 1
+        if "model" in self._hooks:
+            self._hooks.pop("model").remove()
+
+
+class Passes:
+    """How often a model is called and gradients are computed before its parameters are updated."""
+
+    def __init__(self, model: Any) -> None:
+        parameters = getattr(model, "parameters", None)
+        trained = (each for each in parameters() if each.requires_grad) if callable(parameters) else iter(())
+        self._parameter = next(trained, None)
+        self._gradient: Optional[Tuple[int, int]] = None
+        self.count = 0
+
+    def began(self) -> None:
+        """A forward pass begins: another pass where the gradient is not as it was when the last one began."""
+        gradient = getattr(self._parameter, "grad", None)
+        state = (id(gradient), gradient._version) if gradient is not None else (0, 0)
+        if self.count == 0 or state != self._gradient:
+            self.count += 1
+        self._gradient = state
 
 
 def summary(recording: Path) -> List[str]:
