@@ -76,6 +76,8 @@ pub struct Audit {
     pub rule: &'static str,
     /// What it did and why, a line each.
     pub why: Vec<String>,
+    /// Assumptions, in words.
+    pub doubts: Vec<String>,
     /// How many ops it removed, put in and changed.
     pub counts: [usize; 3],
 }
@@ -98,16 +100,17 @@ pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(S
     let mut now = Cow::Borrowed(step);
     let mut audits = Vec::with_capacity(rules.len());
     for rule in rules {
-        let mut why = Vec::new();
+        let (mut why, mut doubts) = (Vec::new(), Vec::new());
         let mut changed: Option<Step> = None;
         let refused = |source| Refused { rule: rule.name(), source };
         for patch in rule.patches(&now, facts).map_err(refused)? {
             let next = changed.as_ref().unwrap_or(&now).applied(&patch, facts.ops);
             changed = Some(next.map_err(|source| refused(source.into()))?);
             why.push(patch.why);
+            doubts.extend(patch.doubts);
         }
         let counts = changed.as_ref().map_or([0; 3], |changed| Diff::between(&now, changed).counts());
-        audits.push(Audit { rule: rule.name(), why, counts });
+        audits.push(Audit { rule: rule.name(), why, doubts, counts });
         if let Some(changed) = changed {
             now = Cow::Owned(changed);
         }
