@@ -1,14 +1,14 @@
 //! Tensors that no link reaches: those made of nothing, and those whose identity was not recorded. Their shape is that of
 //! something around them.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId};
 
 use super::form::Form;
 use super::forms::Forms;
-use super::links::Dim;
+use super::links::{Dim, is_exchange};
 
 /// So many ops around are looked at.
 const AROUND: usize = 3;
@@ -25,6 +25,7 @@ pub(super) enum Adopt {
 /// The ops of a step, and which op each function of the backward pass computes the gradient of.
 #[derive(Debug)]
 pub(super) struct Near {
+    /// Those that run, but for collectives and what is inside them: tensors of other ranks are of their samples.
     running: Vec<OpId>,
     forward: FxHashMap<i64, OpId>,
 }
@@ -41,7 +42,9 @@ impl Near {
                 forward.insert(number, op);
             }
         }
-        Near { running, forward }
+        let collectives = running.iter().filter(|&&op| is_exchange(step, op));
+        let apart: FxHashSet<OpId> = collectives.flat_map(|&op| step.subtree(op)).collect();
+        Near { running: running.into_iter().filter(|op| !apart.contains(op)).collect(), forward }
     }
 
     /// The sizes of tensors that are not known, where tensors around say them.

@@ -80,9 +80,11 @@ pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Lin
 }
 
 /// Whether an op asks for a collective, or is NCCL's label of one.
-fn is_exchange(step: &Step, op: OpId) -> bool {
-    step.subtree(op).into_iter().any(|op| step.ops[op].exchange.is_some())
-        && (step.ops[op].exchange.is_some() || step.ops[op].name.starts_with("c10d::"))
+pub(super) fn is_exchange(step: &Step, op: OpId) -> bool {
+    let row = &step.ops[op];
+    row.exchange.is_some()
+        || (row.name.starts_with("c10d::")
+            && step.subtree(op).into_iter().any(|op| step.ops[op].exchange.is_some()))
 }
 
 impl Seen<'_> {
