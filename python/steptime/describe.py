@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 
@@ -108,21 +109,87 @@ def _is_module(value: Any) -> bool:
     return module is not None and isinstance(value, module)
 
 
-def guess_batch(batch: Any) -> Optional[int]:
-    """The first dimension of the first tensor in a batch; None if it has no tensor."""
-    shape = getattr(batch, "shape", None)
-    if shape is not None:
-        return int(shape[0]) if len(shape) else None
+@dataclass(frozen=True)
+class Samples:
+    """Samples of a batch, and the source of their count."""
+
+    count: int
+    source: str
+
+
+def given(about: Dict[str, Any], guessed: Optional[Samples]) -> Dict[str, Any]:
+    """`batch` of a recording, and `batch_source`: what says it. `about` has the one that the script gives, if it does."""
+    if about.get("batch") is not None:
+        return {**about, "batch_source": "given"}
+    if guessed is None:
+        return dict(about)
+    return {**about, "batch": guessed.count, "batch_source": guessed.source}
+
+
+def assumed(about: Dict[str, Any]) -> List[str]:
+    """A warning where the batch is a guess."""
+    source = about.get("batch_source", "given")
+    if source == "given":
+        return []
+    return [f"the batch of {about['batch']} samples is a guess ({source}): batch=N of the recorder says it, --recorded-batch N of a question"]
+
+
+def guess_batch(batch: Any) -> Optional[Samples]:
+    """Samples of a batch of any form: its own count, else its images, else the size that most of its tensors begin with."""
+    count = _said(batch)
+    if count is not None:
+        return count
+    images = _images(batch)
+    if images is not None:
+        return Samples(images, "images in a list")
+    sizes = list(_first_dimensions(batch))
+    if not sizes:
+        return None
+    return Samples(max(sizes, key=sizes.count), "first dimension of most tensors")
+
+
+def _said(batch: Any, depth: int = 3) -> Optional[Samples]:
+    """The count that a batch has of its own: graphs of torch_geometric, seed nodes of its neighbour loaders, samples of a TensorDict."""
+    if not isinstance(batch, (dict, list, tuple)):
+        for name in ("num_graphs", "batch_size"):
+            count = getattr(batch, name, None)
+            count = count[0] if isinstance(count, (list, tuple)) and len(count) else count
+            if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+                return Samples(count, name)
+        return None
+    parts = batch.values() if isinstance(batch, dict) else batch
+    found = (_said(part, depth - 1) for part in parts if depth > 0)
+    return next((each for each in found if each is not None), None)
+
+
+def _images(batch: Any, depth: int = 3) -> Optional[int]:
+    """Images in a list of them: tensors of channels, height and width, which may differ in size."""
     if isinstance(batch, dict):
         batch = list(batch.values())
-    if isinstance(batch, (list, tuple)):
-        for each in batch:
-            size = guess_batch(each)
-            if size is not None:
-                return size
-    return None
+    if not isinstance(batch, (list, tuple)) or not batch:
+        return None
+    shapes = [tuple(getattr(each, "shape", ())) for each in batch]
+    if all(len(shape) == 3 and shape[0] in (1, 3, 4) for shape in shapes):
+        return len(batch)
+    found = (_images(each, depth - 1) for each in batch if depth > 0)
+    return next((count for count in found if count is not None), None)
 
 
-def with_guess(about: Dict[str, Any], batch: Optional[int]) -> Dict[str, Any]:
-    """The same with a batch that nobody gave; `batch_from` says what it is a guess from."""
-    return {**about, "batch": batch} if batch is None else {**about, "batch": batch, "batch_from": "the first size of the first tensor"}
+def _first_dimensions(batch: Any) -> Iterator[int]:
+    """The first dimension of each tensor in a batch."""
+    shape = getattr(batch, "shape", None)
+    if shape is not None:
+        if len(shape):
+            yield int(shape[0])
+        return
+    store = getattr(batch, "to_dict", None)
+    if isinstance(batch, dict):
+        parts: Any = batch.values()
+    elif isinstance(batch, (list, tuple)):
+        parts = batch
+    elif callable(store) and not isinstance(batch, type):
+        parts = store().values()
+    else:
+        return
+    for part in parts:
+        yield from _first_dimensions(part)

@@ -43,14 +43,13 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         kind = f", {found.kind} tensors" if found.kind else ""
         say(f"{found.ops} ops{kind}")
         folder.compress(trace, partial / folder.EXECUTION_TRACE)
-        if about.get("batch") is None:
-            about = describe.with_guess(about, describe.guess_batch(loop.first_batch))
+        about = describe.given(about, describe.guess_batch(loop.first_batch))
         meta = {**about, **backend.machine(), **backend.settings(), **facts, **backend.modules(), "record": {"only": "et", "warnings": warned}}
         (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
     say(f"done: {out}")
     if not quiet:
         print(f"steptime predict {out} --device h200")
-    return warned
+    return [*warned, *describe.assumed(about)]
 
 
 @contextlib.contextmanager

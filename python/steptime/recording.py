@@ -137,7 +137,7 @@ def make(
     backend: Any,
     about: Dict[str, Any],
     facts: Dict[str, Any],
-    guess_batch: Callable[[], Optional[int]],
+    guess_batch: Callable[[], Optional[describe.Samples]],
     overwrite: bool = False,
 ) -> Plan[List[str]]:
     """Makes the recording with `backend` (see `profiling.TorchProfiler`) around steps and returns the warnings."""
@@ -159,8 +159,7 @@ def make(
         windows = before + after
 
         warned = _problems(before, partial) if without is None else _problems_without(before, without)
-        if about.get("batch") is None:
-            about = describe.with_guess(about, guess_batch())
+        about = describe.given(about, guess_batch())
         machine = {**backend.machine(), **backend.settings()}
         meta = {**about, **machine, **times(windows, len(before)), "process": process, **facts, **backend.peak_memory()}
         if without is None:
@@ -179,7 +178,7 @@ def make(
         for name in written if without is None else written[:1]:
             folder.compress(partial / name[: -len(".gz")], partial / name)
         (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
-    return warned
+    return [*warned, *describe.assumed(about)]
 
 
 def _windows(count: int, steps: int, backend: Any, every: int, pulse: Any, taken: List[Dict[str, float]]) -> Plan[List[Window]]:

@@ -15,8 +15,10 @@ class Samples:
     """
 
     def __init__(self, model: Any) -> None:
-        self.count: Optional[int] = None
+        self.found: Optional[describe.Samples] = None
         self._sum = 0
+        self._passes = 0
+        self._source = ""
         self._counted = False
         self._handles: List[Any] = []
         self._model = model
@@ -38,14 +40,19 @@ class Samples:
 
     def add(self, batch: Any) -> None:
         """Counts a batch, where none of its pass was."""
-        if self.count is None and not self._counted:
-            self._sum += describe.guess_batch(batch) or 0
-            self._counted = self._sum > 0
+        if self.found is not None or self._counted:
+            return
+        guessed = describe.guess_batch(batch)
+        if guessed is not None:
+            self._sum += guessed.count
+            self._passes += 1
+            self._source, self._counted = guessed.source, True
 
     def update(self) -> None:
         """Ends the update: what was counted stands."""
-        if self.count is None and self._sum > 0:
-            self.count = self._sum
+        if self.found is None and self._sum > 0:
+            passes = f", of {self._passes} passes an update" if self._passes > 1 else ""
+            self.found = describe.Samples(self._sum, self._source + passes)
             self.detach()
 
     def _called(self, _module: Any, arguments: Any, named: Any) -> None:

@@ -201,9 +201,9 @@ class Seen:
             self._hook.remove()
             self._hook = None
 
-    def guess_batch(self) -> Optional[int]:
+    def guess_batch(self) -> Optional[describe.Samples]:
         """Samples of an update, by what the model was called with."""
-        return self.samples.count
+        return self.samples.found
 
     def problems(self, steps: int, out: Path) -> List[str]:
         """Whether each step had one update, as far as is known. A captured update is replayed without its hooks."""

@@ -413,10 +413,30 @@ def test_a_running_profiler_and_an_earlier_one_are_told(monkeypatch: pytest.Monk
     assert process(object()) == "profiled"
 
 
-def test_guess_batch() -> None:
-    tensor = type("Tensor", (), {"shape": (64, 3)})()
-    assert describe.guess_batch([{"x": tensor}, 5]) == 64
+def tensor(*shape: int) -> Any:
+    return type("Tensor", (), {"shape": shape})()
+
+
+@pytest.mark.parametrize(
+    "batch, count, source",
+    [
+        ([{"x": tensor(64, 3)}, 5], 64, "first dimension of most tensors"),
+        # Lookups of all samples come one after the other.
+        ((tensor(64, 13), [tensor(512), tensor(256)], [tensor(64), tensor(64)], tensor(64)), 64, "first dimension of most tensors"),
+        (([tensor(3, 480, 640), tensor(3, 500, 333)], [{"boxes": tensor(4, 4)}, {"boxes": tensor(1, 4)}]), 2, "images in a list"),
+        ((tensor(8, 3, 32, 32), tensor(8)), 8, "first dimension of most tensors"),
+        (type("Batch", (), {"num_graphs": 32, "x": tensor(737, 16)})(), 32, "num_graphs"),
+        ((type("Dict", (), {"batch_size": (16, 4)})(),), 16, "batch_size"),
+    ],
+)
+def test_the_batch_is_guessed(batch: Any, count: int, source: str) -> None:
+    assert describe.guess_batch(batch) == describe.Samples(count, source)
+
+
+def test_a_batch_without_tensors_has_no_size() -> None:
     assert describe.guess_batch(["words", 5]) is None
+    assert describe.given({"batch": None}, None) == {"batch": None}
+    assert describe.given({"batch": 7}, describe.Samples(3, "num_graphs")) == {"batch": 7, "batch_source": "given"}
 
 
 def test_cpu_name(tmp_path: Path) -> None:

@@ -88,6 +88,16 @@ pub enum Error {
     /// A batch that is none.
     #[error("a batch of {0}: it must be at least 1")]
     Batch(u64),
+    /// A batch that the passes of an update cannot share.
+    #[error(
+        "a batch of {batch} in {passes} passes, whose gradients are added up: it must be a multiple of {passes}"
+    )]
+    Passes {
+        /// Samples of an update.
+        batch: u64,
+        /// Passes of an update.
+        passes: u64,
+    },
     /// The recording does not say its batch.
     #[error(
         "the batch that was recorded is not known: its recorder did not write it; say --recorded-batch N"

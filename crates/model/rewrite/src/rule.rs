@@ -80,6 +80,8 @@ pub struct Audit {
     pub rule: &'static str,
     /// What it did and why, a line each.
     pub why: Vec<String>,
+    /// Assumptions, in words.
+    pub doubts: Vec<String>,
     /// How many ops it removed, put in and changed.
     pub counts: [usize; 3],
 }
@@ -112,19 +114,20 @@ pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(S
             Err(source) => {
                 let why = done_before(step, &rules[..at], *rule, &source, facts);
                 let why = why.ok_or_else(|| refused(source))?;
-                audits.push(Audit { rule: rule.name(), why: vec![why], counts: [0; 3] });
+                audits.push(Audit { rule: rule.name(), why: vec![why], doubts: Vec::new(), counts: [0; 3] });
                 continue;
             }
         };
-        let mut why = Vec::new();
+        let (mut why, mut doubts) = (Vec::new(), Vec::new());
         let mut changed: Option<Step> = None;
         for patch in patches {
             let next = changed.as_ref().unwrap_or(&now).applied(&patch, facts.ops);
             changed = Some(next.map_err(|source| refused(source.into()))?);
             why.push(patch.why);
+            doubts.extend(patch.doubts);
         }
         let counts = changed.as_ref().map_or([0; 3], |changed| Diff::between(&now, changed).counts());
-        audits.push(Audit { rule: rule.name(), why, counts });
+        audits.push(Audit { rule: rule.name(), why, doubts, counts });
         if let Some(changed) = changed {
             now = Cow::Owned(changed);
         }

@@ -19,6 +19,8 @@ pub struct Patch {
     pub rule: &'static str,
     /// What it does here, in words.
     pub why: String,
+    /// Assumptions, in words.
+    pub doubts: Vec<String>,
     /// Ops to remove, with all inside them.
     pub remove: Vec<OpId>,
     /// Ops to put in.

@@ -139,7 +139,7 @@ impl Table<'_> {
     /// What an op makes is another tensor than what was there before, unless some `stays`: memory is used again.
     fn forget(&mut self, made: &[Arg], stays: impl Fn(TensorId) -> bool) {
         for tensor in made.iter().flat_map(Arg::tensors) {
-            if let Some(key) = tensor.place.key().map(|key| (key, tensor.clone()))
+            if let Some(key) = Memory::of(tensor).map(|memory| (memory, tensor.clone()))
                 && self.placed.get(&key).is_some_and(|&row| !stays(row))
             {
                 self.placed.remove(&key);

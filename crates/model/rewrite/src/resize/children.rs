@@ -2,13 +2,15 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, OpCall, OpSet};
-use steptime_step::{Call, OpId, Patch, Place, Step, TensorId};
+use steptime_step::{Call, OpId, Patch, Place, Step, TensorId, Uses};
 
 /// The patch that removes and puts in what ops of a step call otherwise than before once it is resized by a patch that
 /// changes shapes and arguments alone. Empty where none does.
 pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str) -> Patch {
     let resized = Resized::by(resize);
     let mut patch = Patch::new(rule);
+    let mut taken: Option<Uses> = None;
+    let mut changed: FxHashMap<OpId, Call> = FxHashMap::default();
     for op in step.running() {
         let row = &step.ops[op];
         if row.origin.recorded().is_none() || ops.find(&row.name).is_none_or(|known| known.expand.is_none()) {
@@ -16,28 +18,75 @@ pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str
         }
         let (Some(was), Some(now)) = (step.call(op), resized.call(step, op)) else { continue };
         let (was, now) = (ops.expand(was), ops.expand(&now));
-        let names = |calls: &[OpCall]| calls.iter().map(|call| call.name.clone()).collect::<Vec<_>>();
-        let (mut gone, mut added) = (names(&was), now);
-        added.retain(|call| match gone.iter().position(|name| *name == call.name) {
-            Some(same) => {
-                gone.swap_remove(same);
-                false
-            }
-            None => true,
-        });
+        let (gone, added) = difference(&was, now);
+        let mut removed: Vec<OpId> = Vec::new();
         for name in gone {
-            let child = row
-                .children
-                .iter()
-                .find(|&&child| step.ops[child].name == name && !patch.remove.contains(&child));
-            patch.remove.extend(child);
+            let named = |child: &&OpId| step.ops[**child].name == name && !removed.contains(child);
+            removed.extend(row.children.iter().find(named).copied());
         }
+        if removed.is_empty() && added.is_empty() {
+            continue;
+        }
+        let uses = taken.get_or_insert_with(|| Uses::of(step));
+        let Some(instead) = instead(step, uses, op, &removed) else { continue };
+        for (consumer, from, to) in instead {
+            let call = changed.entry(consumer).or_insert_with(|| {
+                let call = resized.calls.get(&consumer).copied().or(step.ops[consumer].call.as_deref());
+                call.cloned().unwrap_or_default()
+            });
+            let inputs = call.inputs.iter_mut().flat_map(Arg::tensors_mut);
+            inputs.filter(|tensor| **tensor == from).for_each(|tensor| *tensor = to);
+        }
+        patch.remove.extend(removed);
         for call in added {
             let new = patch.described(step, &call);
             patch.insert.push((Place::LastIn(op), new));
         }
     }
+    patch.change = changed.into_iter().collect();
+    patch.change.sort_unstable_by_key(|(op, _)| *op);
     patch
+}
+
+/// Names of the calls that are gone, and the calls that are new.
+fn difference(was: &[OpCall], now: Vec<OpCall>) -> (Vec<String>, Vec<OpCall>) {
+    let mut gone: Vec<String> = was.iter().map(|call| call.name.clone()).collect();
+    let mut added = now;
+    added.retain(|call| match gone.iter().position(|name| *name == call.name) {
+        Some(same) => {
+            gone.swap_remove(same);
+            false
+        }
+        None => true,
+    });
+    (gone, added)
+}
+
+/// Ops that take another tensor once some ops inside one are gone, that tensor, and the one instead: a copy's source. `None` where one takes
+/// what nothing else gives.
+fn instead(step: &Step, uses: &Uses, op: OpId, gone: &[OpId]) -> Option<Vec<(OpId, TensorId, TensorId)>> {
+    let around: Vec<TensorId> =
+        step.around(op).filter_map(|op| step.ops[op].call.as_deref()).flat_map(Call::gives).collect();
+    let is_gone = |op: OpId| step.around(op).any(|op| gone.contains(&op));
+    let calls =
+        gone.iter().flat_map(|&child| step.subtree(child)).filter_map(|op| step.ops[op].call.as_deref());
+    let inside: Vec<TensorId> = calls
+        .flat_map(|call| call.gives().filter(|given| !call.takes().any(|taken| taken == *given)))
+        .collect();
+    let mut all = Vec::new();
+    for inner in gone.iter().flat_map(|&child| step.subtree(child)) {
+        let Some(call) = step.ops[inner].call.as_deref() else { continue };
+        for given in call.gives().filter(|given| !around.contains(given)) {
+            let shape = &step.tensors[given].value.shape;
+            let copied =
+                call.takes().find(|&taken| taken != given && step.tensors[taken].value.shape == *shape);
+            for &consumer in uses.consumers(given).iter().filter(|&&consumer| !is_gone(consumer)) {
+                let copied = copied.filter(|copied| !inside.contains(copied))?;
+                all.push((consumer, given, copied));
+            }
+        }
+    }
+    Some(all)
 }
 
 /// What a patch gives other shapes or arguments.

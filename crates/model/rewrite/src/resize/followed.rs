@@ -3,21 +3,41 @@
 use steptime_aten::OpSet;
 use steptime_step::Step;
 
-use super::labels::Labels;
-use super::seeds::Seeds;
+use super::dims::BatchDims;
+use super::forms::Forms;
+use super::seeds::{self, Seeds};
 
 /// Where a batch comes into a step, and which dimensions grow with it.
 #[derive(Debug)]
 pub(crate) struct Followed {
     pub(super) seeds: Seeds,
-    pub(super) labels: Labels,
+    pub(super) forms: Forms,
+    /// Passes whose gradients are added up: each has its share of the batch.
+    pub(super) passes: u64,
 }
 
 impl Followed {
-    pub(super) fn of(step: &Step, ops: &OpSet, seeds: Seeds, from: u64) -> Followed {
+    /// Follows a batch. Where an input has several dimensions of its size, it is the first, unless ops that know which of theirs
+    /// is of samples say otherwise.
+    pub(super) fn of(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Followed {
+        let mut seeds = seeds::find(step, ops, batch, dims);
+        let passes = if seeds.dims.is_empty() { seeds.passes(step, batch, dims) } else { 1 };
+        let from = batch / passes;
+        if passes > 1 {
+            seeds = seeds::find(step, ops, from, dims);
+        }
         // Where nothing grows, nothing is followed.
-        let seeded = !seeds.dims.is_empty();
-        let labels = if seeded { Labels::spread(step, ops, &seeds, from) } else { Labels::default() };
-        Followed { seeds, labels }
+        if seeds.dims.is_empty() {
+            return Followed { seeds, forms: Forms::default(), passes };
+        }
+        let forms = Forms::spread(step, ops, &seeds, from);
+        if forms.astray > 0 && !seeds.ambiguous.is_empty() {
+            let others = seeds.others(step, from);
+            let found = Forms::spread(step, ops, &others, from);
+            if found.astray < forms.astray {
+                return Followed { seeds: others, forms: found, passes };
+            }
+        }
+        Followed { seeds, forms, passes }
     }
 }

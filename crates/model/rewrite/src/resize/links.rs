@@ -1,9 +1,15 @@
-//! Which dimensions of an op's tensors are the same dimension.
+//! Links between the dimensions of an op's tensors.
 
 mod by_name;
+mod layers;
+mod lookups;
+mod pieces;
+mod products;
 mod sparse;
+mod views;
 
-use steptime_aten::{Lowering, OpCall, OpSet};
+use smallvec::SmallVec;
+use steptime_aten::{BoundCall, Lowering, OpCall, OpSet};
 use steptime_step::{Call, OpId, Step, TensorId};
 
 pub(super) use self::sparse::Sparse;
@@ -15,20 +21,41 @@ pub(super) struct Dim {
     pub at: usize,
 }
 
-/// Two dimensions that grow together, two tensors of the same elements in another shape, or dimensions that are joined.
+/// A rule between sizes. Sizes of two dimensions are equal unless the link says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Link {
+    /// Two dimensions are one.
     Same(Dim, Dim),
-    Reshape(TensorId, TensorId),
-    /// Dimensions that are laid one after the other, and the dimension that they become.
+    /// A dimension of size one, and those that were broadcast to it, which are of size one as well.
+    Spread(SmallVec<[Dim; 2]>, Dim),
+    /// The same elements in another shape, of which one size may be left open.
+    Reshape(TensorId, TensorId, Option<usize>),
+    /// Dimensions laid one after the other, and the dimension that they become.
     Joined(Vec<Dim>, Dim),
+    /// A part of a dimension, beginning at a number.
+    Piece { whole: Dim, piece: Dim, start: i64 },
+    /// The second is longer by a fixed number, which may be negative.
+    Longer(Dim, Dim),
+    /// The second is N times the first.
+    Repeated(Dim, Dim, i64),
+    /// The second is fixed where the first is.
+    Follows(Dim, Dim),
+    /// The op fixes it.
+    Fixed(Dim),
+    /// Of the first there are as many for each of the second as before.
+    Each(Dim, Dim),
+    /// The op knows the first to be of samples, and the others not to be.
+    Samples(Dim, SmallVec<[Dim; 4]>),
 }
 
 /// An op with its tensors, by argument.
 struct Seen<'s> {
     step: &'s Step,
+    op: OpId,
     ids: &'s Call,
     call: &'s OpCall,
+    /// With the names of its arguments, where the op is known.
+    bound: Option<BoundCall<'s>>,
     sparse: &'s Sparse,
     links: Vec<Link>,
 }
@@ -44,18 +71,20 @@ pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Lin
     let composite = inside
         && ops.find(&call.name).is_some()
         && step.lower(op, ops).is_some_and(|lowered| *lowered == Lowering::Children);
-    let mut seen = Seen { step, ids, call, sparse, links: Vec::new() };
+    let mut seen = Seen { step, op, ids, call, bound: ops.bind(call), sparse, links: Vec::new() };
     // An op that calls others leaves it to them, unless none was recorded.
     if !(seen.by_name() || composite) {
-        seen.by_shape();
+        seen.by_place_from_the_end();
     }
     seen.links
 }
 
 /// Whether an op asks for a collective, or is NCCL's label of one.
-fn is_exchange(step: &Step, op: OpId) -> bool {
-    step.subtree(op).into_iter().any(|op| step.ops[op].exchange.is_some())
-        && (step.ops[op].exchange.is_some() || step.ops[op].name.starts_with("c10d::"))
+pub(super) fn is_exchange(step: &Step, op: OpId) -> bool {
+    let row = &step.ops[op];
+    row.exchange.is_some()
+        || (row.name.starts_with("c10d::")
+            && step.subtree(op).into_iter().any(|op| step.ops[op].exchange.is_some()))
 }
 
 impl Seen<'_> {
@@ -67,92 +96,117 @@ impl Seen<'_> {
         self.ids.outputs.get(ret)?.tensors().first().copied()
     }
 
+    /// The tensor of an argument, by its name.
+    fn named(&self, name: &str) -> Option<TensorId> {
+        let bound = self.bound.filter(|bound| bound.has(name))?;
+        self.input(bound.position(name)?)
+    }
+
+    /// The whole number of an argument, by its name.
+    fn number(&self, name: &str) -> Option<i64> {
+        self.bound.filter(|bound| bound.has(name))?.int(name)
+    }
+
+    fn numbers(&self, name: &str) -> Option<SmallVec<[i64; 4]>> {
+        self.bound.filter(|bound| bound.has(name))?.ints(name)
+    }
+
     fn shape(&self, tensor: TensorId) -> &[i64] {
         &self.step.tensors[tensor].value.shape
     }
 
-    /// What the op's sparse argument was made of.
-    fn sparse(&self) -> Option<(TensorId, TensorId)> {
-        let x = self.input(0)?;
-        let alike = |(other, _): &(&TensorId, _)| self.shape(**other) == self.shape(x);
-        self.sparse.0.get(&x).or_else(|| self.sparse.0.iter().find(alike).map(|(_, made)| made)).copied()
+    fn rank(&self, tensor: Option<TensorId>) -> isize {
+        tensor.map_or(0, |tensor| self.shape(tensor).len() as isize)
     }
 
-    /// Links two dimensions, counted from the end where negative.
+    /// A dimension, counted from the end where negative.
+    fn dim(&self, tensor: Option<TensorId>, at: isize) -> Option<Dim> {
+        let tensor = tensor?;
+        let rank = self.shape(tensor).len() as isize;
+        let at = if at < 0 { rank + at } else { at };
+        (0..rank).contains(&at).then_some(Dim { tensor, at: at as usize })
+    }
+
+    fn size(&self, dim: Dim) -> i64 {
+        self.shape(dim.tensor)[dim.at]
+    }
+
+    /// Two dimensions are one, if they are of one size.
     fn same(&mut self, a: Option<TensorId>, i: isize, b: Option<TensorId>, j: isize) {
-        let (Some(a), Some(b)) = (a, b) else { return };
-        let at = |tensor: TensorId, dim: isize| {
-            let rank = self.shape(tensor).len() as isize;
-            let at = if dim < 0 { rank + dim } else { dim };
-            (0..rank).contains(&at).then_some(Dim { tensor, at: at as usize })
-        };
-        if let (Some(one), Some(two)) = (at(a, i), at(b, j)) {
+        if let (Some(one), Some(two)) = (self.dim(a, i), self.dim(b, j))
+            && self.size(one) == self.size(two)
+            && one != two
+        {
             self.links.push(Link::Same(one, two));
         }
     }
 
-    /// The leading dimensions of one tensor are those of another, which has more.
+    /// The dimensions of one tensor are the leading ones of another.
     fn leading(&mut self, few: Option<TensorId>, more: Option<TensorId>) {
-        let Some(few) = few else { return };
-        for at in 0..self.shape(few).len() as isize {
-            self.same(Some(few), at, more, at);
+        (0..self.rank(few)).for_each(|at| self.same(few, at, more, at));
+    }
+
+    /// Two dimensions are one, or the second is fixed where the first is.
+    fn follows(&mut self, a: Option<TensorId>, i: isize, b: Option<TensorId>, j: isize) {
+        let (Some(one), Some(two)) = (self.dim(a, i), self.dim(b, j)) else { return };
+        let link = if self.size(one) == self.size(two) { Link::Same } else { Link::Follows };
+        self.links.push(link(one, two));
+    }
+
+    /// A dimension that is of samples, and all others of its tensor that are not.
+    fn samples(&mut self, tensor: Option<TensorId>, at: isize) {
+        if let Some(dim) = self.dim(tensor, at) {
+            let others = (0..self.rank(tensor)).filter(|&other| other != at);
+            let others = others.filter_map(|other| self.dim(tensor, other)).collect();
+            self.links.push(Link::Samples(dim, others));
         }
     }
 
-    fn alike(&mut self, a: Option<TensorId>, b: Option<TensorId>) {
-        self.leading(a, b);
+    fn fixed(&mut self, tensor: Option<TensorId>, at: isize) {
+        self.links.extend(self.dim(tensor, at).map(Link::Fixed));
     }
 
-    fn if_equal(&mut self, a: Option<TensorId>, i: isize, b: Option<TensorId>, j: isize) {
-        let size = |tensor: Option<TensorId>, dim: isize| {
-            let shape = self.shape(tensor?);
-            let at = if dim < 0 { shape.len().checked_sub(dim.unsigned_abs())? } else { dim as usize };
-            shape.get(at).copied()
-        };
-        if size(a, i).is_some_and(|size| Some(size) == self.size(b, j)) {
-            self.same(a, i, b, j);
-        }
+    /// There are as many of one dimension for each of another as before.
+    fn each(&mut self, many: Option<Dim>, of: Option<Dim>) {
+        self.links.extend(many.zip(of).map(|(many, of)| Link::Each(many, of)));
     }
 
-    fn size(&self, tensor: Option<TensorId>, dim: isize) -> Option<i64> {
-        let shape = self.shape(tensor?);
-        let at = if dim < 0 { shape.len().checked_sub(dim.unsigned_abs())? } else { dim as usize };
-        shape.get(at).copied()
-    }
-
-    /// Statistics have fewer dimensions than the data: the leading ones are the same. What has a single dimension is a
-    /// weight.
-    fn by_leading(&mut self) {
-        let Some(x) = self.input(0) else { return };
-        let all: Vec<TensorId> = self.ids.gives().chain(self.ids.takes()).collect();
-        for other in all {
-            let shared = self.shape(x).len().min(self.shape(other).len()) as isize;
-            if shared > 1 {
-                (0..shared).for_each(|at| self.if_equal(Some(x), at, Some(other), at));
+    /// Operands that are broadcast to a tensor: from the last dimension on, those of its size.
+    fn broadcast(&mut self, operands: &[TensorId], to: TensorId) {
+        let rank = self.shape(to).len();
+        for back in 1..=rank as isize {
+            let Some(out) = self.dim(Some(to), -back) else { continue };
+            let dims = operands.iter().filter(|&&operand| operand != to);
+            let alike: SmallVec<[Dim; 2]> = dims
+                .filter_map(|&operand| self.dim(Some(operand), -back))
+                .filter(|&dim| self.size(dim) == self.size(out))
+                .collect();
+            if self.size(out) == 1 {
+                self.links.push(Link::Spread(alike, out));
+            } else {
+                self.links.extend(alike.into_iter().map(|dim| Link::Same(dim, out)));
             }
         }
     }
 
-    /// Where the name says nothing: of tensors of the same rank, dimensions of the same place and size; of others, those
-    /// that lie the same way from the end, as they are broadcast.
-    fn by_shape(&mut self) {
-        let all: Vec<TensorId> = self.ids.gives().chain(self.ids.takes()).collect();
+    /// Where the name says nothing: all are broadcast to what is given, and to the operand of the most dimensions.
+    fn by_place_from_the_end(&mut self) {
+        let operands: Vec<TensorId> =
+            self.ids.takes().filter(|&tensor| !self.shape(tensor).is_empty()).collect();
         // Lists of parameters are no one's batch.
-        if all.len() > 64 {
+        if operands.len() > 64 {
             return;
         }
-        for (place, &a) in all.iter().enumerate() {
-            for &b in &all[place + 1..] {
-                let (one, two) = (self.shape(a).len() as isize, self.shape(b).len() as isize);
-                if a == b || one == 0 || two == 0 {
-                    continue;
-                }
-                if one == two {
-                    (0..one).for_each(|at| self.if_equal(Some(a), at, Some(b), at));
-                } else {
-                    (1..=one.min(two)).for_each(|back| self.if_equal(Some(a), -back, Some(b), -back));
-                }
-            }
+        let results: Vec<TensorId> = self.ids.gives().collect();
+        for &result in &results {
+            self.broadcast(&operands, result);
+        }
+        let numel =
+            |&tensor: &TensorId| (self.shape(tensor).len(), self.shape(tensor).iter().product::<i64>());
+        if let Some(largest) = operands.iter().copied().max_by_key(numel)
+            && !results.contains(&largest)
+        {
+            self.broadcast(&operands, largest);
         }
     }
 }

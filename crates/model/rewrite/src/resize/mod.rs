@@ -1,21 +1,22 @@
 //! Another batch: every dimension that grows with it is followed through all ops.
 
-mod born;
+mod adopt;
 mod children;
 pub(crate) mod dims;
 pub(crate) mod followed;
-mod labels;
+mod form;
+mod forms;
 mod links;
 mod pieces;
 mod seeds;
 mod sizes;
 
 use steptime_aten::OpSet;
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, Step, TensorId};
 
 pub use self::dims::BatchDims;
 use self::followed::Followed;
-use self::labels::Labels;
+use self::forms::Forms;
 pub(crate) use self::seeds::Seeds;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
@@ -69,44 +70,64 @@ impl Rule for ResizeBatch {
         if self.to == from {
             return Ok(Vec::new());
         }
-        let follow = || Followed::of(step, facts.ops, seeds::find(step, from, &self.dims), from);
+        let follow = || Followed::of(step, facts.ops, from, &self.dims);
         let known = facts.known(step).and_then(|known| known.batch((facts.ops, from, &self.dims), follow));
         let own = if known.is_none() { Some(follow()) } else { None };
-        let Some(Followed { seeds, labels }) =
+        let Some(Followed { seeds, forms, passes }) =
             known.or(own.as_ref()).filter(|found| !found.seeds.dims.is_empty())
         else {
             return Err(Error::NoBatchDim { batch: from });
         };
-        let mut patches = scaled(step, facts.ops, self.name(), labels, [from, self.to])?;
+        if !self.to.is_multiple_of(*passes) {
+            return Err(Error::Passes { batch: self.to, passes: *passes });
+        }
+        let (from, to) = (from / passes, self.to / passes);
+        let mut patches = scaled(step, facts.ops, self.name(), forms, to)?;
         let Some(patch) = patches.first_mut() else { return Ok(patches) };
         let dims: usize = patch.reshape.len();
         patch.why = format!(
-            "batch {from} to {}: {} of {} tensors grow with it, from {}",
-            self.to,
+            "batch {from} to {to}: {} of {} tensors grow with it, from {}",
             dims,
             step.tensors.len(),
-            seeds.words(step)
+            seeds::shapes(step, &seeds.dims)
         );
-        if !labels.doubted.is_empty() {
-            let shapes: Vec<String> = labels
-                .doubted
-                .iter()
-                .take(3)
-                .map(|&tensor| format!("{:?}", step.tensors[tensor].value.shape))
-                .collect();
-            patch.why += &format!(
-                "; {} parameters would have grown, too ({}) and were kept",
-                labels.doubted.len(),
-                shapes.join(", ")
-            );
-        }
+        patch.doubts = doubts(step, seeds, forms, from);
         Ok(patches)
     }
 }
 
+/// Doubts of the batch: whatever sizes alone say of it.
+fn doubts(step: &Step, seeds: &Seeds, forms: &Forms, from: u64) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if let Some(&(tensor, at)) = seeds.ambiguous.first() {
+        let shape = &step.tensors[tensor].value.shape;
+        doubts.push(format!(
+            "several dimensions of the input {:?} are of {from}: number {at} is taken for the batch; --batch-dim takes another",
+            shape.as_slice()
+        ));
+    }
+    if !forms.guessed.is_empty() {
+        let guessed: Vec<(TensorId, usize)> = forms.guessed.iter().map(|dim| (dim.tensor, dim.at)).collect();
+        doubts.push(format!(
+            "no op says whether {} of the inputs ({}) grow with the batch: their size does",
+            guessed.len(),
+            seeds::shapes(step, &guessed)
+        ));
+    }
+    if !forms.doubted.is_empty() {
+        let kept: Vec<(TensorId, usize)> = forms.doubted.iter().map(|&tensor| (tensor, usize::MAX)).collect();
+        doubts.push(format!(
+            "{} parameters would grow with the batch ({}) and are kept as they are",
+            kept.len(),
+            seeds::shapes(step, &kept)
+        ));
+    }
+    doubts
+}
+
 /// Where a batch of so many samples comes into a step.
-pub(crate) fn find(step: &Step, batch: u64) -> Seeds {
-    seeds::find(step, batch, &BatchDims::Inferred)
+pub(crate) fn find(step: &Step, ops: &OpSet, batch: u64) -> Seeds {
+    seeds::find(step, ops, batch, &BatchDims::Inferred)
 }
 
 /// The patches that scale some dimensions, and all that follow from them, from one size to another.
@@ -117,17 +138,11 @@ pub(crate) fn scale(
     seeds: &Seeds,
     sizes: [u64; 2],
 ) -> Result<Vec<Patch>, Error> {
-    scaled(step, ops, rule, &Labels::spread(step, ops, seeds, sizes[0]), sizes)
+    scaled(step, ops, rule, &Forms::spread(step, ops, seeds, sizes[0]), sizes[1])
 }
 
-fn scaled(
-    step: &Step,
-    ops: &OpSet,
-    rule: &'static str,
-    labels: &Labels,
-    sizes: [u64; 2],
-) -> Result<Vec<Patch>, Error> {
-    let patch = sizes::patch(step, labels, ops, rule, sizes)?;
+fn scaled(step: &Step, ops: &OpSet, rule: &'static str, forms: &Forms, to: u64) -> Result<Vec<Patch>, Error> {
+    let patch = sizes::patch(step, forms, ops, rule, to)?;
     let mut children = children::patch(step, &patch, ops, rule);
     if children.is_empty() {
         return Ok(vec![patch]);

@@ -2,110 +2,219 @@
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
-use steptime_aten::Device;
+use steptime_aten::{Device, Dtype, OpSet};
+use steptime_graph::HostThreadId;
 use steptime_graph::execution::StorageId;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
 use super::dims::BatchDims;
+use super::forms;
 
 /// Dimensions of inputs that grow with the batch, and what does not.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Seeds {
     /// Inputs, and which of their dimensions.
     pub dims: Vec<(TensorId, usize)>,
     /// Tensors that the step keeps: parameters, what an optimizer knows of them, running statistics.
     pub kept: FxHashSet<TensorId>,
+    /// Inputs that may grow: ops say whether they do, else their size.
+    pub unsure: Vec<TensorId>,
+    /// Inputs of which several dimensions are of the size of the batch: the one among `dims` was taken.
+    pub ambiguous: Vec<(TensorId, usize)>,
+    /// Whether samples grow: each has lookups of its own.
+    pub samples: bool,
 }
 
 impl Seeds {
-    /// Some dimensions; nothing is kept as it is.
+    /// Some dimensions of a model; nothing is kept as it is.
     pub fn of(dims: Vec<(TensorId, usize)>) -> Seeds {
-        Seeds { dims, kept: FxHashSet::default() }
+        let kept = FxHashSet::default();
+        Seeds { dims, kept, unsure: Vec::new(), ambiguous: Vec::new(), samples: false }
     }
 
-    /// The inputs in words.
-    pub fn words(&self, step: &Step) -> String {
-        let mut shapes: Vec<String> = Vec::new();
-        for &(tensor, dim) in &self.dims {
-            let each = step.tensors[tensor].value.shape.iter().enumerate();
-            let words: Vec<String> = each
-                .map(|(at, size)| if at == dim { format!("*{size}") } else { size.to_string() })
-                .collect();
-            let shape = format!("[{}]", words.join(", "));
-            if !shapes.contains(&shape) {
-                shapes.push(shape);
-            }
+    /// The next dimension of the batch's size, of inputs that have several.
+    pub(super) fn others(&self, step: &Step, batch: u64) -> Seeds {
+        let mut others = self.clone();
+        for (tensor, at) in others.dims.iter_mut().chain(&mut others.ambiguous) {
+            let rest = step.tensors[*tensor].value.shape.iter().enumerate().skip(*at + 1);
+            let next = rest.filter(|(_, size)| u64::try_from(**size) == Ok(batch)).map(|(at, _)| at).next();
+            *at = next.unwrap_or(*at);
         }
-        let more = shapes.len().saturating_sub(4);
-        shapes.truncate(4);
-        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{}{rest}", shapes.join(", "))
+        others
+    }
+
+    /// Passes in which a batch of so many samples comes into a step where no input is of its size: the size that most inputs begin
+    /// with is a part of it. 1 where none is.
+    pub(super) fn passes(&self, step: &Step, batch: u64, dims: &BatchDims) -> u64 {
+        let first = if let BatchDims::At(dim) = dims { *dim } else { 0 };
+        let sizes = self.unsure.iter().filter_map(|&tensor| step.tensors[tensor].value.shape.get(first));
+        let parts: Vec<u64> = sizes
+            .filter_map(|&size| u64::try_from(size).ok())
+            .filter(|&size| size > 1 && size < batch && batch.is_multiple_of(size))
+            .collect();
+        let often = |size: &u64| (parts.iter().filter(|other| *other == size).count(), *size);
+        parts.iter().copied().max_by_key(often).map_or(1, |size| batch / size)
+    }
+
+    /// Those of some inputs; the others stay as they are.
+    pub fn only(mut self, chosen: impl Fn(TensorId) -> bool) -> Seeds {
+        let others = self.dims.iter().map(|&(tensor, _)| tensor).chain(self.unsure.iter().copied());
+        self.kept.extend(others.filter(|&tensor| !chosen(tensor)));
+        self.dims.retain(|&(tensor, _)| chosen(tensor));
+        self.unsure.retain(|&tensor| chosen(tensor));
+        self
     }
 }
 
-/// Finds where the batch comes in: tensors that are older than the step, or made by ops that take none, and that the step
-/// does not keep.
-pub(super) fn find(step: &Step, batch: u64, dims: &BatchDims) -> Seeds {
+/// Shapes in words, a star before the size that grows.
+pub(super) fn shapes(step: &Step, dims: &[(TensorId, usize)]) -> String {
+    let mut shapes: Vec<String> = Vec::new();
+    for &(tensor, dim) in dims {
+        let each = step.tensors[tensor].value.shape.iter().enumerate();
+        let words: Vec<String> =
+            each.map(|(at, size)| if at == dim { format!("*{size}") } else { size.to_string() }).collect();
+        let shape = format!("[{}]", words.join(", "));
+        if !shapes.contains(&shape) {
+            shapes.push(shape);
+        }
+    }
+    let more = shapes.len().saturating_sub(4);
+    shapes.truncate(4);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", shapes.join(", "))
+}
+
+/// Finds where the batch comes in: tensors that are older than the step, or made by the script of nothing, and that the step
+/// does not keep. The first dimension of the batch's size is it. Others may follow from these.
+pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Seeds {
     let uses = Uses::of(step);
-    let kept = kept(step, &uses);
-    let mut seeds = Seeds { dims: Vec::new(), kept };
+    let kept = kept(step, ops, &uses);
+    let samples = i64::try_from(batch).unwrap_or(i64::MAX);
+    let mut seeds = Seeds { kept, samples: true, ..Seeds::of(Vec::new()) };
+    let mut inputs: Vec<TensorId> = Vec::new();
     for tensor in step.tensors.keys() {
         let is_input = match uses.producer(tensor) {
             None => !uses.consumers(tensor).is_empty(),
-            Some(maker) => makes_batch(step, maker),
+            Some(maker) => made_by_script(step, maker),
         };
-        if !is_input || seeds.kept.contains(&tensor) {
-            continue;
+        if is_input && !seeds.kept.contains(&tensor) && !step.tensors[tensor].value.shape.is_empty() {
+            inputs.push(tensor);
         }
-        let shape = &step.tensors[tensor].value.shape;
-        let multiple =
-            |size: i64| u64::try_from(size).is_ok_and(|size| size > 0 && size.is_multiple_of(batch));
-        let ends = |size: i64| shape.len() == 1 && size > 1 && multiple(size - 1) && batch > 1;
-        let found = match dims {
-            BatchDims::At(dim) => shape.get(*dim).filter(|&&size| multiple(size)).map(|_| *dim),
-            BatchDims::Inferred => match shape.first() {
-                Some(&first) if multiple(first) || ends(first) => Some(0),
-                _ => shape.iter().position(|&size| u64::try_from(size) == Ok(batch)),
-            },
-        };
-        seeds.dims.extend(found.map(|dim| (tensor, dim)));
     }
-    // Where a batch comes from the host, a size on the device that is a multiple of it may be any width.
-    if seeds.dims.iter().any(|seed| on_host(step, seed)) {
-        seeds.dims.retain(|seed| on_host(step, seed));
+    // A tensor without an identity is not an input where others have one.
+    let identified = |&tensor: &TensorId| step.tensors[tensor].recorded.is_some() || on_host(step, tensor);
+    if inputs.iter().any(|tensor| identified(tensor)) {
+        inputs.retain(identified);
     }
+    let old = |tensor: TensorId| uses.producer(tensor).is_none_or(|maker| on_host_alone(step, maker));
+    let shape = |tensor: TensorId| &step.tensors[tensor].value.shape;
+    let first = if let BatchDims::At(dim) = dims { *dim } else { 0 };
+    let exact = |&tensor: &TensorId| shape(tensor).get(first) == Some(&samples);
+    let mut found: Vec<(TensorId, usize)> = inputs
+        .iter()
+        .filter(|&&tensor| old(tensor))
+        .filter(|tensor| exact(tensor))
+        .map(|&tensor| (tensor, first))
+        .collect();
+    // Where a batch comes from the host, a size on the device may be any width.
+    if found.iter().any(|&(tensor, _)| on_host(step, tensor)) {
+        found.retain(|&(tensor, _)| on_host(step, tensor));
+    }
+    if found.is_empty() {
+        found = by_size(step, &inputs, samples, dims);
+    }
+    let seeded = |tensor: &TensorId| found.iter().any(|(seed, _)| seed == tensor);
+    let from_host = found.iter().any(|&(tensor, _)| on_host(step, tensor));
+    seeds.unsure = inputs
+        .into_iter()
+        .filter(|tensor| !seeded(tensor))
+        .filter(|&tensor| !from_host || on_host(step, tensor) || uses.producer(tensor).is_some())
+        .collect();
+    let inferred = if *dims == BatchDims::Inferred { &found[..] } else { &[] };
+    for &(tensor, at) in inferred {
+        if shape(tensor)
+            .iter()
+            .enumerate()
+            .any(|(other, &size)| other != at && size == samples && samples > 1)
+        {
+            seeds.ambiguous.push((tensor, at));
+        }
+    }
+    seeds.dims = found;
     seeds
 }
 
-fn on_host(step: &Step, seed: &(TensorId, usize)) -> bool {
-    step.tensors[seed.0].value.device != Device::Cuda
+/// Dimensions of the batch's size, or of a multiple of it, where no input begins with one of its size.
+fn by_size(step: &Step, inputs: &[TensorId], samples: i64, dims: &BatchDims) -> Vec<(TensorId, usize)> {
+    let mut found = Vec::new();
+    for &tensor in inputs {
+        let shape = &step.tensors[tensor].value.shape;
+        let multiple = |at: usize| forms::grown(shape, at, samples).is_some();
+        let at = match dims {
+            BatchDims::At(dim) => Some(*dim).filter(|&dim| multiple(dim)),
+            BatchDims::Inferred => {
+                let exact = shape.iter().position(|&size| size == samples);
+                exact.or_else(|| Some(0).filter(|&at| multiple(at)))
+            }
+        };
+        found.extend(at.map(|at| (tensor, at)));
+    }
+    if found.iter().any(|&(tensor, _)| on_host(step, tensor)) {
+        found.retain(|&(tensor, _)| on_host(step, tensor));
+    }
+    found
 }
 
-/// Whether an op makes a batch on the host, of nothing: random numbers, a range.
-fn makes_batch(step: &Step, op: OpId) -> bool {
+fn on_host(step: &Step, tensor: TensorId) -> bool {
+    step.tensors[tensor].value.device != Device::Cuda
+}
+
+/// Whether an op makes a tensor in host memory, of nothing: random numbers, a range.
+fn on_host_alone(step: &Step, op: OpId) -> bool {
     let Some(call) = step.call(op) else { return false };
     let on_host = call.outputs.iter().flat_map(|arg| arg.tensors()).all(|t| t.device != Device::Cuda);
     on_host && call.input_tensors().next().is_none()
 }
 
-/// Tensors that the step keeps: those that an optimizer works on, a norm's running statistics, and all that no kernel
-/// takes but with a weight's role. A view that repeats a parameter along a dimension is none, nor is a tensor of memory that
-/// the step allocates: where a number that no op made lies later, an activation may have lain before.
-fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
+/// Whether the script makes a tensor of nothing with an op: random numbers, a range, zeros.
+fn made_by_script(step: &Step, op: OpId) -> bool {
+    let of_nothing =
+        |op: OpId| step.ops[op].call.as_deref().is_some_and(|call| call.takes().next().is_none());
+    let outermost = step.outermost(op);
+    on_host_alone(step, op)
+        || (of_nothing(outermost)
+            && step.ops[outermost].thread == HostThreadId::MAIN
+            && !step.is_in(op, EventName::is_engine)
+            && !step.is_in(op, EventName::is_optimizer))
+}
+
+/// Tensors that the step keeps: those that an optimizer works on, weights of layers, and a norm's running statistics. A view
+/// that repeats a parameter along a dimension is none, nor is a tensor of memory that the step allocates: where a number that
+/// no op made is stored later, an activation may have lain before.
+fn kept(step: &Step, ops: &OpSet, uses: &Uses) -> FxHashSet<TensorId> {
     let allocated = allocated(step);
     let mut storages = FxHashSet::default();
     let mut kept = FxHashSet::default();
     for op in step.running() {
         let Some(call) = &step.ops[op].call else { continue };
         let norm = step.ops[op].name.contains("batch_norm");
-        if !norm && !step.is_in(op, EventName::is_optimizer) {
-            continue;
-        }
-        for tensor in call.takes().skip(usize::from(norm)) {
-            if uses.producer(tensor).is_none() {
+        let taken: SmallVec<[TensorId; 8]> = if norm || step.is_in(op, EventName::is_optimizer) {
+            call.takes().skip(usize::from(norm)).collect()
+        } else {
+            weights(step, ops, op)
+        };
+        // A sparse gradient is of the lookups of a batch, and so are its indices, which are whole numbers.
+        let of_lookups = |tensor: TensorId| {
+            let value = &step.tensors[tensor].value;
+            value.is_sparse() || value.dtype == Dtype::I64
+        };
+        for tensor in taken {
+            let storage = step.tensors[tensor].storage;
+            let of_step = storage.is_some_and(|storage| allocated.contains(&storage));
+            if uses.producer(tensor).is_none() && !of_step && !of_lookups(tensor) {
                 kept.insert(tensor);
-                storages.extend(step.tensors[tensor].storage.filter(|storage| !allocated.contains(storage)));
+                storages.extend(storage);
             }
         }
     }
@@ -118,6 +227,17 @@ fn kept(step: &Step, uses: &Uses) -> FxHashSet<TensorId> {
             .map(|(id, _)| id),
     );
     kept
+}
+
+/// Weights of a layer among the arguments of an op. Those of a loss are of samples.
+fn weights(step: &Step, ops: &OpSet, op: OpId) -> SmallVec<[TensorId; 8]> {
+    let row = &step.ops[op];
+    let loss = row.name.contains("cross_entropy") || row.name.contains("lerp");
+    let bound = step.call(op).filter(|_| !loss).and_then(|call| ops.bind(call));
+    let (Some(bound), Some(call)) = (bound, row.call.as_deref()) else { return SmallVec::new() };
+    let places =
+        ["weight", "bias"].into_iter().filter(|name| bound.has(name)).filter_map(|name| bound.position(name));
+    places.filter_map(|at| call.inputs.get(at)?.tensors().first().copied()).collect()
 }
 
 /// Memory that an op of the step gives and did not take.

@@ -3,22 +3,23 @@
 use steptime_aten::{Arg, OpSet, Tensor};
 use steptime_step::{OpId, Patch, Step, TensorId};
 
-use super::labels::Labels;
+use super::form::Form;
+use super::forms::Forms;
 use super::pieces::Pieces;
 use crate::error::Error;
 
 /// The patch that gives every tensor its new shape, and every list of sizes its new numbers.
 pub(super) fn patch(
     step: &Step,
-    labels: &Labels,
+    forms: &Forms,
     ops: &OpSet,
     rule: &'static str,
-    [from, to]: [u64; 2],
+    to: u64,
 ) -> Result<Patch, Error> {
     let mut patch = Patch::new(rule);
     for (id, tensor) in step.tensors.iter_enumerated() {
-        if labels.of(id).iter().any(|&times| times > 0) {
-            let value = resized(&tensor.value, labels.of(id), [from, to]);
+        if forms.grows(id) {
+            let value = resized(&tensor.value, forms.of(id), to);
             let value = value.ok_or_else(|| Error::TooLarge { op: taker(step, id) })?;
             patch.reshape.push((id, value));
         }
@@ -36,11 +37,16 @@ pub(super) fn patch(
             continue;
         }
         let mut changed = call.clone();
-        for arg in &mut changed.inputs {
-            let Arg::Ints(sizes) = arg else { continue };
-            let same = |id: &TensorId| step.tensors[*id].value.shape[..] == sizes[..];
-            if let Some(at) = call.gives().find(same).and_then(new) {
-                *sizes = patch.reshape[at].1.shape.iter().copied().collect();
+        for at in 0..changed.inputs.len() {
+            if let Arg::Ints(sizes) = &mut changed.inputs[at] {
+                let shaped = |id: &TensorId| new(*id).filter(|_| is_shape(&step.tensors[*id].value, sizes));
+                let Some(found) = call.gives().find_map(|id| shaped(&id)) else { continue };
+                let now = &patch.reshape[found].1;
+                sizes
+                    .iter_mut()
+                    .zip(&now.shape)
+                    .filter(|(size, _)| **size >= 0)
+                    .for_each(|(size, now)| *size = *now);
             }
         }
         pieces.adjust(step, op, &mut changed, &more);
@@ -62,6 +68,12 @@ pub(super) fn patch(
     }
     patch.change = changes;
     Ok(patch)
+}
+
+/// Whether a list of sizes is the shape of a tensor. One of them may be left open.
+fn is_shape(tensor: &Tensor, sizes: &[i64]) -> bool {
+    sizes.len() == tensor.shape.len()
+        && sizes.iter().zip(&tensor.shape).all(|(&size, &own)| size == own || size == -1)
 }
 
 /// Where an op is told how many samples there are, as group norm is.
@@ -87,19 +99,21 @@ fn taker(step: &Step, tensor: TensorId) -> String {
     step.running().into_iter().find(|&op| names(op)).map_or_else(String::new, |op| step.ops[op].name.clone())
 }
 
-/// A tensor whose labelled dimensions have grown; `None` where one is too large to be counted.
-fn resized(tensor: &Tensor, times: &[i64], [from, to]: [u64; 2]) -> Option<Tensor> {
-    let more = i128::from(to) - i128::from(from);
+/// A tensor whose sizes follow from another number; `None` where one is too large to be counted.
+fn resized(tensor: &Tensor, forms: &[Option<Form>], to: u64) -> Option<Tensor> {
+    let to = i64::try_from(to).ok()?;
     let mut shape = tensor.shape.clone();
-    for (size, &times) in shape.iter_mut().zip(times) {
-        *size = i64::try_from(i128::from(*size) + i128::from(times) * more).ok()?;
+    for (size, form) in shape.iter_mut().zip(forms) {
+        if let Some(form) = form {
+            *size = form.size(to)?.max(0);
+        }
     }
     let mut strides = tensor.strides.clone();
     if !tensor.is_sparse() {
         for (at, stride) in strides.iter_mut().enumerate() {
             // A stride spans the dimensions that lie within it.
             let own = *stride;
-            for dim in (0..shape.len()).filter(|&dim| times[dim] > 0 && dim != at) {
+            for dim in (0..shape.len()).filter(|&dim| shape[dim] != tensor.shape[dim] && dim != at) {
                 let inner = tensor.strides[dim];
                 let spans =
                     inner > 0 && own >= inner.saturating_mul(tensor.shape[dim]) && tensor.shape[dim] > 0;
@@ -116,24 +130,33 @@ fn resized(tensor: &Tensor, times: &[i64], [from, to]: [u64; 2]) -> Option<Tenso
 mod tests {
     use steptime_aten::Dtype::F32;
 
+    use super::super::form::Factor;
     use super::*;
+
+    fn grown(tensor: &Tensor, factors: &[Option<Factor>], to: u64) -> Option<Tensor> {
+        let forms: Vec<Option<Form>> = factors.iter().map(|factor| factor.map(Form::of)).collect();
+        resized(tensor, &forms, to)
+    }
 
     #[test]
     fn strides_span_what_has_grown() {
+        let batch = Some(Factor::times(1));
         let tensor = Tensor::strided(&[4, 6], &[1, 4], F32);
-        let grown = resized(&tensor, &[1, 0], [4, 8]).unwrap();
-        assert_eq!((grown.shape.as_slice(), grown.strides.as_slice()), (&[8, 6][..], &[1, 8][..]));
-        let grown = resized(&Tensor::contiguous(&[4, 6, 5], F32), &[1, 0, 0], [4, 16]).unwrap();
-        assert_eq!((grown.shape[0], grown.strides.as_slice()), (16, &[30, 5, 1][..]));
+        let larger = grown(&tensor, &[batch, None], 8).unwrap();
+        assert_eq!((larger.shape.as_slice(), larger.strides.as_slice()), (&[8, 6][..], &[1, 8][..]));
+        let larger = grown(&Tensor::contiguous(&[4, 6, 5], F32), &[batch, None, None], 16).unwrap();
+        assert_eq!((larger.shape[0], larger.strides.as_slice()), (16, &[30, 5, 1][..]));
+        // A batch of one, positions first.
+        let larger = grown(&Tensor::contiguous(&[128, 1, 64], F32), &[None, batch, None], 4).unwrap();
+        assert_eq!((larger.shape[1], larger.strides.as_slice()), (4, &[256, 64, 1][..]));
     }
 
     #[test]
     fn a_part_of_a_dimension_grows() {
-        let grown = resized(&Tensor::contiguous(&[2048, 100], F32), &[0, 1], [64, 128]).unwrap();
-        assert_eq!((grown.shape.as_slice(), grown.strides.as_slice()), (&[2048, 164][..], &[164, 1][..]));
-        // The ends of bags have one more.
-        let ends = resized(&Tensor::contiguous(&[2049], F32), &[1], [2048, 512]).unwrap();
-        assert_eq!(ends.shape.as_slice(), &[513]);
-        assert!(resized(&ends, &[1], [512, u64::MAX]).is_none());
+        let part = Form::of(Factor::times(1)).plus(36).unwrap();
+        let tensor = Tensor::contiguous(&[2048, 100], F32);
+        let larger = resized(&tensor, &[None, Some(part.clone())], 128).unwrap();
+        assert_eq!((larger.shape.as_slice(), larger.strides.as_slice()), (&[2048, 164][..], &[164, 1][..]));
+        assert!(resized(&Tensor::contiguous(&[100], F32), &[Some(part)], u64::MAX).is_none());
     }
 }

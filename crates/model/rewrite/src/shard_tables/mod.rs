@@ -16,7 +16,7 @@ pub use self::home::TableHome;
 use self::placed::Placed;
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::resize::{self, Seeds};
+use crate::resize;
 use crate::rule::{Facts, Rule};
 use crate::set::{SetSize, SizePath};
 use crate::stage::Stage;
@@ -102,17 +102,12 @@ impl ShardTables {
             if to == from {
                 continue;
             }
-            let found = resize::find(step, from);
             let looked_up = inputs::of_tables(step)?;
-            let dims: Vec<_> = found
-                .dims
-                .into_iter()
-                .filter(|(tensor, _)| looked_up.contains(tensor) == of_tables)
-                .collect();
-            if dims.is_empty() {
+            let seeds =
+                resize::find(step, facts.ops, from).only(|tensor| looked_up.contains(&tensor) == of_tables);
+            if seeds.dims.is_empty() && seeds.unsure.is_empty() {
                 continue;
             }
-            let seeds = Seeds { dims, kept: found.kept };
             for mut patch in resize::scale(step, facts.ops, self.name(), &seeds, [from, to])? {
                 let whose = if of_tables { "lookups are of all ranks" } else { "all else is of this rank" };
                 patch.why = format!("{from} samples become {to}: {whose}");

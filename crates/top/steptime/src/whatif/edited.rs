@@ -57,9 +57,11 @@ impl Edited {
         let (indices, set) = settings(kernels);
         let launches = device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops);
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
-        let doubts = by_rule.map(|(text, above)| Doubt {
+        let by_rule = by_rule.map(|(text, above)| (text.to_owned(), above));
+        let granted = audits.iter().flat_map(|audit| &audit.doubts).map(|text| (text.clone(), 0.0));
+        let doubts = by_rule.chain(granted).map(|(text, above)| Doubt {
             kind: "rule",
-            text: text.to_owned(),
+            text,
             below: 0.0,
             above,
             no_estimate: false,

@@ -3,9 +3,11 @@
 use rustc_hash::FxHashMap;
 use steptime_step::{Step, TensorId};
 
+use super::Seen;
+
 /// What each sparse tensor was made of: its indices and its values.
 #[derive(Debug, Default)]
-pub(crate) struct Sparse(pub(super) FxHashMap<TensorId, (TensorId, TensorId)>);
+pub(crate) struct Sparse(FxHashMap<TensorId, (TensorId, TensorId)>);
 
 impl Sparse {
     /// Those of a step.
@@ -23,5 +25,14 @@ impl Sparse {
             }
         }
         Sparse(made)
+    }
+}
+
+impl Seen<'_> {
+    /// Indices and values of the op's sparse argument.
+    pub(super) fn made(&self) -> Option<(TensorId, TensorId)> {
+        let x = self.input(0)?;
+        let alike = |(other, _): &(&TensorId, _)| self.shape(**other) == self.shape(x);
+        self.sparse.0.get(&x).or_else(|| self.sparse.0.iter().find(alike).map(|(_, made)| made)).copied()
     }
 }

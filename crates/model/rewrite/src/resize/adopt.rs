@@ -1,0 +1,162 @@
+//! Tensors that no link reaches: those made of nothing, and those whose identity was not recorded. Their shape is that of
+//! something around them.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use steptime_graph::names::EventName;
+use steptime_step::{OpId, Step, TensorId};
+
+use super::form::Form;
+use super::forms::Forms;
+use super::links::{Dim, is_exchange};
+
+/// So many ops around are looked at.
+const AROUND: usize = 3;
+
+/// What has to agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Adopt {
+    /// The whole shape.
+    Shapes,
+    /// One size.
+    Sizes,
+}
+
+/// The ops of a step, and which op each function of the backward pass computes the gradient of.
+#[derive(Debug)]
+pub(super) struct Near {
+    /// Those that run, but for collectives and what is inside them: tensors of other ranks are of their samples.
+    running: Vec<OpId>,
+    forward: FxHashMap<i64, OpId>,
+}
+
+impl Near {
+    pub fn of(step: &Step, running: Vec<OpId>) -> Near {
+        let mut forward = FxHashMap::default();
+        for &op in &running {
+            let row = &step.ops[op];
+            // An op that calls others has the number of the first of them that autograd knows: the innermost counts.
+            if let (Some(number), Some(_), false) =
+                (row.sequence, row.arguments(), step.is_in(op, EventName::is_engine))
+            {
+                forward.insert(number, op);
+            }
+        }
+        let collectives = running.iter().filter(|&&op| is_exchange(step, op));
+        let apart: FxHashSet<OpId> = collectives.flat_map(|&op| step.subtree(op)).collect();
+        Near { running: running.into_iter().filter(|op| !apart.contains(op)).collect(), forward }
+    }
+
+    /// The sizes of tensors that are not known, where tensors around say them.
+    pub fn adopt(&self, step: &Step, forms: &Forms, how: Adopt) -> Vec<(Dim, Form)> {
+        let mut found = Vec::new();
+        for &op in &self.running {
+            let Some(call) = step.ops[op].call.as_deref() else { continue };
+            let open: SmallVec<[TensorId; 4]> = call
+                .takes()
+                .chain(call.gives())
+                .filter(|&tensor| forms.of(tensor).iter().any(Option::is_none))
+                .collect();
+            if open.is_empty() {
+                continue;
+            }
+            let around = self.around(step, op);
+            for tensor in open {
+                self.one(step, forms, how, tensor, &around, &mut found);
+            }
+        }
+        found
+    }
+
+    fn one(
+        &self,
+        step: &Step,
+        forms: &Forms,
+        how: Adopt,
+        tensor: TensorId,
+        around: &[TensorId],
+        found: &mut Vec<(Dim, Form)>,
+    ) {
+        let value = &step.tensors[tensor].value;
+        // Once what is not known does not grow, all are known.
+        let known = |other: &&TensorId| how == Adopt::Sizes || forms.of(**other).iter().all(Option::is_some);
+        let others = || around.iter().filter(known).filter(|&&other| other != tensor);
+        let alike = others().filter(|&&other| step.tensors[other].value.shape == value.shape);
+        if let Some(forms) = agreed(alike.map(|&other| forms.of(other))) {
+            return found.extend(all(tensor, &forms));
+        }
+        // What has an identity is followed by links alone.
+        if step.tensors[tensor].recorded.is_some() {
+            return;
+        }
+        let turned = others().filter_map(|&other| turned(step, forms, other, tensor));
+        if let Some(forms) = agreed(turned) {
+            return found.extend(all(tensor, &forms));
+        }
+        if how == Adopt::Shapes {
+            return;
+        }
+        let numel = value.numel();
+        let as_many = others().filter(|&&other| step.tensors[other].value.numel() == numel && numel > 1);
+        let reshaped = as_many.map(|&other| forms.reshaped(step, other, &value.shape, None));
+        let reshaped = reshaped.filter(|forms| forms.iter().all(Option::is_some));
+        if let Some(forms) = agreed(reshaped) {
+            return found.extend(all(tensor, &forms));
+        }
+        for (at, &size) in value.shape.iter().enumerate().filter(|&(at, _)| forms.of(tensor)[at].is_none()) {
+            let sizes = others().flat_map(|&other| {
+                let each = step.tensors[other].value.shape.iter().zip(forms.of(other));
+                each.filter(|&(&own, _)| own == size).map(|(_, form)| std::slice::from_ref(form))
+            });
+            if let Some(forms) = agreed(sizes).filter(|_| size > 1) {
+                found.extend(forms[0].clone().map(|form| (Dim { tensor, at }, form)));
+            }
+        }
+    }
+
+    /// Tensors of the ops around an op, and of the op that it computes the gradient of.
+    fn around(&self, step: &Step, op: OpId) -> Vec<TensorId> {
+        let outer = step.around(op).skip(1).take(AROUND);
+        let function = step.around(op).find(|&op| step.event(op).is_engine());
+        let number = function.and_then(|function| step.ops[function].sequence);
+        let forward = number.and_then(|number| self.forward.get(&number)).copied();
+        let calls = outer.chain(forward).filter_map(|op| step.ops[op].call.as_deref());
+        calls.flat_map(|call| call.takes().chain(call.gives())).collect()
+    }
+}
+
+/// The sizes of a tensor, where those of another in another order step through memory alike.
+fn turned(
+    step: &Step,
+    forms: &Forms,
+    other: TensorId,
+    tensor: TensorId,
+) -> Option<SmallVec<[Option<Form>; 5]>> {
+    let (from, to) = (&step.tensors[other].value, &step.tensors[tensor].value);
+    if from.shape.len() != to.shape.len() || from.is_sparse() || to.is_sparse() {
+        return None;
+    }
+    let place = |at: usize| {
+        (0..from.shape.len())
+            .find(|&own| from.shape[own] == to.shape[at] && from.strides[own] == to.strides[at])
+    };
+    let order: SmallVec<[usize; 5]> = (0..to.shape.len()).map(place).collect::<Option<_>>()?;
+    let once = (0..order.len()).all(|own| order.contains(&own));
+    once.then(|| order.iter().map(|&own| forms.of(other)[own].clone()).collect())
+}
+
+/// What all say, if they say the same.
+fn agreed<T: AsRef<[Option<Form>]>>(mut all: impl Iterator<Item = T>) -> Option<SmallVec<[Option<Form>; 5]>> {
+    let first = all.next()?;
+    let same = |(one, other): (&Option<Form>, &Option<Form>)| match (one, other) {
+        (Some(one), Some(other)) => one.is_as_large(other),
+        (Some(form), None) | (None, Some(form)) => !form.grows(),
+        (None, None) => true,
+    };
+    all.all(|other| first.as_ref().iter().zip(other.as_ref()).all(same)).then(|| first.as_ref().into())
+}
+
+fn all(tensor: TensorId, forms: &[Option<Form>]) -> Vec<(Dim, Form)> {
+    let each = forms.iter().enumerate();
+    each.filter_map(|(at, form)| Some((Dim { tensor, at }, form.clone()?))).collect()
+}

@@ -1,0 +1,347 @@
+//! How large each dimension is, as far as the ops of a step say.
+
+use smallvec::SmallVec;
+use steptime_aten::OpSet;
+use steptime_graph::TiVec;
+use steptime_step::{Step, TensorId};
+
+use super::adopt::{Adopt, Near};
+use super::form::{Factor, Form, Regroup, Size};
+use super::links::{self, Dim, Link, Sparse};
+use super::seeds::Seeds;
+
+/// For each dimension of each tensor, its size; `None` where nothing says whether it grows.
+#[derive(Debug, Default)]
+pub(super) struct Forms {
+    sizes: TiVec<TensorId, SmallVec<[Option<Form>; 5]>>,
+    /// The size that grows, as it was.
+    from: i64,
+    /// What may be taken for granted so far.
+    trust: Trust,
+    /// Tensors that the step keeps and that would have to grow.
+    pub doubted: Vec<TensorId>,
+    /// Inputs that nothing but their size says of that they grow.
+    pub guessed: Vec<Dim>,
+    /// How many ops say that another dimension is that of samples.
+    pub astray: usize,
+}
+
+/// What may be taken for granted: more and more, once nothing else follows from what was before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Trust {
+    /// What ops say.
+    #[default]
+    Ops,
+    /// Of what is looked up in something that grows, there is as much for each part of it as before.
+    Shares,
+    /// What is not known does not grow.
+    Fixed,
+}
+
+impl Forms {
+    /// Follows the seeds through all ops.
+    pub fn spread(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        let sizes = step.tensors.iter().map(|tensor| SmallVec::from_elem(None, tensor.value.shape.len()));
+        let mut forms = Forms { sizes: sizes.collect(), from, ..Forms::default() };
+        let sparse = Sparse::of(step);
+        let running = step.running();
+        let links: Vec<Link> = running.iter().flat_map(|&op| links::of(step, op, ops, &sparse)).collect();
+        let near = Near::of(step, running);
+        forms.seed(step, seeds);
+        forms.close(step, &links, &near, seeds);
+        if seeds.samples {
+            forms.trust = Trust::Shares;
+            forms.close(step, &links, &near, seeds);
+        }
+        forms.trust = Trust::Fixed;
+        forms.close(step, &links, &near, seeds);
+        if seeds.samples && forms.guess(step, seeds) {
+            forms.close(step, &links, &near, seeds);
+        }
+        forms.astray = forms.astray(&links);
+        forms
+    }
+
+    /// The size of each dimension of a tensor.
+    pub fn of(&self, tensor: TensorId) -> &[Option<Form>] {
+        &self.sizes[tensor]
+    }
+
+    /// Whether a dimension of a tensor grows.
+    pub fn grows(&self, tensor: TensorId) -> bool {
+        self.sizes[tensor].iter().flatten().any(Form::grows)
+    }
+
+    /// How many ops would have other dimensions grow than the one that they know to be of samples.
+    fn astray(&self, links: &[Link]) -> usize {
+        let grows = |dim: Dim| self.at(dim).is_some_and(Form::grows);
+        let astray = |link: &&Link| match link {
+            Link::Samples(samples, others) => !grows(*samples) && others.iter().any(|&other| grows(other)),
+            _ => false,
+        };
+        links.iter().filter(astray).count()
+    }
+
+    fn at(&self, dim: Dim) -> Option<&Form> {
+        self.sizes[dim.tensor].get(dim.at)?.as_ref()
+    }
+
+    /// The shape of another tensor of as many elements, as far as it follows.
+    pub(super) fn reshaped(
+        &self,
+        step: &Step,
+        from: TensorId,
+        to: &[i64],
+        open: Option<usize>,
+    ) -> Vec<Option<Form>> {
+        let shape = &step.tensors[from].value.shape;
+        let sizes: SmallVec<[Size<'_>; 5]> =
+            shape.iter().zip(&self.sizes[from]).map(|(&is, form)| Size { is, form: form.as_ref() }).collect();
+        Regroup { from: self.from, lenient: self.trust == Trust::Fixed, open }.forms(&sizes, to)
+    }
+
+    fn seed(&mut self, step: &Step, seeds: &Seeds) {
+        for &tensor in &seeds.kept {
+            for (form, &size) in self.sizes[tensor].iter_mut().zip(&step.tensors[tensor].value.shape) {
+                *form = Some(Form::constant(size));
+            }
+        }
+        for &(tensor, at) in &seeds.dims {
+            let shape = &step.tensors[tensor].value.shape;
+            for (place, form) in self.sizes[tensor].iter_mut().enumerate() {
+                if place == at {
+                    *form = grown(shape, at, self.from);
+                } else if seeds.samples && form.is_none() {
+                    *form = Some(Form::constant(shape[place]));
+                }
+            }
+        }
+    }
+
+    /// Inputs of which no op says whether they grow: those with a dimension of the very size of the batch do.
+    fn guess(&mut self, step: &Step, seeds: &Seeds) -> bool {
+        let known = |tensor: TensorId| self.sizes[tensor].iter().flatten().any(Form::grows);
+        let of_its_size = |tensor: TensorId| {
+            let sizes = step.tensors[tensor].value.shape.iter().zip(&self.sizes[tensor]);
+            sizes
+                .enumerate()
+                .find(|(_, (size, form))| **size == self.from && form.is_none())
+                .map(|(at, _)| at)
+        };
+        let unsure = seeds.unsure.iter().copied().filter(|&tensor| !known(tensor));
+        self.guessed = unsure.filter_map(|tensor| Some(Dim { tensor, at: of_its_size(tensor)? })).collect();
+        for &dim in &self.guessed {
+            self.sizes[dim.tensor][dim.at] = Some(Form::of(Factor::times(1)));
+        }
+        !self.guessed.is_empty()
+    }
+
+    /// Follows links, and what is near, until nothing more is reached.
+    fn close(&mut self, step: &Step, links: &[Link], near: &Near, seeds: &Seeds) {
+        loop {
+            let mut moved = true;
+            while moved {
+                moved = false;
+                for link in links.iter().chain(links.iter().rev()) {
+                    moved |= self.follow(step, link, seeds);
+                }
+            }
+            let loose = self.trust == Trust::Fixed;
+            let found = near.adopt(step, self, if loose { Adopt::Sizes } else { Adopt::Shapes });
+            let mut adopted = false;
+            for (dim, form) in found {
+                adopted |= self.set(step, dim, Some(form), seeds);
+            }
+            if !adopted {
+                return;
+            }
+        }
+    }
+
+    fn follow(&mut self, step: &Step, link: &Link, seeds: &Seeds) -> bool {
+        match link {
+            Link::Same(a, b) => self.copy(step, *a, *b, seeds) | self.copy(step, *b, *a, seeds),
+            Link::Spread(operands, out) => self.spread_one(step, operands, *out, seeds),
+            Link::Reshape(a, b, open) => {
+                self.reshape(step, *a, *b, *open, seeds) | self.reshape(step, *b, *a, None, seeds)
+            }
+            Link::Joined(parts, whole) => self.joined(step, parts, *whole, seeds),
+            Link::Piece { whole, piece, start } => self.piece(step, *whole, *piece, *start, seeds),
+            Link::Longer(short, long) => {
+                self.longer(step, *short, *long, seeds) | self.longer(step, *long, *short, seeds)
+            }
+            Link::Repeated(from, to, times) => {
+                let repeated = self.at(*from).filter(|form| form.grows()).map(|form| form.repeated(*times));
+                self.set(step, *to, repeated, seeds)
+            }
+            Link::Follows(from, to) => {
+                let fixed = self.at(*from).is_some_and(|form| !form.grows());
+                fixed && self.fix(step, *to, seeds)
+            }
+            Link::Fixed(dim) => self.fix(step, *dim, seeds),
+            Link::Each(many, of) => self.share(step, *many, *of, seeds),
+            Link::Samples(..) => false,
+        }
+    }
+
+    fn copy(&mut self, step: &Step, from: Dim, to: Dim, seeds: &Seeds) -> bool {
+        let form = self.at(from).cloned();
+        self.set(step, to, form, seeds)
+    }
+
+    fn fix(&mut self, step: &Step, dim: Dim, seeds: &Seeds) -> bool {
+        self.at(dim).is_none() && self.set(step, dim, Some(Form::constant(size(step, dim))), seeds)
+    }
+
+    /// A size of one that is broadcast from others: it grows where one of those does, and one of those where it does.
+    fn spread_one(&mut self, step: &Step, operands: &[Dim], out: Dim, seeds: &Seeds) -> bool {
+        let grown = operands.iter().find_map(|&dim| self.at(dim).filter(|form| form.grows())).cloned();
+        if grown.is_some() {
+            return self.set(step, out, grown, seeds);
+        }
+        match self.at(out) {
+            Some(form) if !form.grows() => {
+                let mut moved = false;
+                for &dim in operands {
+                    moved |= self.fix(step, dim, seeds);
+                }
+                moved
+            }
+            Some(form) => {
+                // The only one that may have grown has.
+                let form = form.clone();
+                let mut open = operands.iter().filter(|&&dim| self.at(dim).is_none());
+                match (open.next(), open.next()) {
+                    (Some(&only), None) if self.trust < Trust::Fixed => {
+                        self.set(step, only, Some(form), seeds)
+                    }
+                    _ => false,
+                }
+            }
+            None if !operands.is_empty() && operands.iter().all(|&dim| self.at(dim).is_some()) => {
+                self.fix(step, out, seeds)
+            }
+            None => false,
+        }
+    }
+
+    fn reshape(
+        &mut self,
+        step: &Step,
+        from: TensorId,
+        to: TensorId,
+        open: Option<usize>,
+        seeds: &Seeds,
+    ) -> bool {
+        if self.sizes[to].iter().all(Option::is_some) {
+            return false;
+        }
+        let forms = self.reshaped(step, from, &step.tensors[to].value.shape, open);
+        let mut moved = false;
+        for (at, form) in forms.into_iter().enumerate() {
+            moved |= self.set(step, Dim { tensor: to, at }, form, seeds);
+        }
+        moved
+    }
+
+    fn joined(&mut self, step: &Step, parts: &[Dim], whole: Dim, seeds: &Seeds) -> bool {
+        let forms: Vec<Option<&Form>> = parts.iter().map(|&part| self.at(part)).collect();
+        if let Some(all) = forms.iter().copied().collect::<Option<Vec<&Form>>>() {
+            let sum = if self.at(whole).is_none() { Form::sum(&all) } else { None };
+            return self.set(step, whole, sum, seeds);
+        }
+        let Some(sum) = self.at(whole) else {
+            // Parts that are not known are fixed beside one that grows.
+            let known: Vec<&Form> = forms.iter().flatten().copied().collect();
+            if self.trust < Trust::Fixed || !known.iter().any(|form| form.grows()) {
+                return false;
+            }
+            let rest: i64 =
+                parts.iter().filter(|&&part| self.at(part).is_none()).map(|&part| size(step, part)).sum();
+            let sum = Form::sum(&known).and_then(|sum| sum.plus(rest));
+            return self.set(step, whole, sum, seeds);
+        };
+        if !sum.grows() {
+            let mut moved = false;
+            for &part in parts {
+                moved |= self.fix(step, part, seeds);
+            }
+            return moved;
+        }
+        let mut open = parts.iter().filter(|&&part| self.at(part).is_none());
+        let (Some(&only), None) = (open.next(), open.next()) else { return false };
+        let known: Vec<&Form> = forms.iter().flatten().copied().collect();
+        let left = if known.is_empty() {
+            Some(sum.clone())
+        } else {
+            Form::sum(&known).and_then(|known| sum.minus(&known))
+        };
+        self.set(step, only, left, seeds)
+    }
+
+    fn piece(&mut self, step: &Step, whole: Dim, piece: Dim, start: i64, seeds: &Seeds) -> bool {
+        let (all, part) = (size(step, whole), size(step, piece));
+        if all == part {
+            return self.copy(step, whole, piece, seeds) | self.copy(step, piece, whole, seeds);
+        }
+        let Some(form) = self.at(whole) else { return false };
+        if !form.grows() {
+            return self.fix(step, piece, seeds);
+        }
+        if self.trust < Trust::Fixed || self.at(piece).is_some() {
+            return false;
+        }
+        // Equal parts grow with the whole. Of others the one that is more than the rest does.
+        let equal =
+            if part > 0 && all % part == 0 && start % part == 0 { form.share(part, all) } else { None };
+        let rest = || if part > all - part { form.plus(part - all) } else { None };
+        let form = equal.or_else(rest);
+        self.set(step, piece, form, seeds)
+    }
+
+    fn longer(&mut self, step: &Step, from: Dim, to: Dim, seeds: &Seeds) -> bool {
+        let form = self.at(from).and_then(|form| form.plus(size(step, to) - size(step, from)));
+        self.set(step, to, form, seeds)
+    }
+
+    fn share(&mut self, step: &Step, many: Dim, of: Dim, seeds: &Seeds) -> bool {
+        if self.trust != Trust::Shares || !seeds.samples || self.at(many).is_some() {
+            return false;
+        }
+        let grown = self.at(of).filter(|form| form.grows());
+        let form = grown.and_then(|form| form.share(size(step, many), size(step, of)));
+        self.set(step, many, form, seeds)
+    }
+
+    /// Sets a size that was not known; whether it was not. What is known stays: what the step keeps does not grow.
+    fn set(&mut self, step: &Step, dim: Dim, form: Option<Form>, seeds: &Seeds) -> bool {
+        let Some(form) = form else { return false };
+        let Some(slot) = self.sizes[dim.tensor].get_mut(dim.at) else { return false };
+        if let Some(known) = slot {
+            if form.grows() && !known.grows() && seeds.kept.contains(&dim.tensor) && size(step, dim) > 1 {
+                if !self.doubted.contains(&dim.tensor) {
+                    self.doubted.push(dim.tensor);
+                }
+            }
+            return false;
+        }
+        if form.size(self.from) != Some(size(step, dim)) {
+            return false;
+        }
+        *slot = Some(form);
+        true
+    }
+}
+
+fn size(step: &Step, dim: Dim) -> i64 {
+    step.tensors[dim.tensor].value.shape.get(dim.at).copied().unwrap_or(0)
+}
+
+/// A size that grows by as often as what grows is in it; of the ends of bags, one less is. `None` where it is no multiple.
+pub(super) fn grown(shape: &[i64], at: usize, from: i64) -> Option<Form> {
+    let times =
+        |size: i64| (from > 0 && size > 0 && size % from == 0).then(|| Form::of(Factor::times(size / from)));
+    let ends = || if shape.len() == 1 && from > 1 { times(shape[at] - 1)?.plus(1) } else { None };
+    times(*shape.get(at)?).or_else(ends)
+}

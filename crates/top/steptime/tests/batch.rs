@@ -1,0 +1,93 @@
+//! Another batch is the step that is recorded at that batch: op by op, shape by shape.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use steptime::aten::Arg;
+use steptime::rewrite::{self, Audit, BatchDims, Facts, ResizeBatch};
+use steptime::{edit, open};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/batches").join(name)
+}
+
+/// How often each op runs with tensors of these shapes: those taken, those given.
+type Calls = BTreeMap<(String, Vec<Vec<i64>>, Vec<Vec<i64>>), usize>;
+
+fn calls(step: &edit::Step) -> Calls {
+    let mut calls = Calls::new();
+    let shapes = |args: &[Arg]| -> Vec<Vec<i64>> {
+        args.iter().flat_map(Arg::tensors).map(|tensor| tensor.shape.to_vec()).collect()
+    };
+    for op in step.running() {
+        if let Some(call) = step.call(op) {
+            *calls.entry((call.name.clone(), shapes(&call.inputs), shapes(&call.outputs))).or_default() += 1;
+        }
+    }
+    calls
+}
+
+/// The step of a recording, after a change of its batch where one is given.
+fn step(name: &str, batch: Option<ResizeBatch>) -> (Calls, Vec<Audit>) {
+    let recorded = open(folder(name)).expect("a recording");
+    let mut step = recorded.arguments.editable(&recorded.graph);
+    let facts = Facts::new(&recorded.ops, recorded.batch());
+    let rules: Vec<&dyn rewrite::Rule> = batch.iter().map(|rule| rule as _).collect();
+    let audits =
+        rewrite::apply(&mut step, &rules, &facts).unwrap_or_else(|refused| panic!("{name}: {refused}"));
+    (calls(&step), audits)
+}
+
+fn is_as_recorded(before: &str, to: u64, after: &str) -> Vec<Audit> {
+    let (changed, audits) = step(before, Some(ResizeBatch::to(to)));
+    let (right, _) = step(after, None);
+    for (call, count) in &changed {
+        assert_eq!(right.get(call), Some(count), "{before} at {to}: {call:?}");
+    }
+    assert_eq!(changed.len(), right.len());
+    audits
+}
+
+/// Positions, width, classes and samples are 8 of each.
+#[test]
+fn a_size_that_is_the_batch_is_not_taken_for_it() {
+    is_as_recorded("encoder_8", 32, "encoder_32");
+    is_as_recorded("encoder_32", 8, "encoder_8");
+}
+
+#[test]
+fn one_sample_becomes_several() {
+    is_as_recorded("one_1", 4, "one_4");
+}
+
+/// Positions come before samples, and there are 8 of each: the recurrent layer knows which are which.
+#[test]
+fn a_layer_says_which_dimension_is_of_samples() {
+    let audits = is_as_recorded("positions_first_8", 16, "positions_first_16");
+    assert!(audits[0].doubts.iter().any(|doubt| doubt.contains("number 1 is taken")), "{audits:?}");
+    // What was asked for is done.
+    let first = ResizeBatch { dims: BatchDims::At(0), ..ResizeBatch::to(16) };
+    let (asked, audits) = step("positions_first_8", Some(first));
+    assert_ne!(asked, step("positions_first_16", None).0);
+    assert!(audits[0].doubts.is_empty(), "{audits:?}");
+}
+
+/// As many nodes and edges for each graph as before, whatever their number.
+#[test]
+fn nodes_and_edges_grow_with_the_graphs_of_a_batch() {
+    is_as_recorded("graphs_4", 16, "graphs_16");
+    is_as_recorded("graphs_16", 4, "graphs_4");
+}
+
+/// Its 64 nodes and 128 edges are multiples of the batch of 16 users.
+#[test]
+fn a_graph_that_all_samples_share_does_not_grow() {
+    is_as_recorded("graph_16", 64, "graph_64");
+}
+
+/// Indices, values and ends of bags with the end of the last: of tables of one shape.
+#[test]
+fn sparse_gradients_grow_with_the_lookups() {
+    is_as_recorded("bags_16", 64, "bags_64");
+    is_as_recorded("bags_64", 16, "bags_16");
+}
