@@ -32,7 +32,7 @@ impl Place {
         Place { address: NonZeroU64::new(address), storage: Some(number) }
     }
 
-    /// What it is called by; `None` where it is not known. Storages that live one after the other may share it.
+    /// Key of the memory; `None` where it is not known. Storages that live one after the other may share it.
     #[must_use]
     pub const fn key(self) -> Option<NonZeroU64> {
         self.address

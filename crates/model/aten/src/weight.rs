@@ -1,8 +1,8 @@
-//! Which arguments of ops are weights of a model, by their names.
+//! Arguments of ops that are weights of a model, by their names.
 
 use crate::schema;
 
-/// Whether what an op takes as an argument is a weight of a model: its own `weight` or `bias`, or the `params` of a recurrent one.
+/// Whether an argument of an op is a weight of a model: its own `weight` or `bias`, or the `params` of a recurrent one.
 #[must_use]
 pub fn is_weight(op: &str, argument: usize) -> bool {
     // Weights of samples, and of an average.

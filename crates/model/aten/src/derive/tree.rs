@@ -25,14 +25,14 @@ fn is_dispatch(graph: &ExecutionGraph, node: NodeId) -> bool {
     of_op && DISPATCH.contains(&graph.node_name(node))
 }
 
-/// Whether the hand-over of an annotation's beginning is around it: what the annotation is around comes after it in there.
+/// Whether a mark is the hand-over of an annotation's begin: the annotation's ops follow it inside the mark.
 fn opens(graph: &ExecutionGraph, mark: NodeId, annotation: NodeId) -> bool {
     graph.fake
         && DISPATCH.contains(&graph.node_name(mark))
         && graph.nodes.kind[annotation.index()] == NodeKind::Annotation
 }
 
-/// Whether an op only makes what stands in for a tensor: one without memory, where ops are handed to Python.
+/// Whether an op only makes the placeholder of a fake tensor: one on `meta`, where ops are handed to Python.
 fn stands_in(graph: &ExecutionGraph, row: NodeId) -> bool {
     let mut given = graph.output_tensors(row).peekable();
     let on_meta = |tensor: TensorId| graph.name(graph.tensors.get(tensor).device) == "meta";

@@ -9,7 +9,7 @@ use super::build::{around, empty_like, light};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::dtype::Dtype;
 
-/// What the CPU draws its factors by.
+/// The CPU's op that draws factors.
 const DRAWN: &str = "aten::bernoulli_";
 /// The CPU's product, the function of its gradient, and that on the GPU.
 const PRODUCT: &str = "MulBackward0";
@@ -30,7 +30,7 @@ pub(super) fn backward_functions(trace: &ExecutionGraph) -> BTreeSet<NodeId> {
     trace.ids().filter(|&node| trace.node_name(node) == PRODUCT && of_dropout(node)).collect()
 }
 
-/// What `dropout` calls on the GPU while training; `was` is what it called on the CPU. It gives its mask, too.
+/// The op inside `dropout` on the GPU while training, which gives its mask, too; `was` are the ops inside it on the CPU.
 pub(super) fn forward(call: &OpCall, was: &[Branch]) -> Branch {
     let mut inputs: Vec<Arg> = call.inputs.iter().take(2).cloned().collect();
     inputs.push(Arg::Bool(true));
@@ -41,7 +41,7 @@ pub(super) fn forward(call: &OpCall, was: &[Branch]) -> Branch {
     Branch::new(native, vec![like(), like()])
 }
 
-/// What is kept, a byte an element, in the place of the CPU's factors.
+/// The mask of kept elements, a byte each, in the memory of the CPU's factors.
 fn mask(factors: &Tensor) -> Arg {
     Arg::Tensor(Tensor { dtype: Dtype::Bool, ..factors.clone() })
 }

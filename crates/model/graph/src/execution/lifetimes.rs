@@ -146,7 +146,7 @@ impl Replay<'_> {
         Some(self.found.tensors.get(first.1).storage)
     }
 
-    /// The storage of an operator's result that its backward function takes: autograd gives what was saved another
+    /// The storage of an operator's result that its backward function takes: autograd gives a saved result another
     /// identity, which a tensor may have had that is gone. Of several results that look alike each is taken once.
     fn saved(
         &mut self,

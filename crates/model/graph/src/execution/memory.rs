@@ -20,7 +20,7 @@ pub(super) fn is_fake(trace: &ExecutionTrace) -> bool {
         return true;
     }
     let mut storage_of = FxHashMap::default();
-    // Numbers lie in host memory all the same.
+    // Numbers are in host memory all the same.
     let named = trace.values.tensors().iter().filter(|tensor| tensor.storage_id != 0 && tensor.numel > 1);
     for tensor in named {
         storage_of.entry(tensor.tensor_id).or_insert((tensor.storage_id, tensor.itemsize));

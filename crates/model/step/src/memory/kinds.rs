@@ -17,7 +17,7 @@ const PART: &str = "aten::as_strided";
 /// What device memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What the optimizer changes and the model takes, and weights that it leaves as they are.
+    /// Weights: tensors that the optimizer changes and the model takes, and those that it leaves as they are.
     Parameters,
     /// What parameters are changed by.
     Gradients,
@@ -25,7 +25,7 @@ pub enum Kind {
     Optimizer,
     /// All other tensors: what functions saved for their gradients, the batch, buffers.
     Activations,
-    /// What libraries take for themselves, and what the allocator's blocks are larger than tensors.
+    /// Workspaces of libraries, and spare bytes of the allocator's blocks.
     Workspace,
 }
 
@@ -97,8 +97,8 @@ pub(super) fn of(
     (0..lives.len()).map(kind).collect()
 }
 
-/// What of an op within a function that adds a gradient is the gradient from then on: what the op gives, which is the gradient as it
-/// came, a copy of it, or the sum of what there was. A function without ops keeps what it takes.
+/// The gradient that an op leaves within a function that adds one: its results, be they the gradient as it came, a copy of it, or
+/// the sum of old and new. A function without ops keeps its arguments.
 fn kept(step: &Step, op: OpId) -> Vec<TensorId> {
     let row = &step.ops[op];
     let Some(call) = &row.call else { return Vec::new() };

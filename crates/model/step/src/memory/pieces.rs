@@ -13,13 +13,13 @@ use crate::tensors::Tensor;
 
 /// PyTorch's allocator gives a multiple of this many bytes.
 const GRAIN: u64 = 512;
-/// A block of this many bytes or more has a segment of its own, a multiple of so many bytes. What is left of the segment goes with the
-/// block where it is no more than the last of these.
+/// A block of this many bytes has a segment of its own, whose size is a multiple of the second number. The rest of the segment
+/// belongs to the block up to the third.
 const LARGE: u64 = 10 << 20;
 const SEGMENT: u64 = 2 << 20;
 const LEFT: u64 = 1 << 20;
 
-/// Which pieces of memory each tensor lies in, and how large each is.
+/// The pieces of memory of each tensor, and their sizes.
 #[derive(Debug)]
 pub(super) struct Pieces {
     /// For each tensor the places of its pieces in `bytes`: one, or none off the device; of a sparse one those of its parts.
@@ -57,7 +57,7 @@ impl Pieces {
         pieces
     }
 
-    /// The pieces that a tensor lies in.
+    /// The pieces of a tensor.
     pub(super) fn all(&self, tensor: TensorId) -> impl Iterator<Item = usize> {
         self.of[tensor].iter().copied()
     }
