@@ -71,7 +71,12 @@ const WORTH_SAYING: f64 = 1.0005;
 /// How the step was predicted.
 fn how(answer: &PredictedJob) -> String {
     let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
-    format!("method {}, all ranks together, host {host}, kernels and collectives {kernels}", answer.method)
+    let times = if answer.collective_times == answer.kernels {
+        format!("kernels and collectives {kernels}")
+    } else {
+        format!("kernels {kernels}, collectives modelled for {}", name(&answer.collective_times))
+    };
+    format!("method {}, all ranks together, host {host}, {times}", answer.method)
 }
 
 /// What was changed of a single rank's step.
