@@ -8,6 +8,9 @@ use steptime_step::{OpId, Step, TensorId};
 use crate::error::Error;
 use crate::passes::Passes;
 
+/// What adds a gradient to that of earlier batches.
+const ADD: &str = "aten::add_";
+
 /// A parameter's gradient.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gradient {
@@ -25,9 +28,13 @@ pub(crate) struct Gradient {
 /// Where there are none, they come several times, or are sparse.
 pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
     let passes = Passes::of(step);
-    if passes.are_several(step) {
+    // Of batches that are accumulated the last averages what all have added up (`no_sync` before it).
+    let last = passes.backward.iter().map(|&op| step.ops[op].round).max().unwrap_or(0);
+    let of_last = |op: OpId| step.ops[op].round == last;
+    if last == 0 && passes.are_several(step) {
         return Err(Error::NothingToDo {
-            reason: "gradients come in several backward passes: which of them would be averaged is not known"
+            reason: "gradients come in several backward passes, and which of them averages is not known: record one pass, and ask for \
+                     --accumulate N"
                 .to_owned(),
         });
     }
@@ -40,10 +47,14 @@ pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>
     }
     let name = EventName::engine(ACCUMULATE_GRAD);
     let mut found = Vec::new();
-    for &function in passes.backward.iter().filter(|&&op| step.ops[op].name == name && !apart.contains(&op)) {
+    for &function in
+        passes.backward.iter().filter(|&&op| step.ops[op].name == name && of_last(op) && !apart.contains(&op))
+    {
         let inside = step.subtree(function);
-        let taken = inside.iter().filter_map(|&op| step.ops[op].call.as_deref()?.takes().next());
-        let Some(tensor) = taken.into_iter().next() else { continue };
+        let taken = |op: &OpId| step.ops[*op].call.as_deref()?.takes().next();
+        // What was added up, else what comes.
+        let sum = inside.iter().find(|op| step.ops[**op].name == ADD).and_then(taken);
+        let Some(tensor) = sum.or_else(|| inside.iter().find_map(taken)) else { continue };
         let value = &step.tensors[tensor].value;
         if value.is_sparse() {
             return Err(Error::SparseAveraged { shape: value.shape.to_vec() });
