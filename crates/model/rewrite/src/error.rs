@@ -125,11 +125,6 @@ pub enum Error {
         /// The most.
         most: u32,
     },
-    /// Sparse gradients grow from batch to batch.
-    #[error(
-        "torch::autograd::AccumulateGrad takes sparse gradients: they grow with every batch, and so does the update; sparse=False would change it"
-    )]
-    SparseAccumulated,
     /// What trains after an update would add to gradients of another.
     #[error(
         "{op} trains again after the first update of the step: each update would need batches of its own"

@@ -24,6 +24,7 @@ mod fuse_linear;
 mod fuse_pointwise;
 mod host_copy;
 mod known;
+mod linked;
 mod names;
 mod new_ops;
 mod no_sync;

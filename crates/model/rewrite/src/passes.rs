@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashSet;
 use steptime_graph::HostThreadId;
+use steptime_graph::execution::NodeId;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId};
 
@@ -61,14 +62,18 @@ impl Passes {
     }
 }
 
-/// Ops of the script that take no gradient, nor what was made of one.
+/// Ops of the script that take no gradient, nor what was made of one. None of those recorded before the first function does, whatever
+/// lay at the address of a tensor later.
 fn before_gradients(step: &Step, script: &[OpId], backward: &[OpId]) -> Vec<OpId> {
+    let begins = backward.iter().filter_map(|&op| node(step, op)).min();
+    let is_before = |op: &&OpId| node(step, **op).zip(begins).is_some_and(|(own, begins)| own < begins);
+    let before = script.iter().rposition(|op| is_before(&op)).map_or(0, |last| last + 1);
     let mut forward: FxHashSet<TensorId> = FxHashSet::default();
     let mut later: FxHashSet<TensorId> = backward.iter().flat_map(|&op| gives(step, op)).collect();
     let mut kept = Vec::with_capacity(script.len());
-    for &op in script.iter().filter(|&&op| !step.event(op).is_engine()) {
+    for (at, &op) in script.iter().enumerate().filter(|(_, op)| !step.event(**op).is_engine()) {
         let taken = takes(step, op);
-        if taken.iter().any(|tensor| later.contains(tensor) && !forward.contains(tensor)) {
+        if at >= before && taken.iter().any(|tensor| later.contains(tensor) && !forward.contains(tensor)) {
             later.extend(gives(step, op));
         } else {
             forward.extend(taken.into_iter().chain(gives(step, op)));
@@ -76,6 +81,11 @@ fn before_gradients(step: &Step, script: &[OpId], backward: &[OpId]) -> Vec<OpId
         }
     }
     kept
+}
+
+/// The node of the execution trace that an op was, or the first inside it.
+fn node(step: &Step, op: OpId) -> Option<NodeId> {
+    step.subtree(op).into_iter().find_map(|op| step.ops[op].node)
 }
 
 /// The tensors that an op takes, and what is inside it, in order.

@@ -4,6 +4,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
 use steptime_step::{Call, OpId, Step, TensorId};
 
+use crate::linked::{Linked, lists, longest};
+
 /// The ops in optimizers that work on tables.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Updates {
@@ -23,24 +25,21 @@ impl Updates {
 }
 
 /// Finds them; `tensors` are each table and what is made of its gradient.
-pub(crate) fn of(step: &Step, mut tensors: Vec<FxHashSet<TensorId>>) -> Updates {
+pub(crate) fn of(step: &Step, tensors: Vec<FxHashSet<TensorId>>) -> Updates {
     let mut updates = Updates { alone: vec![Vec::new(); tensors.len()], lists: Vec::new() };
     let outermost = outermost(step);
-    let places = places(step, &outermost, &tensors);
+    let mut owners = Owners::of(step, &outermost, &tensors);
     let mut counts = Vec::new();
-    for &op in &outermost {
+    for (at, &op) in outermost.iter().enumerate() {
         let Some(call) = &step.ops[op].call else { continue };
-        if let Some(length) = lengths(call).max() {
-            let key = (owner(step, op), length);
-            updates.lists.extend(places.get(&key).map(|places| (op, places.clone())));
+        if longest(call) > 0 {
+            updates.lists.extend(owners.places(step, &outermost, at).map(|places| (op, places)));
             counts.clear();
-        } else if let Some(bag) =
-            tensors.iter().position(|own| call.takes().any(|tensor| own.contains(&tensor)))
-        {
+        } else if let Some(bag) = call.takes().find_map(|taken| owners.table(step, taken)) {
             // Its count of steps comes before it.
             updates.alone[bag].append(&mut counts);
             updates.alone[bag].push(op);
-            tensors[bag].extend(call.gives());
+            call.gives().for_each(|given| owners.own(given, bag));
         } else if call.takes().chain(call.gives()).all(|tensor| step.tensors[tensor].value.shape.is_empty()) {
             counts.push(op);
         } else {
@@ -48,6 +47,87 @@ pub(crate) fn of(step: &Step, mut tensors: Vec<FxHashSet<TensorId>>) -> Updates 
         }
     }
     updates
+}
+
+/// Whose the tensors of optimizers are.
+struct Owners {
+    linked: Linked,
+    /// The table of a set of tensors that belong together; `None` of one that several tables are in, as where a temporary serves all.
+    of_set: FxHashMap<usize, Option<usize>>,
+    /// The table of a tensor that is known to be one's.
+    of_tensor: FxHashMap<TensorId, usize>,
+    tables: usize,
+}
+
+impl Owners {
+    fn of(step: &Step, ops: &[OpId], tensors: &[FxHashSet<TensorId>]) -> Owners {
+        let linked = Linked::of(step, ops);
+        let mut owners = Owners {
+            linked,
+            of_set: FxHashMap::default(),
+            of_tensor: FxHashMap::default(),
+            tables: tensors.len(),
+        };
+        for (table, own) in tensors.iter().enumerate() {
+            for &tensor in own {
+                owners.own(tensor, table);
+                if let Some(set) = owners.linked.set(step, tensor) {
+                    let one = owners.of_set.entry(set).or_insert(Some(table));
+                    *one = one.filter(|&one| one == table);
+                }
+            }
+        }
+        owners
+    }
+
+    fn own(&mut self, tensor: TensorId, table: usize) {
+        self.of_tensor.entry(tensor).or_insert(table);
+    }
+
+    /// The table that a tensor is of: what was made of it first, then what an optimizer takes together.
+    fn table(&self, step: &Step, tensor: TensorId) -> Option<usize> {
+        let known = self.of_tensor.get(&tensor).copied();
+        known.or_else(|| *self.of_set.get(&self.linked.set(step, tensor)?)?)
+    }
+
+    /// Where the tables' tensors stand in the lists of an op; `None` where they do not.
+    fn listed(&self, step: &Step, op: OpId) -> Option<Vec<Option<usize>>> {
+        let call = step.ops[op].call.as_deref()?;
+        let length = longest(call);
+        let mut places = vec![None; self.tables];
+        for list in lists(call).filter(|list| list.len() == length) {
+            for (at, &tensor) in list.iter().enumerate() {
+                if let Some(table) = self.table(step, tensor) {
+                    places[table] = places[table].or(Some(at));
+                }
+            }
+        }
+        places.iter().any(Option::is_some).then_some(places)
+    }
+
+    /// The same of an op at a position. What is not known of a list is as in the op before of as many tensors in the same optimizer; what
+    /// counts steps belongs to the op after.
+    fn places(&self, step: &Step, ops: &[OpId], at: usize) -> Option<Vec<Option<usize>>> {
+        let own = self.listed(step, ops[at]);
+        if own.as_ref().is_some_and(|places| places.iter().all(Option::is_some)) {
+            return own;
+        }
+        let length = |op: OpId| step.ops[op].call.as_deref().map_or(0, longest);
+        let (optimizer, wanted) = (owner(step, ops[at]), length(ops[at]));
+        let alike = |op: &&OpId| owner(step, **op) == optimizer && length(**op) == wanted;
+        let next = || ops[at + 1..].iter().filter(alike).find_map(|&op| self.listed(step, op));
+        let before = || ops[..at].iter().rev().filter(alike).find_map(|&op| self.listed(step, op));
+        let counts = step.ops[ops[at]].call.as_deref().is_some_and(|call| {
+            lists(call).flatten().all(|&tensor| step.tensors[tensor].value.shape.is_empty())
+        });
+        let near = if counts { next().or_else(before) } else { before().or_else(next) };
+        let Some(mut places) = own else { return near };
+        for (table, near) in near.into_iter().flatten().enumerate() {
+            let taken = near.is_some_and(|place| places.contains(&Some(place)));
+            places[table] = places[table].or(near.filter(|_| !taken));
+        }
+        Some(places)
+    }
 }
 
 /// The annotation of the optimizer's step that an op is in.
@@ -62,39 +142,9 @@ fn outermost(step: &Step) -> Vec<OpId> {
     running.filter(|&op| !step.ops[op].annotation && step.outermost(op) == op && updates(op)).collect()
 }
 
-/// An optimizer, and the length of lists in it.
-type Length = (Option<OpId>, usize);
-
-/// For lists of each length, where the tables' tensors stand in them.
-fn places(
-    step: &Step,
-    ops: &[OpId],
-    tensors: &[FxHashSet<TensorId>],
-) -> FxHashMap<Length, Vec<Option<usize>>> {
-    let mut places: FxHashMap<Length, Vec<Option<usize>>> = FxHashMap::default();
-    for &op in ops {
-        let Some(call) = &step.ops[op].call else { continue };
-        for arg in &call.inputs {
-            let Arg::Tensors(list) = arg else { continue };
-            let place = |own: &FxHashSet<TensorId>| list.iter().position(|tensor| own.contains(tensor));
-            let found: Vec<Option<usize>> = tensors.iter().map(place).collect();
-            if found.iter().all(Option::is_none) {
-                continue;
-            }
-            let all = places.entry((owner(step, op), list.len())).or_insert_with(|| vec![None; found.len()]);
-            all.iter_mut().zip(found).for_each(|(all, found)| *all = all.or(found));
-        }
-    }
-    places
-}
-
-fn lengths(call: &Call) -> impl Iterator<Item = usize> {
-    call.inputs.iter().filter_map(|arg| if let Arg::Tensors(list) = arg { Some(list.len()) } else { None })
-}
-
 /// A call without the items at some places of its lists.
 pub(crate) fn without(call: &Call, places: &[usize]) -> Call {
-    let length = lengths(call).max().unwrap_or(0);
+    let length = longest(call);
     let stays = |at: usize| !places.contains(&at);
     fn keep<T: Clone>(list: &[T], stays: impl Fn(usize) -> bool) -> Vec<T> {
         list.iter().enumerate().filter(|(at, _)| stays(*at)).map(|(_, item)| item.clone()).collect()

@@ -115,9 +115,17 @@ fn gradients_are_held_once() {
 }
 
 #[test]
-fn sparse_gradients_are_refused() {
-    let refused = open("dlrm_default_2048").after(&THREE);
-    assert!(matches!(refused, Err(Error::SparseAccumulated)), "{refused:?}");
+fn sparse_gradients_have_the_rows_of_all_batches() {
+    let example = open("dlrm_default_2048");
+    let step = example.after(&THREE).expect("it applies");
+    // SGD adds the rows that were looked up to their table.
+    let rows = |step: &Step| -> Vec<i64> {
+        let added = named(step, "aten::index_add_").into_iter();
+        added.map(|op| takes(step, op)[1][0]).collect()
+    };
+    let (was, now) = (rows(&example.step), rows(&step));
+    assert!(!was.is_empty());
+    assert_eq!(now, was.iter().map(|rows| 3 * rows).collect::<Vec<i64>>());
     let none = open("resnet50_32").after(&Accumulate { batches: 0 });
     assert!(matches!(none, Err(Error::Accumulated { batches: 0, .. })));
 }

@@ -27,12 +27,10 @@ impl Step {
             match self.ops[op].origin {
                 // It takes and gives what it did.
                 Origin::Inserted(_) if derived.contains(&op) => {}
-                Origin::Inserted(rule) if rule == patch.rule => {
+                // One that repeats another takes and gives the same shapes, in the order of what it repeats.
+                Origin::Inserted(rule) if rule == patch.rule && self.ops[op].again.is_none() => {
                     is.as_ref().map_or(Ok(()), |is| self.in_order(op, is))?;
-                    // One that repeats another takes and gives the same shapes.
-                    if self.ops[op].again.is_none() {
-                        self.fits(op, None, ops)?;
-                    }
+                    self.fits(op, None, ops)?;
                 }
                 Origin::Changed(_, rule) if rule == patch.rule => {
                     self.fits(op, Some(before), ops)?;
@@ -64,7 +62,7 @@ impl Step {
         Ok(())
     }
 
-    /// No op that a rule put in makes what another op makes, unless one is inside the other.
+    /// No op that a rule put in makes what another op makes, unless one is inside the other, or both repeat others that did so.
     fn made_once(&self) -> Result<(), Error> {
         let mut makers: FxHashMap<TensorId, OpId> = FxHashMap::default();
         for op in self.running() {
@@ -72,7 +70,8 @@ impl Step {
             let inserted = matches!(self.ops[op].origin, Origin::Inserted(_));
             for tensor in call.gives().filter(|made| !call.takes().any(|taken| taken == *made)) {
                 let maker = *makers.entry(tensor).or_insert(op);
-                if inserted && !self.is_within(op, maker) {
+                let repeat = self.ops[op].again.is_some() && self.ops[maker].again.is_some();
+                if inserted && !repeat && !self.is_within(op, maker) {
                     let (op, shape) = (self.ops[op].name.clone(), self.shape(tensor));
                     return Err(Error::MadeTwice { op, shape });
                 }

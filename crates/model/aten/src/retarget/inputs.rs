@@ -159,14 +159,17 @@ fn unmoved(
     host: &BTreeSet<NodeId>,
     constants: &[ConstantTensor],
 ) -> Vec<Tensor> {
-    let end = tree.nodes.iter().position(|node| is_engine(&node.call.name)).unwrap_or(tree.nodes.len());
+    // Where gradients of several batches are accumulated, forward passes come between backward passes.
+    let backward = inside(tree, is_engine);
+    let end = backward.iter().rposition(|&inside| inside).unwrap_or(tree.nodes.len());
     // Without either, parameters look like the batch.
     if constants.is_empty() && !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
         return Vec::new();
     }
     let mut read: Vec<Read> = Vec::new();
     let mut places: BTreeMap<TensorId, usize> = BTreeMap::new();
-    for node in tree.nodes[..end].iter().filter(|node| node.call.name != "aten::index") {
+    let forward = tree.nodes[..end].iter().zip(&backward).filter(|(_, backward)| !**backward);
+    for (node, _) in forward.filter(|(node, _)| node.call.name != "aten::index") {
         let outermost = node.parent.is_none_or(|p| tree.nodes[p as usize].kind == TreeKind::Annotation);
         let origin = node.origin.filter(|origin| outermost && !host.contains(origin));
         for (at, id) in origin.into_iter().flat_map(|origin| trace.input_tensors(origin)) {

@@ -9,6 +9,7 @@ mod autocast;
 mod batch_norm;
 mod branch;
 mod build;
+mod channels;
 mod compiled;
 mod composite;
 mod convolution;
@@ -55,6 +56,8 @@ pub struct RetargetedStep {
     pub input_copies: usize,
     /// Ops of the CPU's own that have no known counterpart on the GPU; they were kept.
     pub unknown: Vec<String>,
+    /// Convolutions whose weights have channels last, and that gave channels first, as on the `meta` device.
+    pub channels_lost: usize,
 }
 
 /// Whether a step ran on the CPU alone, or nowhere: it has tensors, and none is elsewhere or none has memory.
@@ -79,6 +82,7 @@ pub fn to_cuda(
     optimizers: &[String],
 ) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);
+    let channels_lost = channels::lost(trace, &tree);
     let copied = inputs::find(trace, &tree, constants);
     devices::to_gpu(trace, &mut tree, &copied);
     let mut branches = branch::of_tree(&tree);
@@ -109,5 +113,5 @@ pub fn to_cuda(
     if tree.nodes.iter().all(|node| node.thread != backward) {
         tree.threads.truncate(backward as usize);
     }
-    RetargetedStep { tree, input_copies, unknown: rewrite.unknown.into_iter().collect() }
+    RetargetedStep { tree, input_copies, unknown: rewrite.unknown.into_iter().collect(), channels_lost }
 }

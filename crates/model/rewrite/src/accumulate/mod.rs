@@ -1,12 +1,16 @@
 //! Gradients of several batches added up before one update.
 
+mod inputs;
+mod loss;
 mod pass;
 mod rounds;
+mod rows;
 
 use steptime_step::{Patch, Step};
 
 use self::pass::Pass;
 use self::rounds::Rounds;
+use self::rows::Rows;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
@@ -42,11 +46,35 @@ impl Rule for Accumulate {
         before?.checked_mul(u64::from(self.batches))
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         if !(1..=MOST).contains(&self.batches) {
             return Err(Error::Accumulated { batches: self.batches, most: MOST });
         }
-        let pass = Pass::of(step)?;
+        if self.batches == 1 {
+            return Ok(Vec::new());
+        }
+        let pass = Pass::of(step, facts)?;
+        let functions = rounds::functions(step, &pass.ops());
+        let rows: Vec<Rows> = functions.into_iter().filter_map(|function| Rows::of(step, function)).collect();
+        let grown = rows::grown(step, rows, self.batches, self.name());
+        let mut divided = loss::divided(step, self.name());
+        if let Some(patch) = &mut divided {
+            patch.why = format!("the loss of each batch is divided by {}", self.batches);
+        }
+        let mut patches: Vec<Patch> = grown.into_iter().chain(divided).collect();
+        let mut now = step.clone();
+        for patch in &patches {
+            now.apply(patch, facts.ops)?;
+        }
+        patches.push(self.again(&now, facts)?);
+        Ok(patches)
+    }
+}
+
+impl Accumulate {
+    /// The patch that runs the pass of the first batch again for each other.
+    fn again(self, step: &Step, facts: &Facts<'_>) -> Result<Patch, Error> {
+        let pass = Pass::of(step, facts)?;
         let mut rounds = Rounds::new(step, self.name());
         // Each is put right after the first: the last comes to stand last.
         for round in (1..self.batches).rev() {
@@ -58,6 +86,6 @@ impl Rule for Accumulate {
             "{} batches, one update: {ops} ops run again, {adds} gradients are added to those before",
             self.batches
         );
-        Ok(vec![patch])
+        Ok(patch)
     }
 }

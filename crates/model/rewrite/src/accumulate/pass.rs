@@ -4,8 +4,10 @@ use rustc_hash::FxHashSet;
 use steptime_graph::HostThreadId;
 use steptime_step::{OpId, Step};
 
+use super::inputs;
 use crate::error::Error;
 use crate::passes::Passes;
+use crate::rule::Facts;
 
 /// The outermost ops of one batch.
 pub(super) struct Pass {
@@ -17,16 +19,13 @@ pub(super) struct Pass {
 
 impl Pass {
     /// Of a step: what takes a gradient comes after it, and so does what comes after an update.
-    pub fn of(step: &Step) -> Result<Pass, Error> {
+    pub fn of(step: &Step, facts: &Facts<'_>) -> Result<Pass, Error> {
         let Passes { mut script, before_update, forward, backward } = Passes::of(step);
         let is_function = |op: &OpId| step.event(*op).is_engine();
         let mut engine = backward;
         engine.retain(is_function);
         if engine.is_empty() {
             return Err(Error::NothingToDo { reason: "the step has no backward pass".to_owned() });
-        }
-        if engine.iter().any(|&function| adds_sparse(step, function)) {
-            return Err(Error::SparseAccumulated);
         }
         let numbers: FxHashSet<i64> = engine.iter().filter_map(|&op| step.ops[op].sequence).collect();
         let has_gradient = |op: OpId| step.ops[op].sequence.is_some_and(|number| numbers.contains(&number));
@@ -42,6 +41,8 @@ impl Pass {
         };
         script.truncate(end);
         engine.retain(|&op| step.ops[op].thread != HostThreadId::MAIN);
+        let fixed = inputs::fixed(step, &script, facts.batch);
+        script.retain(|op| !fixed.contains(op));
         Ok(Pass { script, engine })
     }
 
@@ -49,13 +50,4 @@ impl Pass {
     pub fn ops(&self) -> Vec<OpId> {
         self.script.iter().chain(&self.engine).copied().collect()
     }
-}
-
-/// Whether a sparse gradient is added within an op.
-fn adds_sparse(step: &Step, op: OpId) -> bool {
-    let is_sparse = |op: OpId| {
-        let mut taken = step.ops[op].call.iter().flat_map(|call| call.takes());
-        step.event(op).is_accumulation() && taken.any(|id| step.tensors[id].value.is_sparse())
-    };
-    step.subtree(op).into_iter().any(is_sparse)
 }

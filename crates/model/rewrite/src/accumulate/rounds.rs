@@ -8,9 +8,7 @@ use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId};
 use super::pass::Pass;
 use crate::names::{Names, calls, free_storage};
 
-/// What keeps the first gradient of a parameter.
-const KEEP: &str = "aten::detach";
-/// What adds a further one.
+/// What adds a further gradient to that of the first batch.
 const ADD: &str = "aten::add_";
 
 /// The patch as it grows, round by round.
@@ -48,37 +46,44 @@ impl<'s> Rounds<'s> {
     }
 
     /// The same op where it adds to a gradient instead of keeping its own.
-    fn adding(&mut self, mut op: NewOp, kept: &FxHashMap<OpId, TensorId>) -> NewOp {
-        if let (Some(&gradient), Some(call)) = (op.again.and_then(|again| kept.get(&again)), &op.call) {
+    fn adding(&mut self, mut op: NewOp, kept: &FxHashMap<OpId, Kept>) -> NewOp {
+        if let Some(kept) = op.again.and_then(|again| kept.get(&again)) {
             self.adds += 1;
-            let inputs =
-                [Arg::Tensor(gradient)].into_iter().chain(call.inputs.first().cloned()).chain([Arg::Int(1)]);
-            let call = Call {
-                inputs: inputs.collect(),
-                outputs: vec![Arg::Tensor(gradient)],
-                settings: call.settings,
-            };
-            return NewOp::new(ADD, call);
+            let comes = op.children.iter().find_map(|child| child.call.as_ref()?.takes().next());
+            let comes = comes.unwrap_or(kept.comes);
+            let inputs = vec![Arg::Tensor(kept.gradient), Arg::Tensor(comes), Arg::Int(1)];
+            let outputs = vec![Arg::Tensor(kept.gradient)];
+            let add = NewOp::new(ADD, Call { inputs, outputs, ..Call::default() });
+            return op.with(vec![add]);
         }
         op.children = op.children.into_iter().map(|child| self.adding(child, kept)).collect();
         op
     }
 }
 
-/// Ops that keep a parameter's gradient, and the tensor that it is from then on.
-fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, TensorId> {
-    let mut kept = FxHashMap::default();
+/// What a function keeps of a parameter's gradient.
+struct Kept {
+    /// The gradient that comes to it.
+    comes: TensorId,
+    /// The tensor that it is from then on: the same seen again, or a copy.
+    gradient: TensorId,
+}
+
+/// The functions that add a gradient to that of its parameter.
+pub(super) fn functions(step: &Step, roots: &[OpId]) -> Vec<OpId> {
     let within = roots.iter().flat_map(|&root| step.subtree(root));
-    for op in within.filter(|&op| step.event(op).is_accumulation()) {
-        let keeps = |child: &&OpId| step.ops[**child].name == KEEP;
-        let found = step.ops[op].children.iter().find(keeps);
-        if let Some((&child, gradient)) =
-            found.and_then(|child| Some((child, step.ops[*child].call.as_deref()?.gives().next()?)))
-        {
-            kept.insert(child, gradient);
-        }
-    }
-    kept
+    within.filter(|&op| step.event(op).is_accumulation()).collect()
+}
+
+/// What each of these keeps.
+fn kept(step: &Step, roots: &[OpId]) -> FxHashMap<OpId, Kept> {
+    let found = functions(step, roots).into_iter().filter_map(|op| {
+        let mut calls = step.ops[op].children.iter().filter_map(|&child| step.ops[child].call.as_deref());
+        let comes = calls.clone().next()?.takes().next()?;
+        let gradient = calls.rfind(|call| call.gives().next().is_some())?.gives().next()?;
+        Some((op, Kept { comes, gradient }))
+    });
+    found.collect()
 }
 
 /// Memory that some ops make: every round has its own.

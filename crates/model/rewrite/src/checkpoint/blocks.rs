@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Arg;
+use steptime_graph::Modules;
 
 use super::forward::Forward;
+use super::modules;
 use super::repeats::{self, Repeat};
 
 /// A block has so many ops or more: fewer are a layer.
@@ -15,8 +17,14 @@ const LEAST: usize = 3;
 /// A row of equal blocks: for each, the places of its ops.
 pub(super) type Row = Vec<Range<usize>>;
 
-/// The rows of blocks of a forward pass, in order.
-pub(super) fn find(forward: &Forward<'_>) -> Vec<Row> {
+/// The rows of blocks of a forward pass, in order: by its modules where they are known, else by its ops.
+pub(super) fn find(forward: &Forward<'_>, modules: Option<&Modules>) -> Vec<Row> {
+    let rows = modules.map_or_else(Vec::new, |modules| modules::find(forward, modules));
+    if rows.is_empty() { repeated(forward) } else { rows }
+}
+
+/// Stretches that come again.
+pub(super) fn repeated(forward: &Forward<'_>) -> Vec<Row> {
     let keys = keys(forward);
     let found = repeats::find(&keys, 0, LEAST, &|repeat| is_fed(forward, repeat));
     found.iter().map(|repeat| row(forward, repeat)).collect()
@@ -46,15 +54,13 @@ fn keys(forward: &Forward<'_>) -> Vec<u32> {
     forward.roots.iter().map(key).collect()
 }
 
-/// Whether the second of some stretches takes what the first makes, and the backward pass takes some of it, too.
+/// Whether the second of some stretches takes what the first makes.
 fn is_fed(forward: &Forward<'_>, repeat: &Repeat) -> bool {
     let [first, second] = [0, 1].map(|at| {
         let start = repeat.first + at * repeat.length;
         start..start + repeat.length
     });
-    let of_first = |storage| forward.made.get(&storage).is_some_and(|(at, _)| first.contains(at));
-    let mut taken = forward.roots[second].iter().flat_map(|&root| forward.taken(root));
-    taken.any(of_first) && forward.saved.iter().any(|&storage| of_first(storage))
+    forward.is_fed(&first, &second)
 }
 
 /// The blocks of a repeat: they begin where the least memory goes from one to the next.

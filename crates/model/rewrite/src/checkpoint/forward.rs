@@ -1,5 +1,7 @@
 //! The forward pass as a list of ops, and which of them makes and takes each piece of memory.
 
+use std::ops::Range;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::StorageId;
 use steptime_step::{OpId, Step, TensorId};
@@ -20,6 +22,8 @@ pub(super) struct Forward<'s> {
     pub taken_last: FxHashMap<StorageId, usize>,
     /// What the backward pass takes of it.
     pub saved: FxHashSet<StorageId>,
+    /// For each function, by its place, that of the op that it differentiates, where both have a number.
+    places: Vec<Option<usize>>,
 }
 
 impl<'s> Forward<'s> {
@@ -32,8 +36,10 @@ impl<'s> Forward<'s> {
             made: FxHashMap::default(),
             taken_last: FxHashMap::default(),
             saved: FxHashSet::default(),
+            places: Vec::new(),
         };
         forward.memory();
+        forward.number();
         forward
     }
 
@@ -62,6 +68,45 @@ impl<'s> Forward<'s> {
             let taken = self.taken(function);
             self.saved.extend(taken.filter(|storage| self.made.contains_key(storage)));
         }
+    }
+
+    fn number(&mut self) {
+        let step = self.step;
+        let mut numbers: FxHashMap<i64, usize> = FxHashMap::default();
+        for (at, &root) in self.roots.iter().enumerate() {
+            // The last op of a number is the one that the function differentiates.
+            numbers
+                .extend(step.subtree(root).into_iter().filter_map(|op| Some((step.ops[op].sequence?, at))));
+        }
+        let number =
+            |&function: &OpId| step.subtree(function).into_iter().find_map(|op| step.ops[op].sequence);
+        self.places =
+            self.functions.iter().map(|function| numbers.get(&number(function)?).copied()).collect();
+    }
+
+    /// What functions save of a stretch whose ops they differentiate: with the place of the op that makes it. Of functions without
+    /// numbers, what any takes.
+    pub fn saved_of(&self, places: &Range<usize>) -> FxHashMap<StorageId, usize> {
+        let known = self.places.iter().any(Option::is_some);
+        let mut saved = FxHashMap::default();
+        for (&function, place) in self.functions.iter().zip(&self.places) {
+            if known && !place.is_some_and(|place| places.contains(&place)) {
+                continue;
+            }
+            for storage in self.taken(function) {
+                if let Some(&(made, _)) = self.made.get(&storage).filter(|(made, _)| places.contains(made)) {
+                    saved.insert(storage, made);
+                }
+            }
+        }
+        saved
+    }
+
+    /// Whether a stretch of the forward pass takes what one before it makes, and the backward pass takes some of that, too.
+    pub fn is_fed(&self, first: &Range<usize>, second: &Range<usize>) -> bool {
+        let of_first = |storage| self.made.get(&storage).is_some_and(|(at, _)| first.contains(at));
+        let mut taken = self.roots[second.clone()].iter().flat_map(|&root| self.taken(root));
+        taken.any(of_first) && self.saved.iter().any(|&storage| of_first(storage))
     }
 
     /// Memory that an op takes, and what is inside it.

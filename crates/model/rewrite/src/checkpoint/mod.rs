@@ -3,6 +3,7 @@
 mod blocks;
 mod forward;
 mod hooks;
+mod modules;
 mod recompute;
 mod repeats;
 
@@ -26,7 +27,7 @@ pub struct Checkpoint {
 /// How many ops the forward pass has, and the rows of equal blocks in it: for each the places of its ops.
 pub(crate) fn repeated(step: &Step) -> (usize, Vec<Vec<Range<usize>>>) {
     let forward = Forward::of(step);
-    (forward.roots.len(), blocks::find(&forward))
+    (forward.roots.len(), blocks::repeated(&forward))
 }
 
 impl Rule for Checkpoint {
@@ -53,9 +54,9 @@ impl Rule for Checkpoint {
         ))
     }
 
-    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let forward = Forward::of(step);
-        let rows = blocks::find(&forward);
+        let rows = blocks::find(&forward, facts.modules);
         let mut recompute = Recompute::new(&forward, self.name());
         let mut done = 0;
         for row in &rows {

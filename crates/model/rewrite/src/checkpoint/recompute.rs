@@ -34,22 +34,16 @@ impl<'f> Recompute<'f> {
     /// Whether there is such a function.
     pub fn segment(&mut self, places: Range<usize>) -> bool {
         let forward = self.forward;
-        let made_within = |storage: &StorageId| forward.made.get(storage).map(|(at, _)| *at);
-        let needed: Vec<(StorageId, usize)> = forward
-            .saved
-            .iter()
-            .filter_map(|storage| Some((*storage, made_within(storage).filter(|at| places.contains(at))?)))
-            .collect();
+        let needed = forward.saved_of(&places);
         // What later ops take is kept for them.
         let is_kept =
             |storage: &StorageId| forward.taken_last.get(storage).is_some_and(|&last| last >= places.end);
-        let own: FxHashSet<StorageId> =
-            needed.iter().map(|(storage, _)| *storage).filter(|storage| !is_kept(storage)).collect();
+        let own: FxHashSet<StorageId> = needed.keys().copied().filter(|storage| !is_kept(storage)).collect();
         let takes = |function: &OpId| forward.taken(*function).any(|storage| own.contains(&storage));
         let Some(first) = forward.functions.iter().position(takes) else { return false };
         let Some(before) = unpacks(forward.step, forward.functions[first], &own) else { return false };
         // It ends with the last op that makes what is needed.
-        let end = needed.iter().map(|(_, at)| at + 1).max().unwrap_or(places.start);
+        let end = needed.values().map(|at| at + 1).max().unwrap_or(places.start);
         let roots = &forward.roots[places.start..end];
         let remade = forward.made.iter().filter(|(_, (at, _))| (places.start..end).contains(at));
         let remade = remade.map(|(storage, _)| *storage).collect();

@@ -8,6 +8,9 @@ use steptime_step::{OpId, Step, TensorId};
 use crate::error::Error;
 use crate::passes::Passes;
 
+/// What adds a gradient to that of earlier batches.
+const ADD: &str = "aten::add_";
+
 /// A parameter's gradient.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gradient {
@@ -26,6 +29,7 @@ pub(crate) struct Gradient {
 /// Where there are none, they come several times, or are sparse.
 pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>, Error> {
     let passes = Passes::of(step);
+    // Of batches that are accumulated the last averages what all have added up (`no_sync` before it).
     let last = passes.last_round(step);
     if last == 0 && passes.are_several(step) {
         return Err(Error::SeveralPasses);
@@ -42,8 +46,10 @@ pub(crate) fn find(step: &Step, apart: &FxHashSet<OpId>) -> Result<Vec<Gradient>
     let comes = |op: OpId| step.ops[op].name == name && step.ops[op].round == last && !apart.contains(&op);
     for &function in passes.backward.iter().filter(|&&op| comes(op)) {
         let inside = step.subtree(function);
-        let taken = inside.iter().filter_map(|&op| step.ops[op].call.as_deref()?.takes().next());
-        let Some(tensor) = taken.into_iter().next() else { continue };
+        let taken = |op: &OpId| step.ops[*op].call.as_deref()?.takes().next();
+        // What was added up, else what comes.
+        let sum = inside.iter().find(|op| step.ops[**op].name == ADD).and_then(taken);
+        let Some(tensor) = sum.or_else(|| inside.iter().find_map(taken)) else { continue };
         let value = &step.tensors[tensor].value;
         if value.is_sparse() {
             return Err(Error::SparseAveraged { shape: value.shape.to_vec() });

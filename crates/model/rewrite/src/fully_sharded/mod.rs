@@ -97,6 +97,12 @@ impl Rule for FullySharded {
             return Err(Error::NothingToDo { reason: "its parameters are sharded already".to_owned() });
         }
         let passes = Passes::of(step);
+        if passes.are_several(step) {
+            let reason = "gradients are accumulated over several backward passes, and how parameters are gathered in each is not known: shard \
+                          the step of one batch"
+                .to_owned();
+            return Err(Error::NothingToDo { reason });
+        }
         let found = self.blocks.find(step, &passes.forward, facts)?;
         let units = units::of(step, &passes, &found, &gradients);
         check(step, &units)?;

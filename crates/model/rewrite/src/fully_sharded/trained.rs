@@ -18,6 +18,14 @@ pub(crate) struct Trained {
 }
 
 impl Trained {
+    /// The parameter and its gradient, as it comes and as it is kept.
+    pub fn tensors(&self, step: &Step) -> FxHashSet<TensorId> {
+        let calls =
+            step.subtree(self.gradient.function).into_iter().filter_map(|op| step.ops[op].call.as_deref());
+        let given = calls.flat_map(|call| call.takes().chain(call.gives()).collect::<Vec<_>>());
+        given.chain([self.parameter]).collect()
+    }
+
     /// What the parameter and its gradient lie in.
     pub fn memory(&self, step: &Step) -> FxHashSet<StorageId> {
         let calls =

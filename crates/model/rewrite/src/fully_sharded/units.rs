@@ -8,6 +8,7 @@ use steptime_step::{OpId, Step, TensorId};
 
 use super::blocks::Found;
 use crate::data_parallel::Gradient;
+use crate::linked::Linked;
 use crate::passes::{Passes, takes};
 
 /// A block, or what is in none.
@@ -122,20 +123,50 @@ fn functions(
         unit.backward = Some([unit.backward.map_or(at, |[first, _]| first), at]);
         come[of[place]].extend(gradients.get(&function));
     }
-    for (unit, come) in units.iter_mut().zip(come) {
-        unit.gradients = paired(step, &unit.parameters, come);
+    pair(step, units, come);
+    for unit in units {
         unit.passes_on = unit.forward.is_some_and(|[first, _]| places.iter().any(|&place| place < first));
     }
 }
 
-/// Which gradient is whose: of several of a shape, that of the parameter used first comes last.
-fn paired(step: &Step, parameters: &[TensorId], mut come: Vec<Gradient>) -> Vec<(usize, Gradient)> {
-    let mut pairs = Vec::with_capacity(come.len());
-    for (at, &parameter) in parameters.iter().enumerate() {
-        let shape = &step.tensors[parameter].value.shape;
-        if let Some(last) = come.iter().rposition(|one| step.tensors[one.tensor].value.shape == *shape) {
-            pairs.push((at, come.remove(last)));
+/// Tells each unit its gradients: those that an optimizer takes with its parameters. Of others, and of several of a shape, that of the
+/// parameter used first comes last.
+fn pair(step: &Step, units: &mut [Unit], come: Vec<Vec<Gradient>>) {
+    let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
+    let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
+    let linked = Linked::of(step, &updates);
+    // A set of several parameters tells them not apart.
+    let mut owners: FxHashMap<usize, Option<(usize, usize)>> = FxHashMap::default();
+    for (at, unit) in units.iter().enumerate() {
+        for (place, &parameter) in unit.parameters.iter().enumerate() {
+            let Some(set) = linked.set(step, parameter) else { continue };
+            owners.entry(set).and_modify(|owner| *owner = None).or_insert(Some((at, place)));
         }
     }
-    pairs
+    let owner = |one: &Gradient| {
+        let mut tensors = step.subtree(one.function).into_iter().flat_map(|op| {
+            let call = step.ops[op].call.as_deref();
+            call.map_or_else(Vec::new, |call| call.takes().chain(call.gives()).collect())
+        });
+        tensors.find_map(|tensor| *owners.get(&linked.set(step, tensor)?)?)
+    };
+    for (at, come) in come.into_iter().enumerate() {
+        let mut left = Vec::new();
+        for one in come {
+            match owner(&one) {
+                Some((unit, place)) => units[unit].gradients.push((place, one)),
+                None => left.push(one),
+            }
+        }
+        for (place, &parameter) in units[at].parameters.clone().iter().enumerate() {
+            let shape = &step.tensors[parameter].value.shape;
+            let like = |one: &Gradient| step.tensors[one.tensor].value.shape == *shape;
+            let paired = units[at].gradients.iter().any(|(other, _)| *other == place);
+            if let Some(last) = left.iter().rposition(like).filter(|_| !paired) {
+                let one = left.remove(last);
+                units[at].gradients.push((place, one));
+            }
+        }
+    }
+    units.iter_mut().for_each(|unit| unit.gradients.sort_by_key(|(place, _)| *place));
 }

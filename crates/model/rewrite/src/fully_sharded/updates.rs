@@ -4,30 +4,54 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use steptime_aten::{Arg, Device, Tensor};
 use steptime_graph::execution::StorageId;
+use steptime_graph::names::EventName;
 use steptime_step::{Call, OpId, Patch, Step, TensorId};
 
 use super::hooks;
 use super::shards::{Shards, part_of};
 use super::trained::Trained;
 use super::units::Unit;
+use crate::linked::Linked;
 use crate::passes::{Passes, takes};
 
 /// What ops on parts take in place of wholes.
 pub(super) struct Parts {
     /// For the memory of parameters and gradients: the shape of the whole, and the part.
     parts: FxHashMap<StorageId, TensorId>,
-    /// Shapes of parameters, and of their parts.
-    shapes: FxHashMap<Vec<i64>, Vec<i64>>,
+    /// What an optimizer takes together: a parameter, its gradient and its states.
+    linked: Linked,
+    /// For each such set the shape of its parameter, and of the part; `None` where it has several parameters.
+    cuts: FxHashMap<usize, Option<Cut>>,
+    /// The same by the shape of the parameter, for tensors of which it is not known what they belong to.
+    shapes: FxHashMap<Vec<i64>, Cut>,
+}
+
+/// The shape of a parameter, and of its part.
+#[derive(Debug, Clone)]
+struct Cut {
+    whole: Vec<i64>,
+    part: Vec<i64>,
 }
 
 impl Parts {
     pub fn of(step: &Step, units: &[(Unit, Shards)], ranks: u32) -> Parts {
-        let mut all = Parts { parts: FxHashMap::default(), shapes: FxHashMap::default() };
+        let is_update = |op: &OpId| step.is_in(*op, EventName::is_optimizer_step);
+        let updates: Vec<OpId> = step.running().into_iter().filter(is_update).collect();
+        let mut all = Parts {
+            parts: FxHashMap::default(),
+            linked: Linked::of(step, &updates),
+            cuts: FxHashMap::default(),
+            shapes: FxHashMap::default(),
+        };
         for (unit, shards) in units {
             for shard in &shards.all {
                 let row = &step.tensors[shard.whole];
                 all.parts.extend(row.storage.map(|storage| (storage, shard.part)));
-                all.shapes.insert(row.value.shape.to_vec(), part_of(&row.value.shape, ranks));
+                let cut = Cut { whole: row.value.shape.to_vec(), part: part_of(&row.value.shape, ranks) };
+                if let Some(set) = all.linked.set(step, shard.whole) {
+                    all.cuts.entry(set).and_modify(|one| *one = None).or_insert(Some(cut.clone()));
+                }
+                all.shapes.insert(cut.whole.clone(), cut);
             }
             for (at, gradient) in &unit.gradients {
                 let parameter = shards.all[*at].whole;
@@ -77,18 +101,29 @@ impl Parts {
         }
         for tensor in reshaped {
             let value = &step.tensors[tensor].value;
-            if let Some(part) = self.shapes.get(&value.shape[..]) {
-                let cut = Tensor { shape: SmallVec::from_slice(part), ..value.clone() };
-                patch.reshape.push((tensor, cut));
+            if let Some(cut) = self.cut(step, tensor) {
+                let part = Tensor { shape: SmallVec::from_slice(&cut.part), ..value.clone() };
+                patch.reshape.push((tensor, part));
             }
         }
         patch.reshape.sort_by_key(|(tensor, _)| *tensor);
     }
 
-    /// How many tensors of the size of parameters a list has.
+    /// The cut of a whole: a parameter, its gradient, or a state of its shape.
+    fn cut(&self, step: &Step, tensor: TensorId) -> Option<&Cut> {
+        let shape = &step.tensors[tensor].value.shape;
+        let found = match self.linked.set(step, tensor).map(|set| self.cuts.get(&set)) {
+            Some(None) => None,
+            Some(Some(Some(cut))) => Some(cut),
+            Some(Some(None)) | None => self.shapes.get(&shape[..]),
+        };
+        found.filter(|cut| cut.whole == shape[..])
+    }
+
+    /// How many wholes a list has.
     fn listed(&self, step: &Step, arg: &Arg<TensorId>) -> usize {
         let Arg::Tensors(list) = arg else { return 0 };
-        list.iter().filter(|&&id| self.shapes.contains_key(&step.tensors[id].value.shape[..])).count()
+        list.iter().filter(|&&id| self.cut(step, id).is_some()).count()
     }
 
     /// States and what is made of them have the shapes of parameters.
@@ -96,7 +131,7 @@ impl Parts {
         for id in call.takes().chain(call.gives()) {
             let row = &step.tensors[id];
             let other = row.storage.is_none_or(|storage| !self.parts.contains_key(&storage));
-            if other && row.value.device == Device::Cuda && self.shapes.contains_key(&row.value.shape[..]) {
+            if other && row.value.device == Device::Cuda && self.cut(step, id).is_some() {
                 reshaped.insert(id);
             }
         }
@@ -107,13 +142,13 @@ impl Parts {
         let mut now = call.with(&mut |id| {
             let row = &step.tensors[id];
             let part = row.storage.and_then(|storage| self.parts.get(&storage));
-            part.copied().filter(|_| self.shapes.contains_key(&row.value.shape[..])).unwrap_or(id)
+            part.copied().filter(|_| self.cut(step, id).is_some()).unwrap_or(id)
         });
         for arg in &mut now.inputs {
-            if let Arg::Ints(sizes) = arg
-                && let Some(part) = self.shapes.get(&sizes[..])
-            {
-                *sizes = SmallVec::from_slice(part);
+            let Arg::Ints(sizes) = arg else { continue };
+            let mut wholes = call.takes().chain(call.gives()).filter_map(|id| self.cut(step, id));
+            if let Some(cut) = wholes.find(|cut| cut.whole == sizes[..]) {
+                *sizes = SmallVec::from_slice(&cut.part);
             }
         }
         (now != *call).then_some(now)

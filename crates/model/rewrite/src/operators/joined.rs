@@ -4,7 +4,6 @@ use steptime_aten::Arg;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
 use super::lookups::Lookup;
-use super::trail::maker;
 use super::trained::Trained;
 
 /// What becomes of results.
@@ -39,8 +38,8 @@ pub(super) fn joined(step: &Step, uses: &Uses, lookup: &Lookup, trained: Option<
         _ => return Joined::Alone,
     };
     let gives = |trained: &Trained| {
-        let maker = maker(step, uses, trained.gradient);
-        maker.is_some_and(|maker| step.ops[maker].name.contains(function))
+        let maker = uses.producer(trained.gradient);
+        maker.is_some_and(|maker| step.around(maker).any(|op| step.ops[op].name.contains(function)))
     };
     if trained.is_none_or(gives) { joined } else { Joined::Alone }
 }

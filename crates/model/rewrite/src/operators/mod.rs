@@ -16,12 +16,13 @@ mod one_call;
 mod ours;
 mod places;
 mod results;
+mod stacked;
 mod state;
 pub(crate) mod trail;
 pub(crate) mod trained;
 mod views;
 
-use steptime_step::{Patch, Step};
+use steptime_step::{Patch, Step, Uses};
 
 use self::inputs::Made;
 use self::library::Library;
@@ -111,8 +112,14 @@ struct Lookups {
 
 fn lookups(step: &Step, facts: &Facts<'_>, library: Library, rule: &'static str) -> Result<Lookups, Error> {
     let mut now = step.clone();
-    let mut patches = Vec::new();
-    let (groups, mut left) = groups::of(step, |lookup| library.refuses(step, lookup));
+    let uses = Uses::of(step);
+    let (mut found, _) = lookups::find(step, &uses);
+    found.retain(|lookup| library.refuses(step, lookup).is_none());
+    let mut patches = stacked::patches(step, &uses, &found, rule);
+    for patch in &patches {
+        now.apply(patch, facts.ops)?;
+    }
+    let (groups, mut left) = groups::of(&now, |lookup| library.refuses(&now, lookup));
     let mut made = Made::default();
     for group in &groups {
         let mut more = made.clone();

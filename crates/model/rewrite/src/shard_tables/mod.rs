@@ -16,6 +16,7 @@ pub use self::home::TableHome;
 use self::placed::Placed;
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
+use crate::passes::Passes;
 use crate::resize;
 use crate::rule::{Facts, Rule};
 use crate::set::{SetSize, SizePath};
@@ -141,6 +142,12 @@ impl Rule for ShardTables {
     }
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        if Passes::of(step).are_several(step) {
+            let reason = "gradients are accumulated over several backward passes, and how tables are looked up in each is not known: place the \
+                          tables of the step of one batch"
+                .to_owned();
+            return Err(Error::NothingToDo { reason });
+        }
         let tables = tables::find(step);
         if tables.len() != self.homes.len() {
             return Err(Error::Homes { homes: self.homes.len(), tables: tables.len() });

@@ -1,11 +1,11 @@
 //! Which parameters a rank updates, and its optimizer without the others.
 
 use rustc_hash::FxHashSet;
-use steptime_graph::execution::StorageId;
-use steptime_step::{OpId, Patch, Step, TensorId};
+use steptime_step::{Call, OpId, Patch, Step, TensorId};
 
 use super::is_update;
 use crate::fully_sharded::Trained;
+use crate::linked::{lists, longest};
 use crate::updates::{self, without};
 
 /// What reads a count of steps on the host, once or several times for each parameter.
@@ -13,7 +13,7 @@ const READS: &str = "aten::item";
 
 /// The parameters of the rank that has most to update.
 pub(super) struct Share {
-    /// For each parameter, what it and its gradient lie in.
+    /// For each parameter, it and its gradient.
     memory: Vec<FxHashSet<TensorId>>,
     /// Whether it is of this rank.
     own: Vec<bool>,
@@ -36,12 +36,7 @@ impl Share {
             rank_of[at] = least;
         }
         let most = (0..loads.len()).rev().max_by_key(|&rank| loads[rank]).unwrap_or(0);
-        let within = |storages: &FxHashSet<StorageId>| {
-            let row =
-                |id: &TensorId| step.tensors[*id].storage.is_some_and(|storage| storages.contains(&storage));
-            step.tensors.keys().filter(row).collect()
-        };
-        let memory = parameters.iter().map(|one| within(&one.memory(step))).collect();
+        let memory = parameters.iter().map(|one| one.tensors(step)).collect();
         let own = rank_of.iter().map(|&rank| rank == most).collect();
         Share { memory, own, ranks, bytes: [loads[most], loads.iter().sum()] }
     }
@@ -53,7 +48,7 @@ impl Share {
         let mut gone: Vec<OpId> = Vec::new();
         let others = updates.alone.iter().zip(&self.own).filter(|(_, own)| !**own);
         gone.extend(others.flat_map(|(alone, _)| alone));
-        let mut counts = Vec::new();
+        let mut counts: FxHashSet<TensorId> = FxHashSet::default();
         for (op, places) in &updates.lists {
             let places: Vec<usize> = places
                 .iter()
@@ -62,7 +57,10 @@ impl Share {
                 .filter_map(|(_, place)| *place)
                 .collect();
             let Some(call) = step.ops[*op].call.as_deref().filter(|_| !places.is_empty()) else { continue };
-            let length = call.inputs.iter().map(|arg| arg.tensors().len()).max().unwrap_or(0);
+            let length = longest(call);
+            let full = lists(call).filter(|list| list.len() == length);
+            let items = full.flat_map(|list| places.iter().map(|&place| list[place]));
+            counts.extend(items.filter(|&item| step.tensors[item].value.shape.is_empty()));
             let left = without(call, &places);
             if left.inputs.iter().all(|arg| arg.tensors().is_empty()) {
                 gone.push(*op);
@@ -74,15 +72,15 @@ impl Share {
             if inside.len() == length {
                 gone.extend(places.iter().filter_map(|&place| inside.get(place)));
             }
-            counts = if counts.is_empty() { vec![(length, places)] } else { counts };
         }
-        if let Some((length, places)) = counts.first() {
-            let reads =
-                step.running().into_iter().filter(|&op| step.ops[op].name == READS && is_update(step, op));
-            gone.extend(
-                reads.enumerate().filter(|(at, _)| places.contains(&(at % length))).map(|(_, op)| op),
-            );
-        }
+        let reads = |op: &OpId| {
+            let mut takes = step.ops[*op].call.as_deref().into_iter().flat_map(Call::takes).peekable();
+            step.ops[*op].name == READS
+                && is_update(step, *op)
+                && takes.peek().is_some()
+                && takes.all(|taken| counts.contains(&taken))
+        };
+        gone.extend(step.running().into_iter().filter(reads));
         gone.sort_unstable();
         gone.dedup();
         patch.remove = gone;

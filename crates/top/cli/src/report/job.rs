@@ -70,16 +70,16 @@ const WORTH_SAYING: f64 = 1.0005;
 
 /// How the step was predicted.
 fn how(answer: &PredictedJob) -> String {
-    let times =
+    let slower =
         answer.host_slower_than.as_ref().map_or_else(String::new, |than| format!(" x {}", than.times));
     let (host, kernels) = (shorten(&answer.host, 60), shorten(&answer.kernels, 40));
-    // Of a job that was made of one step no collective was measured.
-    let kernels = match (answer.changes.is_empty(), answer.kernels.as_str()) {
-        (false, "measured") => "kernels measured, collectives of a usual node of such GPUs".to_owned(),
-        _ => format!("kernels and collectives {kernels}"),
+    let times = if answer.collective_times == answer.kernels {
+        format!("kernels and collectives {kernels}")
+    } else {
+        format!("kernels {kernels}, collectives modelled for {}", name(&answer.collective_times))
     };
     format!(
-        "method {}, all ranks together, host {host}{times}, {kernels}, process {}",
+        "method {}, all ranks together, host {host}{slower}, {times}, process {}",
         answer.method, answer.process
     )
 }

@@ -40,6 +40,8 @@ pub struct JobPrediction {
     pub world: WorldTimeline,
     /// How long each rendezvous takes once all are there.
     pub moving: TiVec<RendezvousId, Nanos>,
+    /// Where these times come from: `measured`, or the GPUs whose collectives are modelled.
+    pub collectives: String,
     /// What each rank does.
     pub ranks: Vec<RankPrediction>,
     /// The chain over all ranks that makes the step as long as it is.
@@ -55,6 +57,8 @@ pub struct JobPrediction {
 /// How long each rendezvous takes once all are there, and half-widths of 90 % (logarithm).
 pub(super) struct Collectives {
     pub(super) moving: TiVec<RendezvousId, Nanos>,
+    /// Where they come from: `measured`, or the GPUs whose collectives are modelled.
+    source: String,
     half_widths: TiVec<RendezvousId, f64>,
 }
 
@@ -64,7 +68,8 @@ impl Collectives {
         let Some(device) = &asked.device else {
             let moving = crew.job.moving(&crew.graphs).into_iter();
             let moving: TiVec<RendezvousId, Nanos> = moving.map(Option::unwrap_or_default).collect();
-            return Ok(Collectives { half_widths: vec![KERNEL_SPREAD; moving.len()].into(), moving });
+            let half_widths = vec![KERNEL_SPREAD; moving.len()].into();
+            return Ok(Collectives { half_widths, moving, source: asked.kernels.clone() });
         };
         let topology = topology(&device.name, node)?;
         let recorded = crew.job.moving(&crew.graphs);
@@ -79,7 +84,8 @@ impl Collectives {
             }
         });
         let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = priced.unzip();
-        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
+        let source = asked.kernels.clone();
+        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into(), source })
     }
 }
 
@@ -144,7 +150,10 @@ impl Ranks {
         let asked = &sides[0].asked;
         let recorded = || self.steps.first().and_then(|step| step.graph.device.clone());
         let device = asked.device.as_ref().map(|device| device.name.clone()).or_else(recorded);
-        let collectives = self.priced(&device.unwrap_or_default())?;
+        let device = device.unwrap_or_default();
+        let mut collectives = self.priced(&device)?;
+        // None of them was recorded, also where kernels were.
+        collectives.source = if asked.device.is_some() { asked.kernels.clone() } else { device };
         self.predicted(sides, collectives, doubts).map_err(|hang| self.hangs(hang))
     }
 
@@ -156,7 +165,8 @@ impl Ranks {
             (price.time, price.half_width)
         };
         let (moving, half_widths): (Vec<Nanos>, Vec<f64>) = self.job.rendezvous.iter().map(price).unzip();
-        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into() })
+        let source = device.to_owned();
+        Ok(Collectives { moving: moving.into(), half_widths: half_widths.into(), source })
     }
 
     /// A hang with the numbers of ranks for their places.
@@ -230,8 +240,20 @@ impl Ranks {
         let path = world::path(&self.crew().graphs, &self.job, &world);
         let mut ranks = self.ranks(&priced, &world, &path, &slowness);
         ranks.iter_mut().zip(peaks).for_each(|(rank, peak)| rank.peak = peak);
-        let moving = collectives.moving;
-        Ok(JobPrediction { step, interval, doubts, world, moving, ranks, path, slowest, replay, asked })
+        let Collectives { moving, source: collectives, .. } = collectives;
+        Ok(JobPrediction {
+            step,
+            interval,
+            doubts,
+            world,
+            moving,
+            collectives,
+            ranks,
+            path,
+            slowest,
+            replay,
+            asked,
+        })
     }
 
     /// What each rank does in a simulated step.

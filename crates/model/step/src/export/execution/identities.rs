@@ -9,20 +9,41 @@ use super::super::Export;
 use super::Ends;
 use super::values::{Values, Which, Written};
 use crate::ids::{OpId, TensorId};
+use crate::step::Step;
 
 /// The numbers of tensors and storages of a step.
 pub(super) struct Identities {
     tensors: FxHashMap<TensorId, u64>,
     storages: FxHashMap<Memory, u64>,
+    known: Known,
     /// The first number that nothing has.
     free: u64,
 }
 
-/// A piece of memory: one that was recorded, or one of a tensor that was not.
+/// A piece of memory: one that was recorded, one that a rule made, or one of a tensor of which it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Memory {
     Recorded(StorageId),
+    Made(StorageId),
     Of(TensorId),
+}
+
+/// The memory of tensors that were recorded. A rule numbers its own after these.
+struct Known(FxHashSet<StorageId>);
+
+impl Known {
+    fn of(step: &Step) -> Known {
+        let recorded = step.tensors.iter().filter(|row| row.recorded.is_some());
+        Known(recorded.filter_map(|row| row.storage).collect())
+    }
+
+    fn memory(&self, step: &Step, tensor: TensorId) -> Memory {
+        match step.tensors[tensor].storage {
+            Some(storage) if self.0.contains(&storage) => Memory::Recorded(storage),
+            Some(storage) => Memory::Made(storage),
+            None => Memory::Of(tensor),
+        }
+    }
 }
 
 /// Who has which number, as ops go by.
@@ -65,11 +86,11 @@ impl Identities {
     pub fn of(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
         let (step, trace) = (export.step, export.trace);
         let raw = |tensor: TensorId| Some(trace?.tensors.get(step.tensors[tensor].recorded?).raw_id);
-        let memory =
-            |tensor: TensorId| step.tensors[tensor].storage.map_or(Memory::Of(tensor), Memory::Recorded);
+        let known = Known::of(step);
+        let memory = |tensor: TensorId| known.memory(step, tensor);
         let address = |memory: Memory| match memory {
             Memory::Recorded(storage) => Some(trace?.tensors.storage(storage).address),
-            Memory::Of(_) => None,
+            Memory::Made(_) | Memory::Of(_) => None,
         };
         let (mut tensors, mut storages) = (Lives::new(), Lives::new());
         let mut seen: FxHashSet<TensorId> = FxHashSet::default();
@@ -107,16 +128,14 @@ impl Identities {
             let number = new_storages.get(&memory).copied().or_else(|| address(memory));
             (memory, number.unwrap_or(0))
         };
-        Identities {
-            tensors: seen.iter().map(of_tensor).collect(),
-            storages: seen.iter().map(of_memory).collect(),
-            free,
-        }
+        let (tensors, storages) =
+            (seen.iter().map(of_tensor).collect(), seen.iter().map(of_memory).collect());
+        Identities { tensors, storages, known, free }
     }
 
     /// The numbers of a tensor and of its storage.
     pub fn of_tensor(&self, export: &Export<'_>, tensor: TensorId) -> [u64; 2] {
-        let memory = export.step.tensors[tensor].storage.map_or(Memory::Of(tensor), Memory::Recorded);
+        let memory = self.known.memory(export.step, tensor);
         let [own, storage] = [self.tensors.get(&tensor), self.storages.get(&memory)];
         [own, storage].map(|number| number.copied().unwrap_or(0))
     }

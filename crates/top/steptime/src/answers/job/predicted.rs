@@ -36,9 +36,11 @@ pub struct PredictedJob {
     pub host_slower_than: Option<HostSlowerThan>,
     /// The state of the processes: `profiled` or `fresh`.
     pub process: &'static str,
-    /// Where the kernels' times come from: `measured`, or the device as it was named. Those of collectives come from the recording
-    /// or from what nccl-tests take on such GPUs.
+    /// Where the kernels' times come from: `measured`, or the device as it was named.
     pub kernels: String,
+    /// Where the collectives' times come from: `measured`, the device as it was named, or the GPU recorded on, whose collectives are
+    /// modelled by what nccl-tests take on such GPUs.
+    pub collective_times: String,
     /// From one step to the next, milliseconds.
     pub step_ms: f64,
     /// Holds the step time with the probability below, milliseconds.
@@ -151,6 +153,7 @@ impl PredictedJob {
             host_slower_than: predicted.asked.host_slower_than.clone(),
             process: process(predicted.asked.process),
             kernels: predicted.asked.kernels.clone(),
+            collective_times: predicted.collectives.clone(),
             step_ms,
             interval_ms: predicted.interval.map(ms),
             interval_level: INTERVAL_LEVEL,

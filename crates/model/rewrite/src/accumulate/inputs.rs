@@ -1,0 +1,26 @@
+//! Copies of what is the same for every batch: a graph whose nodes are trained, a table of positions.
+
+use rustc_hash::FxHashSet;
+use steptime_aten::Device;
+use steptime_step::{OpId, Step, TensorId};
+
+use crate::passes::takes;
+use crate::resize;
+
+/// Ops of the script that bring something to the device of which no dimension is of the batch. Where the batch is not known, or comes
+/// in nowhere, there is none.
+pub(super) fn fixed(step: &Step, script: &[OpId], batch: Option<u64>) -> Vec<OpId> {
+    let Some(batch) = batch.filter(|&batch| batch > 0) else { return Vec::new() };
+    let seeds: FxHashSet<TensorId> =
+        resize::find(step, batch).dims.into_iter().map(|(tensor, _)| tensor).collect();
+    let is_fixed =
+        |op: &OpId| is_copy(step, *op) && !takes(step, *op).iter().any(|taken| seeds.contains(taken));
+    if seeds.is_empty() { Vec::new() } else { script.iter().copied().filter(is_fixed).collect() }
+}
+
+/// Whether an op takes what lies on the host alone, and gives it on the device.
+fn is_copy(step: &Step, op: OpId) -> bool {
+    let Some(call) = step.ops[op].call.as_deref() else { return false };
+    let on_device = |tensor: TensorId| step.tensors[tensor].value.device == Device::Cuda;
+    call.takes().next().is_some() && !call.takes().any(on_device) && call.gives().any(on_device)
+}

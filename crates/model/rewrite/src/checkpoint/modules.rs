@@ -1,0 +1,94 @@
+//! Blocks by the modules of a model: those of one class that are called one after the other.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashSet;
+use steptime_graph::{ModuleId, Modules};
+
+use super::blocks::Row;
+use super::forward::Forward;
+
+/// The places of the forward pass that each module ran, with those in it.
+struct Called<'m> {
+    modules: &'m Modules,
+    /// For each module; empty where it ran no op.
+    places: Vec<Range<usize>>,
+    /// Modules that ran an op themselves, not only through others.
+    runs: FxHashSet<ModuleId>,
+}
+
+/// The rows of blocks, in order: modules of one class in a row that hold others, each fed by the one before. A module that does nothing
+/// but call a row is none.
+pub(super) fn find(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
+    let called = Called::of(forward, modules);
+    let mut rows = called.rows(forward, None);
+    rows.sort_by_key(|row| row[0].start);
+    rows
+}
+
+impl<'m> Called<'m> {
+    fn of(forward: &Forward<'_>, modules: &'m Modules) -> Called<'m> {
+        let mut called =
+            Called { modules, places: vec![0..0; modules.list.len()], runs: FxHashSet::default() };
+        for (place, &root) in forward.roots.iter().enumerate() {
+            let recorded = forward.step.recorded(root);
+            let Some(own) = recorded.and_then(|op| modules.of.get(op).copied().flatten()) else { continue };
+            called.runs.insert(own);
+            for module in std::iter::successors(Some(own), |&at| modules.list[at].parent) {
+                let places = &mut called.places[usize::from(module)];
+                let start = if places.start < places.end { places.start } else { place };
+                *places = start..place + 1;
+            }
+        }
+        called
+    }
+
+    /// Whether a module ran an op.
+    fn ran(&self, module: ModuleId) -> bool {
+        self.places[usize::from(module)].end > 0
+    }
+
+    fn inside(&self, around: Option<ModuleId>) -> impl Iterator<Item = ModuleId> {
+        self.modules.list.keys().filter(move |&at| self.modules.list[at].parent == around)
+    }
+
+    /// The rows among the modules inside one, or among all.
+    fn rows(&self, forward: &Forward<'_>, around: Option<ModuleId>) -> Vec<Row> {
+        let mut inside: Vec<ModuleId> = self.inside(around).filter(|&at| self.ran(at)).collect();
+        inside.sort_by_key(|&at| self.places[usize::from(at)].start);
+        let mut rows = Vec::new();
+        let mut rest = &inside[..];
+        while !rest.is_empty() {
+            let length =
+                1 + rest.windows(2).take_while(|pair| self.follows(forward, pair[0], pair[1])).count();
+            let (run, after) = rest.split_at(length);
+            rest = after;
+            let within: Vec<Vec<Row>> = run.iter().map(|&at| self.rows(forward, Some(at))).collect();
+            // What calls a row and runs nothing else is no block, but the row is.
+            let calls_rows =
+                run.iter().all(|at| !self.runs.contains(at)) && within.iter().any(|rows| !rows.is_empty());
+            if length == 1 || calls_rows || around.is_none() {
+                let alone = |(at, rows): (&ModuleId, Vec<Row>)| match rows.is_empty() && length > 1 {
+                    true => vec![vec![self.places[usize::from(*at)].clone()]],
+                    false => rows,
+                };
+                rows.extend(run.iter().zip(within).flat_map(alone));
+            } else {
+                rows.push(run.iter().map(|&at| self.places[usize::from(at)].clone()).collect());
+            }
+        }
+        rows
+    }
+
+    /// Whether a module is of the class of another, comes after it and takes what it makes, and both hold others.
+    fn follows(&self, forward: &Forward<'_>, one: ModuleId, next: ModuleId) -> bool {
+        let class = |at: ModuleId| &self.modules.list[at].class;
+        let holds = |at: ModuleId| self.inside(Some(at)).next().is_some();
+        let [first, second] = [one, next].map(|at| self.places[usize::from(at)].clone());
+        class(one) == class(next)
+            && holds(one)
+            && holds(next)
+            && first.end <= second.start
+            && forward.is_fed(&first, &second)
+    }
+}
