@@ -151,7 +151,10 @@ fn what_cannot_be_scaled_is_refused_with_the_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path().join("et.json.gz");
     std::fs::copy(root().join("examples/resnet50_32/et.json.gz"), &trace).expect("a copy");
-    assert!(failure(&["scale", text(&trace), "--gpus", "2", "--device", "h100"]).contains("record it with batch=N"));
+    assert!(
+        failure(&["scale", text(&trace), "--gpus", "2", "--device", "h100"])
+            .contains("record it with batch=N")
+    );
     steptime(&["scale", "examples/models/dlrm_ddp.toml"]).assert().code(2);
 }
 
