@@ -19,15 +19,24 @@ const LINES: usize = 40;
 const OPS: (usize, usize) = (10, 6);
 /// ... and never fewer than these.
 const FEWEST_OPS: usize = 3;
-/// Kernel families to show.
-const FAMILIES: usize = 5;
+/// Kernel families to show, at least and at most.
+const FAMILIES: (usize, usize) = (1, 5);
 /// Columns of the critical path that are left of names.
 const LEFT_OF_NAMES: usize = 48;
 /// Stretches of the critical path to show, at most and at least.
 const STRETCHES: (usize, usize) = (8, 3);
 
-/// The answer as text.
+/// The answer as text. What many doubts take of the screen, kernel families leave.
 pub fn text(answer: &Predicted) -> String {
+    let text = screen(answer, FAMILIES.1);
+    match text.lines().count().saturating_sub(LINES) {
+        0 => text,
+        over => screen(answer, FAMILIES.1.saturating_sub(over).max(FAMILIES.0)),
+    }
+}
+
+/// The answer with so many kernel families.
+fn screen(answer: &Predicted, most: usize) -> String {
     let mut text = headline(answer);
     let below = below(answer);
     if answer.active_ms.is_some() {
@@ -35,7 +44,7 @@ pub fn text(answer: &Predicted) -> String {
         text.push_str(&split(answer).text());
         text.push('\n');
         if let Some(families) = &answer.families {
-            text.push_str(&kernels(families, answer).text());
+            text.push_str(&kernels(&families[..families.len().min(most)], answer).text());
             text.push('\n');
         }
         // Around them are the names of columns of two tables, and two empty lines.
@@ -147,7 +156,7 @@ fn cause(key: &'static str) -> &'static str {
 /// What the kernels of each family take, and where their times came from.
 fn kernels(families: &[FamilyTime], answer: &Predicted) -> Columns {
     let mut columns = Columns::new(&["~kernels", ">count", ">device ms", ">of step", ">each x/÷", "source"]);
-    for family in families.iter().take(FAMILIES) {
+    for family in families {
         columns.row([
             family.family.to_owned(),
             grouped(family.count as u64),

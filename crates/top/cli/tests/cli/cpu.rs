@@ -91,7 +91,7 @@ fn what_is_assumed_is_said_first_and_in_every_answer() {
     let path = text(folder.path());
     let questions = [
         &["predict", path][..],
-        &["whatif", path, "--fuse", "optimizer"],
+        &["whatif", path, "--host-speed", "0.9"],
         &["explain", path],
         &["choose", path],
     ];

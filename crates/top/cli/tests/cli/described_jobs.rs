@@ -50,7 +50,8 @@ fn the_ranks_of_a_described_job_are_predicted_together() {
     assert!(words(&stdout(&["predict", text(&even), "--device", "h200"])).contains("2 ranks on NVIDIA H200"));
     // One of them by itself says that it is.
     let alone = json(&["predict", text(&even), "--device", "h200", "--rank", "1"]);
-    assert_eq!(alone["doubts"][0]["kind"], "ranks");
+    let doubts = alone["doubts"].as_array().expect("doubts");
+    assert!(doubts.iter().any(|doubt| doubt["kind"] == "ranks"), "{doubts:?}");
     assert!(failure(&["predict", text(&even)]).contains("--device"));
 }
 
@@ -271,7 +272,7 @@ fn bad_plans_and_tables_that_do_not_fit_are_said() {
         doubt.starts_with("rank 0: its tensors need 230.") && doubt.contains("run out of memory"),
         "{doubt}"
     );
-    assert!(failure(&["scale", "examples", "--device", "h200"]).contains("ends in .toml"));
+    assert!(failure(&["scale", "examples", "--device", "h200"]).contains("not the ranks of one job"));
     // The description is not written over.
     assert!(
         failure(&["shard", text(&model), "--gpus", "2", "--device", "h200", "-o", text(&model)])
@@ -336,8 +337,8 @@ fn a_table_that_no_gpu_holds_lies_in_host_memory_where_that_is_allowed() {
     assert!(cached["misses"].as_u64().is_some_and(|rows| (40_000..=40_960).contains(&rows)), "{cached}");
     assert_eq!((ms(cached, "host_mb"), &found["hosts_mb"]), (384_000.0, &serde_json::json!([384_000.0])));
     assert!(ms(&found, "bound_ms") <= ms(&found["predicted"], "step_ms"));
-    let doubt = &found["predicted"]["doubts"][0];
-    assert_eq!(doubt["kind"], "cache", "what is estimated is said first");
+    let doubts = found["predicted"]["doubts"].as_array().expect("doubts");
+    assert!(doubts.iter().any(|doubt| doubt["kind"] == "cache"), "what is estimated is said: {doubts:?}");
     // What its GPU has is a cache.
     assert!(found["gpus"].as_array().expect("GPUs").iter().all(|gpu| ms(gpu, "peak_mb") < 2000.0), "{found}");
     let page = words(&stdout(&args));

@@ -65,7 +65,7 @@ fn a_fitted_profile_shows_what_each_family_uses() {
         assert!(family["range"].as_object().is_some_and(|range| !range.is_empty()), "{family}");
     }
     let text = stdout(&["device", "show", "h200"]);
-    assert!(text.contains("gemm") && text.contains("half-width"), "{text}");
+    assert!(text.contains("gemm") && text.contains("x/÷"), "{text}");
 }
 
 #[test]

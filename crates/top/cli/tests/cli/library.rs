@@ -37,7 +37,8 @@ fn kernels_that_the_profile_knows_otherwise_are_said_wherever_they_will_run() {
 fn kernels_that_are_as_the_profile_says_are_not_doubted() {
     let active = predicted(DENSE, 50.0, "h100")["active_ms"].as_f64().expect("a number");
     let answer = predicted(DENSE, 1000.0 * active / 3.0, "h100");
-    assert_eq!(answer["doubts"], json!([]), "{answer}");
+    let doubts = answer["doubts"].as_array().expect("doubts");
+    assert!(doubts.iter().all(|doubt| doubt["kind"] != "library"), "{doubts:?}");
 }
 
 #[test]

@@ -47,7 +47,11 @@ fn an_execution_trace_that_lacks_its_last_brackets_is_whole() {
     let step = |path: &std::path::Path| json(&["predict", text(path), "--device", "h200"]);
     let (cut, all) = (step(&path), step(&all));
     assert!(cut["warnings"].to_string().contains("1 repair while reading"), "{}", cut["warnings"]);
-    assert_eq!((&cut["doubts"], &cut["step_ms"]), (&all["doubts"], &all["step_ms"]));
+    let others = |answer: &serde_json::Value| -> Vec<serde_json::Value> {
+        let doubts = answer["doubts"].as_array().expect("doubts").iter();
+        doubts.filter(|doubt| doubt["kind"] != "repairs").cloned().collect()
+    };
+    assert_eq!((others(&cut), &cut["step_ms"]), (others(&all), &all["step_ms"]));
 }
 
 #[test]

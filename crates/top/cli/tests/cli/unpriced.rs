@@ -24,7 +24,8 @@ fn on_the_gpu_recorded_on_kernels_keep_their_time() {
     let answer = predicted("NVIDIA H200");
     assert!((number(&answer["active_ms"]) - 0.12).abs() < 1e-6, "{answer}");
     assert!((number(&answer["kernel_coverage"]["measured"]) - 1.0).abs() < 1e-9);
-    assert_eq!(answer["doubts"], json!([]));
+    let doubts = answer["doubts"].as_array().expect("doubts");
+    assert!(doubts.iter().all(|doubt| doubt["kind"] != "unpriced"), "{doubts:?}");
     assert_eq!(answer["families"][0]["source"], "measured");
 }
 
