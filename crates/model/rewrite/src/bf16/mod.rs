@@ -9,6 +9,7 @@ mod casts;
 mod lists;
 mod needs;
 mod softmax;
+mod temporary;
 mod types;
 
 use rustc_hash::FxHashSet;

@@ -19,7 +19,7 @@ pub(super) struct Types<'s> {
     pub narrow: Dtype,
     /// Whether rows that are looked up are given in it.
     lookups: bool,
-    uses: Uses,
+    pub(super) uses: Uses,
     /// Whether an optimizer is there, which tells what is trained.
     trains: bool,
     /// Tensors of the step that are in 16 bits, and the types of those that the patch adds.
@@ -199,11 +199,12 @@ impl<'s> Types<'s> {
         let of = half.unwrap_or_else(|| self.widest(name, &now));
         for (at, tensor) in now.gives().enumerate() {
             let is_new = !takes.contains(&tensor) && !inner.contains(&tensor);
-            if is_new && self.uses_producer(tensor) && self.of(tensor).is_some() && (at == 0 || !first_only) {
+            if is_new && self.is_made(tensor) && self.of(tensor).is_some() && (at == 0 || !first_only) {
                 self.set(tensor, of);
             }
         }
         self.exchanged(name, &now);
+        self.settle(op, &now, of);
         if now != *call {
             self.patch.change.push((op, now));
         }
@@ -228,8 +229,14 @@ impl<'s> Types<'s> {
         is_old && (!self.trains || self.uses.consumers(tensor).iter().any(updated))
     }
 
-    fn uses_producer(&self, tensor: TensorId) -> bool {
+    /// Whether an op of the step makes a tensor.
+    pub(super) fn is_made(&self, tensor: TensorId) -> bool {
         self.step.tensors.get(tensor).is_some() && self.uses.producer(tensor).is_some()
+    }
+
+    /// Whether a type was found for a tensor.
+    pub(super) fn is_known(&self, tensor: TensorId) -> bool {
+        self.known.contains_key(&tensor)
     }
 
     /// What ops right inside an op give, and have computed: memory alone has no type yet.
@@ -262,7 +269,11 @@ impl<'s> Types<'s> {
         let sized = |tensor: &TensorId| {
             self.value(*tensor).is_some_and(|value| !value.shape.is_empty() && value.numel() > 0)
         };
-        let mut of: Vec<Dtype> = all().filter(sized).filter_map(|tensor| self.of(tensor)).collect();
+        let known = all().filter(sized).filter(|&tensor| !self.is_temporary(tensor));
+        let mut of: Vec<Dtype> = known.filter_map(|tensor| self.of(tensor)).collect();
+        if of.is_empty() {
+            of = all().filter(sized).filter_map(|tensor| self.of(tensor)).collect();
+        }
         if of.is_empty() {
             of = all().filter_map(|tensor| self.of(tensor)).collect();
         }
