@@ -118,6 +118,7 @@ fn found(audits: &[Audit], rule: &str) -> bool {
 }
 
 #[test]
+#[ignore = "takes minutes: cargo test --release -p steptime --test rule_pairs -- --ignored"]
 fn no_pair_of_rules_loses_an_effect() {
     let rules = rules();
     let (mut pairs, mut lost) = (0, Vec::new());
