@@ -182,10 +182,11 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     let found_in_python =
         |row: NodeId| graph.fake && (DISPATCH.contains(&graph.node_name(row)) || dispatched[row.index()]);
     let in_python = graph.fake && graph.ids().any(|row| DISPATCH.contains(&graph.node_name(row)));
+    let placeholders = within(graph, |node| in_python && stands_in(graph, node));
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
             && !found_in_python(row)
-            && !(in_python && stands_in(graph, row))
+            && !placeholders[row.index()]
             && !is_step(row)
             && from.is_none_or(|from| row > from)
             && to.is_none_or(|to| row < to)
