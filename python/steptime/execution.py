@@ -30,7 +30,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     with folder.whole(out, overwrite) as partial:
         say("one step so that everything is there")
         began = time.perf_counter()
-        with Autocasts() as autocasts:
+        with Autocasts() as autocasts, backend.lookups:
             _first(loop)
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"

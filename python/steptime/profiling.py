@@ -12,6 +12,7 @@ from steptime.errors import MissingTorch, NothingRecorded
 from steptime.forms import OptimizerForms
 from steptime.host import HostProbe
 from steptime.loop import Plan
+from steptime.lookups import Lookups
 from steptime.modules import ModuleCalls
 from steptime.pulse import Pulses
 
@@ -47,6 +48,7 @@ class TorchProfiler:
         self._sync_events = sync_events
         self._modules = ModuleCalls(self.torch)
         self._forms = OptimizerForms()
+        self.lookups = Lookups(self.torch)
 
     @property
     def on_gpu(self) -> bool:
@@ -71,8 +73,8 @@ class TorchProfiler:
         return describe.peak_memory(self.torch, self.on_gpu)
 
     def modules(self) -> Dict[str, Any]:
-        """The part of meta.json that tells which modules and optimizers the step of the execution trace called."""
-        return {**self._modules.as_dict(), **self._forms.as_dict()}
+        """The part of meta.json that tells which modules and optimizers the step of the execution trace called, and of lookups."""
+        return {**self._modules.as_dict(), **self._forms.as_dict(), **self.lookups.as_dict()}
 
     def process(self) -> str:
         """`FRESH` while no profiler has run in this process, else `PROFILED`.
