@@ -55,7 +55,9 @@ impl Edited {
             return Err(Error::Rewrite { path: recorded.path.clone(), source });
         }
         let (indices, set) = settings(kernels);
-        let launches = device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops);
+        let lookups = recorded.arguments.lookups();
+        let launches =
+            device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let doubts = by_rule.map(|(text, above)| Doubt {
             kind: "rule",
