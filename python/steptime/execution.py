@@ -32,7 +32,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         say("one step so that everything is there")
         began = time.perf_counter()
         identity = Identity(backend.torch)
-        with Autocasts() as autocasts, identity, _wanted_values():
+        with Autocasts() as autocasts, backend.lookups, identity, _wanted_values():
             loop.run()
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"

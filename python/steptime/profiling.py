@@ -13,6 +13,7 @@ from steptime.forms import OptimizerForms
 from steptime.held import HeldMemory
 from steptime.host import HostProbe
 from steptime.loop import Plan
+from steptime.lookups import Lookups
 from steptime.marks import PlainMarks
 from steptime.modules import ModuleCalls
 from steptime.pulse import Pulses
@@ -48,6 +49,7 @@ class TorchProfiler:
         self._modules = ModuleCalls(self.torch)
         self._forms = OptimizerForms()
         self._held = HeldMemory(self.torch)
+        self.lookups = Lookups(self.torch)
 
     @property
     def on_gpu(self) -> bool:
@@ -72,8 +74,8 @@ class TorchProfiler:
         return describe.peak_memory(self.torch, self.on_gpu)
 
     def modules(self) -> Dict[str, Any]:
-        """The part of meta.json that tells which modules and optimizers the step of the execution trace called, and what they hold."""
-        return {**self._modules.as_dict(), **self._forms.as_dict(), **self._held.as_dict()}
+        """The part of meta.json on what the step of the execution trace called: modules, optimizers, what they hold, and lookups."""
+        return {**self._modules.as_dict(), **self._forms.as_dict(), **self._held.as_dict(), **self.lookups.as_dict()}
 
     def process(self) -> str:
         """`FRESH` while no profiler has run in this process, else `PROFILED`.

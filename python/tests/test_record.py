@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import contextlib
 import json
 import subprocess
 import sys
@@ -89,6 +90,8 @@ class FakeProfiler:
 
     def peak_memory(self) -> Dict[str, int]:
         return {"peak_rss_bytes": 1}
+
+    lookups = contextlib.nullcontext()
 
     def modules(self) -> Dict[str, Any]:
         return {}

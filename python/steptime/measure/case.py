@@ -21,8 +21,9 @@ class Op:
 
     run: Callable[[], Any]
     before: Optional[Callable[[], Any]] = None
-    lists: Dict[str, Dict[int, Any]] = field(default_factory=dict)  # operator -> position of input -> its tensors
+    lists: Dict[str, Dict[int, Any]] = field(default_factory=dict)  # operator -> position of input -> its tensors, or tensor
     devices: Dict[str, List[str]] = field(default_factory=dict)  # operator -> where each input lies
+    indices: Any = ""  # how the indices that were drawn are spread, where the case does not know beforehand
 
 
 @dataclass

@@ -178,11 +178,13 @@ def about(ready: Ready) -> Dict[str, Any]:
     case, op = ready.case, ready.op
     lists = {name: {i: _list(each) for i, each in places.items()} for name, places in op.lists.items()}
     devices = {name: compact(each) for name, each in op.devices.items()}
-    return {"family": case.family, "tf32": case.tf32, "indices": case.indices, "ops": case.ops, "lists": lists, "devices": devices}
+    return {"family": case.family, "tf32": case.tf32, "indices": str(op.indices) or case.indices, "ops": case.ops, "lists": lists, "devices": devices}
 
 
 def _list(tensors: Any) -> Tuple[List[Any], List[Any], str]:
-    """Sizes, strides and type of a list of tensors, as the profiler would write them."""
+    """Sizes, strides and type of a list of tensors, or of a tensor, as the profiler would write them."""
+    if hasattr(tensors, "shape"):
+        return list(tensors.shape), list(tensors.stride()), NAMES.get(str(tensors.dtype), str(tensors.dtype))
     known = [each for each in tensors if each is not None]
     kind = NAMES.get(str(known[0].dtype), str(known[0].dtype)) if known else ""
     dims = [[] if each is None else list(each.shape) for each in tensors]

@@ -26,7 +26,24 @@ pub fn op_call(graph: &ExecutionGraph, node: NodeId) -> OpCall {
     {
         copy::onto_itself(&mut call);
     }
+    if DEPENDS_ON_ENTRIES.contains(&call.name.as_str())
+        && call.input_tensors().any(|(.., tensor)| tensor.is_sparse())
+    {
+        call.inputs.extend(entries(graph, node).into_iter().flatten());
+    }
     call
+}
+
+/// Ops whose work depends on the entries of a sparse argument, which does not tell them.
+const DEPENDS_ON_ENTRIES: [&str; 3] = ["aten::_coalesce", "aten::mm", "aten::addmm"];
+
+/// Indices and values of the sparse argument, as a node looks at them.
+fn entries(graph: &ExecutionGraph, node: NodeId) -> Option<[Arg; 2]> {
+    let part = |name: &str| {
+        let child = graph.tree.children(node).iter().find(|&&child| graph.node_name(child) == name)?;
+        graph.args.get(graph.outputs(*child)).first().map(|&arg| argument_of(graph, arg))
+    };
+    Some([part("aten::_indices")?, part("aten::_values")?])
 }
 
 /// Whether two arguments are one tensor.

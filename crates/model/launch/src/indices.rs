@@ -5,9 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::Counts;
+
 /// How the indices of lookups are distributed over E rows.
 ///
-/// Written as `uniform`, `zipf:A`, `folded-zipf:A`; in files, and on the command line, everywhere the same.
+/// Written as `uniform`, `zipf:A`, `folded-zipf:A`, `counts:..`; in files, and on the command line, everywhere the same.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Indices {
     /// Not known; taken as uniform.
@@ -22,6 +24,8 @@ pub enum Indices {
     FoldedZipf(f64),
     /// Counted: the share of lookups that go to each of equally many rows, from the most to the least wanted.
     Histogram(Arc<[f32]>),
+    /// Counted by how often rows occur, in groups: what recordings and sweeps hold.
+    Counts(Counts),
 }
 
 /// Why a text is no distribution.
@@ -32,6 +36,12 @@ pub enum IndicesError {
         "{text:?} is no distribution of indices: give uniform, zipf:A (as in zipf:1.05), or folded-zipf:A"
     )]
     Name {
+        /// The text.
+        text: String,
+    },
+    /// Groups of rows that cannot be.
+    #[error("{text}: counts are rows/lookups of each group, as in counts:90/90,12/30")]
+    Counts {
         /// The text.
         text: String,
     },
@@ -139,6 +149,10 @@ impl FromStr for Indices {
             "uniform" if text == "uniform" => Ok(Indices::Uniform),
             "zipf" => Indices::zipf(number()?),
             "folded-zipf" => Indices::folded_zipf(number()?),
+            "counts" => {
+                let wrong = |()| IndicesError::Counts { text: text.to_owned() };
+                Ok(Indices::Counts(text.parse().map_err(wrong)?))
+            }
             _ => Err(IndicesError::Name { text: text.to_owned() }),
         }
     }
@@ -152,6 +166,7 @@ impl fmt::Display for Indices {
             Indices::Zipf(exponent) => write!(f, "zipf:{exponent}"),
             Indices::FoldedZipf(exponent) => write!(f, "folded-zipf:{exponent}"),
             Indices::Histogram(shares) => write!(f, "counts of {} rows", shares.len()),
+            Indices::Counts(counts) => write!(f, "{counts}"),
         }
     }
 }

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cache;
+mod counts;
 pub mod gather_plan;
 mod gpu;
 mod indices;
@@ -29,6 +30,7 @@ mod streams;
 mod update_lanes;
 mod zipf;
 
+pub use counts::{Counts, RowGroup};
 pub use gpu::{GatherRates, Gpu};
 pub use indices::{Indices, IndicesError};
 pub use lanes::{Lanes, MOST_PASSES, RowLayout, WARP};

@@ -42,6 +42,7 @@ impl Popularity {
                 let usable = shares.iter().map(|&share| f64::from(share)).filter(|&share| share > 0.0);
                 weighted.extend(usable.map(|share| (width, share)));
             }
+            Indices::Counts(counts) => weighted.extend(counts.weights(rows)),
         }
         let total: f64 = weighted.iter().map(|group| group.1).sum();
         if !(total > 0.0 && total.is_finite()) {

@@ -27,6 +27,8 @@ enum Law {
     },
     /// The share of all ranks up to each.
     Counted(Vec<f64>),
+    /// Of groups of ranks: the share of all up to each, its first rank, and how many it has.
+    Grouped(Vec<(f64, f64, f64)>),
 }
 
 /// Zipf's law that ends at the last row.
@@ -56,6 +58,15 @@ impl Sampler {
                 };
                 Law::Counted(shares.iter().map(up_to).collect())
             }
+            Indices::Counts(counts) => {
+                let (mut share, mut ranks) = (0.0, 0.0);
+                let group = |(of_group, lookups): (f64, f64)| {
+                    let first = ranks;
+                    (share, ranks) = (share + lookups, ranks + of_group);
+                    (share, first, of_group)
+                };
+                Law::Grouped(counts.weights(rows as f64).into_iter().map(group).collect())
+            }
         };
         Sampler { rows, law }
     }
@@ -66,6 +77,13 @@ impl Sampler {
             Law::Uniform => self.evenly(&mut bits),
             Law::Zipf(law) => self.scattered(law.rank(unit(&mut bits), self.rows)),
             Law::FoldedZipf { power } => endless(*power, &mut bits) % self.rows,
+            Law::Grouped(groups) if groups.is_empty() => self.evenly(&mut bits),
+            Law::Grouped(groups) => {
+                let wanted = unit(&mut bits) * groups[groups.len() - 1].0;
+                let place = groups.partition_point(|group| group.0 <= wanted).min(groups.len() - 1);
+                let (_, first, of_group) = groups[place];
+                self.scattered((first + unit(&mut bits) * of_group) as u64)
+            }
             Law::Counted(up_to) if up_to.is_empty() => self.evenly(&mut bits),
             Law::Counted(up_to) => {
                 // Each count stands for equally many rows.

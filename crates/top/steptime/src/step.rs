@@ -15,7 +15,7 @@ use self::choice::pick;
 pub use self::choice::{Choice, is_timed, one_job, timing};
 pub(crate) use self::choice::{listed, title};
 use self::parts::Parts;
-use crate::device::{Arguments, Launch};
+use crate::device::{Arguments, Launch, Lookups};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::input::open_input;
@@ -163,6 +163,8 @@ impl Step {
         let damaged = |error| damaged(repairs.as_deref(), error);
         let Parts { graph, arguments, notes, assumed } =
             Parts::of(&recording, choice, ops).map_err(damaged)?;
+        let noted = recording.meta.as_ref().map_or(&[][..], |meta| meta.lookups.as_slice());
+        let arguments = arguments.with_lookups(Lookups::new(noted));
         let fingerprint = parts::timed(&recording).map(Fingerprint::of);
         let cut_at = arguments.is_derived().then(|| parts::cut_at(&recording)).flatten();
         let accelerators = timing(&recording).map(parts::unread_accelerators).unwrap_or_default();

@@ -34,6 +34,9 @@ WEIGHTS = (
     ("scaled", 6.0),
     ("seldom", 10.0),
     ("abroad", 8.0),
+    ("skewed", 16.0),
+    ("sparse", 9.0),
+    ("thin", 12.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 

@@ -19,7 +19,9 @@ pub use lookups::{
     EmbeddingBag, FusedBags, FusedTable, Gather, GatherKind, Pooling, RowOptimizer, Scatter, ScatterKind,
     TableBatched, TiledGather,
 };
-pub use products::{Attention, AttentionKind, Conv, Epilogue, Gemm, Interaction, Precision, Rnn};
+pub use products::{
+    Attention, AttentionKind, Conv, Epilogue, Gemm, Interaction, Precision, Rnn, SparseProduct,
+};
 
 /// Everything an op launches by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -82,6 +84,8 @@ pub enum Kernel {
     Rnn(Rnn),
     /// Dot products of a sample's vectors with one another (ours).
     Interaction(Interaction),
+    /// A sparse matrix times a dense one.
+    SparseProduct(SparseProduct),
     /// Pooled lookups in one table.
     EmbeddingBag(EmbeddingBag),
     /// Pooled lookups in many tables at once (FBGEMM), the backward fused with the optimizer.
@@ -145,6 +149,7 @@ impl Kernel {
             Kernel::Attention(_) => "attention",
             Kernel::Rnn(_) => "rnn",
             Kernel::Interaction(_) => "interaction",
+            Kernel::SparseProduct(_) => "sparse_product",
             Kernel::EmbeddingBag(_) => "embedding_bag",
             Kernel::TableBatched(_) => "table_batched_embedding",
             Kernel::FusedBags(_) => "fused_embedding_bag",

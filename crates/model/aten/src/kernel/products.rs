@@ -202,3 +202,18 @@ impl Interaction {
         self.features.saturating_mul(self.features.saturating_sub(1)) / 2
     }
 }
+
+/// A sparse matrix times a dense one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SparseProduct {
+    /// Rows of the sparse matrix.
+    pub rows: u64,
+    /// Its columns: rows of the dense one.
+    pub inner: u64,
+    /// Columns of the dense one.
+    pub columns: u64,
+    /// Entries of the sparse one.
+    pub entries: u64,
+    /// Bytes an index.
+    pub index_bytes: u64,
+}

@@ -1,6 +1,7 @@
 //! Matrix products: `mm`, `addmm`, `bmm`, `baddbmm`, `addmv`, `dot` and kin.
 
 mod gradients;
+mod sparse;
 
 use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
@@ -48,14 +49,17 @@ struct Form {
     /// The argument that is added.
     added: Option<&'static str>,
     activated: bool,
+    /// How many arguments it has: behind them stand the indices and values of a sparse factor.
+    parts: usize,
     /// Whether it says of which type the result is, as products of 8-bit floats do.
     typed: bool,
 }
 
-const PLAIN: Form = Form { factors: ["self", "mat2"], arity: 2, added: None, activated: false, typed: false };
+const PLAIN: Form =
+    Form { factors: ["self", "mat2"], arity: 2, added: None, activated: false, parts: 2, typed: false };
 const DOT: Form = Form { factors: ["self", "tensor"], ..PLAIN };
 const CONJUGATED: Form = Form { factors: ["self", "other"], ..PLAIN };
-const ADDED: Form = Form { factors: ["mat1", "mat2"], arity: 3, added: Some("self"), ..PLAIN };
+const ADDED: Form = Form { factors: ["mat1", "mat2"], arity: 3, added: Some("self"), parts: 5, ..PLAIN };
 const BATCHED: Form = Form { factors: ["batch1", "batch2"], ..ADDED };
 const VECTOR: Form = Form { factors: ["mat", "vec"], ..ADDED };
 const ACTIVATED: Form = Form { activated: true, ..ADDED };
@@ -107,7 +111,10 @@ fn lower(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
         return None;
     };
     let Sizes { batch, m, n, k } = sizes(a, b)?;
-    if a.is_sparse() || b.is_sparse() {
+    if a.is_sparse() && !b.is_sparse() {
+        return sparse::lower(call, a, b, form.parts);
+    }
+    if b.is_sparse() {
         return None;
     }
     if computed.numel() == 0 {

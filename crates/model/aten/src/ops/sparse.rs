@@ -24,7 +24,14 @@ pub static OPS: &[OpDef] = &[
         "aten::sparse_resize_",
         "aten::sparse_resize_and_clear_",
     ]),
-    OpDef::composite(&["aten::coalesce", "aten::sparse_mask", "aten::to_dense", "aten::_to_dense"]),
+    OpDef::composite(&[
+        "aten::coalesce",
+        "aten::sparse_mask",
+        "aten::to_dense",
+        "aten::_to_dense",
+        "aten::_sparse_mm",
+        "aten::_sparse_addmm",
+    ]),
     OpDef::leaf(&["aten::_coalesce"], coalesce).arguments(&["self", "indices", "values"]),
 ];
 

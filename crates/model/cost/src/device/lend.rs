@@ -1,10 +1,12 @@
 //! A specification with the models of another GPU.
 
+use super::bounds::Reference;
 use super::constants::Constants;
 use super::families;
 use super::family::Specified;
 use super::observation::Observation;
 use super::profile::DeviceProfile;
+use super::spec::DeviceSpec;
 use super::transfer::{Lent, Stages, Transfer};
 
 impl DeviceProfile {
@@ -20,15 +22,38 @@ impl DeviceProfile {
         let alike = self.spec.architecture == to.spec.architecture;
         let corrections = corrections.filter(|_| !alike).map(stages).unwrap_or_default();
         let slower = self.spec.clock_mhz / to.spec.clock_mhz;
+        let lender = self.spec.clone();
         let layer = if to.onto.is_some() { stages(to.clone()) } else { Stages::default() };
         let mut to = to.with_models(self.into_families());
         if to.spec.constants == Constants::default() {
             to.spec.constants = Constants::default().slower(slower);
         }
+        if layer.families.is_empty() {
+            to.spec.transfer = to.spec.transfer.in_host_of(&lender.transfer);
+        }
         let Transfer { from, alike: like, other } = worth;
         let wider = if alike { like } else { other };
-        to.lent = Some(Box::new(Lent { from, wider, other: !alike, corrections, layer }));
+        to.lent =
+            Some(Box::new(Lent { from, wider, other: !alike, corrections, layer, references: Vec::new() }));
         to
+    }
+
+    /// The same profile, its estimates bounded by what GPUs take that were measured: the one whose models it is lent, and those
+    /// of `layers` whose sweeps corrected the same models. A GPU that was measured itself stays as it is.
+    #[must_use]
+    pub fn bounded(
+        mut self,
+        lender: DeviceSpec,
+        layers: impl IntoIterator<Item = DeviceProfile>,
+    ) -> DeviceProfile {
+        if let Some(lent) = self.lent.as_mut().filter(|lent| lent.layer.families.is_empty()) {
+            let layers = layers.into_iter().filter(|layer| layer.onto.as_ref() == Some(&lent.from));
+            let measured = layers.map(|layer| Reference { spec: layer.spec.clone(), layer: stages(layer) });
+            lent.references = std::iter::once(Reference { spec: lender, layer: Stages::default() })
+                .chain(measured)
+                .collect();
+        }
+        self
     }
 
     /// The same profile with lent models alone, no formulas of the specification beside them.

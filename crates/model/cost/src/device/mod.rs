@@ -6,6 +6,7 @@
 //!                                          DeviceSpec             models of a profile
 //! ```
 
+mod bounds;
 pub mod constants;
 pub mod context;
 pub mod error;
@@ -28,6 +29,7 @@ pub mod transfer;
 mod units;
 pub mod variant;
 
+pub use bounds::Reference;
 pub use context::{Context, Setting};
 pub use error::Error;
 pub use estimate::{Estimate, EstimateSum, ModelKind, Source};

@@ -8,6 +8,7 @@ use steptime_aten::{Kernel, KernelCall};
 use steptime_launch::Indices;
 use steptime_trace::Nanos;
 
+use super::bounds::{Bounds, Reference};
 use super::context::Context;
 use super::estimate::{Estimate, ModelKind, Source};
 use super::extrapolation::{TOLERATED, belief, distance, widening};
@@ -17,6 +18,7 @@ use super::learn::sizes::sizes;
 use super::learn::table::Table;
 use super::profile::header::FamilyHeader;
 use super::profile::{DeviceProfile, FamilyModels};
+use super::spec::DeviceSpec;
 use super::stage;
 use super::units;
 use super::variant::variant;
@@ -76,6 +78,7 @@ impl Hash for Key<'_> {
             Indices::Zipf(power) => power.to_bits().hash(state),
             Indices::FoldedZipf(power) => (2u8, power.to_bits()).hash(state),
             Indices::Histogram(shares) => shares.len().hash(state),
+            Indices::Counts(counts) => counts.hash(state),
         }
     }
 }
@@ -163,16 +166,16 @@ impl DeviceProfile {
     }
 
     fn price_group(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
-        let Some(lent) = &self.lent else { return self.price_by_models(group, choice) };
+        let Some(lent) = &self.lent else { return self.price_by_models(group, choice, &self.spec) };
         let widened = |estimates: Vec<Estimate>| -> Vec<Estimate> {
             estimates.into_iter().map(|estimate| lent.widened(estimate)).collect()
         };
         if choice != ModelChoice::Best {
-            return widened(self.price_by_models(group, choice));
+            return widened(self.price_by_models(group, choice, &self.spec));
         }
         let spec = &self.spec;
         let models = |calls: &[(&KernelCall, &Context)]| {
-            widened(self.price_by_models(&Group::of(group.family, calls), choice))
+            widened(self.price_by_models(&Group::of(group.family, calls), choice, spec))
         };
         let again = |calls: &[(&KernelCall, &Context)]| {
             let corrected = lent.corrected(group.family, calls, spec, models(calls), &models);
@@ -182,33 +185,66 @@ impl DeviceProfile {
         let layer = lent.layer.of(group.family.name());
         let before = again(&calls);
         let mut estimates = stage::correct(layer, group.family, &calls, spec, before, &again);
-        for (estimate, (call, _)) in estimates.iter_mut().zip(&calls) {
+        let bounds = self.bounds(group, &calls, choice, &lent.references);
+        for ((estimate, (call, _)), bounds) in estimates.iter_mut().zip(&calls).zip(bounds) {
+            *estimate = bounds.of(*estimate);
             estimate.time = estimate.time.max(Nanos::from_micros_f64(units::least_us(call, spec)));
         }
         estimates
     }
 
-    fn price_by_models(&self, group: &Group, choice: ModelChoice) -> Vec<Estimate> {
+    /// What GPUs that were measured allow each call to take here.
+    fn bounds(
+        &self,
+        group: &Group,
+        calls: &[(&KernelCall, &Context)],
+        choice: ModelChoice,
+        references: &[Reference],
+    ) -> Vec<Bounds> {
+        let mut bounds = vec![Bounds::NONE; calls.len()];
+        for Reference { spec, layer } in references {
+            let models = |calls: &[(&KernelCall, &Context)]| {
+                self.price_by_models(&Group::of(group.family, calls), choice, spec)
+            };
+            let before = self.price_by_models(group, choice, spec);
+            let stages = layer.of(group.family.name());
+            let there = stage::correct(stages, group.family, calls, spec, before, &models);
+            for ((bounds, &(call, ctx)), there) in bounds.iter_mut().zip(calls).zip(there) {
+                let us = there.time.as_micros().max(units::least_us(call, spec));
+                *bounds = bounds.and(Bounds::new(call, ctx, us, spec, &self.spec));
+            }
+        }
+        bounds
+    }
+
+    fn price_by_models(&self, group: &Group, choice: ModelChoice, spec: &DeviceSpec) -> Vec<Estimate> {
         match self.family(group.family.name()) {
             Some((header, models)) => {
-                let fitted = self.price_fitted(group, header, models, choice);
+                let fitted = self.price_fitted(group, header, models, choice, spec);
                 if models.stages.is_empty() || choice.of(header) != header.model {
                     return fitted;
                 }
                 let again = |calls: &[(&KernelCall, &Context)]| {
-                    self.price_fitted(&Group::of(group.family, calls), header, models, choice)
+                    self.price_fitted(&Group::of(group.family, calls), header, models, choice, spec)
                 };
-                stage::correct(&models.stages, group.family, &group.calls(), &self.spec, fitted, &again)
+                stage::correct(&models.stages, group.family, &group.calls(), spec, fitted, &again)
             }
-            None => {
-                group.calls.iter().map(|(_, key)| self.price_unfitted(group.family, *key, choice)).collect()
-            }
+            None => group
+                .calls
+                .iter()
+                .map(|(_, key)| self.price_unfitted(group.family, *key, choice, spec))
+                .collect(),
         }
     }
 
     /// By formula and specification alone.
-    fn price_unfitted(&self, family: &dyn Family, key: Key, choice: ModelChoice) -> Estimate {
-        let spec = &self.spec;
+    fn price_unfitted(
+        &self,
+        family: &dyn Family,
+        key: Key,
+        choice: ModelChoice,
+        spec: &DeviceSpec,
+    ) -> Estimate {
         let Key(call, ctx) = key;
         let paper = match choice {
             ModelChoice::Paper => family.paper(call, ctx, spec),
@@ -231,8 +267,8 @@ impl DeviceProfile {
         header: &FamilyHeader,
         models: &FamilyModels,
         choice: ModelChoice,
+        spec: &DeviceSpec,
     ) -> Vec<Estimate> {
-        let spec = &self.spec;
         let wanted = choice.of(header);
         let mut table = Table::new(header.features.len());
         for (_, Key(call, ctx)) in &group.calls {

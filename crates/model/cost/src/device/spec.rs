@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use steptime_aten::Dtype;
-use steptime_aten::kernel::Precision;
+use steptime_aten::kernel::{Direction, Precision, Transfer};
 use steptime_launch::Gpu;
 
 use super::constants::Constants;
@@ -120,6 +120,41 @@ pub struct TransferSpec {
     pub floor_us: f64,
     /// Where these numbers are from.
     pub source: String,
+}
+
+impl TransferSpec {
+    /// The rate of a copy, GB/s.
+    #[must_use]
+    pub fn gb_s(&self, transfer: &Transfer) -> f64 {
+        match (transfer.direction, transfer.pinned) {
+            (Direction::ToDevice, true) => self.to_device_pinned_gb_s,
+            (Direction::ToDevice, false) => self.to_device_pageable_gb_s,
+            (Direction::ToHost, true) => self.to_host_pinned_gb_s,
+            (Direction::ToHost, false) => self.to_host_pageable_gb_s,
+        }
+    }
+
+    /// The same link in the host of another GPU. A pageable copy is staged by the host, then sent: what it takes more than a
+    /// page-locked one is the host's, and tells nothing of the GPU.
+    #[must_use]
+    pub fn in_host_of(&self, other: &TransferSpec) -> TransferSpec {
+        let staged = |pageable: f64, pinned: f64, own: f64| {
+            1.0 / ((1.0 / pageable - 1.0 / pinned).max(0.0) + 1.0 / own)
+        };
+        TransferSpec {
+            to_device_pageable_gb_s: staged(
+                other.to_device_pageable_gb_s,
+                other.to_device_pinned_gb_s,
+                self.to_device_pinned_gb_s,
+            ),
+            to_host_pageable_gb_s: staged(
+                other.to_host_pageable_gb_s,
+                other.to_host_pinned_gb_s,
+                self.to_host_pinned_gb_s,
+            ),
+            ..self.clone()
+        }
+    }
 }
 
 /// Why a specification is not usable.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use steptime_aten::KernelCall;
 use steptime_trace::Nanos;
 
+use super::bounds::Reference;
 use super::context::Context;
 use super::estimate::Estimate;
 use super::family::{Family, Specified, Worth};
@@ -59,6 +60,8 @@ pub struct Lent {
     pub corrections: Stages,
     /// What a sweep of this very GPU has shown of them, as [`fit_onto`](super::fit_onto) made it.
     pub layer: Stages,
+    /// GPUs that were measured, by which estimates are [bounded](super::bounds) where this one was not.
+    pub references: Vec<Reference>,
 }
 
 /// Stages of families, with what is told of them.

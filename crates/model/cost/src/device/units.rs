@@ -45,6 +45,18 @@ fn without_tf32(call: &KernelCall, spec: &DeviceSpec) -> Option<KernelCall> {
     Some(call)
 }
 
+/// The rate of a call's arithmetic, TFLOP/s.
+#[must_use]
+pub(super) fn tflop_s(call: &KernelCall, spec: &DeviceSpec) -> f64 {
+    match &call.kernel {
+        Kernel::Gemm(gemm) => spec.matrix_tflop_s(gemm.precision),
+        Kernel::Conv(conv) => spec.matrix_tflop_s(conv.precision),
+        Kernel::Attention(attention) => spec.matrix_tflop_s(attention.precision),
+        Kernel::Rnn(rnn) => spec.matrix_tflop_s(rnn.precision),
+        _ => spec.vector_tflop_s(call.dtype),
+    }
+}
+
 /// Products of small filters by transforms take fewer operations than counted: at most so many times fewer.
 const BY_TRANSFORM: f64 = 2.25;
 

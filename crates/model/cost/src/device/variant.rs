@@ -57,6 +57,7 @@ fn operation(kernel: &Kernel) -> &'static str {
             }
         }
         Kernel::Interaction(interaction) => pass(interaction.pass),
+        Kernel::SparseProduct(_) => "sparse",
         Kernel::Gather(gather) => match gather.kind {
             GatherKind::Gather => "gather",
             GatherKind::IndexSelect => "index_select",

@@ -6,13 +6,14 @@ use steptime_step::{OpId, Step, TensorId};
 
 use crate::passes::takes;
 use crate::resize;
+use crate::rule::Facts;
 
 /// Ops of the script that bring something to the device of which no dimension is of the batch. Where the batch is not known, or comes
 /// in nowhere, there is none.
-pub(super) fn fixed(step: &Step, script: &[OpId], batch: Option<u64>) -> Vec<OpId> {
-    let Some(batch) = batch.filter(|&batch| batch > 0) else { return Vec::new() };
+pub(super) fn fixed(step: &Step, script: &[OpId], facts: &Facts<'_>) -> Vec<OpId> {
+    let Some(batch) = facts.batch.filter(|&batch| batch > 0) else { return Vec::new() };
     let seeds: FxHashSet<TensorId> =
-        resize::find(step, batch).dims.into_iter().map(|(tensor, _)| tensor).collect();
+        resize::find(step, facts.ops, batch).dims.into_iter().map(|(tensor, _)| tensor).collect();
     let is_fixed =
         |op: &OpId| is_copy(step, *op) && !takes(step, *op).iter().any(|taken| seeds.contains(taken));
     if seeds.is_empty() { Vec::new() } else { script.iter().copied().filter(is_fixed).collect() }

@@ -41,7 +41,7 @@ impl Pass {
         };
         script.truncate(end);
         engine.retain(|&op| step.ops[op].thread != HostThreadId::MAIN);
-        let fixed = inputs::fixed(step, &script, facts.batch);
+        let fixed = inputs::fixed(step, &script, facts);
         script.retain(|op| !fixed.contains(op));
         Ok(Pass { script, engine })
     }

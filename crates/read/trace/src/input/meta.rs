@@ -58,6 +58,17 @@ pub struct Meta {
     pub constants: Vec<ConstantTensor>,
     /// How each step of an optimizer goes over parameters on a GPU, in order: `loop`, `foreach` or `fused`.
     pub optimizers: Vec<String>,
+    /// The lookups of a step, in order.
+    pub lookups: Vec<NotedLookup>,
+}
+
+/// A lookup of the step, as its recorder counted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotedLookup {
+    /// The op, `aten::embedding`.
+    pub op: String,
+    /// How often rows occur, `counts:90/90,12/30`; empty where that is not known.
+    pub counts: String,
 }
 
 /// A parameter or buffer of a module. It is on the device before a step, which may do nothing but read it, as it does its batch.
@@ -153,6 +164,7 @@ impl Meta {
                 b"modules" => meta.modules = modules(cursor)?,
                 b"constants" => meta.constants = constants(cursor)?,
                 b"optimizers" => meta.optimizers = strings(cursor)?,
+                b"lookups" => meta.lookups = lookups(cursor)?,
                 b"pulses" => numbers(cursor, "", &mut meta.pulses, DEEPEST)?,
                 _ => cursor.skip()?,
             }
@@ -230,6 +242,33 @@ fn strings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
             found.extend(string(cursor)?);
         }
     }
+    Ok(found)
+}
+
+/// The version of noted lookups that is read.
+const LOOKUPS: f64 = 1.0;
+
+/// Lookups: `{"version": 1, "ops": [["aten::embedding", "counts:90/90"]]}`. None of another version.
+fn lookups(cursor: &mut Cursor<'_>) -> Result<Vec<NotedLookup>, Fault> {
+    let (mut found, mut version) = (Vec::new(), None);
+    if !cursor.enter_object()? {
+        return Ok(found);
+    }
+    while let Some(key) = cursor.key()? {
+        match key.raw {
+            b"version" => version = cursor.float()?,
+            b"ops" if cursor.peek()? == b'[' => {
+                cursor.enter_array()?;
+                while cursor.item()? {
+                    let mut texts = strings(cursor)?.into_iter();
+                    let op_and_counts = texts.next().zip(texts.next());
+                    found.extend(op_and_counts.map(|(op, counts)| NotedLookup { op, counts }));
+                }
+            }
+            _ => cursor.skip()?,
+        }
+    }
+    found.retain(|_| version == Some(LOOKUPS));
     Ok(found)
 }
 

@@ -46,7 +46,16 @@ pub fn device(name: &str) -> Result<DeviceProfile, Error> {
         None => corrections()?,
         own => own,
     };
-    Ok(self::own(&from)?.lend(own, Transfer { from, ..worth }, corrections))
+    let lender = self::own(&from)?;
+    let spec = lender.spec.clone();
+    Ok(lender.lend(own, Transfer { from, ..worth }, corrections).bounded(spec, layers()?))
+}
+
+/// The shipped profiles of GPUs that were measured with the models of another.
+fn layers() -> Result<Vec<DeviceProfile>, Error> {
+    let with_layer =
+        SHIPPED.iter().filter(|shipped| shipped.header.lines().any(|line| line.starts_with("onto = ")));
+    with_layer.map(|shipped| own(shipped.name)).collect()
 }
 
 /// The corrections that lie in a profile's folder.

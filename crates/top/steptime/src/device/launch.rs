@@ -7,6 +7,8 @@ use steptime_cost::device::{Context, Indices};
 use steptime_graph::{ActivityId, OpId, StepGraph};
 use steptime_trace::Nanos;
 
+use super::lookups::Lookups;
+
 /// Where the operands of a launch lie.
 pub(super) type Places = SmallVec<[Place; 4]>;
 
@@ -48,7 +50,9 @@ impl Launch {
 /// Launches with what the step around them says: where their operands were touched last, which rows are looked up.
 pub(super) fn in_context(
     (mut launches, places): (Vec<Launch>, Vec<Places>),
+    graph: &StepGraph,
     indices: &Indices,
+    lookups: &Lookups,
 ) -> Vec<Launch> {
     set_reuse(&mut launches, &places);
     for launch in &mut launches {
@@ -56,8 +60,8 @@ pub(super) fn in_context(
         if is_transfer(&launch.call) {
             launch.context = Context::cold(&launch.call);
         }
-        launch.context.indices = indices.clone();
     }
+    lookups.set(graph, indices, &mut launches);
     launches
 }
 

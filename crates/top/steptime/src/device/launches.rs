@@ -10,6 +10,7 @@ use steptime_graph::{CallId, OpId, OpOrigin, StepGraph, TiVec};
 use steptime_trace::Trace;
 
 use super::launch::{Known, Launch, Places, in_context};
+use super::lookups::Lookups;
 use super::lowered::{in_order, lower};
 
 /// What ops were called with.
@@ -23,6 +24,8 @@ pub struct Arguments {
     execution: Option<ExecutionGraph>,
     /// What ops launch, where nothing was timed: the step graph was derived from the execution trace alone.
     derived: Option<Vec<OpLaunch>>,
+    /// Which rows are looked up.
+    lookups: Lookups,
 }
 
 impl Arguments {
@@ -45,7 +48,7 @@ impl Arguments {
         };
         let calls = graph.ops.keys().map(of_op).collect();
         let nodes = joined.map(|(_, joined)| joined.op_to_node).unwrap_or_default();
-        Arguments { calls, nodes, execution, derived: None }
+        Arguments { calls, nodes, execution, derived: None, lookups: Lookups::default() }
     }
 
     /// Those of a step graph that was derived from an execution trace, moved to the GPU where that was of a CPU.
@@ -58,7 +61,20 @@ impl Arguments {
             nodes: derived.nodes.iter().map(|node| of_op(node).origin).collect(),
             execution: Some(execution),
             derived: Some(derived.kernels.clone()),
+            lookups: Lookups::default(),
         }
+    }
+
+    /// The same, with the lookups that were noted.
+    #[must_use]
+    pub fn with_lookups(self, lookups: Lookups) -> Arguments {
+        Arguments { lookups, ..self }
+    }
+
+    /// The lookups that were noted.
+    #[must_use]
+    pub fn lookups(&self) -> &Lookups {
+        &self.lookups
     }
 
     /// The step as a graph that can be changed.
@@ -119,8 +135,11 @@ impl Arguments {
         ops: &OpSet,
     ) -> Vec<Launch> {
         match &self.derived {
-            Some(launched) => in_context(of_derived(launched, settings), indices),
-            None => in_context(self.of_recorded(graph, &graph.calls_by_time(), settings, ops), indices),
+            Some(launched) => in_context(of_derived(launched, settings), graph, indices, &self.lookups),
+            None => {
+                let recorded = self.of_recorded(graph, &graph.calls_by_time(), settings, ops);
+                in_context(recorded, graph, indices, &self.lookups)
+            }
         }
     }
 
@@ -133,7 +152,8 @@ impl Arguments {
         settings: Settings,
         ops: &OpSet,
     ) -> Vec<Launch> {
-        in_context(self.of_recorded(graph, &graph.calls_by_hand_off(), settings, ops), indices)
+        let recorded = self.of_recorded(graph, &graph.calls_by_hand_off(), settings, ops);
+        in_context(recorded, graph, indices, &self.lookups)
     }
 
     fn of_recorded(

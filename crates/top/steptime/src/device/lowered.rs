@@ -10,6 +10,7 @@ use steptime_graph::{ActivityId, CallId, OpId, StepGraph, TiVec};
 use steptime_trace::ActivityKind;
 
 use super::launch::{Known, Launch, Places, in_context, is_transfer};
+use super::lookups::Lookups;
 use super::named::{Named, Seen, is_flat, of_a_view};
 
 /// What each op of a step that rules changed launches, as [`Arguments::launches_by_hand_off`] tells it.
@@ -19,6 +20,7 @@ pub(crate) fn of_changed(
     indices: &Indices,
     settings: Settings,
     ops: &OpSet,
+    lookups: &Lookups,
 ) -> Vec<Launch> {
     let graph = &scheduled.graph;
     let lowering = |op: OpId| {
@@ -30,7 +32,7 @@ pub(crate) fn of_changed(
         };
         Some((call, move |seen| lower(call, seen, ops, as_called)))
     };
-    in_context(in_order(graph, &graph.calls_by_hand_off(), settings, lowering), indices)
+    in_context(in_order(graph, &graph.calls_by_hand_off(), settings, lowering), graph, indices, lookups)
 }
 
 /// What is launched, in the order of some calls. `lowering` gives what an op was called with, and what that launches by what

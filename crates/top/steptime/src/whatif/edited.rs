@@ -55,7 +55,9 @@ impl Edited {
             return Err(Error::Rewrite { path: recorded.path.clone(), source });
         }
         let (indices, set) = settings(kernels);
-        let launches = device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops);
+        let lookups = recorded.arguments.lookups();
+        let launches =
+            device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let by_rule = by_rule.map(|(text, above)| (text.to_owned(), above));
         let granted = audits.iter().flat_map(|audit| &audit.doubts).map(|text| (text.clone(), 0.0));

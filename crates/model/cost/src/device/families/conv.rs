@@ -239,6 +239,7 @@ impl Family for Convolutions {
             (_, true, _) => "depthwise",
             (_, _, true) if dilated => "1-d dilated",
             (_, _, true) => "1-d",
+            _ if conv.dims > 2 => "3-d",
             _ if conv.channels_last => "channels-last",
             _ if dilated => "dilated",
             _ => "",

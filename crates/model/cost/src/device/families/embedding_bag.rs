@@ -10,7 +10,7 @@ use crate::device::paper::Published;
 use crate::device::paper::embedding;
 use crate::device::spec::DeviceSpec;
 
-use super::lookups::{TableTraffic, in_rows, table_operand, table_traffic};
+use super::lookups::{TableTraffic, in_rows, order_and_padding, table_operand, table_traffic};
 use super::memory::{DRAM_LATENCY_US, L2_LATENCY_US, Traffic};
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
@@ -114,6 +114,15 @@ impl Family for Bags {
         "largest_share" => ln_ratio(model.table.largest_share * lookups, 1.0),
         "index_bytes" => bag.index_bytes as f32,
         "latency_share" => (traffic.move_us(spec, 1.0) / model.total_us) as f32,
+    }
+
+    features! {
+        own more_names, more(self, call, ctx, _spec, out) {
+            let Kernel::EmbeddingBag(_) = &call.kernel else { return super::blank_more(self, out) };
+            let [sorted, padding] = order_and_padding(ctx);
+        }
+        "sorted" => sorted,
+        "padding_share" => padding,
     }
 
     fn published(&self) -> Published {

@@ -10,7 +10,7 @@ use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
 use super::lookups::{
-    TableTraffic, in_rows, local_traffic, moved_row, repeats, table_operand, table_traffic,
+    TableTraffic, in_rows, local_traffic, moved_row, order_and_padding, repeats, table_operand, table_traffic,
 };
 use super::memory::{L2_LATENCY_US, sector_waste};
 use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
@@ -107,6 +107,15 @@ impl Family for Gathers {
         "largest" => ln(model.table.largest_share * lookups),
         "ln_elements_by_sm" => ln_ratio(model.elements, f64::from(spec.multiprocessors)),
         "ln_repeats" => ln(model.repeats),
+    }
+
+    features! {
+        own more_names, more(self, call, ctx, _spec, out) {
+            let Kernel::Gather(_) = &call.kernel else { return super::blank_more(self, out) };
+            let [sorted, padding] = order_and_padding(ctx);
+        }
+        "sorted" => sorted,
+        "padding_share" => padding,
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

@@ -169,7 +169,10 @@ impl Family for Products {
         let one = 2.0 * rows * columns * (gemm.k as f64 + TILE_ENDS);
         let compute_us = turns * one * f64::from(spec.multiprocessors) / (spec.peak.f32_tflop_s * 1e6);
         let memory_us = spec.dram_us(Traffic::of(call, ctx, spec).dram());
-        Some(Specified::of_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us)))
+        let formula = Specified::of_arithmetic(spec.launch.floor_us + overlap(compute_us, memory_us));
+        // Of tiles that are mostly empty nothing was seen: a library has others for them.
+        let full = gemm.batch as f64 * gemm.m as f64 * gemm.n as f64 / (tiles * rows * columns).max(1.0);
+        Some(Specified { share: formula.share * (full / SEEN_FULL).min(1.0), ..formula })
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
@@ -182,6 +185,9 @@ impl Family for Products {
 
 /// How many numbers of 16 bits a vector load reads, as a power of two.
 const NARROW_VECTOR: f32 = 3.0;
+
+/// How full the tiles were of most products that the one size was seen in.
+const SEEN_FULL: f64 = 0.25;
 
 /// A tile begins and ends in as long as so many steps of its sum take.
 const TILE_ENDS: f64 = 16.0;

@@ -1,8 +1,8 @@
 //! What the families that look rows up by index share: the table's reads, and the row an operand belongs to.
 
 use steptime_aten::{KernelCall, Role};
-use steptime_launch::Popularity;
 use steptime_launch::cache::{Lookups, Order, dram_reads};
+use steptime_launch::{Indices, Popularity};
 
 use crate::device::context::Context;
 use crate::device::spec::DeviceSpec;
@@ -67,6 +67,14 @@ pub(super) fn table_traffic(
     }
     let traffic = Traffic::new(read, missed, written, footprint, spec);
     TableTraffic { traffic, distinct, table_dram: from_dram, largest_share: popularity.largest_share() }
+}
+
+/// Whether indices ascend, and the share that is padding, where they were counted: features that stages alone know.
+pub(super) fn order_and_padding(ctx: &Context) -> [f32; 2] {
+    match &ctx.indices {
+        Indices::Counts(counts) => [f32::from(u8::from(counts.sorted)), counts.padding_share() as f32],
+        _ => [0.0, 0.0],
+    }
 }
 
 /// The operand that is the table: the largest one that is read, before any index.

@@ -22,7 +22,7 @@ pub(super) const SECTOR: f64 = 32.0;
 
 /// What a kernel moves.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Traffic {
+pub(in crate::device) struct Traffic {
     /// Bytes read by the kernel.
     pub read: f64,
     /// Bytes written by the kernel.

@@ -19,7 +19,7 @@ mod gemm;
 mod interaction;
 mod lookups;
 mod loss;
-mod memory;
+pub(super) mod memory;
 mod multi_tensor;
 mod norm;
 mod opcode;
@@ -33,6 +33,7 @@ mod scatter;
 mod shared;
 mod softmax;
 mod sort;
+mod sparse_product;
 mod streams;
 mod table_batched;
 #[cfg(test)]
@@ -47,7 +48,7 @@ use steptime_aten::Kernel;
 use super::family::Family;
 
 /// All families.
-pub const ALL: [&dyn Family; 26] = [
+pub const ALL: [&dyn Family; 27] = [
     &gemm::Products,
     &conv::Convolutions,
     &attention::Attentions,
@@ -74,6 +75,7 @@ pub const ALL: [&dyn Family; 26] = [
     &plain::DEVICE_COPY,
     &plain::MEMSET,
     &plain::UNKNOWN,
+    &sparse_product::SparseProducts,
 ];
 
 /// The family of a kernel.
@@ -85,6 +87,7 @@ pub fn of(kernel: &Kernel) -> &'static dyn Family {
         Kernel::Attention(_) => &attention::Attentions,
         Kernel::Rnn(_) => &rnn::Recurrent,
         Kernel::Interaction(_) => &interaction::Interactions,
+        Kernel::SparseProduct(_) => &sparse_product::SparseProducts,
         Kernel::EmbeddingBag(_) => &embedding_bag::Bags,
         Kernel::TableBatched(_) => &table_batched::BatchedTables,
         Kernel::FusedBags(_) => &fused_bags::Fused,

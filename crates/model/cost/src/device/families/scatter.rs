@@ -8,7 +8,9 @@ use crate::device::family::Family;
 use crate::device::paper;
 use crate::device::spec::DeviceSpec;
 
-use super::lookups::{TableTraffic, in_rows, local_traffic, repeats, table_operand, table_traffic};
+use super::lookups::{
+    TableTraffic, in_rows, local_traffic, order_and_padding, repeats, table_operand, table_traffic,
+};
 use super::memory::L2_LATENCY_US;
 use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
@@ -116,6 +118,15 @@ impl Family for Scatters {
         "ln_distinct_bytes" => ln(model.table.distinct * row),
         "hottest" => ln(model.table.largest_share * lookups),
         "ln_repeats" => ln(model.repeats),
+    }
+
+    features! {
+        own more_names, more(self, call, ctx, _spec, out) {
+            let Kernel::Scatter(_) = &call.kernel else { return super::blank_more(self, out) };
+            let [sorted, padding] = order_and_padding(ctx);
+        }
+        "sorted" => sorted,
+        "padding_share" => padding,
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {

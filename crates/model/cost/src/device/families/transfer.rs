@@ -19,14 +19,7 @@ pub(super) struct Transfers;
 const INLINE: u64 = 65_536;
 
 fn us(transfer: &Transfer, spec: &DeviceSpec) -> f64 {
-    let rates = &spec.transfer;
-    let rate = match (transfer.direction, transfer.pinned) {
-        (Direction::ToDevice, true) => rates.to_device_pinned_gb_s,
-        (Direction::ToDevice, false) => rates.to_device_pageable_gb_s,
-        (Direction::ToHost, true) => rates.to_host_pinned_gb_s,
-        (Direction::ToHost, false) => rates.to_host_pageable_gb_s,
-    };
-    rates.floor_us + transfer.bytes as f64 / (rate * 1e3)
+    spec.transfer.floor_us + transfer.bytes as f64 / (spec.transfer.gb_s(transfer) * 1e3)
 }
 
 impl Family for Transfers {

@@ -1,0 +1,159 @@
+//! The least and the most that a kernel may take on a GPU, by what it takes on one that was measured.
+//!
+//! Models that are lent to a GPU extrapolate. What they say must keep the order of the specifications: a kernel gains at
+//! most as much as the figure that gains most, and loses at most what each resource that it waits for loses.
+
+use steptime_aten::{Kernel, KernelCall};
+use steptime_trace::Nanos;
+
+use super::context::Context;
+use super::estimate::Estimate;
+use super::families::memory::Traffic;
+use super::spec::DeviceSpec;
+use super::transfer::Stages;
+use super::units;
+
+/// A GPU that kernels were measured on, with the models that a lent profile holds.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    /// The GPU.
+    pub spec: DeviceSpec,
+    /// What a sweep of it has shown of the models; none of the GPU whose models they are.
+    pub layer: Stages,
+}
+
+/// Times of a call, µs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bounds {
+    least: f64,
+    most: f64,
+}
+
+impl Bounds {
+    /// Nothing is known.
+    pub(super) const NONE: Bounds = Bounds { least: 0.0, most: f64::INFINITY };
+
+    /// On `to`, of a call that takes so many µs on `from`.
+    pub(super) fn new(
+        call: &KernelCall,
+        ctx: &Context,
+        us: f64,
+        from: &DeviceSpec,
+        to: &DeviceSpec,
+    ) -> Bounds {
+        let slower = slower(call, from, to);
+        let (least, most) =
+            slower.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &by| (least.min(by), most.max(by)));
+        let floors = if let Kernel::Transfer(_) = call.kernel {
+            [from.transfer.floor_us, to.transfer.floor_us]
+        } else {
+            [from.launch.floor_us, to.launch.floor_us]
+        };
+        let busy = (us - floors[0]).max(0.0);
+        let by_figures = floors[1] + busy * most;
+        let by_resources = if let Kernel::Transfer(_) = call.kernel {
+            by_figures
+        } else {
+            let [there, here] = [from, to].map(|spec| resources(call, ctx, spec));
+            let rest = (busy - there[0].max(there[1])).max(0.0);
+            floors[1] + here[0] + here[1] + rest * waits(from, to).into_iter().fold(0.0, f64::max)
+        };
+        Bounds { least: us.min(floors[0]).min(floors[1]) + busy * least, most: by_figures.min(by_resources) }
+    }
+
+    /// What both allow; where they contradict, the longest.
+    #[must_use]
+    pub(super) fn and(self, other: Bounds) -> Bounds {
+        let least = self.least.max(other.least);
+        Bounds { least, most: self.most.min(other.most).max(least) }
+    }
+
+    /// An estimate within the bounds.
+    #[must_use]
+    pub(super) fn of(self, estimate: Estimate) -> Estimate {
+        let us = estimate.time.as_micros();
+        let within = us.max(self.least).min(self.most);
+        if within == us { estimate } else { Estimate { time: Nanos::from_micros_f64(within), ..estimate } }
+    }
+}
+
+/// Arithmetic and device memory, each alone, µs.
+fn resources(call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> [f64; 2] {
+    let arithmetic = DeviceSpec::compute_us(call.flops as f64, units::tflop_s(call, spec));
+    [arithmetic, spec.dram_us(Traffic::of(call, ctx, spec).dram())]
+}
+
+/// By how much that takes longer which neither arithmetic nor device memory explains: instructions, latencies, the cache.
+fn waits(from: &DeviceSpec, to: &DeviceSpec) -> [f64; 3] {
+    let cycles = |spec: &DeviceSpec| f64::from(spec.multiprocessors) * spec.clock_mhz;
+    [cycles(from) / cycles(to), from.clock_mhz / to.clock_mhz, from.l2.rate_gb_s / to.l2.rate_gb_s]
+}
+
+/// How many times slower `to` is in each figure that a call may wait for.
+fn slower(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> Vec<f64> {
+    if let Kernel::Transfer(transfer) = &call.kernel {
+        return vec![from.transfer.gb_s(transfer) / to.transfer.gb_s(transfer)];
+    }
+    let cache = from.l2.effective_bytes as f64 / to.l2.effective_bytes as f64;
+    let memory = from.memory.rate_gb_s / to.memory.rate_gb_s;
+    let mut all = vec![memory, cache];
+    all.extend(waits(from, to));
+    if call.flops > 0 {
+        all.push(units::tflop_s(call, from) / units::tflop_s(call, to));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use steptime_aten::{Dtype, Operand, Role, Slot};
+
+    use super::*;
+    use crate::device::families::fixture::h200;
+
+    fn copy(bytes: u64) -> KernelCall {
+        let operand = |role, slot| Operand { slot, role, bytes };
+        let operands = [operand(Role::Read, Slot::Input(0, 0)), operand(Role::Write, Slot::Output(0, 0))];
+        KernelCall {
+            kernel: Kernel::DeviceCopy,
+            dtype: Dtype::F32,
+            operands: operands.into_iter().collect(),
+            flops: 0,
+            launches: 1,
+        }
+    }
+
+    #[test]
+    fn the_same_gpu_takes_the_same() {
+        let (call, spec) = (copy(1 << 28), h200());
+        let bounds = Bounds::new(&call, &Context::cold(&call), 130.0, &spec, &spec);
+        assert!((bounds.least - 130.0).abs() < 1e-9 && (bounds.most - 130.0).abs() < 1e-9, "{bounds:?}");
+    }
+
+    #[test]
+    fn a_gpu_of_slower_memory_alone_loses_no_more_than_that() {
+        let (call, spec) = (copy(1 << 28), h200());
+        let mut slow = spec.clone();
+        slow.memory.rate_gb_s /= 2.0;
+        let bounds = Bounds::new(&call, &Context::cold(&call), 130.0, &spec, &slow);
+        assert!((130.0 - 1e-9..131.0).contains(&bounds.least), "{bounds:?}");
+        assert!((250.0..261.0).contains(&bounds.most), "{bounds:?}");
+        let small = copy(1 << 12);
+        let bounds = Bounds::new(&small, &Context::cold(&small), 3.0, &spec, &slow);
+        assert!(bounds.most < 3.1, "what is no work of the memory's does not take longer: {bounds:?}");
+    }
+
+    #[test]
+    fn what_is_worse_in_every_figure_is_never_faster() {
+        let (call, spec) = (copy(1 << 24), h200());
+        let mut worse = spec.clone();
+        worse.clock_mhz *= 0.9;
+        worse.multiprocessors -= 20;
+        worse.memory.rate_gb_s *= 0.7;
+        worse.l2.rate_gb_s *= 0.9;
+        worse.l2.effective_bytes /= 2;
+        for us in [0.5, 1.0, 5.0, 500.0] {
+            assert!(Bounds::new(&call, &Context::cold(&call), us, &spec, &worse).least >= us - 1e-9, "{us}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Which rows a step looks up, as its recorder counted them.
+
+use rustc_hash::FxHashMap;
+use steptime_aten::kernel::Kernel;
+use steptime_cost::device::Indices;
+use steptime_graph::{OpId, StepGraph, TiVec};
+use steptime_launch::Counts;
+use steptime_trace::NotedLookup;
+
+use super::launch::Launch;
+
+/// The lookups that a recording noted.
+#[derive(Debug, Clone, Default)]
+pub struct Lookups {
+    /// Of ops of a name, in the order in which they ran.
+    by_name: FxHashMap<String, Vec<Indices>>,
+    /// The mean of lookups in tables: of kernels that make many of them at once.
+    table: Indices,
+}
+
+/// Ops that look rows of a table up.
+const TABLES: [&str; 3] = ["aten::embedding", "aten::_embedding_bag", "aten::_embedding_bag_forward_only"];
+
+impl Lookups {
+    /// Of a recording's notes.
+    #[must_use]
+    pub fn new(noted: &[NotedLookup]) -> Lookups {
+        let mut by_name: FxHashMap<String, Vec<Indices>> = FxHashMap::default();
+        let mut tables: Vec<Counts> = Vec::new();
+        for NotedLookup { op, counts } in noted {
+            let counts = counts.parse::<Counts>().ok();
+            if TABLES.contains(&op.as_str()) {
+                tables.extend(counts.clone());
+            }
+            by_name.entry(op.clone()).or_default().push(counts.map_or(Indices::Unknown, Indices::Counts));
+        }
+        let table = Counts::mean(&tables).map_or(Indices::Unknown, Indices::Counts);
+        Lookups { by_name, table }
+    }
+
+    /// Tells each launch how its indices are distributed: as asked, else as noted of the op that it is part of.
+    pub(super) fn set(&self, graph: &StepGraph, asked: &Indices, launches: &mut [Launch]) {
+        if *asked != Indices::Unknown || self.by_name.is_empty() {
+            launches.iter_mut().for_each(|launch| launch.context.indices = asked.clone());
+            return;
+        }
+        let of_op = self.of_ops(graph);
+        for launch in launches {
+            let mut op = launch.op;
+            let noted = std::iter::from_fn(|| {
+                let at = op?;
+                op = graph.ops[at].parent;
+                Some(at)
+            });
+            let noted = noted.filter_map(|at| of_op[at].clone()).next();
+            let many = matches!(launch.call.kernel, Kernel::FusedBags(_) | Kernel::TableBatched(_));
+            let table = || many.then(|| self.table.clone());
+            launch.context.indices = noted.or_else(table).unwrap_or_default();
+        }
+    }
+
+    /// What was noted of each op. Ops of a name are taken in their order; a step that makes them several times over looks up
+    /// the same each time, and of one that makes others nothing is known.
+    fn of_ops(&self, graph: &StepGraph) -> TiVec<OpId, Option<Indices>> {
+        let mut of_name: FxHashMap<&str, Vec<OpId>> = FxHashMap::default();
+        for (op, each) in graph.ops.iter_enumerated() {
+            let is_noted = |op: OpId| self.by_name.contains_key(graph.op_name(op));
+            let around = std::iter::successors(each.parent, |&op| graph.ops[op].parent);
+            if is_noted(op) && !around.into_iter().any(is_noted) {
+                of_name.entry(graph.op_name(op)).or_default().push(op);
+            }
+        }
+        let mut found: TiVec<OpId, Option<Indices>> = vec![None; graph.ops.len()].into();
+        for (name, mut ops) in of_name {
+            let noted = &self.by_name[name];
+            if ops.len() % noted.len() == 0 {
+                ops.sort_by_key(|&op| (graph.ops[op].phase, op));
+                for (op, indices) in ops.into_iter().zip(noted.iter().cycle()) {
+                    found[op] = Some(indices.clone());
+                }
+            }
+        }
+        found
+    }
+}

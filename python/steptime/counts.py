@@ -1,0 +1,48 @@
+"""Counts of lookups: how often the rows of a table are wanted, without saying which rows these are.
+
+Rows are grouped by how often they occur, in powers of two: group k holds the rows that occur from 2^k to 2^(k+1) - 1 times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional, Tuple
+
+MOST_COUNTED = 1 << 26  # lookups beyond which the first so many stand for all
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The lookups of one index tensor."""
+
+    groups: Tuple[Tuple[int, int], ...]  # group k: its rows, and the lookups that want them
+    padding: int = 0  # lookups of the padding row, whose gradient is not wanted
+    ordered: bool = False  # whether no index is less than the one before it
+
+    @property
+    def lookups(self) -> int:
+        return sum(lookups for _, lookups in self.groups)
+
+    @property
+    def distinct(self) -> int:
+        return sum(rows for rows, _ in self.groups)
+
+    def __str__(self) -> str:
+        """As `steptime_launch::Indices` is written: `counts:90/90,12/30 padding:16 sorted`."""
+        groups = ",".join(f"{rows}/{lookups}" for rows, lookups in self.groups)
+        return f"counts:{groups}{f' padding:{self.padding}' if self.padding else ''}{' sorted' if self.ordered else ''}"
+
+
+def count(torch: Any, index: Any, padding_idx: Optional[int] = None) -> Counts:
+    """Counts of a tensor of indices of any shape. It waits for the device."""
+    flat = index.detach().reshape(-1)[:MOST_COUNTED]
+    if flat.numel() == 0:
+        return Counts(())
+    ordered = flat.numel() > 2 and bool((flat[1:] >= flat[:-1]).all())
+    times = torch.unique(flat, return_counts=True)[1]
+    group = times.double().log2().add_(1e-9).floor_().long()
+    groups = int(group.max()) + 1
+    rows = torch.bincount(group, minlength=groups).tolist()
+    lookups = torch.bincount(group, weights=times.double(), minlength=groups).long().tolist()
+    padding = int((flat == padding_idx).sum()) if padding_idx is not None and padding_idx >= 0 else 0
+    return Counts(tuple(zip(rows, lookups)), padding, ordered)

@@ -1,0 +1,118 @@
+"""Which rows a step looks up: for every lookup how often rows occur, and no index.
+
+A dispatch mode sees ops with their tensors. It is entered for one step that is neither timed nor watched, so that what it
+counts with is in no trace.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from steptime.counts import Counts, count
+
+VERSION = 1
+# A step of more lookups is recorded without them.
+MOST = 20_000
+
+# Operators: which argument is the index, and which names the row of padding.
+ROWS: Dict[str, Tuple[int, Optional[int]]] = {
+    "aten::embedding": (1, 2), "aten::_embedding_bag": (1, 8), "aten::_embedding_bag_forward_only": (1, 8),
+    "aten::embedding_dense_backward": (1, 3), "aten::_embedding_bag_dense_backward": (1, 9), "aten::index_select": (2, None),
+    "aten::gather": (2, None), "aten::index": (1, None), "aten::index_put": (1, None), "aten::index_put_": (1, None),
+    "aten::_index_put_impl_": (1, None), "aten::index_add": (2, None), "aten::index_add_": (2, None), "aten::scatter_add": (2, None),
+    "aten::scatter_add_": (2, None), "aten::index_copy_": (2, None), "aten::_coalesce": (0, None), "aten::_unique2": (0, None),
+    "aten::bincount": (0, None),
+}  # fmt: skip
+
+
+class Lookups:
+    """Counts the lookups of a step while it is entered; see `modules` of what has compiled."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._noted: List[Tuple[str, str]] = []
+        self._mode: Any = None
+
+    def __enter__(self) -> "Lookups":
+        self._noted = []
+        if not compiles():
+            try:
+                self._mode = _mode(self._torch, self._note)
+                self._mode.__enter__()
+            except (ImportError, AttributeError):  # a PyTorch without modes
+                self._mode = None
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        mode, self._mode = self._mode, None
+        if mode is not None:
+            mode.__exit__(*error)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """The part of meta.json that tells of lookups: `[op, counts]` each, in order; counts are empty where they are not known."""
+        told = any(counts for _, counts in self._noted) and len(self._noted) <= MOST
+        return {"lookups": {"version": VERSION, "ops": [list(each) for each in self._noted]}} if told else {}
+
+    def _note(self, name: str, arguments: Tuple[Any, ...]) -> None:
+        if len(self._noted) <= MOST:
+            at, padding = ROWS[name]
+            counts = self._counts(name, arguments, at, padding)
+            self._noted.append((name, str(counts) if counts is not None else ""))
+
+    def _counts(self, name: str, arguments: Tuple[Any, ...], at: int, padding: Optional[int]) -> Optional[Counts]:
+        try:
+            index = _rows(self._torch, arguments[at]) if len(arguments) > at else None
+            if index is None or not _has_values(self._torch, index):
+                return None
+            row = arguments[padding] if padding is not None and len(arguments) > padding else None
+            return count(self._torch, index, row if isinstance(row, int) else None)
+        except (RuntimeError, TypeError, NotImplementedError):  # what cannot be counted is not known
+            return None
+
+
+def compiles() -> bool:
+    """Whether torch.compile was asked for in this process: what it makes must not run under a mode."""
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    backends = getattr(frames, "cached_backends", None) or {}
+    return any(backend is not None for backend in backends.values())  # None stands for eager
+
+
+def _rows(torch: Any, index: Any) -> Any:
+    """One index a row; None where each element has its own, or several tensors together make a place."""
+    if isinstance(index, (list, tuple)):
+        given = [each for each in index if each is not None]
+        index = given[0] if len(given) == 1 else None
+    if index is None or not isinstance(index, torch.Tensor):
+        return None
+    if index.layout is torch.sparse_coo:
+        parts, total = index._indices(), 0
+        for part, size in zip(parts, index.shape):
+            total = total * size + part
+        return total
+    if index.dtype not in (torch.int64, torch.int32) or index.layout is not torch.strided:
+        return None
+    # Expanded over the elements of a row.
+    while index.dim() > 1 and index.stride(-1) == 0:
+        index = index.select(-1, 0)
+    return index
+
+
+def _has_values(torch: Any, index: Any) -> bool:
+    if index.device.type == "meta" or type(index).__name__ == "FakeTensor":
+        return False
+    return index.device.type != "cuda" or not torch.cuda.is_current_stream_capturing()
+
+
+def _mode(torch: Any, note: Callable[[str, Tuple[Any, ...]], None]) -> Any:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counting(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = func._schema.name
+            if name in ROWS:
+                with torch.no_grad():
+                    note(name, args)
+            return func(*args, **(kwargs or {}))
+
+    return Counting()
