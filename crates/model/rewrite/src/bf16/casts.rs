@@ -25,8 +25,10 @@ impl Types<'_> {
         let strides = if value.is_dense() { value.strides.clone() } else { Default::default() };
         let memory = StorageId(self.next_storage);
         self.next_storage += 1;
-        let made =
-            Tensor { place: PlaceInMemory::storage(memory.0, 0), ..Tensor::strided(&value.shape, &strides, to) };
+        let made = Tensor {
+            place: PlaceInMemory::storage(memory.0, 0),
+            ..Tensor::strided(&value.shape, &strides, to)
+        };
         let (shape, strides) = (made.shape.iter().copied().collect(), made.strides.iter().copied().collect());
         let cast = self.patch.tensor_in(self.step, made, Some(memory));
         self.set(cast, to);

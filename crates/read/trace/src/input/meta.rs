@@ -137,7 +137,9 @@ impl Meta {
             match key.raw {
                 b"model" => meta.model = string(cursor)?,
                 b"batch" | b"batch_size" => meta.batch = whole(cursor)?,
-                b"batch_source" => meta.batch_guessed = string(cursor)?.is_some_and(|source| source != "given"),
+                b"batch_source" => {
+                    meta.batch_guessed = string(cursor)?.is_some_and(|source| source != "given")
+                }
                 b"global_batch" => meta.global_batch = whole(cursor)?,
                 b"placement" => meta.placement = lists(cursor)?,
                 b"device" => meta.device = string(cursor)?,
