@@ -49,16 +49,20 @@ impl Bounds {
         } else {
             [from.launch.floor_us, to.launch.floor_us]
         };
-        let busy = (us - floors[0]).max(0.0);
-        let by_figures = floors[1] + busy * most;
+        // A call may be shorter than the shortest kernel that was looked for.
+        let start = us.min(floors[0]);
+        let starts = [start, start / floors[0] * floors[1]];
+        let busy = us - start;
+        let by_figures = starts[1] + busy * most;
         let by_resources = if let Kernel::Transfer(_) = call.kernel {
             by_figures
         } else {
             let [there, here] = [from, to].map(|spec| resources(call, ctx, spec));
             let rest = (busy - there[0].max(there[1])).max(0.0);
-            floors[1] + here[0] + here[1] + rest * waits(from, to).into_iter().fold(0.0, f64::max)
+            starts[1] + here[0] + here[1] + rest * waits(from, to).into_iter().fold(0.0, f64::max)
         };
-        Bounds { least: us.min(floors[0]).min(floors[1]) + busy * least, most: by_figures.min(by_resources) }
+        let least = starts[0].min(starts[1]) + busy * least;
+        Bounds { least, most: by_figures.min(by_resources).max(least) }
     }
 
     /// What both allow; where they contradict, the longest.
