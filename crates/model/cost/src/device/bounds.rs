@@ -10,17 +10,7 @@ use super::context::Context;
 use super::estimate::Estimate;
 use super::families::memory::Traffic;
 use super::spec::DeviceSpec;
-use super::transfer::Stages;
 use super::units;
-
-/// A GPU that kernels were measured on, with the models that a lent profile holds.
-#[derive(Debug, Clone)]
-pub struct Reference {
-    /// The GPU.
-    pub spec: DeviceSpec,
-    /// What a sweep of it has shown of the models; none of the GPU whose models they are.
-    pub layer: Stages,
-}
 
 /// Times of a call, µs.
 #[derive(Debug, Clone, Copy, PartialEq)]

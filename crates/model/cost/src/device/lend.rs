@@ -1,13 +1,12 @@
 //! A specification with the models of another GPU.
 
-use super::bounds::Reference;
 use super::constants::Constants;
 use super::families;
 use super::family::Specified;
 use super::observation::Observation;
 use super::profile::DeviceProfile;
 use super::spec::DeviceSpec;
-use super::transfer::{Lent, Stages, Transfer};
+use super::transfer::{Lent, Reference, Stages, Transfer};
 
 impl DeviceProfile {
     /// A specification with the models of this profile. A GPU of the same architecture takes them as they are: what others have

@@ -29,7 +29,6 @@ pub mod transfer;
 mod units;
 pub mod variant;
 
-pub use bounds::Reference;
 pub use context::{Context, Setting};
 pub use error::Error;
 pub use estimate::{Estimate, EstimateSum, ModelKind, Source};
@@ -42,4 +41,4 @@ pub use profile::DeviceProfile;
 pub use profile::error::{ContentsError, HeaderError, ModelsError};
 pub use spec::{DeviceSpec, SpecError};
 pub use steptime_launch::Indices;
-pub use transfer::{Lent, Stages, Transfer};
+pub use transfer::{Lent, Reference, Stages, Transfer};

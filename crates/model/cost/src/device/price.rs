@@ -8,7 +8,7 @@ use steptime_aten::{Kernel, KernelCall};
 use steptime_launch::Indices;
 use steptime_trace::Nanos;
 
-use super::bounds::{Bounds, Reference};
+use super::bounds::Bounds;
 use super::context::Context;
 use super::estimate::{Estimate, ModelKind, Source};
 use super::extrapolation::{TOLERATED, belief, distance, widening};
@@ -20,6 +20,7 @@ use super::profile::header::FamilyHeader;
 use super::profile::{DeviceProfile, FamilyModels};
 use super::spec::DeviceSpec;
 use super::stage;
+use super::transfer::Reference;
 use super::units;
 use super::variant::variant;
 

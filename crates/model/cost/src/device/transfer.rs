@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use steptime_aten::KernelCall;
 use steptime_trace::Nanos;
 
-use super::bounds::Reference;
 use super::context::Context;
 use super::estimate::Estimate;
 use super::family::{Family, Specified, Worth};
@@ -62,6 +61,15 @@ pub struct Lent {
     pub layer: Stages,
     /// GPUs that were measured, by which estimates are [bounded](super::bounds) where this one was not.
     pub references: Vec<Reference>,
+}
+
+/// A GPU that kernels were measured on, with the models that a lent profile holds.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    /// The GPU.
+    pub spec: DeviceSpec,
+    /// What a sweep of it has shown of the models; none of the GPU whose models they are.
+    pub layer: Stages,
 }
 
 /// Stages of families, with what is told of them.

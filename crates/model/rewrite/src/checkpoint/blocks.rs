@@ -1,7 +1,6 @@
 //! The blocks of a model: stretches of the forward pass that come again with the same shapes, each fed by the one before.
 
 use std::fmt::Write;
-use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Arg;
@@ -10,12 +9,10 @@ use steptime_graph::Modules;
 use super::forward::Forward;
 use super::modules;
 use super::repeats::{self, Repeat};
+use super::row::Row;
 
 /// A block has so many ops or more: fewer are a layer.
 const LEAST: usize = 3;
-
-/// A row of equal blocks: for each, the places of its ops.
-pub(super) type Row = Vec<Range<usize>>;
 
 /// The rows of blocks of a forward pass, in order: by its modules where they are known, else by its ops.
 pub(super) fn find(forward: &Forward<'_>, modules: Option<&Modules>) -> Vec<Row> {
@@ -28,14 +25,6 @@ pub(super) fn repeated(forward: &Forward<'_>) -> Vec<Row> {
     let keys = keys(forward);
     let found = repeats::find(&keys, 0, LEAST, &|repeat| is_fed(forward, repeat));
     found.iter().map(|repeat| row(forward, repeat)).collect()
-}
-
-/// Blocks put together to so many segments, the last of which may be longer; each block is one where no number is asked for.
-pub(super) fn segments(row: &Row, count: Option<usize>) -> Vec<Range<usize>> {
-    let count = count.unwrap_or(row.len()).clamp(1, row.len());
-    let each = row.len() / count;
-    let last = |at: usize| if at + 1 == count { row.len() } else { (at + 1) * each };
-    (0..count).map(|at| row[at * each].start..row[last(at) - 1].end).collect()
 }
 
 /// A number for each op, the same for ops of one name that take and give the same shapes.
@@ -76,18 +65,4 @@ fn row(forward: &Forward<'_>, repeat: &Repeat) -> Row {
     let first = repeat.first + best.unwrap_or(0);
     let start = |at: usize| first + at * repeat.length;
     (0..repeat.count).map(|at| start(at)..start(at + 1)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_segment_takes_what_is_left() {
-        let row: Row = (0..5).map(|at| at * 10..at * 10 + 10).collect();
-        assert!(segments(&row, Some(1)).into_iter().eq(std::iter::once(0..50)));
-        assert_eq!(segments(&row, Some(2)), [0..20, 20..50]);
-        assert_eq!(segments(&row, None).len(), 5);
-        assert_eq!(segments(&row, Some(9)).len(), 5);
-    }
 }

@@ -6,6 +6,7 @@ mod hooks;
 mod modules;
 mod recompute;
 mod repeats;
+mod row;
 
 use std::ops::Range;
 
@@ -60,7 +61,7 @@ impl Rule for Checkpoint {
         let mut recompute = Recompute::new(&forward, self.name());
         let mut done = 0;
         for row in &rows {
-            for segment in blocks::segments(row, self.segments) {
+            for segment in row::segments(row, self.segments) {
                 done += usize::from(recompute.segment(segment));
             }
         }

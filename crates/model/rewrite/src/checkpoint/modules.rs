@@ -5,8 +5,8 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 use steptime_graph::{ModuleId, Modules};
 
-use super::blocks::Row;
 use super::forward::Forward;
+use super::row::Row;
 
 /// The places of the forward pass that each module ran, with those in it.
 struct Called<'m> {

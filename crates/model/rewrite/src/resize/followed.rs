@@ -6,6 +6,7 @@ use steptime_step::Step;
 use super::dims::BatchDims;
 use super::forms::Forms;
 use super::seeds::{self, Seeds};
+use super::solve::solve;
 
 /// Where a batch comes into a step, and which dimensions grow with it.
 #[derive(Debug)]
@@ -30,10 +31,10 @@ impl Followed {
         if seeds.dims.is_empty() {
             return Followed { seeds, forms: Forms::default(), passes };
         }
-        let forms = Forms::spread(step, ops, &seeds, from);
+        let forms = solve(step, ops, &seeds, from);
         if forms.astray > 0 && !seeds.ambiguous.is_empty() {
             let others = seeds.others(step, from);
-            let found = Forms::spread(step, ops, &others, from);
+            let found = solve(step, ops, &others, from);
             if found.astray < forms.astray {
                 return Followed { seeds: others, forms: found, passes };
             }

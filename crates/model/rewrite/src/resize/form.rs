@@ -78,6 +78,15 @@ impl Form {
         Form::product(&[factor])
     }
 
+    /// A size that grows by as often as what grows is in it; of the ends of bags, one less is. `None` where it is no multiple.
+    pub fn grown(shape: &[i64], at: usize, from: i64) -> Option<Form> {
+        let times = |size: i64| {
+            (from > 0 && size > 0 && size % from == 0).then(|| Form::of(Factor::times(size / from)))
+        };
+        let ends = || if shape.len() == 1 && from > 1 { times(shape[at] - 1)?.plus(1) } else { None };
+        times(*shape.get(at)?).or_else(ends)
+    }
+
     /// The product of factors; fixed ones that are next to one another become one.
     pub fn product(factors: &[Factor]) -> Form {
         let mut all: SmallVec<[Factor; 2]> = SmallVec::new();

@@ -1,13 +1,11 @@
 //! How large each dimension is, as far as the ops of a step say.
 
 use smallvec::SmallVec;
-use steptime_aten::OpSet;
 use steptime_graph::TiVec;
 use steptime_step::{Step, TensorId};
 
-use super::adopt::{Adopt, Near};
 use super::form::{Factor, Form, Regroup, Size};
-use super::links::{self, Dim, Link, Sparse};
+use super::links::{Dim, Link};
 use super::seeds::Seeds;
 
 /// For each dimension of each tensor, its size; `None` where nothing says whether it grows.
@@ -17,7 +15,7 @@ pub(super) struct Forms {
     /// The size that grows, as it was.
     from: i64,
     /// What may be taken for granted so far.
-    trust: Trust,
+    pub trust: Trust,
     /// Tensors that the step keeps and that would have to grow.
     pub doubted: Vec<TensorId>,
     /// Inputs that nothing but their size says of that they grow.
@@ -28,7 +26,7 @@ pub(super) struct Forms {
 
 /// What may be taken for granted: more and more, once nothing else follows from what was before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Trust {
+pub(super) enum Trust {
     /// What ops say.
     #[default]
     Ops,
@@ -39,28 +37,11 @@ enum Trust {
 }
 
 impl Forms {
-    /// Follows the seeds through all ops.
-    pub fn spread(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
-        let from = i64::try_from(from).unwrap_or(i64::MAX);
+    /// No size is known; `from` is the one that grows.
+    pub fn new(step: &Step, from: u64) -> Forms {
         let sizes = step.tensors.iter().map(|tensor| SmallVec::from_elem(None, tensor.value.shape.len()));
-        let mut forms = Forms { sizes: sizes.collect(), from, ..Forms::default() };
-        let sparse = Sparse::of(step);
-        let running = step.running();
-        let links: Vec<Link> = running.iter().flat_map(|&op| links::of(step, op, ops, &sparse)).collect();
-        let near = Near::of(step, running);
-        forms.seed(step, seeds);
-        forms.close(step, &links, &near, seeds);
-        if seeds.samples {
-            forms.trust = Trust::Shares;
-            forms.close(step, &links, &near, seeds);
-        }
-        forms.trust = Trust::Fixed;
-        forms.close(step, &links, &near, seeds);
-        if seeds.samples && forms.guess(step, seeds) {
-            forms.close(step, &links, &near, seeds);
-        }
-        forms.astray = forms.astray(&links);
-        forms
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        Forms { sizes: sizes.collect(), from, ..Forms::default() }
     }
 
     /// The size of each dimension of a tensor.
@@ -73,22 +54,13 @@ impl Forms {
         self.sizes[tensor].iter().flatten().any(Form::grows)
     }
 
-    /// How many ops would have other dimensions grow than the one that they know to be of samples.
-    fn astray(&self, links: &[Link]) -> usize {
-        let grows = |dim: Dim| self.at(dim).is_some_and(Form::grows);
-        let astray = |link: &&Link| match link {
-            Link::Samples(samples, others) => !grows(*samples) && others.iter().any(|&other| grows(other)),
-            _ => false,
-        };
-        links.iter().filter(astray).count()
-    }
-
-    fn at(&self, dim: Dim) -> Option<&Form> {
+    /// The size of a dimension.
+    pub fn at(&self, dim: Dim) -> Option<&Form> {
         self.sizes[dim.tensor].get(dim.at)?.as_ref()
     }
 
     /// The shape of another tensor of as many elements, as far as it follows.
-    pub(super) fn reshaped(
+    pub fn reshaped(
         &self,
         step: &Step,
         from: TensorId,
@@ -101,7 +73,8 @@ impl Forms {
         Regroup { from: self.from, lenient: self.trust == Trust::Fixed, open }.forms(&sizes, to)
     }
 
-    fn seed(&mut self, step: &Step, seeds: &Seeds) {
+    /// Sets the sizes of inputs that grow, and of what the step keeps.
+    pub fn seed(&mut self, step: &Step, seeds: &Seeds) {
         for &tensor in &seeds.kept {
             for (form, &size) in self.sizes[tensor].iter_mut().zip(&step.tensors[tensor].value.shape) {
                 *form = Some(Form::constant(size));
@@ -111,7 +84,7 @@ impl Forms {
             let shape = &step.tensors[tensor].value.shape;
             for (place, form) in self.sizes[tensor].iter_mut().enumerate() {
                 if place == at {
-                    *form = grown(shape, at, self.from);
+                    *form = Form::grown(shape, at, self.from);
                 } else if seeds.samples && form.is_none() {
                     *form = Some(Form::constant(shape[place]));
                 }
@@ -120,7 +93,7 @@ impl Forms {
     }
 
     /// Inputs of which no op says whether they grow: those with a dimension of the very size of the batch do.
-    fn guess(&mut self, step: &Step, seeds: &Seeds) -> bool {
+    pub fn guess(&mut self, step: &Step, seeds: &Seeds) -> bool {
         let known = |tensor: TensorId| self.sizes[tensor].iter().flatten().any(Form::grows);
         let of_its_size = |tensor: TensorId| {
             let sizes = step.tensors[tensor].value.shape.iter().zip(&self.sizes[tensor]);
@@ -137,29 +110,8 @@ impl Forms {
         !self.guessed.is_empty()
     }
 
-    /// Follows links, and what is near, until nothing more is reached.
-    fn close(&mut self, step: &Step, links: &[Link], near: &Near, seeds: &Seeds) {
-        loop {
-            let mut moved = true;
-            while moved {
-                moved = false;
-                for link in links.iter().chain(links.iter().rev()) {
-                    moved |= self.follow(step, link, seeds);
-                }
-            }
-            let loose = self.trust == Trust::Fixed;
-            let found = near.adopt(step, self, if loose { Adopt::Sizes } else { Adopt::Shapes });
-            let mut adopted = false;
-            for (dim, form) in found {
-                adopted |= self.set(step, dim, Some(form), seeds);
-            }
-            if !adopted {
-                return;
-            }
-        }
-    }
-
-    fn follow(&mut self, step: &Step, link: &Link, seeds: &Seeds) -> bool {
+    /// Sets sizes that follow from a link; whether one was not known.
+    pub fn follow(&mut self, step: &Step, link: &Link, seeds: &Seeds) -> bool {
         match link {
             Link::Same(a, b) => self.copy(step, *a, *b, seeds) | self.copy(step, *b, *a, seeds),
             Link::Spread(operands, out) => self.spread_one(step, operands, *out, seeds),
@@ -315,7 +267,7 @@ impl Forms {
     }
 
     /// Sets a size that was not known; whether it was not. What is known stays: what the step keeps does not grow.
-    fn set(&mut self, step: &Step, dim: Dim, form: Option<Form>, seeds: &Seeds) -> bool {
+    pub fn set(&mut self, step: &Step, dim: Dim, form: Option<Form>, seeds: &Seeds) -> bool {
         let Some(form) = form else { return false };
         let Some(slot) = self.sizes[dim.tensor].get_mut(dim.at) else { return false };
         if let Some(known) = slot {
@@ -336,12 +288,4 @@ impl Forms {
 
 fn size(step: &Step, dim: Dim) -> i64 {
     step.tensors[dim.tensor].value.shape.get(dim.at).copied().unwrap_or(0)
-}
-
-/// A size that grows by as often as what grows is in it; of the ends of bags, one less is. `None` where it is no multiple.
-pub(super) fn grown(shape: &[i64], at: usize, from: i64) -> Option<Form> {
-    let times =
-        |size: i64| (from > 0 && size > 0 && size % from == 0).then(|| Form::of(Factor::times(size / from)));
-    let ends = || if shape.len() == 1 && from > 1 { times(shape[at] - 1)?.plus(1) } else { None };
-    times(*shape.get(at)?).or_else(ends)
 }

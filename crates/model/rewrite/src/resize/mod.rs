@@ -10,6 +10,7 @@ mod links;
 mod pieces;
 mod seeds;
 mod sizes;
+mod solve;
 
 use steptime_aten::OpSet;
 use steptime_step::{Patch, Step, TensorId};
@@ -18,6 +19,7 @@ pub use self::dims::BatchDims;
 use self::followed::Followed;
 use self::forms::Forms;
 pub(crate) use self::seeds::Seeds;
+use self::solve::solve;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
@@ -138,7 +140,7 @@ pub(crate) fn scale(
     seeds: &Seeds,
     sizes: [u64; 2],
 ) -> Result<Vec<Patch>, Error> {
-    scaled(step, ops, rule, &Forms::spread(step, ops, seeds, sizes[0]), sizes[1])
+    scaled(step, ops, rule, &solve(step, ops, seeds, sizes[0]), sizes[1])
 }
 
 fn scaled(step: &Step, ops: &OpSet, rule: &'static str, forms: &Forms, to: u64) -> Result<Vec<Patch>, Error> {

@@ -9,7 +9,7 @@ use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
 use super::dims::BatchDims;
-use super::forms;
+use super::form::Form;
 
 /// Dimensions of inputs that grow with the batch, and what does not.
 #[derive(Debug, Clone)]
@@ -150,7 +150,7 @@ fn by_size(step: &Step, inputs: &[TensorId], samples: i64, dims: &BatchDims) -> 
     let mut found = Vec::new();
     for &tensor in inputs {
         let shape = &step.tensors[tensor].value.shape;
-        let multiple = |at: usize| forms::grown(shape, at, samples).is_some();
+        let multiple = |at: usize| Form::grown(shape, at, samples).is_some();
         let at = match dims {
             BatchDims::At(dim) => Some(*dim).filter(|&dim| multiple(dim)),
             BatchDims::Inferred => {

@@ -6,14 +6,14 @@ use super::{Factor, Form};
 
 /// The size of a dimension, as far as it is known.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Size<'f> {
+pub(crate) struct Size<'f> {
     pub is: i64,
     pub form: Option<&'f Form>,
 }
 
 /// A reshape: elements keep their order, and so do the factors of sizes.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Regroup {
+pub(crate) struct Regroup {
     /// What grows, where it is as it was.
     pub from: i64,
     /// Whether what is not known of a size that grows is taken to be fixed.

@@ -1,0 +1,64 @@
+//! All sizes that follow from some that grow.
+
+use steptime_aten::OpSet;
+use steptime_step::Step;
+
+use super::adopt::{Adopt, Near};
+use super::form::Form;
+use super::forms::{Forms, Trust};
+use super::links::{self, Dim, Link, Sparse};
+use super::seeds::Seeds;
+
+/// Follows the seeds through all ops; `from` is the size that grows, as it was.
+pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
+    let mut forms = Forms::new(step, from);
+    let sparse = Sparse::of(step);
+    let running = step.running();
+    let links: Vec<Link> = running.iter().flat_map(|&op| links::of(step, op, ops, &sparse)).collect();
+    let near = Near::of(step, running);
+    forms.seed(step, seeds);
+    close(&mut forms, step, &links, &near, seeds);
+    if seeds.samples {
+        forms.trust = Trust::Shares;
+        close(&mut forms, step, &links, &near, seeds);
+    }
+    forms.trust = Trust::Fixed;
+    close(&mut forms, step, &links, &near, seeds);
+    if seeds.samples && forms.guess(step, seeds) {
+        close(&mut forms, step, &links, &near, seeds);
+    }
+    forms.astray = astray(&forms, &links);
+    forms
+}
+
+/// Follows links, and what is near, until nothing more is reached.
+fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &Near, seeds: &Seeds) {
+    loop {
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for link in links.iter().chain(links.iter().rev()) {
+                moved |= forms.follow(step, link, seeds);
+            }
+        }
+        let loose = forms.trust == Trust::Fixed;
+        let found = near.adopt(step, forms, if loose { Adopt::Sizes } else { Adopt::Shapes });
+        let mut adopted = false;
+        for (dim, form) in found {
+            adopted |= forms.set(step, dim, Some(form), seeds);
+        }
+        if !adopted {
+            return;
+        }
+    }
+}
+
+/// The number of ops that would have other dimensions grow than the one that they know to be of samples.
+fn astray(forms: &Forms, links: &[Link]) -> usize {
+    let grows = |dim: Dim| forms.at(dim).is_some_and(Form::grows);
+    let astray = |link: &&Link| match link {
+        Link::Samples(samples, others) => !grows(*samples) && others.iter().any(|&other| grows(other)),
+        _ => false,
+    };
+    links.iter().filter(astray).count()
+}
