@@ -1,10 +1,11 @@
 //! What would make a step shorter: every change that applies is tried, alone and together.
 
-use steptime_rewrite::Rule;
+use steptime_rewrite::{self as rewrite, Rule};
 use steptime_step::{self as edit, Diff};
 use steptime_trace::Nanos;
 
-use crate::choose::Remedy;
+use crate::ask::{Question, WhatIfs};
+use crate::choose::{Remedy, remedy};
 use crate::error::Error;
 use crate::predict::Prediction;
 use crate::step::Step;
@@ -57,8 +58,34 @@ impl Suggestion {
     }
 }
 
+impl Question<'_> {
+    /// What bounds the step, and what each change that applies would bring, the best first.
+    ///
+    /// # Errors
+    /// As [`Question::simulate`].
+    pub fn explain(&self) -> Result<Explanation, Error> {
+        self.what_ifs()?.explain()
+    }
+}
+
+impl WhatIfs<'_> {
+    /// What bounds the step, and what each change that applies would bring, the best first.
+    ///
+    /// # Errors
+    /// As [`Question::explain`].
+    pub fn explain(&self) -> Result<Explanation, Error> {
+        let (step, pricing, base) = self.parts();
+        let found = explain(step, &pricing, &rewrite::all(), base)?;
+        let to_fit = match self.spec().filter(|_| found.before.fits == Some(false)) {
+            Some(spec) => remedy::all(self, spec, step.batch()),
+            None => Vec::new(),
+        };
+        Ok(Explanation { to_fit, ..found })
+    }
+}
+
 /// Tries every rule alone, then adds them to a combination, the best first, as long as each makes it shorter.
-pub(crate) fn explain(
+fn explain(
     step: &Step,
     pricing: &Pricing<'_>,
     rules: &[Box<dyn Rule>],

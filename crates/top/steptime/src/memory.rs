@@ -9,6 +9,9 @@ use crate::device::catalog::shipped_spec;
 use crate::sources::Kernels;
 use crate::step::Step;
 
+/// What of a GPU's memory a job leaves to the driver, to NCCL and to the allocator's gaps.
+const KEPT: f64 = 0.1;
+
 /// The most that a recorded step needs; `None` where what its ops were called with is not known, or a CUDA graph hides it.
 pub(crate) fn of_recorded(recorded: &Step, kernels: &Kernels<'_>) -> Option<Peak> {
     if !is_seen(recorded) {
@@ -52,13 +55,19 @@ fn is_seen(recorded: &Step) -> bool {
 /// Whether a step that needs so much fits a GPU, with room for what its process takes beside tensors: the context of CUDA, its
 /// libraries, and what the allocator cannot use. `None` where either is not known.
 pub(crate) fn fits(peak: Option<&Peak>, spec: Option<&DeviceSpec>) -> Option<bool> {
-    let room = usable(spec?)?;
+    let room = room(spec?)?;
     Some(peak?.total() <= room)
 }
 
 /// The memory that tensors may take of a GPU, in bytes; `None` where it is not known how much it has.
-pub(crate) fn usable(spec: &DeviceSpec) -> Option<u64> {
-    (spec.memory.bytes > 0).then(|| crate::shard::usable(Bytes(spec.memory.bytes)).0)
+pub(crate) fn room(spec: &DeviceSpec) -> Option<u64> {
+    (spec.memory.bytes > 0).then(|| usable(Bytes(spec.memory.bytes)).0)
+}
+
+/// Of a GPU's memory what a job may use.
+#[must_use]
+pub fn usable(memory: Bytes) -> Bytes {
+    Bytes((memory.0 as f64 * (1.0 - KEPT)) as u64)
 }
 
 /// The GPU predicted for, where its specification is known.

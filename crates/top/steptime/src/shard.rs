@@ -28,10 +28,8 @@ pub use self::regret::{Regret, SPREAD, SPREAD_FROM};
 use crate::ask::Question;
 use crate::error::Error;
 use crate::job::{JobPrediction, Ranks};
+pub use crate::memory::usable;
 use crate::step::Step;
-
-/// What of a GPU's memory a job leaves to the driver, to NCCL and to the allocator's gaps.
-const KEPT: f64 = 0.1;
 
 /// Of a job with more GPUs than this, tables one after the other are not simulated to compare with, and no changes of a plan.
 const COMPARED: u32 = 16;
@@ -264,12 +262,6 @@ fn fits(model: &Model, problem: &Problem) -> bool {
         }
     }
     taken.iter().all(|&bytes| bytes + problem.base.memory.0 <= problem.memory.0)
-}
-
-/// Of a GPU's memory what a job may use.
-#[must_use]
-pub fn usable(memory: Bytes) -> Bytes {
-    Bytes((memory.0 as f64 * (1.0 - KEPT)) as u64)
 }
 
 /// How the GPUs of a job are joined.

@@ -1,14 +1,12 @@
 //! Asking how long a step would take if it were another.
 
 use steptime_cost::device::DeviceSpec;
-use steptime_rewrite::{self as rewrite, Rule};
+use steptime_rewrite::Rule;
 use steptime_step as edit;
 
 use super::host::Chosen;
 use super::{Held, Question, takes_time};
-use crate::choose::remedy;
 use crate::error::Error;
-use crate::explain::{self, Explanation};
 use crate::memory;
 use crate::predict::{Prediction, predict_in};
 use crate::sources::Kernels;
@@ -44,14 +42,6 @@ impl Question<'_> {
     /// As [`Question::what_if`]; where the factor makes no sense.
     pub fn changed(&self, change: &Change<'_>) -> Result<WhatIf, Error> {
         self.what_ifs()?.changed(change)
-    }
-
-    /// What bounds the step, and what each change that applies would bring, the best first.
-    ///
-    /// # Errors
-    /// As [`Question::simulate`].
-    pub fn explain(&self) -> Result<Explanation, Error> {
-        self.what_ifs()?.explain()
     }
 
     /// The same step, to be asked about many changes: what they share is computed once.
@@ -110,19 +100,6 @@ impl WhatIfs<'_> {
     #[must_use]
     pub fn before(&self) -> &Prediction {
         &self.base.before
-    }
-
-    /// What bounds the step, and what each change that applies would bring, the best first.
-    ///
-    /// # Errors
-    /// As [`Question::explain`].
-    pub fn explain(&self) -> Result<Explanation, Error> {
-        let found = explain::explain(&self.step, &self.pricing(), &rewrite::all(), &self.base)?;
-        let to_fit = match self.base.spec.as_ref().filter(|_| found.before.fits == Some(false)) {
-            Some(spec) => remedy::all(self, spec, self.step.batch()),
-            None => Vec::new(),
-        };
-        Ok(Explanation { to_fit, ..found })
     }
 
     /// The step as it was read for this: with the arguments of its ops.

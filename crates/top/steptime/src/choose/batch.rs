@@ -54,7 +54,7 @@ impl<'a, 'q> Search<'a, 'q> {
     pub(super) fn largest(&self, asked: &WhatIfs<'_>, spec: &DeviceSpec) -> Result<Largest, String> {
         let from = self.from.filter(|&batch| batch > 0);
         let from = from.ok_or("the batch is not recorded: say --recorded-batch N")?;
-        let room = memory::usable(spec).ok_or("how much memory the GPU has is not known")?;
+        let room = memory::room(spec).ok_or("how much memory the GPU has is not known")?;
         let peak = |batch| self.peak(batch, spec);
         let batch = match largest(from, room, peak)? {
             Some(batch) => batch,

@@ -4,7 +4,7 @@ use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 use super::bound::{self, Limit};
-use super::ratio::Widths;
+use super::ratio::{Ratio, Widths};
 use crate::ask::WhatIfs;
 use crate::doubt::Doubt;
 use crate::error::Error;
@@ -93,5 +93,28 @@ impl OperatingPoint {
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.step > Nanos::ZERO && !self.doubts.iter().any(|doubt| doubt.no_estimate)
+    }
+
+    /// How many times as many samples a second this is as another; as many steps where both have as many samples, or nobody knows.
+    /// `None` where either time is not known.
+    #[must_use]
+    pub fn ratio_to(&self, other: &OperatingPoint) -> Option<Ratio> {
+        if !(self.is_known() && other.is_known()) {
+            return None;
+        }
+        let samples = match (self.samples, other.samples) {
+            (Some(own), Some(others)) => own as f64 / others as f64,
+            (None, None) => 1.0,
+            _ => return None,
+        };
+        let times = samples * other.step.0 as f64 / self.step.0 as f64;
+        Some(Ratio::new(times, [&self.widths, &other.widths], [&self.doubts, &other.doubts]))
+    }
+
+    /// Samples a second; `None` where they are not known.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        let samples = self.samples.filter(|_| self.step > Nanos::ZERO)?;
+        Some(samples as f64 / self.step.0 as f64 * 1e9)
     }
 }

@@ -4,9 +4,6 @@
 //! that others timed on nine GPUs (`benches/results/neusight_models.json`) the errors of a model on two GPUs go together by 0.03 to
 //! 0.06. Of 203 pairs, intervals that take them as independent hold 92 %, and 34 % would with all of a family's error cancelled.
 
-use steptime_trace::Nanos;
-
-use super::point::OperatingPoint;
 use crate::doubt::Doubt;
 
 /// Half-width (relative, 90 %) of un-profiled windows of one recording: a run drifts by as much while its host stays the same.
@@ -31,36 +28,16 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// Of two steps, by the widths and the doubts of each.
+    pub(super) fn new(times: f64, widths: [&Widths; 2], doubts: [&[Doubt]; 2]) -> Ratio {
+        let width = width(widths, doubts);
+        Ratio { times, interval: [times * (-width).exp(), times * width.exp()] }
+    }
+
     /// Whether the interval leaves no doubt which is the faster.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.interval[0] > 1.0 || self.interval[1] < 1.0
-    }
-}
-
-impl OperatingPoint {
-    /// How many times as many samples a second this is as another; as many steps where both have as many samples, or nobody knows.
-    /// `None` where either time is not known.
-    #[must_use]
-    pub fn ratio_to(&self, other: &OperatingPoint) -> Option<Ratio> {
-        if !(self.is_known() && other.is_known()) {
-            return None;
-        }
-        let samples = match (self.samples, other.samples) {
-            (Some(own), Some(others)) => own as f64 / others as f64,
-            (None, None) => 1.0,
-            _ => return None,
-        };
-        let times = samples * other.step.0 as f64 / self.step.0 as f64;
-        let width = width([&self.widths, &other.widths], [&self.doubts, &other.doubts]);
-        Some(Ratio { times, interval: [times * (-width).exp(), times * width.exp()] })
-    }
-
-    /// Samples a second; `None` where they are not known.
-    #[must_use]
-    pub fn rate(&self) -> Option<f64> {
-        let samples = self.samples.filter(|_| self.step > Nanos::ZERO)?;
-        Some(samples as f64 / self.step.0 as f64 * 1e9)
     }
 }
 

@@ -9,7 +9,8 @@ use steptime_graph::execution::{ExecutionGraph, NodeId, join_step};
 use steptime_graph::{CallId, OpId, OpOrigin, StepGraph, TiVec};
 use steptime_trace::Trace;
 
-use super::launch::{Known, Launch, Places, in_context};
+use super::context::in_context;
+use super::launch::{Known, Launch, Places};
 use super::lookups::Lookups;
 use super::lowered::{in_order, lower};
 

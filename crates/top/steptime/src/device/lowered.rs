@@ -9,7 +9,8 @@ use steptime_graph::names::{CopyDirection, HostMemory};
 use steptime_graph::{ActivityId, CallId, OpId, StepGraph, TiVec};
 use steptime_trace::ActivityKind;
 
-use super::launch::{Known, Launch, Places, in_context, is_transfer};
+use super::context::in_context;
+use super::launch::{Known, Launch, Places, is_transfer};
 use super::lookups::Lookups;
 use super::named::{Named, Seen, is_flat, of_a_view};
 

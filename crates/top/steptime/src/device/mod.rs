@@ -2,6 +2,7 @@
 
 mod beside;
 pub(crate) mod catalog;
+mod context;
 mod elsewhere;
 mod exchanges;
 mod launch;
