@@ -271,10 +271,9 @@ impl Forms {
         let Some(form) = form else { return false };
         let Some(slot) = self.sizes[dim.tensor].get_mut(dim.at) else { return false };
         if let Some(known) = slot {
-            if form.grows() && !known.grows() && seeds.kept.contains(&dim.tensor) && size(step, dim) > 1 {
-                if !self.doubted.contains(&dim.tensor) {
-                    self.doubted.push(dim.tensor);
-                }
+            let seems = form.grows() && !known.grows() && size(step, dim) > 1;
+            if seems && seeds.kept.contains(&dim.tensor) && !self.doubted.contains(&dim.tensor) {
+                self.doubted.push(dim.tensor);
             }
             return false;
         }

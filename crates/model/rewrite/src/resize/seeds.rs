@@ -104,7 +104,7 @@ pub(super) fn find(step: &Step, ops: &OpSet, batch: u64, dims: &BatchDims) -> Se
     }
     // A tensor without an identity is not an input where others have one.
     let identified = |&tensor: &TensorId| step.tensors[tensor].recorded.is_some() || on_host(step, tensor);
-    if inputs.iter().any(|tensor| identified(tensor)) {
+    if inputs.iter().any(&identified) {
         inputs.retain(identified);
     }
     let old = |tensor: TensorId| uses.producer(tensor).is_none_or(|maker| on_host_alone(step, maker));

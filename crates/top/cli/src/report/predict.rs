@@ -18,7 +18,7 @@ const LINES: usize = 40;
 /// Ops to show; fewer where there are kernel families too.
 const OPS: (usize, usize) = (10, 6);
 /// ... and never fewer than these.
-const FEWEST_OPS: usize = 3;
+const FEWEST_OPS: usize = 2;
 /// Kernel families to show, at least and at most.
 const FAMILIES: (usize, usize) = (1, 5);
 /// Columns of the critical path that are left of names.

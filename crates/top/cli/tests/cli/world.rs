@@ -161,7 +161,7 @@ fn what_cannot_be_scaled_is_refused_with_the_remedy() {
 #[test]
 fn a_job_says_whose_hosts_and_collectives_it_takes() {
     let recorded = words(&stdout(&["predict", IMAGES, "--world", "8"]));
-    assert!(recorded.contains("kernels measured, collectives of a usual node of such GPUs"), "{recorded}");
+    assert!(recorded.contains("kernels measured, collectives modelled for NVIDIA H200"), "{recorded}");
     let trace = ["predict", "examples/resnet50_32/et.json.gz", "--device", "h200", "--world", "8"];
     let job = answer(&trace);
     assert_eq!((&job["host"], &job["host_slower_than"]["times"]), (&json!("default"), &json!(1.5)));

@@ -19,5 +19,5 @@ pub(crate) fn doubt(kernels: &Kernels<'_>, launches: &[Launch]) -> Option<Doubt>
     let text = format!(
         "{lacks}: PyTorch emulates bfloat16 there, and {count} products, convolutions and attentions run without tensor cores"
     );
-    (count > 0).then(|| Doubt { kind: "emulated", text, below: 0.0, above: LN_2, no_estimate: false })
+    (count > 0).then_some(Doubt { kind: "emulated", text, below: 0.0, above: LN_2, no_estimate: false })
 }
