@@ -59,7 +59,7 @@ pub struct Lent {
     pub corrections: Stages,
     /// What a sweep of this very GPU has shown of them, as [`fit_onto`](super::fit_onto) made it.
     pub layer: Stages,
-    /// GPUs that were measured, by which estimates are [bounded](super::bounds) where this one was not.
+    /// GPUs that were measured, by which estimates are bounded where this one was not.
     pub references: Vec<Reference>,
 }
 
