@@ -117,8 +117,9 @@ impl Near {
     /// Tensors of the ops around an op, and of the op that it computes the gradient of.
     fn around(&self, step: &Step, op: OpId) -> Vec<TensorId> {
         let outer = step.around(op).skip(1).take(AROUND);
-        let function = step.around(op).find(|&op| step.event(op).is_engine());
-        let number = function.and_then(|function| step.ops[function].sequence);
+        // The engine's mark of a function has its number in some recordings, the function itself in all.
+        let functions = step.around(op).filter(|&op| step.event(op).is_backward());
+        let number = functions.filter_map(|function| step.ops[function].sequence).next();
         let forward = number.and_then(|number| self.forward.get(&number)).copied();
         let calls = outer.chain(forward).filter_map(|op| step.ops[op].call.as_deref());
         calls.flat_map(|call| call.takes().chain(call.gives())).collect()
