@@ -204,7 +204,7 @@ impl Table<'_> {
             let row = &self.rows[*row];
             row.recorded.is_none() || row.storage == storage || fake
         };
-        // Memory that is used again looks alike, too: autograd saves what the op whose gradient is computed took or gave.
+        // Memory that is used again looks alike, too: autograd saves arguments and results of the forward op.
         let is_saved = |row: TensorId| {
             self.rows[row].recorded.is_none() || taken_by.is_some_and(|node| self.is_of_forward(row, node))
         };
