@@ -109,6 +109,11 @@ impl OpId {
     }
 }
 
+/// The op whose gradient a node computes.
+fn forward(trace: &ExecutionGraph, node: NodeId) -> Option<NodeId> {
+    trace.tree.ancestors(node).find_map(|node| trace.pairing.forward(node))
+}
+
 impl Table<'_> {
     /// `around` is what the op around it gives.
     fn call(&mut self, call: &OpCall, node: Option<NodeId>, around: &[TensorId]) -> Call {
@@ -171,7 +176,7 @@ impl Table<'_> {
         let alike = place.as_ref().and_then(|place| self.placed.get(place)).copied();
         let alike = alike.or_else(|| self.saved(tensor, taken_by?));
         let row = match id {
-            Some(id) => self.recorded(tensor, id, alike),
+            Some(id) => self.recorded(tensor, id, alike, taken_by),
             None => alike.unwrap_or_else(|| self.fresh(tensor, None)),
         };
         self.placed.extend(place.map(|place| (place, row)));
@@ -186,6 +191,7 @@ impl Table<'_> {
         tensor: &steptime_aten::Tensor,
         id: execution::TensorId,
         alike: Option<TensorId>,
+        taken_by: Option<NodeId>,
     ) -> TensorId {
         if let Some(&row) = self.known.get(&(id, tensor.device)) {
             return row;
@@ -198,7 +204,11 @@ impl Table<'_> {
             let row = &self.rows[*row];
             row.recorded.is_none() || row.storage == storage || fake
         };
-        let row = match alike.filter(|row| !made && is_same(row)) {
+        // Memory that is used again looks alike, too: autograd saves arguments and results of the forward op.
+        let is_saved = |row: TensorId| {
+            self.rows[row].recorded.is_none() || taken_by.is_some_and(|node| self.is_of_forward(row, node))
+        };
+        let row = match alike.filter(|row| !made && is_same(row) && is_saved(*row)) {
             Some(row) => {
                 let known = &mut self.rows[row];
                 if known.recorded.is_none() {
@@ -212,11 +222,20 @@ impl Table<'_> {
         row
     }
 
+    /// Whether the op whose gradient a node computes takes or gives a tensor.
+    fn is_of_forward(&self, row: TensorId, node: NodeId) -> bool {
+        let forward = self.trace.and_then(|trace| Some((trace, forward(trace, node)?)));
+        forward.is_some_and(|(trace, op)| {
+            let device = self.rows[row].value.device;
+            let mut taken = trace.input_tensors(op).chain(trace.output_tensors(op));
+            taken.any(|(_, id)| self.known.get(&(id, device)) == Some(&row))
+        })
+    }
+
     /// Of tensors without memory, the result that autograd saved of the op whose gradient a node computes: the first that looks alike.
     fn saved(&self, tensor: &steptime_aten::Tensor, node: NodeId) -> Option<TensorId> {
         let trace = self.trace.filter(|trace| trace.fake)?;
-        let forward = trace.tree.ancestors(node).find_map(|node| trace.pairing.forward(node))?;
-        let results = trace.output_tensors(forward);
+        let results = trace.output_tensors(forward(trace, node)?);
         let rows = results.filter_map(|(_, id)| self.known.get(&(id, tensor.device)).copied());
         rows.into_iter().find(|&row| self.rows[row].value == *tensor)
     }

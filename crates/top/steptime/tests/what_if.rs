@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use steptime::edit::schedule;
-use steptime::rewrite::{self, CudaGraph, Facts, ResizeBatch, Tf32};
+use steptime::rewrite::{self, CudaGraph, Facts, ResizeBatch, Rule, Tf32};
 use steptime::{Change, Choice, Error, Step, open, trace};
 
 fn example(name: &str) -> PathBuf {
@@ -140,8 +140,19 @@ fn what_does_not_apply_says_why() {
     let recorded = open(example("dlrm_default_2048")).unwrap();
     let said = |batch: u64| recorded.predict().what_if(&[&ResizeBatch::to(batch)]).unwrap_err().to_string();
     assert!(said(0).contains("at least 1"), "{}", said(0));
-    let twice = recorded.predict().what_if(&[&Tf32, &Tf32]).unwrap_err().to_string();
-    assert!(twice.contains("no matrix product"), "{twice}");
+}
+
+/// A rule that is given twice finds nothing left to do, as after any other rule, and is applied all the same.
+#[test]
+fn a_rule_that_is_given_twice_does_as_much_as_once() {
+    let recorded = open(example("dlrm_default_2048")).unwrap();
+    let [once, twice] = [&[&Tf32 as &dyn Rule][..], &[&Tf32, &Tf32]]
+        .map(|rules| recorded.predict().what_if(rules).expect("it applies"));
+    assert_eq!(once.after.step, twice.after.step);
+    let [first, second] = &twice.audits[..] else { panic!("{:?}", twice.audits) };
+    assert!(first.counts[2] > 0 && second.counts == [0; 3], "{:?}", twice.audits);
+    let why = "nothing is left to do after tf32: no matrix product";
+    assert!(second.why[0].starts_with(why), "{:?}", second.why);
 }
 
 #[test]

@@ -21,6 +21,12 @@ pub(super) fn to_gpu(trace: &ExecutionGraph, tree: &mut OpTree, copied: &InputCo
             }
         };
         move_all(trace.inputs(origin), &mut node.call.inputs, on_host);
+        // Indices and values of a sparse argument come after the recorded arguments.
+        for arg in node.call.inputs.iter_mut().skip(trace.args.get(trace.inputs(origin)).len()) {
+            if let Arg::Tensor(tensor) = arg {
+                tensor.device = Device::Cuda;
+            }
+        }
         move_all(trace.outputs(origin), &mut node.call.outputs, &BTreeSet::new());
     }
 }

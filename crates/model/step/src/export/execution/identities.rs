@@ -7,13 +7,13 @@ use steptime_graph::execution::{self, ExecutionGraph, StorageId};
 
 use super::super::Export;
 use super::Ends;
-use super::values::{Values, Which, Written};
+use super::values::{Object, Values, Which, Written};
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
 /// The numbers of tensors and storages of a step.
 pub(super) struct Identities {
-    tensors: FxHashMap<TensorId, u64>,
+    objects: FxHashMap<Object, u64>,
     storages: FxHashMap<Memory, u64>,
     known: Known,
     /// The first number that nothing has.
@@ -85,20 +85,21 @@ impl<T: Copy + Eq + Hash> Lives<T> {
 impl Identities {
     pub fn of(export: &Export<'_>, values: &Values<'_>, begins: &[OpId], ends: &Ends<'_>) -> Identities {
         let (step, trace) = (export.step, export.trace);
-        let raw = |tensor: TensorId| Some(trace?.tensors.get(step.tensors[tensor].recorded?).raw_id);
+        let raw = |object: Object| Some(trace?.tensors.get(object.recorded?).raw_id);
         let known = Known::of(step);
         let memory = |tensor: TensorId| known.memory(step, tensor);
         let address = |memory: Memory| match memory {
             Memory::Recorded(storage) => Some(trace?.tensors.storage(storage).address),
             Memory::Made(_) | Memory::Of(_) => None,
         };
-        let (mut tensors, mut storages) = (Lives::new(), Lives::new());
-        let mut seen: FxHashSet<TensorId> = FxHashSet::default();
+        let (mut objects, mut storages) = (Lives::new(), Lives::new());
+        let mut seen: FxHashSet<Object> = FxHashSet::default();
         let mut see = |args: &[Written]| {
             for which in args.iter().flat_map(Written::tensors) {
-                if let Which::Step(tensor) = which {
-                    seen.insert(tensor);
-                    tensors.see(tensor, raw(tensor));
+                if let Which::Step(object) = which {
+                    let tensor = object.tensor;
+                    seen.insert(object);
+                    objects.see(object, raw(object));
                     let memory = memory(tensor);
                     // Tensors without elements, and sparse ones, have no memory: what number they name is no matter.
                     let empty = step.tensors[tensor].value.numel() == 0;
@@ -117,26 +118,26 @@ impl Identities {
             free += 1;
             free - 1
         };
-        let new_tensors: FxHashMap<TensorId, u64> = tensors.new.iter().map(|&one| (one, next())).collect();
+        let new_objects: FxHashMap<Object, u64> = objects.new.iter().map(|&one| (one, next())).collect();
         let new_storages: FxHashMap<Memory, u64> = storages.new.iter().map(|&one| (one, next())).collect();
-        let of_tensor = |&tensor: &TensorId| {
-            let number = new_tensors.get(&tensor).copied().or_else(|| raw(tensor));
-            (tensor, number.unwrap_or(0))
+        let of_object = |&object: &Object| {
+            let number = new_objects.get(&object).copied().or_else(|| raw(object));
+            (object, number.unwrap_or(0))
         };
-        let of_memory = |&tensor: &TensorId| {
-            let memory = memory(tensor);
+        let of_memory = |object: &Object| {
+            let memory = memory(object.tensor);
             let number = new_storages.get(&memory).copied().or_else(|| address(memory));
             (memory, number.unwrap_or(0))
         };
-        let (tensors, storages) =
-            (seen.iter().map(of_tensor).collect(), seen.iter().map(of_memory).collect());
-        Identities { tensors, storages, known, free }
+        let (objects, storages) =
+            (seen.iter().map(of_object).collect(), seen.iter().map(of_memory).collect());
+        Identities { objects, storages, known, free }
     }
 
     /// The numbers of a tensor and of its storage.
-    pub fn of_tensor(&self, export: &Export<'_>, tensor: TensorId) -> [u64; 2] {
-        let memory = self.known.memory(export.step, tensor);
-        let [own, storage] = [self.tensors.get(&tensor), self.storages.get(&memory)];
+    pub fn of_object(&self, export: &Export<'_>, object: Object) -> [u64; 2] {
+        let memory = self.known.memory(export.step, object.tensor);
+        let [own, storage] = [self.objects.get(&object), self.storages.get(&memory)];
         [own, storage].map(|number| number.copied().unwrap_or(0))
     }
 

@@ -74,10 +74,10 @@ fn tensor(export: &Export<'_>, identities: &Identities, which: Which) -> Item {
         (Which::Trace(_), None) => {
             Item { value: json!("<None>"), shape: json!([]), kind: "None".to_owned(), strides: json!([]) }
         }
-        (Which::Step(at), trace) => {
-            let row = &export.step.tensors[at];
-            let numbers = identities.of_tensor(export, at);
-            let was = trace.zip(row.recorded);
+        (Which::Step(object), trace) => {
+            let row = &export.step.tensors[object.tensor];
+            let numbers = identities.of_object(export, object);
+            let was = trace.zip(object.recorded);
             match was {
                 Some((trace, id)) if from_execution::tensor(trace, id).as_ref() == Some(&row.value) => {
                     as_recorded(trace, id, numbers)

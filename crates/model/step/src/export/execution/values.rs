@@ -25,8 +25,15 @@ pub(super) enum Written {
 /// A tensor: of the step, or one that only the trace knows, as of a type that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Which {
-    Step(TensorId),
+    Step(Object),
     Trace(execution::TensorId),
+}
+
+/// An object that is a tensor of the step. Of a result that autograd saved there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Object {
+    pub tensor: TensorId,
+    pub recorded: Option<execution::TensorId>,
 }
 
 /// The values of all ops.
@@ -101,18 +108,41 @@ impl<'s> Values<'s> {
     /// An argument in the form in which it was recorded, with the tensors that it has now.
     fn kept(&self, arg: &Arg<TensorId>, was: Recorded) -> Written {
         match (arg, was) {
-            (Arg::Tensor(tensor), _) => Written::Tensor(Which::Step(*tensor)),
+            (Arg::Tensor(tensor), Recorded::Tensor(id)) => self.object(*tensor, Some(id)),
+            (Arg::Tensor(tensor), _) => self.object(*tensor, None),
+            (Arg::Tensors(list), Recorded::TensorList(range)) => {
+                let was = self.trace.map_or(&[][..], |trace| trace.args.tensor_list(range));
+                let each = list.iter().zip(was);
+                Written::List(each.map(|(&tensor, &id)| self.object(tensor, Some(id))).collect())
+            }
             (Arg::Tensors(list), Recorded::List(range)) => {
                 let was = self.trace.map_or(&[][..], |trace| trace.args.get(range));
                 let item = |(tensor, was): (&TensorId, &Recorded)| match was {
-                    Recorded::Tensor(_) => Written::Tensor(Which::Step(*tensor)),
+                    Recorded::Tensor(id) => self.object(*tensor, Some(*id)),
                     _ => self.recorded(*was),
                 };
                 Written::List(list.iter().zip(was).map(item).collect())
             }
-            (Arg::Tensors(list), _) => tensors(list),
+            (Arg::Tensors(list), _) => {
+                Written::List(list.iter().map(|&tensor| self.object(tensor, None)).collect())
+            }
             _ => self.recorded(was),
         }
+    }
+
+    /// A tensor of the step where one of the trace `was`: as that object, if both are the same tensor.
+    fn object(&self, tensor: TensorId, was: Option<execution::TensorId>) -> Written {
+        let row = &self.step.tensors[tensor];
+        let is_same = |trace: &ExecutionGraph, id: execution::TensorId| {
+            let has_own_row = self.rows.contains_key(&(id, row.value.device));
+            let first = row.recorded.map(|first| trace.tensors.get(first).storage);
+            !has_own_row
+                && first == Some(trace.tensors.get(id).storage)
+                && from_execution::tensor(trace, id).as_ref() == Some(&row.value)
+        };
+        let same = self.trace.zip(was).filter(|(trace, id)| is_same(trace, *id));
+        let recorded = same.map(|(_, id)| id).or(row.recorded);
+        Written::Tensor(Which::Step(Object { tensor, recorded }))
     }
 
     /// An argument as it was recorded.
@@ -139,14 +169,14 @@ impl<'s> Values<'s> {
     fn which(&self, trace: &ExecutionGraph, id: execution::TensorId) -> Which {
         let read = from_execution::tensor(trace, id);
         let row = read.and_then(|read| self.rows.get(&(id, read.device)));
-        row.map_or(Which::Trace(id), |&row| Which::Step(row))
+        row.map_or(Which::Trace(id), |&tensor| Which::Step(Object { tensor, recorded: Some(id) }))
     }
 
     /// An argument that was not recorded.
     fn changed(&self, arg: &Arg<TensorId>) -> Written {
         match arg {
             Arg::None => Written::None,
-            Arg::Tensor(tensor) => Written::Tensor(Which::Step(*tensor)),
+            Arg::Tensor(tensor) => self.object(*tensor, None),
             Arg::Tensors(list) => {
                 // What stands for a missing tensor is of no device.
                 let missing = |&tensor: &TensorId| {
@@ -155,7 +185,7 @@ impl<'s> Values<'s> {
                 };
                 let one = |tensor: &TensorId| match missing(tensor) {
                     true => Written::None,
-                    false => Written::Tensor(Which::Step(*tensor)),
+                    false => self.object(*tensor, None),
                 };
                 Written::List(list.iter().map(one).collect())
             }
@@ -168,8 +198,4 @@ impl<'s> Values<'s> {
             Arg::Text(text) => Written::Text(text.clone()),
         }
     }
-}
-
-fn tensors(list: &[TensorId]) -> Written {
-    Written::List(list.iter().map(|&tensor| Written::Tensor(Which::Step(tensor))).collect())
 }
