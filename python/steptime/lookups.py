@@ -107,7 +107,7 @@ def _has_values(torch: Any, index: Any) -> bool:
 def _mode(torch: Any, note: Callable[[str, Tuple[Any, ...]], None]) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Counting(TorchDispatchMode):  # type: ignore[misc]
+    class Counting(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = func._schema.name
             if name in ROWS:

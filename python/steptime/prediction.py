@@ -28,7 +28,7 @@ class Prediction(Side, Answer):
 
     >>> p = predict("examples/dlrm_default_2048")
     >>> p
-    Prediction(dlrm_default_2048 on NVIDIA H200: step 3.416 ms, 90 % interval 3.177 to 3.664 ms)
+    Prediction(dlrm_default_2048 on NVIDIA H200: step 3.416 ms, 90 % interval 2.839 to 3.996 ms)
     >>> round(p.active_ms + sum(p.idle.values()), 3) == round(p.step_ms, 3)
     True
     >>> p.ops.columns

@@ -78,7 +78,7 @@ def test_channels_last_on_meta_is_said(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _, step = images("meta")
-        steptime.record(step, [torch.empty(4, 3, 8, 8, device="meta")], out=tmp_path / "first", only="et")
+        steptime.record(step, [torch.empty(4, 3, 8, 8, device="meta")], out=tmp_path / "first", batch=4, only="et")
 
 
 @pytest.mark.parametrize("kind", ["meta", "fake"])

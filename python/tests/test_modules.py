@@ -184,7 +184,7 @@ def test_what_a_frozen_model_holds_is_no_batch(tmp_path):
     out = steptime.record(step, [torch.ones(32, 64)], out=tmp_path / "one", only="et")
     constants = json.loads((out / "meta.json").read_text())["constants"]
     assert sorted(constants) == [[[8], 4], [[8, 64], 4], [[32, 64], 4], [[64], 4], [[64], 4], [[64, 64], 4]]
-    assert "one copy of the batch" in steptime.predict(out, device="h200").warnings[0]
+    assert any("one copy of the batch" in each for each in steptime.predict(out, device="h200").warnings)
 
 
 def copies(step, batch, out):

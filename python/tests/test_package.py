@@ -75,7 +75,7 @@ def test_doubts_hold_all_that_is_assumed() -> None:
     factors = [each["factor"] or 1 for each in found.raw["doubts"]]
     assert factors == sorted(factors, reverse=True), "the worst comes first"
     lines = str(found).splitlines()
-    assert lines[2].startswith("! "), lines[:4]
+    assert lines[3].startswith("! "), lines[:5]
 
 
 def test_every_other_answer_can_be_had() -> None:

@@ -34,11 +34,6 @@ compare = _compare()
 ACTIVE, MEMORY = 0.02, 0.03
 
 
-def failing(model: str, change: str, why: str) -> Any:
-    """A pair that does not hold yet: once it does, the mark goes."""
-    return pytest.param(model, change, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=why))
-
-
 PAIRS = [
     ("perceptron", "batch-x4"),
     ("perceptron", "batch-1"),
@@ -48,10 +43,10 @@ PAIRS = [
     ("deepfm", "batch-x0.5"),
     ("deepfm", "remove-0"),
     ("square", "batch-x4"),
-    failing("unet", "channels-last", "memory of what channels last copies: 4 % less"),
-    failing("perceptron", "bf16", "a product in bf16 is priced as one in 32 bits where autocast was recorded"),
-    failing("sasrec", "batch-1", "the batch of attention is folded into its heads"),
-    failing("graph_attention", "batch-x4", "a fixed graph grows with the batch of its nodes"),
+    ("unet", "channels-last"),
+    ("perceptron", "bf16"),
+    ("sasrec", "batch-1"),
+    ("graph_attention", "batch-x4"),
 ]
 
 

@@ -594,7 +594,7 @@ def test_a_real_recording(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=steptime.RecordWarning)
         warnings.filterwarnings("ignore", message="un-profiled windows", category=steptime.RecordWarning)
-        out = steptime.record(names["step"], one_batch, out=tmp_path / "rec", windows=3, steps=20, profiled=6)
+        out = steptime.record(names["step"], one_batch, out=tmp_path / "rec", batch=16, windows=3, steps=20, profiled=6)
 
     meta = json.loads((out / "meta.json").read_text())
     assert meta["batch"] == 16

@@ -32,6 +32,12 @@ fn opens(graph: &ExecutionGraph, mark: NodeId, annotation: NodeId) -> bool {
         && graph.nodes.kind[annotation.index()] == NodeKind::Annotation
 }
 
+/// Whether an op gives tensors, and none of them on `meta`.
+fn gives_elsewhere(graph: &ExecutionGraph, row: NodeId) -> bool {
+    let mut given = graph.output_tensors(row).peekable();
+    given.peek().is_some() && given.all(|(_, tensor)| graph.name(graph.tensors.get(tensor).device) != "meta")
+}
+
 /// Whether an op only makes the placeholder of a fake tensor: one on `meta`, where ops are handed to Python.
 fn stands_in(graph: &ExecutionGraph, row: NodeId) -> bool {
     let mut given = graph.output_tensors(row).peekable();
@@ -181,7 +187,9 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     let dispatched = within(graph, |node| graph.fake && is_dispatch(graph, node));
     let found_in_python =
         |row: NodeId| graph.fake && (DISPATCH.contains(&graph.node_name(row)) || dispatched[row.index()]);
-    let in_python = graph.fake && graph.ids().any(|row| DISPATCH.contains(&graph.node_name(row)));
+    // Where tensors are on `meta` themselves, nothing stands in for them.
+    let in_python =
+        graph.fake && graph.ids().any(|row| is_dispatched(graph, row) && gives_elsewhere(graph, row));
     let placeholders = within(graph, |node| in_python && stands_in(graph, node));
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
