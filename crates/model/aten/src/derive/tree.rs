@@ -32,10 +32,13 @@ fn opens(graph: &ExecutionGraph, mark: NodeId, annotation: NodeId) -> bool {
         && graph.nodes.kind[annotation.index()] == NodeKind::Annotation
 }
 
-/// Whether an op gives tensors, and none of them on `meta`.
-fn gives_elsewhere(graph: &ExecutionGraph, row: NodeId) -> bool {
-    let mut given = graph.output_tensors(row).peekable();
-    given.peek().is_some() && given.all(|(_, tensor)| graph.name(graph.tensors.get(tensor).device) != "meta")
+/// Whether most results of ops that were handed to Python are on another device than `meta`. Where they are on `meta`
+/// themselves, nothing stands in for them.
+fn are_elsewhere(graph: &ExecutionGraph) -> bool {
+    let handed = graph.ids().filter(|&row| is_dispatched(graph, row));
+    let given = handed.flat_map(|row| graph.output_tensors(row).map(|(_, tensor)| tensor));
+    let on_meta = |tensor: TensorId| graph.name(graph.tensors.get(tensor).device) == "meta";
+    given.map(|tensor| if on_meta(tensor) { -1_i64 } else { 1 }).sum::<i64>() > 0
 }
 
 /// Whether an op only makes the placeholder of a fake tensor: one on `meta`, where ops are handed to Python.
@@ -187,9 +190,7 @@ fn rows(graph: &ExecutionGraph) -> Vec<NodeId> {
     let dispatched = within(graph, |node| graph.fake && is_dispatch(graph, node));
     let found_in_python =
         |row: NodeId| graph.fake && (DISPATCH.contains(&graph.node_name(row)) || dispatched[row.index()]);
-    // Where tensors are on `meta` themselves, nothing stands in for them.
-    let in_python =
-        graph.fake && graph.ids().any(|row| is_dispatched(graph, row) && gives_elsewhere(graph, row));
+    let in_python = graph.fake && are_elsewhere(graph);
     let placeholders = within(graph, |node| in_python && stands_in(graph, node));
     let ran = |&row: &NodeId| {
         graph.nodes.kind[row.index()].ran()
