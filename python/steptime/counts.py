@@ -17,6 +17,7 @@ class Counts:
 
     groups: Tuple[Tuple[int, int], ...]  # group k: its rows, and the lookups that want them
     padding: int = 0  # lookups of the padding row, whose gradient is not wanted
+    most: int = 0  # lookups of the most frequent row, where its group has others
     ordered: bool = False  # whether no index is less than the one before it
 
     @property
@@ -28,9 +29,10 @@ class Counts:
         return sum(rows for rows, _ in self.groups)
 
     def __str__(self) -> str:
-        """As `steptime_launch::Indices` is written: `counts:90/90,12/30 padding:16 sorted`."""
+        """As `steptime_launch::Indices` is written: `counts:90/90,12/30 most:3 padding:16 sorted`."""
         groups = ",".join(f"{rows}/{lookups}" for rows, lookups in self.groups)
-        return f"counts:{groups}{f' padding:{self.padding}' if self.padding else ''}{' sorted' if self.ordered else ''}"
+        numbers = "".join(f" {name}:{number}" for name, number in (("most", self.most), ("padding", self.padding)) if number)
+        return f"counts:{groups}{numbers}{' sorted' if self.ordered else ''}"
 
 
 def count(torch: Any, index: Any, padding_idx: Optional[int] = None) -> Counts:
@@ -45,4 +47,5 @@ def count(torch: Any, index: Any, padding_idx: Optional[int] = None) -> Counts:
     rows = torch.bincount(group, minlength=groups).tolist()
     lookups = torch.bincount(group, weights=times.double(), minlength=groups).long().tolist()
     padding = int((flat == padding_idx).sum()) if padding_idx is not None and padding_idx >= 0 else 0
-    return Counts(tuple(zip(rows, lookups)), padding, ordered)
+    most = int(times.max()) if rows[-1] > 1 and groups > 1 else 0
+    return Counts(tuple(zip(rows, lookups)), padding, most, ordered)

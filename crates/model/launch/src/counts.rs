@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 /// Counts of lookups, by how often their rows occur.
 ///
-/// Written as `counts:90/90,12/30 padding:16 sorted`: rows and lookups of each group, lookups of the padding row, whether
-/// indices ascend. Group `k` has the rows that occur from `2^k` to `2^(k+1) - 1` times.
+/// Written as `counts:90/90,12/30 most:3 padding:16 sorted`: rows and lookups of each group, lookups of the most frequent row
+/// where its group has others, lookups of the padding row, whether indices ascend. Group `k` has the rows that occur from `2^k` to `2^(k+1) - 1` times.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Counts {
     groups: Arc<[RowGroup]>,
+    /// Lookups of the most frequent row; 0 where it is the only one of its group, or not known.
+    most: u64,
     /// Lookups of the padding row, whose gradient is not wanted.
     pub padding: u64,
     /// Whether no index is less than the one before it.
@@ -36,7 +38,17 @@ impl Counts {
         let groups: Arc<[RowGroup]> = groups.into_iter().collect();
         let fits = |group: &RowGroup| group.lookups >= group.rows && (group.rows > 0 || group.lookups == 0);
         let lookups = groups.iter().try_fold(0_u64, |sum, group| sum.checked_add(group.lookups))?;
-        (groups.iter().all(fits) && padding <= lookups).then_some(Counts { groups, padding, sorted })
+        (groups.iter().all(fits) && padding <= lookups).then_some(Counts { groups, most: 0, padding, sorted })
+    }
+
+    /// The same with the lookups of the most frequent row; `None` where no row of the last group can have so many.
+    #[must_use]
+    pub fn with_most(self, most: u64) -> Option<Counts> {
+        let group = *self.groups.last()?;
+        let rest = group.lookups.checked_sub(most)?;
+        let others = group.rows.checked_sub(1)?;
+        let fits = rest >= others && rest <= most.saturating_mul(others);
+        fits.then_some(Counts { most, ..self })
     }
 
     /// The usual one of several: the mean number of rows and lookups in each group. `None` of none.
@@ -82,6 +94,11 @@ impl Counts {
         let often = self.groups.iter().skip(SELDOM).rev().filter(|group| group.rows > 0);
         let mut weights: Vec<(f64, f64)> =
             often.map(|group| (group.rows as f64, group.lookups as f64)).collect();
+        if let Some(first) = weights.first_mut().filter(|first| self.most > 0 && first.0 > 1.0) {
+            let most = self.most as f64;
+            *first = (first.0 - 1.0, first.1 - most);
+            weights.insert(0, (1.0, most));
+        }
         let sum = |of: fn(&RowGroup) -> u64| self.groups.iter().take(SELDOM).map(of).sum::<u64>() as f64;
         let (seen, lookups) = (sum(|group| group.rows), sum(|group| group.lookups));
         if seen > 0.0 {
@@ -113,9 +130,9 @@ fn rate(seen: f64) -> f64 {
 impl FromStr for Counts {
     type Err = ();
 
-    /// Reads `counts:90/90,12/30 padding:16 sorted`.
+    /// Reads `counts:90/90,12/30 most:3 padding:16 sorted`.
     fn from_str(text: &str) -> Result<Counts, ()> {
-        let (mut groups, mut padding, mut sorted) = (None, 0, false);
+        let (mut groups, mut most, mut padding, mut sorted) = (None, 0, 0, false);
         for word in text.split(' ') {
             match word.split_once(':').unwrap_or((word, "")) {
                 ("counts", list) if groups.is_none() => {
@@ -126,12 +143,14 @@ impl FromStr for Counts {
                     let list = list.split(',').filter(|pair| !pair.is_empty());
                     groups = Some(list.map(group).collect::<Option<Vec<_>>>().ok_or(())?);
                 }
+                ("most", number) => most = number.parse().map_err(|_| ())?,
                 ("padding", number) => padding = number.parse().map_err(|_| ())?,
                 ("sorted", "") => sorted = true,
                 _ => return Err(()),
             }
         }
-        Counts::new(groups.ok_or(())?, padding, sorted).ok_or(())
+        let counts = Counts::new(groups.ok_or(())?, padding, sorted).ok_or(())?;
+        if most > 0 { counts.with_most(most).ok_or(()) } else { Ok(counts) }
     }
 }
 
@@ -140,6 +159,9 @@ impl fmt::Display for Counts {
         f.write_str("counts:")?;
         for (at, RowGroup { rows, lookups }) in self.groups.iter().enumerate() {
             write!(f, "{}{rows}/{lookups}", if at == 0 { "" } else { "," })?;
+        }
+        if self.most > 0 {
+            write!(f, " most:{}", self.most)?;
         }
         if self.padding > 0 {
             write!(f, " padding:{}", self.padding)?;
@@ -192,15 +214,34 @@ mod tests {
 
     #[test]
     fn counts_are_written_as_they_are_read() {
-        for text in ["counts:90/90,12/30", "counts:0/0,0/0,1/5 padding:5", "counts:1/1 sorted", "counts:"] {
+        for text in [
+            "counts:90/90,12/30",
+            "counts:0/0,0/0,1/5 padding:5",
+            "counts:1/1 sorted",
+            "counts:",
+            "counts:0/0,3/7 most:3 sorted",
+        ] {
             assert_eq!(text.parse::<Counts>().unwrap().to_string(), text);
             assert!(matches!(text.parse::<Indices>(), Ok(Indices::Counts(_))));
         }
-        for wrong in
-            ["counts", "counts:3", "counts:3/1", "counts:0/1", "counts:1/1 padding:2", "counts:1/1 even"]
-        {
+        for wrong in [
+            "counts",
+            "counts:3",
+            "counts:3/1",
+            "counts:0/1",
+            "counts:1/1 padding:2",
+            "counts:1/1 even",
+            "counts:2/4 most:4",
+        ] {
             assert!(wrong == "counts" || wrong.parse::<Counts>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_most_frequent_row_is_apart_from_its_group() {
+        let share = |text: &str| Popularity::new(100.0, &text.parse::<Indices>().unwrap()).largest_share();
+        assert_eq!(share("counts:0/0,0/0,4/20"), 0.25);
+        assert_eq!(share("counts:0/0,0/0,4/20 most:7"), 0.35);
     }
 
     #[test]
