@@ -123,6 +123,8 @@ pub enum ScatterKind {
     IndexPutAccumulate,
     /// `embedding_dense_backward`: sorts the indices first, or few of them by a simpler kernel.
     EmbeddingDense,
+    /// `_coalesce` of a sparse tensor: sorts the indices by merging, then adds up the rows of each.
+    Coalesce,
     /// `index_copy_`, `index_fill_`, `masked_scatter_` and others.
     Other,
 }

@@ -1,9 +1,10 @@
 //! Sparse tensors. Making one and looking at its parts is free; adding one to a table goes by `index_add_`.
 
+use crate::axes::count;
 use crate::bound_call::BoundCall;
-use crate::kernel::{Kernel, Sort};
+use crate::kernel::{Kernel, Scatter, ScatterKind};
 use crate::op_def::{Lowering, OpDef};
-use crate::operands::{output_bytes, scratch};
+use crate::operands::{output_bytes, read, scratch};
 use crate::work::{launches, unknown};
 
 /// The ops of this file.
@@ -35,31 +36,36 @@ pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::_coalesce"], coalesce).arguments(&["self", "indices", "values"]),
 ];
 
-/// Launches: the indices flattened, sorted by merging, the unique ones found, the rows of each added.
-const LAUNCHES: u32 = 9;
+/// Launches beside those that merge: the indices flattened, sorted in blocks, the unique ones found, the rows of each added.
+const LAUNCHES: u32 = 7;
+/// Indices that one block sorts.
+const BLOCK: u64 = 2048;
 
 /// Sorts the indices and adds the rows of each. A recorded call holds only the sparse tensor, which does not say
 /// how many rows it has; with its indices and values as further arguments a call says.
 fn coalesce(call: &BoundCall<'_>) -> Option<Lowering> {
+    let sparse = call.tensor("self")?;
     let (Some(indices), Some(values)) = (call.tensor("indices"), call.tensor("values")) else {
         return Some(unknown(call));
     };
-    let length = values.size(0).max(0) as u64;
-    let kernel = Kernel::Sort(Sort {
-        op: "coalesce",
-        rows: 1,
-        length,
-        key_bytes: indices.dtype.size(),
-        value_bytes: values.bytes() / length.max(1),
-        stride: 1,
+    let lookups = values.size(0).max(0) as u64;
+    let indexed = indices.size(0).max(0) as usize;
+    let kernel = Kernel::Scatter(Scatter {
+        kind: ScatterKind::Coalesce,
+        rows: count(&sparse.shape[..indexed.min(sparse.shape.len())]),
+        lookups,
+        row_bytes: values.bytes() / lookups.max(1),
+        index_bytes: indices.dtype.size(),
     });
     let operands = [
-        crate::operands::read(call, "indices"),
-        crate::operands::read(call, "values"),
+        read(call, "values"),
+        read(call, "indices"),
         Some(output_bytes(0, values.bytes() + indices.bytes())),
-        Some(scratch(length * 32)),
+        Some(scratch(lookups * 32)),
     ];
-    Some(launches(LAUNCHES, kernel, values.dtype, operands, values.numel()))
+    // Each pass merges pairs of runs by two launches.
+    let passes = lookups.div_ceil(BLOCK).max(1).next_power_of_two().ilog2();
+    Some(launches(LAUNCHES + 2 * passes, kernel, values.dtype, operands, values.numel()))
 }
 
 #[cfg(test)]
@@ -79,7 +85,8 @@ mod tests {
         let values = Arg::Tensor(Tensor::contiguous(&[2560, 64], Dtype::F32));
         let call = OpCall::new("aten::_coalesce", vec![Arg::Tensor(sparse), indices, values]);
         let Lowering::Kernel(call) = OpSet::standard().lower(&call) else { panic!("no kernel") };
-        let Kernel::Sort(sort) = call.kernel else { panic!("another kernel") };
-        assert_eq!((sort.length, sort.value_bytes), (2560, 256));
+        let Kernel::Scatter(scatter) = call.kernel else { panic!("another kernel") };
+        assert_eq!((scatter.rows, scatter.lookups, scatter.row_bytes), (5000, 2560, 256));
+        assert_eq!(call.launches, LAUNCHES + 2);
     }
 }

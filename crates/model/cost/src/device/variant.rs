@@ -70,6 +70,7 @@ fn operation(kernel: &Kernel) -> &'static str {
             ScatterKind::IndexPut => "index_put",
             ScatterKind::IndexPutAccumulate => "index_put_accumulate",
             ScatterKind::EmbeddingDense => "embedding_dense",
+            ScatterKind::Coalesce => "coalesce",
             ScatterKind::Other => "other",
         },
         Kernel::Elementwise(elementwise) => elementwise.op,

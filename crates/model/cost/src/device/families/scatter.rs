@@ -1,7 +1,8 @@
 //! Rows, or single elements, added or written by index.
 
 use steptime_aten::kernel::{Scatter, ScatterKind};
-use steptime_aten::{Kernel, KernelCall};
+use steptime_aten::{Kernel, KernelCall, Role};
+use steptime_launch::Popularity;
 
 use crate::device::context::Context;
 use crate::device::family::Family;
@@ -11,7 +12,7 @@ use crate::device::spec::DeviceSpec;
 use super::lookups::{
     TableTraffic, in_rows, local_traffic, order_and_padding, repeats, table_operand, table_traffic,
 };
-use super::memory::L2_LATENCY_US;
+use super::memory::{L2_LATENCY_US, Traffic};
 use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
 use super::times::{instructions_us, overlap};
@@ -21,6 +22,12 @@ pub(super) struct Scatters;
 
 /// Lookups up to which an embedding's gradient is added up without sorting.
 const FEW: u64 = 3072;
+
+/// Columns that a warp adds side by side.
+const WARP: f64 = 32.0;
+
+/// Indices of a sparse tensor that one block sorts before runs are merged.
+const MERGED: f64 = 2048.0;
 
 struct Model {
     table: TableTraffic,
@@ -40,7 +47,9 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
     let puts = matches!(kernel.kind, ScatterKind::IndexPut | ScatterKind::IndexPutAccumulate);
     let repeats = if puts { repeats(call, at, kernel.lookups, kernel.row_bytes) } else { 1.0 };
     let elements = kernel.lookups as f64 * repeats * row / element;
-    let table = if repeats > 1.0 || row <= element && kernel.kind == ScatterKind::Scatter {
+    let table = if kernel.kind == ScatterKind::Coalesce {
+        once_each(ctx, spec, kernel)
+    } else if repeats > 1.0 || row <= element && kernel.kind == ScatterKind::Scatter {
         local_traffic(call, ctx, spec, at, elements)
     } else {
         table_traffic(call, ctx, spec, at, &lookups)
@@ -61,9 +70,16 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
         }
         ScatterKind::IndexPutAccumulate => {
             sort_us = radix_us(kernel.lookups as f64, 8.0, 8.0, spec);
-            // A warp adds all that goes to a row, four of its columns a lane, one after the other.
-            let columns = (row / element / 32.0).ceil().min(4.0);
-            let alone = hottest * constants.hot_step_us * columns;
+            // A warp adds all that goes to a row, one value after the other; there are kernels for one column and for few.
+            let columns = row / element;
+            let (step, far) = match columns {
+                _ if columns <= 1.0 => (constants.hot_single_us, 0.0),
+                _ if columns <= WARP => (constants.hot_few_us, 0.25),
+                _ => (constants.hot_step_us, 1.0),
+            };
+            let values = call.operands.iter().position(|operand| operand.role == Role::Read);
+            let missed = values.map_or(1.0, |at| 1.0 - ctx.residency(at, spec));
+            let alone = hottest * (step + far * missed * spec.constants.memory.dram_step_us);
             // Single elements that the same indices want again for each leading row are added up one by one.
             let many = elements * if repeats > 1.0 && row <= element { constants.repeated_us } else { 0.0 };
             overlap(overlap(moved, instructions_us(elements * 30.0, spec)), overlap(alone, many)) + sort_us
@@ -74,10 +90,32 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
             let each = if kernel.kind == ScatterKind::IndexAdd { 185.0 } else { 90.0 };
             overlap(overlap(moved, instructions_us(elements * each, spec)), atomic_us)
         }
+        ScatterKind::Coalesce => {
+            let passes = (kernel.lookups as f64 / MERGED).log2().ceil().max(0.0);
+            let near =
+                Traffic::new(kernel.lookups as f64 * 32.0, 0.0, 0.0, kernel.lookups as f64 * 32.0, spec);
+            sort_us = constants.merge_block_us + passes * (constants.merge_us + near.move_us(spec, 1.0));
+            // A warp adds all that goes to a row, one after the other; a row of few columns keeps one busy all the same.
+            let warps = table.distinct * (row / element / 128.0).ceil();
+            let alone = hottest * constants.coalesce_step_us;
+            overlap(overlap(moved, instructions_us(warps * 32.0 * 164.0 + elements * 8.0, spec)), alone)
+                + sort_us
+        }
         _ => overlap(moved, instructions_us(elements * 120.0, spec)),
     };
     let total_us = launches + table.traffic.latency_us() + L2_LATENCY_US + busy;
     Model { table, atomic_us, sort_us, repeats, elements, total_us }
+}
+
+/// All rows read once, and as many different ones written.
+fn once_each(ctx: &Context, spec: &DeviceSpec, kernel: &Scatter) -> TableTraffic {
+    let popularity = Popularity::new((kernel.rows as f64).max(1.0), &ctx.indices);
+    let distinct = popularity.distinct(kernel.lookups as f64);
+    let bytes = kernel.lookups as f64 * kernel.row_bytes as f64;
+    let from_dram = bytes * (1.0 - ctx.residency(0, spec));
+    let written = distinct * kernel.row_bytes as f64;
+    let traffic = Traffic::new(bytes, from_dram, written, bytes + written, spec);
+    TableTraffic { traffic, distinct, table_dram: from_dram, largest_share: popularity.largest_share() }
 }
 
 impl Family for Scatters {
@@ -103,6 +141,7 @@ impl Family for Scatters {
             ScatterKind::IndexPutAccumulate => 3.0,
             ScatterKind::EmbeddingDense => 4.0,
             ScatterKind::Other => 5.0,
+            ScatterKind::Coalesce => 6.0,
         },
         "ln_rows" => ln(kernel.rows as f64),
         "ln_lookups" => ln(lookups),
