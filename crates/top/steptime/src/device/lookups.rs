@@ -21,6 +21,14 @@ pub struct Lookups {
 /// Ops that look rows of a table up.
 const TABLES: [&str; 3] = ["aten::embedding", "aten::_embedding_bag", "aten::_embedding_bag_forward_only"];
 
+/// The name that all forms of an op share: `index_put` of `aten::index_put_`, `aten::_unsafe_index_put` and
+/// `aten::_index_put_impl_`, for a recorder sees one form of a call and a trace another.
+fn plain(op: &str) -> &str {
+    let name = op.strip_prefix("aten::").unwrap_or(op).trim_matches('_');
+    let name = name.strip_suffix("_impl").unwrap_or(name);
+    name.strip_prefix("unsafe_").unwrap_or(name)
+}
+
 impl Lookups {
     /// Of a recording's notes.
     #[must_use]
@@ -32,7 +40,10 @@ impl Lookups {
             if TABLES.contains(&op.as_str()) {
                 tables.extend(counts.clone());
             }
-            by_name.entry(op.clone()).or_default().push(counts.map_or(Indices::Unknown, Indices::Counts));
+            by_name
+                .entry(plain(op).into())
+                .or_default()
+                .push(counts.map_or(Indices::Unknown, Indices::Counts));
         }
         let table = Counts::mean(&tables).map_or(Indices::Unknown, Indices::Counts);
         Lookups { by_name, table }
@@ -64,10 +75,10 @@ impl Lookups {
     fn of_ops(&self, graph: &StepGraph) -> TiVec<OpId, Option<Indices>> {
         let mut of_name: FxHashMap<&str, Vec<OpId>> = FxHashMap::default();
         for (op, each) in graph.ops.iter_enumerated() {
-            let is_noted = |op: OpId| self.by_name.contains_key(graph.op_name(op));
+            let is_noted = |op: OpId| self.by_name.contains_key(plain(graph.op_name(op)));
             let around = std::iter::successors(each.parent, |&op| graph.ops[op].parent);
             if is_noted(op) && !around.into_iter().any(is_noted) {
-                of_name.entry(graph.op_name(op)).or_default().push(op);
+                of_name.entry(plain(graph.op_name(op))).or_default().push(op);
             }
         }
         let mut found: TiVec<OpId, Option<Indices>> = vec![None; graph.ops.len()].into();
