@@ -32,7 +32,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         say("one step so that everything is there")
         began = time.perf_counter()
         identity = Identity(backend.torch)
-        with Autocasts() as autocasts, backend.lookups, identity, _wanted_values():
+        with Autocasts() as autocasts, backend.observed(), identity, _wanted_values():
             loop.run()
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
@@ -44,7 +44,10 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
         say(f"{found.ops} ops{kind}")
         folder.compress(trace, partial / folder.EXECUTION_TRACE)
         about = describe.given(about, describe.guess_batch(loop.first_batch))
-        meta = {**about, **backend.machine(), **backend.settings(), **facts, **backend.modules(), "record": {"only": "et", "warnings": warned}}
+        noted = backend.modules()
+        if loop.first_batch is not None:  # what the script hands over is the batch, be it the same in each step
+            noted.pop("kept_inputs", None)
+        meta = {**about, **backend.machine(), **backend.settings(), **facts, **noted, "record": {"only": "et", "warnings": warned}}
         (partial / folder.META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
     say(f"done: {out}")
     if not quiet:

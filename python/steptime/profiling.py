@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import warnings
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from steptime import describe, layouts
 from steptime.errors import MissingTorch, NothingRecorded
 from steptime.forms import OptimizerForms
 from steptime.held import HeldMemory
 from steptime.host import HostProbe
+from steptime.inputs import KeptInputs
+from steptime.lifetimes import Lifetimes
 from steptime.loop import Plan
 from steptime.lookups import Lookups
 from steptime.marks import PlainMarks
@@ -49,7 +52,9 @@ class TorchProfiler:
         self._modules = ModuleCalls(self.torch)
         self._forms = OptimizerForms()
         self._held = HeldMemory(self.torch)
-        self.lookups = Lookups(self.torch)
+        self._lookups = Lookups(self.torch)
+        self._lifetimes = Lifetimes(self.torch)
+        self._inputs = KeptInputs(self.torch)
 
     @property
     def on_gpu(self) -> bool:
@@ -74,8 +79,15 @@ class TorchProfiler:
         return describe.peak_memory(self.torch, self.on_gpu)
 
     def modules(self) -> Dict[str, Any]:
-        """The part of meta.json on what the step of the execution trace called: modules, optimizers, what they hold, and lookups."""
-        return {**self._modules.as_dict(), **self._forms.as_dict(), **self._held.as_dict(), **self.lookups.as_dict()}
+        """The part of meta.json on what the step of the execution trace called: modules, optimizers, what they hold, lookups, and lifetimes."""
+        noted = (self._modules, self._forms, self._held, self._lookups, self._lifetimes, self._inputs)
+        return {name: value for each in noted for name, value in each.as_dict().items()}
+
+    @contextlib.contextmanager
+    def observed(self) -> Iterator[None]:
+        """Notes lookups and lifetimes of a step that is neither timed nor watched."""
+        with self._inputs, self._lookups, self._lifetimes:
+            yield
 
     def process(self) -> str:
         """`FRESH` while no profiler has run in this process, else `PROFILED`.
@@ -169,7 +181,7 @@ class TorchProfiler:
         try:
             observer.start()
             try:
-                with self._modules, self._forms, self._held, hidden, PlainMarks():
+                with self._modules, self._forms, self._held, self._inputs, hidden, PlainMarks():
                     yield
                 self.synchronize()
             finally:

@@ -191,11 +191,11 @@ def _windows(count: int, steps: int, backend: Any, every: int, pulse: Any, taken
 
 
 def _warm_up(steps: int, backend: Any) -> Plan[float]:
-    """Runs `steps` steps; returns the seconds each of the second half of them took. In the last one before, lookups are counted."""
+    """Runs `steps` steps; returns the seconds each of the second half of them took. In the last one before, lookups and lifetimes are noted."""
     first = steps // 2
     for at in range(first):
         if at == first - 1:
-            with backend.lookups:
+            with backend.observed():
                 yield
         else:
             yield

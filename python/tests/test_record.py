@@ -91,7 +91,8 @@ class FakeProfiler:
     def peak_memory(self) -> Dict[str, int]:
         return {"peak_rss_bytes": 1}
 
-    lookups = contextlib.nullcontext()
+    def observed(self) -> Any:
+        return contextlib.nullcontext()
 
     def modules(self) -> Dict[str, Any]:
         return {}

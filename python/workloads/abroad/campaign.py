@@ -98,10 +98,12 @@ class Tars:
             there.write(data)
 
 
-def jobs_of(names, models):
+def jobs_of(names, models, once):
     for name in names:
         dtypes = models[name].dtypes
         yield name, dtypes[0], "first"
+        if once:
+            continue
         for dtype in dtypes[1:]:
             yield name, dtype, "first"
         yield name, dtypes[0], "second"
@@ -119,6 +121,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=540.0, help="no model is begun that would not end by then")
     parser.add_argument("--skip", default="", help="names that are left out, joined by commas")
+    parser.add_argument("--once", action="store_true", help="one process a model: no second one, no second precision")
     parser.add_argument("names", nargs="*", default=ORDER)
     asked = parser.parse_args()
     began = time.time()
@@ -132,7 +135,7 @@ def main():
     print(f"{time.time() - began:6.1f} s: host probed", flush=True)
 
     names = [name for name in asked.names if name not in asked.skip.split(",")]
-    jobs = list(jobs_of(names, registry()))
+    jobs = list(jobs_of(names, registry(), asked.once))
     failed = set()
     worker, done = None, []
     for at, job in enumerate(jobs):

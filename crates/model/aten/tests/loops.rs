@@ -8,6 +8,7 @@ use steptime_aten::kernel::Kernel;
 use steptime_aten::retarget::{self, RetargetedStep};
 use steptime_graph::Phase;
 use steptime_graph::execution::ExecutionGraph;
+use steptime_trace::Meta;
 
 fn read(name: &str) -> ExecutionGraph {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.json.gz"));
@@ -16,7 +17,7 @@ fn read(name: &str) -> ExecutionGraph {
 }
 
 fn moved(name: &str) -> (RetargetedStep, DerivedStep) {
-    let moved = retarget::to_cuda(&read(name), &OpSet::standard(), &[], &[]);
+    let moved = retarget::to_cuda(&read(name), &OpSet::standard(), &Meta::default());
     assert!(moved.unknown.is_empty(), "{name}: {:?}", moved.unknown);
     let derived = derive::of_tree(&moved.tree, &OpSet::standard()).unwrap();
     assert_eq!(derived.counts.unknown, 0, "{name}");
@@ -54,7 +55,8 @@ fn an_optimizer_that_loops_on_a_gpu_too_stays_a_loop() {
     let ops = OpSet::standard();
     let lists = |said: &[&str]| {
         let said: Vec<String> = said.iter().map(|form| (*form).to_owned()).collect();
-        let moved = retarget::to_cuda(&read("loop_plain"), &ops, &[], &said);
+        let moved =
+            retarget::to_cuda(&read("loop_plain"), &ops, &Meta { optimizers: said, ..Meta::default() });
         let named = |part: &str| moved.tree.nodes.iter().filter(|node| node.call.name.contains(part)).count();
         (named("_foreach_"), named("aten::addcdiv_"))
     };

@@ -7,6 +7,7 @@ use steptime_aten::derive::{self, OpTree};
 use steptime_aten::{Device, retarget};
 use steptime_graph::Role;
 use steptime_graph::execution::ExecutionGraph;
+use steptime_trace::Meta;
 
 fn read(path: &str) -> ExecutionGraph {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -25,8 +26,10 @@ fn on_gpu() -> ExecutionGraph {
 
 #[test]
 fn ops_of_both_threads_are_those_recorded_on_the_gpu() {
-    let (moved, recorded) =
-        (retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[], &[]), OpTree::from_execution(&on_gpu()));
+    let (moved, recorded) = (
+        retarget::to_cuda(&on_cpu(), &OpSet::standard(), &Meta::default()),
+        OpTree::from_execution(&on_gpu()),
+    );
     let roles = |tree: &OpTree| tree.threads.iter().map(|thread| thread.role).collect::<Vec<_>>();
     assert_eq!(roles(&moved.tree), [Role::Main, Role::Autograd]);
     assert_eq!(roles(&moved.tree), roles(&recorded));
@@ -41,9 +44,11 @@ fn ops_of_both_threads_are_those_recorded_on_the_gpu() {
 
 #[test]
 fn launches_are_those_recorded_on_the_gpu() {
-    let moved =
-        derive::of_tree(&retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[], &[]).tree, &OpSet::standard())
-            .unwrap();
+    let moved = derive::of_tree(
+        &retarget::to_cuda(&on_cpu(), &OpSet::standard(), &Meta::default()).tree,
+        &OpSet::standard(),
+    )
+    .unwrap();
     let recorded = derive::step_graph(&on_gpu(), &OpSet::standard()).unwrap();
     let launched = |derived: &derive::DerivedStep| {
         let each = derived.kernels.iter();
@@ -56,7 +61,7 @@ fn launches_are_those_recorded_on_the_gpu() {
 
 #[test]
 fn the_batch_is_copied_to_the_device() {
-    let moved = retarget::to_cuda(&on_cpu(), &OpSet::standard(), &[], &[]);
+    let moved = retarget::to_cuda(&on_cpu(), &OpSet::standard(), &Meta::default());
     assert_eq!(moved.input_copies, 18);
     let copies: Vec<_> = moved.tree.nodes.iter().filter(|node| node.call.name == "aten::copy_").collect();
     let devices = copies[0].call.input_tensors().map(|(_, _, tensor)| tensor.device).collect::<Vec<_>>();
@@ -75,7 +80,7 @@ fn a_step_of_a_gpu_is_not_one_of_a_cpu() {
 
 #[test]
 fn an_empty_trace_moves_to_nothing() {
-    let moved = retarget::to_cuda(&ExecutionGraph::default(), &OpSet::standard(), &[], &[]);
+    let moved = retarget::to_cuda(&ExecutionGraph::default(), &OpSet::standard(), &Meta::default());
     assert_eq!((moved.tree.nodes.len(), moved.input_copies), (0, 0));
     assert_eq!(derive::of_tree(&moved.tree, &OpSet::standard()).unwrap_err(), derive::Error::Empty);
 }

@@ -39,5 +39,5 @@ pub use memory::{Kind as MemoryKind, Moment, Peak, over as memory_over};
 pub use patch::{Patch, Place};
 pub use schedule::{Carried, Scheduled, schedule};
 pub use step::{Op, Origin, Step, StreamWait};
-pub use tensors::Tensor;
+pub use tensors::{Tensor, Until};
 pub use uses::Uses;

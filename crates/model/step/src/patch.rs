@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::insert::NewOp;
 use crate::step::{Origin, Step};
-use crate::tensors::Tensor;
+use crate::tensors::{Tensor, Until};
 
 /// A change of a step by a rule: what it removes, puts in and changes, and why.
 #[derive(Debug, Clone, Default)]
@@ -108,7 +108,7 @@ impl Patch {
         value: steptime_aten::Tensor,
         storage: Option<StorageId>,
     ) -> TensorId {
-        self.tensors.push(Tensor { value, storage, recorded: None, made: false });
+        self.tensors.push(Tensor { value, storage, recorded: None, made: false, until: Until::LastUse });
         TensorId::from(step.tensors.len() + self.tensors.len() - 1)
     }
 

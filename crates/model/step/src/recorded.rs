@@ -11,7 +11,7 @@ use steptime_trace::ActivityKind;
 use crate::call::Call;
 use crate::ids::{OpId, TensorId};
 use crate::step::{Op, Origin, Step};
-use crate::tensors::Tensor;
+use crate::tensors::{Tensor, Until};
 
 /// Tensors by what they were in the execution trace. One that is copied to the device has a row on either side.
 struct Table<'t> {
@@ -245,7 +245,13 @@ impl Table<'_> {
         let storage = recorded.or_else(|| tensor.place.number().map(StorageId));
         // What stands for an op that was not recorded makes its tensors itself.
         let made = storage.is_none_or(|storage| self.is_made(storage));
-        self.rows.push_and_get_key(Tensor { value: tensor.clone(), storage, recorded: id, made })
+        self.rows.push_and_get_key(Tensor {
+            value: tensor.clone(),
+            storage,
+            recorded: id,
+            made,
+            until: Until::LastUse,
+        })
     }
 
     /// Whether a storage was made within the step: the trace shows who made it, or it has none such.

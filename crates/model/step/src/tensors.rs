@@ -13,4 +13,18 @@ pub struct Tensor {
     pub recorded: Option<execution::TensorId>,
     /// Whether its memory was made within the recorded step, be it by an op that runs no more.
     pub made: bool,
+    /// Until when it is there.
+    pub until: Until,
+}
+
+/// Until when a tensor is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Until {
+    /// Until the last op that takes it ends.
+    #[default]
+    LastUse,
+    /// Until the step ends: the script keeps it.
+    EndOfStep,
+    /// Until the next step has its own: the script keeps it from step to step.
+    NextStep,
 }

@@ -51,8 +51,8 @@ pub use execution::{
     DimRange, ExecutionTrace, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange, Values,
 };
 pub use input::{
-    ConstantTensor, Input, KinetoFile, Meta, ModuleCall, NotedLookup, Numbers, Options, Recording, Want,
-    kineto_files, open, open_with,
+    ConstantTensor, Input, KeptResult, KinetoFile, Meta, ModuleCall, NotedLookup, Numbers, Options,
+    Recording, Want, kineto_files, open, open_with,
 };
 pub use kineto::{
     Activities, Activity, ActivityKind, ActivityRows, Api, Call, Calls, DeviceProperties, GpuAnnotation,

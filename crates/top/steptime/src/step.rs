@@ -164,7 +164,8 @@ impl Step {
         let Parts { graph, arguments, notes, assumed } =
             Parts::of(&recording, choice, ops).map_err(damaged)?;
         let noted = recording.meta.as_ref().map_or(&[][..], |meta| meta.lookups.as_slice());
-        let arguments = arguments.with_lookups(Lookups::new(noted));
+        let kept = recording.meta.as_ref().map_or_else(Vec::new, |meta| meta.outlives.clone());
+        let arguments = arguments.with_lookups(Lookups::new(noted)).with_kept(kept);
         let fingerprint = parts::timed(&recording).map(Fingerprint::of);
         let cut_at = arguments.is_derived().then(|| parts::cut_at(&recording)).flatten();
         let accelerators = timing(&recording).map(parts::unread_accelerators).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steptime_graph::execution::{ExecutionGraph, NodeId, TensorId};
 use steptime_graph::names::EventName;
-use steptime_trace::ConstantTensor;
+use steptime_trace::{ConstantTensor, Meta};
 
 use super::branch::Branch;
 use super::{build, is_engine, is_optimizer_step};
@@ -32,7 +32,7 @@ pub(super) struct InputCopies {
 }
 
 /// Finds what to copy: what the script moves to its device with `to`; else the tensors that look like a batch.
-pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, constants: &[ConstantTensor]) -> InputCopies {
+pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, meta: &Meta) -> InputCopies {
     let loading = inside(tree, is_loader);
     let mut search = Search::new(trace, kept(trace, tree));
     let mut copied = InputCopies::default();
@@ -62,7 +62,7 @@ pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, constants: &[ConstantT
         }
     }
     if copied.nodes.is_empty() {
-        copied.unmoved = unmoved(trace, tree, &search, &copied.host, constants);
+        copied.unmoved = unmoved(trace, tree, &search, &copied.host, meta);
     }
     copied
 }
@@ -157,13 +157,13 @@ fn unmoved(
     tree: &OpTree,
     search: &Search<'_>,
     host: &BTreeSet<NodeId>,
-    constants: &[ConstantTensor],
+    meta: &Meta,
 ) -> Vec<Tensor> {
     // Where gradients of several batches are accumulated, forward passes come between backward passes.
     let backward = inside(tree, is_engine);
     let end = backward.iter().rposition(|&inside| inside).unwrap_or(tree.nodes.len());
     // Without either, parameters look like the batch.
-    if constants.is_empty() && !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
+    if meta.constants.is_empty() && !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
         return Vec::new();
     }
     let mut read: Vec<Read> = Vec::new();
@@ -187,31 +187,46 @@ fn unmoved(
             read[place].kept |= kept;
         }
     }
-    without(trace, &read, constants)
+    without(trace, &read, meta)
 }
 
-/// What is neither kept nor one of the constants, of which each stands for one tensor that looks like it. Constants that nothing
-/// reads may look like the batch: they do not leave the step without one.
-fn without(trace: &ExecutionGraph, read: &[Read], constants: &[ConstantTensor]) -> Vec<Tensor> {
-    let mut left: BTreeMap<ConstantTensor, usize> = BTreeMap::new();
-    for constant in constants {
-        *left.entry(constant.clone()).or_default() += 1;
-    }
-    let mut take = |tensor: &Tensor| {
-        let alike = ConstantTensor { shape: tensor.shape.to_vec(), size: tensor.dtype.size() };
-        let count = left.get_mut(&alike).filter(|count| **count > 0);
-        count.map(|count| *count -= 1).is_some()
-    };
+/// What is neither kept nor one of the constants and kept inputs, of which each stands for one tensor that looks like it. Constants
+/// that nothing reads may look like the batch: they do not leave the step without one.
+fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> Vec<Tensor> {
+    let (mut constants, mut inputs) = (Alike::of(&meta.constants), Alike::of(&meta.kept_inputs));
     let described = |read: &&Read| from_execution::tensor(trace, read.id);
     for tensor in read.iter().filter(|read| read.kept).filter_map(|read| described(&read)) {
-        take(&tensor);
+        constants.take(&tensor);
     }
     let others: Vec<Tensor> =
         read.iter().filter(|read| !read.kept).filter_map(|read| described(&read)).collect();
+    let others: Vec<Tensor> = others.into_iter().filter(|tensor| !inputs.take(tensor)).collect();
     // Where a batch looks like a constant, the first to be used is the batch.
-    let mut batch: Vec<Tensor> = others.iter().rev().filter(|tensor| !take(tensor)).cloned().collect();
+    let mut batch: Vec<Tensor> =
+        others.iter().rev().filter(|tensor| !constants.take(tensor)).cloned().collect();
     batch.reverse();
-    if batch.is_empty() { others.into_iter().take(1).collect() } else { batch }
+    let stay = !meta.kept_inputs.is_empty();
+    if batch.is_empty() && !stay { others.into_iter().take(1).collect() } else { batch }
+}
+
+/// How many tensors of a shape and size there are.
+struct Alike(BTreeMap<ConstantTensor, usize>);
+
+impl Alike {
+    fn of(tensors: &[ConstantTensor]) -> Alike {
+        let mut left: BTreeMap<ConstantTensor, usize> = BTreeMap::new();
+        for tensor in tensors {
+            *left.entry(tensor.clone()).or_default() += 1;
+        }
+        Alike(left)
+    }
+
+    /// Takes one that looks like a tensor, if there is one.
+    fn take(&mut self, tensor: &Tensor) -> bool {
+        let alike = ConstantTensor { shape: tensor.shape.to_vec(), size: tensor.dtype.size() };
+        let count = self.0.get_mut(&alike).filter(|count| **count > 0);
+        count.map(|count| *count -= 1).is_some()
+    }
 }
 
 /// For each node, whether it is in an optimizer's own part of its step. That part begins after the last node of the

@@ -30,7 +30,7 @@ pub use compiled::compiled_region;
 use steptime_graph::Role;
 use steptime_graph::execution::ExecutionGraph;
 use steptime_graph::names::EventName;
-use steptime_trace::ConstantTensor;
+use steptime_trace::Meta;
 
 use crate::derive::{OpTree, TreeThread};
 use crate::op_set::OpSet;
@@ -72,18 +72,13 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
     (on_cpu || trace.fake) && seen
 }
 
-/// Moves a step recorded on a CPU to the GPU, where the parameters and buffers of its modules are, the `constants`. Of each
-/// step of an optimizer `optimizers` says how it goes over parameters there: `loop` is as on the CPU.
+/// Moves a step recorded on a CPU to the GPU. `meta` says what is there before the step: the parameters and buffers of its
+/// modules, and inputs that stay the same; and of each step of an optimizer how it goes over parameters: `loop` is as on the CPU.
 #[must_use]
-pub fn to_cuda(
-    trace: &ExecutionGraph,
-    ops: &OpSet,
-    constants: &[ConstantTensor],
-    optimizers: &[String],
-) -> RetargetedStep {
+pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);
     let channels_lost = channels::lost(trace, &tree);
-    let copied = inputs::find(trace, &tree, constants);
+    let copied = inputs::find(trace, &tree, meta);
     devices::to_gpu(trace, &mut tree, &copied);
     let mut branches = branch::of_tree(&tree);
     branch::tidy(&mut branches);
@@ -96,7 +91,7 @@ pub fn to_cuda(
     composite::merge(trace, &tree, &mut branches);
     let mut rewrite = rules::Rewrite::new(ops);
     let branches: Vec<Branch> = branches.into_iter().map(|b| rewrite.one(b)).collect();
-    let branches = foreach::Lists::new(ops, optimizers, &branches, NewMemory::new(trace)).of(branches);
+    let branches = foreach::Lists::new(ops, &meta.optimizers, &branches, NewMemory::new(trace)).of(branches);
     let mut threads = tree.threads;
     let backward = match threads.iter().position(|thread| thread.role == Role::Autograd) {
         Some(at) => at as u32,

@@ -30,7 +30,7 @@ impl Recorded {
         let meta = recording.meta.expect("a meta.json");
         let execution = ExecutionGraph::new(recording.execution.as_ref().expect("an execution trace"));
         let ops = OpSet::standard();
-        let tree = retarget::to_cuda(&execution, &ops, &meta.constants, &meta.optimizers).tree;
+        let tree = retarget::to_cuda(&execution, &ops, &meta).tree;
         let derived = derive::of_tree(&tree, &ops).expect("ops");
         let of_op = |op: steptime_graph::OpId| &tree.nodes[derived.nodes[op] as usize];
         let call =

@@ -2,7 +2,8 @@
 //!
 //! Ops are walked in the order in which they run, over all threads. A piece of memory is there from the op that makes it
 //! to the end of the last op that takes it, or of the function of the autograd engine which that is in. What is older than
-//! the step is always there; gradients are there until they are zeroed; what is copied for the next step is there twice.
+//! the step is always there; gradients are there until they are zeroed; what is copied for the next step is there twice; what
+//! the script is known to keep is there until the end of the step, or until the next one has its own.
 
 mod kinds;
 mod life;

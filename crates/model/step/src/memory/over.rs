@@ -6,6 +6,7 @@ use super::{Kind, Peak, copied_ahead, kinds, lives, within, workspace};
 use crate::ids::OpId;
 use crate::schedule::Scheduled;
 use crate::step::Step;
+use crate::tensors::Until;
 
 /// The memory that tensors need from one moment on to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,14 @@ pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<
                 }
                 None => lives_in(made, usize::MAX),
             },
-            (Some(made), _) => lives_in(made, life.last),
+            (Some(made), _) => match pieces.until[piece] {
+                Until::LastUse => lives_in(made, life.last),
+                Until::EndOfStep => lives_in(made, usize::MAX),
+                Until::NextStep => {
+                    lives_in(0, made + 1);
+                    lives_in(made, usize::MAX);
+                }
+            },
         }
     }
     // What goes at a place goes before what comes there.

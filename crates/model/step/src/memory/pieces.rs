@@ -9,7 +9,7 @@ use steptime_graph::execution::StorageId;
 use super::sparse::Sparse;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
-use crate::tensors::Tensor;
+use crate::tensors::{Tensor, Until};
 
 /// PyTorch's allocator gives a multiple of this many bytes.
 const GRAIN: u64 = 512;
@@ -30,6 +30,8 @@ pub(super) struct Pieces {
     pub spare: Vec<u64>,
     /// Whether each was made within the recorded step, be it by an op that runs no more.
     pub made: Vec<bool>,
+    /// Until when each is there.
+    pub until: Vec<Until>,
 }
 
 impl Pieces {
@@ -37,7 +39,13 @@ impl Pieces {
     pub(super) fn of(step: &Step, ended: &[OpId]) -> Pieces {
         let sparse = Sparse::of(step, ended);
         let mut known: FxHashMap<StorageId, usize> = FxHashMap::default();
-        let mut pieces = Pieces { of: TiVec::new(), bytes: Vec::new(), spare: Vec::new(), made: Vec::new() };
+        let mut pieces = Pieces {
+            of: TiVec::new(),
+            bytes: Vec::new(),
+            spare: Vec::new(),
+            made: Vec::new(),
+            until: Vec::new(),
+        };
         for (at, row) in step.tensors.iter_enumerated() {
             let bytes = match sparse.values.get(&at) {
                 Some(&values) => values,
@@ -68,9 +76,11 @@ impl Pieces {
         if piece == next {
             self.bytes.push(0);
             self.made.push(false);
+            self.until.push(Until::LastUse);
         }
         self.bytes[piece] = self.bytes[piece].max(bytes);
         self.made[piece] |= row.made;
+        self.until[piece] = self.until[piece].max(row.until);
         piece
     }
 }
@@ -101,7 +111,7 @@ mod tests {
 
     fn row(shape: &[i64], strides: &[i64], storage: Option<u32>) -> Tensor {
         let value = Value::strided(shape, strides, Dtype::F32);
-        Tensor { value, storage: storage.map(StorageId), recorded: None, made: false }
+        Tensor { value, storage: storage.map(StorageId), recorded: None, made: false, until: Until::LastUse }
     }
 
     #[test]

@@ -56,10 +56,29 @@ pub struct Meta {
     pub modules: Vec<ModuleCall>,
     /// Parameters and buffers of the modules called.
     pub constants: Vec<ConstantTensor>,
+    /// Inputs of modules that are the same in each step: no batch.
+    pub kept_inputs: Vec<ConstantTensor>,
     /// How each step of an optimizer goes over parameters on a GPU, in order: `loop`, `foreach` or `fused`.
     pub optimizers: Vec<String>,
     /// The lookups of a step, in order.
     pub lookups: Vec<NotedLookup>,
+    /// Results of the forward pass that the script keeps beyond the backward pass.
+    pub outlives: Vec<KeptResult>,
+}
+
+/// A result of an op that the script keeps, though no op takes it any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptResult {
+    /// The op, `aten::addmm`.
+    pub op: String,
+    /// The shape of the result.
+    pub shape: Vec<i64>,
+    /// Its number among the ops of the step of this name that give this shape.
+    pub number: usize,
+    /// How many these are.
+    pub count: usize,
+    /// Whether it is there until the next step has its own; else it is freed at the end of the step.
+    pub until_next: bool,
 }
 
 /// A lookup of the step, as its recorder counted it.
@@ -166,7 +185,9 @@ impl Meta {
                 b"modules" => meta.modules = modules(cursor)?,
                 b"constants" => meta.constants = constants(cursor)?,
                 b"optimizers" => meta.optimizers = strings(cursor)?,
+                b"kept_inputs" => meta.kept_inputs = constants(cursor)?,
                 b"lookups" => meta.lookups = lookups(cursor)?,
+                b"outlives" => meta.outlives = outlives(cursor)?,
                 b"pulses" => numbers(cursor, "", &mut meta.pulses, DEEPEST)?,
                 _ => cursor.skip()?,
             }
@@ -249,9 +270,31 @@ fn strings(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
 
 /// The version of noted lookups that is read.
 const LOOKUPS: f64 = 1.0;
+/// The version of noted lifetimes that is read.
+const OUTLIVES: f64 = 1.0;
 
 /// Lookups: `{"version": 1, "ops": [["aten::embedding", "counts:90/90"]]}`. None of another version.
 fn lookups(cursor: &mut Cursor<'_>) -> Result<Vec<NotedLookup>, Fault> {
+    let texts = versioned(cursor, b"ops", LOOKUPS)?.into_iter();
+    let lookup = |[op, counts]: [String; 2]| NotedLookup { op, counts };
+    Ok(texts.filter_map(|texts| first(texts).map(lookup)).collect())
+}
+
+/// Results: `{"version": 1, "results": [["aten::addmm", "64x100", "0/1", "step"]]}`. None of another version.
+fn outlives(cursor: &mut Cursor<'_>) -> Result<Vec<KeptResult>, Fault> {
+    let texts = versioned(cursor, b"results", OUTLIVES)?.into_iter();
+    let result = |[op, shape, number, until]: [String; 4]| {
+        let sides = shape.split('x').filter(|side| !side.is_empty());
+        let shape = sides.map(|side| side.parse().ok()).collect::<Option<_>>()?;
+        let (number, count) = number.split_once('/')?;
+        let (number, count) = (number.parse().ok()?, count.parse().ok()?);
+        Some(KeptResult { op, shape, number, count, until_next: until == "next" })
+    };
+    Ok(texts.filter_map(|texts| first(texts).and_then(result)).collect())
+}
+
+/// The lists of texts that an object of this version holds under a key; none of another version.
+fn versioned(cursor: &mut Cursor<'_>, list: &[u8], wanted: f64) -> Result<Vec<Vec<String>>, Fault> {
     let (mut found, mut version) = (Vec::new(), None);
     if !cursor.enter_object()? {
         return Ok(found);
@@ -259,19 +302,23 @@ fn lookups(cursor: &mut Cursor<'_>) -> Result<Vec<NotedLookup>, Fault> {
     while let Some(key) = cursor.key()? {
         match key.raw {
             b"version" => version = cursor.float()?,
-            b"ops" if cursor.peek()? == b'[' => {
+            name if name == list && cursor.peek()? == b'[' => {
                 cursor.enter_array()?;
                 while cursor.item()? {
-                    let mut texts = strings(cursor)?.into_iter();
-                    let op_and_counts = texts.next().zip(texts.next());
-                    found.extend(op_and_counts.map(|(op, counts)| NotedLookup { op, counts }));
+                    found.push(strings(cursor)?);
                 }
             }
             _ => cursor.skip()?,
         }
     }
-    found.retain(|_| version == Some(LOOKUPS));
+    found.retain(|_| version == Some(wanted));
     Ok(found)
+}
+
+/// The first texts of a list, if it has as many.
+fn first<const N: usize>(mut texts: Vec<String>) -> Option<[String; N]> {
+    texts.truncate(N);
+    texts.try_into().ok()
 }
 
 /// Tensors: `[[1, 512], 8]`. What is none is left out.
@@ -375,7 +422,8 @@ mod tests {
     fn takes_what_is_there() {
         let json = br#"{"model": "m", "batch": 8, "step_ms": 3.5, "steps_ms": [3, NaN, 4],
             "quantiles_ms": {"0.9": 4, "0.1": 3}, "record": {"steps": 3, "warnings": ["not steady", 4]}, "unknown": [{}], "params": "many",
-            "optimizers": ["loop", 4, "foreach"],
+            "optimizers": ["loop", 4, "foreach"], "kept_inputs": [[[9, 2], 4]],
+            "outlives": {"version": 1, "results": [["aten::addmm", "64x100", "0/2", "next"], ["aten::mm", "64xx", "0", "step"], ["aten::mm"]]},
             "constants": [[[1, 512], 8], [[], 4], [8], 7], "modules": [["M.0", "Linear", 3, 5], ["M", 4], 7, ["M", "M", "x", 4]],
             "host_probe": {"version": 1, "before": {"op_us": 1.5, "name": "x"}, "copies": {"bytes": [4, 8]}}}"#;
         let meta = Meta::read(&mut Cursor::new(json));
@@ -391,6 +439,14 @@ mod tests {
                 ConstantTensor { shape: vec![], size: 4 },
             ],
             optimizers: vec!["loop".into(), "foreach".into()],
+            kept_inputs: vec![ConstantTensor { shape: vec![9, 2], size: 4 }],
+            outlives: vec![KeptResult {
+                op: "aten::addmm".into(),
+                shape: vec![64, 100],
+                number: 0,
+                count: 2,
+                until_next: true,
+            }],
             modules: vec![ModuleCall { path: "M.0".into(), class: "Linear".into(), sequences: 3..5 }],
             host_probe: [
                 ("version", vec![1.0]),

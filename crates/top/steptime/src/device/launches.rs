@@ -7,9 +7,10 @@ use steptime_aten::{OpCall, OpSet, Settings, from_execution, from_kineto};
 use steptime_cost::device::{Context, Indices};
 use steptime_graph::execution::{ExecutionGraph, NodeId, join_step};
 use steptime_graph::{CallId, OpId, OpOrigin, StepGraph, TiVec};
-use steptime_trace::Trace;
+use steptime_trace::{KeptResult, Trace};
 
 use super::context::in_context;
+use super::kept;
 use super::launch::{Known, Launch, Places};
 use super::lookups::Lookups;
 use super::lowered::{in_order, lower};
@@ -27,6 +28,8 @@ pub struct Arguments {
     derived: Option<Vec<OpLaunch>>,
     /// Which rows are looked up.
     lookups: Lookups,
+    /// Results that the script keeps.
+    kept: Vec<KeptResult>,
 }
 
 impl Arguments {
@@ -49,7 +52,7 @@ impl Arguments {
         };
         let calls = graph.ops.keys().map(of_op).collect();
         let nodes = joined.map(|(_, joined)| joined.op_to_node).unwrap_or_default();
-        Arguments { calls, nodes, execution, derived: None, lookups: Lookups::default() }
+        Arguments { calls, nodes, execution, derived: None, lookups: Lookups::default(), kept: Vec::new() }
     }
 
     /// Those of a step graph that was derived from an execution trace, moved to the GPU where that was of a CPU.
@@ -63,6 +66,7 @@ impl Arguments {
             execution: Some(execution),
             derived: Some(derived.kernels.clone()),
             lookups: Lookups::default(),
+            kept: Vec::new(),
         }
     }
 
@@ -78,12 +82,20 @@ impl Arguments {
         &self.lookups
     }
 
+    /// The same, with the results that the script keeps.
+    #[must_use]
+    pub fn with_kept(self, kept: Vec<KeptResult>) -> Arguments {
+        Arguments { kept, ..self }
+    }
+
     /// The step as a graph that can be changed.
     #[must_use]
     pub fn editable(&self, graph: &StepGraph) -> steptime_step::Step {
         let call = |op: OpId| self.calls.get(op).cloned().flatten();
         let node = |op: OpId| self.nodes.get(op).copied().flatten();
-        steptime_step::Step::of(graph, self.execution.as_ref(), call, node)
+        let mut step = steptime_step::Step::of(graph, self.execution.as_ref(), call, node);
+        kept::mark(&mut step, graph, &self.kept);
+        step
     }
 
     /// The number that autograd's counter had as an op began; `None` where it is not known.

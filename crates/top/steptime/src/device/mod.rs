@@ -5,6 +5,7 @@ pub(crate) mod catalog;
 mod context;
 mod elsewhere;
 mod exchanges;
+mod kept;
 mod launch;
 mod launches;
 mod lookups;

@@ -81,9 +81,8 @@ fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet, meta: Option<&Me
         if let Some(region) = retarget::compiled_region(&execution) {
             return Err(Error::Compiled { path: path.into(), region: region.to_owned() });
         }
-        let (constants, optimizers) =
-            meta.map_or((&[][..], &[][..]), |meta| (&meta.constants, &meta.optimizers));
-        let moved = retarget::to_cuda(&execution, ops, constants, optimizers);
+        let unnoted = Meta::default();
+        let moved = retarget::to_cuda(&execution, ops, meta.unwrap_or(&unnoted));
         let place = if execution.fake { "with tensors that have no memory" } else { "on a CPU" };
         let copies = match moved.input_copies {
             1 => "one copy".to_owned(),

@@ -1,0 +1,153 @@
+"""Results of the forward pass that a script keeps: `logits = model(x)` is in memory until the function returns, though no op takes it again.
+
+An execution trace shows the last op that takes a tensor, and not when its memory is freed. A mode of dispatch sees each op with its
+results. It is entered for one step that is neither timed nor watched, and holds no tensor: a weak reference says whether a storage is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from steptime.lookups import compiles
+
+VERSION = 1
+# Results of fewer bytes are left out.
+LEAST = 1 << 20
+# A result: the op and the shape of what it gives.
+Result = Tuple[str, Tuple[int, ...]]
+
+
+class Lifetimes:
+    """Notes, while it is entered, which results of the forward pass outlive the backward pass."""
+
+    def __init__(self, torch: Any, least: int = LEAST) -> None:
+        self._torch = torch
+        self._least = least
+        self._mode: Any = None
+        self._seen = _Seen(torch, least)
+        self._outlives: List[List[str]] = []
+
+    def __enter__(self) -> "Lifetimes":
+        self._seen, self._outlives = _Seen(self._torch, self._least), []
+        if not compiles():
+            try:
+                self._mode = _mode(self._seen)
+                self._mode.__enter__()
+            except (ImportError, AttributeError):  # a PyTorch without modes or weak references of storages
+                self._mode = None
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        mode, self._mode = self._mode, None
+        if mode is not None:
+            mode.__exit__(*error)
+            self._outlives = self._seen.outlives()
+        self._seen = _Seen(self._torch, self._least)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """The part of meta.json that tells of lifetimes: `[op, shape, "number/count", until]` of each result.
+
+        `number/count`: which of how many ops of this name that give this shape. `until`: `step`, its end; or `next`, until the next step has its own.
+        """
+        return {"outlives": {"version": VERSION, "results": self._outlives}} if self._outlives else {}
+
+
+class _Storage:
+    """A storage: one that the forward pass made has the result that it was made for."""
+
+    def __init__(self, reference: Any, result: Optional[Result] = None, number: int = 0) -> None:
+        self.reference, self.result, self.number = reference, result, number
+        self.outlives = False  # a backward pass
+        self.is_left = False  # after the last op of the backward pass so far, though no op of it took it
+        self.is_saved = False  # for the backward pass, which takes it
+
+
+class _Seen:
+    """What ops gave so far."""
+
+    def __init__(self, torch: Any, least: int) -> None:
+        self._torch = torch
+        self._least = least
+        self._counts: Dict[Result, int] = {}
+        self._storages: Dict[int, _Storage] = {}
+        self._backward = self._was_backward = False
+
+    def take(self, taken: Any) -> None:
+        """Storages that an op takes are older than it."""
+        for _, storage in self._large(taken):
+            self._note(storage, None)
+            self._storages[storage._cdata].is_saved |= self._is_backward()
+
+    def give(self, name: str, given: Any) -> None:
+        """Storages that an op gives, unless they are older."""
+        backward = self._is_backward()
+        if self._was_backward and not backward:
+            for each in self._storages.values():
+                each.outlives |= not each.reference.expired()
+        elif backward:  # there may be no op after it
+            for each in self._unsaved():
+                each.is_left = not each.reference.expired()
+        self._was_backward, self._backward = backward, self._backward or backward
+        shapes = set()
+        for shape, storage in self._large(given):
+            result = (name, shape)
+            if result not in shapes:
+                shapes.add(result)
+                self._counts[result] = self._counts.get(result, 0) + 1
+            self._note(storage, None if self._backward else result)
+
+    def outlives(self) -> List[List[str]]:
+        found = []
+        for each in self._storages.values():
+            outlives = each.outlives or (self._was_backward and each.is_left)
+            if outlives and each.result is not None:
+                name, shape = each.result
+                until = "step" if each.reference.expired() else "next"
+                found.append([name, "x".join(map(str, shape)), f"{each.number}/{self._counts[each.result]}", until])
+        return found
+
+    def _large(self, tensors: Any) -> Iterator[Tuple[Tuple[int, ...], Any]]:
+        for tensor in _tensors(self._torch, tensors):
+            try:
+                storage = tensor.untyped_storage()
+            except (NotImplementedError, RuntimeError):  # a sparse tensor has none
+                continue
+            if storage.nbytes() >= self._least:
+                yield tuple(tensor.shape), storage
+
+    def _note(self, storage: Any, result: Optional[Result]) -> None:
+        known = self._storages.get(storage._cdata)
+        if known is None or known.reference.expired():
+            reference = self._torch.multiprocessing.reductions.StorageWeakRef(storage)
+            number = self._counts[result] - 1 if result is not None else 0
+            self._storages[storage._cdata] = _Storage(reference, result, number)
+
+    def _is_backward(self) -> bool:
+        return bool(self._torch._C._current_graph_task_id() != -1)
+
+    def _unsaved(self) -> Iterator[_Storage]:
+        return (each for each in self._storages.values() if each.result is not None and not each.is_saved)
+
+
+def _tensors(torch: Any, given: Any) -> Iterator[Any]:
+    if isinstance(given, torch.Tensor):
+        yield given
+    elif isinstance(given, (list, tuple)):
+        for each in given:
+            yield from _tensors(torch, each)
+    elif isinstance(given, dict):
+        yield from _tensors(torch, list(given.values()))
+
+
+def _mode(seen: _Seen) -> Any:
+    import torch.multiprocessing.reductions  # noqa: F401
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watching(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.take((args, kwargs))
+            given = func(*args, **(kwargs or {}))
+            seen.give(func._schema.name, given)
+            return given
+
+    return Watching()
