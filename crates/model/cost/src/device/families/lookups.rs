@@ -1,5 +1,6 @@
 //! What the families that look rows up by index share: the table's reads, and the row an operand belongs to.
 
+use steptime_aten::kernel::{Operand, Slot};
 use steptime_aten::{KernelCall, Role};
 use steptime_launch::cache::{Lookups, Order, dram_reads};
 use steptime_launch::{Indices, Popularity};
@@ -118,7 +119,8 @@ pub(super) fn local_traffic(
 /// repeat their indices for each of them.
 pub(super) fn repeats(call: &KernelCall, table: usize, lookups: u64, row_bytes: u64) -> f64 {
     let once = (lookups as f64 * row_bytes as f64).max(1.0);
-    let others = call.operands.iter().enumerate().filter(|&(at, _)| at != table);
+    let own = |operand: &Operand| operand.slot == Slot::Scratch;
+    let others = call.operands.iter().enumerate().filter(|&(at, operand)| at != table && !own(operand));
     let values = others.map(|(_, operand)| operand.bytes).max().unwrap_or(0) as f64;
     (values / once).round().max(1.0)
 }
