@@ -73,9 +73,28 @@ impl Unit {
             made.extend(call.gives());
             gives.extend(call.gives());
         }
+        // What is made like another tensor reads nothing of it: it could come before.
+        if reads_nothing(step, op, facts) {
+            takes.retain(|tensor| gives.contains(tensor));
+        }
         let sequences = step.subtree(op).into_iter().filter_map(|op| step.ops[op].sequence).collect();
         Unit { op, does: does(step, op, facts), takes, gives, sequences }
     }
+}
+
+/// Whether kernels of an op write, and none reads.
+fn reads_nothing(step: &Step, op: OpId, facts: &Facts<'_>) -> bool {
+    let mut all = step.subtree(op).into_iter().filter_map(|op| step.lower(op, facts.ops));
+    let mut writes = false;
+    let none = all.all(|lowered| match &*lowered {
+        Lowering::Kernel(call) => {
+            writes = true;
+            call.bytes_read() == 0
+        }
+        Lowering::Unknown(_) => false,
+        _ => true,
+    });
+    none && writes
 }
 
 fn does(step: &Step, op: OpId, facts: &Facts<'_>) -> Does {

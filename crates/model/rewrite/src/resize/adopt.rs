@@ -4,7 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use steptime_graph::names::EventName;
-use steptime_step::{OpId, Step, TensorId};
+use steptime_step::{Call, OpId, Step, TensorId};
 
 use super::form::Form;
 use super::forms::Forms;
@@ -62,7 +62,10 @@ impl Near {
             }
             let around = self.around(step, op);
             for tensor in open {
-                self.one(step, forms, how, tensor, &around, &mut found);
+                match self.sibling(step, op, tensor) {
+                    Some(made) => found.extend(all(tensor, &as_made(step, forms, made, tensor))),
+                    None => self.one(step, forms, how, tensor, &around, &mut found),
+                }
             }
         }
         found
@@ -98,7 +101,7 @@ impl Near {
         }
         let numel = value.numel();
         let as_many = others().filter(|&&other| step.tensors[other].value.numel() == numel && numel > 1);
-        let reshaped = as_many.map(|&other| forms.reshaped(step, other, &value.shape, None));
+        let reshaped = as_many.map(|&other| forms.reshaped(step, other, tensor, None));
         let reshaped = reshaped.filter(|forms| forms.iter().all(Option::is_some));
         if let Some(forms) = agreed(reshaped) {
             return found.extend(all(tensor, &forms));
@@ -114,6 +117,21 @@ impl Near {
         }
     }
 
+    /// What an op inside another takes without an identity, as one before it gave it: the last of that shape or, turned, of
+    /// these steps through memory, inside the same op that was recorded.
+    fn sibling(&self, step: &Step, op: OpId, tensor: TensorId) -> Option<TensorId> {
+        let row = &step.tensors[tensor];
+        let takes =
+            |op: OpId| step.ops[op].call.as_deref().is_some_and(|call| call.takes().any(|t| t == tensor));
+        if row.recorded.is_some() || row.storage.is_some() || !takes(op) {
+            return None;
+        }
+        let whole = step.around(op).skip(1).find(|&op| step.ops[op].arguments().is_some())?;
+        let inside = step.subtree(whole).into_iter().skip(1).take_while(|&other| other != op);
+        let given = inside.filter_map(|op| step.ops[op].call.as_deref()).flat_map(Call::gives);
+        given.filter(|&other| other != tensor && turn(step, other, tensor).is_some()).last()
+    }
+
     /// Tensors of the ops around an op, and of the op that it computes the gradient of.
     fn around(&self, step: &Step, op: OpId) -> Vec<TensorId> {
         let outer = step.around(op).skip(1).take(AROUND);
@@ -126,6 +144,11 @@ impl Near {
     }
 }
 
+/// The sizes of a tensor that is another, perhaps in another order.
+fn as_made(step: &Step, forms: &Forms, made: TensorId, tensor: TensorId) -> SmallVec<[Option<Form>; 5]> {
+    turned(step, forms, made, tensor).unwrap_or_default()
+}
+
 /// The sizes of a tensor, where those of another in another order step through memory alike.
 fn turned(
     step: &Step,
@@ -133,6 +156,12 @@ fn turned(
     other: TensorId,
     tensor: TensorId,
 ) -> Option<SmallVec<[Option<Form>; 5]>> {
+    let order = turn(step, other, tensor)?;
+    Some(order.iter().map(|&own| forms.of(other)[own].clone()).collect())
+}
+
+/// For each dimension of a tensor the one of another that steps through memory alike.
+fn turn(step: &Step, other: TensorId, tensor: TensorId) -> Option<SmallVec<[usize; 5]>> {
     let (from, to) = (&step.tensors[other].value, &step.tensors[tensor].value);
     if from.shape.len() != to.shape.len() || from.is_sparse() || to.is_sparse() {
         return None;
@@ -143,7 +172,7 @@ fn turned(
     };
     let order: SmallVec<[usize; 5]> = (0..to.shape.len()).map(place).collect::<Option<_>>()?;
     let once = (0..order.len()).all(|own| order.contains(&own));
-    once.then(|| order.iter().map(|&own| forms.of(other)[own].clone()).collect())
+    once.then_some(order)
 }
 
 /// What all say, if they say the same.

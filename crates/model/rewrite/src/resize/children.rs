@@ -19,11 +19,7 @@ pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str
         let (Some(was), Some(now)) = (step.call(op), resized.call(step, op)) else { continue };
         let (was, now) = (ops.expand(was), ops.expand(&now));
         let (gone, added) = difference(&was, now);
-        let mut removed: Vec<OpId> = Vec::new();
-        for name in gone {
-            let named = |child: &&OpId| step.ops[**child].name == name && !removed.contains(child);
-            removed.extend(row.children.iter().find(named).copied());
-        }
+        let removed: Vec<OpId> = gone.into_iter().filter_map(|at| recorded(step, op, &was, at)).collect();
         if removed.is_empty() && added.is_empty() {
             continue;
         }
@@ -48,16 +44,26 @@ pub(super) fn patch(step: &Step, resize: &Patch, ops: &OpSet, rule: &'static str
     patch
 }
 
-/// Names of the calls that are gone, and the calls that are new.
-fn difference(was: &[OpCall], now: Vec<OpCall>) -> (Vec<String>, Vec<OpCall>) {
-    let mut gone: Vec<String> = was.iter().map(|call| call.name.clone()).collect();
+/// The op inside another that is a call which this one made: of those of its name the one at its place.
+fn recorded(step: &Step, op: OpId, calls: &[OpCall], at: usize) -> Option<OpId> {
+    let name = &calls[at].name;
+    let place = calls[..at].iter().filter(|call| call.name == *name).count();
+    let children = step.ops[op].children.iter().copied();
+    children.filter(|&child| step.ops[child].name == *name).nth(place)
+}
+
+/// Places of the calls that are gone, and the calls that are new. Calls of one name are told apart by how many dimensions their
+/// tensors have.
+fn difference(was: &[OpCall], now: Vec<OpCall>) -> (Vec<usize>, Vec<OpCall>) {
+    let ranks = |call: &OpCall| -> Vec<usize> {
+        call.inputs.iter().flat_map(Arg::tensors).map(|tensor| tensor.shape.len()).collect()
+    };
+    let mut gone: Vec<usize> = (0..was.len()).collect();
     let mut added = now;
-    added.retain(|call| match gone.iter().position(|name| *name == call.name) {
-        Some(same) => {
-            gone.swap_remove(same);
-            false
-        }
-        None => true,
+    added.retain(|call| {
+        let alike = |&other: &usize| was[other].name == call.name && ranks(&was[other]) == ranks(call);
+        let same = gone.iter().position(alike);
+        same.map(|same| gone.remove(same)).is_none()
     });
     (gone, added)
 }

@@ -16,6 +16,8 @@ pub(super) struct Forms {
     from: i64,
     /// What may be taken for granted so far.
     pub trust: Trust,
+    /// Whether a view that could let either of two dimensions grow from one lets the one that mostly does.
+    pub usual: bool,
     /// Tensors that the step keeps and that would have to grow.
     pub doubted: Vec<TensorId>,
     /// Inputs that nothing but their size says of that they grow.
@@ -64,13 +66,15 @@ impl Forms {
         &self,
         step: &Step,
         from: TensorId,
-        to: &[i64],
+        to: TensorId,
         open: Option<usize>,
     ) -> Vec<Option<Form>> {
-        let shape = &step.tensors[from].value.shape;
-        let sizes: SmallVec<[Size<'_>; 5]> =
-            shape.iter().zip(&self.sizes[from]).map(|(&is, form)| Size { is, form: form.as_ref() }).collect();
-        Regroup { from: self.from, lenient: self.trust == Trust::Fixed, open }.forms(&sizes, to)
+        let sizes = |tensor: TensorId| -> SmallVec<[Size<'_>; 5]> {
+            let each = step.tensors[tensor].value.shape.iter().zip(&self.sizes[tensor]);
+            each.map(|(&is, form)| Size { is, form: form.as_ref() }).collect()
+        };
+        let lenient = self.trust == Trust::Fixed;
+        Regroup { from: self.from, lenient, open, usual: self.usual }.forms(&sizes(from), &sizes(to))
     }
 
     /// Sets the sizes of inputs that grow, and of what the step keeps.
@@ -189,7 +193,7 @@ impl Forms {
         if self.sizes[to].iter().all(Option::is_some) {
             return false;
         }
-        let forms = self.reshaped(step, from, &step.tensors[to].value.shape, open);
+        let forms = self.reshaped(step, from, to, open);
         let mut moved = false;
         for (at, form) in forms.into_iter().enumerate() {
             moved |= self.set(step, Dim { tensor: to, at }, form, seeds);

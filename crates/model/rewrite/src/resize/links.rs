@@ -6,13 +6,15 @@ mod lookups;
 mod pieces;
 mod products;
 mod sparse;
+mod stacked;
 mod views;
 
 use smallvec::SmallVec;
 use steptime_aten::{BoundCall, Lowering, OpCall, OpSet};
 use steptime_step::{Call, OpId, Step, TensorId};
 
-pub(super) use self::sparse::Sparse;
+use self::sparse::Sparse;
+use self::stacked::Joins;
 
 /// A dimension of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,19 @@ pub(super) enum Link {
     Samples(Dim, SmallVec<[Dim; 4]>),
 }
 
+/// What links of an op depend on beyond its arguments: what these were made of.
+pub(super) struct Made {
+    sparse: Sparse,
+    joins: Joins,
+}
+
+impl Made {
+    /// Of a step.
+    pub fn of(step: &Step) -> Made {
+        Made { sparse: Sparse::of(step), joins: Joins::of(step) }
+    }
+}
+
 /// An op with its tensors, by argument.
 struct Seen<'s> {
     step: &'s Step,
@@ -56,12 +71,12 @@ struct Seen<'s> {
     call: &'s OpCall,
     /// With the names of its arguments, where the op is known.
     bound: Option<BoundCall<'s>>,
-    sparse: &'s Sparse,
+    made_of: &'s Made,
     links: Vec<Link>,
 }
 
 /// The links that an op makes between its tensors.
-pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Link> {
+pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, made_of: &Made) -> Vec<Link> {
     let (Some(ids), Some(call)) = (&step.ops[op].call, step.call(op)) else { return Vec::new() };
     // What comes from other ranks is of their samples.
     if is_exchange(step, op) {
@@ -71,7 +86,7 @@ pub(super) fn of(step: &Step, op: OpId, ops: &OpSet, sparse: &Sparse) -> Vec<Lin
     let composite = inside
         && ops.find(&call.name).is_some()
         && step.lower(op, ops).is_some_and(|lowered| *lowered == Lowering::Children);
-    let mut seen = Seen { step, op, ids, call, bound: ops.bind(call), sparse, links: Vec::new() };
+    let mut seen = Seen { step, op, ids, call, bound: ops.bind(call), made_of, links: Vec::new() };
     // An op that calls others leaves it to them, unless none was recorded.
     if !(seen.by_name() || composite) {
         seen.by_place_from_the_end();

@@ -6,15 +6,15 @@ use steptime_step::Step;
 use super::adopt::{Adopt, Near};
 use super::form::Form;
 use super::forms::{Forms, Trust};
-use super::links::{self, Dim, Link, Sparse};
+use super::links::{self, Dim, Link, Made};
 use super::seeds::Seeds;
 
 /// Follows the seeds through all ops; `from` is the size that grows, as it was.
 pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms {
     let mut forms = Forms::new(step, from);
-    let sparse = Sparse::of(step);
+    let made = Made::of(step);
     let running = step.running();
-    let links: Vec<Link> = running.iter().flat_map(|&op| links::of(step, op, ops, &sparse)).collect();
+    let links: Vec<Link> = running.iter().flat_map(|&op| links::of(step, op, ops, &made)).collect();
     let near = Near::of(step, running);
     forms.seed(step, seeds);
     close(&mut forms, step, &links, &near, seeds);
@@ -31,8 +31,8 @@ pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms
     forms
 }
 
-/// Follows links, and what is near, until nothing more is reached.
-fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &Near, seeds: &Seeds) {
+/// Follows links until nothing more is reached. What is usual of a view is done once nothing else follows, of one after the other.
+fn follow(forms: &mut Forms, step: &Step, links: &[Link], seeds: &Seeds) {
     loop {
         let mut moved = true;
         while moved {
@@ -41,8 +41,23 @@ fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &Near, seeds: &Se
                 moved |= forms.follow(step, link, seeds);
             }
         }
+        forms.usual = true;
+        moved = links.iter().any(|link| forms.follow(step, link, seeds));
+        forms.usual = false;
+        if !moved {
+            return;
+        }
+    }
+}
+
+/// Follows links, and what is near, until nothing more is reached.
+fn close(forms: &mut Forms, step: &Step, links: &[Link], near: &Near, seeds: &Seeds) {
+    loop {
+        follow(forms, step, links, seeds);
+        forms.usual = true;
         let loose = forms.trust == Trust::Fixed;
         let found = near.adopt(step, forms, if loose { Adopt::Sizes } else { Adopt::Shapes });
+        forms.usual = false;
         let mut adopted = false;
         for (dim, form) in found {
             adopted |= forms.set(step, dim, Some(form), seeds);

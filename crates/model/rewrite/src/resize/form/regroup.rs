@@ -11,6 +11,18 @@ pub(crate) struct Size<'f> {
     pub form: Option<&'f Form>,
 }
 
+impl Size<'_> {
+    /// Whether it is known not to grow.
+    fn is_fixed(self) -> bool {
+        self.form.is_some_and(|form| !form.grows())
+    }
+
+    /// Whether it is known to grow.
+    fn grows(self) -> bool {
+        self.form.is_some_and(Form::grows)
+    }
+}
+
 /// A reshape: elements keep their order, and so do the factors of sizes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Regroup {
@@ -20,6 +32,8 @@ pub(crate) struct Regroup {
     pub lenient: bool,
     /// The dimension whose size is what is left for it.
     pub open: Option<usize>,
+    /// Whether what grows from one, between two dimensions of which nothing says which one has it, goes where it mostly does.
+    pub usual: bool,
 }
 
 /// A factor with its size as it was.
@@ -40,20 +54,25 @@ impl Atom {
 
 impl Regroup {
     /// The forms of the sizes that a shape becomes; none where they do not follow.
-    pub fn forms(self, from: &[Size<'_>], to: &[i64]) -> Vec<Option<Form>> {
+    /// What is known of these sizes says where a size of one grows.
+    pub fn forms(self, from: &[Size<'_>], to: &[Size<'_>]) -> Vec<Option<Form>> {
         let mut atoms = self.atoms(from);
         atoms.reverse();
         let mut forms: Vec<Option<Form>> = Vec::with_capacity(to.len());
-        for (at, &size) in to.iter().enumerate() {
-            let next = to.get(at + 1).copied();
-            let Some(own) = self.take(&mut atoms, (at, size), next, from) else { break };
+        for (at, size) in to.iter().enumerate() {
+            let Some(own) = self.take(&mut atoms, (at, *size), to.get(at + 1), from) else { break };
             forms.push(self.form(&own));
         }
         forms.resize(to.len(), None);
         forms
     }
 
-    /// The factors of a shape, the outermost first. Fixed ones of size one are left out.
+    /// Whether a size of one that is not known may be the one that grows.
+    fn is_open(self) -> bool {
+        self.from == 1 && !self.lenient
+    }
+
+    /// The factors of a shape, the outermost first. Those of size one that do not grow are left out.
     fn atoms(self, from: &[Size<'_>]) -> Vec<Atom> {
         let mut atoms = Vec::new();
         for (of, size) in from.iter().enumerate() {
@@ -61,26 +80,33 @@ impl Regroup {
                 Some(form) => atoms.extend(form.factors().iter().filter_map(|&factor| {
                     Some(Atom { size: factor.size(self.from)?, factor: Some(factor), of })
                 })),
-                None if size.is != 1 => atoms.push(Atom { size: size.is, factor: None, of }),
+                None if size.is != 1 || self.is_open() => {
+                    atoms.push(Atom { size: size.is, factor: None, of });
+                }
                 None => {}
             }
         }
         atoms
     }
 
-    /// The factors of one dimension, from those that are left, the outermost last. `None` where they do not fit.
+    /// The factors of one dimension, from those that are left, the outermost last. `None` where they do not fit, or it is not known
+    /// which they are.
     fn take(
         self,
         atoms: &mut Vec<Atom>,
-        (at, size): (usize, i64),
-        next: Option<i64>,
+        (at, size): (usize, Size<'_>),
+        next: Option<&Size<'_>>,
         from: &[Size<'_>],
     ) -> Option<SmallVec<[Atom; 4]>> {
         let mut own: SmallVec<[Atom; 4]> = SmallVec::new();
-        let mut left = size;
+        let mut left = size.is;
         let one = |atom: &Atom| atom.size == 1 && atom.grows();
-        if size == 1 {
-            own.extend(atoms.pop_if(|atom| one(atom)));
+        if size.is == 1 {
+            own.extend(atoms.pop_if(|atom| one(atom) && !size.is_fixed()));
+            // A size that is not known may have what grows from one among its factors.
+            if own.is_empty() && self.is_open() && from.iter().any(|size| size.form.is_none()) {
+                own.push(Atom { size: 1, factor: None, of: at });
+            }
             return Some(own);
         }
         while left != 1 {
@@ -104,17 +130,21 @@ impl Regroup {
                 atoms.push(Atom { size, factor, of: inner.of });
             }
         }
+        // One that may have grown from one is of this dimension or of the next.
+        own.extend(atoms.last().filter(|atom| atom.size == 1 && atom.factor.is_none()).copied());
+        let Some(&grown) = atoms.last().filter(|atom| one(atom)) else { return Some(own) };
         // What grows from one stands between two dimensions: it goes with the one that is not as it was.
         let unchanged = own.len() == 1 || own.iter().all(|atom| atom.of == own[0].of);
-        let follows = |atom: &Atom| {
-            let inner = from.get(atom.of + 1).map(|size| size.is);
-            match next {
-                None => true,
-                Some(1) => false,
-                Some(next) => !unchanged || inner == Some(next),
-            }
+        let inner = from.get(grown.of + 1).map(|size| size.is);
+        let is_own = match next {
+            None => true,
+            Some(next) if next.is == 1 && !next.is_fixed() => false,
+            Some(next) if size.is_fixed() || next.grows() => false,
+            Some(next) if next.is_fixed() || size.grows() => true,
+            Some(_) if !self.usual => return None,
+            Some(next) => !unchanged || inner == Some(next.is),
         };
-        own.extend(atoms.pop_if(|atom| one(atom) && follows(atom)));
+        own.extend(atoms.pop_if(|_| is_own));
         Some(own)
     }
 
@@ -177,9 +207,13 @@ mod tests {
         let forms: Vec<Form> = shape.iter().map(|factors| Form::product(factors)).collect();
         let sizes: Vec<Size<'_>> =
             forms.iter().map(|form| Size { is: form.size(from).unwrap(), form: Some(form) }).collect();
-        let regroup = Regroup { from, lenient: false, open };
-        let all = regroup.forms(&sizes, to);
+        let regroup = Regroup { from, lenient: false, open, usual: true };
+        let all = regroup.forms(&sizes, &not_known(to));
         all.into_iter().map(|form| form?.size(4 * from)).collect()
+    }
+
+    fn not_known(to: &[i64]) -> Vec<Size<'static>> {
+        to.iter().map(|&is| Size { is, form: None }).collect()
     }
 
     const fn fixed(size: i64) -> Factor {
@@ -213,6 +247,23 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_of_one_goes_where_nothing_is_fixed() {
+        // Positions, samples, heads and columns: whether positions or columns are of samples.
+        let forms = [fixed(6), BATCH, fixed(2), fixed(4)].map(Form::of);
+        let from: Vec<Size<'_>> =
+            forms.iter().map(|form| Size { is: form.size(1).unwrap(), form: Some(form) }).collect();
+        let regroup = Regroup { from: 1, lenient: false, open: None, usual: false };
+        let grown = |to: &[Size<'_>]| -> Vec<Option<i64>> {
+            regroup.forms(&from, to).into_iter().map(|form| form?.size(4)).collect()
+        };
+        let [rows, columns] = [6, 8].map(|is| Size { is, form: None });
+        assert_eq!(grown(&[rows, columns]), [None, None]);
+        let [six, eight] = [6, 8].map(Form::constant);
+        assert_eq!(grown(&[rows, Size { form: Some(&eight), ..columns }]), [Some(24), Some(8)]);
+        assert_eq!(grown(&[Size { form: Some(&six), ..rows }, columns]), [Some(6), Some(32)]);
+    }
+
+    #[test]
     fn parts_of_the_batch_are_told_by_what_is_left_open() {
         let images: &[&[Factor]] = &[&[BATCH], &[fixed(512)]];
         assert_eq!(regrouped(16, images, &[4, 4, 512]), [Some(16), Some(4), Some(512)]);
@@ -227,10 +278,13 @@ mod tests {
     fn what_is_not_known_stays_so() {
         let batch = Form::of(BATCH);
         let from = [Size { is: 16, form: Some(&batch) }, Size { is: 8, form: None }];
-        let strict = Regroup { from: 16, lenient: false, open: None };
-        assert_eq!(strict.forms(&from, &[16, 2, 4]), [Some(batch.clone()), None, None]);
-        assert_eq!(strict.forms(&from, &[128]), [None]);
+        let strict = Regroup { from: 16, lenient: false, open: None, usual: true };
+        assert_eq!(strict.forms(&from, &not_known(&[16, 2, 4])), [Some(batch.clone()), None, None]);
+        assert_eq!(strict.forms(&from, &not_known(&[128])), [None]);
         let lenient = Regroup { lenient: true, ..strict };
-        assert_eq!(lenient.forms(&from, &[128])[0].as_ref().and_then(|form| form.size(32)), Some(256));
+        assert_eq!(
+            lenient.forms(&from, &not_known(&[128]))[0].as_ref().and_then(|form| form.size(32)),
+            Some(256)
+        );
     }
 }

@@ -7,7 +7,7 @@ use super::Seen;
 
 /// What each sparse tensor was made of: its indices and its values.
 #[derive(Debug, Default)]
-pub(crate) struct Sparse(FxHashMap<TensorId, (TensorId, TensorId)>);
+pub(super) struct Sparse(FxHashMap<TensorId, (TensorId, TensorId)>);
 
 impl Sparse {
     /// Those of a step.
@@ -33,6 +33,11 @@ impl Seen<'_> {
     pub(super) fn made(&self) -> Option<(TensorId, TensorId)> {
         let x = self.input(0)?;
         let alike = |(other, _): &(&TensorId, _)| self.shape(**other) == self.shape(x);
-        self.sparse.0.get(&x).or_else(|| self.sparse.0.iter().find(alike).map(|(_, made)| made)).copied()
+        self.made_of
+            .sparse
+            .0
+            .get(&x)
+            .or_else(|| self.made_of.sparse.0.iter().find(alike).map(|(_, made)| made))
+            .copied()
     }
 }

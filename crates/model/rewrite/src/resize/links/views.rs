@@ -11,6 +11,7 @@ impl Seen<'_> {
         let (Some(x), Some(out)) = (self.input(0), self.output(0)) else { return };
         let open = self.call.ints_at(1).and_then(|sizes| sizes.iter().position(|&size| size < 0));
         self.links.push(Link::Reshape(x, out, open));
+        self.rows_of_parts();
     }
 
     /// A dimension of size one is put in.
