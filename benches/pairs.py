@@ -25,17 +25,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("parameters", "gradients", "optimizer", "activations", "workspace")
+ALL_GATHER = "ncclDevKernel_AllGather"
 WITHIN = (0.06, 0.08)
 """How far off active time and memory may be."""
 
 
 @dataclass
 class Step:
-    """What an answer says of a step: `ops` are device activities and their milliseconds by phase and op."""
+    """What an answer says of a step: `ops` are device activities and their milliseconds by phase and op, `gathers` how often parameters
+    come together from all ranks."""
 
     active: float
     peak: dict
     ops: dict
+    gathers: int = 0
 
     @property
     def activities(self) -> int:
@@ -75,13 +78,15 @@ def ask(program: Path, arguments: tuple[str, ...]) -> Step:
         answer = json.loads(done.stdout)
         side = answer.get("after") or answer
         ops: dict = {}
+        gathers = 0
         for event in json.loads(timeline.read_text())["traceEvents"]:
             if event.get("cat") == "device":
                 where = event.get("args", {})
                 key = (where.get("phase", ""), where.get("op", ""))
                 count, ms = ops.get(key, (0, 0.0))
                 ops[key] = (count + 1, ms + event["dur"] / 1e3)
-        return Step(side["active_ms"], side.get("peak_mb") or {}, ops)
+                gathers += event["name"].startswith(ALL_GATHER)
+        return Step(side["active_ms"], side.get("peak_mb") or {}, ops, gathers)
 
 
 def world(program: Path, arguments: tuple[str, ...]) -> Step:
@@ -91,7 +96,8 @@ def world(program: Path, arguments: tuple[str, ...]) -> Step:
         raise Refused(" ".join(done.stderr.split()).removeprefix("error: "))
     answer = json.loads(done.stdout)
     rank = (answer.get("ranks") or [answer])[0]
-    return Step(rank["computes_ms"], rank.get("peak_mb") or {}, {})
+    gathers = sum(each["op"] == "all_gather" for each in answer["collectives"])
+    return Step(rank["computes_ms"] + rank["moves_ms"], rank.get("peak_mb") or {}, {}, gathers)
 
 
 def asked(program: Path, before: Path, flags: list[str], device: str) -> Step:
@@ -117,6 +123,9 @@ def compare(program: Path, model: Path, pair: dict, device: str) -> Row:
     except Refused as error:
         row.refused = str(error)
         return row
+    if found.gathers != truth.gathers:
+        # The script shards its model alone, or other blocks of it than those that come again.
+        row.kind += ", other blocks than the script's"
     row.active = found.active / truth.active - 1
     row.activities = found.activities - truth.activities if found.ops else 0
     total = truth.peak.get("total")
@@ -255,7 +264,8 @@ def main() -> None:
     questions = [(*each, device) for device in options.device.split(",") for each in some if (each[0] / each[1]["before"]).is_dir()]
     with ThreadPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(lambda each: compare(options.steptime, *each), questions))
-        checked = list(pool.map(lambda each: sums(options.steptime, *each, options.device.split(",")[0]), every))
+        asked_of = some if options.kind else every
+        checked = list(pool.map(lambda each: sums(options.steptime, *each, options.device.split(",")[0]), asked_of))
     report(rows, [each for each in checked if each])
     if options.json:
         options.json.write_text(json.dumps([vars(row) for row in rows], indent=1, default=str) + "\n")

@@ -1,6 +1,7 @@
 """Only the execution trace of a step: seconds instead of a recording's minutes, on whatever the tensors are on.
 
-The step runs twice, once so that the optimizer has its state and once watched. Nothing is timed, so tensors may be fake:
+The step runs twice, once so that the optimizer has its state and once watched; three times as a rank of a job, because
+DistributedDataParallel orders its buckets anew in the second step. Nothing is timed, so tensors may be fake:
 on the `meta` device, or under `FakeTensorMode`, a model larger than the machine is recorded by its shapes alone.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Set
 
 from steptime import describe, folder
+from steptime.autocast_lists import CudaLists
 from steptime.checks import COMPILED
 from steptime.errors import NothingRecorded
 from steptime.identity import Identity
@@ -31,12 +33,15 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     with folder.whole(out, overwrite) as partial:
         say("one step so that everything is there")
         began = time.perf_counter()
-        identity = Identity(backend.torch)
-        with Autocasts() as autocasts, backend.observed(), identity, _wanted_values():
+        identity, lists = Identity(backend.torch), CudaLists(backend.torch)
+        with lists, Autocasts() as autocasts, backend.observed(), identity, _wanted_values():
             loop.run()
+        if _is_a_rank(backend.torch):
+            with lists, _wanted_values():
+                loop.run()
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
-        with identity.shown(), _wanted_values():
+        with lists, identity.shown(), _wanted_values():
             loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
         warned = found.problems() + autocasts.problems(found)
@@ -53,6 +58,11 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
     if not quiet:
         print(f"steptime predict {out} --device h200")
     return [*warned, *describe.assumed(about)]
+
+
+def _is_a_rank(torch: Any) -> bool:
+    """Whether this process is one of a job."""
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
 @contextlib.contextmanager

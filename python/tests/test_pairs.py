@@ -47,6 +47,9 @@ PAIRS = [
     ("perceptron", "bf16"),
     ("sasrec", "batch-1"),
     ("graph_attention", "batch-x4"),
+    ("perceptron", "ddp"),
+    ("encoder", "checkpoint"),
+    ("gru", "bf16"),
 ]
 
 

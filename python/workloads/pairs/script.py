@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import functools
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import torch
-from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 from .case import Case, Maker
 from .changes import WORLD, Switches
+from .early_stop import checkpointed
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 FORMS: Dict[str, Dict[str, bool]] = {"": {}, "foreach": {"foreach": True}, "fused": {"fused": True}, "loop": {"foreach": False}}
@@ -49,7 +48,7 @@ def built(maker: Maker, switches: Switches, device: str) -> Tuple[Step, Callable
         for pattern in case.blocks:
             for path in _paths(model, pattern):
                 block = model.get_submodule(path)
-                block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
+                block.forward = checkpointed(block.forward)
     trained = _parallel(model, case, switches.parallel)
     make = OPTIMIZERS[switches.optimizer or case.optimizer]
     optimizer = make(trained.parameters(), **FORMS[switches.form])
@@ -68,23 +67,13 @@ def built(maker: Maker, switches: Switches, device: str) -> Tuple[Step, Callable
                 loss = case.loss(trained, *there)
             if switches.accumulate > 1:
                 loss = loss / switches.accumulate
-            with set_checkpoint_early_stop(False):
-                loss.backward()
+            loss.backward()
         optimizer.step()
 
     def data() -> List[Any]:
         return [tuple(case.inputs(switches.batch) for _ in range(switches.accumulate))]
 
     return step, data, model, optimizer
-
-
-def _averaged(_, bucket):  # type: ignore[no-untyped-def]  # PyTorch reads the annotations
-    """What DistributedDataParallel does by itself; the work of a fake process group has no tensor."""
-    mean = bucket.buffer().div_(WORLD)
-    torch.distributed.all_reduce(mean)
-    done: Any = torch.futures.Future()
-    done.set_result(mean)
-    return done
 
 
 def _paths(model: torch.nn.Module, pattern: str) -> Iterator[str]:
@@ -109,15 +98,11 @@ def _parallel(model: torch.nn.Module, case: Case, how: str) -> torch.nn.Module:
     """The model as one rank of a job that has no other: collectives of a fake process group return at once."""
     if not how:
         return model
-    import torch.distributed as distributed
-    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from . import ranks
 
-    if not distributed.is_initialized():
-        distributed.init_process_group("fake", rank=0, world_size=WORLD, store=FakeStore())
+    ranks.join(WORLD)
     if how == "ddp":
-        whole = torch.nn.parallel.DistributedDataParallel(model)
-        whole.register_comm_hook(None, _averaged)
-        return whole
+        return torch.nn.parallel.DistributedDataParallel(model, process_group=ranks.Completed())
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 

@@ -1,5 +1,7 @@
 //! What the ranks of a job do together, as one of them sees it.
 
+pub(crate) mod requested;
+
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;

@@ -3,11 +3,11 @@
 use std::num::NonZeroU64;
 
 use steptime_graph::execution::{ExecutionGraph, NodeId};
-use steptime_graph::names::CollectiveKind;
 use steptime_graph::names::cuda::{
     CAPTURING, DRIVER_LAUNCH_EX, EVENT_RECORD, EVENT_RECORD_WITH_FLAGS, FUNCTION_BY_SYMBOL, STREAM_WAIT,
     UNNAMED,
 };
+use steptime_graph::names::{CollectiveKind, PROCESS_GROUP};
 use steptime_graph::{Blocking, Collective};
 use steptime_trace::ActivityKind;
 
@@ -17,9 +17,6 @@ use crate::from_execution;
 
 /// The op that notes what ranks do together, and that waits for it.
 pub const NOTE: &str = "record_param_comms";
-
-/// What the ops that PyTorch's process groups offer begin with.
-const PROCESS_GROUP: &str = "c10d::";
 
 /// A node that waits for other ranks, or sends them something.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +33,9 @@ impl Exchange {
     /// That of a node of an execution trace; `None` where the node is none.
     pub(super) fn of(graph: &ExecutionGraph, node: NodeId) -> Option<Exchange> {
         let collective = graph.collectives.get(&node)?.clone();
-        let asked = graph.tree.parent(node).filter(|&op| graph.node_name(op).starts_with(PROCESS_GROUP));
+        // It is noted inside the op that asks for it, or not at all.
+        let mut ops = std::iter::once(node).chain(graph.tree.parent(node));
+        let asked = ops.find(|&op| graph.node_name(op).starts_with(PROCESS_GROUP));
         let call = asked.map(|op| from_execution::op_call(graph, op));
         // Where it is not said, as by PyTorch before 2.1, all ran on streams of their own.
         let beside = call.as_ref().is_none_or(|call| {

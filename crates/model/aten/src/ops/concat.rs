@@ -5,7 +5,7 @@ use crate::bound_call::BoundCall;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Concat, Kernel, Role, Slot};
 use crate::op_def::{Lowering, OpDef};
-use crate::operands::operand;
+use crate::operands::{operand, output_bytes};
 use crate::work::{launches, one, result, unknown};
 
 /// The ops of this file.
@@ -13,6 +13,7 @@ pub static OPS: &[OpDef] = &[
     OpDef::leaf(&["aten::cat", "aten::_chunk_cat"], lower)
         .outputs(|call| one(&joined(call)?, first(call)?.dtype))
         .backward(|_| Vec::new()),
+    OpDef::leaf(&["aten::split_with_sizes_copy"], |call| split(call)),
     OpDef::composite(&["aten::stack"]).outputs(stacked).expand(stack).backward(|_| Vec::new()),
     OpDef::composite(&["aten::concat", "aten::concatenate", "aten::hstack", "aten::vstack", "aten::dstack"])
         .expand(alias),
@@ -69,6 +70,27 @@ fn cat(call: &BoundCall<'_>) -> Option<Lowering> {
     let whole = result(call, 0, &joined(call)?, first.dtype);
     let operands: Vec<_> = read.chain([Some(whole)]).collect();
     Some(launches(inputs.div_ceil(BATCH) as u32, kernel, first.dtype, operands, 0))
+}
+
+/// Of `(whole, sizes, dim, out)`: a concatenation the other way round.
+fn split(call: &OpCall) -> Option<Lowering> {
+    let whole = call.tensor_at(0)?;
+    let sizes = call.ints_at(1)?;
+    let dim = axis(call.int_at(2).unwrap_or(0), whole.shape.len())?;
+    let element = whole.dtype.size();
+    let row = count(whole.shape.get(dim + 1..).unwrap_or(&[])) * element;
+    let rows = || sizes.iter().map(|&size| u64::try_from(size).unwrap_or(0) * row);
+    let kernel = Kernel::Concat(Concat {
+        inputs: sizes.len() as u64,
+        outer: count(whole.shape.get(..dim)?),
+        row_bytes: rows().sum(),
+        least_bytes: rows().min()?,
+        most_bytes: rows().max()?,
+        contiguous: whole.is_contiguous(),
+        aligned: rows().all(|bytes| bytes % 16 == 0),
+    });
+    let operands = [operand(Slot::Input(0, 0), Role::Read, whole), output_bytes(0, whole.bytes())];
+    Some(launches(1, kernel, whole.dtype, operands.map(Some), 0))
 }
 
 fn joined(call: &BoundCall<'_>) -> Option<Vec<i64>> {
@@ -135,6 +157,19 @@ mod tests {
         assert_eq!((concat.inputs, concat.outer, concat.row_bytes), (2, 2048, 400));
         assert_eq!((concat.least_bytes, concat.most_bytes, concat.aligned), (144, 256, true));
         assert_eq!(kernel.operands.last().map(|o| o.bytes), Some(2048 * 400));
+    }
+
+    #[test]
+    fn a_split_with_copies_is_one_kernel_over_all_parts() {
+        let whole = Arg::Tensor(Tensor::contiguous(&[8, 80], F32));
+        let sizes = Arg::Ints([64, 16][..].into());
+        let inputs = vec![whole, sizes, Arg::Int(1), list(&[&[8, 64], &[8, 16]])];
+        let call = OpCall::new("aten::split_with_sizes_copy", inputs);
+        let Lowering::Kernel(kernel) = OpSet::standard().lower(&call) else { panic!("no kernel") };
+        let Kernel::Concat(concat) = kernel.kernel else { panic!("another kernel") };
+        assert_eq!((concat.inputs, concat.outer, concat.row_bytes), (2, 8, 320));
+        assert_eq!((concat.least_bytes, concat.most_bytes, kernel.launches), (64, 256, 1));
+        assert!(kernel.operands.iter().all(|operand| operand.bytes == 8 * 320));
     }
 
     #[test]

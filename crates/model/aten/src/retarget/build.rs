@@ -2,6 +2,7 @@
 
 use super::branch::Branch;
 use crate::call::{Arg, Device, OpCall, Tensor};
+use crate::dtype::Dtype;
 
 /// An op that launches nothing, of which only the name matters.
 pub(super) fn light(name: &str) -> Branch {
@@ -49,6 +50,15 @@ pub(super) fn fill(tensor: &Tensor) -> Branch {
 /// A move of a tensor in host memory to the device.
 pub(super) fn to_device(source: Tensor, non_blocking: bool) -> Branch {
     let target = Tensor { device: Device::Cuda, offset: 0, ..source.clone() };
+    to(source, target, non_blocking)
+}
+
+/// A copy of a tensor in another type.
+pub(super) fn cast(source: &Tensor, dtype: Dtype) -> Branch {
+    to(source.clone(), Tensor { dtype, offset: 0, ..source.clone() }, false)
+}
+
+fn to(source: Tensor, target: Tensor, non_blocking: bool) -> Branch {
     let inputs = vec![Arg::Tensor(target.clone()), Arg::Tensor(source.clone()), Arg::Bool(non_blocking)];
     let copy = op("copy_", inputs, Some(target.clone()));
     let mut inner = op("_to_copy", vec![Arg::Tensor(source.clone())], Some(target.clone()));

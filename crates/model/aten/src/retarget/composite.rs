@@ -10,22 +10,23 @@ use steptime_graph::names::EventName;
 
 use super::branch::Branch;
 use super::devices::on_gpu;
-use super::{attention, recurrent};
+use super::{attention, autocast, recurrent};
 use crate::call::{Arg, OpCall};
 use crate::derive::{OpTree, TreeKind};
 use crate::from_execution;
 
 /// Replaces such ops, and the functions of the backward engine that belong to their parts.
 pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Branch>) {
-    let wholes: BTreeMap<NodeId, &OpCall> = tree
+    let mut wholes: BTreeMap<NodeId, OpCall> = tree
         .nodes
         .iter()
         .filter(|node| attention::at_once(&node.call) || recurrent::at_once(&node.call))
-        .filter_map(|node| Some((node.origin?, &node.call)))
+        .filter_map(|node| Some((node.origin?, node.call.clone())))
         .collect();
     if wholes.is_empty() {
         return;
     }
+    narrow(trace, tree, &mut wholes);
     let whole = |part: NodeId| trace.tree.ancestors(part).find(|node| wholes.contains_key(node));
     let parts: BTreeMap<NodeId, NodeId> =
         trace.ids().filter_map(|node| Some((node, whole(trace.pairing.forward(node)?)?))).collect();
@@ -33,10 +34,21 @@ pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Br
     merge.all(branches);
 }
 
+/// Under autocast cuDNN takes 16 bits where the parts on the CPU do.
+fn narrow(trace: &ExecutionGraph, tree: &OpTree, wholes: &mut BTreeMap<NodeId, OpCall>) {
+    for (&whole, call) in wholes.iter_mut().filter(|(_, call)| recurrent::at_once(call)) {
+        let inside = |node: NodeId| trace.tree.ancestors(node).any(|around| around == whole);
+        let parts = tree.nodes.iter().filter(|node| node.origin.is_some_and(inside)).map(|node| &node.call);
+        if let Some(dtype) = autocast::narrows(call, parts) {
+            *call = autocast::narrowed(call, dtype);
+        }
+    }
+}
+
 struct Merge<'t> {
     trace: &'t ExecutionGraph,
     /// The ops that CUDA computes at once.
-    wholes: BTreeMap<NodeId, &'t OpCall>,
+    wholes: BTreeMap<NodeId, OpCall>,
     /// Functions of the backward engine, and the op whose part they are the gradient of.
     parts: BTreeMap<NodeId, NodeId>,
     /// Ops whose gradient is there.
@@ -50,9 +62,9 @@ impl Merge<'_> {
     }
 
     fn one(&mut self, mut branch: Branch) -> Option<Branch> {
-        if branch.origin.is_some_and(|origin| self.wholes.contains_key(&origin)) {
+        if let Some(call) = branch.origin.and_then(|origin| self.wholes.get(&origin)) {
             if recurrent::at_once(&branch.call) {
-                branch.children = recurrent::forward(&branch.call);
+                branch.children = recurrent::forward(&branch.call, call);
             } else {
                 branch.call = attention::whole(&branch.call);
                 branch.children = Vec::new();
@@ -68,7 +80,7 @@ impl Merge<'_> {
             let gradient = self.trace.input_tensors(function).next();
             let gradient =
                 gradient.and_then(|(_, tensor)| from_execution::tensor(self.trace, tensor)).map(on_gpu);
-            let call = self.wholes[&whole];
+            let call = &self.wholes[&whole];
             let (name, inside) = recurrent::backward(call, gradient.clone()).unwrap_or_else(|| {
                 let call = attention::whole_backward(call, gradient.map_or(Arg::None, Arg::Tensor));
                 (attention::FUNCTION, Branch::new(call, Vec::new()))

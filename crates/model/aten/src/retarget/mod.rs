@@ -10,6 +10,7 @@ mod batch_norm;
 mod branch;
 mod build;
 mod channels;
+mod collectives;
 mod compiled;
 mod composite;
 mod convolution;
@@ -82,6 +83,7 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     devices::to_gpu(trace, &mut tree, &copied);
     let mut branches = branch::of_tree(&tree);
     branch::tidy(&mut branches);
+    collectives::sent(&mut branches);
     if trace.fake {
         fake::expand(trace, ops, &mut branches);
     }

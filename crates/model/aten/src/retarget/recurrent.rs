@@ -1,5 +1,6 @@
 //! Recurrent networks: one op of cuDNN for all layers, steps and directions; on the CPU one by one.
 
+use super::autocast;
 use super::branch::Branch;
 use super::build::{around, empty_like, fill, light, op, row_major, view};
 use crate::call::{Arg, OpCall, Tensor};
@@ -129,8 +130,8 @@ pub(super) fn at_once(call: &OpCall) -> bool {
     Network::of(call).is_some()
 }
 
-/// What the module's op calls.
-pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
+/// What the module's op calls: cuDNN's op takes what `call` does, to which autocast may have cast what is `given` to the module.
+pub(super) fn forward(given: &OpCall, call: &OpCall) -> Vec<Branch> {
     let Some(network) = Network::of(call) else { return Vec::new() };
     let tensors = Arg::Tensors(network.weights.to_vec());
     let mut inputs = vec![Arg::Tensor(network.input.clone()), tensors, Arg::Int(network.stride())];
@@ -144,7 +145,12 @@ pub(super) fn forward(call: &OpCall) -> Vec<Branch> {
     }
     let cudnn = OpCall { outputs: call.outputs.clone(), ..OpCall::new(FORWARD, inputs) };
     let set = around("set_", vec![light("set_")]);
-    vec![light("cudnn_is_acceptable"), light("empty"), set, Branch::new(cudnn, children)]
+    let mut all = vec![light("cudnn_is_acceptable"), light("empty"), set];
+    if network.input.dtype != given.tensor_at(0).map_or(network.input.dtype, |input| input.dtype) {
+        all.extend(autocast::casts(given, network.input.dtype));
+    }
+    all.push(Branch::new(cudnn, children));
+    all
 }
 
 /// The function of the gradient, and the op it calls.

@@ -6,7 +6,7 @@ use steptime_trace::{ExecutionTrace, read_execution_trace};
 
 /// One node to be.
 #[derive(Clone, Default)]
-pub(super) struct Node {
+pub(crate) struct Node {
     id: u64,
     parent: u64,
     name: String,
@@ -21,38 +21,38 @@ pub(super) struct Node {
 
 impl Node {
     /// An operator named by its schema. The process is node 1, its first thread node 2.
-    pub(super) fn op(id: u64, parent: u64, schema: &str) -> Node {
+    pub(crate) fn op(id: u64, parent: u64, schema: &str) -> Node {
         let name = schema.split(['.', '(']).next().unwrap_or_default().to_owned();
         Node { id, parent, name, schema: schema.to_owned(), thread: 1, ..Node::default() }
     }
 
-    pub(super) fn named(mut self, name: &str) -> Node {
+    pub(crate) fn named(mut self, name: &str) -> Node {
         name.clone_into(&mut self.name);
         self
     }
 
     /// Float tensors: `f TENSOR STORAGE SHAPE`, separated by semicolons.
-    pub(super) fn inputs(self, inputs: &'static str) -> Node {
+    pub(crate) fn inputs(self, inputs: &'static str) -> Node {
         Node { inputs, ..self }
     }
 
-    pub(super) fn outputs(self, outputs: &'static str) -> Node {
+    pub(crate) fn outputs(self, outputs: &'static str) -> Node {
         Node { outputs, ..self }
     }
 
-    pub(super) fn rf_id(self, rf_id: u64) -> Node {
+    pub(crate) fn rf_id(self, rf_id: u64) -> Node {
         Node { rf_id, ..self }
     }
 
-    pub(super) fn thread(self, thread: u64) -> Node {
+    pub(crate) fn thread(self, thread: u64) -> Node {
         Node { thread, ..self }
     }
 
-    pub(super) fn sequence(self, sequence: i64, thread: u64) -> Node {
+    pub(crate) fn sequence(self, sequence: i64, thread: u64) -> Node {
         Node { sequence: Some(sequence), thread, ..self }
     }
 
-    pub(super) fn backward(self, forward_thread: u64) -> Node {
+    pub(crate) fn backward(self, forward_thread: u64) -> Node {
         Node { forward_thread, ..self }
     }
 
@@ -96,7 +96,7 @@ fn tensors(list: &str) -> String {
 }
 
 /// A trace of a process, one thread and these nodes, as the reader gives it.
-pub(super) fn trace(nodes: &[Node]) -> ExecutionTrace {
+pub(crate) fn trace(nodes: &[Node]) -> ExecutionTrace {
     let process = Node::op(1, 1, "").named("[pytorch|profiler|execution_trace|process]");
     let thread = Node::op(2, 1, "").named("[pytorch|profiler|execution_trace|thread]");
     let all: Vec<String> = [process, thread].iter().chain(nodes).map(Node::json).collect();
@@ -105,6 +105,6 @@ pub(super) fn trace(nodes: &[Node]) -> ExecutionTrace {
 }
 
 /// The graph of [`trace`].
-pub(super) fn graph(nodes: &[Node]) -> ExecutionGraph {
+pub(crate) fn graph(nodes: &[Node]) -> ExecutionGraph {
     ExecutionGraph::new(&trace(nodes))
 }

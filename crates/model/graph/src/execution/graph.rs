@@ -55,7 +55,7 @@ impl ExecutionGraph {
         let operands = resolve(trace, &tree, &schemas, &pairing);
         let dependencies = Dependencies::of(&nodes, &tree, &schemas, &operands);
         let Operands { tensors, args, inputs, outputs } = operands;
-        ExecutionGraph {
+        let mut graph = ExecutionGraph {
             names: trace.names.clone(),
             nodes,
             tree,
@@ -68,7 +68,10 @@ impl ExecutionGraph {
             schemas,
             inputs,
             outputs,
-        }
+        };
+        let requested = collectives::requested::find(trace, &graph);
+        graph.collectives.extend(requested);
+        graph
     }
 
     /// The name behind an id.

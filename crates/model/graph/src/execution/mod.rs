@@ -32,7 +32,7 @@ mod tree;
 mod whole;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]

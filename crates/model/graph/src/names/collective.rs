@@ -1,5 +1,8 @@
 //! What the names of collectives and of their kernels say.
 
+/// The start of the names of ops that PyTorch's process groups offer.
+pub const PROCESS_GROUP: &str = "c10d::";
+
 /// What the ranks of a group do together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CollectiveKind {

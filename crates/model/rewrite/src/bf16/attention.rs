@@ -2,7 +2,9 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::{Arg, Dtype, Tensor};
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId};
+use steptime_step::{Call, NewOp, OpId, Patch, Step, TensorId};
+
+use super::replaced::{op, replace, tensor};
 
 const EFFICIENT: &str = "aten::_scaled_dot_product_efficient_attention";
 const EFFICIENT_BACKWARD: &str = "aten::_scaled_dot_product_efficient_attention_backward";
@@ -33,11 +35,6 @@ pub(super) fn patch(step: &Step, rule: &'static str) -> Patch {
         new.into_iter().for_each(|new| replace(&mut patch, op, new));
     }
     patch
-}
-
-fn replace(patch: &mut Patch, op: OpId, new: NewOp) {
-    patch.insert.push((Place::After(op), new));
-    patch.remove.push(op);
 }
 
 /// The logs of sums that were kept for the gradient, and those that take their place: by the result, which the gradient takes too.
@@ -86,14 +83,6 @@ fn backward(step: &Step, call: &Call, patch: &mut Patch, sums: &mut Sums) -> Opt
 fn log_of_sums(step: &Step, query: TensorId, patch: &mut Patch) -> TensorId {
     let shape: Vec<i64> = step.tensors[query].value.shape.iter().take(3).copied().collect();
     patch.tensor(step, Tensor::contiguous(&shape, Dtype::F32))
-}
-
-fn op(name: &str, inputs: Vec<Arg<TensorId>>, outputs: Vec<Arg<TensorId>>) -> NewOp {
-    NewOp::new(name, Call { inputs, outputs, ..Call::default() })
-}
-
-fn tensor(call: &Call, at: usize) -> Option<TensorId> {
-    call.inputs.get(at)?.tensors().first().copied()
 }
 
 /// The lengths of queries and keys, `[batch, heads, length, dim]`.

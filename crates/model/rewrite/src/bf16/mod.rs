@@ -5,9 +5,11 @@
 
 mod attention;
 mod backward;
+mod batch_norm;
 mod casts;
 mod lists;
 mod needs;
+mod replaced;
 mod softmax;
 mod temporary;
 mod types;
@@ -128,15 +130,24 @@ fn patches(mut types: Types<'_>, facts: &Facts<'_>, name: &str) -> Result<Vec<Pa
         "{products} products in 16 bits: {} tensors become {name}, {casts} casts",
         patch.reshape.len()
     );
-    if !attention::is_in(step) {
+    if !attention::is_in(step) && !batch_norm::is_in(step) {
         return Ok(vec![patch]);
     }
-    let mut attention = attention::patch(&step.applied(&patch, facts.ops)?, rule);
-    if attention.is_empty() {
+    let narrow = step.applied(&patch, facts.ops)?;
+    let mut kernels = attention::patch(&narrow, rule);
+    let attentions = kernels.insert.len();
+    batch_norm::patch(&narrow, &mut kernels);
+    if kernels.is_empty() {
         return Ok(vec![patch]);
     }
-    attention.why = format!("{} attentions by cuDNN, forward and backward", attention.insert.len());
-    Ok(vec![patch, attention])
+    kernels.why = match (attentions, kernels.insert.len() - attentions) {
+        (count, 0) => format!("{count} attentions by cuDNN, forward and backward"),
+        (0, count) => format!("{count} batch norms by PyTorch's own kernels, forward and backward"),
+        (count, norms) => {
+            format!("{count} attentions by cuDNN and {norms} batch norms by PyTorch's own kernels")
+        }
+    };
+    Ok(vec![patch, kernels])
 }
 
 /// Outermost ops of all threads, thread by thread; annotations but an optimizer's are seen through.

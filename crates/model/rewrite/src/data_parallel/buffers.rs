@@ -39,7 +39,11 @@ fn find(step: &Step, uses: &Uses, forward: &[OpId]) -> Vec<TensorId> {
         let Some(call) = step.ops[op].call.as_deref() else { continue };
         let statistics = STATISTICS.iter().filter(|_| step.ops[op].name == "aten::batch_norm");
         let statistics = statistics.filter_map(|&at| call.inputs.get(at)?.tensors().first().copied());
-        let whole = call.takes().filter(|&tensor| from_host && is_number(&step.tensors[tensor].value));
+        // What a library copies for itself has no memory of its own here.
+        let whole = call.takes().filter(|&tensor| {
+            let row = &step.tensors[tensor];
+            from_host && row.storage.is_some() && is_number(&row.value)
+        });
         for tensor in statistics.chain(whole) {
             if uses.producer(tensor).is_none() && !found.contains(&tensor) {
                 found.push(tensor);

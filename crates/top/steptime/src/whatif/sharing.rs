@@ -1,5 +1,6 @@
 //! What kernels of a changed step ask of the GPU, where a rule put them on several streams.
 
+use rustc_hash::FxHashSet;
 use steptime_cost::{Demand, Demands, Multiprocessor};
 use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Origin;
@@ -34,7 +35,17 @@ pub(super) fn of(
     let has = Multiprocessor::of(spec.compute_capability);
     let mut of: TiVec<ActivityId, Option<Demand>> = vec![None; graph.activities.len()].into();
     let (mut known, mut estimated) = (0.0, 0.0);
+    // A library that spreads an op over streams of its own was measured so.
+    let spread = |activities: &[ActivityId]| {
+        let mut streams = activities.iter().map(|&at| graph.activities[at].stream);
+        streams.next().is_some_and(|first| streams.any(|stream| stream != first))
+    };
+    let mut together: FxHashSet<ActivityId> = FxHashSet::default();
     for launch in &edited.launches {
+        if spread(&launch.activities) {
+            together.extend(&launch.activities);
+            continue;
+        }
         let total: f64 = launch.activities.iter().map(|&at| durations[at].as_micros()).sum();
         let memory = spec.dram_us(launch.call.footprint() as f64) / total.max(f64::MIN_POSITIVE);
         let as_recorded = launch
@@ -48,7 +59,7 @@ pub(super) fn of(
         }
     }
     // What no op is known to launch takes the GPU for itself.
-    for at in graph.activities.keys().filter(|&at| is_kernel(at)) {
+    for at in graph.activities.keys().filter(|at| is_kernel(*at) && !together.contains(at)) {
         of[at].get_or_insert_with(|| {
             let shape = graph.activities[at].launch.unwrap_or(whole(spec));
             Demand::of(&shape, &has, 1.0)

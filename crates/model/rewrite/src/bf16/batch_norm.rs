@@ -1,0 +1,56 @@
+//! Batch norm in bfloat16: PyTorch's own kernels, where those of 32 bits and of float16 are cuDNN's.
+
+use steptime_aten::{Arg, Dtype};
+use steptime_step::{Call, Patch, Step, TensorId};
+
+use super::replaced::{op, replace, tensor};
+use crate::new_ops::ints;
+
+const CUDNN: &str = "aten::cudnn_batch_norm";
+const CUDNN_BACKWARD: &str = "aten::cudnn_batch_norm_backward";
+/// How many arguments the gradient has where it was recorded on a GPU: the last is memory that cuDNN reserves.
+const RESERVING: usize = 9;
+
+/// Whether a step has any that could be another.
+pub(super) fn is_in(step: &Step) -> bool {
+    step.running().into_iter().any(|op| [CUDNN, CUDNN_BACKWARD].contains(&&*step.ops[op].name))
+}
+
+/// Puts PyTorch's kernels in the place of cuDNN's, where these would now run in bfloat16. `step` has its types already.
+pub(super) fn patch(step: &Step, patch: &mut Patch) {
+    for id in step.running() {
+        let Some(call) = step.ops[id].call.as_deref().filter(|call| is_bf16(step, call)) else { continue };
+        let first = |call: &Call| call.outputs.iter().take(3).cloned().collect();
+        match &*step.ops[id].name {
+            CUDNN => {
+                let new = op("aten::native_batch_norm", call.inputs.clone(), first(call));
+                let inside = ["aten::empty_like", "aten::empty", "aten::empty"];
+                let inside = inside.iter().map(|name| op(name, Vec::new(), Vec::new())).collect();
+                replace(patch, id, new.with(inside));
+            }
+            CUDNN_BACKWARD => {
+                let new = op("aten::native_batch_norm_backward", gradient(call), first(call));
+                replace(patch, id, new);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Of `(input, gradient, weight, mean, variance, saved mean, saved deviation, eps, reserve)`, or with `training, eps, mask` at the end.
+fn gradient(call: &Call) -> Vec<Arg<TensorId>> {
+    let mut inputs = call.inputs.clone();
+    if inputs.len() == RESERVING {
+        inputs.pop();
+        inputs.insert(RESERVING - 2, Arg::Bool(true));
+        inputs.push(ints(&[1, 1, 1]));
+    }
+    if inputs.len() > 1 {
+        inputs.swap(0, 1);
+    }
+    inputs
+}
+
+fn is_bf16(step: &Step, call: &Call) -> bool {
+    tensor(call, 0).is_some_and(|input| step.tensors[input].value.dtype == Dtype::Bf16)
+}
