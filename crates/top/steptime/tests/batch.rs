@@ -71,7 +71,7 @@ fn one_sample_becomes_several() {
         .collect();
     let layer: [(&str, &[i64]); 7] = [
         ("aten::addmm", &[24, 24]),
-        // What the gradient of attention copies, too: an op by itself, here.
+        // A copy in the gradient of attention, too: an op by itself, here.
         ("aten::contiguous", &[4, 6, 2, 4]),
         ("aten::contiguous", &[4, 6, 8]),
         ("aten::sum", &[1, 24]),

@@ -31,7 +31,7 @@ pub(super) fn solve(step: &Step, ops: &OpSet, seeds: &Seeds, from: u64) -> Forms
     forms
 }
 
-/// Follows links until nothing more is reached. What is usual of a view is done once nothing else follows, of one after the other.
+/// Follows links until nothing more is reached. A view that nothing decides is taken as most are once nothing else follows, one at a time.
 fn follow(forms: &mut Forms, step: &Step, links: &[Link], seeds: &Seeds) {
     loop {
         let mut moved = true;
