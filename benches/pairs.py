@@ -32,8 +32,7 @@ WITHIN = (0.06, 0.08)
 
 @dataclass
 class Step:
-    """What an answer says of a step: `ops` are device activities and their milliseconds by phase and op, `gathers` how often parameters
-    come together from all ranks."""
+    """A predicted step: `ops` are device activities and their milliseconds by phase and op, `gathers` the all-gathers of parameters."""
 
     active: float
     peak: dict

@@ -34,7 +34,7 @@ class CudaLists:
         library = self._library = self._torch.library.Library("aten", "IMPL", KEY)
         for names, made in ((WIDE, self._wide), (WIDE_RESULT, self._wide_result)):
             for op in (op for name in names for op in self._overloads(name)):
-                # What the CPU has on its list of 32 bits stays there.
+                # Ops on the CPU's own list of 32 bits stay there.
                 if not self._torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), KEY):
                     found = made(op)
                     if found is not None:

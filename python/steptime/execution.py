@@ -1,7 +1,7 @@
 """Only the execution trace of a step: seconds instead of a recording's minutes, on whatever the tensors are on.
 
 The step runs twice, once so that the optimizer has its state and once watched; three times as a rank of a job, because
-DistributedDataParallel orders its buckets anew in the second step. Nothing is timed, so tensors may be fake:
+DistributedDataParallel orders its buckets again in the second step. Nothing is timed, so tensors may be fake:
 on the `meta` device, or under `FakeTensorMode`, a model larger than the machine is recorded by its shapes alone.
 """
 

@@ -48,7 +48,7 @@ PAIRS = [
     ("sasrec", "batch-1"),
     ("graph_attention", "batch-x4"),
     ("perceptron", "ddp"),
-    ("encoder", "checkpoint"),
+    ("vit", "checkpoint"),
     ("gru", "bf16"),
 ]
 

@@ -30,7 +30,7 @@ class End:
 
 
 def checkpointed(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """The forward pass of a block, of which the backward pass computes again what it needs."""
+    """The forward pass of a block, of which the backward pass computes again the part that it needs."""
     end = End()
 
     def contexts() -> Tuple[ContextManager[Any], ContextManager[Any]]:

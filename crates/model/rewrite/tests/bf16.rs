@@ -1,5 +1,6 @@
 //! Products in 16 bits.
 
+#[allow(dead_code)]
 mod common;
 
 use common::{counts, open};

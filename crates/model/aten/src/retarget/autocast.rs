@@ -39,7 +39,7 @@ pub(super) fn narrowed(call: &OpCall, dtype: Dtype) -> OpCall {
     OpCall { inputs: call.inputs.iter().map(each).collect(), ..call.clone() }
 }
 
-/// The casts of what a call takes in 32 bits.
+/// The casts of the tensors of 32 bits that a call takes.
 pub(super) fn casts(call: &OpCall, dtype: Dtype) -> Vec<Branch> {
     let wide = call.inputs.iter().flat_map(Arg::tensors).filter(|tensor| tensor.dtype == Dtype::F32);
     wide.map(|tensor| cast(tensor, dtype)).collect()

@@ -130,7 +130,7 @@ pub(super) fn at_once(call: &OpCall) -> bool {
     Network::of(call).is_some()
 }
 
-/// What the module's op calls: cuDNN's op takes what `call` does, to which autocast may have cast what is `given` to the module.
+/// The ops inside the module's op: cuDNN's takes the tensors of `call`, to which autocast may have cast those `given` to the module.
 pub(super) fn forward(given: &OpCall, call: &OpCall) -> Vec<Branch> {
     let Some(network) = Network::of(call) else { return Vec::new() };
     let tensors = Arg::Tensors(network.weights.to_vec());

@@ -17,7 +17,7 @@ pub(crate) fn find(trace: &ExecutionTrace, graph: &ExecutionGraph) -> Vec<(NodeI
     requests.filter_map(|node| Some((node, collective(graph, node, group)?))).collect()
 }
 
-/// The collective of an op. What it receives comes first among its arguments, then what it sends, unless that is the same memory.
+/// The collective of an op. Received tensors come first among its arguments, then sent ones, unless these are the same memory.
 fn collective(graph: &ExecutionGraph, node: NodeId, group: &ProcessGroup) -> Option<Collective> {
     let kind = CollectiveKind::of_operation(graph.node_name(node).strip_prefix(PROCESS_GROUP)?);
     let size = group.size.filter(|&size| size > 1 && kind != CollectiveKind::Other)?;

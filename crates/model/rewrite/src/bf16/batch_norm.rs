@@ -8,7 +8,7 @@ use crate::new_ops::ints;
 
 const CUDNN: &str = "aten::cudnn_batch_norm";
 const CUDNN_BACKWARD: &str = "aten::cudnn_batch_norm_backward";
-/// How many arguments the gradient has where it was recorded on a GPU: the last is memory that cuDNN reserves.
+/// The number of arguments of a gradient that was recorded on a GPU: the last is memory that cuDNN reserves.
 const RESERVING: usize = 9;
 
 /// Whether a step has any that could be another.

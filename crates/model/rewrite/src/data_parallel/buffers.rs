@@ -39,7 +39,7 @@ fn find(step: &Step, uses: &Uses, forward: &[OpId]) -> Vec<TensorId> {
         let Some(call) = step.ops[op].call.as_deref() else { continue };
         let statistics = STATISTICS.iter().filter(|_| step.ops[op].name == "aten::batch_norm");
         let statistics = statistics.filter_map(|&at| call.inputs.get(at)?.tensors().first().copied());
-        // What a library copies for itself has no memory of its own here.
+        // A copy that an op makes inside itself has no memory of its own here.
         let whole = call.takes().filter(|&tensor| {
             let row = &step.tensors[tensor];
             from_host && row.storage.is_some() && is_number(&row.value)
