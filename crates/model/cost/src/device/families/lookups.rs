@@ -1,7 +1,6 @@
 //! What the families that look rows up by index share: the table's reads, and the row an operand belongs to.
 
-use steptime_aten::kernel::{Operand, Slot};
-use steptime_aten::{KernelCall, Role};
+use steptime_aten::{KernelCall, Operand, Role, Slot};
 use steptime_launch::cache::{Lookups, Order, dram_reads};
 use steptime_launch::{Indices, Popularity};
 
