@@ -123,8 +123,6 @@ pub enum ScatterKind {
     IndexPutAccumulate,
     /// `embedding_dense_backward`: sorts the indices first, or few of them by a simpler kernel.
     EmbeddingDense,
-    /// `_coalesce` of a sparse tensor: sorts the indices by merging, then adds up the rows of each.
-    Coalesce,
     /// `index_copy_`, `index_fill_`, `masked_scatter_` and others.
     Other,
 }
@@ -142,6 +140,17 @@ pub struct Scatter {
     pub row_bytes: u64,
     /// Bytes an index.
     pub index_bytes: u64,
+}
+
+/// A sparse tensor coalesced: the indices are sorted by merging, then the rows of each are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Coalesce {
+    /// Places that indices may name.
+    pub rows: u64,
+    /// Indices.
+    pub lookups: u64,
+    /// Bytes of a row of values.
+    pub row_bytes: u64,
 }
 
 /// A table of [`FusedBags`].

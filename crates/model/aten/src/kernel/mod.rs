@@ -16,8 +16,8 @@ pub use elements::{
     Reduce, Softmax, Sort, Steps, Transfer, Work,
 };
 pub use lookups::{
-    EmbeddingBag, FusedBags, FusedTable, Gather, GatherKind, Pooling, RowOptimizer, Scatter, ScatterKind,
-    TableBatched, TiledGather,
+    Coalesce, EmbeddingBag, FusedBags, FusedTable, Gather, GatherKind, Pooling, RowOptimizer, Scatter,
+    ScatterKind, TableBatched, TiledGather,
 };
 pub use products::{
     Attention, AttentionKind, Conv, Epilogue, Gemm, Interaction, Precision, Rnn, SparseProduct,
@@ -98,6 +98,8 @@ pub enum Kernel {
     TiledGather(TiledGather),
     /// Rows, or single elements, added or written by index.
     Scatter(Scatter),
+    /// Sparse tensors coalesced.
+    Coalesce(Coalesce),
     /// One output element at a time from few input elements.
     Elementwise(Elementwise),
     /// Sums and the like along dimensions.
@@ -156,6 +158,7 @@ impl Kernel {
             Kernel::Gather(_) => "gather",
             Kernel::TiledGather(_) => "tiled_gather",
             Kernel::Scatter(_) => "scatter",
+            Kernel::Coalesce(_) => "coalesce",
             Kernel::Elementwise(_) => "elementwise",
             Kernel::Reduce(_) => "reduce",
             Kernel::Scan(_) => "scan",

@@ -2,7 +2,7 @@
 
 use crate::axes::count;
 use crate::bound_call::BoundCall;
-use crate::kernel::{Kernel, Scatter, ScatterKind};
+use crate::kernel::{Coalesce, Kernel};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{output_bytes, read, scratch};
 use crate::work::{launches, unknown};
@@ -50,12 +50,10 @@ fn coalesce(call: &BoundCall<'_>) -> Option<Lowering> {
     };
     let lookups = values.size(0).max(0) as u64;
     let indexed = indices.size(0).max(0) as usize;
-    let kernel = Kernel::Scatter(Scatter {
-        kind: ScatterKind::Coalesce,
+    let kernel = Kernel::Coalesce(Coalesce {
         rows: count(&sparse.shape[..indexed.min(sparse.shape.len())]),
         lookups,
         row_bytes: values.bytes() / lookups.max(1),
-        index_bytes: indices.dtype.size(),
     });
     let operands = [
         read(call, "values"),
@@ -85,8 +83,8 @@ mod tests {
         let values = Arg::Tensor(Tensor::contiguous(&[2560, 64], Dtype::F32));
         let call = OpCall::new("aten::_coalesce", vec![Arg::Tensor(sparse), indices, values]);
         let Lowering::Kernel(call) = OpSet::standard().lower(&call) else { panic!("no kernel") };
-        let Kernel::Scatter(scatter) = call.kernel else { panic!("another kernel") };
-        assert_eq!((scatter.rows, scatter.lookups, scatter.row_bytes), (5000, 2560, 256));
+        let Kernel::Coalesce(coalesce) = call.kernel else { panic!("another kernel") };
+        assert_eq!((coalesce.rows, coalesce.lookups, coalesce.row_bytes), (5000, 2560, 256));
         assert_eq!(call.launches, LAUNCHES + 2);
     }
 }

@@ -55,7 +55,7 @@ groups! {
     /// Sorts and running sums.
     Sort { column_step_us, row_us, pass_us }
     /// Rows put by index.
-    Scatter { atomics_per_cycle, same_address_per_us, few_us, segments_us, hot_step_us, hot_few_us, hot_single_us, repeated_us, merge_block_us, merge_us, coalesce_step_us }
+    Scatter { atomics_per_cycle, same_address_per_us, few_us, segments_us, hot_step_us, hot_few_us, hot_single_us, repeated_us, merge_block_us, merge_us, coalesce_step_us, coalesce_dram_step_us }
     /// Torch's embedding bags.
     EmbeddingBag { segments_us }
     /// The forward pass of our own bags.

@@ -109,6 +109,12 @@ impl Family for Gathers {
         "ln_repeats" => ln(model.repeats),
     }
 
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        let Kernel::Gather(kernel) = &call.kernel else { return "" };
+        let again = || repeats(call, table_operand(call, false), kernel.lookups, kernel.row_bytes) > 1.0;
+        if kernel.kind == GatherKind::Index && again() { "repeated" } else { "" }
+    }
+
     features! {
         own more_names, more(self, call, ctx, _spec, out) {
             let Kernel::Gather(_) = &call.kernel else { return super::blank_more(self, out) };

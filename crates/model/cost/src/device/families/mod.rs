@@ -6,6 +6,7 @@
 
 mod attention;
 mod batch_norm;
+mod coalesce;
 mod concat;
 mod conv;
 mod cuts;
@@ -48,7 +49,7 @@ use steptime_aten::Kernel;
 use super::family::Family;
 
 /// All families.
-pub const ALL: [&dyn Family; 27] = [
+pub const ALL: [&dyn Family; 28] = [
     &gemm::Products,
     &conv::Convolutions,
     &attention::Attentions,
@@ -76,6 +77,7 @@ pub const ALL: [&dyn Family; 27] = [
     &plain::MEMSET,
     &plain::UNKNOWN,
     &sparse_product::SparseProducts,
+    &coalesce::Coalesced,
 ];
 
 /// The family of a kernel.
@@ -94,6 +96,7 @@ pub fn of(kernel: &Kernel) -> &'static dyn Family {
         Kernel::Gather(_) => &gather::Gathers,
         Kernel::TiledGather(_) => &tiled_gather::TiledGathers,
         Kernel::Scatter(_) => &scatter::Scatters,
+        Kernel::Coalesce(_) => &coalesce::Coalesced,
         Kernel::Elementwise(_) => &elementwise::Pointwise,
         Kernel::Reduce(_) => &reduce::Reductions,
         Kernel::Scan(_) => &sort::Scans,

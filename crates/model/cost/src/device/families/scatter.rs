@@ -2,7 +2,6 @@
 
 use steptime_aten::kernel::{Scatter, ScatterKind};
 use steptime_aten::{Kernel, KernelCall, Role};
-use steptime_launch::Popularity;
 
 use crate::device::context::Context;
 use crate::device::family::Family;
@@ -12,7 +11,7 @@ use crate::device::spec::DeviceSpec;
 use super::lookups::{
     TableTraffic, in_rows, local_traffic, order_and_padding, repeats, table_operand, table_traffic,
 };
-use super::memory::{L2_LATENCY_US, Traffic};
+use super::memory::L2_LATENCY_US;
 use super::shared::{features, halvings, ln, ln_ratio, push_shared};
 use super::sort::radix_us;
 use super::times::{instructions_us, overlap};
@@ -25,9 +24,6 @@ const FEW: u64 = 3072;
 
 /// Columns that a warp adds side by side.
 const WARP: f64 = 32.0;
-
-/// Indices of a sparse tensor that one block sorts before runs are merged.
-const MERGED: f64 = 2048.0;
 
 struct Model {
     table: TableTraffic,
@@ -47,9 +43,7 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
     let puts = matches!(kernel.kind, ScatterKind::IndexPut | ScatterKind::IndexPutAccumulate);
     let repeats = if puts { repeats(call, at, kernel.lookups, kernel.row_bytes) } else { 1.0 };
     let elements = kernel.lookups as f64 * repeats * row / element;
-    let table = if kernel.kind == ScatterKind::Coalesce {
-        once_each(ctx, spec, kernel)
-    } else if repeats > 1.0 || row <= element && kernel.kind == ScatterKind::Scatter {
+    let table = if repeats > 1.0 || row <= element && kernel.kind == ScatterKind::Scatter {
         local_traffic(call, ctx, spec, at, elements)
     } else {
         table_traffic(call, ctx, spec, at, &lookups)
@@ -90,32 +84,10 @@ fn model(kernel: &Scatter, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
             let each = if kernel.kind == ScatterKind::IndexAdd { 185.0 } else { 90.0 };
             overlap(overlap(moved, instructions_us(elements * each, spec)), atomic_us)
         }
-        ScatterKind::Coalesce => {
-            let passes = (kernel.lookups as f64 / MERGED).log2().ceil().max(0.0);
-            let near =
-                Traffic::new(kernel.lookups as f64 * 32.0, 0.0, 0.0, kernel.lookups as f64 * 32.0, spec);
-            sort_us = constants.merge_block_us + passes * (constants.merge_us + near.move_us(spec, 1.0));
-            // A warp adds all that goes to a row, one after the other; a row of few columns keeps one busy all the same.
-            let warps = table.distinct * (row / element / 128.0).ceil();
-            let alone = hottest * constants.coalesce_step_us;
-            overlap(overlap(moved, instructions_us(warps * 32.0 * 164.0 + elements * 8.0, spec)), alone)
-                + sort_us
-        }
         _ => overlap(moved, instructions_us(elements * 120.0, spec)),
     };
     let total_us = launches + table.traffic.latency_us() + L2_LATENCY_US + busy;
     Model { table, atomic_us, sort_us, repeats, elements, total_us }
-}
-
-/// All rows read once, and as many different ones written.
-fn once_each(ctx: &Context, spec: &DeviceSpec, kernel: &Scatter) -> TableTraffic {
-    let popularity = Popularity::new((kernel.rows as f64).max(1.0), &ctx.indices);
-    let distinct = popularity.distinct(kernel.lookups as f64);
-    let bytes = kernel.lookups as f64 * kernel.row_bytes as f64;
-    let from_dram = bytes * (1.0 - ctx.residency(0, spec));
-    let written = distinct * kernel.row_bytes as f64;
-    let traffic = Traffic::new(bytes, from_dram, written, bytes + written, spec);
-    TableTraffic { traffic, distinct, table_dram: from_dram, largest_share: popularity.largest_share() }
 }
 
 impl Family for Scatters {
@@ -141,7 +113,6 @@ impl Family for Scatters {
             ScatterKind::IndexPutAccumulate => 3.0,
             ScatterKind::EmbeddingDense => 4.0,
             ScatterKind::Other => 5.0,
-            ScatterKind::Coalesce => 6.0,
         },
         "ln_rows" => ln(kernel.rows as f64),
         "ln_lookups" => ln(lookups),
@@ -166,6 +137,18 @@ impl Family for Scatters {
         }
         "sorted" => sorted,
         "padding_share" => padding,
+    }
+
+    fn kind(&self, call: &KernelCall) -> &'static str {
+        let Kernel::Scatter(kernel) = &call.kernel else { return "" };
+        let columns = kernel.row_bytes as f64 / (call.dtype.size() as f64).max(1.0);
+        let again = || repeats(call, table_operand(call, true), kernel.lookups, kernel.row_bytes) > 1.0;
+        match kernel.kind {
+            ScatterKind::IndexPutAccumulate if again() => "repeated",
+            ScatterKind::IndexPutAccumulate if columns <= 1.0 => "single",
+            ScatterKind::IndexPutAccumulate if columns <= WARP => "few",
+            _ => "",
+        }
     }
 
     fn analytic(&self, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) -> f64 {
