@@ -14,7 +14,13 @@ struct Two {
 impl Two {
     fn tensor(&mut self, shape: &[i64], dtype: Dtype) -> TensorId {
         let value = Tensor::contiguous(shape, dtype);
-        let tensor = steptime_step::Tensor { value, storage: None, recorded: None, made: false };
+        let tensor = steptime_step::Tensor {
+            value,
+            storage: None,
+            recorded: None,
+            made: false,
+            until: steptime_step::Until::LastUse,
+        };
         self.step.tensors.push_and_get_key(tensor)
     }
 
