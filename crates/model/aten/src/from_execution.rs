@@ -37,13 +37,23 @@ pub fn op_call(graph: &ExecutionGraph, node: NodeId) -> OpCall {
 /// Ops whose work depends on the entries of a sparse argument, which does not tell them.
 const DEPENDS_ON_ENTRIES: [&str; 3] = ["aten::_coalesce", "aten::mm", "aten::addmm"];
 
-/// Indices and values of the sparse argument, as a node looks at them.
+/// Indices and values of the sparse argument, as a node looks at them, or an op inside it.
 fn entries(graph: &ExecutionGraph, node: NodeId) -> Option<[Arg; 2]> {
     let part = |name: &str| {
-        let child = graph.tree.children(node).iter().find(|&&child| graph.node_name(child) == name)?;
-        graph.args.get(graph.outputs(*child)).first().map(|&arg| argument_of(graph, arg))
+        let looks = inside(graph, node).find(|&inner| graph.node_name(inner) == name)?;
+        graph.args.get(graph.outputs(looks)).first().map(|&arg| argument_of(graph, arg))
     };
     Some([part("aten::_indices")?, part("aten::_values")?])
+}
+
+/// The nodes inside one, each before those inside it.
+fn inside(graph: &ExecutionGraph, node: NodeId) -> impl Iterator<Item = NodeId> {
+    let mut left: Vec<NodeId> = graph.tree.children(node).iter().rev().copied().collect();
+    std::iter::from_fn(move || {
+        let next = left.pop()?;
+        left.extend(graph.tree.children(next).iter().rev());
+        Some(next)
+    })
 }
 
 /// Whether two arguments are one tensor.

@@ -220,7 +220,7 @@ pub struct Pricing {
     #[arg(long, value_enum, default_value_t = Models::Best)]
     pub models: Models,
     /// How the indices of embedding lookups are distributed: `uniform`, `zipf:A`, `folded-zipf:A` (numpy's, modulo the rows),
-    /// or a file of indices, one a line (`file:PATH` where its name is one of these) [default: uniform]
+    /// or a file of indices, one a line (`file:PATH` where its name is one of these) [default: as the recording notes, else uniform]
     #[arg(long, value_name = "uniform|zipf:A|folded-zipf:A|FILE")]
     pub indices: Option<String>,
     /// Multiply matrices in TF32, as after torch.backends.cuda.matmul.allow_tf32 = True

@@ -29,6 +29,8 @@ pub(super) struct InputCopies {
     /// Tensors to copy where the script moves nothing, in the order of their use. The forward pass reads them, and
     /// nothing in the step makes or updates them, except a loader.
     pub unmoved: Vec<Tensor>,
+    /// Inputs that are the same in each step: they are on the device.
+    pub kept: usize,
 }
 
 /// Finds what to copy: what the script moves to its device with `to`; else the tensors that look like a batch.
@@ -62,7 +64,7 @@ pub(super) fn find(trace: &ExecutionGraph, tree: &OpTree, meta: &Meta) -> InputC
         }
     }
     if copied.nodes.is_empty() {
-        copied.unmoved = unmoved(trace, tree, &search, &copied.host, meta);
+        (copied.unmoved, copied.kept) = unmoved(trace, tree, &search, &copied.host, meta);
     }
     copied
 }
@@ -151,20 +153,20 @@ struct Read {
     kept: bool,
 }
 
-/// The tensors of the batch, as far as they can be told: what the forward pass reads and the step neither keeps, nor has in a module.
+/// The tensors of the batch, as far as they can be told, and how many inputs stay the same: what the forward pass reads and the step neither keeps, nor has in a module.
 fn unmoved(
     trace: &ExecutionGraph,
     tree: &OpTree,
     search: &Search<'_>,
     host: &BTreeSet<NodeId>,
     meta: &Meta,
-) -> Vec<Tensor> {
+) -> (Vec<Tensor>, usize) {
     // Where gradients of several batches are accumulated, forward passes come between backward passes.
     let backward = inside(tree, is_engine);
     let end = backward.iter().rposition(|&inside| inside).unwrap_or(tree.nodes.len());
     // Without either, parameters look like the batch.
     if meta.constants.is_empty() && !tree.nodes.iter().any(|node| is_optimizer_step(&node.call.name)) {
-        return Vec::new();
+        return (Vec::new(), 0);
     }
     let mut read: Vec<Read> = Vec::new();
     let mut places: BTreeMap<TensorId, usize> = BTreeMap::new();
@@ -192,21 +194,22 @@ fn unmoved(
 
 /// What is neither kept nor one of the constants and kept inputs, of which each stands for one tensor that looks like it. Constants
 /// that nothing reads may look like the batch: they do not leave the step without one.
-fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> Vec<Tensor> {
+fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, usize) {
     let (mut constants, mut inputs) = (Alike::of(&meta.constants), Alike::of(&meta.kept_inputs));
     let described = |read: &&Read| from_execution::tensor(trace, read.id);
     for tensor in read.iter().filter(|read| read.kept).filter_map(|read| described(&read)) {
         constants.take(&tensor);
     }
-    let others: Vec<Tensor> =
-        read.iter().filter(|read| !read.kept).filter_map(|read| described(&read)).collect();
-    let others: Vec<Tensor> = others.into_iter().filter(|tensor| !inputs.take(tensor)).collect();
+    let read = read.iter().filter(|read| !read.kept).filter_map(|read| described(&read));
+    let (kept, others): (Vec<Tensor>, Vec<Tensor>) = read.partition(|tensor| inputs.take(tensor));
     // Where a batch looks like a constant, the first to be used is the batch.
     let mut batch: Vec<Tensor> =
         others.iter().rev().filter(|tensor| !constants.take(tensor)).cloned().collect();
     batch.reverse();
-    let stay = !meta.kept_inputs.is_empty();
-    if batch.is_empty() && !stay { others.into_iter().take(1).collect() } else { batch }
+    if batch.is_empty() && kept.is_empty() {
+        batch.extend(others.into_iter().next());
+    }
+    (batch, kept.len())
 }
 
 /// How many tensors of a shape and size there are.

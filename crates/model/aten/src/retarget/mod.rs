@@ -55,6 +55,8 @@ pub struct RetargetedStep {
     pub tree: OpTree,
     /// Copies of the batch to the device.
     pub input_copies: usize,
+    /// Inputs that are not copied, for they are the same in each step.
+    pub kept_inputs: usize,
     /// Ops of the CPU's own that have no known counterpart on the GPU; they were kept.
     pub unknown: Vec<String>,
     /// Convolutions whose weights have channels last, and that gave channels first, as on the `meta` device.
@@ -110,5 +112,11 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     if tree.nodes.iter().all(|node| node.thread != backward) {
         tree.threads.truncate(backward as usize);
     }
-    RetargetedStep { tree, input_copies, unknown: rewrite.unknown.into_iter().collect(), channels_lost }
+    RetargetedStep {
+        tree,
+        input_copies,
+        kept_inputs: copied.kept,
+        unknown: rewrite.unknown.into_iter().collect(),
+        channels_lost,
+    }
 }

@@ -88,8 +88,13 @@ fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet, meta: Option<&Me
             1 => "one copy".to_owned(),
             count => format!("{count} copies"),
         };
+        let there = match moved.kept_inputs {
+            0 => String::new(),
+            1 => "; an input that is the same in each step is there".to_owned(),
+            count => format!("; {count} inputs that are the same in each step are there"),
+        };
         assumed.push(format!(
-            "recorded {place}: the ops of CUDA are taken instead, with {copies} of the batch to the device"
+            "recorded {place}: the ops of CUDA are taken instead, with {copies} of the batch to the device{there}"
         ));
         if !moved.unknown.is_empty() {
             let names = moved.unknown.join(", ");
