@@ -17,6 +17,7 @@ from typing import Any, Dict, Iterator, List, Optional, Set
 from steptime import describe, folder
 from steptime.autocast_lists import CudaLists
 from steptime.checks import COMPILED
+from steptime.clipping import ForeachClipping
 from steptime.errors import NothingRecorded
 from steptime.identity import Identity
 from steptime.loop import Loop
@@ -41,7 +42,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
                 loop.run()
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
-        with lists, identity.shown(), _wanted_values():
+        with lists, ForeachClipping(), identity.shown(), _wanted_values():
             loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
         warned = found.problems() + autocasts.problems(found)

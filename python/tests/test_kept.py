@@ -80,6 +80,8 @@ def test_logits_in_a_variable_take_memory_beside_their_gradient(tmp_path: Path) 
 def test_inputs_that_stay_the_same_are_not_copied(tmp_path: Path) -> None:
     import torch
 
+    from steptime import predict
+
     net, stays = torch.nn.Linear(8, 4), torch.randn(64, 8)
 
     def with_one() -> None:
@@ -92,3 +94,26 @@ def test_inputs_that_stay_the_same_are_not_copied(tmp_path: Path) -> None:
     assert "kept_inputs" not in noted(with_new_ones, tmp_path / "new")
     # What the script hands over is its batch.
     assert "kept_inputs" not in noted(lambda batch: net(batch).sum().backward(), tmp_path / "batch", data=[stays])
+    said = {name: " ".join(predict(tmp_path / name, device="h200").warnings) for name in ("one", "new", "batch")}
+    assert "an input that is the same in each step is there" in said["one"] and "0 copies of the batch" in said["one"]
+    assert "one copy of the batch" in said["batch"] and "is there" not in said["new"] + said["batch"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_gradients_are_clipped_over_lists_as_on_a_gpu(device: str, tmp_path: Path) -> None:
+    import gzip
+
+    import torch
+
+    net = torch.nn.Linear(32, 64).to(device)
+    x = torch.randn(8, 32, device=device)
+
+    def step() -> None:
+        net(x).sum().backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+
+    noted(step, tmp_path / "clipped")
+    with gzip.open(tmp_path / "clipped" / "et.json.gz") as trace:
+        names = [node["name"] for node in json.load(trace)["nodes"]]
+    assert "aten::_foreach_norm" in names and "aten::_foreach_mul_" in names
+    assert not torch.nn.utils.clip_grad._has_foreach_support([x.cpu()], torch.device("cpu"))

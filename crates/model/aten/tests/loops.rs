@@ -8,7 +8,7 @@ use steptime_aten::kernel::Kernel;
 use steptime_aten::retarget::{self, RetargetedStep};
 use steptime_graph::Phase;
 use steptime_graph::execution::ExecutionGraph;
-use steptime_trace::{ConstantTensor, Meta};
+use steptime_trace::Meta;
 
 fn read(name: &str) -> ExecutionGraph {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.json.gz"));
@@ -84,19 +84,6 @@ fn only_the_batch_is_copied_and_not_what_it_was_taken_from() {
     assert_eq!(bytes("loop_plain"), [512, 64]);
     assert_eq!(bytes("loop_loader"), [512, 64]);
     assert_eq!(launched("loop_loader"), launched("loop_plain"));
-}
-
-#[test]
-fn inputs_that_are_the_same_in_each_step_are_not_copied() {
-    let copies = |kept_inputs: Vec<ConstantTensor>| {
-        let meta = Meta { kept_inputs, ..Meta::default() };
-        let moved = retarget::to_cuda(&read("loop_plain"), &OpSet::standard(), &meta);
-        (moved.input_copies, moved.kept_inputs)
-    };
-    let features = ConstantTensor { shape: vec![8, 16], size: 4 };
-    let classes = ConstantTensor { shape: vec![8], size: 8 };
-    assert_eq!(copies(vec![features.clone()]), (1, 1));
-    assert_eq!(copies(vec![features, classes]), (0, 2));
 }
 
 #[test]

@@ -153,7 +153,7 @@ struct Read {
     kept: bool,
 }
 
-/// The tensors of the batch, as far as they can be told, and how many inputs stay the same: what the forward pass reads and the step neither keeps, nor has in a module.
+/// The tensors of the batch, as far as the trace shows them, and the number of inputs that stay the same: what the forward pass reads and the step neither keeps, nor has in a module.
 fn unmoved(
     trace: &ExecutionGraph,
     tree: &OpTree,
@@ -192,7 +192,7 @@ fn unmoved(
     without(trace, &read, meta)
 }
 
-/// What is neither kept nor one of the constants and kept inputs, of which each stands for one tensor that looks like it. Constants
+/// Tensors that are neither kept nor alike to a constant or kept input, each of which is alike to one tensor. Constants
 /// that nothing reads may look like the batch: they do not leave the step without one.
 fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, usize) {
     let (mut constants, mut inputs) = (Alike::of(&meta.constants), Alike::of(&meta.kept_inputs));
@@ -212,7 +212,7 @@ fn without(trace: &ExecutionGraph, read: &[Read], meta: &Meta) -> (Vec<Tensor>, 
     (batch, kept.len())
 }
 
-/// How many tensors of a shape and size there are.
+/// Numbers of tensors by shape and size.
 struct Alike(BTreeMap<ConstantTensor, usize>);
 
 impl Alike {

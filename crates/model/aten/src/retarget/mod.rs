@@ -75,7 +75,7 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
     (on_cpu || trace.fake) && seen
 }
 
-/// Moves a step recorded on a CPU to the GPU. `meta` says what is there before the step: the parameters and buffers of its
+/// Moves a step recorded on a CPU to the GPU. `meta` has the tensors that are there before the step: the parameters and buffers of its
 /// modules, and inputs that stay the same; and of each step of an optimizer how it goes over parameters: `loop` is as on the CPU.
 #[must_use]
 pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedStep {

@@ -75,7 +75,7 @@ pub struct KeptResult {
     pub shape: Vec<i64>,
     /// Its number among the ops of the step of this name that give this shape.
     pub number: usize,
-    /// How many these are.
+    /// Number of these.
     pub count: usize,
     /// Whether it is there until the next step has its own; else it is freed at the end of the step.
     pub until_next: bool,

@@ -5,8 +5,8 @@ use steptime_graph::StepGraph;
 use steptime_step::{OpId, Step, TensorId, Until};
 use steptime_trace::KeptResult;
 
-/// Notes of each tensor that is kept until when it is there. Ops are told by name and shape of their result, in their order; where the
-/// step has more or fewer of them than the recorder saw, nothing is known.
+/// Sets the end of each tensor that is kept. An op is found by its name, the shape of its result and its number among such ops; a step with
+/// more or fewer of them than the recorder saw is left as it is.
 pub(super) fn mark(step: &mut Step, graph: &StepGraph, kept: &[KeptResult]) {
     if kept.is_empty() {
         return;

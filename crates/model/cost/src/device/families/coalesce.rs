@@ -27,7 +27,7 @@ struct Model {
     /// Indices that name the most frequent row.
     hottest: f64,
     sort_us: f64,
-    /// What the most frequent row takes.
+    /// Time of the most frequent row, µs.
     alone_us: f64,
     total_us: f64,
 }
