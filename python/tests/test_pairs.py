@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from fleet import ROOT, program  # noqa: E402
 
@@ -61,7 +61,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def noted(folder: Path, model: str, change: str, on: str = "cpu") -> dict[str, Any]:
     """The recordings of a pair, made, and what is known of the changed one."""
-    recording.record(model, folder / model, on, ["base", "loop", change])
+    try:
+        recording.record(model, folder / model, on, ["base", "loop", change])
+    finally:
+        if torch.distributed.is_initialized():  # by a script of several ranks
+            torch.distributed.destroy_process_group()
     rows = {row["name"]: row for row in json.loads((folder / model / "pairs.json").read_text())}
     if "error" in rows[change]:
         pytest.fail(f"{model}/{change}: {rows[change]['error']}")
