@@ -13,6 +13,10 @@ from steptime.lookups import compiles
 VERSION = 1
 # Results of fewer bytes are left out.
 LEAST = 1 << 20
+# So few results that may be left are looked at after each op of the backward pass, more of them after some ops alone.
+FEW, OPS = 64, 64
+# What tensors raise that have no storage, or hide it.
+WITHOUT_STORAGE = (NotImplementedError, RuntimeError, AttributeError, TypeError)
 # A result: the op and the shape of what it gives.
 Result = Tuple[str, Tuple[int, ...]]
 
@@ -58,7 +62,6 @@ class _Storage:
     def __init__(self, reference: Any, result: Optional[Result] = None, number: int = 0) -> None:
         self.reference, self.result, self.number = reference, result, number
         self.outlives = False  # a backward pass
-        self.is_left = False  # after the last op of the backward pass so far, though no op of it took it
         self.is_saved = False  # for the backward pass, which takes it
 
 
@@ -70,6 +73,9 @@ class _Seen:
         self._least = least
         self._counts: Dict[Result, int] = {}
         self._storages: Dict[int, _Storage] = {}
+        # Results that no op of the backward pass took, and that were there when they were looked at last.
+        self._left: List[_Storage] = []
+        self._ops = 0
         self._backward = self._was_backward = False
 
     def take(self, taken: Any) -> None:
@@ -85,8 +91,9 @@ class _Seen:
             for each in self._storages.values():
                 each.outlives |= not each.reference.expired()
         elif backward:  # there may be no op after it
-            for each in self._unsaved():
-                each.is_left = not each.reference.expired()
+            self._ops += 1
+            if len(self._left) <= FEW or self._ops % OPS == 0:
+                self._left = [each for each in self._left if not each.is_saved and not each.reference.expired()]
         self._was_backward, self._backward = backward, self._backward or backward
         shapes = set()
         for shape, storage in self._large(given):
@@ -98,9 +105,10 @@ class _Seen:
 
     def outlives(self) -> List[List[str]]:
         found = []
+        for each in self._left if self._was_backward else ():
+            each.outlives = True
         for each in self._storages.values():
-            outlives = each.outlives or (self._was_backward and each.is_left)
-            if outlives and each.result is not None:
+            if each.outlives and each.result is not None:
                 name, shape = each.result
                 until = "step" if each.reference.expired() else "next"
                 found.append([name, "x".join(map(str, shape)), f"{each.number}/{self._counts[each.result]}", until])
@@ -110,23 +118,23 @@ class _Seen:
         for tensor in _tensors(self._torch, tensors):
             try:
                 storage = tensor.untyped_storage()
-            except (NotImplementedError, RuntimeError):  # a sparse tensor has none
+                if storage.nbytes() < self._least:
+                    continue
+            except WITHOUT_STORAGE:
                 continue
-            if storage.nbytes() >= self._least:
-                yield tuple(tensor.shape), storage
+            yield tuple(tensor.shape), storage
 
     def _note(self, storage: Any, result: Optional[Result]) -> None:
         known = self._storages.get(storage._cdata)
         if known is None or known.reference.expired():
             reference = self._torch.multiprocessing.reductions.StorageWeakRef(storage)
             number = self._counts[result] - 1 if result is not None else 0
-            self._storages[storage._cdata] = _Storage(reference, result, number)
+            made = self._storages[storage._cdata] = _Storage(reference, result, number)
+            if result is not None:
+                self._left.append(made)
 
     def _is_backward(self) -> bool:
         return bool(self._torch._C._current_graph_task_id() != -1)
-
-    def _unsaved(self) -> Iterator[_Storage]:
-        return (each for each in self._storages.values() if each.result is not None and not each.is_saved)
 
 
 def _tensors(torch: Any, given: Any) -> Iterator[Any]:
