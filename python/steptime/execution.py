@@ -42,7 +42,7 @@ def make(loop: Loop, out: Path, backend: Any, about: Dict[str, Any], facts: Dict
                 loop.run()
         say(f"one step watched (the first took {time.perf_counter() - began:.1f} s)")
         trace = partial / "et.json"
-        with lists, ForeachClipping(), identity.shown(), _wanted_values():
+        with lists, ForeachClipping(backend.torch), identity.shown(), _wanted_values():
             loop.follow(backend.record_ops(trace))
         found = Found(_nodes(trace))
         warned = found.problems() + autocasts.problems(found)

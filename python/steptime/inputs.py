@@ -6,7 +6,9 @@ A step recorded on a CPU moves nothing to a device. Inputs that stay would be on
 from __future__ import annotations
 
 import weakref
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
+
+from steptime.dispatch import tensors
 
 # Inputs beyond which no more are noted.
 MOST = 10_000
@@ -38,20 +40,10 @@ class KeptInputs:
         compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", bool)
         if compiling() or len(self._now) > MOST:
             return
-        for tensor in _tensors(self._torch, inputs):
+        for tensor in tensors(self._torch, inputs):
+            if tensor.grad_fn is not None or tensor.layout is not self._torch.strided:
+                continue  # what a layer gives the next is new in each step
             before = self._before.get(id(tensor))
             if before is not None and before() is tensor:
                 self._kept[id(tensor)] = [list(tensor.shape), tensor.element_size()]
             self._now[id(tensor)] = weakref.ref(tensor)
-
-
-def _tensors(torch: Any, given: Any) -> Iterator[Any]:
-    """Tensors that no op made: what a layer gives the next is new in each step."""
-    if isinstance(given, torch.Tensor):
-        if given.grad_fn is None and given.layout is torch.strided:
-            yield given
-    elif isinstance(given, (list, tuple)):
-        for each in given:
-            yield from _tensors(torch, each)
-    elif isinstance(given, dict):
-        yield from _tensors(torch, list(given.values()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from steptime.lookups import compiles
+from steptime.dispatch import Dispatch, tensors
 
 VERSION = 1
 # Results of fewer bytes are left out.
@@ -27,26 +27,25 @@ class Lifetimes:
     def __init__(self, torch: Any, least: int = LEAST) -> None:
         self._torch = torch
         self._least = least
-        self._mode: Any = None
+        self._dispatch: Optional[Dispatch] = None
         self._seen = _Seen(torch, least)
         self._outlives: List[List[str]] = []
 
     def __enter__(self) -> "Lifetimes":
-        self._seen, self._outlives = _Seen(self._torch, self._least), []
-        if not compiles():
-            try:
-                self._mode = _mode(self._seen)
-                self._mode.__enter__()
-            except (ImportError, AttributeError):  # a PyTorch without modes or weak references of storages
-                self._mode = None
+        self._outlives = []
+        # What it asks of PyTorch came with 2.0.
+        if hasattr(self._torch._C, "_current_graph_task_id"):
+            self._seen = _Seen(self._torch, self._least)
+            self._dispatch = Dispatch(self._seen.take, self._seen.give)
+            self._dispatch.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        mode, self._mode = self._mode, None
-        if mode is not None:
-            mode.__exit__(*error)
+        dispatch, self._dispatch = self._dispatch, None
+        if dispatch is not None:
+            dispatch.__exit__(*error)
             self._outlives = self._seen.outlives()
-        self._seen = _Seen(self._torch, self._least)
+            self._seen = _Seen(self._torch, self._least)
 
     def as_dict(self) -> Dict[str, Any]:
         """The part of meta.json that tells of lifetimes: `[op, shape, "number/count", until]` of each result.
@@ -78,7 +77,7 @@ class _Seen:
         self._ops = 0
         self._backward = self._was_backward = False
 
-    def take(self, taken: Any) -> None:
+    def take(self, _name: str, taken: Any) -> None:
         """Storages that an op takes are older than it."""
         for _, storage in self._large(taken):
             self._note(storage, None)
@@ -114,8 +113,8 @@ class _Seen:
                 found.append([name, "x".join(map(str, shape)), f"{each.number}/{self._counts[each.result]}", until])
         return found
 
-    def _large(self, tensors: Any) -> Iterator[Tuple[Tuple[int, ...], Any]]:
-        for tensor in _tensors(self._torch, tensors):
+    def _large(self, given: Any) -> Iterator[Tuple[Tuple[int, ...], Any]]:
+        for tensor in tensors(self._torch, given):
             try:
                 storage = tensor.untyped_storage()
                 if storage.nbytes() < self._least:
@@ -125,9 +124,11 @@ class _Seen:
             yield tuple(tensor.shape), storage
 
     def _note(self, storage: Any, result: Optional[Result]) -> None:
+        from torch.multiprocessing.reductions import StorageWeakRef
+
         known = self._storages.get(storage._cdata)
         if known is None or known.reference.expired():
-            reference = self._torch.multiprocessing.reductions.StorageWeakRef(storage)
+            reference = StorageWeakRef(storage)
             number = self._counts[result] - 1 if result is not None else 0
             made = self._storages[storage._cdata] = _Storage(reference, result, number)
             if result is not None:
@@ -135,27 +136,3 @@ class _Seen:
 
     def _is_backward(self) -> bool:
         return bool(self._torch._C._current_graph_task_id() != -1)
-
-
-def _tensors(torch: Any, given: Any) -> Iterator[Any]:
-    if isinstance(given, torch.Tensor):
-        yield given
-    elif isinstance(given, (list, tuple)):
-        for each in given:
-            yield from _tensors(torch, each)
-    elif isinstance(given, dict):
-        yield from _tensors(torch, list(given.values()))
-
-
-def _mode(seen: _Seen) -> Any:
-    import torch.multiprocessing.reductions  # noqa: F401
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Watching(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.take((args, kwargs))
-            given = func(*args, **(kwargs or {}))
-            seen.give(func._schema.name, given)
-            return given
-
-    return Watching()

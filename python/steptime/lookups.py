@@ -6,10 +6,10 @@ counts with is in no trace.
 
 from __future__ import annotations
 
-import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from steptime.counts import Counts, count
+from steptime.dispatch import Dispatch
 
 VERSION = 1
 # A step of more lookups is recorded without them.
@@ -32,32 +32,26 @@ class Lookups:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._noted: List[Tuple[str, str]] = []
-        self._mode: Any = None
+        self._dispatch = Dispatch(self._note)
 
     def __enter__(self) -> "Lookups":
         self._noted = []
-        if not compiles():
-            try:
-                self._mode = _mode(self._torch, self._note)
-                self._mode.__enter__()
-            except (ImportError, AttributeError):  # a PyTorch without modes
-                self._mode = None
+        self._dispatch.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        mode, self._mode = self._mode, None
-        if mode is not None:
-            mode.__exit__(*error)
+        self._dispatch.__exit__(*error)
 
     def as_dict(self) -> Dict[str, Any]:
         """The part of meta.json that tells of lookups: `[op, counts]` each, in order; counts are empty where they are not known."""
         told = any(counts for _, counts in self._noted) and len(self._noted) <= MOST
         return {"lookups": {"version": VERSION, "ops": [list(each) for each in self._noted]}} if told else {}
 
-    def _note(self, name: str, arguments: Tuple[Any, ...]) -> None:
-        if len(self._noted) <= MOST:
+    def _note(self, name: str, taken: Any) -> None:
+        if name in ROWS and len(self._noted) <= MOST:
             at, padding = ROWS[name]
-            counts = self._counts(name, arguments, at, padding)
+            with self._torch.no_grad():
+                counts = self._counts(name, taken[0], at, padding)
             self._noted.append((name, str(counts) if counts is not None else ""))
 
     def _counts(self, name: str, arguments: Tuple[Any, ...], at: int, padding: Optional[int]) -> Optional[Counts]:
@@ -69,13 +63,6 @@ class Lookups:
             return count(self._torch, index, row if isinstance(row, int) else None)
         except (RuntimeError, TypeError, NotImplementedError):  # what cannot be counted is not known
             return None
-
-
-def compiles() -> bool:
-    """Whether torch.compile was asked for in this process: what it makes must not run under a mode."""
-    frames = sys.modules.get("torch._dynamo.eval_frame")
-    backends = getattr(frames, "cached_backends", None) or {}
-    return any(backend is not None for backend in backends.values())  # None stands for eager
 
 
 def _rows(torch: Any, index: Any) -> Any:
@@ -102,17 +89,3 @@ def _has_values(torch: Any, index: Any) -> bool:
     if index.device.type == "meta" or type(index).__name__ == "FakeTensor":
         return False
     return index.device.type != "cuda" or not torch.cuda.is_current_stream_capturing()
-
-
-def _mode(torch: Any, note: Callable[[str, Tuple[Any, ...]], None]) -> Any:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Counting(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            name = func._schema.name
-            if name in ROWS:
-                with torch.no_grad():
-                    note(name, args)
-            return func(*args, **(kwargs or {}))
-
-    return Counting()
