@@ -41,8 +41,8 @@ fn rules() -> Vec<Box<dyn Rule>> {
 /// What a rule did, as far as the step shows it.
 #[derive(Debug, PartialEq)]
 struct Effect {
-    /// Ops by name, and by the rule that put them in.
-    ops: BTreeMap<String, BTreeMap<Option<&'static str>, usize>>,
+    /// Ops by name, by the rule that put them in, and by whether they are captured.
+    ops: BTreeMap<String, BTreeMap<(Option<&'static str>, bool), usize>>,
     /// Products that are not in 16 bits.
     wide: usize,
     captured: usize,
@@ -58,7 +58,8 @@ impl Effect {
             let row = &step.ops[op];
             let by = if let edit::Origin::Inserted(rule) = row.origin { Some(rule) } else { None };
             let by_rule: &mut BTreeMap<_, usize> = names.entry(row.name.clone()).or_default();
-            *by_rule.entry(by).or_default() += 1;
+            let captured = step.around(op).any(|around| step.ops[around].captured);
+            *by_rule.entry((by, captured)).or_default() += 1;
         }
         let is_wide = |&&op: &&edit::OpId| {
             let lowered = step.lower(op, ops);
@@ -78,14 +79,15 @@ impl Effect {
         }
     }
 
-    /// What of this effect of a rule alone is not in the step after two; `before` is the step before any. Ops that the `other`
-    /// rule puts in are of its own effect.
+    /// The part of this effect of a rule alone that is not in the step after two; `before` is the step before any. Ops that the
+    /// `other` rule puts in are of its own effect, and captured where this rule captures.
     fn lost(&self, before: &Effect, both: &Effect, other: &str, narrows: bool) -> Vec<String> {
         let new =
             self.ops.keys().filter(|name| !before.ops.contains_key(*name) && !both.ops.contains_key(*name));
+        let captures = self.captured > before.captured;
         let remains = |name: &str| {
             let by_rule = both.ops.get(name).into_iter().flatten();
-            by_rule.into_iter().any(|(by, _)| *by != Some(other))
+            by_rule.into_iter().any(|(&(by, captured), _)| by != Some(other) || captures && !captured)
         };
         let gone = before.ops.keys().filter(|name| !self.ops.contains_key(*name) && remains(name));
         let mut lost: Vec<String> = new.map(|name| format!("no {name}")).collect();
