@@ -40,7 +40,9 @@ pub enum IndicesError {
         text: String,
     },
     /// Groups of rows that cannot be.
-    #[error("{text}: counts are rows/lookups of each group, as in counts:90/90,12/30")]
+    #[error(
+        "{text}: counts are rows/lookups of each group, and lookups of the most frequent row in the last, as in counts:90/90,12/30 most:3"
+    )]
     Counts {
         /// The text.
         text: String,

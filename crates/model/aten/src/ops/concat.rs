@@ -78,12 +78,12 @@ fn split(call: &OpCall) -> Option<Lowering> {
     let sizes = call.ints_at(1)?;
     let dim = axis(call.int_at(2).unwrap_or(0), whole.shape.len())?;
     let element = whole.dtype.size();
-    let row = count(whole.shape.get(dim + 1..).unwrap_or(&[])) * element;
-    let rows = || sizes.iter().map(|&size| u64::try_from(size).unwrap_or(0) * row);
+    let row = count(whole.shape.get(dim + 1..).unwrap_or(&[])).saturating_mul(element);
+    let rows = || sizes.iter().map(|&size| u64::try_from(size).unwrap_or(0).saturating_mul(row));
     let kernel = Kernel::Concat(Concat {
         inputs: sizes.len() as u64,
         outer: count(whole.shape.get(..dim)?),
-        row_bytes: rows().sum(),
+        row_bytes: rows().fold(0, u64::saturating_add),
         least_bytes: rows().min()?,
         most_bytes: rows().max()?,
         contiguous: whole.is_contiguous(),

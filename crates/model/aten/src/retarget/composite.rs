@@ -36,11 +36,21 @@ pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Br
 
 /// Under autocast cuDNN takes 16 bits where the parts on the CPU do.
 fn narrow(trace: &ExecutionGraph, tree: &OpTree, wholes: &mut BTreeMap<NodeId, OpCall>) {
-    for (&whole, call) in wholes.iter_mut().filter(|(_, call)| recurrent::at_once(call)) {
-        let inside = |node: NodeId| trace.tree.ancestors(node).any(|around| around == whole);
-        let parts = tree.nodes.iter().filter(|node| node.origin.is_some_and(inside)).map(|node| &node.call);
-        if let Some(dtype) = autocast::narrows(call, parts) {
-            *call = autocast::narrowed(call, dtype);
+    let mut parts: BTreeMap<NodeId, Vec<&OpCall>> = BTreeMap::new();
+    for node in &tree.nodes {
+        let mut around = node.origin.into_iter().flat_map(|origin| trace.tree.ancestors(origin));
+        if let Some(whole) = around.find(|around| wholes.contains_key(around)) {
+            parts.entry(whole).or_default().push(&node.call);
+        }
+    }
+    for (whole, parts) in parts {
+        let call = wholes.get_mut(&whole).filter(|call| recurrent::at_once(call));
+        let narrowed =
+            |call: &OpCall| Some(autocast::narrowed(call, autocast::narrows(call, parts.into_iter())?));
+        if let Some(call) = call
+            && let Some(narrowed) = narrowed(call)
+        {
+            *call = narrowed;
         }
     }
 }
