@@ -48,7 +48,7 @@ PAIRS = [
     ("sasrec", "batch-1"),
     ("graph_attention", "batch-x4"),
     ("perceptron", "ddp"),
-    ("vit", "checkpoint"),
+    ("conformer", "checkpoint"),
     ("gru", "bf16"),
 ]
 
