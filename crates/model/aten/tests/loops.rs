@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use steptime_aten::OpSet;
 use steptime_aten::derive::{self, DerivedStep};
 use steptime_aten::kernel::Kernel;
 use steptime_aten::retarget::{self, RetargetedStep};
+use steptime_aten::{OpSet, Tensor};
 use steptime_graph::Phase;
 use steptime_graph::execution::ExecutionGraph;
 use steptime_trace::Meta;
@@ -141,4 +141,38 @@ fn tensors_without_memory_launch_what_those_with_do() {
         all
     };
     assert_eq!(work("bags_fake"), work("bags"));
+}
+
+/// How many kernels copy within functions of the backward engine of this name.
+fn copies(name: &str, function: &str) -> usize {
+    let (_, derived) = moved(name);
+    let ops = &derived.graph.ops;
+    let is_within = |mut at| loop {
+        if derived.graph.op_name(at) == function {
+            break true;
+        }
+        match ops[at].parent {
+            Some(parent) => at = parent,
+            None => break false,
+        }
+    };
+    let copying = derived.kernels.iter().filter(|kernel| derived.graph.op_name(kernel.op) == "aten::copy_");
+    copying.filter(|kernel| is_within(kernel.op)).count()
+}
+
+#[test]
+fn gradients_of_attention_by_position_are_joined_without_copies() {
+    assert_eq!(copies("attention_split", "ViewBackward0"), 0);
+    let (moved, _) = moved("attention_split");
+    let joined = moved.tree.nodes.iter().find(|node| node.call.name == "aten::cat").unwrap();
+    assert!(joined.call.tensors_at(0).iter().all(Tensor::is_contiguous));
+    // Nor is the result brought to the order of positions.
+    let copied = moved.tree.nodes.iter().any(|node| node.call.name.ends_with("CloneBackward0"));
+    assert!(!copied);
+}
+
+#[test]
+fn gradients_of_attention_that_are_viewed_head_by_head_are_copied() {
+    // Each is brought to the order of heads and back, and all three are joined, as an H200 does.
+    assert_eq!(copies("attention", "ViewBackward0"), 3 + 3 + 1);
 }

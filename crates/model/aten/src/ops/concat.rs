@@ -6,6 +6,7 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::kernel::{Concat, Kernel, Role, Slot};
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{operand, output_bytes};
+use crate::place::Place;
 use crate::work::{launches, one, result, unknown};
 
 /// The ops of this file.
@@ -109,18 +110,30 @@ fn stacked(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     one(&shape, first.dtype)
 }
 
-/// A stack concatenates views with one more dimension.
+/// A stack concatenates its tensors and views the result with one more dimension. Along a dimension after the last it concatenates views.
 fn stack(call: &BoundCall<'_>) -> Vec<OpCall> {
-    let Some(dim) =
-        call.tensor("tensors").and_then(|first| axis(call.int("dim").unwrap_or(0), first.shape.len() + 1))
-    else {
-        return Vec::new();
-    };
+    let Some(first) = call.tensor("tensors") else { return Vec::new() };
+    let Some(dim) = axis(call.int("dim").unwrap_or(0), first.shape.len() + 1) else { return Vec::new() };
+    if dim < first.shape.len() {
+        let mut shape = first.shape.clone();
+        shape[dim] *= call.tensors("tensors").len() as i64;
+        let given = call.outputs.first().and_then(|given| given.tensors().first());
+        let place = given.map_or(Place::UNKNOWN, |given| given.place);
+        let joined = Tensor { device: first.device, place, ..Tensor::contiguous(&shape, first.dtype) };
+        let inputs = vec![call.given("tensors"), Arg::Int(dim as i64)];
+        let joining =
+            OpCall { outputs: vec![Arg::Tensor(joined.clone())], ..OpCall::new("aten::cat", inputs) };
+        shape[dim] = first.shape[dim];
+        shape.insert(dim, call.tensors("tensors").len() as i64);
+        let viewed = vec![Arg::Tensor(joined), Arg::Ints(shape.iter().copied().collect())];
+        let outputs =
+            if call.outputs.is_empty() { stacked(call).unwrap_or_default() } else { call.outputs.clone() };
+        return vec![joining, OpCall { outputs, ..OpCall::new("aten::view", viewed) }];
+    }
     let widened = call.tensors("tensors").iter().map(|tensor| {
         let mut tensor = tensor.clone();
-        let stride = if dim == tensor.shape.len() { 1 } else { tensor.strides[dim] * tensor.shape[dim] };
         tensor.shape.insert(dim, 1);
-        tensor.strides.insert(dim, stride);
+        tensor.strides.insert(dim, 1);
         tensor
     });
     let inputs = vec![Arg::Tensors(widened.collect()), Arg::Int(dim as i64)];
@@ -175,10 +188,11 @@ mod tests {
     #[test]
     fn a_stack_is_a_concatenation() {
         let call = OpCall::new("aten::stack", vec![list(&[&[512, 300], &[512, 300]]), Arg::Int(1)]);
-        let children = OpSet::standard().expand(&call);
-        assert_eq!(
-            OpSet::standard().outputs(&children[0]),
-            one(&[512, 2, 300], children[0].tensor_at(0).unwrap().dtype)
-        );
+        let [joined, viewed] = &OpSet::standard().expand(&call)[..] else { panic!("not two ops") };
+        assert_eq!(OpSet::standard().outputs(joined), one(&[512, 600], F32));
+        assert_eq!(viewed.outputs, one(&[512, 2, 300], F32).unwrap());
+        let call = OpCall::new("aten::stack", vec![list(&[&[512], &[512]]), Arg::Int(1)]);
+        let [joined] = &OpSet::standard().expand(&call)[..] else { panic!("not one op") };
+        assert_eq!(OpSet::standard().outputs(joined), one(&[512, 2], F32));
     }
 }

@@ -52,29 +52,29 @@ pub(super) fn whole(call: &OpCall) -> OpCall {
     OpCall { outputs, ..OpCall::new(FORWARD, inputs) }
 }
 
-/// The gradient of such a call.
-pub(super) fn whole_backward(call: &OpCall, gradient: Arg) -> OpCall {
+/// The gradient of such a call. `given` are the gradients as they were recorded, in any order.
+pub(super) fn whole_backward(call: &OpCall, gradient: Arg, mut given: Vec<Tensor>) -> OpCall {
     let arg = |at: usize| call.inputs.get(at).cloned().unwrap_or_default();
     let (result, sums) = (Arg::Tensor(result(call)), Arg::Tensor(sums(call)));
     let inputs = vec![gradient, arg(0), arg(1), arg(2), result, sums, arg(4), arg(5), arg(3), arg(7)];
-    let outputs =
-        (0..3).filter_map(|at| call.tensor_at(at)).map(|like| Arg::Tensor(by_position(&like.shape, like)));
-    OpCall { outputs: outputs.collect(), ..OpCall::new(BACKWARD, inputs) }
+    let of = |like: &Tensor| {
+        let at = given.iter().position(|given| given.shape == like.shape);
+        at.map_or_else(|| by_position(&like.shape, like), |at| given.swap_remove(at))
+    };
+    let outputs = (0..3).filter_map(|at| call.tensor_at(at)).map(of).map(Arg::Tensor).collect();
+    OpCall { outputs, ..OpCall::new(BACKWARD, inputs) }
 }
 
 /// `[batch, heads, length, dim]`, heads next to one another: how the kernels write.
-fn by_position(shape: &[i64], like: &Tensor) -> Tensor {
+pub(super) fn by_position(shape: &[i64], like: &Tensor) -> Tensor {
     let &[_, heads, length, dim] = shape else { return Tensor::contiguous(shape, like.dtype) };
     let strides = [heads * length * dim, dim, heads * dim, 1];
     Tensor::strided(shape, &strides, like.dtype)
 }
 
 fn result(call: &OpCall) -> Tensor {
-    let given = call.output(0).or(call.tensor_at(0));
-    given.map_or_else(
-        || Tensor::contiguous(&[0], Dtype::F32),
-        |given| Tensor { place: given.place, ..by_position(&given.shape, given) },
-    )
+    let like = || call.tensor_at(0).map(|query| by_position(&query.shape, query));
+    call.output(0).cloned().or_else(like).unwrap_or_else(|| Tensor::contiguous(&[0], Dtype::F32))
 }
 
 /// The sums of the softmax, a multiple of 32 a head, in the place of what the CPU keeps for the gradient.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steptime_graph::execution::{ExecutionGraph, NodeId};
+use steptime_graph::execution::{ExecutionGraph, NodeId, TensorId};
 use steptime_graph::names::EventName;
 
 use super::branch::Branch;
@@ -15,8 +15,9 @@ use crate::call::{Arg, OpCall};
 use crate::derive::{OpTree, TreeKind};
 use crate::from_execution;
 
-/// Replaces such ops, and the functions of the backward engine that belong to their parts.
-pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Branch>) {
+/// Replaces such ops, and the functions of the backward engine that belong to their parts. Returns the storages that attention gives,
+/// which have the layout of the parts' results.
+pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Branch>) -> BTreeSet<u32> {
     let mut wholes: BTreeMap<NodeId, OpCall> = tree
         .nodes
         .iter()
@@ -24,14 +25,38 @@ pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Br
         .filter_map(|node| Some((node.origin?, node.call.clone())))
         .collect();
     if wholes.is_empty() {
-        return;
+        return BTreeSet::new();
     }
     narrow(trace, tree, &mut wholes);
     let whole = |part: NodeId| trace.tree.ancestors(part).find(|node| wholes.contains_key(node));
     let parts: BTreeMap<NodeId, NodeId> =
         trace.ids().filter_map(|node| Some((node, whole(trace.pairing.forward(node)?)?))).collect();
-    let mut merge = Merge { trace, wholes, parts, done: BTreeSet::new() };
+    let gradients = gradients(trace, &parts);
+    let mut merge = Merge { trace, wholes, parts, gradients, done: BTreeSet::new(), given: BTreeSet::new() };
     merge.all(branches);
+    merge.given
+}
+
+/// What the gradients of parts give to others, by the op whose parts they are.
+fn gradients(
+    trace: &ExecutionGraph,
+    parts: &BTreeMap<NodeId, NodeId>,
+) -> BTreeMap<NodeId, BTreeSet<TensorId>> {
+    let of = |node: NodeId| {
+        let mut around = std::iter::once(node).chain(trace.tree.ancestors(node));
+        around.find_map(|node| parts.get(&node).copied())
+    };
+    let mut found: BTreeMap<NodeId, BTreeSet<TensorId>> = BTreeMap::new();
+    for node in trace.ids() {
+        let taker = of(node);
+        for (_, tensor) in trace.input_tensors(node) {
+            let maker = trace.tensors.get(tensor).producer.and_then(of);
+            if let Some(maker) = maker.filter(|_| maker != taker) {
+                found.entry(maker).or_default().insert(tensor);
+            }
+        }
+    }
+    found
 }
 
 /// Under autocast cuDNN takes 16 bits where the parts on the CPU do.
@@ -61,8 +86,12 @@ struct Merge<'t> {
     wholes: BTreeMap<NodeId, OpCall>,
     /// Functions of the backward engine, and the op whose part they are the gradient of.
     parts: BTreeMap<NodeId, NodeId>,
+    /// What these functions give to others.
+    gradients: BTreeMap<NodeId, BTreeSet<TensorId>>,
     /// Ops whose gradient is there.
     done: BTreeSet<NodeId>,
+    /// The storages that attention gives.
+    given: BTreeSet<u32>,
 }
 
 impl Merge<'_> {
@@ -78,6 +107,7 @@ impl Merge<'_> {
             } else {
                 branch.call = attention::whole(&branch.call);
                 branch.children = Vec::new();
+                self.given.extend(branch.call.output(0).and_then(|result| result.place.number()));
             }
             return Some(branch);
         }
@@ -87,12 +117,16 @@ impl Merge<'_> {
             if !self.done.insert(whole) {
                 return None;
             }
-            let gradient = self.trace.input_tensors(function).next();
+            let described = |tensor: TensorId| from_execution::tensor(self.trace, tensor).map(on_gpu);
             let gradient =
-                gradient.and_then(|(_, tensor)| from_execution::tensor(self.trace, tensor)).map(on_gpu);
+                self.trace.input_tensors(function).next().and_then(|(_, tensor)| described(tensor));
             let call = &self.wholes[&whole];
             let (name, inside) = recurrent::backward(call, gradient.clone()).unwrap_or_else(|| {
-                let call = attention::whole_backward(call, gradient.map_or(Arg::None, Arg::Tensor));
+                let given: Vec<_> =
+                    self.gradients.get(&whole).into_iter().flatten().copied().filter_map(described).collect();
+                self.given.extend(given.iter().filter_map(|tensor| tensor.place.number()));
+                let gradient = gradient.map_or(Arg::None, Arg::Tensor);
+                let call = attention::whole_backward(call, gradient, given);
                 (attention::FUNCTION, Branch::new(call, Vec::new()))
             });
             branch.call.name = EventName::engine(name);

@@ -4,7 +4,7 @@ use steptime_graph::execution::{ExecutionGraph, NodeId};
 
 use super::branch::Branch;
 use super::build::{light, op};
-use super::dropout;
+use super::{attention, dropout};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::{TreeKind, is_dispatched};
 use crate::dtype::Dtype;
@@ -54,8 +54,9 @@ fn one(trace: &ExecutionGraph, ops: &OpSet, branch: &mut Branch, sparse: &Sparse
     } else if branch.origin.is_some_and(|origin| is_on_meta(trace, origin)) && !dropout::draws(branch) {
         let called = inside(ops, &branch.call, DEEPEST);
         let recorded = |other: &Branch| branch.children.iter().any(|child| child.name() == other.name());
-        // The meta device finds a shape in other ways than a GPU computes.
-        if !called.is_empty() && !called.iter().any(recorded) {
+        // The meta device finds a shape in other ways than a GPU computes. What is computed there part by part comes later.
+        let by_parts = branch.children.iter().any(|child| attention::at_once(&child.call));
+        if !by_parts && !called.is_empty() && !called.iter().any(recorded) {
             branch.children = called;
         }
     }

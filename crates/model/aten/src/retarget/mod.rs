@@ -21,6 +21,7 @@ mod foreach;
 mod in_place;
 mod indexing;
 mod inputs;
+mod layout;
 mod new_memory;
 mod product;
 mod recurrent;
@@ -92,7 +93,8 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     let dropped = dropout::backward_functions(trace);
     branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));
     let input_copies = inputs::copy(&mut branches, &copied);
-    composite::merge(trace, &tree, &mut branches);
+    let given = composite::merge(trace, &tree, &mut branches);
+    layout::follow(trace, ops, &given, &mut branches);
     let mut rewrite = rules::Rewrite::new(ops);
     let branches: Vec<Branch> = branches.into_iter().map(|b| rewrite.one(b)).collect();
     let branches = foreach::Lists::new(ops, &meta.optimizers, &branches, NewMemory::new(trace)).of(branches);

@@ -1,4 +1,4 @@
-"""Records small steps on a CPU: gru.json.gz, attention.json.gz, and bags.json.gz twice, with memory and without.
+"""Records small steps on a CPU: gru.json.gz, attention.json.gz, attention_split.json.gz, and bags.json.gz twice, with memory and without.
 
     PYTHONPATH=python python crates/model/aten/tests/data/small_cpu.py FOLDER
 
@@ -33,6 +33,19 @@ class Attending(nn.Module):
         return self.head(self.net(x)).mean(1)
 
 
+class Split(nn.Module):
+    """Query, key and value from one product, as in GPT-2."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out, self.head = nn.Linear(16, 48), nn.Linear(16, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        heads = (each.view(8, 6, 4, 4).transpose(1, 2) for each in self.qkv(x).split(16, dim=2))
+        given = nn.functional.scaled_dot_product_attention(*heads, dropout_p=0.1, is_causal=True)
+        return self.head(self.out(given.transpose(1, 2).contiguous().view(8, 6, 16))).mean(1)
+
+
 class Bags(nn.Module):
     def __init__(self):
         super().__init__()
@@ -62,6 +75,7 @@ if __name__ == "__main__":
     made = {
         "gru": lambda out: record(Recurrent(), torch.randn(8, 6, 8), out),
         "attention": lambda out: record(Attending(), torch.randn(8, 6, 16), out),
+        "attention_split": lambda out: record(Split(), torch.randn(8, 6, 16), out),
         "bags": lambda out: record(Bags(), torch.zeros(2, 40, dtype=torch.int64), out),
     }
     for name, make in made.items():
