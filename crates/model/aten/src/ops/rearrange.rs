@@ -1,5 +1,7 @@
 //! Elements put in another order, and parts put into a whole of zeros.
 
+use std::ops::Range;
+
 use crate::axes::axis;
 use smallvec::SmallVec;
 
@@ -9,6 +11,7 @@ use crate::kernel::{Elementwise, Kernel, Layout, Steps, Work};
 use crate::layout;
 use crate::op_def::{Lowering, OpDef};
 use crate::operands::{read, read_at};
+use crate::place::Place;
 use crate::work::{self, copied, one, result};
 
 /// An op that writes each element of its result from one of its input.
@@ -24,7 +27,7 @@ pub static OPS: &[OpDef] = &[
     moves!("aten::triu"),
     moves!("aten::tril_"),
     moves!("aten::triu_"),
-    OpDef::leaf(&["aten::roll"], roll).outputs(same),
+    OpDef::leaf(&["aten::roll"], roll).outputs(same).expand(rolls),
     OpDef::leaf(&["aten::flip"], flip).outputs(same),
     OpDef::composite(&["aten::rot90", "aten::fliplr", "aten::flipud"]),
     OpDef::composite(&["aten::repeat", "aten::tile"]).outputs(repeated).expand(repeat),
@@ -69,6 +72,33 @@ fn roll(call: &BoundCall<'_>) -> Option<Lowering> {
         return Some(Lowering::Children);
     }
     moved(call, "roll")
+}
+
+/// The first dimension, then the others.
+fn rolls(call: &BoundCall<'_>) -> Vec<OpCall> {
+    let (Some(from), Some(shifts), Some(dims)) =
+        (call.tensor("self"), call.ints("shifts"), call.ints("dims"))
+    else {
+        return Vec::new();
+    };
+    if dims.len() < 2 || shifts.len() != dims.len() {
+        return Vec::new();
+    }
+    let place = call
+        .outputs
+        .first()
+        .and_then(|given| given.tensors().first())
+        .map_or(Place::UNKNOWN, |given| given.place);
+    let first = Tensor { device: from.device, place, ..Tensor::contiguous(&from.shape, from.dtype) };
+    let along = |from: Arg, at: Range<usize>, outputs| {
+        let inputs = vec![from, Arg::Ints(shifts[at.clone()].into()), Arg::Ints(dims[at].into())];
+        OpCall { outputs, ..OpCall::new("aten::roll", inputs) }
+    };
+    let given = vec![Arg::Tensor(first.clone())];
+    vec![
+        along(call.given("self"), 0..1, given),
+        along(Arg::Tensor(first), 1..dims.len(), call.outputs.clone()),
+    ]
 }
 
 /// A dimension along which all elements are the same stays as it is: only a copy is left.
@@ -239,6 +269,17 @@ mod tests {
             (view.shape.as_slice(), view.strides.as_slice(), view.offset),
             (&[512, 40][..], &[300, 1][..], 10)
         );
+    }
+
+    #[test]
+    fn each_dimension_is_rolled_by_a_kernel() {
+        let from = Tensor::contiguous(&[32, 48, 40, 96], F32);
+        let call = OpCall::new("aten::roll", vec![Arg::Tensor(from), ints(&[-3, 3]), ints(&[1, 2])]);
+        let children = OpSet::standard().expand(&call);
+        let dims: Vec<_> = children.iter().map(|child| (child.ints_at(1), child.ints_at(2))).collect();
+        let one = |number: i64| Some(SmallVec::from_slice(&[number]));
+        assert_eq!(dims, [(one(-3), one(1)), (one(3), one(2))]);
+        assert!(children.iter().all(|child| matches!(OpSet::standard().lower(child), Lowering::Kernel(_))));
     }
 
     #[test]
