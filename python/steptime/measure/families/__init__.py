@@ -37,6 +37,7 @@ WEIGHTS = (
     ("skewed", 16.0),
     ("sparse", 9.0),
     ("thin", 12.0),
+    ("wide_heads", 2.0),
 )
 NAMES = tuple(name for name, _ in WEIGHTS)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Tuple
+
 from steptime.measure.case import Case, nbytes
 from steptime.measure.draw import Draw
 
@@ -14,10 +16,15 @@ def draw(rng: Draw) -> Case:
     batch, heads, length = rng.batch(1, 64), rng.pick(1, 2, 4, 8, 12, 16, 32), rng.batch(16, 4096) if rng.chance(0.7) else rng.size(16, 4096)
     keys = length if rng.chance(0.85) else rng.size(16, 4096)
     width, causal, back = rng.pick(32, 64, 64, 80, 96, 128, 128), rng.chance(0.4), rng.chance(0.5)
-    apart = rng.chance(0.5)  # heads as a transposed view, as from one projection
+    apart = rng.chance(0.5)
     drop = 0.1 if rng.chance(0.15) and kind != "math" else 0.0
-    q_shape, k_shape = (batch, heads, length, width), (batch, heads, keys, width)
-    causal = causal and keys == length
+    return fused(kind, dtype, (batch, heads, length, width), keys, causal and keys == length, back, apart, drop)
+
+
+def fused(kind: str, dtype: str, q_shape: Tuple[int, int, int, int], keys: int, causal: bool, back: bool, apart: bool, drop: float) -> Case:
+    """Attention of `(batch, heads, length, width)` queries; `apart`: heads as a transposed view, as from one projection."""
+    batch, heads, length, width = q_shape
+    k_shape = (batch, heads, keys, width)
 
     def setup(make):
         aten = make.aten
