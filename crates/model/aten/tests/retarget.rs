@@ -78,6 +78,28 @@ fn a_step_of_a_gpu_is_not_one_of_a_cpu() {
     assert!(!retarget::is_on_cpu(&ExecutionGraph::default()));
 }
 
+/// The same steps as `data/small_cpu.py` has them.
+fn moved(name: &str) -> retarget::RetargetedStep {
+    retarget::to_cuda(&read(&format!("tests/data/{name}.json.gz")), &OpSet::standard(), &Meta::default())
+}
+
+#[test]
+fn channels_last_stay_last_on_the_meta_device() {
+    let moved = moved("channels_last");
+    assert_eq!(moved.channels_last, 2);
+    for name in ["aten::convolution", "aten::native_batch_norm", "aten::threshold_backward"] {
+        let calls: Vec<_> =
+            moved.tree.nodes.iter().map(|node| &node.call).filter(|c| c.name == name).collect();
+        let images = calls.iter().flat_map(|call| call.input_tensors()).map(|(.., tensor)| tensor);
+        let given = calls.iter().filter_map(|call| call.output(0));
+        let images: Vec<_> = images.chain(given).filter(|tensor| tensor.shape.len() == 4).collect();
+        assert!(images.iter().all(|tensor| tensor.is_channels_last()), "{name}: {images:?}");
+        assert!(name.contains("norm") || images.len() > 2, "{name}");
+    }
+    let small = retarget::to_cuda(&on_cpu(), &OpSet::standard(), &Meta::default());
+    assert_eq!(small.channels_last, 0);
+}
+
 #[test]
 fn an_empty_trace_moves_to_nothing() {
     let moved = retarget::to_cuda(&ExecutionGraph::default(), &OpSet::standard(), &Meta::default());

@@ -59,8 +59,8 @@ pub struct RetargetedStep {
     pub kept_inputs: usize,
     /// Ops of the CPU's own that have no known counterpart on the GPU; they were kept.
     pub unknown: Vec<String>,
-    /// Convolutions whose weights have channels last, and that gave channels first, as on the `meta` device.
-    pub channels_lost: usize,
+    /// Convolutions that give channels last, as their images or weights have them, and gave channels first on the `meta` device.
+    pub channels_last: usize,
 }
 
 /// Whether a step ran on the CPU alone, or nowhere: it has tensors, and none is elsewhere or none has memory.
@@ -80,7 +80,7 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
 #[must_use]
 pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);
-    let channels_lost = channels::lost(trace, &tree);
+    let channels_last = channels::put_last(trace, &mut tree);
     let copied = inputs::find(trace, &tree, meta);
     devices::to_gpu(trace, &mut tree, &copied);
     let mut branches = branch::of_tree(&tree);
@@ -117,6 +117,6 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
         input_copies,
         kept_inputs: copied.kept,
         unknown: rewrite.unknown.into_iter().collect(),
-        channels_lost,
+        channels_last,
     }
 }
