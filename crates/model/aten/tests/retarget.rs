@@ -84,6 +84,34 @@ fn moved(name: &str) -> retarget::RetargetedStep {
 }
 
 #[test]
+fn a_transposed_sparse_matrix_is_coalesced_before_it_multiplies() {
+    let tree = moved("graph").tree;
+    let products: Vec<usize> = (0..tree.nodes.len())
+        .filter(|&at| {
+            let call = &tree.nodes[at].call;
+            call.name == "aten::addmm" && call.tensor_at(1).is_some_and(|matrix| matrix.is_sparse())
+        })
+        .collect();
+    let inside = |at: usize, name: &str| {
+        let within = |mut node: usize| {
+            std::iter::from_fn(|| {
+                node = tree.nodes[node].parent? as usize;
+                Some(node)
+            })
+            .any(|around| around == at)
+        };
+        (at..tree.nodes.len()).filter(|&node| tree.nodes[node].call.name == name && within(node)).count()
+    };
+    // That of the forward pass is coalesced by the script, its transpose is not.
+    assert_eq!(products.iter().map(|&at| inside(at, "aten::_coalesce")).collect::<Vec<_>>(), [0, 1]);
+    assert!(products.iter().all(|&at| inside(at, "aten::coalesce") == 1));
+    let derived = derive::of_tree(&tree, &OpSet::standard()).unwrap();
+    let families = derived.kernels.iter().map(|launched| launched.call.kernel.family());
+    let count = |family: &str| families.clone().filter(|&each| each == family).count();
+    assert_eq!([count("sparse_product"), count("coalesce"), derived.counts.unknown], [2, 1, 0]);
+}
+
+#[test]
 fn channels_last_stay_last_on_the_meta_device() {
     let moved = moved("channels_last");
     assert_eq!(moved.channels_last, 2);

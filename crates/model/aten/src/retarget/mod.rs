@@ -25,6 +25,7 @@ mod new_memory;
 mod product;
 mod recurrent;
 mod rules;
+mod sparse;
 
 pub use compiled::compiled_region;
 
@@ -93,7 +94,7 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));
     let input_copies = inputs::copy(&mut branches, &copied);
     composite::merge(trace, &tree, &mut branches);
-    let mut rewrite = rules::Rewrite::new(ops);
+    let mut rewrite = rules::Rewrite::new(ops, sparse::uncoalesced(trace, &tree));
     let branches: Vec<Branch> = branches.into_iter().map(|b| rewrite.one(b)).collect();
     let branches = foreach::Lists::new(ops, &meta.optimizers, &branches, NewMemory::new(trace)).of(branches);
     let mut threads = tree.threads;
