@@ -124,6 +124,12 @@ fn channels_last_stay_last_on_the_meta_device() {
         assert!(images.iter().all(|tensor| tensor.is_channels_last()), "{name}: {images:?}");
         assert!(name.contains("norm") || images.len() > 2, "{name}");
     }
+    let within = |parent: Option<u32>| {
+        parent.is_some_and(|at| moved.tree.nodes[at as usize].call.name.contains("AccumulateGrad"))
+    };
+    let copied =
+        moved.tree.nodes.iter().filter(|node| node.call.name == "aten::copy_" && within(node.parent));
+    assert_eq!(copied.count(), 0, "gradients of filters have their layout");
     let small = retarget::to_cuda(&on_cpu(), &OpSet::standard(), &Meta::default());
     assert_eq!(small.channels_last, 0);
 }

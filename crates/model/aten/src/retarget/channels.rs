@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use steptime_graph::execution::{Arg as Recorded, ArgRange, ExecutionGraph, NodeId, TensorId};
+use steptime_graph::names::EventName;
 
+use super::branch::Branch;
+use super::build::op;
 use crate::call::{Arg, OpCall, Tensor};
 use crate::channels_last;
 use crate::derive::OpTree;
@@ -14,21 +17,22 @@ const FORWARD: (&str, usize) = ("aten::convolution", 1);
 /// Its gradients, with the places of the weight and of the weight's gradient. The gradient of the result comes first.
 const BACKWARD: (&str, usize, usize) = ("aten::convolution_backward", 2, 1);
 
-/// Puts channels last in what such convolutions of a step without memory give, and in all images that come of it. Returns how many there
-/// are.
+/// Puts channels last in what such convolutions of a step without memory give, in all images that come of it, and in the gradients of
+/// their weights. Returns how many there are.
 pub(super) fn put_last(trace: &ExecutionGraph, tree: &mut OpTree) -> usize {
     let lost = tree.nodes.iter().filter(|node| trace.fake && loses(&node.call));
     let lost: Vec<(NodeId, usize)> =
         lost.filter_map(|node| Some((node.origin?, node.call.output(0)?.shape.len()))).collect();
     let Some(&(first, _)) = lost.iter().min() else { return 0 };
     let ranks: BTreeSet<usize> = lost.iter().map(|&(_, rank)| rank).collect();
-    let weights = weights(trace, tree);
+    let [weights, gradients] = weights(trace, tree);
     // Older tensors are as the script made them.
     let comes_of_it = |tensor: &TensorId| {
         let made = trace.tensors.get(*tensor).producer;
         ranks.contains(&trace.tensors.shape(*tensor).len())
             && made.is_some_and(|made| made >= first)
             && !weights.contains(tensor)
+            && !gradients.contains(tensor)
     };
     let of_images = |node: NodeId| {
         let takes = trace.input_tensors(node).map(|(_, tensor)| saved(trace, node, tensor));
@@ -37,7 +41,8 @@ pub(super) fn put_last(trace: &ExecutionGraph, tree: &mut OpTree) -> usize {
     let ops = tree.nodes.iter().filter(|node| !node.call.inputs.is_empty());
     let ops: Vec<_> =
         ops.filter_map(|node| Some((node.call.name.as_str(), of_images(node.origin?)))).collect();
-    let images = channels_last::images(&ops, |tensor| trace.tensors.shape(tensor));
+    let mut images = channels_last::images(&ops, |tensor| trace.tensors.shape(tensor));
+    images.extend(gradients);
     for node in &mut tree.nodes {
         let Some(origin) = node.origin else { continue };
         let is_image = |tensor: TensorId| images.contains(&saved(trace, origin, tensor));
@@ -60,9 +65,9 @@ fn loses(call: &OpCall) -> bool {
     call.name == name && last && first
 }
 
-/// Weights of convolutions, and their gradients.
-fn weights(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<TensorId> {
-    let mut weights = BTreeSet::new();
+/// Weights of convolutions, and the gradients of those that have channels last.
+fn weights(trace: &ExecutionGraph, tree: &OpTree) -> [BTreeSet<TensorId>; 2] {
+    let [mut weights, mut gradients] = [BTreeSet::new(), BTreeSet::new()];
     for node in &tree.nodes {
         let Some(origin) = node.origin else { continue };
         let (taken, given) = match node.call.name.as_str() {
@@ -70,11 +75,36 @@ fn weights(trace: &ExecutionGraph, tree: &OpTree) -> BTreeSet<TensorId> {
             name if name == BACKWARD.0 => (BACKWARD.1, Some(BACKWARD.2)),
             _ => continue,
         };
-        weights.extend(trace.input_tensors(origin).filter(|&(at, _)| at == taken).map(|(_, tensor)| tensor));
-        let gives = trace.output_tensors(origin).filter(|&(at, _)| Some(at) == given);
-        weights.extend(gives.map(|(_, tensor)| tensor));
+        let weight = trace.input_tensors(origin).find(|&(at, _)| at == taken);
+        weights.extend(weight.map(|(_, tensor)| tensor));
+        let given = trace.output_tensors(origin).find(|&(at, _)| Some(at) == given).map(|(_, tensor)| tensor);
+        if node.call.tensor_at(taken).is_some_and(Tensor::is_channels_last) {
+            gradients.extend(given);
+        } else {
+            weights.extend(given);
+        }
     }
-    weights
+    [weights, gradients]
+}
+
+/// Makes gradients those of their parameters as they come, where a copy only changed a layout that is the same now.
+pub(super) fn accumulate(trace: &ExecutionGraph, branches: &mut [Branch]) {
+    for branch in branches {
+        let is_accumulation = EventName::of(branch.name()).is_accumulation();
+        let copied = branch.children.iter().find(|child| is_accumulation && child.name() == "aten::copy_");
+        if let Some((to, from)) = copied.and_then(|copy| relaid(trace, copy)) {
+            branch.children = vec![op("detach", vec![Arg::Tensor(from)], Some(to))];
+        }
+        accumulate(trace, &mut branch.children);
+    }
+}
+
+/// Target and source of a copy between layouts that differed where it was recorded, and differ no more.
+fn relaid(trace: &ExecutionGraph, copy: &Branch) -> Option<(Tensor, Tensor)> {
+    let mut recorded = trace.input_tensors(copy.origin?).map(|(_, tensor)| trace.tensors.strides(tensor));
+    let (to, from) = (copy.call.tensor_at(0)?, copy.call.tensor_at(1)?);
+    let alike = (&to.strides, to.dtype) == (&from.strides, from.dtype);
+    (alike && recorded.next()? != recorded.next()?).then(|| (to.clone(), from.clone()))
 }
 
 /// The tensor of the forward pass that a function of the backward pass saved: there it is another object, that no op makes.

@@ -86,6 +86,9 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     devices::to_gpu(trace, &mut tree, &copied);
     let mut branches = branch::of_tree(&tree);
     branch::tidy(&mut branches);
+    if channels_last > 0 {
+        channels::accumulate(trace, &mut branches);
+    }
     collectives::sent(&mut branches);
     if trace.fake {
         fake::expand(trace, ops, &mut branches);
