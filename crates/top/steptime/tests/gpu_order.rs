@@ -42,7 +42,7 @@ fn steps() -> Vec<(String, Step)> {
     let mut paths: Vec<PathBuf> = here.iter().map(|name| root.join("examples").join(name)).collect();
     let shared = root.join("../shared");
     paths.extend(["rec_t_b64", "rec_t_gpt"].iter().map(|name| shared.join("repro/newcomer").join(name)));
-    for folder in ["traces/h200", "traces/h200_b", "traces/cpu_gpu_pairs/cpu"] {
+    for folder in ["traces/h200", "traces/h200_b"] {
         let all = std::fs::read_dir(shared.join(folder)).into_iter().flatten().flatten();
         paths.extend(all.map(|entry| entry.path()).filter(|path| path.join("et.json.gz").exists()));
     }
