@@ -60,7 +60,7 @@ pub(super) fn is_product(call: &OpCall) -> bool {
     call.input_tensors().any(|(.., tensor)| tensor.is_sparse())
 }
 
-/// What `addmm` of a sparse matrix calls: its entries merged where they are not, 32-bit indices for cuSPARSE, and a result column by column
+/// The ops inside `addmm` of a sparse matrix: entries merged where they are not, 32-bit indices for cuSPARSE, and a result column by column
 /// that is copied back.
 pub(super) fn product(call: &OpCall, coalesced: bool) -> Vec<Branch> {
     let mut children: Vec<Branch> =
@@ -100,7 +100,7 @@ pub(super) fn product(call: &OpCall, coalesced: bool) -> Vec<Branch> {
     children
 }
 
-/// What is added to the product: zeros where its factor is none.
+/// The addend of the product: zeros where its factor is none.
 fn start(call: &OpCall, result: &Tensor) -> Branch {
     match (call.inputs.get(3), call.tensor_at(0)) {
         (Some(Arg::Int(1)), Some(added)) => copy(result, added),
@@ -114,7 +114,7 @@ fn start(call: &OpCall, result: &Tensor) -> Branch {
     }
 }
 
-/// What `_coalesce` calls beside its own kernels: the entries numbered, and indices of several dimensions taken apart again.
+/// The ops inside `_coalesce`, beside its own kernels: the entries numbered, and indices of several dimensions taken apart again.
 pub(super) fn merging(call: &OpCall) -> Vec<Branch> {
     let mut children: Vec<Branch> =
         ["_nnz", "is_coalesced", "_values", "sparse_dim", "_indices"].into_iter().map(light).collect();
