@@ -149,7 +149,6 @@ class Found:
         self.backward = any(name.startswith(ENGINE) for name in names)
         self.cut_short = _is_cut_short(nodes)
         self.optimizer = any(name.startswith(OPTIMIZER) for name in names)
-        self.channels_last = any(_is_channels_last_on_meta(node) for node in nodes)
         self.devices = {tensor[5] for node in nodes for tensor in _tensors(node) if tensor[4]}
         self.addressed = any(tensor[1] for node in nodes for tensor in _tensors(node) if tensor[3])
 
@@ -175,12 +174,6 @@ class Found:
                 "a checkpoint (use_reentrant=False) ended early, and PyTorch recorded what came after inside it: record the step "
                 "without checkpoints, and ask for them of the prediction, what_if(checkpoint=...) or --checkpoint"
             )
-        if self.channels_last:
-            found.append(
-                "convolutions with channels last: on the meta device PyTorch gives their results with channels first; record it with "
-                "fake tensors (FakeTensorMode) or on the CPU, or leave channels last out and ask for it of the prediction, "
-                "what_if(channels_last=True) or --channels-last"
-            )
         if not self.backward:
             found.append("no backward pass was seen: the step should call loss.backward()")
         elif not self.optimizer:
@@ -204,22 +197,6 @@ def _is_cut_short(nodes: List[Dict[str, Any]]) -> bool:
         if engine and names[engine[0] - 1][-1:].isdigit():
             return True
     return False
-
-
-def _is_channels_last_on_meta(node: Dict[str, Any]) -> bool:
-    """Whether a node is a convolution on the meta device whose images or weights have their channels last."""
-    if node.get("name") != "aten::conv2d" or not any(tensor[5] == "meta" for tensor in _tensors(node)):
-        return False
-    inputs = node["inputs"]
-    both = zip(inputs.get("shapes", ())[:2], inputs.get("strides", ())[:2])
-    return any(_is_channels_last(shape, strides) for shape, strides in both)
-
-
-def _is_channels_last(shape: Any, strides: Any) -> bool:
-    """Whether the channels of images are next to one another, and are not the only order there is."""
-    if not (isinstance(strides, list) and len(strides) == 4 and len(shape) == 4):
-        return False
-    return bool(strides[1] == 1 and shape[1] > 1 and strides[3] == shape[1])
 
 
 def _tensors(node: Dict[str, Any]) -> List[List[Any]]:

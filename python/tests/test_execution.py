@@ -69,18 +69,6 @@ def images(device):
     return model, step
 
 
-def test_channels_last_on_meta_is_said(tmp_path):
-    model, step = images("meta")
-    model.to(memory_format=torch.channels_last)
-    batch = torch.empty(4, 3, 8, 8, device="meta", memory_format=torch.channels_last)
-    with pytest.warns(steptime.RecordWarning, match="channels first; record it with fake tensors"):
-        steptime.record(step, [batch], out=tmp_path / "last", only="et")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        _, step = images("meta")
-        steptime.record(step, [torch.empty(4, 3, 8, 8, device="meta")], out=tmp_path / "first", batch=4, only="et")
-
-
 @pytest.mark.parametrize("kind", ["meta", "fake"])
 def test_what_is_saved_without_memory_is_shown_by_whose_storage_it_has(tmp_path, kind):
     from torch._subclasses.fake_tensor import FakeTensorMode

@@ -35,7 +35,7 @@ pub fn op_call(graph: &ExecutionGraph, node: NodeId) -> OpCall {
 }
 
 /// Ops whose work depends on the entries of a sparse argument, which does not tell them.
-const DEPENDS_ON_ENTRIES: [&str; 3] = ["aten::_coalesce", "aten::mm", "aten::addmm"];
+const DEPENDS_ON_ENTRIES: [&str; 2] = ["aten::_coalesce", "aten::addmm"];
 
 /// Indices and values of the sparse argument, as a node looks at them, or an op inside it.
 fn entries(graph: &ExecutionGraph, node: NodeId) -> Option<[Arg; 2]> {

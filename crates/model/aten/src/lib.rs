@@ -17,6 +17,7 @@ mod argument;
 mod axes;
 mod bound_call;
 mod call;
+pub mod channels_last;
 mod child;
 mod compiled;
 pub mod ddp;

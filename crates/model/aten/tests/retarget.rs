@@ -78,6 +78,62 @@ fn a_step_of_a_gpu_is_not_one_of_a_cpu() {
     assert!(!retarget::is_on_cpu(&ExecutionGraph::default()));
 }
 
+/// The same steps as `data/small_cpu.py` has them.
+fn moved(name: &str) -> retarget::RetargetedStep {
+    retarget::to_cuda(&read(&format!("tests/data/{name}.json.gz")), &OpSet::standard(), &Meta::default())
+}
+
+#[test]
+fn a_transposed_sparse_matrix_is_coalesced_before_it_multiplies() {
+    let tree = moved("graph").tree;
+    let products: Vec<usize> = (0..tree.nodes.len())
+        .filter(|&at| {
+            let call = &tree.nodes[at].call;
+            call.name == "aten::addmm" && call.tensor_at(1).is_some_and(|matrix| matrix.is_sparse())
+        })
+        .collect();
+    let inside = |at: usize, name: &str| {
+        let within = |mut node: usize| {
+            std::iter::from_fn(|| {
+                node = tree.nodes[node].parent? as usize;
+                Some(node)
+            })
+            .any(|around| around == at)
+        };
+        (at..tree.nodes.len()).filter(|&node| tree.nodes[node].call.name == name && within(node)).count()
+    };
+    // That of the forward pass is coalesced by the script, its transpose is not.
+    assert_eq!(products.iter().map(|&at| inside(at, "aten::_coalesce")).collect::<Vec<_>>(), [0, 1]);
+    assert!(products.iter().all(|&at| inside(at, "aten::coalesce") == 1));
+    let derived = derive::of_tree(&tree, &OpSet::standard()).unwrap();
+    let families = derived.kernels.iter().map(|launched| launched.call.kernel.family());
+    let count = |family: &str| families.clone().filter(|&each| each == family).count();
+    assert_eq!([count("sparse_product"), count("coalesce"), derived.counts.unknown], [2, 1, 0]);
+}
+
+#[test]
+fn channels_last_stay_last_on_the_meta_device() {
+    let moved = moved("channels_last");
+    assert_eq!(moved.channels_last, 2);
+    for name in ["aten::convolution", "aten::native_batch_norm", "aten::threshold_backward"] {
+        let calls: Vec<_> =
+            moved.tree.nodes.iter().map(|node| &node.call).filter(|c| c.name == name).collect();
+        let images = calls.iter().flat_map(|call| call.input_tensors()).map(|(.., tensor)| tensor);
+        let given = calls.iter().filter_map(|call| call.output(0));
+        let images: Vec<_> = images.chain(given).filter(|tensor| tensor.shape.len() == 4).collect();
+        assert!(images.iter().all(|tensor| tensor.is_channels_last()), "{name}: {images:?}");
+        assert!(name.contains("norm") || images.len() > 2, "{name}");
+    }
+    let within = |parent: Option<u32>| {
+        parent.is_some_and(|at| moved.tree.nodes[at as usize].call.name.contains("AccumulateGrad"))
+    };
+    let copied =
+        moved.tree.nodes.iter().filter(|node| node.call.name == "aten::copy_" && within(node.parent));
+    assert_eq!(copied.count(), 0, "gradients of filters have their layout");
+    let small = retarget::to_cuda(&on_cpu(), &OpSet::standard(), &Meta::default());
+    assert_eq!(small.channels_last, 0);
+}
+
 #[test]
 fn an_empty_trace_moves_to_nothing() {
     let moved = retarget::to_cuda(&ExecutionGraph::default(), &OpSet::standard(), &Meta::default());

@@ -67,6 +67,16 @@ impl Counts {
         Counts::new(groups, padding, all.iter().all(|counts| counts.sorted))
     }
 
+    /// The same lookups in each of `slices` slices of a table: as often wanted, other rows.
+    #[must_use]
+    pub fn in_slices(&self, slices: u64) -> Counts {
+        let times = |count: u64| count.saturating_mul(slices);
+        let of_slices =
+            |group: &RowGroup| RowGroup { rows: times(group.rows), lookups: times(group.lookups) };
+        let groups = self.groups.iter().map(of_slices).collect();
+        Counts { groups, padding: times(self.padding), ..*self }
+    }
+
     /// All lookups.
     #[must_use]
     pub fn lookups(&self) -> u64 {
@@ -242,6 +252,16 @@ mod tests {
         let share = |text: &str| Popularity::new(100.0, &text.parse::<Indices>().unwrap()).largest_share();
         assert_eq!(share("counts:0/0,0/0,4/20"), 0.25);
         assert_eq!(share("counts:0/0,0/0,4/20 most:7"), 0.35);
+    }
+
+    #[test]
+    fn slices_have_rows_of_their_own() {
+        let one = "counts:1/1,2/5,4/22,8/92,4/70 most:19 sorted".parse::<Counts>().unwrap();
+        let all = one.in_slices(1000);
+        assert_eq!((all.lookups(), all.distinct()), (190_000, 19_000));
+        assert_eq!(all.in_slices(1), all);
+        let share = Popularity::new(20_000.0, &Indices::Counts(all)).largest_share();
+        assert!((share - 19.0 / 190_000.0).abs() < 1e-9, "{share}");
     }
 
     #[test]

@@ -1,16 +1,13 @@
 //! Images with their channels next to one another, as after `model.to(memory_format=torch.channels_last)`.
 
-use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
-use steptime_aten::Tensor;
-use steptime_step::{Patch, Step, TensorId};
+use std::collections::BTreeSet;
+
+use steptime_aten::{Tensor, channels_last};
+use steptime_step::{OpId, Patch, Step, TensorId};
 
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
-
-/// Ops that look at images of channels: what they take and give changes its layout.
-const OF_IMAGES: [&str; 5] = ["conv", "batch_norm", "pool", "upsample", "group_norm"];
 
 /// Channels last, of the batch and of the filters.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,9 +44,9 @@ impl Rule for ChannelsLast {
             let value = &tensor.value;
             if images.contains(&id)
                 && value.is_contiguous()
-                && let Some(strides) = channels_last(value)
+                && let Some(strides) = channels_last::strides(&value.shape)
             {
-                patch.reshape.push((id, Tensor { strides: SmallVec::from_slice(&strides), ..value.clone() }));
+                patch.reshape.push((id, Tensor { strides, ..value.clone() }));
             }
         }
         if patch.is_empty() {
@@ -67,40 +64,14 @@ impl Rule for ChannelsLast {
     }
 }
 
-/// Four-dimensional tensors that ops of images take or give, and all that share an elementwise op with one.
-fn images(step: &Step) -> FxHashSet<TensorId> {
-    let mut images = FxHashSet::default();
-    let four = |tensor: TensorId| step.tensors[tensor].value.shape.len() == 4;
-    let running = step.running();
-    let calls: Vec<_> =
-        running.iter().filter_map(|&op| step.ops[op].call.as_deref().map(|call| (op, call))).collect();
-    for (op, call) in &calls {
-        if OF_IMAGES.iter().any(|word| step.ops[*op].name.contains(word)) {
-            images.extend(call.takes().chain(call.gives()).filter(|&tensor| four(tensor)));
-        }
-    }
-    let mut moved = true;
-    while moved {
-        moved = false;
-        for (_, call) in &calls {
-            let all: Vec<TensorId> =
-                call.takes().chain(call.gives()).filter(|&tensor| four(tensor)).collect();
-            let alike = all
-                .iter()
-                .all(|&tensor| step.tensors[tensor].value.shape == step.tensors[all[0]].value.shape);
-            if alike && all.iter().any(|tensor| images.contains(tensor)) {
-                for tensor in all {
-                    moved |= images.insert(tensor);
-                }
-            }
-        }
-    }
-    images
-}
-
-/// The strides of four dimensions whose second lies closest; `None` where that is the same as row by row.
-fn channels_last(tensor: &Tensor) -> Option<[i64; 4]> {
-    let &[n, c, h, w] = tensor.shape.as_slice() else { return None };
-    let strides = [h.checked_mul(w)?.checked_mul(c)?, 1, w.checked_mul(c)?, c];
-    (c > 1 && h.checked_mul(w)? > 1 && n > 0).then_some(strides)
+/// Tensors of four dimensions that ops of images take or give, and all that share an elementwise op with one.
+fn images(step: &Step) -> BTreeSet<TensorId> {
+    let shape = |tensor: TensorId| &step.tensors[tensor].value.shape[..];
+    let of_images = |op: OpId| {
+        let call = step.ops[op].call.as_deref()?;
+        let four = call.takes().chain(call.gives()).filter(|&tensor| shape(tensor).len() == 4);
+        Some((step.ops[op].name.as_str(), four.collect()))
+    };
+    let ops: Vec<_> = step.running().iter().filter_map(|&op| of_images(op)).collect();
+    channels_last::images(&ops, shape)
 }

@@ -9,11 +9,8 @@ use steptime::{Choice, Step, device, devices};
 
 /// How much slower the better of two GPUs may be at an op.
 const SLOWER: f64 = 1.1;
-/// Share of comparisons, and factor of the worst, that are out of order today: joins of two GPUs that nothing was measured on.
-/// Neither may grow.
-const LEFT: (f64, f64) = (5e-5, 1.2);
 
-/// Figures of a specification, the more the better. Copies of pageable memory are the host's; the shortest kernel is none of
+/// Figures of a specification, the more the better. How fast pageable memory is copied is the host's; the shortest kernel is none of
 /// a data sheet, and is taken off.
 fn figures(spec: &DeviceSpec) -> [f64; 11] {
     let peak = &spec.peak;
@@ -43,8 +40,13 @@ fn steps() -> Vec<(String, Step)> {
     let here =
         ["dlrm_default_2048", "dlrm_ddp_2048", "dlrm_mlperf_2048", "dlrm_default_fused_2048", "resnet50_32"];
     let mut paths: Vec<PathBuf> = here.iter().map(|name| root.join("examples").join(name)).collect();
-    let shared = ["repro/newcomer/rec_t_b64", "repro/newcomer/rec_t_gpt", "traces/h200_b/gcn_base_20000"];
-    paths.extend(shared.iter().map(|name| root.join("../shared").join(name)).filter(|path| path.exists()));
+    let shared = root.join("../shared");
+    paths.extend(["rec_t_b64", "rec_t_gpt"].iter().map(|name| shared.join("repro/newcomer").join(name)));
+    for folder in ["traces/h200", "traces/h200_b"] {
+        let all = std::fs::read_dir(shared.join(folder)).into_iter().flatten().flatten();
+        paths.extend(all.map(|entry| entry.path()).filter(|path| path.join("et.json.gz").exists()));
+    }
+    paths.retain(|path| path.exists());
     let open = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         (
@@ -87,9 +89,7 @@ fn a_gpu_that_is_as_good_in_every_figure_is_not_slower_at_any_op() {
                 }
                 let floor = (of_good.launch.floor_us - of_less.launch.floor_us).max(0.0);
                 for (at, (call, _)) in calls.iter().enumerate() {
-                    // What a copy of pageable memory takes is the host's: the test below has these.
-                    let of_host = matches!(&call.kernel, Kernel::Transfer(copy) if !copy.pinned);
-                    if of_host || matches!(call.kernel, Kernel::Unknown) {
+                    if matches!(call.kernel, Kernel::Unknown) {
                         continue;
                     }
                     compared += 1;
@@ -111,10 +111,8 @@ fn a_gpu_that_is_as_good_in_every_figure_is_not_slower_at_any_op() {
     }
     assert!(compared > 20_000, "{compared}");
     wrong.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let left = wrong.len() as f64 / compared as f64;
-    let worst = wrong.first().map_or(1.0, |worst| worst.0);
     wrong.truncate(12);
-    assert!(left < LEFT.0 && worst < LEFT.1, "{by_family:?} of {compared}; the worst: {wrong:#?}");
+    assert!(wrong.is_empty(), "{by_family:?} of {compared}; the worst: {wrong:#?}");
 }
 
 #[test]

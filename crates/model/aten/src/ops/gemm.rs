@@ -112,6 +112,10 @@ fn lower(call: &BoundCall<'_>, form: &Form) -> Option<Lowering> {
     };
     let Sizes { batch, m, n, k } = sizes(a, b)?;
     if a.is_sparse() && !b.is_sparse() {
+        // `mm` adds the product to zeros, by `addmm`.
+        if form.added.is_none() {
+            return Some(Lowering::Children);
+        }
         return sparse::lower(call, a, b, form.parts);
     }
     if b.is_sparse() {

@@ -47,6 +47,32 @@ pub(super) fn fill(tensor: &Tensor) -> Branch {
     op("fill_", vec![Arg::Tensor(tensor.clone()), Arg::Int(0)], Some(tensor.clone()))
 }
 
+/// An op with a number, which calls the same with that number in a tensor.
+pub(super) fn overload(call: OpCall) -> Branch {
+    let mut inner = call.clone();
+    if let (Some(dtype), Some(number)) = (call.tensor_at(0).map(|t| t.dtype), inner.inputs.get_mut(1)) {
+        let tensor = Tensor { device: Device::Cpu, ..Tensor::contiguous(&[], dtype) };
+        *number = Arg::Tensor(tensor);
+    }
+    Branch::new(call, vec![Branch::new(inner, Vec::new())])
+}
+
+/// `arange` allocates its result and calls its overload that fills it.
+pub(super) fn arange(call: OpCall) -> Branch {
+    let numbers = vec![Arg::Int(0), call.inputs.first().cloned().unwrap_or_default(), Arg::Int(1)];
+    let result = call.outputs.first().cloned().unwrap_or_default();
+    let inputs = numbers.into_iter().chain([result]).collect();
+    let inner = OpCall { outputs: call.outputs.clone(), ..OpCall::new(&call.name, inputs) };
+    let children = vec![light("empty"), Branch::new(inner, vec![light("resize_")])];
+    Branch::new(call, children)
+}
+
+/// The numbers below `count`.
+pub(super) fn range(count: i64, dtype: Dtype) -> Branch {
+    let outputs = vec![Arg::Tensor(Tensor::contiguous(&[count], dtype))];
+    arange(OpCall { outputs, ..OpCall::new("aten::arange", vec![Arg::Int(count)]) })
+}
+
 /// A move of a tensor in host memory to the device.
 pub(super) fn to_device(source: Tensor, non_blocking: bool) -> Branch {
     let target = Tensor { device: Device::Cuda, offset: 0, ..source.clone() };

@@ -1,7 +1,7 @@
 //! Ops that take or put by index.
 
 use super::branch::Branch;
-use super::build::{around, empty_like, fill, light, op, row_major, view};
+use super::build::{arange, around, empty_like, fill, light, op, overload, range, row_major, view};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::op_set::OpSet;
 use crate::ops::embedding::UNSORTED;
@@ -41,26 +41,6 @@ pub(super) fn put(call: &OpCall, ops: &OpSet) -> Vec<Branch> {
         }
     }
     children
-}
-
-/// An op with a number, which calls the same with that number in a tensor.
-fn overload(call: OpCall) -> Branch {
-    let mut inner = call.clone();
-    if let (Some(dtype), Some(number)) = (call.tensor_at(0).map(|t| t.dtype), inner.inputs.get_mut(1)) {
-        let tensor = Tensor { device: Device::Cpu, ..Tensor::contiguous(&[], dtype) };
-        *number = Arg::Tensor(tensor);
-    }
-    Branch::new(call, vec![Branch::new(inner, Vec::new())])
-}
-
-/// `arange` allocates its result and calls its overload that fills it.
-fn arange(call: OpCall) -> Branch {
-    let numbers = vec![Arg::Int(0), call.inputs.first().cloned().unwrap_or_default(), Arg::Int(1)];
-    let result = call.outputs.first().cloned().unwrap_or_default();
-    let inputs = numbers.into_iter().chain([result]).collect();
-    let inner = OpCall { outputs: call.outputs.clone(), ..OpCall::new(&call.name, inputs) };
-    let children = vec![light("empty"), Branch::new(inner, vec![light("resize_")])];
-    Branch::new(call, children)
 }
 
 fn contiguous(call: OpCall) -> Branch {
@@ -127,9 +107,7 @@ pub(super) fn count(call: &OpCall) -> Vec<Branch> {
 /// The place of each lookup, to be sorted with them.
 fn places(indices: &Tensor) -> Vec<Branch> {
     let count = i64::try_from(indices.numel()).unwrap_or(i64::MAX);
-    let outputs = vec![Arg::Tensor(Tensor::contiguous(&[count], indices.dtype))];
-    let range = OpCall { outputs, ..OpCall::new("aten::arange", vec![Arg::Int(count)]) };
-    vec![empty_like(), empty_like(), arange(range)]
+    vec![empty_like(), empty_like(), range(count, indices.dtype)]
 }
 
 fn zeros(tensor: &Tensor) -> Branch {

@@ -26,6 +26,7 @@ mod new_memory;
 mod product;
 mod recurrent;
 mod rules;
+mod sparse;
 
 pub use compiled::compiled_region;
 
@@ -60,8 +61,8 @@ pub struct RetargetedStep {
     pub kept_inputs: usize,
     /// Ops of the CPU's own that have no known counterpart on the GPU; they were kept.
     pub unknown: Vec<String>,
-    /// Convolutions whose weights have channels last, and that gave channels first, as on the `meta` device.
-    pub channels_lost: usize,
+    /// Convolutions that give channels last, as their images or weights have them, and gave channels first on the `meta` device.
+    pub channels_last: usize,
 }
 
 /// Whether a step ran on the CPU alone, or nowhere: it has tensors, and none is elsewhere or none has memory.
@@ -81,11 +82,14 @@ pub fn is_on_cpu(trace: &ExecutionGraph) -> bool {
 #[must_use]
 pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedStep {
     let mut tree = OpTree::from_execution(trace);
-    let channels_lost = channels::lost(trace, &tree);
+    let channels_last = channels::put_last(trace, &mut tree);
     let copied = inputs::find(trace, &tree, meta);
     devices::to_gpu(trace, &mut tree, &copied);
     let mut branches = branch::of_tree(&tree);
     branch::tidy(&mut branches);
+    if channels_last > 0 {
+        channels::accumulate(trace, &mut branches);
+    }
     collectives::sent(&mut branches);
     if trace.fake {
         fake::expand(trace, ops, &mut branches);
@@ -95,7 +99,7 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     let input_copies = inputs::copy(&mut branches, &copied);
     let given = composite::merge(trace, &tree, &mut branches);
     layout::follow(trace, ops, &given, &mut branches);
-    let mut rewrite = rules::Rewrite::new(ops);
+    let mut rewrite = rules::Rewrite::new(ops, sparse::uncoalesced(trace, &tree));
     let branches: Vec<Branch> = branches.into_iter().map(|b| rewrite.one(b)).collect();
     let branches = foreach::Lists::new(ops, &meta.optimizers, &branches, NewMemory::new(trace)).of(branches);
     let mut threads = tree.threads;
@@ -119,6 +123,6 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
         input_copies,
         kept_inputs: copied.kept,
         unknown: rewrite.unknown.into_iter().collect(),
-        channels_lost,
+        channels_last,
     }
 }

@@ -6,9 +6,13 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use steptime_graph::execution::NodeId;
+
 use super::branch::Branch;
 use super::build::{around, fill, light, view};
-use super::{attention, autocast, batch_norm, convolution, dropout, foreach, indexing, product, recurrent};
+use super::{
+    attention, autocast, batch_norm, convolution, dropout, foreach, indexing, product, recurrent, sparse,
+};
 use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::TreeKind;
 use crate::op_def::Lowering;
@@ -26,13 +30,15 @@ const RENAMED: [(&str, &str, &str); 2] = [
 /// Rewrites trees of ops, by what a set of ops says of them.
 pub(super) struct Rewrite<'o> {
     ops: &'o OpSet,
+    /// Products whose sparse matrix is not coalesced.
+    uncoalesced: BTreeSet<NodeId>,
     /// Names without a counterpart on the GPU.
     pub unknown: BTreeSet<String>,
 }
 
 impl<'o> Rewrite<'o> {
-    pub fn new(ops: &'o OpSet) -> Rewrite<'o> {
-        Rewrite { ops, unknown: BTreeSet::new() }
+    pub fn new(ops: &'o OpSet, uncoalesced: BTreeSet<NodeId>) -> Rewrite<'o> {
+        Rewrite { ops, uncoalesced, unknown: BTreeSet::new() }
     }
 
     /// A node and what is inside it, as they are on the GPU.
@@ -108,6 +114,13 @@ impl<'o> Rewrite<'o> {
         if let Some(norm) = batch_norm::rewritten(&branch) {
             return ControlFlow::Break(norm);
         }
+        if name == "aten::addmm" && sparse::is_product(&branch.call) {
+            let coalesced = branch.origin.is_none_or(|origin| !self.uncoalesced.contains(&origin));
+            return ControlFlow::Break(Branch {
+                children: sparse::product(&branch.call, coalesced),
+                ..branch
+            });
+        }
         match children(&branch, self.ops) {
             Some(children) => ControlFlow::Break(Branch { children, ..branch }),
             None => ControlFlow::Continue(branch),
@@ -138,6 +151,8 @@ fn children(branch: &Branch, ops: &OpSet) -> Option<Vec<Branch>> {
             let spread = vector.then(|| view("expand"));
             spread.into_iter().chain(product::operands(call, 1)).collect()
         }
+        "aten::mm" if sparse::is_product(call) => return None,
+        "aten::_coalesce" => sparse::merging(call),
         "aten::mm" | "aten::bmm" => product::operands(call, 0).collect(),
         "aten::baddbmm" => product::operands(call, 1).collect(),
         "aten::_foreach_norm" => foreach::norm(call),

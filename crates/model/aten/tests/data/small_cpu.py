@@ -1,4 +1,5 @@
-"""Records small steps on a CPU: gru.json.gz, attention.json.gz, attention_split.json.gz, and bags.json.gz twice, with memory and without.
+"""Records small steps on a CPU: gru.json.gz, attention.json.gz, attention_split.json.gz, graph.json.gz, and bags.json.gz twice, with memory
+and without; on the meta device channels_last.json.gz.
 
     PYTHONPATH=python python crates/model/aten/tests/data/small_cpu.py FOLDER
 
@@ -57,12 +58,35 @@ class Bags(nn.Module):
         return self.head(torch.cat([table(each, offsets) for table, each in zip(self.tables, indices)], 1))
 
 
-def record(model, x, out):
+class Graph(nn.Module):
+    """A product with a sparse matrix, and one with its transpose for the gradient."""
+
+    def __init__(self):
+        super().__init__()
+        ends = torch.tensor([[0, 1, 1, 3, 5, 7], [2, 0, 4, 3, 1, 6]])
+        self.register_buffer("edges", torch.sparse_coo_tensor(ends, torch.ones(6), (8, 8)).coalesce())
+        self.first, self.head = nn.Linear(16, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(torch.sparse.mm(self.edges, self.first(x)))
+
+
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        parts = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 8, 3, 1, 1)]
+        self.net, self.head = nn.Sequential(*parts), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.net(x).relu().mean((2, 3)))
+
+
+def record(model, x, out, device="cpu"):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     y = torch.zeros(8, dtype=torch.int64)
 
     def step(batch):
-        x, y = (each.to("cpu") for each in batch)
+        x, y = (each.to(device) for each in batch)
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
@@ -77,6 +101,13 @@ if __name__ == "__main__":
         "attention": lambda out: record(Attending(), torch.randn(8, 6, 16), out),
         "attention_split": lambda out: record(Split(), torch.randn(8, 6, 16), out),
         "bags": lambda out: record(Bags(), torch.zeros(2, 40, dtype=torch.int64), out),
+        "graph": lambda out: record(Graph(), torch.randn(8, 16), out),
+        "channels_last": lambda out: record(
+            Images().to("meta", memory_format=torch.channels_last),
+            torch.randn(8, 3, 8, 8).to(memory_format=torch.channels_last),
+            out,
+            "meta",
+        ),
     }
     for name, make in made.items():
         (make(folder / "out") / "et.json.gz").replace(folder / f"{name}.json.gz")

@@ -3,6 +3,7 @@
 //! Models that are lent to a GPU extrapolate. What they say must keep the order of the specifications: a kernel gains at
 //! most as much as the figure that gains most, and loses at most what each resource that it waits for loses.
 
+use steptime_aten::kernel::Transfer;
 use steptime_aten::{Kernel, KernelCall};
 use steptime_trace::Nanos;
 
@@ -17,11 +18,13 @@ use super::units;
 pub(super) struct Bounds {
     least: f64,
     most: f64,
+    /// Distance of the GPU from the one that was measured.
+    distance: f64,
 }
 
 impl Bounds {
     /// Nothing is known.
-    pub(super) const NONE: Bounds = Bounds { least: 0.0, most: f64::INFINITY };
+    pub(super) const NONE: Bounds = Bounds { least: 0.0, most: f64::INFINITY, distance: f64::INFINITY };
 
     /// On `to`, of a call that takes so many µs on `from`.
     pub(super) fn new(
@@ -52,14 +55,16 @@ impl Bounds {
             starts[1] + here[0] + here[1] + rest * waits(from, to).into_iter().fold(0.0, f64::max)
         };
         let least = starts[0].min(starts[1]) + busy * least;
-        Bounds { least, most: by_figures.min(by_resources).max(least) }
+        let distance = distance(call, from, to);
+        Bounds { least, most: by_figures.min(by_resources).max(least), distance }
     }
 
-    /// What both allow; where they contradict, the longest.
+    /// The times that both allow; of two that contradict each other those by the nearer GPU.
     #[must_use]
     pub(super) fn and(self, other: Bounds) -> Bounds {
-        let least = self.least.max(other.least);
-        Bounds { least, most: self.most.min(other.most).max(least) }
+        let (near, far) = if self.distance <= other.distance { (self, other) } else { (other, self) };
+        let within = |us: f64| us.clamp(near.least, near.most);
+        Bounds { least: within(far.least), most: within(far.most), ..near }
     }
 
     /// An estimate within the bounds.
@@ -83,10 +88,25 @@ fn waits(from: &DeviceSpec, to: &DeviceSpec) -> [f64; 3] {
     [cycles(from) / cycles(to), from.clock_mhz / to.clock_mhz, from.l2.rate_gb_s / to.l2.rate_gb_s]
 }
 
-/// How many times slower `to` is in each figure that a call may wait for.
+/// Distance of two GPUs for a call: the logarithm of the ratio of the figure that differs most. A copy goes over the link, of whatever
+/// memory.
+fn distance(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> f64 {
+    let ratios = match &call.kernel {
+        Kernel::Transfer(transfer) => {
+            let linked = Transfer { pinned: true, ..*transfer };
+            vec![from.transfer.gb_s(&linked) / to.transfer.gb_s(&linked)]
+        }
+        _ => slower(call, from, to),
+    };
+    ratios.iter().map(|ratio| ratio.ln().abs()).fold(0.0, f64::max)
+}
+
+/// Ratios of times on `to` and on `from` for each figure that a call may wait for. The host stages a copy of pageable memory as fast for any
+/// GPU.
 fn slower(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> Vec<f64> {
     if let Kernel::Transfer(transfer) = &call.kernel {
-        return vec![from.transfer.gb_s(transfer) / to.transfer.gb_s(transfer)];
+        let there = to.transfer.in_host_of(&from.transfer);
+        return vec![from.transfer.gb_s(transfer) / there.gb_s(transfer)];
     }
     let cache = from.l2.effective_bytes as f64 / to.l2.effective_bytes as f64;
     let memory = from.memory.rate_gb_s / to.memory.rate_gb_s;
@@ -100,6 +120,7 @@ fn slower(call: &KernelCall, from: &DeviceSpec, to: &DeviceSpec) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use steptime_aten::kernel::Direction;
     use steptime_aten::{Dtype, Operand, Role, Slot};
 
     use super::*;
@@ -135,6 +156,34 @@ mod tests {
         let small = copy(1 << 12);
         let bounds = Bounds::new(&small, &Context::cold(&small), 3.0, &spec, &slow);
         assert!(bounds.most < 3.1, "what is no work of the memory's does not take longer: {bounds:?}");
+    }
+
+    #[test]
+    fn where_two_gpus_contradict_the_nearer_prevails() {
+        let (call, spec) = (copy(1 << 28), h200());
+        let (mut alike, mut worse) = (spec.clone(), spec.clone());
+        worse.memory.rate_gb_s /= 2.0;
+        alike.clock_mhz *= 1.01;
+        let of = |us: f64, from: &DeviceSpec| Bounds::new(&call, &Context::cold(&call), us, from, &spec);
+        let (near, far) = (of(100.0, &alike), of(500.0, &worse));
+        for both in [near.and(far), far.and(near)] {
+            assert!((100.0..102.0).contains(&both.least) && (100.0..102.0).contains(&both.most), "{both:?}");
+        }
+        let wide = of(150.0, &worse);
+        assert_eq!(wide.and(near), near.and(wide));
+    }
+
+    #[test]
+    fn a_copy_of_pageable_memory_is_as_slow_as_its_host() {
+        let transfer = Transfer { direction: Direction::ToDevice, pinned: false, bytes: 1 << 24 };
+        let call = KernelCall { kernel: Kernel::Transfer(transfer), ..copy(1 << 24) };
+        let (from, mut to) = (h200(), h200());
+        to.transfer.to_device_pageable_gb_s /= 2.0;
+        let bounds = Bounds::new(&call, &Context::cold(&call), 1500.0, &from, &to);
+        assert!((bounds.least - 1500.0).abs() < 1e-6 && (bounds.most - 1500.0).abs() < 1e-6, "{bounds:?}");
+        to.transfer.to_device_pinned_gb_s /= 2.0;
+        let slower = Bounds::new(&call, &Context::cold(&call), 1500.0, &from, &to);
+        assert!(slower.least > 1550.0 && slower.most < 3000.0, "{slower:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use steptime_graph::names::EventName;
 use super::life::Life;
 use super::order::Order;
 use super::pieces::Pieces;
+use super::sparse::PARTS;
 use super::within::Within;
 use crate::call::Call;
 use crate::ids::OpId;
@@ -63,7 +64,7 @@ pub(super) fn of(
                 life.made = life.made.or(Some(begin));
                 life.first = begin;
             }
-            life.last = life.last.max(end);
+            life.last = life.last.max(used_until(step, order, op, end));
         }
     }
     for (piece, life) in lives.iter_mut().enumerate() {
@@ -75,6 +76,15 @@ pub(super) fn of(
         }
     }
     lives
+}
+
+/// Until when the results of an op that ends at `end` are needed at least: the parts of a sparse tensor that an op looks at are what its
+/// own kernels take.
+fn used_until(step: &Step, order: &Order, op: OpId, end: usize) -> usize {
+    let row = &step.ops[op];
+    let around = row.parent.filter(|&around| step.ops[around].name.starts_with(OP));
+    let by = around.filter(|_| PARTS.contains(&row.name.as_str()));
+    by.and_then(|around| order.spans[around]).map_or(end, |[_, until]| until.max(end))
 }
 
 /// When the ops around an op began, and what they were called with: what is inside such an op takes what that takes, or

@@ -8,13 +8,14 @@ use crate::call::Call;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
-/// Ops that make a sparse tensor of indices and values, and those that give them.
+/// Ops that make a sparse tensor of indices and values.
 const MADE_OF: [&str; 3] = [
     "aten::_sparse_coo_tensor_unsafe",
     "aten::_sparse_coo_tensor_with_dims_and_tensors",
     "aten::sparse_coo_tensor",
 ];
-const PARTS: [&str; 4] = ["aten::_indices", "aten::_values", "aten::indices", "aten::values"];
+/// Ops that give indices or values.
+pub(super) const PARTS: [&str; 4] = ["aten::_indices", "aten::_values", "aten::indices", "aten::values"];
 
 /// The dense tensors that a sparse one consists of.
 pub(super) type Parts = SmallVec<[TensorId; 2]>;

@@ -25,10 +25,15 @@ pub(super) fn bytes(step: &Step, running: &[OpId], capability: Option<u32>) -> u
             running.iter().filter(|&&op| uses(op)).map(|&op| step.ops[op].thread).collect();
         threads.len() as u64
     };
-    let cublas = threads(&|op| BY_CUBLAS.contains(&&*step.ops[op].name));
+    let cublas = threads(&|op| BY_CUBLAS.contains(&&*step.ops[op].name) && !is_sparse(step, op));
     let cublaslt = threads(&|op| BY_CUBLASLT.contains(&&*step.ops[op].name) && has_bias(step, op));
     let each = if capability.is_some_and(|major| major >= 9) { ON_HOPPER } else { ELSEWHERE };
     cublas * each + cublaslt * OF_CUBLASLT
+}
+
+/// Whether a factor is sparse: cuSPARSE multiplies then, which has no workspace of its own.
+fn is_sparse(step: &Step, op: OpId) -> bool {
+    step.call(op).is_some_and(|call| call.input_tensors().any(|(.., tensor)| tensor.is_sparse()))
 }
 
 /// Whether a product of matrices, neither of which is a vector, has a bias of a row.

@@ -29,6 +29,22 @@ fn plain(op: &str) -> &str {
     name.strip_prefix("unsafe_").unwrap_or(name)
 }
 
+/// Lookups of a kernel whose indices are the same for each slice of its table, as those of a dimension behind others: these were counted
+/// once.
+fn in_slices(noted: Indices, kernel: &Kernel) -> Indices {
+    let made = match kernel {
+        Kernel::Gather(gather) => gather.lookups,
+        Kernel::Scatter(scatter) => scatter.lookups,
+        _ => return noted,
+    };
+    match noted {
+        Indices::Counts(counts) if counts.lookups() > 0 && made.is_multiple_of(counts.lookups()) => {
+            Indices::Counts(counts.in_slices(made / counts.lookups()))
+        }
+        other => other,
+    }
+}
+
 impl Lookups {
     /// Of a recording's notes.
     #[must_use]
@@ -66,7 +82,8 @@ impl Lookups {
             let noted = noted.filter_map(|at| of_op[at].clone()).next();
             let many = matches!(launch.call.kernel, Kernel::FusedBags(_) | Kernel::TableBatched(_));
             let table = || many.then(|| self.table.clone());
-            launch.context.indices = noted.or_else(table).unwrap_or_default();
+            let noted = noted.or_else(table).unwrap_or_default();
+            launch.context.indices = in_slices(noted, &launch.call.kernel);
         }
     }
 

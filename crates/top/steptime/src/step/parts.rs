@@ -100,11 +100,10 @@ fn derived(path: &Path, execution: ExecutionGraph, ops: &OpSet, meta: Option<&Me
             let names = moved.unknown.join(", ");
             assumed.push(format!("what CUDA calls instead is not known of {names}: taken as on the CPU"));
         }
-        if moved.channels_lost > 0 {
+        if moved.channels_last > 0 {
             assumed.push(format!(
-                "{} convolutions have weights with channels last and give channels first: PyTorch's do so on the meta device, a GPU's do \
-                 not; record the model on a CPU, or with channels first and ask for --channels-last",
-                moved.channels_lost
+                "{} convolutions have channels last: so have their results here, as on a GPU; on the meta device PyTorch gives channels first",
+                moved.channels_last
             ));
         }
         moved.tree

@@ -43,8 +43,10 @@ mod tests {
     fn entries_of_a_sparse_matrix_are_behind_the_arguments() {
         let sparse = Tensor { strides: Default::default(), ..Tensor::contiguous(&[5000, 3000], Dtype::F32) };
         let dense = |shape: &[i64]| Arg::Tensor(Tensor::contiguous(shape, Dtype::F32));
-        let mut inputs = vec![Arg::Tensor(sparse), dense(&[3000, 64])];
-        let lowered = |inputs: &[Arg]| OpSet::standard().lower(&OpCall::new("aten::mm", inputs.to_vec()));
+        let zeros = [Arg::Int(0), Arg::Int(1)];
+        let lowered = |inputs: &[Arg]| OpSet::standard().lower(&OpCall::new("aten::addmm", inputs.to_vec()));
+        let mut inputs = vec![dense(&[5000, 64]), Arg::Tensor(sparse), dense(&[3000, 64])];
+        inputs.extend(zeros);
         assert!(matches!(lowered(&inputs), Lowering::Unknown(_)));
         inputs.push(Arg::Tensor(Tensor::contiguous(&[2, 40_000], Dtype::I64)));
         inputs.push(dense(&[40_000]));
@@ -52,5 +54,13 @@ mod tests {
         let Kernel::SparseProduct(product) = call.kernel else { panic!("another kernel") };
         assert_eq!((product.rows, product.inner, product.columns, product.entries), (5000, 3000, 64, 40_000));
         assert_eq!(call.flops, 2 * 40_000 * 64);
+    }
+
+    #[test]
+    fn mm_of_a_sparse_matrix_is_what_it_calls() {
+        let sparse = Tensor { strides: Default::default(), ..Tensor::contiguous(&[5000, 3000], Dtype::F32) };
+        let dense = Tensor::contiguous(&[3000, 64], Dtype::F32);
+        let call = OpCall::new("aten::mm", vec![Arg::Tensor(sparse), Arg::Tensor(dense)]);
+        assert_eq!(OpSet::standard().lower(&call), Lowering::Children);
     }
 }
