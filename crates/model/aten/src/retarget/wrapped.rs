@@ -11,7 +11,7 @@ const HANDED: &str = "PythonSubclass";
 const DESCRIBED: &str = "PythonDispatchMode";
 
 /// Leaves of an op on tensors that hold others its name, and what computes inside it.
-pub(super) fn open(trace: &ExecutionGraph, branches: &mut Vec<Branch>) {
+pub(super) fn open(trace: &ExecutionGraph, branches: &mut [Branch]) {
     for branch in branches {
         if is_handed(branch) {
             branch.call = OpCall::new(branch.name(), Vec::new());
@@ -43,8 +43,10 @@ fn is_described(trace: &ExecutionGraph, branch: &Branch) -> bool {
         let given = branch.origin.into_iter().flat_map(|origin| trace.output_tensors(origin));
         given.into_iter().any(|(_, tensor)| trace.name(trace.tensors.get(tensor).device) == "meta")
     };
-    fn any(branch: &Branch, is: &impl Fn(&Branch) -> bool) -> bool {
-        is(branch) || branch.children.iter().any(|child| any(child, is))
-    }
     branch.children.iter().any(|child| child.name() == DESCRIBED) && any(branch, &on_meta)
+}
+
+/// Whether something holds for a node or one inside it.
+fn any(branch: &Branch, is: &impl Fn(&Branch) -> bool) -> bool {
+    is(branch) || branch.children.iter().any(|child| any(child, is))
 }
