@@ -95,6 +95,7 @@ def change(
     reorder: bool = False,
     no_sync: bool = False,
     checkpoint: Union[bool, int] = False,
+    blocks: Union[None, str, Sequence[str]] = None,
     remove: Union[None, str, Sequence[str]] = None,
     on_stream: Union[None, str, Sequence[str]] = None,
     streams: Optional[int] = None,
@@ -120,6 +121,7 @@ def change(
     dtype: "tf32" or "bf16".
     channels_last, prefetch_inputs, reorder, no_sync, cuda_graph: each a change by itself.
     checkpoint: True for each block, or a number of segments.
+    blocks: what is computed again: modules by their paths, ["module:Net.down.*", "module:Net.up.*"], "depth:2" or "whole".
     remove: ops to leave out with what computes gradients through them, "aten::dropout", "aten::*norm*", "ops[17]",
         "module:DLRM.bottom", or several.
     on_stream: ops of the forward pass, named so, to run on a stream of their own.
@@ -145,6 +147,7 @@ def change(
         "reorder": reorder,
         "no_sync": no_sync,
         "checkpoint": checkpoint,
+        "blocks": ",".join(_listed(blocks)) or None,
         "remove": _listed(remove),
         "on_stream": _listed(on_stream),
         "streams": streams,

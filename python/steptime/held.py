@@ -75,7 +75,9 @@ class HeldMemory:
         for tensor in tensors:
             if tensor.layout == self._torch.strided:
                 name = str(tensor.dtype).replace("torch.", "")
-                self._kinds[kind][id(tensor)] = name, tensor.numel() * tensor.element_size()
+                # Of a DTensor the part of this rank; `to_local` would run an op.
+                here = getattr(tensor, "_local_tensor", tensor)
+                self._kinds[kind][id(tensor)] = name, here.numel() * here.element_size()
 
 
 def _sums(sizes: Iterable[Tuple[str, int]]) -> Dict[str, Dict[str, int]]:

@@ -48,3 +48,25 @@ def test_momentum_is_one_state_and_plain_descent_has_none(tmp_path):
 def test_sparse_gradients_are_left_out(tmp_path):
     found, _ = held(tmp_path, lambda those: torch.optim.SGD(those, lr=0.1), sparse=True)
     assert (found["gradients"], found["states"]) == (4 * (8 * 4 + 4 + 4), 0)
+
+
+def test_of_sharded_parameters_the_part_of_this_rank_is_held(tmp_path):
+    fake = pytest.importorskip("torch.testing._internal.distributed.fake_pg")
+    fsdp = pytest.importorskip("torch.distributed.fsdp")
+    torch.distributed.init_process_group("fake", rank=0, world_size=8, store=fake.FakeStore())
+    try:
+        model = torch.nn.Linear(16, 64)
+        fsdp.fully_shard(model, mesh=torch.distributed.device_mesh.init_device_mesh("cpu", (8,)))
+        optimizer = torch.optim.Adam(model.parameters())
+
+        def step(batch):
+            optimizer.zero_grad()
+            model(batch).sum().backward()
+            optimizer.step()
+
+        out = steptime.record(step, [torch.zeros(4, 16)], out=tmp_path / "one", batch=4, only="et")
+    finally:
+        torch.distributed.destroy_process_group()
+    memory = json.loads((out / "meta.json").read_text())["memory"]
+    sizes = [memory[kind]["float32"]["bytes"] for kind in ("parameters", "gradients", "states")]
+    assert sizes == [4 * (8 * 16 + 8), 4 * (8 * 16 + 8), 2 * 4 * (8 * 16 + 8)]

@@ -49,6 +49,8 @@ PAIRS = [
     ("graph_attention", "batch-x4"),
     ("perceptron", "ddp"),
     ("conformer", "checkpoint"),
+    ("unet", "checkpoint"),
+    ("sasrec", "fsdp"),
     ("gru", "bf16"),
 ]
 
@@ -89,6 +91,6 @@ def test_tensors_without_memory_give_what_real_ones_give(recorded: Path, on: str
 
 
 def test_parameters_are_counted_as_arithmetic_has_them(recorded: Path) -> None:
-    for model in ("perceptron", "deepfm"):
-        found = compare.sums(Path(program()), recorded / model, noted(recorded, model, "base"), "h200")
+    for model, change in (("perceptron", "base"), ("deepfm", "base"), ("deepfm", "fsdp")):
+        found = compare.sums(Path(program()), recorded / model, noted(recorded, model, change), "h200")
         assert found is not None and found.kinds["parameters"][1] <= found.kinds["parameters"][0] <= found.kinds["parameters"][2]

@@ -44,10 +44,12 @@ def record(name: str, out: Path, on: str, only: List[str]) -> None:
             return
         with torch.device("meta"):
             case = maker.make()
+        changes = pairs(name, maker, case)
         noted: Dict[str, Dict[str, Any]] = {}
         if (out / "pairs.json").exists():
-            noted = {each["name"]: each for each in json.loads((out / "pairs.json").read_text())}
-        for pair in pairs(name, maker, bool(case.blocks), case.optimizer):
+            known = {pair.name for pair in changes}
+            noted = {each["name"]: each for each in json.loads((out / "pairs.json").read_text()) if each["name"] in known}
+        for pair in changes:
             row = {"name": pair.name, "kind": pair.kind, "before": pair.before, "flags": list(pair.flags)}
             kept = noted.get(pair.name, {})
             if only and not any(fnmatch.fnmatch(pair.name, each) for each in only):
@@ -55,7 +57,7 @@ def record(name: str, out: Path, on: str, only: List[str]) -> None:
             if not (out / pair.name).exists() and "error" not in kept:
                 row.update(_one(name, pair, out / pair.name, on, steptime.record))
             else:
-                row.update({key: kept[key] for key in ("error", "bytes") if key in kept})
+                row.update({key: kept[key] for key in ("error", "bytes", "theirs") if key in kept})
             noted[pair.name] = row
             (out / "pairs.json").write_text(json.dumps(list(noted.values()), indent=1) + "\n")
 
@@ -89,7 +91,7 @@ def beside(name: str, out: Path, _: str, only: List[str]) -> None:
     with torch.device("meta"):
         case = MAKERS[name].make()
     noted = json.loads((out / "pairs.json").read_text())
-    all_pairs = {pair.name: pair for pair in pairs(name, MAKERS[name], bool(case.blocks), case.optimizer)}
+    all_pairs = {pair.name: pair for pair in pairs(name, MAKERS[name], case)}
     for row in noted:
         pair = all_pairs[row["name"]]
         wanted = not only or any(fnmatch.fnmatch(pair.name, each) for each in only)

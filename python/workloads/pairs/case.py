@@ -14,7 +14,9 @@ Inputs = Tuple[torch.Tensor, ...]
 class Case:
     """One model: its module, the loss of it on the tensors of a batch, and these tensors on the host.
 
-    blocks: paths of the modules that a script would checkpoint, `*` for any name.
+    blocks: paths of the modules that a script would checkpoint or shard, `*` for any name.
+    rows: whether these come again one after the other, so that `--checkpoint` finds them itself.
+    sparse: whether parameters have sparse gradients: NCCL averages none, so that no script of ranks runs on GPUs.
     """
 
     model: torch.nn.Module
@@ -22,6 +24,8 @@ class Case:
     inputs: Callable[[int], Inputs]
     optimizer: str = "adamw"
     blocks: Sequence[str] = ()
+    rows: bool = True
+    sparse: bool = False
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Sequence
 
-from .case import Maker
+from .case import Case, Maker
 
 WORLD = 8
 """Ranks of the jobs."""
@@ -42,9 +42,11 @@ class Pair:
     after_flags: Sequence[str] = ()
 
 
-def pairs(name: str, maker: Maker, blocks: bool, optimizer: str) -> List[Pair]:
+def pairs(name: str, maker: Maker, case: Case) -> List[Pair]:
     """All recordings of a model, what others are compared with first."""
-    batch = maker.batch
+    batch, optimizer = maker.batch, case.optimizer
+    root = type(case.model).__name__
+    named = ["--blocks", ",".join(f"module:{root}.{path}" for path in case.blocks) or "whole"]
 
     def switched(**what: Any) -> Switches:
         return Switches(**{"batch": batch, **what})
@@ -57,8 +59,8 @@ def pairs(name: str, maker: Maker, blocks: bool, optimizer: str) -> List[Pair]:
     found += [changed(dtype, ["--dtype", dtype], dtype=dtype) for dtype in ("bf16", "fp16")]
     found.append(changed("tf32", ["--dtype", "tf32"], tf32=True))
     found.append(changed("accumulate 2", ["--accumulate", "2"], accumulate=2))
-    if blocks:
-        found.append(changed("checkpoint", ["--checkpoint"], checkpoint=True))
+    if case.blocks:
+        found.append(changed("checkpoint", ["--checkpoint", *([] if case.rows else named)], checkpoint=True))
         found.append(Pair("checkpoint-x4", switched(checkpoint=True, batch=4 * batch), "checkpointed, batch x4", "checkpoint", ["--batch", str(4 * batch)]))
     if maker.images:
         found.append(changed("channels last", ["--channels-last"], channels_last=True))
@@ -69,8 +71,9 @@ def pairs(name: str, maker: Maker, blocks: bool, optimizer: str) -> List[Pair]:
         if other != optimizer:
             found.append(Pair(f"{other}", switched(optimizer=other)))
             found += _forms(other, other, batch)
-    found.append(Pair("ddp", switched(parallel="ddp"), "data parallel", "base", ["--data-parallel", str(WORLD)]))
-    found.append(Pair("fsdp", switched(parallel="fsdp"), "fsdp", "base", ["--world", str(WORLD), "--parallel", "fsdp"]))
+    if not case.sparse:
+        found.append(Pair("ddp", switched(parallel="ddp"), "data parallel", "base", ["--data-parallel", str(WORLD)]))
+        found.append(Pair("fsdp", switched(parallel="fsdp"), "fsdp", "base", ["--world", str(WORLD), "--parallel", "fsdp", *named]))
     return found
 
 

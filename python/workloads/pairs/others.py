@@ -196,7 +196,7 @@ def unet() -> Case:
     def loss(net, x, mask):
         return F.binary_cross_entropy_with_logits(net(x), mask)
 
-    return Case(Segmenter(16), loss, lambda batch: (torch.randn(batch, 1, 48, 48), torch.rand(batch, 1, 48, 48)), "adam", ["down.*", "up.*"])
+    return Case(Segmenter(16), loss, lambda batch: (torch.randn(batch, 1, 48, 48), torch.rand(batch, 1, 48, 48)), "adam", ["down.*", "up.*"], rows=False)
 
 
 class Conformer(nn.Module):

@@ -43,7 +43,7 @@ def _dlrm(tables: int, rows: int, width: int, lookups: int, sparse: bool, top: i
     def inputs(batch):
         return torch.randn(batch, 13), labels(rows, batch, tables, lookups), torch.rand(batch)
 
-    return Case(Dlrm(tables, rows, width, sparse, top), _clicked, inputs, optimizer)
+    return Case(Dlrm(tables, rows, width, sparse, top), _clicked, inputs, optimizer, sparse=sparse)
 
 
 @case(batch=512, sizes={"tables[*].rows=40000": {"rows": 40000}, "tables[*].lookups=8": {"lookups": 8}})

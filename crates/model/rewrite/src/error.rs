@@ -54,9 +54,10 @@ pub enum Error {
     /// A job without ranks.
     #[error("a job of 0 ranks: it has at least 1")]
     Ranks,
-    /// Words that tell no blocks.
+    /// Words that name no blocks.
     #[error(
-        "`{text}` tells no blocks: they are modules by their paths, as module:Net.blocks.*, or all so deep inside the model, as depth:2"
+        "`{text}` names no blocks: they are modules by their paths, as module:Net.down.*,module:Net.up.*, all so deep inside the model, as \
+         depth:2, or the model alone, whole"
     )]
     NoBlocks {
         /// What was said.

@@ -9,6 +9,7 @@
 
 mod accumulate;
 mod bf16;
+mod blocks;
 mod catalog;
 mod channels_last;
 mod checkpoint;
@@ -48,6 +49,7 @@ mod words;
 
 pub use accumulate::Accumulate;
 pub use bf16::{Bf16, Fp16};
+pub use blocks::Blocks;
 pub use catalog::all;
 pub use channels_last::ChannelsLast;
 pub use checkpoint::Checkpoint;
@@ -55,7 +57,7 @@ pub use cuda_graph::CudaGraph;
 pub use data_parallel::DataParallel;
 pub use derive::Derive;
 pub use error::{Error, Refused};
-pub use fully_sharded::{Blocks, FullySharded};
+pub use fully_sharded::FullySharded;
 pub use fuse_among::{FuseAmong, Fusion};
 pub use fuse_bags::FuseEmbeddingBags;
 pub use fuse_linear::FuseLinear;

@@ -4,11 +4,11 @@ mod common;
 
 use common::{counts, named, open, takes};
 use steptime_graph::HostThreadId;
-use steptime_rewrite::{Checkpoint, Error};
+use steptime_rewrite::{Blocks, Checkpoint, Error};
 use steptime_step::{Peak, Step, schedule};
 
-const EACH: Checkpoint = Checkpoint { segments: None };
-const ONE: Checkpoint = Checkpoint { segments: Some(1) };
+const EACH: Checkpoint = Checkpoint { segments: None, blocks: Blocks::Repeated };
+const ONE: Checkpoint = Checkpoint { segments: Some(1), blocks: Blocks::Repeated };
 
 fn convolutions(step: &Step) -> usize {
     counts(step)["aten::cudnn_convolution"]

@@ -61,7 +61,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn each_block() -> FullySharded {
-    FullySharded { blocks: Blocks::Modules("Sequential.*".to_owned()), ..FullySharded::of(8) }
+    FullySharded { blocks: Blocks::Modules(vec!["Sequential.*".to_owned()]), ..FullySharded::of(8) }
 }
 
 fn sharded() -> (Lone, Step) {
@@ -197,7 +197,7 @@ fn blocks_by_depth_and_by_what_is_called_most_often() {
     assert_eq!(gathers(Blocks::Depth(1)), 18);
     // The last layer is in no block: it is gathered once.
     assert_eq!(gathers(Blocks::Repeated), 17);
-    assert_eq!(gathers(Blocks::Modules("Sequential.3".to_owned())), 3);
+    assert_eq!(gathers(Blocks::Modules(vec!["Sequential.3".to_owned()])), 3);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn where_it_does_not_apply_it_says_why() {
     let lone = Lone::open("perceptron");
     let reason = |step: Result<Step, Error>| step.expect_err("it does not apply").to_string();
     assert!(reason(Lone::open("perceptron_fsdp").after(&[&FullySharded::of(8)])).contains("sharded already"));
-    let no_module = FullySharded { blocks: Blocks::Modules("Net.*".to_owned()), ..FullySharded::of(8) };
+    let no_module = FullySharded { blocks: Blocks::Modules(vec!["Net.*".to_owned()]), ..FullySharded::of(8) };
     assert!(reason(lone.after(&[&no_module])).contains("calls no module"));
     assert!(matches!(lone.after(&[&FullySharded::of(0)]), Err(Error::Ranks)));
     // Each batch gathers its parameters, in whatever order the rules are given.

@@ -28,7 +28,7 @@ fn an_accumulated_step_launches_what_was_recorded() {
 #[test]
 fn a_checkpointed_step_launches_what_was_recorded_but_for_the_early_stop() {
     let (before, after) = (Recorded::open("words"), Recorded::open("words_checkpointed"));
-    let changed = before.after(&[&Checkpoint { segments: None }]).expect("it applies");
+    let changed = before.after(&[&Checkpoint::default()]).expect("it applies");
     let [now, recorded] = [&changed, &after.step].map(|step| launches(step, &before.ops));
     let [plain] = [&before.step].map(|step| launches(step, &before.ops));
     assert!(now.values().sum::<usize>() > plain.values().sum::<usize>());
@@ -105,7 +105,7 @@ fn as_many_batches_as_make_no_sense_are_refused() {
 #[test]
 fn every_changed_step_is_written_in_every_format() {
     let ddp = DataParallel::of(4);
-    let checkpoint = Checkpoint { segments: None };
+    let checkpoint = Checkpoint::default();
     for (name, rules) in [
         ("words", [&TWO as &dyn Rule].as_slice()),
         ("words", &[&checkpoint]),

@@ -45,7 +45,7 @@ fn of_recording(criterion: &mut Criterion, folder: &Path) -> Result<(), Error> {
         });
     });
     let mut rules = rewrite::all();
-    let (streams, checkpoint) = (Streams { count: 2 }, Checkpoint { segments: None });
+    let (streams, checkpoint) = (Streams { count: 2 }, Checkpoint::default());
     rules.extend([
         Box::new(streams) as Box<dyn Rule>,
         Box::new(checkpoint),

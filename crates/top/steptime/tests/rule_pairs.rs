@@ -30,7 +30,7 @@ fn rules() -> Vec<Box<dyn Rule>> {
     let mut rules = rewrite::all();
     rules.extend([
         Box::new(Fp16) as Box<dyn Rule>,
-        Box::new(Checkpoint { segments: None }),
+        Box::new(Checkpoint::default()),
         Box::new(Streams { count: 2 }),
         Box::new(Accumulate { batches: 2 }),
         Box::new(DataParallel::of(8)),

@@ -11,14 +11,19 @@ use crate::work::{launches, one, result, unknown};
 
 /// The ops of this file.
 pub static OPS: &[OpDef] = &[
-    OpDef::leaf(&["aten::cat", "aten::_chunk_cat"], lower)
+    OpDef::leaf(&["aten::cat"], lower)
         .outputs(|call| one(&joined(call)?, first(call)?.dtype))
         .backward(|_| Vec::new()),
+    OpDef::leaf(&["aten::_chunk_cat"], lower).outputs(chunked),
     OpDef::leaf(&["aten::split_with_sizes_copy"], |call| split(call)),
     OpDef::composite(&["aten::stack"]).outputs(stacked).expand(stack).backward(|_| Vec::new()),
     OpDef::composite(&["aten::concat", "aten::concatenate", "aten::hstack", "aten::vstack", "aten::dstack"])
         .expand(alias),
 ];
+
+/// Numbers of each tensor that a copy over a list brings to the device first, 8 bytes each: addresses, sizes, and which blocks of threads
+/// are whose. How many there are follows from sizes, and is little beside any.
+pub const LISTED_NUMBERS: i64 = 16;
 
 /// How many tensors one launch takes.
 const BATCH: u64 = 128;
@@ -102,6 +107,22 @@ fn joined(call: &BoundCall<'_>) -> Option<Vec<i64>> {
     Some(shape)
 }
 
+/// Of `(tensors, dim, chunks)`: each tensor is cut along a dimension into as many chunks, the last padded; those at one position follow one
+/// another, flat.
+fn chunked(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
+    let first = first(call)?;
+    let dim = axis(call.int_at(1).unwrap_or(0), first.shape.len())?;
+    let chunks = call.int_at(2).filter(|&chunks| chunks > 0)?;
+    let row = |tensor: &Tensor| {
+        let size = *tensor.shape.get(dim)?;
+        Some((size + chunks - 1) / chunks * count(&tensor.shape[dim + 1..]) as i64)
+    };
+    let rows: Option<i64> = parts(call).map(|(_, tensor)| row(tensor)).sum();
+    let mut shape = first.shape.get(..dim)?.to_vec();
+    shape.extend([chunks, rows?]);
+    one(&shape, first.dtype)
+}
+
 fn stacked(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let first = call.tensor("tensors")?;
     let dim = axis(call.int("dim").unwrap_or(0), first.shape.len() + 1)?;
@@ -183,6 +204,19 @@ mod tests {
         assert_eq!((concat.inputs, concat.outer, concat.row_bytes), (2, 8, 320));
         assert_eq!((concat.least_bytes, concat.most_bytes, kernel.launches), (64, 256, 1));
         assert!(kernel.operands.iter().all(|operand| operand.bytes == 8 * 320));
+    }
+
+    #[test]
+    fn chunks_of_a_list_follow_one_another_padded() {
+        let call = |dim: i64, shapes: &[&[i64]]| {
+            OpCall::new("aten::_chunk_cat", vec![list(shapes), Arg::Int(dim), Arg::Int(8)])
+        };
+        // Of the first eight rows in each chunk, of the second one number.
+        assert_eq!(OpSet::standard().outputs(&call(0, &[&[64, 3], &[5]])), one(&[8, 8 * 3 + 1], F32));
+        assert_eq!(
+            OpSet::standard().outputs(&call(1, &[&[4, 16], &[4, 9, 2]])),
+            one(&[4, 8, 2 + 2 * 2], F32)
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::branch::Branch;
 use super::build::{around, fill, light, op};
 use super::new_memory::NewMemory;
-use super::{in_place, is_engine, is_optimizer_step};
+use super::{in_place, is_engine, is_optimizer_step, wrapped};
 use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::dtype::Dtype;
 use crate::op_set::OpSet;
@@ -47,7 +47,12 @@ impl<'o> Lists<'o> {
         let own = branch.children.split_off(closure);
         branch.children = self.of(branch.children);
         let stays = is_loop || own.iter().any(has_sparse);
-        let own = if stays { own } else { fuse_loops(branch.name(), own, self.ops, &mut self.memory) };
+        let own = if stays {
+            own
+        } else {
+            let held: Vec<Branch> = own.into_iter().flat_map(wrapped::held).collect();
+            fuse_loops(branch.name(), held, self.ops, &mut self.memory)
+        };
         // One within its own loop, of an optimizer around it, is not looked into.
         self.forms.by_ref().take(optimizers(&own)).for_each(drop);
         branch.children.extend(own);

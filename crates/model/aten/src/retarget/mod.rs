@@ -27,6 +27,7 @@ mod product;
 mod recurrent;
 mod rules;
 mod sparse;
+mod wrapped;
 
 pub use compiled::compiled_region;
 
@@ -93,6 +94,8 @@ pub fn to_cuda(trace: &ExecutionGraph, ops: &OpSet, meta: &Meta) -> RetargetedSt
     collectives::sent(&mut branches);
     if trace.fake {
         fake::expand(trace, ops, &mut branches);
+    } else {
+        wrapped::open(trace, &mut branches);
     }
     let dropped = dropout::backward_functions(trace);
     branches.iter_mut().for_each(|branch| dropout::rename(branch, &dropped));

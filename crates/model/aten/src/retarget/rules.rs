@@ -9,14 +9,16 @@ use std::ops::ControlFlow;
 use steptime_graph::execution::NodeId;
 
 use super::branch::Branch;
-use super::build::{around, fill, light, view};
+use super::build::{around, fill, light, op, to_device, view};
 use super::{
     attention, autocast, batch_norm, convolution, dropout, foreach, indexing, product, recurrent, sparse,
 };
-use crate::call::{Arg, OpCall, Tensor};
+use crate::call::{Arg, Device, OpCall, Tensor};
 use crate::derive::TreeKind;
+use crate::dtype::Dtype;
 use crate::op_def::Lowering;
 use crate::op_set::OpSet;
+use crate::ops::concat::LISTED_NUMBERS;
 
 /// Names that only the CPU's backends have.
 const CPU_ONLY: [&str; 4] = ["mkldnn", "onednn", "_for_cpu", "mkl_"];
@@ -163,6 +165,8 @@ fn children(branch: &Branch, ops: &OpSet) -> Option<Vec<Branch>> {
             indexing::add_sparse(call, &branch.children)
         }
         "aten::cat" => Vec::new(),
+        "aten::_chunk_cat" => listed(call.tensors_at(0)),
+        "aten::split_with_sizes_copy" if !call.tensors_at(3).is_empty() => listed(call.tensors_at(3)),
         "aten::mean" => mean(call),
         "aten::zero_" => call.tensor_at(0).map(fill).into_iter().collect(),
         "aten::_convolution" | "aten::_convolution_mode" => convolution::forward(call),
@@ -183,6 +187,13 @@ fn children(branch: &Branch, ops: &OpSet) -> Option<Vec<Branch>> {
         "aten::dropout" if dropout::draws(branch) => vec![dropout::forward(call, &branch.children)],
         _ => return None,
     })
+}
+
+/// The numbers that a copy over a list brings to the device first.
+fn listed(list: &[Tensor]) -> Vec<Branch> {
+    let count = LISTED_NUMBERS * list.len() as i64;
+    let host = Tensor { device: Device::Pinned, ..Tensor::contiguous(&[count], Dtype::I64) };
+    vec![op("empty", vec![Arg::Ints([count][..].into())], Some(host.clone())), to_device(host, true)]
 }
 
 /// A mean over all dimensions calls the form that names them.

@@ -6,6 +6,7 @@
 
 use super::addresses::Addresses;
 use super::args::{Arg, ArgRange};
+use super::gathered;
 use super::ids::{NodeId, StorageId, TensorId};
 use super::memory;
 use super::operands::Operands;
@@ -28,6 +29,7 @@ pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas, pa
         tree,
         pairing,
         unpacked: FxHashMap::default(),
+        made_unseen: FxHashMap::default(),
         fake: memory::is_fake(trace),
         found: Operands::default(),
         now: Addresses::default(),
@@ -37,6 +39,7 @@ pub(super) fn resolve(trace: &ExecutionTrace, tree: &Tree, schemas: &Schemas, pa
     let mut uses = Vec::new();
     for row in 0..tree.len() {
         let node = NodeId::at(row);
+        replay.gathered(node);
         let inputs = replay.node(node, trace.inputs(row), |_| None);
         replay.found.inputs.push(inputs);
         let mut taken: Vec<_> = replay.found.args.tensors(inputs).map(|(_, tensor)| (tensor, node)).collect();
@@ -65,6 +68,8 @@ struct Replay<'a> {
     pairing: &'a Pairing,
     /// For each backward function the results of its forward operator that it has taken so far.
     unpacked: FxHashMap<NodeId, Vec<TensorId>>,
+    /// Memory that no operator is seen to make, and the node that does: tensors in it that are first seen inside are of that node.
+    made_unseen: FxHashMap<StorageId, NodeId>,
     /// Whether storages say nothing: then each tensor is its own, but for what the schema calls a view.
     fake: bool,
     found: Operands,
@@ -73,6 +78,17 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
+    /// Memory that FSDP makes under an address that it had before.
+    fn gathered(&mut self, node: NodeId) {
+        for raw in gathered::of(self.trace, self.tree, node) {
+            if raw.storage_id != 0 && !self.fake {
+                let storage = self.new_storage(node, raw, Some(node));
+                self.now.set_storage(raw.storage_id, storage);
+                self.made_unseen.insert(storage, node);
+            }
+        }
+    }
+
     fn mark_inputs(&mut self, node: NodeId) {
         for (_, tensor) in self.found.input_tensors(node) {
             self.now.set_input(tensor, self.found.tensors.get(tensor).storage, node);
@@ -133,7 +149,11 @@ impl Replay<'_> {
                 }
                 current
             }
-            _ => self.new_tensor(raw, Life { storage, is_view, producer, node }),
+            _ => {
+                let unseen = || self.made_unseen.get(&storage).copied();
+                let producer = producer.or_else(|| unseen().filter(|&made| self.tree.encloses(made, node)));
+                self.new_tensor(raw, Life { storage, is_view, producer, node })
+            }
         }
     }
 

@@ -15,6 +15,7 @@ mod addresses;
 mod args;
 mod dependencies;
 mod edges;
+mod gathered;
 mod graph;
 mod ids;
 mod join;

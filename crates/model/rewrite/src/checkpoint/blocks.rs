@@ -4,20 +4,35 @@ use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Arg;
-use steptime_graph::Modules;
 
 use super::forward::Forward;
 use super::modules;
 use super::repeats::{self, Repeat};
-use super::row::Row;
+use super::row::{self, Row};
+use crate::blocks::Blocks;
+use crate::error::Error;
+use crate::rule::Facts;
 
 /// A block has so many ops or more: fewer are a layer.
 const LEAST: usize = 3;
 
-/// The rows of blocks of a forward pass, in order: by its modules where they are known, else by its ops.
-pub(super) fn find(forward: &Forward<'_>, modules: Option<&Modules>) -> Vec<Row> {
-    let rows = modules.map_or_else(Vec::new, |modules| modules::find(forward, modules));
-    if rows.is_empty() { repeated(forward) } else { rows }
+/// The rows of blocks of a forward pass, in order. Those that come again are found by its modules where these are known, else by its ops.
+///
+/// # Errors
+/// Where no blocks are as they are described, or no module of the step is known.
+pub(super) fn find(forward: &Forward<'_>, blocks: &Blocks, facts: &Facts<'_>) -> Result<Vec<Row>, Error> {
+    let modules = facts.modules.filter(|modules| !modules.list.is_empty());
+    match blocks {
+        Blocks::Repeated => {
+            let rows = modules.map_or_else(Vec::new, |modules| modules::find(forward, modules));
+            Ok(if rows.is_empty() { repeated(forward) } else { rows })
+        }
+        Blocks::Whole => Ok(modules::whole(forward, modules.ok_or(Error::NoModules)?)),
+        Blocks::Depth(_) | Blocks::Modules(_) => {
+            let found = blocks.find(forward.step, &forward.roots, facts)?;
+            Ok(row::of_blocks(&found.of, found.names.len()))
+        }
+    }
 }
 
 /// Stretches that come again.

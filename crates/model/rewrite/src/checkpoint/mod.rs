@@ -14,15 +14,18 @@ use steptime_step::{Patch, Step};
 
 use self::forward::Forward;
 use self::recompute::Recompute;
+use crate::blocks::Blocks;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
 
 /// Does not keep the activations of blocks: those of a segment are made again right before its gradients.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Checkpoint {
-    /// Into how many segments a row of equal blocks is divided; each block is one where it is not said.
+    /// Into how many segments a row of blocks is divided; each block is one where it is not said.
     pub segments: Option<usize>,
+    /// The blocks.
+    pub blocks: Blocks,
 }
 
 /// How many ops the forward pass has, and the rows of equal blocks in it: for each the places of its ops.
@@ -57,7 +60,7 @@ impl Rule for Checkpoint {
 
     fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
         let forward = Forward::of(step);
-        let rows = blocks::find(&forward, facts.modules);
+        let rows = blocks::find(&forward, &self.blocks, facts)?;
         let mut recompute = Recompute::new(&forward, self.name());
         let mut done = 0;
         for row in &rows {
@@ -87,7 +90,8 @@ fn reason(forward: &Forward<'_>, blocks: usize) -> String {
         "tensors cannot be told apart: it takes an execution trace".to_owned()
     } else if blocks == 0 {
         format!(
-            "of {} ops of the forward pass no stretch comes again, fed by the one before",
+            "of {} ops of the forward pass no stretch comes again, fed by the one before: name the modules to compute again, as --blocks \
+             module:Net.down.*,module:Net.up.*",
             forward.roots.len()
         )
     } else {

@@ -26,6 +26,13 @@ pub(super) fn find(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
     rows
 }
 
+/// The model as one block: all that a module ran.
+pub(super) fn whole(forward: &Forward<'_>, modules: &Modules) -> Vec<Row> {
+    let called = Called::of(forward, modules).places.into_iter().filter(|places| places.end > 0);
+    let all = called.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
+    all.into_iter().map(|all| vec![all]).collect()
+}
+
 impl<'m> Called<'m> {
     fn of(forward: &Forward<'_>, modules: &'m Modules) -> Called<'m> {
         let mut called =

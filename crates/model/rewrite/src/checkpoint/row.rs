@@ -5,6 +5,26 @@ use std::ops::Range;
 /// A row of equal blocks: for each, the places of its ops.
 pub(super) type Row = Vec<Range<usize>>;
 
+/// The rows of blocks that follow one another directly: `of` is the block of each op, of so many.
+pub(super) fn of_blocks(of: &[Option<usize>], blocks: usize) -> Vec<Row> {
+    let mut places: Vec<Range<usize>> = vec![0..0; blocks];
+    for (at, block) in of.iter().enumerate() {
+        if let Some(block) = block.and_then(|block| places.get_mut(block)) {
+            let start = if block.end > 0 { block.start } else { at };
+            *block = start..at + 1;
+        }
+    }
+    places.sort_by_key(|block| block.start);
+    let mut rows: Vec<Row> = Vec::new();
+    for block in places {
+        match rows.last_mut().filter(|row| row.last().is_some_and(|last| last.end == block.start)) {
+            Some(row) => row.push(block),
+            None => rows.push(vec![block]),
+        }
+    }
+    rows
+}
+
 /// Blocks put together to so many segments, the last of which may be longer; each block is one where no number is asked for.
 pub(super) fn segments(row: &Row, count: Option<usize>) -> Vec<Range<usize>> {
     let count = count.unwrap_or(row.len()).clamp(1, row.len());
@@ -16,6 +36,14 @@ pub(super) fn segments(row: &Row, count: Option<usize>) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_with_something_between_them_are_rows_of_their_own() {
+        let of = [None, Some(0), Some(0), Some(1), None, Some(2), Some(2)];
+        let rows = of_blocks(&of, 3);
+        assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+        assert!(rows.concat().into_iter().eq([1..3, 3..4, 5..7]));
+    }
 
     #[test]
     fn the_last_segment_takes_what_is_left() {

@@ -1,5 +1,6 @@
 //! Parameters brought together from all ranks, and cut into those of a block.
 
+use steptime_aten::ops::concat::LISTED_NUMBERS;
 use steptime_aten::{Arg, Device, Dtype, Tensor};
 use steptime_graph::CollectiveKind;
 use steptime_step::{Call, NewOp, TensorId};
@@ -78,12 +79,11 @@ pub(super) fn all_gather(
     (gather, all)
 }
 
-/// The op that cuts what came into parameters, whose memory it makes: `whole` are tensors in it. `before` is what was cut last: its
-/// memory is kept until now.
+/// The op that cuts what came into parameters, whose memory it makes: `whole` are tensors in it.
 pub(super) fn copy_out(
     memory: &mut Memory<'_, '_>,
     shards: &Shards,
-    (all, whole, before): (TensorId, &[TensorId], Option<TensorId>),
+    (all, whole): (TensorId, &[TensorId]),
     (name, ranks): (Option<&str>, u32),
 ) -> NewOp {
     let ranks = i64::from(ranks);
@@ -94,8 +94,10 @@ pub(super) fn copy_out(
     let (mut made, mut cut) = (Vec::new(), Vec::new());
     for (shard, &whole) in shards.all.iter().zip(whole) {
         let storage = memory.storage_of(whole).or(memory.step.tensors.get(whole).and_then(|row| row.storage));
-        let flat = memory.within(flat(ranks * shard.elements, shards.dtype), storage);
-        let shaped = memory.within(Tensor::contiguous(&[ranks, shard.elements], shards.dtype), storage);
+        let place = memory.value(whole).place;
+        let flat = memory.within(Tensor { place, ..flat(ranks * shard.elements, shards.dtype) }, storage);
+        let rows = Tensor::contiguous(&[ranks, shard.elements], shards.dtype);
+        let shaped = memory.within(Tensor { place, ..rows }, storage);
         inside.push(view(flat, &[ranks, shard.elements], shaped));
         made.push(flat);
         cut.push(shaped);
@@ -106,11 +108,7 @@ pub(super) fn copy_out(
     let listed = listed(memory, shards.all.len());
     let split = NewOp::new("aten::split_with_sizes_copy", call.clone()).with(listed);
     inside.push(NewOp::new("fsdp::split_with_sizes_copy", call).with(vec![split]).taking(hooks::SPLIT.of(0)));
-    let call = Call {
-        inputs: before.into_iter().map(Arg::Tensor).collect(),
-        outputs: made.into_iter().map(Arg::Tensor).collect(),
-        ..Call::default()
-    };
+    let call = Call { outputs: made.into_iter().map(Arg::Tensor).collect(), ..Call::default() };
     NewOp::new(&function("all_gather_copy_out", name), call)
         .with(inside)
         .taking(hooks::COPY_OUT.of(shards.all.len()))
@@ -121,13 +119,9 @@ pub(super) fn wait_for(stream: u32) -> NewOp {
     wait(stream)
 }
 
-/// Numbers of a parameter that a copy over lists brings to the device: addresses, sizes, and which blocks of threads are whose. How
-/// many there are follows from sizes, and is little beside any.
-const NUMBERS: i64 = 16;
-
 /// What copies over lists bring to the device first: where each part lies.
 pub(super) fn listed(memory: &mut Memory<'_, '_>, parameters: usize) -> Vec<NewOp> {
-    let count = NUMBERS * parameters as i64;
+    let count = LISTED_NUMBERS * parameters as i64;
     let host = memory.own(Tensor { device: Device::Pinned, ..flat(count, Dtype::I64) });
     let there = memory.own(flat(count, Dtype::I64));
     let empty = op("aten::empty_strided", vec![ints(&[count]), ints(&[1])], there);

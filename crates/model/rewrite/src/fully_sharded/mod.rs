@@ -4,7 +4,6 @@
 //! place, after it they are gone; in the backward pass they are gathered again, those of the next block while one runs; gradients are
 //! added up over ranks, and each rank keeps its part; the optimizer updates parts.
 
-mod blocks;
 mod gather;
 mod hooks;
 mod placed;
@@ -17,12 +16,12 @@ mod updates;
 use rustc_hash::FxHashSet;
 use steptime_step::{NewOp, Patch, Step, StreamWait};
 
-pub use self::blocks::Blocks;
 use self::placed::Placed;
 use self::shards::{Memory, Shards};
 pub(crate) use self::trained::{Trained, trained};
 use self::units::Unit;
 use self::updates::Parts;
+use crate::blocks::Blocks;
 use crate::data_parallel;
 use crate::error::Error;
 use crate::names::free_storage;

@@ -21,8 +21,6 @@ pub(super) struct Placed<'a, 's, 'p> {
     passes: &'a Passes,
     units: &'a [(Unit, Shards)],
     rule: &'a FullySharded,
-    /// What was gathered last.
-    before: Option<TensorId>,
 }
 
 impl<'a, 's, 'p> Placed<'a, 's, 'p> {
@@ -32,7 +30,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         units: &'a [(Unit, Shards)],
         rule: &'a FullySharded,
     ) -> Placed<'a, 's, 'p> {
-        Placed { memory, passes, units, rule, before: None }
+        Placed { memory, passes, units, rule }
     }
 
     /// Gathers before each block, and lets go of its parameters after it.
@@ -54,8 +52,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             let name = unit.name.as_deref();
             let (gather, all) = all_gather(&mut self.memory, shards, name, self.rule.ranks);
             let whole: Vec<TensorId> = shards.all.iter().map(|shard| shard.whole).collect();
-            let before = self.before.replace(all);
-            let out = copy_out(&mut self.memory, shards, (all, &whole, before), (name, self.rule.ranks));
+            let out = copy_out(&mut self.memory, shards, (all, &whole), (name, self.rule.ranks));
             let mut inside = vec![gather, out, streams_wait(COPY_IN, 0), streams_wait(ALL_GATHER, 0)];
             if let Some(input) = unit.input.filter(|_| unit.passes_on && name.is_some()) {
                 inside.push(self.registered(input));
@@ -91,7 +88,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             self.pre_backward(at, order.get(turn + 1).copied(), &mut gathered, &mut names);
         }
         self.rename(names);
-        let mut sent = None;
+        let mut first = true;
         let mut last = Vec::new();
         for &at in &order {
             let (unit, shards) = &self.units[at];
@@ -100,7 +97,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
                 last.push(at);
                 continue;
             }
-            let inside = reduce::after(&mut self.memory, unit, shards, self.rule.ranks, &mut sent);
+            let inside = reduce::after(&mut self.memory, unit, shards, self.rule.ranks, &mut first);
             let called = new_ops::function("RegisterPostBackwardFunctionBackward", &[], inside);
             let called = called.taking(hooks::REGISTERED.of(0));
             self.put(Place::After(self.passes.backward[end]), called);
@@ -114,7 +111,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
         last.sort_by_key(|&at| self.units[at].0.name.is_none());
         for at in last {
             let (unit, shards) = &self.units[at];
-            inside.extend(reduce::after(&mut self.memory, unit, shards, self.rule.ranks, &mut sent));
+            inside.extend(reduce::after(&mut self.memory, unit, shards, self.rule.ranks, &mut first));
         }
         inside.extend(self.units.iter().map(|_| wait_for(REDUCE)));
         let callback = NewOp::around("FSDP::root_post_backward_callback", inside);
@@ -176,7 +173,7 @@ impl<'a, 's, 'p> Placed<'a, 's, 'p> {
             let patch = &mut *self.memory.patch;
             let again: Vec<TensorId> =
                 shards.all.iter().map(|shard| names.of_saved(shard.whole, patch)).collect();
-            inside.push(copy_out(&mut self.memory, shards, (all, &again, None), (name, ranks)));
+            inside.push(copy_out(&mut self.memory, shards, (all, &again), (name, ranks)));
             inside.extend([streams_wait(COPY_IN, 0), streams_wait(ALL_GATHER, 0)]);
         }
         if let Some(next) = next.filter(|&next| self.is_gathered_again(next)) {

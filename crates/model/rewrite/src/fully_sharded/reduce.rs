@@ -12,13 +12,13 @@ use super::{REDUCE, streams_wait};
 use crate::exchange::{Exchanged, flat};
 use crate::new_ops::{ints, op};
 
-/// What is called once a unit's gradients are there. `before` is what was sent last: its memory is kept until now.
+/// Calls once a unit's gradients are there. The first unit waits for none before it.
 pub(super) fn after(
     memory: &mut Memory<'_, '_>,
     unit: &Unit,
     shards: &Shards,
     ranks: u32,
-    before: &mut Option<TensorId>,
+    first: &mut bool,
 ) -> Vec<NewOp> {
     let name = unit.name.as_deref();
     let count = shards.all.len();
@@ -28,31 +28,26 @@ pub(super) fn after(
     vec![
         hook("post_backward_accumulate", hooks::ACCUMULATE),
         hook("post_backward_reshard", hooks::RESHARD),
-        reduce(memory, unit, shards, ranks, before),
+        reduce(memory, unit, shards, ranks, std::mem::take(first)),
     ]
 }
 
-fn reduce(
-    memory: &mut Memory<'_, '_>,
-    unit: &Unit,
-    shards: &Shards,
-    ranks: u32,
-    before: &mut Option<TensorId>,
-) -> NewOp {
+fn reduce(memory: &mut Memory<'_, '_>, unit: &Unit, shards: &Shards, ranks: u32, first: bool) -> NewOp {
     let (count, each) = (i64::from(ranks), shards.elements);
     let all = memory.own(flat(count * each, shards.dtype));
     let within = memory.storage_of(all);
     let rows = memory.within(Tensor::contiguous(&[count, each], shards.dtype), within);
     let gradients = unit.gradients.iter().map(|(_, one)| one.tensor).collect();
     let inputs = vec![Arg::Tensors(gradients), Arg::Int(0), Arg::Int(count), Arg::Tensor(rows)];
-    let chunk = |name: &str| NewOp::new(name, Call { inputs: inputs.clone(), ..Call::default() });
-    let chunked = chunk("aten::_chunk_cat").with(listed(memory, shards.all.len()));
-    let before = before.replace(all);
-    let mut inside: Vec<NewOp> = before.map(|_| wait_for(REDUCE)).into_iter().collect();
+    let chunk = |name: &str, outputs: Vec<Arg<TensorId>>| {
+        NewOp::new(name, Call { inputs: inputs.clone(), outputs, ..Call::default() })
+    };
+    let chunked = chunk("aten::_chunk_cat", vec![Arg::Tensor(rows)]).with(listed(memory, shards.all.len()));
+    let mut inside: Vec<NewOp> = if first { Vec::new() } else { vec![wait_for(REDUCE)] };
     inside.extend([
         op("aten::empty", vec![ints(&[count * each])], all),
         op("aten::view", vec![Arg::Tensor(all), ints(&[count, each])], rows),
-        chunk("fsdp::chunk_cat").with(vec![chunked]).taking(hooks::CHUNK.of(0)),
+        chunk("fsdp::chunk_cat", Vec::new()).with(vec![chunked]).taking(hooks::CHUNK.of(0)),
         streams_wait(REDUCE, 0),
         op("aten::empty", vec![ints(&[each])], shards.reduced),
     ]);
@@ -70,8 +65,6 @@ fn reduce(
             vec![Arg::Tensor(shards.reduced), ints(&shard.lies.shape), ints(&shard.lies.strides), start];
         op("aten::as_strided", inputs, shard.gradient)
     }));
-    let call = Call { inputs: before.into_iter().map(Arg::Tensor).collect(), ..Call::default() };
-    NewOp::new(&function("post_backward_reduce", unit.name.as_deref()), call)
-        .with(inside)
+    NewOp::around(&function("post_backward_reduce", unit.name.as_deref()), inside)
         .taking(hooks::REDUCE.of(shards.all.len()))
 }

@@ -1,6 +1,6 @@
 //! Parameters cut over ranks: each is cut along its first dimension, and a rank has the first part or as many rows.
 
-use steptime_aten::{Dtype, Tensor};
+use steptime_aten::{Dtype, Place, Tensor};
 use steptime_graph::execution::StorageId;
 use steptime_step::{Patch, Step, TensorId};
 
@@ -49,13 +49,22 @@ impl Memory<'_, '_> {
         self.within(value, Some(storage))
     }
 
-    pub fn within(&mut self, value: Tensor, storage: Option<StorageId>) -> TensorId {
+    /// A tensor in some memory, which is its place where it has none: caches hold data by place.
+    pub fn within(&mut self, mut value: Tensor, storage: Option<StorageId>) -> TensorId {
+        if let Some(storage) = storage.filter(|_| value.place.key().is_none()) {
+            value.place = Place::storage(storage.0, 0);
+        }
         self.patch.tensor_in(self.step, value, storage)
     }
 
     pub fn storage(&mut self) -> StorageId {
         self.next_storage += 1;
         StorageId(self.next_storage - 1)
+    }
+
+    /// A tensor of the step, or of the patch.
+    pub fn value(&self, tensor: TensorId) -> &Tensor {
+        self.patch.added(self.step, tensor).unwrap_or_else(|| &self.step.tensors[tensor].value)
     }
 
     /// The memory of a tensor that the patch added.

@@ -4,8 +4,8 @@ use rustc_hash::FxHashSet;
 use steptime_graph::execution::StorageId;
 use steptime_step::{Step, TensorId};
 
-use super::blocks::Found;
 use super::units;
+use crate::blocks::Found;
 use crate::data_parallel::Gradient;
 use crate::error::Error;
 use crate::passes::Passes;

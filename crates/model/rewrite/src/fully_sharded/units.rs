@@ -6,7 +6,7 @@ use steptime_graph::execution::StorageId;
 use steptime_graph::names::EventName;
 use steptime_step::{OpId, Step, TensorId};
 
-use super::blocks::Found;
+use crate::blocks::Found;
 use crate::data_parallel::Gradient;
 use crate::linked::Linked;
 use crate::passes::{Passes, takes};
@@ -82,7 +82,8 @@ fn parameters(step: &Step, passes: &Passes, of: &[usize], units: &mut [Unit]) {
         for id in takes(step, op) {
             let row = &step.tensors[id];
             let Some(storage) = row.storage.filter(|storage| updated.contains(storage)) else { continue };
-            if row.value.device != Device::Cuda {
+            // A tensor that the step makes is no parameter. An optimizer may take another at its address.
+            if row.made || row.value.device != Device::Cuda {
                 continue;
             }
             let (_, owner) = owner.entry(storage).or_insert_with(|| {

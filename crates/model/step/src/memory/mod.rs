@@ -11,6 +11,7 @@ mod lives;
 mod order;
 mod over;
 mod pieces;
+mod sharded;
 mod sparse;
 mod within;
 mod workspace;

@@ -2,7 +2,7 @@
 
 use super::order::Order;
 use super::pieces::Pieces;
-use super::{Kind, Peak, copied_ahead, kinds, lives, within, workspace};
+use super::{Kind, Peak, copied_ahead, kinds, lives, sharded, within, workspace};
 use crate::ids::OpId;
 use crate::schedule::Scheduled;
 use crate::step::Step;
@@ -27,7 +27,8 @@ pub fn over(step: &Step, scheduled: &Scheduled, capability: Option<u32>) -> Vec<
     let pieces = Pieces::of(step, &order.ended);
     let running = step.running();
     let within = within::of(step, &running, &order);
-    let lives = lives::of(step, &order, (&running, &within), &pieces);
+    let mut lives = lives::of(step, &order, (&running, &within), &pieces);
+    sharded::keep(step, &order, &running, &pieces, &mut lives);
     let kinds = kinds::of(step, &order, &within, &pieces, &lives);
     let ahead = copied_ahead(step, &running, &pieces);
     let zeroed = lives::zeroed(step, &order);

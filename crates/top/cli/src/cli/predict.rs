@@ -78,9 +78,9 @@ pub struct World {
     /// updates, `zero2` a part of each, parameters whole from the forward to the backward pass, `fsdp` a part of each
     #[arg(long, value_enum, requires = "ranks", default_value_t = Parallel::Ddp)]
     pub parallel: Parallel,
-    /// What `fsdp` and `zero2` gather together: modules by their paths, `module:Net.blocks.*`, or all so deep inside the model, `depth:2`
-    /// [default: modules of the class that is called most often, else stretches that come again]
-    #[arg(long, value_name = "module:PATH|depth:N", requires = "ranks")]
+    /// Blocks that `fsdp` and `zero2` gather each by itself: modules by their paths, `module:Net.down.*,module:Net.up.*`, all so deep inside the model,
+    /// `depth:2`, or the model alone, `whole` [default: modules of the class that is called most often, else stretches that come again]
+    #[arg(long, value_name = "module:PATH,..|depth:N|whole", requires = "ranks")]
     pub blocks: Option<Blocks>,
     /// Send gradients in another type
     #[arg(long, value_enum, value_name = "TYPE")]

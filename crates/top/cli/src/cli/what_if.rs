@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use steptime::rewrite::{Selection, SetSize};
+use steptime::rewrite::{Blocks, Selection, SetSize};
 
 use super::{Form, HostChoice, Part, Pricing, one_host, times_as_long};
 
@@ -85,6 +85,10 @@ pub struct Changes {
     /// many segments
     #[arg(long, value_name = "SEGMENTS", num_args = 0..=1, require_equals = true, default_missing_value = "0", hide_default_value = true, value_parser = segments)]
     pub checkpoint: Option<usize>,
+    /// Blocks that --checkpoint computes again: modules by their paths, `module:Net.down.*,module:Net.up.*`, all so deep inside the model,
+    /// `depth:2`, or the model alone, `whole` [default: modules of one class in a row, else stretches that come again]
+    #[arg(long, value_name = "module:PATH,..|depth:N|whole")]
+    pub blocks: Option<Blocks>,
     /// Leave ops out, with what computes gradients through them: by name, as aten::dropout or aten::*norm*, by number, as
     /// ops[17], or by module, as module:DLRM.bottom
     #[arg(long, value_name = "OP,..", value_delimiter = ',', value_parser = selection)]

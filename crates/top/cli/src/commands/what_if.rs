@@ -83,6 +83,9 @@ pub(super) fn told(changes: &Changes) -> Result<(), String> {
         return Err("`among` says which ops are fused: `fuse` must be embedding-bags, elementwise or linear"
             .to_owned());
     }
+    if changes.blocks.is_some() && changes.checkpoint.is_none() {
+        return Err("`blocks` says what is computed again: it needs `checkpoint`".to_owned());
+    }
     Ok(())
 }
 
@@ -140,7 +143,9 @@ pub(super) fn rules(changes: &Changes) -> Vec<Box<dyn Rule>> {
         rules.push(Box::new(NoSync));
     }
     if let Some(segments) = changes.checkpoint {
-        rules.push(Box::new(Checkpoint { segments: Some(segments).filter(|&segments| segments > 0) }));
+        let blocks = changes.blocks.clone().unwrap_or_default();
+        rules
+            .push(Box::new(Checkpoint { segments: Some(segments).filter(|&segments| segments > 0), blocks }));
     }
     if !changes.on_stream.is_empty() {
         rules.push(Box::new(OnStream { ops: changes.on_stream.clone() }));

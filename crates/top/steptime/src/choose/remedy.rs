@@ -56,7 +56,7 @@ impl Remedy {
 /// All changes that save memory: of those with a number the least that fits, two together where neither does alone.
 pub(crate) fn all(asked: &WhatIfs<'_>, spec: &DeviceSpec, samples: Option<u64>) -> Vec<Remedy> {
     let trial = Trial { asked, spec, samples };
-    let checkpoint = Checkpoint { segments: None };
+    let checkpoint = Checkpoint::default();
     let mut found = vec![
         trial.alone("checkpoint", "--checkpoint", &[&checkpoint]),
         trial.alone("bf16", "--dtype bf16", &[&Bf16]),

@@ -11,7 +11,7 @@ use crate::commands::Failure;
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Its keys: the names that the command line has.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "batch",
     "recorded-batch",
     "batch-dim",
@@ -25,6 +25,7 @@ const KEYS: [&str; 20] = [
     "reorder",
     "no-sync",
     "checkpoint",
+    "blocks",
     "remove",
     "on-stream",
     "streams",
@@ -66,6 +67,11 @@ pub fn parse(table: &Table) -> Result<Changes, String> {
             "reorder" => changes.reorder = flag(key, value)?,
             "no-sync" => changes.no_sync = flag(key, value)?,
             "checkpoint" => changes.checkpoint = segments(key, value)?,
+            "blocks" => {
+                let named = parts(key, value, "module:PATH, depth:N or whole", |text| Ok(text.to_owned()))?;
+                let blocks = named.join(",").parse();
+                changes.blocks = Some(blocks.map_err(|error| format!("`{key}`: {error}"))?);
+            }
             "remove" => changes.remove = parts(key, value, "the names of ops", crate::cli::selection)?,
             "on-stream" => changes.on_stream = parts(key, value, "the names of ops", crate::cli::selection)?,
             "streams" => changes.streams = Some(whole(key, value)? as usize),
@@ -157,6 +163,7 @@ impl Changes {
             reorder: typed.reorder || self.reorder,
             no_sync: typed.no_sync || self.no_sync,
             checkpoint: typed.checkpoint.or(self.checkpoint),
+            blocks: typed.blocks.clone().or(self.blocks),
             remove: if typed.remove.is_empty() { self.remove } else { typed.remove.clone() },
             on_stream: if typed.on_stream.is_empty() { self.on_stream } else { typed.on_stream.clone() },
             streams: typed.streams.or(self.streams),

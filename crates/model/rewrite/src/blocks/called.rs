@@ -1,0 +1,92 @@
+//! Ops of the forward pass by the blocks that ran them.
+
+use rustc_hash::FxHashMap;
+use steptime_graph::{ModuleId, Modules};
+use steptime_step::{OpId, Step};
+
+use crate::checkpoint;
+
+/// The blocks that the ops of a forward pass are of.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Their names.
+    pub names: Vec<String>,
+    /// For each op its block.
+    pub of: Vec<Option<usize>>,
+    /// Their classes, or what else they are, in words.
+    pub what: String,
+}
+
+impl Found {
+    /// No block, of so many ops.
+    pub fn none(ops: usize) -> Found {
+        Found { of: vec![None; ops], ..Found::default() }
+    }
+}
+
+/// A module and those around it.
+pub(super) fn around(modules: &Modules, at: ModuleId) -> impl Iterator<Item = ModuleId> {
+    std::iter::successors(Some(at), |&at| modules.list[at].parent)
+}
+
+/// The class with modules inside of which most modules are; of several the first.
+pub(super) fn most_called(modules: &Modules) -> Option<String> {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for at in modules.list.keys() {
+        let holds = modules.list.iter().any(|module| module.parent == Some(at));
+        let class = modules.list[at].class.as_str();
+        let inner = |at: &ModuleId| modules.list[*at].parent.is_some();
+        let nested =
+            around(modules, at).skip(1).filter(inner).any(|outer| modules.list[outer].class == class);
+        if !holds || nested || !inner(&at) {
+            continue;
+        }
+        match counts.iter_mut().find(|(known, _)| *known == class) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((class, 1)),
+        }
+    }
+    let most = counts.iter().map(|(_, count)| *count).max().filter(|&most| most > 1)?;
+    counts.iter().find(|(_, count)| *count == most).map(|(class, _)| (*class).to_owned())
+}
+
+/// The ops that the outermost of some modules ran. The model itself is no block.
+pub(super) fn of_modules(
+    step: &Step,
+    forward: &[OpId],
+    modules: &Modules,
+    is: &impl Fn(ModuleId) -> bool,
+) -> Found {
+    let mut places: FxHashMap<ModuleId, usize> = FxHashMap::default();
+    let mut found = Found { of: Vec::with_capacity(forward.len()), ..Found::default() };
+    let mut classes: Vec<&str> = Vec::new();
+    for &op in forward {
+        let module = step.recorded(op).and_then(|op| modules.of.get(op).copied().flatten());
+        let inner = |at: &ModuleId| modules.list[*at].parent.is_some() && is(*at);
+        let block = module.and_then(|module| around(modules, module).filter(inner).last());
+        found.of.push(block.map(|block| {
+            *places.entry(block).or_insert_with(|| {
+                let module = &modules.list[block];
+                let inside = module.path.split_once('.').map_or(module.path.as_str(), |(_, inside)| inside);
+                found.names.push(inside.to_owned());
+                if !classes.contains(&module.class.as_str()) {
+                    classes.push(&module.class);
+                }
+                found.names.len() - 1
+            })
+        }));
+    }
+    found.what = classes.join(" and ");
+    found
+}
+
+/// Stretches of the forward pass that come again.
+pub(super) fn of_repeats(step: &Step) -> Found {
+    let (ops, rows) = checkpoint::repeated(step);
+    let mut found = Found { what: "stretches that come again".to_owned(), ..Found::none(ops) };
+    for places in rows.into_iter().flatten() {
+        found.of[places].fill(Some(found.names.len()));
+        found.names.push(found.names.len().to_string());
+    }
+    found
+}

@@ -1,0 +1,138 @@
+//! Blocks of a model: modules that are sharded each by itself, or computed again.
+
+mod called;
+
+use std::fmt;
+use std::str::FromStr;
+
+use steptime_graph::ModuleId;
+use steptime_step::{OpId, Step};
+
+pub(crate) use self::called::Found;
+use self::called::{most_called, of_modules, of_repeats};
+use crate::error::Error;
+use crate::rule::Facts;
+use crate::selection::{Selection, matches};
+
+/// The blocks of a model: what `fully_shard` is called for, beside the whole, or `checkpoint`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Blocks {
+    /// Those that come again, as each rule finds them.
+    #[default]
+    Repeated,
+    /// The model alone.
+    Whole,
+    /// All modules so deep inside the model: 1 are those that it calls itself.
+    Depth(usize),
+    /// Modules by their paths, `*` for any letters: of those inside one another the outermost.
+    Modules(Vec<String>),
+}
+
+/// Words for the model alone, and the beginning of those for a depth.
+const WHOLE: &str = "whole";
+const DEPTH: &str = "depth:";
+/// Several paths are set apart by this.
+const AND: char = ',';
+
+impl FromStr for Blocks {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Blocks, Error> {
+        if text == WHOLE {
+            return Ok(Blocks::Whole);
+        }
+        if let Some(depth) =
+            text.strip_prefix(DEPTH).and_then(|depth| depth.parse().ok()).filter(|&depth| depth > 0)
+        {
+            return Ok(Blocks::Depth(depth));
+        }
+        let path = |part: &str| match part.parse() {
+            Ok(Selection::Module(path)) => Ok(path),
+            _ => Err(Error::NoBlocks { text: text.to_owned() }),
+        };
+        text.split(AND).map(path).collect::<Result<_, _>>().map(Blocks::Modules)
+    }
+}
+
+impl fmt::Display for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Blocks::Repeated => f.write_str("repeated"),
+            Blocks::Whole => f.write_str(WHOLE),
+            Blocks::Depth(depth) => write!(f, "{DEPTH}{depth}"),
+            Blocks::Modules(paths) => {
+                let paths: Vec<String> =
+                    paths.iter().map(|path| Selection::Module(path.clone()).to_string()).collect();
+                f.write_str(&paths.join(&AND.to_string()))
+            }
+        }
+    }
+}
+
+impl Blocks {
+    /// Those among the ops of the forward pass. Where they are those that come again: modules of the class that is called most often, of
+    /// those with modules inside; where modules are not known, stretches of the forward pass.
+    ///
+    /// # Errors
+    /// Where none are as they are described, or no module of the step is known.
+    pub(crate) fn find(&self, step: &Step, forward: &[OpId], facts: &Facts<'_>) -> Result<Found, Error> {
+        let modules = facts.modules.filter(|modules| !modules.list.is_empty());
+        match (self, modules) {
+            (Blocks::Whole, _) => Ok(Found::none(forward.len())),
+            (Blocks::Repeated, Some(modules)) => {
+                let class = most_called(modules);
+                let is = |at: ModuleId| Some(&modules.list[at].class) == class.as_ref();
+                let found = of_modules(step, forward, modules, &is);
+                Ok(if found.names.len() > 1 { found } else { of_repeats(step) })
+            }
+            (Blocks::Repeated, None) => Ok(of_repeats(step)),
+            (_, None) => Err(Error::NoModules),
+            (Blocks::Depth(depth), Some(modules)) => {
+                let is = |at: ModuleId| called::around(modules, at).count() == depth + 1;
+                self.some(of_modules(step, forward, modules, &is))
+            }
+            (Blocks::Modules(paths), Some(modules)) => {
+                for path in paths {
+                    if !modules.list.iter().any(|module| matches(path, &module.path)) {
+                        return Err(Error::NoSuchModule { text: path.clone() });
+                    }
+                }
+                let is = |at: ModuleId| paths.iter().any(|path| matches(path, &modules.list[at].path));
+                self.some(of_modules(step, forward, modules, &is))
+            }
+        }
+    }
+
+    fn some(&self, found: Found) -> Result<Found, Error> {
+        if found.names.is_empty() { Err(Error::NoSuchModule { text: self.to_string() }) } else { Ok(found) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_the_whole_a_depth_or_modules() {
+        assert_eq!("whole".parse(), Ok(Blocks::Whole));
+        assert_eq!("depth:2".parse(), Ok(Blocks::Depth(2)));
+        let paths = |paths: &[&str]| Ok(Blocks::Modules(paths.iter().map(|&path| path.to_owned()).collect()));
+        assert_eq!("module:Net.blocks.*".parse(), paths(&["Net.blocks.*"]));
+        assert_eq!("module:Net.down.*,module:Net.up.*".parse(), paths(&["Net.down.*", "Net.up.*"]));
+        for wrong in [
+            "depth:0",
+            "depth:x",
+            "module:",
+            "aten::relu",
+            "ops[3]",
+            "",
+            "module:Net.a,",
+            "module:Net.a,depth:1",
+        ] {
+            assert!(wrong.parse::<Blocks>().is_err(), "{wrong}");
+        }
+        for text in ["whole", "depth:2", "module:Net.down.*,module:Net.up.*"] {
+            assert_eq!(text.parse::<Blocks>().map(|blocks| blocks.to_string()), Ok(text.to_owned()));
+        }
+    }
+}
