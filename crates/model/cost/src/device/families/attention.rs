@@ -19,6 +19,10 @@ pub(super) struct Attentions;
 
 /// Queries of one block.
 const QUERIES: f64 = 64.0;
+/// The widest head whose gradient the memory-efficient kernels keep in registers.
+const WIDEST: u64 = 128;
+/// Their rate in 16 bits with wider heads, by that with others: median of 15,000 shapes on one H100 (`benches/sweeps/wide_heads`).
+const WIDE: f64 = 0.35;
 
 struct Model {
     traffic: Traffic,
@@ -46,11 +50,14 @@ fn model(kernel: &Attention, call: &KernelCall, ctx: &Context, spec: &DeviceSpec
     let pad = |dim: u64| (dim as f64 / tile).ceil() * tile;
     let flops = 2.0 * QUERIES * other * (pad(kernel.dim) + pad(kernel.value_dim)) * seen * products;
     let tensor = on_tensor_cores(kernel.precision, spec);
+    let wide =
+        kernel.kind == AttentionKind::Efficient && backward && kernel.dim.max(kernel.value_dim) > WIDEST;
     let share = match kernel.kind {
         AttentionKind::Efficient => 0.28,
         AttentionKind::Flash => 0.45,
         AttentionKind::Cudnn => 0.7,
-    } * if backward { 0.55 } else { 1.0 };
+    } * if backward { 0.55 } else { 1.0 }
+        * if wide { WIDE } else { 1.0 };
     let share = if tensor { share } else { 0.7 };
     let rate = spec.matrix_tflop_s(kernel.precision) * 1e6 / processors * share;
     let exponentials = instructions_us(blocks * QUERIES * other * seen * 8.0 * products, spec);
