@@ -69,9 +69,11 @@ fn one_sample_becomes_several() {
     let more: Vec<(&str, &[i64])> = more
         .map(|((name, _, given), _)| (name.as_str(), given.first().map_or(&[][..], Vec::as_slice)))
         .collect();
-    let layer: [(&str, &[i64]); 7] = [
+    let layer: [(&str, &[i64]); 9] = [
         ("aten::addmm", &[24, 24]),
-        // A copy in the gradient of attention, too: an op by itself, here.
+        // Copies in the gradient of attention, too: ops by themselves, here.
+        ("aten::clone", &[]),
+        ("aten::clone", &[4, 2, 6, 4]),
         ("aten::contiguous", &[4, 6, 2, 4]),
         ("aten::contiguous", &[4, 6, 8]),
         ("aten::sum", &[1, 24]),

@@ -1,10 +1,10 @@
 //! Ops of the forward pass by the blocks that ran them.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use steptime_graph::{ModuleId, Modules};
 use steptime_step::{OpId, Step};
-
-use crate::checkpoint;
 
 /// The blocks that the ops of a forward pass are of.
 #[derive(Debug, Default)]
@@ -80,11 +80,10 @@ pub(super) fn of_modules(
     found
 }
 
-/// Stretches of the forward pass that come again.
-pub(super) fn of_repeats(step: &Step) -> Found {
-    let (ops, rows) = checkpoint::repeated(step);
+/// Stretches of a forward pass of so many ops that come again.
+pub(super) fn of_repeats(ops: usize, stretches: Vec<Range<usize>>) -> Found {
     let mut found = Found { what: "stretches that come again".to_owned(), ..Found::none(ops) };
-    for places in rows.into_iter().flatten() {
+    for places in stretches {
         found.of[places].fill(Some(found.names.len()));
         found.names.push(found.names.len().to_string());
     }

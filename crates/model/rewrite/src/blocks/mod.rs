@@ -3,6 +3,7 @@
 mod called;
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use steptime_graph::ModuleId;
@@ -71,11 +72,18 @@ impl fmt::Display for Blocks {
 
 impl Blocks {
     /// Those among the ops of the forward pass. Where they are those that come again: modules of the class that is called most often, of
-    /// those with modules inside; where modules are not known, stretches of the forward pass.
+    /// those with modules inside; where modules are not known, the stretches of the forward pass that come `again`, each with the places
+    /// of its ops.
     ///
     /// # Errors
     /// Where none are as they are described, or no module of the step is known.
-    pub(crate) fn find(&self, step: &Step, forward: &[OpId], facts: &Facts<'_>) -> Result<Found, Error> {
+    pub(crate) fn find(
+        &self,
+        step: &Step,
+        forward: &[OpId],
+        facts: &Facts<'_>,
+        again: impl Fn() -> Vec<Range<usize>>,
+    ) -> Result<Found, Error> {
         let modules = facts.modules.filter(|modules| !modules.list.is_empty());
         match (self, modules) {
             (Blocks::Whole, _) => Ok(Found::none(forward.len())),
@@ -83,9 +91,9 @@ impl Blocks {
                 let class = most_called(modules);
                 let is = |at: ModuleId| Some(&modules.list[at].class) == class.as_ref();
                 let found = of_modules(step, forward, modules, &is);
-                Ok(if found.names.len() > 1 { found } else { of_repeats(step) })
+                Ok(if found.names.len() > 1 { found } else { of_repeats(forward.len(), again()) })
             }
-            (Blocks::Repeated, None) => Ok(of_repeats(step)),
+            (Blocks::Repeated, None) => Ok(of_repeats(forward.len(), again())),
             (_, None) => Err(Error::NoModules),
             (Blocks::Depth(depth), Some(modules)) => {
                 let is = |at: ModuleId| called::around(modules, at).count() == depth + 1;

@@ -28,10 +28,9 @@ pub struct Checkpoint {
     pub blocks: Blocks,
 }
 
-/// How many ops the forward pass has, and the rows of equal blocks in it: for each the places of its ops.
-pub(crate) fn repeated(step: &Step) -> (usize, Vec<Vec<Range<usize>>>) {
-    let forward = Forward::of(step);
-    (forward.roots.len(), blocks::repeated(&forward))
+/// The rows of equal blocks of the forward pass, one after the other: the places of the ops of each block.
+pub(crate) fn repeated(step: &Step) -> Vec<Range<usize>> {
+    blocks::repeated(&Forward::of(step)).into_iter().flatten().collect()
 }
 
 impl Rule for Checkpoint {

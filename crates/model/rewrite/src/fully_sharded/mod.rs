@@ -22,6 +22,7 @@ pub(crate) use self::trained::{Trained, trained};
 use self::units::Unit;
 use self::updates::Parts;
 use crate::blocks::Blocks;
+use crate::checkpoint::repeated;
 use crate::data_parallel;
 use crate::error::Error;
 use crate::names::free_storage;
@@ -102,7 +103,7 @@ impl Rule for FullySharded {
                 .to_owned();
             return Err(Error::NothingToDo { reason });
         }
-        let found = self.blocks.find(step, &passes.forward, facts)?;
+        let found = self.blocks.find(step, &passes.forward, facts, || repeated(step))?;
         let units = units::of(step, &passes, &found, &gradients);
         check(step, &units)?;
         let mut patch = Patch::new(self.name());
