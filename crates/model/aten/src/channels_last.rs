@@ -1,10 +1,10 @@
-//! Images whose channels lie next to one another: which tensors of a step are images, and their strides then.
+//! Images with channels last: the tensors of a step that are images, and their strides.
 
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-/// Ops that look at images of channels: what they take and give changes its layout.
+/// Ops of images: their arguments and results change their layout.
 const OF_IMAGES: [&str; 5] = ["conv", "batch_norm", "pool", "upsample", "group_norm"];
 
 /// An op by its name, with the tensors of images' rank that it takes and gives.
@@ -31,7 +31,7 @@ pub fn images<'s, T: Copy + Ord>(ops: &[OfImages<'_, T>], shape: impl Fn(T) -> &
     }
 }
 
-/// Strides of a dense shape whose second dimension lies closest, in elements; `None` where that is the same as row by row, or where there
+/// Strides of a dense shape with the second dimension innermost, in elements; `None` where that is the same as row by row, or where there
 /// is no image.
 #[must_use]
 pub fn strides(shape: &[i64]) -> Option<SmallVec<[i64; 5]>> {

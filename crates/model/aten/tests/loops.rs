@@ -143,7 +143,7 @@ fn tensors_without_memory_launch_what_those_with_do() {
     assert_eq!(work("bags_fake"), work("bags"));
 }
 
-/// How many kernels copy within functions of the backward engine of this name.
+/// Number of kernels that copy within functions of the backward engine of this name.
 fn copies(name: &str, function: &str) -> usize {
     let (_, derived) = moved(name);
     let ops = &derived.graph.ops;

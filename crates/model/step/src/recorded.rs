@@ -242,8 +242,7 @@ impl Table<'_> {
 
     fn fresh(&mut self, tensor: &steptime_aten::Tensor, id: Option<execution::TensorId>) -> TensorId {
         let recorded = self.trace.zip(id).map(|(trace, id)| trace.tensors.get(id).storage);
-        // A GPU may share memory where the recorded tensor is a copy.
-        let storage = tensor.place.number().map(StorageId).or(recorded);
+        let storage = recorded.or_else(|| tensor.place.number().map(StorageId));
         // What stands for an op that was not recorded makes its tensors itself.
         let made = storage.is_none_or(|storage| self.is_made(storage));
         self.rows.push_and_get_key(Tensor {

@@ -37,7 +37,7 @@ pub(super) fn merge(trace: &ExecutionGraph, tree: &OpTree, branches: &mut Vec<Br
     merge.given
 }
 
-/// What the gradients of parts give to others, by the op whose parts they are.
+/// Results of the gradients of parts that other ops take, by the op of the parts.
 fn gradients(
     trace: &ExecutionGraph,
     parts: &BTreeMap<NodeId, NodeId>,
@@ -86,7 +86,7 @@ struct Merge<'t> {
     wholes: BTreeMap<NodeId, OpCall>,
     /// Functions of the backward engine, and the op whose part they are the gradient of.
     parts: BTreeMap<NodeId, NodeId>,
-    /// What these functions give to others.
+    /// Results of these functions that other ops take.
     gradients: BTreeMap<NodeId, BTreeSet<TensorId>>,
     /// Ops whose gradient is there.
     done: BTreeSet<NodeId>,

@@ -54,7 +54,7 @@ fn one(trace: &ExecutionGraph, ops: &OpSet, branch: &mut Branch, sparse: &Sparse
     } else if branch.origin.is_some_and(|origin| is_on_meta(trace, origin)) && !dropout::draws(branch) {
         let called = inside(ops, &branch.call, DEEPEST);
         let recorded = |other: &Branch| branch.children.iter().any(|child| child.name() == other.name());
-        // The meta device finds a shape in other ways than a GPU computes. What is computed there part by part comes later.
+        // The meta device finds a shape in other ways than a GPU computes. Attention by parts is replaced later.
         let by_parts = branch.children.iter().any(|child| attention::at_once(&child.call));
         if !by_parts && !called.is_empty() && !called.iter().any(recorded) {
             branch.children = called;

@@ -1,5 +1,5 @@
-//! The layout of what attention gives. A GPU writes `[batch, heads, length, dim]` with the heads of a position next to one another, where
-//! the CPU's parts write them head by head. What is computed elementwise has the same layout; copies that bring the heads of a position
+//! The layout of attention's results. A GPU writes `[batch, heads, length, dim]` with the heads of a position next to one another, where
+//! the CPU's parts write them head by head. Results of elementwise ops have the same layout; copies that bring the heads of a position
 //! together are not made, and those that bring the positions of a head together are.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ const IF_NEEDED: [&str; 2] = ["aten::contiguous", RESHAPE];
 /// Their copy.
 const COPY: &str = "aten::clone";
 
-/// Gives the tensors of the storages that attention gives, and what depends on them, the layout that they have on a GPU.
+/// Gives attention's results, in these storages, and the tensors that depend on them their layout on a GPU.
 pub(super) fn follow(trace: &ExecutionGraph, ops: &OpSet, given: &BTreeSet<u32>, branches: &mut Vec<Branch>) {
     if given.is_empty() {
         return;
@@ -59,7 +59,7 @@ struct Dim {
 struct Layouts {
     /// The tensors of each storage, as they were recorded.
     seen: BTreeMap<u32, Vec<Tensor>>,
-    /// Views of each storage that a GPU may have to copy for: what is viewed, and the view.
+    /// Views of each storage that may be copies on a GPU: source and view.
     views: BTreeMap<u32, Vec<(Tensor, Tensor)>>,
     /// Of storages with another layout on a GPU: their dimensions.
     dims: BTreeMap<u32, Vec<Dim>>,
@@ -99,7 +99,7 @@ impl Layouts {
         branch.children.iter().for_each(|child| self.see(child));
     }
 
-    /// Notes that the storage of a tensor has another layout on a GPU, if this says of all of its tensors what they are there.
+    /// Notes another layout of a tensor's storage on a GPU, if all tensors of the storage follow from it.
     fn give(&mut self, recorded: &Tensor, there: &Tensor) {
         let Some(storage) = recorded.place.number() else { return };
         let dims = dims_of(recorded, there);
@@ -134,7 +134,7 @@ impl Layouts {
         there.or_else(copied).unwrap_or_else(|| tensor.clone())
     }
 
-    /// What a view is of, as it is on a GPU, if it has to be copied there.
+    /// The source of a view that is a copy on a GPU, as it is there.
     fn copied(&self, branch: &Branch) -> Option<Tensor> {
         let (storage, source, view) = reshaped(branch)?;
         let dims = self.dims.get(&storage)?;
@@ -142,7 +142,7 @@ impl Layouts {
         mapped(view, dims).is_none().then_some(there)
     }
 
-    /// Notes what an op and those inside it give.
+    /// Follows the layouts through an op and those inside it.
     fn visit(&mut self, ops: &OpSet, branch: &Branch) {
         let call = &branch.call;
         if IF_NEEDED.contains(&branch.name())
@@ -203,7 +203,7 @@ impl Layouts {
         }
     }
 
-    /// Whether it is a copy that a GPU does not make, or what the backward engine runs for one.
+    /// Whether it is a copy that a GPU does not make, or the backward function of one.
     fn is_left_out(&self, trace: &ExecutionGraph, branch: &Branch) -> bool {
         let is_copy = |node: Option<NodeId>| node.is_some_and(|node| self.left_out.contains(&node));
         let forward = |branch: &Branch| branch.origin.and_then(|origin| trace.pairing.forward(origin));
@@ -231,7 +231,7 @@ fn reshaped(branch: &Branch) -> Option<(u32, &Tensor, &Tensor)> {
     (branch.name() == RESHAPE && view.place.number() == Some(storage)).then_some((storage, source, view))
 }
 
-/// A tensor of a storage with other strides; `None` where it is no part of the storage's dimensions.
+/// A tensor of a storage with other strides; `None` where its dimensions are not parts of the storage's.
 fn mapped(tensor: &Tensor, dims: &[Dim]) -> Option<Tensor> {
     let mut there = tensor.clone();
     for (&size, stride) in tensor.shape.iter().zip(&mut there.strides) {
@@ -251,8 +251,8 @@ fn mapped(tensor: &Tensor, dims: &[Dim]) -> Option<Tensor> {
     Some(there)
 }
 
-/// The distance on a GPU of so many elements that were recorded at another; `None` where it is not the same between all. They are some of
-/// those of a dimension, or of several that follow one another.
+/// The stride on a GPU of `count` elements that were recorded at `stride`: of one dimension, or of several that follow one another. `None`
+/// where their distances on a GPU differ.
 fn spread(count: i64, stride: i64, dims: &[Dim]) -> Option<i64> {
     let mut dim = dims.iter().filter(|dim| dim.recorded <= stride).max_by_key(|dim| dim.recorded)?;
     let every = (stride % dim.recorded == 0).then(|| stride / dim.recorded)?;

@@ -10,7 +10,7 @@ use crate::call::{Arg, OpCall, Tensor};
 use crate::derive::OpTree;
 use crate::dtype::Dtype;
 
-/// Where a product has its sparse matrix, and behind its arguments the indices and values of that.
+/// Position of a product's sparse matrix, and behind the arguments that of its indices and values.
 const MATRIX: usize = 1;
 const INDICES: usize = 5;
 const VALUES: usize = 6;

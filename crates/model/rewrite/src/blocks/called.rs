@@ -18,7 +18,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// No block, of so many ops.
+    /// No block, of this number of ops.
     pub fn none(ops: usize) -> Found {
         Found { of: vec![None; ops], ..Found::default() }
     }
@@ -50,7 +50,7 @@ pub(super) fn most_called(modules: &Modules) -> Option<String> {
     counts.iter().find(|(_, count)| *count == most).map(|(class, _)| (*class).to_owned())
 }
 
-/// The ops that the outermost of some modules ran. The model itself is no block.
+/// The ops that the outermost of some modules ran. The model itself is not a block.
 pub(super) fn of_modules(
     step: &Step,
     forward: &[OpId],
@@ -80,7 +80,7 @@ pub(super) fn of_modules(
     found
 }
 
-/// Stretches of a forward pass of so many ops that come again.
+/// Stretches that come again, of a forward pass of this number of ops.
 pub(super) fn of_repeats(ops: usize, stretches: Vec<Range<usize>>) -> Found {
     let mut found = Found { what: "stretches that come again".to_owned(), ..Found::none(ops) };
     for places in stretches {

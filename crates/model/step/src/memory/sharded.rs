@@ -7,7 +7,7 @@ use super::pieces::Pieces;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
-/// What the names of FSDP's functions begin with, and the end of those of a block.
+/// Beginning of the names of FSDP's functions, and what encloses a block's name.
 const FSDP: &str = "FSDP::";
 const BLOCK: [&str; 2] = [" (", ")"];
 
