@@ -49,7 +49,6 @@ PAIRS = [
     ("graph_attention", "batch-x4"),
     ("perceptron", "ddp"),
     ("conformer", "checkpoint"),
-    ("unet", "checkpoint"),
     ("sasrec", "fsdp"),
     ("gru", "bf16"),
 ]
