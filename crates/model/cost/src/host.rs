@@ -12,6 +12,7 @@ pub mod price;
 pub mod probe;
 pub mod profile;
 pub mod profiler;
+mod release;
 pub mod robust;
 pub mod slowness;
 pub mod speed;

@@ -28,9 +28,11 @@ pub(crate) fn classify(
         // Odd numbers in a trace can tie an activity to a call that only waits: it is a launch then.
         let launches = call.has_activities();
         row.blocking = match call.kind {
-            ApiKind::DeviceSync | ApiKind::StreamSync | ApiKind::EventSync if launches => Blocking::Never,
+            ApiKind::DeviceSync | ApiKind::Free | ApiKind::StreamSync | ApiKind::EventSync if launches => {
+                Blocking::Never
+            }
             ApiKind::Copy | ApiKind::BlockingCopy => copy(&call, activities, samples, &busy),
-            ApiKind::DeviceSync => Blocking::Streams(StreamSet::All),
+            ApiKind::DeviceSync | ApiKind::Free => Blocking::Streams(StreamSet::All),
             ApiKind::StreamSync => {
                 let explicit = recorded
                     .get(&correlation[index])

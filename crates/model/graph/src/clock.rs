@@ -29,10 +29,16 @@ fn by_device(samples: &Samples) -> Option<TiVec<StepId, Option<Nanos>>> {
     if steps.len() < 3 {
         return None;
     }
-    let host: Vec<Nanos> = steps.clone().filter_map(|step| samples.host_period(step)).collect();
+    // The device shows a period only where the next step was recorded.
+    let next = |step: StepId| (step.index() + 1 < steps.len()).then(|| step.next());
+    let followed = |step: &StepId| next(*step).is_some_and(|next| samples.follows_previous(next));
+    let host: Vec<Nanos> =
+        steps.clone().filter(followed).filter_map(|step| samples.host_period(step)).collect();
     let ends: TiVec<StepId, Option<Nanos>> = steps.clone().map(|step| samples.device_end(step)).collect();
-    let periods: TiVec<StepId, Option<Nanos>> =
-        steps.clone().map(|step| Some((*ends.get(step.next())?)? - ends[step]?)).collect();
+    let periods: TiVec<StepId, Option<Nanos>> = steps
+        .clone()
+        .map(|step| Some(ends[next(step).filter(|_| followed(&step))?]? - ends[step]?))
+        .collect();
     let device: Vec<Nanos> = periods.iter().copied().flatten().collect();
     if device.len() != host.len() || device.iter().any(|period| period.0 <= 0) {
         return None;

@@ -1,11 +1,11 @@
 //! How much of a recording the joins reached.
 
-use rustc_hash::FxHashSet;
-use steptime_trace::Trace;
+use steptime_trace::{Nanos, Trace};
 
 use crate::ids::TraceCall;
+use crate::links::Links;
 use crate::marks::{Source, ThreadMarks};
-use crate::names::ApiKind;
+use crate::names::{ApiKind, EventName};
 
 /// Counts of what was joined, over the whole trace unless said otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +28,20 @@ pub struct Coverage {
     pub activities_in_steps: usize,
     /// Launched in the trace but before its first step.
     pub activities_before_steps: usize,
+    /// Kernel launches within the steps.
+    pub launches_in_steps: usize,
+    /// Of these, without a kernel: the profiler lost it.
+    pub launches_lost: usize,
+    /// Activities of the template step that began long after their launch although nothing that is known held them up.
+    pub late_starts: usize,
+    /// The time that they began late, all together.
+    pub late: Nanos,
+    /// Steps at the beginning that took far longer than the others: left out as warm-up.
+    pub steps_of_warm_up: usize,
+    /// Steps that lost more of their kernels than others did: left out.
+    pub steps_incomplete: usize,
+    /// Processes that marked steps, or one.
+    pub processes: usize,
     /// Steps in the trace.
     pub steps: usize,
     /// Steps whose sequence of ops and calls is the template's.
@@ -50,25 +64,18 @@ pub struct Coverage {
 
 impl Coverage {
     /// Counts launches and activities over the whole trace.
-    pub(crate) fn of_trace(trace: &Trace, threads: &[ThreadMarks]) -> Coverage {
+    pub(crate) fn of_trace(trace: &Trace, threads: &[ThreadMarks], links: &Links) -> Coverage {
         let mut coverage = Coverage {
             host_ops: trace.ops.len(),
             calls: trace.calls.len(),
             activities: trace.activities.len(),
+            processes: processes(trace),
             clamped: threads.iter().map(|t| t.clamped).sum(),
             ..Coverage::default()
         };
         let kinds: Vec<ApiKind> = trace.names.iter().map(|(_, name)| ApiKind::of(name)).collect();
         let kind_of = |call: TraceCall| kinds[trace.calls.name[call.index()].0 as usize];
-        let mut launched = FxHashSet::default();
-        for call in 0..trace.calls.len() {
-            let correlation = trace.calls.correlation[call];
-            if correlation != 0 {
-                launched.insert(correlation);
-            }
-        }
-        coverage.activities_linked =
-            trace.activities.correlation.iter().filter(|c| launched.contains(c)).count();
+        coverage.activities_linked = links.linked(trace);
         for thread in threads {
             let mut open_ops = 0u32;
             for mark in &thread.marks {
@@ -99,6 +106,16 @@ impl Coverage {
     pub fn attributed_share(&self) -> f64 {
         share(self.launches_in_op, self.launches)
     }
+}
+
+/// The number of processes with step marks of their own.
+fn processes(trace: &Trace) -> usize {
+    let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
+    let marks = (0..trace.ops.len()).filter(|&op| is_step[trace.ops.name[op].index()]);
+    let mut pids: Vec<i64> = marks.map(|op| trace.threads[trace.ops.thread[op].0 as usize].pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids.len().max(1)
 }
 
 fn share(part: usize, whole: usize) -> f64 {

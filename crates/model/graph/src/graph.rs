@@ -6,10 +6,11 @@ use typed_index_collections::{TiSlice, TiVec};
 use crate::collectives::Collective;
 use crate::coverage::Coverage;
 use crate::ids::{ActivityId, CallId, CollectiveId, HostThreadId, MarkId, OpId, StepId};
-use crate::names::{ApiKind, CopyName, HostMemory};
+use crate::names::{ApiKind, CopyName, EventName, HostMemory};
 use crate::samples::Samples;
 use crate::steps::{StepSource, StepWindow};
 use crate::tables::{Activity, Call, Mark, MarkKind, Op, Phase, Role, StreamDependency, Thread};
+use crate::witness::Witness;
 
 /// The execution graph of one rank: what a step does, and what was measured for each part of it.
 #[derive(Debug, Clone)]
@@ -37,6 +38,9 @@ pub struct StepGraph {
     /// For each activity: the delay between the time when its stream was free and its start. `None` where it was
     /// rarely seen queued.
     pub queue_delays: TiVec<ActivityId, Option<Nanos>>,
+    /// For each activity: how long after its launch it begins on an idle stream, where that is far longer than any launch
+    /// takes, in all steps: it waits for something that was not recorded.
+    pub held_back: TiVec<ActivityId, Nanos>,
     /// What was measured, step by step.
     pub samples: Samples,
     /// The steps of the recording, all of them.
@@ -45,6 +49,8 @@ pub struct StepGraph {
     pub step_source: StepSource,
     /// How much of the recording the graph holds.
     pub coverage: Coverage,
+    /// What the marks and the kernels of the recording say of its steps by themselves.
+    pub witness: Witness,
     /// Name of the device, where the recording has it.
     pub device: Option<String>,
 }
@@ -79,10 +85,12 @@ impl StepGraph {
             marks: TiVec::new(),
             waits: Vec::new(),
             queue_delays: TiVec::new(),
+            held_back: TiVec::new(),
             samples: Samples::default(),
             steps: TiVec::new(),
             step_source: StepSource::Whole,
             coverage: Coverage::default(),
+            witness: Witness::default(),
             device: None,
         }
     }
@@ -119,6 +127,18 @@ impl StepGraph {
             MarkKind::OpBegin(op) | MarkKind::OpEnd(op) => self.ops[op].parent,
             MarkKind::CallBegin(call) | MarkKind::CallEnd(call) => self.calls[call].op,
         }
+    }
+
+    /// Whether the gap before a mark is spent in a data loader that makes the next batch, on the main thread.
+    pub fn waits_for_input(&self, mark: MarkId) -> bool {
+        let row = &self.marks[mark];
+        let inside = match row.kind {
+            MarkKind::OpEnd(op) => Some(op),
+            _ => self.enclosing_op(mark),
+        };
+        let is_loader = |op: OpId| EventName::of(self.op_name(op)) == EventName::DataLoader;
+        row.thread == HostThreadId::MAIN
+            && std::iter::successors(inside, |&op| self.ops[op].parent).any(is_loader)
     }
 
     /// The outermost op around an op that is not an annotation: the op itself where there is none.

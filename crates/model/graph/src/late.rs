@@ -11,9 +11,10 @@ use rustc_hash::FxHashMap;
 use steptime_trace::{Nanos, StreamId};
 use typed_index_collections::{TiSlice, TiVec};
 
+use crate::graph::StepGraph;
 use crate::ids::{ActivityId, CallId};
-use crate::samples::Samples;
-use crate::tables::{Activity, Call, StreamDependency};
+use crate::samples::{Samples, median};
+use crate::tables::{Activity, Blocking, Call, StreamDependency};
 
 /// An activity is late if it begins this long after the last thing that it is known to wait for.
 const LATE: Nanos = Nanos(6_000);
@@ -21,6 +22,9 @@ const LATE: Nanos = Nanos(6_000);
 const RIGHT_AFTER: Nanos = Nanos(10_000);
 /// Times on different streams are comparable to within this.
 const BEFORE: Nanos = Nanos(500);
+/// An activity that begins so long after all that it is known to wait for had to have its code loaded, or waited for something
+/// that was not recorded.
+const VERY_LATE: Nanos = Nanos(500_000);
 /// Candidates looked at for one activity in one step.
 const NEAREST: usize = 8;
 
@@ -39,6 +43,50 @@ pub(crate) fn infer(
     }
     let sightings = Sightings::of(calls, activities, samples, known);
     known.extend(sightings.dependencies(calls, activities, samples));
+}
+
+/// So many steps must show a late start for it to be one of every step.
+const REPEATED: usize = 3;
+
+/// Finds the activities that began very late on an idle stream, in the median of the steps. Those of one or two steps are
+/// counted: the replay starts them at once.
+pub(crate) fn hold_back(graph: &mut StepGraph) {
+    let mut free: FxHashMap<StreamId, Nanos> = FxHashMap::default();
+    let mut late: FxHashMap<ActivityId, Vec<Nanos>> = FxHashMap::default();
+    let samples = &graph.samples;
+    for step in samples.steps() {
+        let starts = in_time(&graph.activities, |activity| samples.activity_start(step, activity));
+        for (start, activity) in starts {
+            let row = &graph.activities[activity];
+            let Some(launched) = samples.mark(step, graph.calls[row.call].end) else { continue };
+            let awaited = graph.waits_of(activity).filter_map(|wait| {
+                let from = if wait.wraps { (step.0 > 0).then(|| step.previous())? } else { step };
+                samples.activity_end(from, wait.from)
+            });
+            let before = free.get(&row.stream).copied();
+            let ready = awaited
+                .filter(|&end| end <= start)
+                .fold(before.unwrap_or(launched).max(launched), Nanos::max);
+            let blocks = graph.calls[row.call].blocking != Blocking::Never || row.collective.is_some();
+            let known = before.is_some() || step.0 > 0 || samples.steps().len() == 1;
+            let delay = if blocks || !known { Nanos::ZERO } else { start - ready };
+            late.entry(activity).or_default().push(delay);
+            if let Some(end) = samples.activity_end(step, activity) {
+                let slot = free.entry(row.stream).or_insert(end);
+                *slot = (*slot).max(end);
+            }
+        }
+    }
+    graph.held_back = vec![Nanos::ZERO; graph.activities.len()].into();
+    for (activity, mut delays) in late {
+        let Some(delay) = median(&mut delays).filter(|&delay| delay > VERY_LATE) else { continue };
+        if delays.len() >= REPEATED {
+            graph.held_back[activity] = delay;
+        } else {
+            graph.coverage.late_starts += 1;
+            graph.coverage.late += delay;
+        }
+    }
 }
 
 /// How often activities were late, and what ended just before they began.

@@ -24,6 +24,7 @@ mod ids;
 mod job;
 mod late;
 mod links;
+mod lost;
 mod marks;
 mod medoid;
 mod modules;
@@ -36,6 +37,7 @@ mod samples;
 mod steps;
 mod tables;
 mod template;
+mod witness;
 
 pub use collectives::{Collective, Group};
 pub use coverage::Coverage;
@@ -57,3 +59,4 @@ pub use tables::{
 };
 pub use template::Options;
 pub use typed_index_collections::{TiSlice, TiVec};
+pub use witness::Witness;

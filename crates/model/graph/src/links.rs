@@ -1,6 +1,6 @@
-//! The join of calls and device activities, by correlation.
+//! The join of calls and device activities: by correlation, and by `External id` where a writer left correlations out.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_trace::Trace;
 
 use crate::ids::{TraceActivity, TraceCall};
@@ -12,6 +12,8 @@ pub(crate) struct Links {
     ranges: FxHashMap<u64, (u32, u32)>,
     /// For correlations shared by many calls and many activities: the first call. All activities count as its own.
     crowded: FxHashMap<u64, TraceCall>,
+    /// The activities without a correlation, by the call that has their `External id`.
+    by_external_id: FxHashMap<TraceCall, Vec<TraceActivity>>,
 }
 
 /// More calls and activities than this must not share one correlation. A runtime call may share it with the driver calls
@@ -36,11 +38,21 @@ impl Links {
             }
             from += len;
         }
-        Links { crowded: crowded(trace, &ranges), sorted, ranges }
+        Links { crowded: crowded(trace, &ranges), sorted, ranges, by_external_id: by_external_id(trace) }
+    }
+
+    /// The number of activities whose launching call is in the trace.
+    pub(crate) fn linked(&self, trace: &Trace) -> usize {
+        let called: FxHashSet<u64> = trace.calls.correlation.iter().copied().filter(|&id| id != 0).collect();
+        let by_correlation = trace.activities.correlation.iter().filter(|id| called.contains(id)).count();
+        by_correlation + self.by_external_id.values().map(Vec::len).sum::<usize>()
     }
 
     pub(crate) fn of_call(&self, trace: &Trace, call: TraceCall) -> &[TraceActivity] {
         let correlation = trace.calls.correlation[call.index()];
+        if correlation == 0 {
+            return self.by_external_id.get(&call).map_or(&[], |activities| activities);
+        }
         if self.crowded.get(&correlation).is_some_and(|&first| first != call) {
             return &[];
         }
@@ -61,6 +73,39 @@ pub fn launching_calls(trace: &Trace) -> Vec<Option<TraceCall>> {
             if known.is_none_or(|known| by_name(call) && !by_name(known)) {
                 *known = Some(call);
             }
+        }
+    }
+    found
+}
+
+/// Ties activities without a correlation to the launching calls without one that have their `External id`, in order of
+/// time; what is left over belongs to the last of these calls.
+fn by_external_id(trace: &Trace) -> FxHashMap<TraceCall, Vec<TraceActivity>> {
+    let (calls, activities) = (&trace.calls, &trace.activities);
+    let mut waiting: FxHashMap<u64, Vec<TraceActivity>> = FxHashMap::default();
+    for at in
+        (0..activities.len()).filter(|&at| activities.correlation[at] == 0 && activities.external_id[at] != 0)
+    {
+        waiting.entry(activities.external_id[at]).or_default().push(TraceActivity::from(at));
+    }
+    let mut found = FxHashMap::default();
+    if waiting.is_empty() {
+        return found;
+    }
+    let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
+    let mut callers: FxHashMap<u64, Vec<TraceCall>> = FxHashMap::default();
+    for at in (0..calls.len()).filter(|&at| calls.correlation[at] == 0 && launches[calls.name[at].index()]) {
+        if waiting.contains_key(&calls.external_id[at]) {
+            callers.entry(calls.external_id[at]).or_default().push(TraceCall::from(at));
+        }
+    }
+    for (id, mut calls_of_id) in callers {
+        let Some(mut own) = waiting.remove(&id) else { continue };
+        calls_of_id.sort_by_key(|&call| calls.start[call.index()]);
+        own.sort_by_key(|&activity| activities.start[activity.index()]);
+        let last = calls_of_id.len() - 1;
+        for (at, activity) in own.into_iter().enumerate() {
+            found.entry(calls_of_id[at.min(last)]).or_insert_with(Vec::new).push(activity);
         }
     }
     found

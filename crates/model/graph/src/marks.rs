@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use steptime_trace::{NameId, Nanos, ThreadId, Trace};
 
 use crate::ids::{TraceCall, TraceOp};
-use crate::names::EventName;
+use crate::names::{ApiKind, EventName};
 
 /// What a [`RawMark`] belongs to: a row of `Trace::ops` or of `Trace::calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,48 +43,107 @@ pub(crate) struct ThreadMarks {
     pub clamped: usize,
 }
 
+/// An op or a call, before it is nested.
+#[derive(Debug, Clone, Copy)]
+struct HostEvent {
+    start: Nanos,
+    end: Nanos,
+    /// Whether it is a call that launches. Of calls that begin at one instant the launch is the last: the others prepare it.
+    launches: bool,
+    /// Among events that begin at one instant, those with the lower number began first.
+    turn: u64,
+    source: Source,
+    name: NameId,
+}
+
+const MICROSECOND: Nanos = Nanos(1_000);
+
+/// How often events begin at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ties {
+    /// Times are finer than events are long.
+    Rare,
+    /// Times are whole microseconds, as PyTorch wrote them before 2.3: what is nested in what, the numbers of ops and calls
+    /// say, and not their lengths.
+    Usual,
+}
+
+impl Ties {
+    fn of(trace: &Trace) -> Ties {
+        let whole = |time: &Nanos| time.0 % MICROSECOND.0 == 0;
+        let all = trace.ops.start.iter().chain(&trace.calls.start).chain(&trace.calls.dur).all(whole);
+        if all { Ties::Usual } else { Ties::Rare }
+    }
+
+    fn turn(self, number: u64) -> u64 {
+        if self == Ties::Usual { number } else { 0 }
+    }
+}
+
 /// Nests the ops and calls of every thread. Step marks are left out: they are windows, not work.
 pub(crate) fn of_trace(trace: &Trace) -> Vec<ThreadMarks> {
-    let mut events: Vec<Vec<(Nanos, Nanos, Source, NameId)>> = vec![Vec::new(); trace.threads.len()];
+    let mut events: Vec<Vec<HostEvent>> = vec![Vec::new(); trace.threads.len()];
+    let ties = Ties::of(trace);
+    let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
     let step_names: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
     for op in 0..trace.ops.len() {
         let name = trace.ops.name[op];
         if !step_names[name.0 as usize] {
             let start = trace.ops.start[op];
-            events[trace.ops.thread[op].0 as usize].push((
+            events[trace.ops.thread[op].0 as usize].push(HostEvent {
                 start,
-                start + trace.ops.dur[op],
-                Source::Op(TraceOp::from(op)),
+                end: start + trace.ops.dur[op],
+                turn: ties.turn(trace.ops.external_id[op]),
+                launches: false,
+                source: Source::Op(TraceOp::from(op)),
                 name,
-            ));
+            });
         }
     }
     for call in 0..trace.calls.len() {
         let start = trace.calls.start[call];
-        events[trace.calls.thread[call].0 as usize].push((
+        events[trace.calls.thread[call].0 as usize].push(HostEvent {
             start,
-            start + trace.calls.dur[call],
-            Source::Call(TraceCall::from(call)),
-            trace.calls.name[call],
-        ));
+            end: start + trace.calls.dur[call],
+            turn: ties.turn(trace.calls.correlation[call]),
+            launches: launches[trace.calls.name[call].index()],
+            source: Source::Call(TraceCall::from(call)),
+            name: trace.calls.name[call],
+        });
     }
     events
         .into_iter()
         .enumerate()
         .filter(|(_, events)| !events.is_empty())
-        .map(|(thread, events)| nest(ThreadId(thread as u32), events))
+        .map(|(thread, events)| nest(trace, ThreadId(thread as u32), events, ties))
         .collect()
 }
 
-fn nest(thread: ThreadId, mut events: Vec<(Nanos, Nanos, Source, NameId)>) -> ThreadMarks {
-    // At one instant the longer event is the outer one, and an op is outside a call.
-    events.sort_by_key(|&(start, end, source, _)| (start, Reverse(end), source));
+fn nest(trace: &Trace, thread: ThreadId, mut events: Vec<HostEvent>, ties: Ties) -> ThreadMarks {
+    // At one instant an op is outside a call; of two ops the longer is the outer one.
+    events.sort_by_key(|event| {
+        let call = matches!(event.source, Source::Call(_));
+        match ties {
+            Ties::Rare => (event.start, false, false, 0, Reverse(event.end), event.source),
+            Ties::Usual => (event.start, call, event.launches, event.turn, Reverse(event.end), event.source),
+        }
+    });
     let mut marks = Vec::with_capacity(2 * events.len());
     let mut open: Vec<(Nanos, Source, NameId)> = Vec::new();
     let mut clamped = 0;
-    for (start, end, source, name) in events {
+    for HostEvent { start, end, source, name, .. } in events {
         close_until(&mut open, &mut marks, start);
         let mut end = end;
+        // Calls of one library follow one another: the microsecond that two share belongs to the second.
+        if let (Ties::Usual, Source::Call(call), Some(last)) = (ties, source, open.last_mut())
+            && let Source::Call(outer) = last.1
+            && trace.calls.api[outer.index()] == trace.calls.api[call.index()]
+            && (start - marks.last().map_or(start, |mark: &RawMark| mark.time) < MICROSECOND
+                || last.0 - start <= MICROSECOND)
+        {
+            last.0 = start;
+            close_until(&mut open, &mut marks, start);
+        }
         if let Some(&(outer, ..)) = open.last()
             && end > outer
         {

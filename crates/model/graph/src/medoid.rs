@@ -66,7 +66,7 @@ mod tests {
             .map(|step| {
                 let start = at;
                 at += [500, 2, 3, 2, 2, 2][step];
-                StepWindow { number: step as u32, start: Nanos(start), end: Nanos(at) }
+                StepWindow { number: step as u32, start: Nanos(start), end: Nanos(at), closed: true }
             })
             .collect();
         // All but the first are as far from one another: the first of usual length.

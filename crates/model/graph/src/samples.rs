@@ -22,10 +22,15 @@ pub struct Samples {
     activity_duration: Vec<Nanos>,
     /// Whether the step before in time is the column before.
     follows_previous: TiVec<StepId, bool>,
-    /// From the beginning of a step to that of the next; missing for the last.
+    /// By `clock`, from the beginning of a step to that of the next; missing where that was not recorded.
     period: TiVec<StepId, Nanos>,
+    /// The same by the host's marks.
+    host_period: TiVec<StepId, Nanos>,
+    /// Time in which any activity ran that a step launched, matched with the template's or not.
+    active: TiVec<StepId, Nanos>,
     clock: Clock,
     start: TiVec<StepId, Nanos>,
+    template: StepId,
 }
 
 /// What tells how long steps take.
@@ -51,15 +56,32 @@ impl Samples {
             activity_duration: vec![MISSING; steps * activities],
             follows_previous: vec![false; steps].into(),
             period: vec![MISSING; steps].into(),
+            host_period: vec![MISSING; steps].into(),
+            active: vec![Nanos::ZERO; steps].into(),
             clock: Clock::Host,
             start: vec![MISSING; steps].into(),
+            template: StepId(0),
         }
     }
 
     pub(crate) fn set_step(&mut self, step: StepId, start: Nanos, period: Option<Nanos>, follows: bool) {
         self.start[step] = start;
         self.period[step] = period.unwrap_or(MISSING);
+        self.host_period[step] = self.period[step];
         self.follows_previous[step] = follows;
+    }
+
+    pub(crate) fn set_template(&mut self, step: StepId) {
+        self.template = step;
+    }
+
+    /// The step that all others are matched with: all its marks were measured.
+    pub fn template(&self) -> StepId {
+        self.template
+    }
+
+    pub(crate) fn set_active(&mut self, step: StepId, active: Nanos) {
+        self.active[step] = active;
     }
 
     pub(crate) fn set_mark(&mut self, step: StepId, mark: MarkId, time: Nanos, adjacent: bool) {
@@ -85,7 +107,12 @@ impl Samples {
 
     /// From the beginning of a step on the host to that of the next, whatever the clock.
     pub fn host_period(&self, step: StepId) -> Option<Nanos> {
-        Some(*self.start.get(step.next())? - self.start[step])
+        known(*self.host_period.get(step)?)
+    }
+
+    /// Whether the column before a step is the step before it in time.
+    pub fn follows_previous(&self, step: StepId) -> bool {
+        self.follows_previous[step]
     }
 
     /// The measured steps.
@@ -127,13 +154,20 @@ impl Samples {
         }
         let before = if row.wraps {
             if !self.follows_previous[step] {
-                return None;
+                return self.around(step, mark, row.after);
             }
             self.mark(step.previous(), row.after)?
         } else {
             self.mark(step, row.after)?
         };
         Some(known(self.mark_time[at])? - before)
+    }
+
+    /// The time from the last mark of a single step to its end, and from its beginning to its first mark: what lies between two
+    /// such steps. `None` of several steps, and where the end of the step is not known.
+    fn around(&self, step: StepId, first: MarkId, last: MarkId) -> Option<Nanos> {
+        let period = self.host_period(step).filter(|_| self.steps == 1)?;
+        Some(period - (self.mark(step, last)? - self.mark(step, first)?))
     }
 
     /// When a device activity began.
@@ -163,14 +197,10 @@ impl Samples {
         median(&mut all)
     }
 
-    /// Device active time of a step: the union of the intervals in which any activity ran.
+    /// Device active time of a step: the union of the intervals in which any activity ran that it launched, whether
+    /// the template has it or not.
     pub fn active(&self, step: StepId) -> Nanos {
-        let mut spans: Vec<(Nanos, Nanos)> = self
-            .activities()
-            .filter_map(|a| Some((self.activity_start(step, a)?, self.activity_end(step, a)?)))
-            .collect();
-        spans.sort_unstable();
-        union(&spans)
+        self.active[step]
     }
 
     /// Median over the steps of the time from one beginning to the next.

@@ -7,6 +7,7 @@ use typed_index_collections::TiVec;
 use crate::ids::StepId;
 use crate::marks::{self, Source, ThreadMarks};
 use crate::names::EventName;
+use crate::samples::median;
 
 /// One step of the trace: host events that begin in `start..end` belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,21 @@ pub struct StepWindow {
     pub start: Nanos,
     /// When the next one begins, or the last mark ends.
     pub end: Nanos,
+    /// Whether the next step begins at `end`, or would: then `end - start` is the period of the step.
+    pub closed: bool,
 }
+
+impl StepWindow {
+    /// From the beginning of the step to that of the next; `None` where that was not recorded.
+    pub fn period(&self) -> Option<Nanos> {
+        self.closed.then(|| self.end - self.start)
+    }
+}
+
+/// A step at the beginning that takes this many times the median of those after it is warm-up.
+const WARM_UP: f64 = 2.0;
+/// Step marks that fill this share of the time to the next mark, in the median, have no work between them.
+const FILLED: f64 = 0.98;
 
 /// How the steps were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +51,21 @@ pub(crate) struct Steps {
     pub windows: TiVec<StepId, StepWindow>,
     pub source: StepSource,
     pub main: ThreadId,
+}
+
+impl Steps {
+    /// Leaves out the steps at the beginning that are warm-up. Returns their number.
+    pub(crate) fn leave_out_warm_up(&mut self) -> usize {
+        let periods: Vec<Nanos> = self.windows.iter().filter_map(StepWindow::period).collect();
+        let is_warm_up = |at: &usize| {
+            let rest = &mut periods[at + 1..].to_vec();
+            rest.len() >= 2
+                && median(rest).is_some_and(|usual| periods[*at].0 as f64 > WARM_UP * usual.0 as f64)
+        };
+        let count = (0..periods.len()).take_while(is_warm_up).count();
+        self.windows.drain(..StepId::from(count));
+        count
+    }
 }
 
 /// Where the steps of a trace begin and end, in order, and how they were found; `None` where the host did nothing. Nothing
@@ -71,15 +101,19 @@ fn marked(trace: &Trace) -> Option<Steps> {
     found.retain(|mark| mark.2 == main);
     // The same step marked twice (as an op and as an annotation) is one step.
     found.dedup_by_key(|mark| mark.3);
-    let windows = found
-        .iter()
-        .enumerate()
-        .map(|(i, &(start, end, _, number))| StepWindow {
-            number,
-            start,
-            end: found.get(i + 1).map_or(end, |next| next.0),
-        })
+    let mut shares: Vec<f64> = found
+        .windows(2)
+        .map(|pair| (pair[0].1 - pair[0].0).0 as f64 / (pair[1].0 - pair[0].0).0 as f64)
         .collect();
+    shares.sort_unstable_by(f64::total_cmp);
+    // Where marks follow one another, the last is as long as its step.
+    let filled = shares.get(shares.len() / 2).is_none_or(|&share| share >= FILLED);
+    let window =
+        |(at, &(start, end, _, number)): (usize, &(Nanos, Nanos, ThreadId, u32))| match found.get(at + 1) {
+            Some(next) => StepWindow { number, start, end: next.0, closed: true },
+            None => StepWindow { number, start, end, closed: filled },
+        };
+    let windows = found.iter().enumerate().map(window).collect();
     Some(Steps { windows, source: StepSource::Marked, main })
 }
 
@@ -141,8 +175,14 @@ fn repeated(trace: &Trace, main: &ThreadMarks, threads: &[ThreadMarks]) -> Optio
     let mut windows = TiVec::new();
     let mut at = first;
     while at + period <= names.len() {
-        let end = tops.get(at + period).map_or(tops[at + period - 1].2, |next| next.1);
-        windows.push(StepWindow { number: windows.len() as u32, start: tops[at].1, end });
+        let next = tops.get(at + period);
+        let end = next.map_or(tops[at + period - 1].2, |next| next.1);
+        windows.push(StepWindow {
+            number: windows.len() as u32,
+            start: tops[at].1,
+            end,
+            closed: next.is_some(),
+        });
         at += period;
     }
     (windows.len() >= 2).then_some(Steps { windows, source: StepSource::Repeated, main: main.thread })
@@ -240,5 +280,9 @@ fn whole(threads: &[ThreadMarks], main: ThreadId) -> Steps {
     let times = threads.iter().flat_map(|t| t.marks.iter().map(|m| m.time));
     let start = times.clone().min().unwrap_or(Nanos::ZERO);
     let end = times.max().unwrap_or(start) + Nanos(1);
-    Steps { windows: vec![StepWindow { number: 0, start, end }].into(), source: StepSource::Whole, main }
+    Steps {
+        windows: vec![StepWindow { number: 0, start, end, closed: false }].into(),
+        source: StepSource::Whole,
+        main,
+    }
 }

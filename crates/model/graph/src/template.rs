@@ -14,15 +14,18 @@ use crate::events;
 use crate::graph::{self, StepGraph};
 use crate::handoff;
 use crate::ids::{ActivityId, CallId, HostThreadId, StepId, TraceCall};
+use crate::late;
 use crate::links::Links;
+use crate::lost::{self, Launches};
 use crate::marks::{self, RawMark, Source, ThreadMarks};
 use crate::medoid;
 use crate::phase;
 use crate::queue;
 use crate::rows::Rows;
-use crate::samples::Samples;
+use crate::samples::{Samples, union};
 use crate::steps::{self, Steps};
 use crate::tables::Activity;
+use crate::witness::Witness;
 
 /// How to build the graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,19 +51,22 @@ impl StepGraph {
     pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
         let threads = marks::of_trace(trace);
         let mut steps = steps::find(trace, &threads).ok_or(Error::NoHostEvents)?;
-        let mut coverage = Coverage::of_trace(trace, &threads);
+        let links = Links::of(trace);
+        let mut coverage = Coverage::of_trace(trace, &threads, &links);
         coverage.steps = steps.windows.len();
         if let Some(wanted) = options.step {
             let known: Vec<u32> = steps.windows.iter().map(|w| w.number).collect();
             let at = known.iter().position(|&n| n == wanted).ok_or(Error::NoSuchStep { wanted, known })?;
             steps.windows = vec![steps.windows[StepId::from(at)]].into();
+        } else {
+            coverage.steps_of_warm_up = steps.leave_out_warm_up();
         }
         let parts = partition(&threads, &steps, &mut coverage);
+        let parts = leave_out_lost(trace, &links, &mut steps, parts, &mut coverage);
         let order = thread_order(&threads, &steps);
         let template = choose_template(&parts, &steps, &mut coverage);
         let rows = Rows::of(trace, &threads, &order, &parts[template].threads);
-        let links = Links::of(trace);
-        Ok(assemble(trace, &steps, &parts, rows, &links, coverage))
+        Ok(assemble(trace, &steps, &parts, template, rows, &links, coverage))
     }
 }
 
@@ -106,6 +112,38 @@ fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) ->
     parts
 }
 
+/// Leaves out the steps of which the profiler lost kernels that other steps have.
+fn leave_out_lost(
+    trace: &Trace,
+    links: &Links,
+    steps: &mut Steps,
+    parts: TiVec<StepId, StepMarks>,
+    coverage: &mut Coverage,
+) -> TiVec<StepId, StepMarks> {
+    let of_step = |part: &StepMarks| {
+        part.threads
+            .iter()
+            .map(|marks| Launches::of(trace, links, marks))
+            .fold(Launches::default(), Launches::and)
+    };
+    let launches: Vec<Launches> = parts.iter().map(of_step).collect();
+    let works = |part: &StepMarks| part.threads.iter().any(|marks| !marks.is_empty());
+    let any = parts.iter().any(works);
+    // A mark that nothing was done in is no step: the profiler opened it and was stopped.
+    let whole: Vec<bool> = lost::whole(&launches)
+        .into_iter()
+        .zip(&parts)
+        .map(|(whole, part)| whole && (works(part) || !any))
+        .collect();
+    let of_all = launches.into_iter().fold(Launches::default(), Launches::and);
+    (coverage.launches_in_steps, coverage.launches_lost) = (of_all.all, of_all.lost);
+    let incomplete = whole.iter().zip(&parts).filter(|(whole, part)| !**whole && works(part));
+    coverage.steps_incomplete = incomplete.count();
+    let mut keep = whole.iter().copied();
+    steps.windows.retain(|_| keep.next().unwrap_or(true));
+    parts.into_iter().zip(whole).filter_map(|(part, whole)| whole.then_some(part)).collect()
+}
+
 /// The main thread first, then the others as the trace has them.
 fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
     let mut order: Vec<usize> = (0..threads.len()).collect();
@@ -113,7 +151,7 @@ fn thread_order(threads: &[ThreadMarks], steps: &Steps) -> Vec<usize> {
     order
 }
 
-/// Chooses the template: the middle one of the steps with the most frequent sequence of marks. If nearly all steps
+/// Chooses the template: the middle one of the steps with the most frequent sequence of marks. If all or nearly all steps
 /// differ, the medoid is the template, which is never a warm-up step.
 fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: &mut Coverage) -> StepId {
     let mut groups: Vec<Vec<StepId>> = Vec::new();
@@ -129,7 +167,8 @@ fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: 
     let best =
         groups.iter().max_by_key(|g| (g.len(), size(g), std::cmp::Reverse(g[0]))).map_or(&[][..], |g| &g[..]);
     coverage.steps_alike = best.len();
-    if best.len() * FREQUENT < parts.len() {
+    let alone = best.len() == 1 && parts.len() > 1;
+    if alone || best.len() * FREQUENT < parts.len() {
         let labels: Vec<&[Vec<u64>]> = parts.iter().map(|part| &part.labels[..]).collect();
         return medoid::of(&labels, &steps.windows);
     }
@@ -140,6 +179,7 @@ fn assemble(
     trace: &Trace,
     steps: &Steps,
     parts: &TiSlice<StepId, StepMarks>,
+    template: StepId,
     mut rows: Rows,
     links: &Links,
     mut coverage: Coverage,
@@ -147,6 +187,7 @@ fn assemble(
     let mut activities = template_activities(trace, &mut rows, links);
     let collectives = collectives::find(trace, &rows.ops, &rows.calls, &mut activities);
     let mut samples = measure(trace, steps, parts, &rows, links, activities.len(), &mut coverage);
+    samples.set_template(template);
     clock::choose(&mut samples);
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
     handoff::anchor(&mut rows.marks, &rows.threads, &samples);
@@ -170,14 +211,17 @@ fn assemble(
         marks: rows.marks,
         waits: found.dependencies,
         queue_delays: TiVec::new(),
+        held_back: TiVec::new(),
         samples,
         steps: steps.windows.clone(),
         step_source: steps.source,
         coverage,
+        witness: Witness::of(trace, &steps.windows),
         device: trace.devices.iter().map(|d| &d.name).find(|name| !name.is_empty()).cloned(),
     };
     phase::assign(&mut graph);
     graph.queue_delays = queue::delays(&graph);
+    late::hold_back(&mut graph);
     graph
 }
 
@@ -220,8 +264,10 @@ fn measure(
         rows.threads.iter().map(|t| rows.labels(t.first_mark.until(t.end_mark))).collect();
     for (step, part) in parts.iter_enumerated() {
         let window = steps.windows[step];
-        let next = steps.windows.get(step.next()).map(|w| w.start - window.start);
-        samples.set_step(step, window.start, next, step.0 > 0);
+        let before = step.index().checked_sub(1).map(|before| steps.windows[StepId::from(before)]);
+        let follows = before.is_some_and(|before| before.closed && before.end == window.start);
+        samples.set_step(step, window.start, window.period(), follows);
+        samples.set_active(step, active(trace, part, links));
         for (thread, &source) in rows.sources.iter_enumerated() {
             let thread_marks = rows.threads[thread].first_mark.until(rows.threads[thread].end_mark);
             let marks = &part.threads[source];
@@ -247,6 +293,20 @@ fn measure(
     }
     coverage.marks_matched_permille = (matched * 1000).checked_div(all).unwrap_or(1000);
     samples
+}
+
+/// Time in which anything ran that a step launched.
+fn active(trace: &Trace, part: &StepMarks, links: &Links) -> Nanos {
+    let launched =
+        part.threads.iter().flatten().filter(|mark| mark.begins).filter_map(|mark| match mark.source {
+            Source::Call(call) => Some(links.of_call(trace, call)),
+            Source::Op(_) => None,
+        });
+    let activities = &trace.activities;
+    let mut spans: Vec<(Nanos, Nanos)> =
+        launched.flatten().map(|at| (activities.start[at.index()], activities.end(at.index()))).collect();
+    spans.sort_unstable();
+    union(&spans)
 }
 
 /// Counts the device activities launched within the steps, and before the first.

@@ -168,7 +168,7 @@ impl<'g> Engine<'g> {
         let end = graph.threads[thread].end_mark;
         let mut mark = self.next[thread];
         loop {
-            let passed = self.pass(mark, when, again, durations);
+            let passed = self.pass(mark, when, again, gaps, durations);
             if let Passed::Held = passed {
                 self.next[thread] = mark;
                 self.held[thread] = Some(when);
@@ -222,6 +222,7 @@ impl<'g> Engine<'g> {
         mark: MarkId,
         (mut time, mut cause): (Nanos, MarkCause),
         again: bool,
+        gaps: &TiSlice<MarkId, Nanos>,
         durations: &TiSlice<ActivityId, Nanos>,
     ) -> Passed {
         let mut passed = Passed::Alone;
@@ -244,6 +245,8 @@ impl<'g> Engine<'g> {
                     return Passed::Held;
                 }
                 let (back, why) = self.returns[call];
+                // What such a call does itself, it does once the device is done.
+                let back = if back == NEVER { back } else { back + gaps[mark] };
                 if back > time {
                     (time, cause) = (back, why);
                 }
@@ -287,6 +290,7 @@ impl<'g> Engine<'g> {
     fn launch(&mut self, activity: ActivityId, ready: Nanos, durations: &TiSlice<ActivityId, Nanos>) {
         let row = &self.graph.activities[activity];
         let delay = self.queue_delay(activity);
+        let ready = if self.delays.recorded { ready + self.graph.held_back[activity] } else { ready };
         if let Some(device) = &mut self.device {
             if !device.is_at_once(activity, &self.ends) {
                 return self.queue(activity, [ready, delay, durations[activity]]);

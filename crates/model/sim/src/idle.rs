@@ -1,10 +1,13 @@
 //! Why the device idles.
 
-use steptime_graph::{ActivityId, ApiKind, Blocking, Call, MarkId, MarkKind, Phase, StepGraph};
+mod unrecorded;
+
+use steptime_graph::{ActivityId, ApiKind, Blocking, Call, MarkId, MarkKind, Phase, StepGraph, TiVec};
 use steptime_trace::Nanos;
 
 use crate::cause::{ActivityCause, MarkCause};
-use crate::timeline::Timeline;
+use crate::timeline::{IdleGap, Timeline};
+use unrecorded::Unrecorded;
 
 /// A cause of device idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,11 +26,13 @@ pub enum IdleCause {
     Dependency,
     /// The gap between two queued activities.
     Queue,
+    /// A kernel was launched and is not in the recording: what the device did is not known.
+    Unrecorded,
 }
 
 impl IdleCause {
     /// All causes, in the order of output.
-    pub const ALL: [IdleCause; 7] = [
+    pub const ALL: [IdleCause; 8] = [
         IdleCause::Input,
         IdleCause::Host,
         IdleCause::HandOff,
@@ -35,6 +40,7 @@ impl IdleCause {
         IdleCause::Synchronisation,
         IdleCause::Dependency,
         IdleCause::Queue,
+        IdleCause::Unrecorded,
     ];
 
     /// Its key in JSON.
@@ -47,6 +53,7 @@ impl IdleCause {
             IdleCause::Synchronisation => "synchronisation",
             IdleCause::Dependency => "dependency",
             IdleCause::Queue => "queue",
+            IdleCause::Unrecorded => "unrecorded",
         }
     }
 
@@ -60,6 +67,7 @@ impl IdleCause {
             IdleCause::Synchronisation => "synchronisation",
             IdleCause::Dependency => "stream dependencies",
             IdleCause::Queue => "between queued kernels",
+            IdleCause::Unrecorded => "kernels not recorded",
         }
     }
 }
@@ -90,22 +98,23 @@ impl Idle {
     /// Splits the device idle time of a steady step.
     pub fn of(graph: &StepGraph, timeline: &Timeline) -> Idle {
         let mut idle = Idle::default();
-        let Some(first) = timeline.by_start().first().copied() else {
+        if timeline.starts.is_empty() {
             idle.parts[IdleCause::Host as usize] = timeline.period;
             return idle;
-        };
+        }
+        let splitter = Splitter::new(graph, timeline);
         for gap in timeline.idle_gaps() {
-            idle.split(graph, timeline, gap.activity, gap.since, gap.activity == first);
+            idle.split(&splitter, gap);
         }
         idle
     }
 
     /// The same wait by wait, in order of time.
     pub fn waits(graph: &StepGraph, timeline: &Timeline) -> Vec<Wait> {
-        let Some(first) = timeline.by_start().first().copied() else { return Vec::new() };
-        let wait = |gap: crate::timeline::IdleGap| {
+        let splitter = Splitter::new(graph, timeline);
+        let wait = |gap: IdleGap| {
             let mut why = Idle::default();
-            why.split(graph, timeline, gap.activity, gap.since, gap.activity == first);
+            why.split(&splitter, gap);
             let until = timeline.starts[gap.activity];
             Wait { since: gap.since, until, activity: gap.activity, why }
         };
@@ -126,22 +135,27 @@ impl Idle {
         self.parts[cause as usize] += time.max(Nanos::ZERO);
     }
 
-    /// Splits one gap, from `since` to the beginning of `activity`.
-    fn split(
-        &mut self,
-        graph: &StepGraph,
-        timeline: &Timeline,
-        activity: ActivityId,
-        since: Nanos,
-        first: bool,
-    ) {
+    /// Splits one gap, up to the beginning of its activity.
+    fn split(&mut self, splitter: &Splitter<'_>, IdleGap { since, activity }: IdleGap) {
+        let &Splitter { graph, timeline, .. } = splitter;
+        let first = splitter.order.first() == Some(&activity);
         let start = timeline.starts[activity];
         let call = &graph.calls[graph.activities[activity].call];
         let is_input = call.op.is_some_and(|op| graph.ops[op].phase == Phase::Input);
+        if splitter.is_unrecorded(activity) {
+            return self.add(IdleCause::Unrecorded, start - since);
+        }
         let whole = match timeline.activity_causes[activity] {
             ActivityCause::Stream(_) | ActivityCause::StreamBefore(_) => Some(IdleCause::Queue),
             ActivityCause::Event(_) | ActivityCause::EventBefore(_) => Some(IdleCause::Dependency),
-            ActivityCause::Launch if first && is_input => Some(IdleCause::Input),
+            // The wait for the batch ends where the host begins to copy it.
+            ActivityCause::Launch if first && is_input => {
+                let staged = matches!(call.blocking, Blocking::Chunked { .. });
+                let copies = if staged { timeline.marks[call.begin].clamp(since, start) } else { start };
+                self.add(IdleCause::Input, copies - since);
+                self.add(IdleCause::Copy, start - copies);
+                return;
+            }
             ActivityCause::Launch => None,
         };
         match whole {
@@ -151,6 +165,37 @@ impl Idle {
                 self.parts.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             }
         }
+    }
+}
+
+/// What is needed to split the gaps of a step.
+struct Splitter<'t> {
+    graph: &'t StepGraph,
+    timeline: &'t Timeline,
+    /// Activities by their beginning.
+    order: Vec<ActivityId>,
+    /// The place of each in that order.
+    places: TiVec<ActivityId, usize>,
+    unrecorded: Unrecorded,
+}
+
+impl<'t> Splitter<'t> {
+    fn new(graph: &'t StepGraph, timeline: &'t Timeline) -> Splitter<'t> {
+        let order = timeline.by_start();
+        let mut places: TiVec<ActivityId, usize> = vec![0; order.len()].into();
+        for (place, &activity) in order.iter().enumerate() {
+            places[activity] = place;
+        }
+        Splitter { graph, timeline, order, places, unrecorded: Unrecorded::of(graph, timeline) }
+    }
+
+    /// Whether a kernel that is not in the recording was launched just before an activity.
+    fn is_unrecorded(&self, activity: ActivityId) -> bool {
+        if self.unrecorded.is_empty() {
+            return false;
+        }
+        let before = self.order.get(self.places[activity].wrapping_sub(1)).or(self.order.last()).copied();
+        self.unrecorded.between(self.graph, self.timeline, before, activity)
     }
 }
 

@@ -53,7 +53,7 @@ pub fn replay_recorded(graph: &StepGraph, typical: &PricedGraph<'_>) -> Option<R
     for step in samples.steps() {
         for (at, mark) in graph.marks.iter_enumerated() {
             gaps[at] = if waits[at] {
-                Nanos::ZERO
+                typical.host.gaps[at]
             } else {
                 samples.gap(step, at, mark).unwrap_or(typical.host.gaps[at])
             };

@@ -1,7 +1,9 @@
 //! Runs a priced graph to its steady state and keeps the last step.
 
+use std::collections::BTreeMap;
 use steptime_cost::PricedGraph;
-use steptime_graph::{ActivityId, MarkId, TiVec};
+
+use steptime_graph::{ActivityId, MarkId, StepGraph, TiVec, union};
 use steptime_trace::Nanos;
 
 use crate::cause::{ActivityCause, MarkCause};
@@ -112,6 +114,20 @@ impl Timeline {
         }
         let idle = self.idle_gaps().into_iter().map(|gap| self.starts[gap.activity] - gap.since);
         self.period - idle.sum()
+    }
+
+    /// Device active time of the step's own activities, device by device, in the order of their numbers.
+    pub fn active_by_device(&self, graph: &StepGraph) -> Vec<(u32, Nanos)> {
+        let mut spans: BTreeMap<u32, Vec<(Nanos, Nanos)>> = BTreeMap::new();
+        for (at, activity) in graph.activities.iter_enumerated() {
+            let device = graph.streams[activity.stream].device;
+            spans.entry(device).or_default().push((self.starts[at], self.ends[at]));
+        }
+        let busy = |(device, mut spans): (u32, Vec<(Nanos, Nanos)>)| {
+            spans.sort_unstable();
+            (device, union(&spans))
+        };
+        spans.into_iter().map(busy).collect()
     }
 
     /// Device idle time of the step.

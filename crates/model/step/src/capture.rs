@@ -177,6 +177,7 @@ impl Builder<'_> {
     fn activity(&mut self, was: steptime_graph::ActivityId, call: CallId) {
         self.graph.activities.push(steptime_graph::Activity { call, ..self.from.activities[was] });
         self.graph.queue_delays.push(self.from.queue_delays[was]);
+        self.graph.held_back.push(self.from.held_back[was]);
         self.carried.activities.push(Some(was));
     }
 

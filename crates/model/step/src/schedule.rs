@@ -207,6 +207,7 @@ impl<'s> Builder<'s> {
             }
             self.graph.activities.push(row);
             self.graph.queue_delays.push(self.base.queue_delays[activity]);
+            self.graph.held_back.push(self.base.held_back[activity]);
             self.carried.activities.push(Some(activity).filter(|_| !again));
         }
         let blocking = if again { rounds::own(source, first_activity) } else { source.blocking };
@@ -263,6 +264,7 @@ impl<'s> Builder<'s> {
                 collective: collective.map(|own| self.graph.collectives.push_and_get_key(own)),
             });
             self.graph.queue_delays.push(None);
+            self.graph.held_back.push(steptime_trace::Nanos::ZERO);
             self.carried.activities.push(None);
         }
         self.graph.calls.push(Call {

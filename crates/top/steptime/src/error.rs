@@ -78,6 +78,24 @@ pub enum Error {
         /// Categories of events of accelerators that are not read.
         accelerators: Vec<String>,
     },
+    /// A trace of whose device activities none was launched by a call within a step.
+    #[error(
+        "{}: none of its {activities} GPU activities was launched within a step: {}", path.display(),
+        if *linked == 0 {
+            "the calls that launched them were not recorded, or carry no number that ties them to a kernel (correlation, \
+             External id): record with both ProfilerActivity.CPU and ProfilerActivity.CUDA"
+        } else {
+            "what the steps do is on the host alone; mark the steps that train (prof.step())"
+        }
+    )]
+    NothingLaunched {
+        /// The input.
+        path: PathBuf,
+        /// Activities in the trace.
+        activities: usize,
+        /// Of these, with their call.
+        linked: usize,
+    },
     /// A GPU was named, and the input does not hold what its ops were called with.
     #[error(
         "{}: no arguments of its ops were recorded, and without them no kernel can be priced for a GPU: record the \

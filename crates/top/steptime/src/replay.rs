@@ -10,7 +10,8 @@ use crate::shipped_host::own_constants;
 /// The profiled step, predicted with the profiler's cost left in, beside what was recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SelfCheck {
-    /// Median period as recorded; of a single step, from its first mark to the end of all it launched.
+    /// Median period as the marks of the recording say; of a single step its mark, or from its first event to the end of all it
+    /// launched.
     pub recorded: Nanos,
     /// The typical step, simulated: what a prediction is made of. Of a single step, the step itself.
     pub typical: Nanos,
@@ -38,12 +39,16 @@ impl SelfCheck {
         let host = HostCosts::profiled(graph, &coupling);
         let profiled = PricedGraph::measured(graph, host);
         let replay = replay_recorded(graph, &profiled)?;
-        let recorded = graph.samples.median_period().filter(|_| !replay.single).unwrap_or(replay.measured);
-        let (typical, active_typical) = if replay.single {
-            (replay.simulated, replay.active_simulated)
-        } else {
-            let timeline = Timeline::simulate(&profiled);
-            (timeline.period, timeline.active())
+        let marked = graph.witness.period.filter(|_| graph.samples.clock() == Clock::Host);
+        let recorded =
+            marked.or(graph.samples.median_period()).filter(|_| !replay.single).unwrap_or(replay.measured);
+        let timeline = Timeline::simulate(&profiled);
+        // A single step is as long as its mark, unless the device is done later.
+        let mark = graph.samples.steps().next().and_then(|step| graph.samples.host_period(step));
+        let (recorded, typical, active_typical) = match mark.filter(|&mark| mark >= replay.measured) {
+            Some(mark) if replay.single => (mark, timeline.period, timeline.active()),
+            _ if replay.single => (replay.measured, replay.simulated, replay.active_simulated),
+            _ => (recorded, timeline.period, timeline.active()),
         };
         Some(SelfCheck {
             recorded,

@@ -223,11 +223,15 @@ impl Step {
     /// # Errors
     /// Where nothing did, or only on an accelerator that is not read.
     pub fn on_a_device(&self) -> Result<(), Error> {
-        if self.arguments.is_derived() || self.graph.coverage.activities > 0 {
+        let coverage = &self.graph.coverage;
+        if self.arguments.is_derived() || coverage.activities_in_steps > 0 {
             return Ok(());
         }
-        let none =
-            Error::NoDeviceActivity { path: self.path.clone(), accelerators: self.accelerators.clone() };
+        let (path, accelerators) = (self.path.clone(), self.accelerators.clone());
+        let none = match coverage.activities {
+            0 => Error::NoDeviceActivity { path, accelerators },
+            activities => Error::NothingLaunched { path, activities, linked: coverage.activities_linked },
+        };
         Err(damaged(self.repairs.as_deref(), none))
     }
 

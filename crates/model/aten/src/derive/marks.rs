@@ -88,6 +88,7 @@ pub(super) fn build(
     }
     let mut graph = builder.graph;
     graph.queue_delays = vec![None; graph.activities.len()].into();
+    graph.held_back = vec![steptime_trace::Nanos::ZERO; graph.activities.len()].into();
     graph.tops = steptime_graph::tops(&graph.ops);
     graph.assign_phases();
     meet::wait(&mut graph, tree, |op| nodes[op] as usize);

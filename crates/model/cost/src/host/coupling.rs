@@ -66,7 +66,8 @@ impl Coupling {
                 else {
                     continue;
                 };
-                if let Blocking::Streams(set) = call.blocking {
+                // Giving memory back has work of its own: it says nothing of waiting.
+                if let (Blocking::Streams(set), true) = (call.blocking, call.kind != ApiKind::Free) {
                     let latest = match set {
                         StreamSet::All => stream_end.iter().flatten().max().copied(),
                         StreamSet::One(stream) => stream_end[stream],

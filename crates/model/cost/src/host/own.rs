@@ -1,6 +1,6 @@
 //! The host gaps of a recording's own samples.
 
-use steptime_graph::{Blocking, CallId, Clock, MarkId, MarkKind, Role, StepGraph, StepId, TiVec};
+use steptime_graph::{Blocking, CallId, Clock, MarkId, MarkKind, Role, StepGraph, StepId, TiVec, median};
 use steptime_trace::Nanos;
 
 use super::coupling::Coupling;
@@ -45,8 +45,11 @@ fn corrected(
     profiler: &ProfilerCost,
     factors: impl Fn(MarkId) -> [f64; 2],
 ) -> TiVec<MarkId, Option<Nanos>> {
-    let all: Vec<StepId> = graph.samples.steps().collect();
-    let raw = located(graph, &all, quiet_mean);
+    let mut steps: Vec<StepId> = graph.samples.steps().collect();
+    if unlike(graph) {
+        steps = vec![graph.samples.template()];
+    }
+    let raw = located(graph, &steps, quiet_mean);
     raw.into_iter_enumerated()
         .zip(profiler.of_gaps(graph))
         .map(|((mark, gap), event)| {
@@ -61,7 +64,10 @@ fn corrected(
 /// the short ones: the long ones hold waits for the device. `None` as in [`gaps`].
 pub fn typical_gaps(graph: &StepGraph) -> TiVec<MarkId, Option<Nanos>> {
     let ranks = if graph.samples.clock() == Clock::Device { (0.0, 0.4) } else { (0.4, 0.6) };
-    let middle = steps_of_ranks(graph, ranks.0, ranks.1);
+    let middle = match unlike(graph) {
+        true => vec![graph.samples.template()],
+        false => steps_of_ranks(graph, ranks.0, ranks.1),
+    };
     let all: Vec<StepId> = graph.samples.steps().collect();
     let typical = located(graph, &middle, |column| mean_of_ranks(column, 0.0, 1.0));
     // What none of these measured is taken from the others.
@@ -69,6 +75,15 @@ pub fn typical_gaps(graph: &StepGraph) -> TiVec<MarkId, Option<Nanos>> {
     let others =
         if missing { located(graph, &all, |column| mean_of_ranks(column, 0.3, 0.7)) } else { TiVec::new() };
     typical.into_iter_enumerated().map(|(mark, gap)| gap.or_else(|| *others.get(mark)?)).collect()
+}
+
+/// Steps of which less than this share of the marks match, in thousandths, do not do the same.
+const ALIKE_PERMILLE: usize = 950;
+
+/// Whether the steps do not do the same. A mean of what they have in common is then no step that ever was: the times of the
+/// typical step are taken as they are.
+fn unlike(graph: &StepGraph) -> bool {
+    graph.coverage.marks_matched_permille < ALIKE_PERMILLE
 }
 
 /// The location of each gap's samples in some of the steps.
@@ -89,6 +104,11 @@ fn located(
             match (&stalls, graph.marks[mark].kind) {
                 (Some(stalls), MarkKind::CallEnd(call)) => unstalled(graph, stalls, call, steps, &mut column),
                 _ => collect_of(graph, mark, steps, &mut column),
+            }
+            // How long a batch is waited for is no speed of the host: the middle of all steps says it.
+            if graph.waits_for_input(mark) {
+                collect(graph, mark, &mut column);
+                return median(&mut column);
             }
             location(&mut column)
         })

@@ -7,16 +7,17 @@ use super::captured::{self, CapturedDelays};
 use super::copies::Staging;
 use super::coupling::Coupling;
 use super::edge::LEVELS;
-use super::own;
 use super::profile::HostProfile;
 use super::profiler::{Process, ProfilerCost};
 use super::speed::{Elasticity, Speed, times};
 use super::usual::UsualGaps;
+use super::{own, release};
 
 /// The host side of a step, priced.
 #[derive(Debug, Clone)]
 pub struct HostCosts {
-    /// The time of each gap, mark by mark; zero inside calls that wait for the device.
+    /// The time of each gap, mark by mark; inside calls that wait for the device what they do once it is done, and zero inside
+    /// copies that wait.
     pub gaps: TiVec<MarkId, Nanos>,
     /// Delays between host and device.
     pub coupling: Coupling,
@@ -95,6 +96,7 @@ impl HostCosts {
         fallback: &Coupling,
     ) -> HostCosts {
         let coupling = Coupling::measure(graph, fallback);
+        let work = release::own_work(graph, &coupling);
         let mut found = Found::default();
         let gaps = gaps
             .into_iter_enumerated()
@@ -103,7 +105,10 @@ impl HostCosts {
                     found.own += 1;
                     gap.max(Nanos::ZERO)
                 }
-                None if own::waits_for_device(graph, mark) => Nanos::ZERO,
+                None if own::waits_for_device(graph, mark) => match graph.marks[mark].kind {
+                    MarkKind::CallEnd(call) => work.get(&call).copied().unwrap_or(Nanos::ZERO),
+                    _ => Nanos::ZERO,
+                },
                 // Of a single step nothing is known of the gap to the next.
                 None if graph.marks[mark].wraps && graph.samples.steps().len() == 1 => Nanos::ZERO,
                 None => {

@@ -17,8 +17,10 @@ pub enum ApiKind {
     StreamSync,
     /// Waits for one event.
     EventSync,
-    /// Waits for the whole device. `cudaFree` does, too.
+    /// Waits for the whole device.
     DeviceSync,
+    /// Gives memory back, once the whole device is idle.
+    Free,
     /// Marks a point in a stream.
     EventRecord,
     /// Makes a stream wait for an event; the host goes on.
@@ -35,7 +37,8 @@ impl ApiKind {
         let stem = ["cuda", "hip", "cu"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
         let stem = stem.trim_end_matches("_ptsz").trim_end_matches("_v2");
         match stem {
-            "DeviceSynchronize" | "CtxSynchronize" | "Free" | "MemFree" => ApiKind::DeviceSync,
+            "DeviceSynchronize" | "CtxSynchronize" => ApiKind::DeviceSync,
+            "Free" | "MemFree" => ApiKind::Free,
             "StreamSynchronize" => ApiKind::StreamSync,
             "EventSynchronize" => ApiKind::EventSync,
             "StreamWaitEvent" => ApiKind::StreamWait,
@@ -61,7 +64,7 @@ impl ApiKind {
 
     /// Whether the host waits inside the call until the device has done something.
     pub fn synchronises(self) -> bool {
-        matches!(self, ApiKind::StreamSync | ApiKind::EventSync | ApiKind::DeviceSync)
+        matches!(self, ApiKind::StreamSync | ApiKind::EventSync | ApiKind::DeviceSync | ApiKind::Free)
     }
 }
 
@@ -127,7 +130,7 @@ mod tests {
             ("cudaMemsetAsync", ApiKind::Memset),
             ("cudaStreamSynchronize", ApiKind::StreamSync),
             ("hipDeviceSynchronize", ApiKind::DeviceSync),
-            ("cudaFree", ApiKind::DeviceSync),
+            ("cudaFree", ApiKind::Free),
             ("cudaEventRecordWithFlags", ApiKind::EventRecord),
             ("cudaStreamWaitEvent", ApiKind::StreamWait),
             ("cudaLaunchHostFunc", ApiKind::Other),

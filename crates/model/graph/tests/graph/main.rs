@@ -2,6 +2,7 @@
 
 mod device;
 mod examples;
+mod others;
 mod recording;
 mod steps;
 mod streams;

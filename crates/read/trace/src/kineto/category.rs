@@ -23,15 +23,8 @@ impl Category {
         match name {
             b"cpu_op" | b"Operator" | b"operator" => Category::Op,
             b"user_annotation" => Category::Annotation,
-            b"cuda_runtime"
-            | b"hip_runtime"
-            | b"xpu_runtime"
-            | b"privateuse1_runtime"
-            | b"Runtime"
-            | b"runtime" => Category::Runtime,
-            b"cuda_driver" | b"hip_driver" | b"xpu_driver" | b"privateuse1_driver" | b"Driver" => {
-                Category::Driver
-            }
+            b"Runtime" | b"runtime" => Category::Runtime,
+            b"Driver" | b"driver" => Category::Driver,
             b"kernel" | b"Kernel" => Category::Kernel,
             b"gpu_memcpy" | b"Memcpy" => Category::Memcpy,
             b"gpu_memset" | b"Memset" => Category::Memset,
@@ -40,6 +33,9 @@ impl Category {
             b"overhead" | b"Overhead" => Category::Overhead,
             b"python_function" | b"python function" => Category::PythonFunction,
             b"Trace" => Category::Span,
+            // Of whatever vendor: `cuda_runtime`, `hip_runtime`, `sycl_runtime`.
+            _ if name.ends_with(b"_runtime") => Category::Runtime,
+            _ if name.ends_with(b"_driver") => Category::Driver,
             _ => Category::Unknown,
         }
     }

@@ -183,6 +183,9 @@ fn coverage(coverage: &GraphCoverage) -> String {
     let counts = [
         (coverage.launches_outside, "launches outside any op"),
         (coverage.activities_before_steps, "activities launched before the first step"),
+        (coverage.steps_of_warm_up, "steps at the beginning left out as warm-up"),
+        (coverage.steps_incomplete, "steps left out whose kernels the profiler lost"),
+        (coverage.launches_lost, "launches whose kernel the profiler lost"),
         (coverage.clamped, "events cut to fit the one around them"),
         (coverage.across_steps, "events across steps left out"),
         (coverage.stream_waits, "stream waits"),

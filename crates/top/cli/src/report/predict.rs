@@ -133,6 +133,11 @@ fn split(answer: &Predicted) -> Columns {
         ["active".to_owned(), ms(active), share(active, answer)],
         ["idle".to_owned(), ms(idle), share(idle, answer)],
     ];
+    let devices = answer
+        .devices
+        .iter()
+        .map(|row| [format!("· GPU {}", row.device), ms(row.active_ms), share(row.active_ms, answer)]);
+    left.splice(1..1, devices);
     let causes = answer.idle_ms.iter().filter(|(_, time)| *time >= 0.0005);
     left.extend(causes.map(|(key, time)| [format!("· {}", cause(key)), ms(*time), share(*time, answer)]));
     let phases = answer.phases.as_deref().unwrap_or_default();

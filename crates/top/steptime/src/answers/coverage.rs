@@ -32,6 +32,14 @@ pub struct GraphCoverage {
     pub activities_in_steps: usize,
     /// Activities launched before the first step.
     pub activities_before_steps: usize,
+    /// Kernel launches within the steps.
+    pub launches_in_steps: usize,
+    /// Of these, without a kernel in the recording.
+    pub launches_lost: usize,
+    /// Steps at the beginning left out as warm-up.
+    pub steps_of_warm_up: usize,
+    /// Steps left out because the profiler lost their kernels.
+    pub steps_incomplete: usize,
     /// Steps found.
     pub steps: usize,
     /// Steps that match the typical one.
@@ -85,6 +93,10 @@ impl GraphCoverage {
             activities_linked_share: coverage.linked_share(),
             activities_in_steps: coverage.activities_in_steps,
             activities_before_steps: coverage.activities_before_steps,
+            launches_in_steps: coverage.launches_in_steps,
+            launches_lost: coverage.launches_lost,
+            steps_of_warm_up: coverage.steps_of_warm_up,
+            steps_incomplete: coverage.steps_incomplete,
             steps: coverage.steps,
             steps_alike: coverage.steps_alike,
             marks_matched_permille: coverage.marks_matched_permille,

@@ -4,6 +4,7 @@ mod rows;
 
 use serde::Serialize;
 use steptime_cost::Process;
+use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 pub(super) use self::rows::pieces;
@@ -66,6 +67,9 @@ pub struct Predicted {
     /// The same as a share of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
+    /// The same by device, milliseconds by its number, where one process works on several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceActive>,
     /// How long it does not, milliseconds by cause.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_object")]
     pub idle_ms: Vec<(&'static str, f64)>,
@@ -112,6 +116,28 @@ pub struct Predicted {
     pub derived: bool,
     /// What was repaired, assumed or guessed, in words; all of it is among the doubts too.
     pub warnings: Vec<String>,
+}
+
+/// Active time of one of several devices.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceActive {
+    /// Its number.
+    pub device: u32,
+    /// How long of the step it works, milliseconds.
+    pub active_ms: f64,
+    /// The same as a share of the step.
+    pub utilisation: f64,
+}
+
+impl DeviceActive {
+    /// Of each device; none where there is one.
+    fn all(graph: &StepGraph, simulated: &Prediction, step: Nanos) -> Vec<DeviceActive> {
+        let all = simulated.timeline.active_by_device(graph);
+        let share = |active: Nanos| active.0 as f64 / step.0.max(1) as f64;
+        let row =
+            |(device, active)| DeviceActive { device, active_ms: ms(active), utilisation: share(active) };
+        if all.len() > 1 { all.into_iter().map(row).collect() } else { Vec::new() }
+    }
 }
 
 impl Prediction {
@@ -168,6 +194,7 @@ impl Predicted {
             samples_per_s: samples_per_s(batch, time),
             active_ms: active,
             utilisation: active.filter(|_| step_ms > 0.0).map(|active| active / step_ms),
+            devices: simulated.map(|s| DeviceActive::all(graph, s, time)).unwrap_or_default(),
             idle_ms: idle.map(|(cause, time)| (cause.key(), ms(time))).collect(),
             peak_mb: simulated.and_then(|s| s.peak.as_ref()).map(PeakMemory::new),
             fits: simulated.and_then(|s| s.fits),

@@ -6,8 +6,11 @@ mod captured;
 mod copies;
 mod cut;
 pub(crate) mod emulated;
+mod input;
 mod library;
+mod lost;
 pub(crate) mod memory;
+mod processes;
 mod replay;
 mod unpriced;
 
@@ -56,6 +59,9 @@ pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_
     let found = [
         cut::doubt(recorded),
         captured::doubt(recorded),
+        lost::doubt(&recorded.graph),
+        input::doubt(&recorded.graph),
+        processes::doubt(&recorded.graph),
         unpriced::doubt(recorded, kernels, evidence.device),
         library::doubt(recorded, kernels, evidence.device, evidence.step),
         alone::doubt(&recorded.graph, kernels, evidence.step),
@@ -75,7 +81,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `cut`, `captured`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `emulated`, `rule`, `arguments`, `cache`.
+    /// What it is, for programs: `memory`, `cut`, `captured`, `lost`, `input`, `processes`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `emulated`, `rule`, `arguments`, `cache`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

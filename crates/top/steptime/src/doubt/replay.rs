@@ -4,6 +4,7 @@ use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
+use crate::answers::words::counted;
 use crate::replay::SelfCheck;
 
 /// An error larger than this is said.
@@ -76,6 +77,13 @@ fn cause(graph: &StepGraph, check: &SelfCheck) -> String {
         return format!(
             "{unlinked} of {} device activities have no call that launched them",
             coverage.activities
+        );
+    }
+    if coverage.late.0 as f64 > SAID * check.recorded.0 as f64 {
+        return format!(
+            "{} began {:.3} ms late on an idle GPU, as where the code of a kernel is loaded: record after warm-up",
+            counted(coverage.late_starts, "kernel"),
+            coverage.late.as_millis(),
         );
     }
     let unknown = coverage.waits_inferred + coverage.waits_refuted;

@@ -1,0 +1,67 @@
+//! A trace's own word on its steps: how long they take and how long the device works in them, read from marks and kernels
+//! alone. Nothing of it goes through the graph, so that it can speak against the graph.
+
+use rustc_hash::FxHashMap;
+use steptime_trace::{Nanos, Trace};
+use typed_index_collections::TiSlice;
+
+use crate::ids::StepId;
+use crate::names::EventName;
+use crate::samples::{median, union};
+use crate::steps::StepWindow;
+
+/// What the marks and the kernels of a trace say of a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// Median time from one step mark to the next, the last mark as long as it is; `None` where there are no two marks.
+    pub period: Option<Nanos>,
+    /// Mean time a step in which any activity of the steps ran, on any stream of any device.
+    pub active: Nanos,
+}
+
+impl Witness {
+    /// Reads it from the trace, for the steps between the first and the last of `windows`.
+    pub(crate) fn of(trace: &Trace, windows: &TiSlice<StepId, StepWindow>) -> Witness {
+        let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return Witness::default() };
+        Witness {
+            period: period(trace, first.start),
+            active: active(trace, first.start, last.end) / windows.len() as i64,
+        }
+    }
+}
+
+/// The median length of the step marks from a time on.
+fn period(trace: &Trace, from: Nanos) -> Option<Nanos> {
+    let is_step: Vec<bool> = trace.names.iter().map(|(_, name)| EventName::of(name).is_step()).collect();
+    let of_mark = |op: usize| (trace.ops.start[op], trace.ops.start[op] + trace.ops.dur[op]);
+    let mut marks: Vec<(Nanos, Nanos)> =
+        (0..trace.ops.len()).filter(|&op| is_step[trace.ops.name[op].index()]).map(of_mark).collect();
+    marks.retain(|&(start, _)| start >= from);
+    marks.sort_unstable();
+    marks.dedup_by_key(|mark| mark.0);
+    if marks.len() < 2 {
+        return None;
+    }
+    let next = marks.iter().skip(1).map(|mark| Some(mark.0)).chain([None]);
+    let mut lengths: Vec<Nanos> =
+        marks.iter().zip(next).map(|(&(start, end), next)| next.unwrap_or(end) - start).collect();
+    median(&mut lengths)
+}
+
+/// The time in which any activity ran whose call began between two times; of those without a call, any that began then.
+fn active(trace: &Trace, from: Nanos, to: Nanos) -> Nanos {
+    let mut called: FxHashMap<u64, Nanos> = FxHashMap::default();
+    for (&id, &start) in trace.calls.correlation.iter().zip(&trace.calls.start) {
+        if id != 0 {
+            called.entry(id).and_modify(|first| *first = start.min(*first)).or_insert(start);
+        }
+    }
+    let activities = &trace.activities;
+    let began = |at: usize| called.get(&activities.correlation[at]).copied().unwrap_or(activities.start[at]);
+    let mut spans: Vec<(Nanos, Nanos)> = (0..activities.len())
+        .filter(|&at| (from..=to).contains(&began(at)))
+        .map(|at| (activities.start[at], activities.end(at)))
+        .collect();
+    spans.sort_unstable();
+    union(&spans)
+}

@@ -1,0 +1,46 @@
+//! Steps that differ by how long they wait for their input: one time does not describe them.
+
+use steptime_graph::{MarkId, StepGraph, StepId};
+use steptime_trace::Nanos;
+
+use super::Doubt;
+
+/// Waits that differ by less than this share of the step are not worth a word.
+const SAID: f64 = 0.1;
+
+/// The doubt, where the waits for the data loader differ from step to step.
+pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
+    let samples = &graph.samples;
+    let loaders: Vec<MarkId> = graph.marks.keys().filter(|&mark| graph.waits_for_input(mark)).collect();
+    let wait = |step: StepId| -> Nanos {
+        loaders.iter().filter_map(|&mark| samples.gap(step, mark, &graph.marks[mark])).sum()
+    };
+    let mut waits: Vec<Nanos> = samples.steps().map(wait).collect();
+    let mut periods: Vec<Nanos> = samples.steps().filter_map(|step| samples.period(step)).collect();
+    if loaders.is_empty() || periods.len() < 3 {
+        return None;
+    }
+    waits.sort_unstable();
+    periods.sort_unstable();
+    let range = ms(&waits, 0.9) - ms(&waits, 0.1);
+    let mean = periods.iter().map(|period| period.as_millis()).sum::<f64>() / periods.len() as f64;
+    let (middle, late) = (ms(&periods, 0.5), ms(&periods, 0.9));
+    (range > SAID * middle && middle > 0.0).then(|| Doubt {
+        kind: "input",
+        text: format!(
+            "steps differ by what they wait for input, {:.3} to {:.3} ms: as recorded they take {middle:.3} ms in the median, \
+             {mean:.3} ms in the mean and {late:.3} ms in the slowest tenth",
+            ms(&waits, 0.0),
+            ms(&waits, 1.0),
+        ),
+        below: 0.0,
+        above: (mean / middle).ln().max(0.0),
+        no_estimate: false,
+    })
+}
+
+/// A quantile of times in order, in milliseconds.
+fn ms(sorted: &[Nanos], share: f64) -> f64 {
+    let at = ((sorted.len() - 1) as f64 * share).round() as usize;
+    sorted.get(at).map_or(0.0, |time| time.as_millis())
+}
