@@ -37,6 +37,7 @@ mod steps;
 mod tables;
 mod template;
 
+pub use clock::is_timed_by_device;
 pub use collectives::{Collective, Group};
 pub use coverage::Coverage;
 pub use error::Error;
