@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PathLike = Union[str, "os.PathLike[str]"]
 Value = Union[None, bool, int, float, str, "os.PathLike[str]", Sequence[Any]]
 REMEDY = "install the wheel (pip install steptime), or build it: pip install ./python in the repository, with Rust 1.95"
+_MOST = 2**32 - 1
 _KINDS = {
     "usage": errors.UsageError,
     "not found": errors.NotFound,
@@ -36,11 +37,20 @@ def core() -> Any:
 
 def text(command: Sequence[str], options: Mapping[str, Value], inputs: Sequence["Input"] = (), given: str = "") -> str:
     """What a command prints. Inputs that are open are not opened again; `given` is its standard input."""
-    arguments = [*command, *flags(options)]
+    arguments = [_typed(each) for each in (*command, *flags(options))]
     kind, words = core().ask(arguments, [each.opened for each in inputs], given)
     if kind:
         raise _refused(kind, words)
     return str(words)
+
+
+def _typed(argument: str) -> str:
+    """An argument that has a form in bytes. A path of other bytes than UTF-8 has none in Python."""
+    try:
+        argument.encode("utf-8")
+    except UnicodeEncodeError:
+        raise errors.UsageError(f"{argument!r} is not UTF-8: give a path that is, as by a link") from None
+    return argument
 
 
 def _refused(kind: str, words: str) -> errors.Error:
@@ -80,8 +90,9 @@ class Input:
         self.path = Path(path)
         self.part: Dict[str, Value] = {"step": step, "rank": rank}
         for name, value in self.part.items():
-            if value is not None and (not isinstance(value, int) or value < 0):
-                raise errors.UsageError(f"{name}={value!r}: it is the number of a {name}, 0 or more")
+            if value is not None and (not isinstance(value, int) or not 0 <= value <= _MOST):
+                raise errors.UsageError(f"{name}={value!r}: it is the number of a {name}, from 0 to {_MOST}")
+        _typed(str(path))
         self.opened: "_core.Opened" = core().Opened(self.path, step, rank)
 
     def open(self) -> None:

@@ -7,7 +7,7 @@
     steptime query LAKE "select ..."       steptime query LAKE --ask stragglers       ... --list
 
 The lake's tables are views: steps, ops, kernels, collectives, gaps. `sketch_ns(bin)` is the time of a bin of a sketch.
-A ready question is a file in questions/, its first line says what it answers. DuckDB does the work.
+SQL reads the lake and nothing else: it is one SELECT, without access to other files or the network. A ready question is a file in questions/, its first line says what it answers. DuckDB does the work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from steptime.errors import Error
 if TYPE_CHECKING:
     import duckdb
 
-VERSION = 1
+VERSION = 2
 """The version of lakes that is read."""
 
 TABLES = ("steps", "ops", "kernels", "collectives", "gaps")
@@ -87,11 +87,17 @@ def query(lake: str | Path, sql: str) -> Answer:
 
     Raises QueryError where the folder is no lake, or one of another version, or where the SQL cannot be answered.
     """
-    connection = _opened(Path(lake))
-    relation = _clearly(lambda: connection.sql(sql))
-    if relation is None:
-        raise QueryError("the SQL gives no rows: ask with a SELECT")
-    return Answer(relation, connection)
+    connection, damaged = _opened(Path(lake))
+    kinds = [statement.type for statement in _clearly(lambda: connection.extract_statements(sql))]
+    # Whatever else there is writes, or changes what is asked next.
+    if kinds != [_engine().StatementType.SELECT]:
+        raise QueryError("the SQL gives no rows: ask with a SELECT, and with one")
+    try:
+        return Answer(_clearly(lambda: connection.sql(sql)), connection)
+    except QueryError as error:
+        # A table that cannot be read is missing where it is asked for; questions about others are answered.
+        named = next((words for table, words in damaged.items() if table in sql), None)
+        raise (QueryError(named) if named else error) from None
 
 
 def ask(lake: str | Path, question: str) -> Answer:
@@ -112,7 +118,7 @@ def merged(parts: Sequence[Path], output: str | os.PathLike[str], key: str) -> i
     """
     place = Path(output)
     connection: duckdb.DuckDBPyConnection = _engine().connect()
-    files = [str(part) for part in parts]
+    files = [_pattern(str(part)) for part in parts]
     pairs = _clearly(lambda: connection.execute("select key, value from parquet_kv_metadata(?)", [files[0]]).fetchall())
     about = {bytes(name).decode(): bytes(value).decode() for name, value in pairs}
     kept = {name: value for name, value in about.items() if name.startswith("steptime_")} | {"steptime_shard": "1/1"}
@@ -120,32 +126,55 @@ def merged(parts: Sequence[Path], output: str | os.PathLike[str], key: str) -> i
     count, distinct = rows.aggregate(f"count(*), count(distinct {key})").fetchall()[0]
     if count != distinct:
         raise QueryError(f"{count - distinct} of {count} rows of {place} are there twice: remove {parts[0].parent} and do it again")
-    quoted = {name: value.replace("'", "''") for name, value in kept.items()}
-    said = ", ".join(f"{name}: '{value}'" for name, value in quoted.items())
+    said = ", ".join(f"{name}: {_quoted(value)}" for name, value in kept.items())
     unfinished = place.with_name(f".{place.name}.part")
-    target = str(unfinished).replace("'", "''")
     connection.register("rows", rows)
-    _clearly(lambda: connection.execute(f"copy rows to '{target}' (format parquet, compression zstd, kv_metadata {{{said}}})"))
+    _clearly(lambda: connection.execute(f"copy rows to {_quoted(str(unfinished))} (format parquet, compression zstd, kv_metadata {{{said}}})"))
     unfinished.replace(place)
     return int(count)
 
-def _opened(lake: Path) -> duckdb.DuckDBPyConnection:
-    """A connection with the lake's tables as views."""
+
+def _opened(lake: Path) -> tuple[duckdb.DuckDBPyConnection, dict[str, str]]:
+    """A connection with the lake's tables as views, and why those that are missing cannot be read."""
     _checked(lake)
     connection: duckdb.DuckDBPyConnection = _engine().connect()
-    connection.execute("set autoinstall_known_extensions = false")
+    whole = str(lake.absolute())
+    if "\\" in whole and os.sep == "/":
+        raise QueryError(f"{lake}: DuckDB reads no folder with a backslash in its name: rename it")
+    for setting, value in (
+        ("autoinstall_known_extensions", "false"),
+        # What is named here can be read, as a path or a pattern: all else, and the network, cannot.
+        ("allowed_directories", f"[{_quoted(whole)}, {_quoted(_pattern(whole))}]"),
+        ("enable_external_access", "false"),
+        ("lock_configuration", "true"),
+    ):
+        connection.execute(f"set {setting} = {value}")
+    damaged: dict[str, str] = {}
     for table in TABLES:
-        # A view takes no parameters: the path is quoted, and what a pattern would read in it is told to be a letter.
-        place = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(lake.absolute()))
-        files = f"{place}/run=*/rank=*/{table}.parquet".replace("'", "''")
-        connection.execute(
-            f"create view {table} as select * from read_parquet('{files}', hive_partitioning = true, "
-            "hive_types = {'run': varchar, 'rank': integer})"
+        # A view takes no parameters: the path is quoted.
+        files = _quoted(f"{_pattern(whole)}/run=*/rank=*/{table}.parquet")
+        view = (
+            f"create view {table} as select * from read_parquet({files}, hive_partitioning = true, "
+            "hive_types = {'run': varchar, 'rank': bigint})"
         )
+        try:
+            _clearly(lambda: connection.execute(view))
+        except QueryError as error:
+            damaged[table] = f"{table} cannot be read ({error}): ingest the run again"
     connection.execute(
         "create macro sketch_ns(bin) as 2 * pow(1.01::double / 0.99, bin) / (1.01::double / 0.99 + 1)"
     )
-    return connection
+    return connection, damaged
+
+
+def _quoted(text: str) -> str:
+    """A string in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _pattern(path: str) -> str:
+    """A pattern that only this path fits: what a pattern would read in it is told to be a letter."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
 
 
 def _checked(lake: Path) -> None:
@@ -191,6 +220,14 @@ def _text(value: object) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST // 2]}…{text[1 - _WIDEST // 2 :]}"
 
 
+def _cell(value: object) -> object:
+    """A cell of CSV that steers no terminal and that no spreadsheet computes; numbers as they are."""
+    if not isinstance(value, str):
+        return value
+    text = "".join(letter if letter.isprintable() else "\ufffd" for letter in value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
 def _table(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
     """Rows below their names; numbers on the right."""
     shown = [[_text(value) for value in row] for row in rows[:_LONGEST]]
@@ -228,9 +265,10 @@ def _listed(lake: str) -> str:
     known = questions()
     width = max(map(len, known))
     lines = ["questions, for --ask:", *(f"  {name.ljust(width)}  {what}" for name, what in known.items()), "", "tables:"]
-    connection = _opened(Path(lake))
+    connection, damaged = _opened(Path(lake))
     for table in TABLES:
-        lines.append(f"  {table.ljust(width)}  {', '.join(connection.sql(f'from {table}').columns)}")
+        columns = damaged.get(table) or ", ".join(connection.sql(f"from {table}").columns)
+        lines.append(f"  {table.ljust(width)}  {columns}")
     return "\n".join(lines)
 
 
@@ -244,7 +282,7 @@ def _printed(answer: Answer, form: argparse.Namespace) -> None:
     elif form.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows(rows)
+        writer.writerows([_cell(value) for value in row] for row in rows)
     else:
         print(_table(columns, rows))
     sys.stdout.flush()

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from steptime._ask import core
-from steptime.errors import Error
+from steptime.errors import Error, UsageError
 from steptime.querying import QueryError, merged
 
 _TASKS_A_WORKER, _RETRIES = 4, 3
@@ -50,6 +50,7 @@ def sweep(
     `steptime sweep`. Parts lie in OUTPUT.parts until all are there: what was interrupted goes on where it stopped.
     """
     count, cut = _cut(workers, shards)
+    _separate(Path(output), (Path(input), Path(grid)))
     parts = Path(f"{os.fspath(output)}.parts")
     parts.mkdir(parents=True, exist_ok=True)
     files = [parts / f"{part}-of-{cut}.parquet" for part in range(1, cut + 1)]
@@ -60,7 +61,8 @@ def sweep(
     told = _spread(tasks, count, engine)
     points = sum(int(answer["points"]) for answer in told)
     try:
-        written = merged(files, output, key="point")
+        # A shard without a point has no file.
+        written = merged([file for file in files if file.exists()], output, key="point")
     except QueryError as error:
         raise ScaleError(str(error)) from None
     if written != points:
@@ -98,14 +100,22 @@ def _cut(workers: int | None, shards: int | None) -> tuple[int, int]:
     count = (os.cpu_count() or 1) if workers is None else workers
     cut = count * _TASKS_A_WORKER if shards is None else shards
     if count < 1 or cut < 1:
-        raise ValueError(f"there is at least one worker and one shard, not {count} and {cut}")
+        raise UsageError(f"there is at least one worker and one shard, not {count} and {cut}")
     return count, cut
+
+
+def _separate(output: Path, inputs: Sequence[Path]) -> None:
+    """Raises UsageError where the output would replace what is read."""
+    for read in inputs:
+        files = [read, *(read.iterdir() if read.is_dir() else ())]
+        if any(output.exists() and file.exists() and output.samefile(file) for file in files):
+            raise UsageError(f"{output}: it is read by the same call; give the output another name")
 
 
 def _spread(tasks: list[list[str]], workers: int, engine: str | None) -> list[dict[str, Any]]:
     """What each command line answers, in order; a worker that dies is replaced, and its command runs again."""
     if engine not in ("ray", "processes", None):
-        raise ValueError(f"there is no engine {engine!r}: it is 'ray', 'processes' or None")
+        raise UsageError(f"there is no engine {engine!r}: it is 'ray', 'processes' or None")
     has_ray = importlib.util.find_spec("ray") is not None
     if engine == "ray" and not has_ray:
         raise ScaleError("Ray is not installed: pip install ray, or give engine='processes'")

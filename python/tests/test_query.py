@@ -95,12 +95,59 @@ def test_what_cannot_be_answered_is_one_sentence(
     assert out == "" and complaint.count("\n") == 1 and said in complaint
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy (select 1) to '{lake}/run=monday/rank=0/steps.parquet'",
+        "copy (select 1) to '{folder}/file'",
+        "attach '{folder}/x.db'",
+        "attach '{lake}/x.db'",
+        "export database '{lake}/x'",
+        "select * from read_text('{folder}/secret')",
+        "install httpfs",
+        "set threads = 1",
+        "create table t as select 1",
+        "select 1; copy (select 1) to '{folder}/file'",
+    ],
+)
+def test_sql_reads_the_lake_and_nothing_else(lake: Path, tmp_path: Path, sql: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    before = sorted((path, path.stat().st_size) for path in lake.rglob("*"))
+    with pytest.raises(QueryError):
+        query(lake, sql.format(lake=str(lake).replace("'", "''"), folder=tmp_path)).rows()
+    assert [path.name for path in tmp_path.iterdir()] == ["secret"]
+    assert sorted((path, path.stat().st_size) for path in lake.rglob("*")) == before
+
+
+def test_a_damaged_table_is_said_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for rank in (0, 4_000_000_000):
+        (tmp_path / "run" / f"{rank}.json").write_text(trace(rank, [100.0]))
+    made = tmp_path / "lake"
+    subprocess.run([program(), "ingest", tmp_path / "run", "-o", made], check=True, capture_output=True)
+    assert query(made, "select rank from steps order by rank").rows() == [(0,), (4_000_000_000,)]
+    (made / "run=run" / "rank=0" / "gaps.parquet").write_bytes(b"")
+    assert query(made, "select count(*) from steps").rows() == [(2,)]
+    with pytest.raises(QueryError, match="gaps cannot be read .*: ingest the run again"):
+        query(made, "select * from gaps")
+    assert main([str(made), "--list"]) == 0
+    renamed = made.rename(tmp_path / "la\\ke")
+    with pytest.raises(QueryError, match="backslash"):
+        query(renamed, "select 1")
+
+
+def test_cells_of_csv_steer_nothing(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "select '=1+1' as a, chr(27) || '[31m' || chr(8238) as b, -1 as c, '-x' as d"
+    assert main([str(lake), sql, "--csv"]) == 0
+    assert capsys.readouterr().out == "a,b,c,d\n'=1+1,\ufffd[31m\ufffd,-1,'-x\n"
+
+
 def test_what_is_no_lake_is_refused(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="is no lake of steptime"):
         query(tmp_path, "select 1")
     mark = tmp_path / "_steptime.json"
     mark.write_text('{"steptime_lake": 0}')
-    with pytest.raises(QueryError, match="a lake of version 0, and this steptime reads 1"):
+    with pytest.raises(QueryError, match="a lake of version 0, and this steptime reads 2"):
         query(tmp_path, "select 1")
     mark.write_text(json.dumps({"steptime_lake": queries.VERSION}))
     with pytest.raises(QueryError, match="has no ranks yet"):

@@ -17,6 +17,7 @@ duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed: pip inst
 from fleet import ROOT, program, trace  # noqa: E402
 import steptime  # noqa: E402
 from steptime import scale  # noqa: E402
+from steptime.errors import UsageError  # noqa: E402
 from steptime.scale import ScaleError  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "dlrm_default_2048"
@@ -88,8 +89,19 @@ def test_what_is_wrong_with_a_shard_is_said(paths: None, grid: Path, tmp_path: P
     assert not (tmp_path / "out.parquet").exists()
     with pytest.raises(ValueError, match="no engine 'threads'"):
         scale.sweep(EXAMPLE, grid, tmp_path / "out.parquet", workers=1, engine="threads")
-    with pytest.raises(ValueError, match="at least one worker"):
+    with pytest.raises(UsageError, match="at least one worker"):
         scale.sweep(EXAMPLE, grid, tmp_path / "out.parquet", workers=0)
+    before = grid.read_bytes()
+    with pytest.raises(UsageError, match="read by the same call"):
+        scale.sweep(EXAMPLE, grid, grid, workers=1, engine="processes")
+    assert grid.read_bytes() == before
+
+
+def test_a_grid_may_have_fewer_points_than_shards(paths: None, tmp_path: Path) -> None:
+    grid, out = tmp_path / "g.toml", tmp_path / "out.parquet"
+    grid.write_text("batch = [1024, 2048, 4096]\n")
+    assert scale.sweep(EXAMPLE, grid, out, workers=1, shards=5, engine="processes") == 3
+    assert duckdb.sql(f"select count(*) from '{out}'").fetchall() == [(3,)]
 
 
 def test_ranks_are_ingested_by_shards(paths: None, tmp_path: Path) -> None:

@@ -26,31 +26,38 @@ pub(crate) fn choose(samples: &mut Samples) {
 /// The period of each step by the device's clock; `None` where the host's clock is better.
 fn by_device(samples: &Samples) -> Option<TiVec<StepId, Option<Nanos>>> {
     let steps = samples.steps();
-    if steps.len() < 3 {
+    // Where a step between two others was left out, the device shows no period.
+    if !steps.clone().skip(1).all(|step| samples.follows_previous(step)) {
         return None;
     }
-    // The device shows a period only where the next step was recorded.
-    let next = |step: StepId| (step.index() + 1 < steps.len()).then(|| step.next());
-    let followed = |step: &StepId| next(*step).is_some_and(|next| samples.follows_previous(next));
-    let host: Vec<Nanos> =
-        steps.clone().filter(followed).filter_map(|step| samples.host_period(step)).collect();
+    let starts: Vec<Nanos> = steps.clone().map(|step| samples.start(step)).collect();
     let ends: TiVec<StepId, Option<Nanos>> = steps.clone().map(|step| samples.device_end(step)).collect();
-    let periods: TiVec<StepId, Option<Nanos>> = steps
-        .clone()
-        .map(|step| Some(ends[next(step).filter(|_| followed(&step))?]? - ends[step]?))
-        .collect();
-    let device: Vec<Nanos> = periods.iter().copied().flatten().collect();
-    if device.len() != host.len() || device.iter().any(|period| period.0 <= 0) {
-        return None;
+    let active: Vec<Nanos> = steps.clone().map(|step| samples.active(step)).collect();
+    let period = |step: StepId| Some((*ends.get(step.next())?)? - ends[step]?);
+    is_timed_by_device(&starts, &ends.raw, &active).then(|| steps.map(period).collect())
+}
+
+/// Whether the device tells how long steps take, and the host does not. Of each step, in order: when it begins on the host,
+/// when the device was done with what it launched, and how long the device ran that.
+#[must_use]
+pub fn is_timed_by_device(starts: &[Nanos], ends: &[Option<Nanos>], active: &[Nanos]) -> bool {
+    let host: Vec<Nanos> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let device: Option<Vec<Nanos>> = ends.windows(2).map(|pair| Some(pair[1]? - pair[0]?)).collect();
+    match device.filter(|device| device.iter().all(|period| period.0 > 0)) {
+        Some(device) if starts.len() >= 3 => is_better(&host, &device, active).unwrap_or(false),
+        _ => false,
     }
+}
+
+/// Whether the device's periods are the better clock.
+fn is_better(host: &[Nanos], device: &[Nanos], active: &[Nanos]) -> Option<bool> {
     // Only a device that is busy nearly all of the time is a clock.
-    let mut active: Vec<Nanos> = steps.map(|step| samples.active(step)).collect();
-    let busy = median(&mut active)?.0 as f64 / median(&mut device.clone())?.0 as f64;
+    let busy = median(&mut active.to_vec())?.0 as f64 / median(&mut device.to_vec())?.0 as f64;
     let (all_host, all_device) = (host.iter().copied().sum::<Nanos>(), device.iter().copied().sum::<Nanos>());
     let lags = all_device.0 as f64 > (1.0 + LAGS) * all_host.0 as f64;
-    let (unrest, restless) = (spread(&device)?, spread(&host)?);
+    let (unrest, restless) = (spread(device)?, spread(host)?);
     let steadier = restless > STEADY && unrest < STEADIER * restless;
-    (busy > 0.8 && (lags || steadier)).then_some(periods)
+    Some(busy > 0.8 && (lags || steadier))
 }
 
 /// Median distance from the median, relative.

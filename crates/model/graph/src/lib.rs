@@ -39,6 +39,7 @@ mod tables;
 mod template;
 mod witness;
 
+pub use clock::is_timed_by_device;
 pub use collectives::{Collective, Group};
 pub use coverage::Coverage;
 pub use error::Error;

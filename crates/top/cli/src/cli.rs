@@ -10,13 +10,14 @@ mod gemm;
 mod ingest;
 mod jobs;
 mod kernels;
+mod output_file;
 mod predict;
 mod shard;
 mod sweep;
 mod view;
 mod what_if;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use bench::{Bench, BenchCpu, BenchCuda};
 pub use choose::Choose;
@@ -30,6 +31,7 @@ pub use gemm::{Gemm, Product};
 pub use ingest::{Ingest, Query};
 pub use jobs::{PlanFormat, Scale, ShardTables};
 pub use kernels::{KernelsCommand, Roofline};
+pub use output_file::OutputFile;
 pub use predict::{Parallel, Planner, Predict, SendAs, Validate, World};
 pub use shard::Shard;
 pub use sweep::Sweep;
@@ -185,7 +187,7 @@ pub enum Host {
         others: Vec<PathBuf>,
         /// The profile to write
         #[arg(short, long, value_name = "FILE")]
-        output: PathBuf,
+        output: OutputFile,
     },
     /// Show what is in a host profile
     #[command(after_help = "EXAMPLE
@@ -264,13 +266,6 @@ pub enum Method {
     PaperPublished,
     /// The plain sum of kernels, to compare with
     KernelSum,
-}
-
-impl Pricing {
-    /// The file of indices, where one is named.
-    pub fn file(&self) -> Option<&Path> {
-        self.indices.as_deref().map(Path::new)
-    }
 }
 
 impl HostChoice {

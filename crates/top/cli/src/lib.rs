@@ -13,7 +13,7 @@ mod report;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
 use crate::console::Console;
@@ -57,5 +57,7 @@ pub fn ask(
 }
 
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Failure> {
-    Ok(Cli::try_parse_from(arguments)?)
+    let mut typed = Cli::command().try_get_matches_from(arguments)?;
+    output::separate_typed(&typed)?;
+    Ok(Cli::from_arg_matches_mut(&mut typed)?)
 }

@@ -3,14 +3,16 @@
 
 mod file;
 mod harmless;
+mod places;
 mod temporary;
 
 use std::error::Error as StdError;
 use std::io::{self, ErrorKind, Write};
 
-pub use file::{spares, write_file};
+pub use file::write_file;
 pub use harmless::{json as harmless_json, lines as harmless_lines, name};
-pub use temporary::leave_signals_alone;
+pub use places::{separate, separate_typed};
+pub use temporary::{leave_signals_alone, uninterrupted};
 
 /// Writes to standard output; `false` where nobody reads it any more.
 pub fn write_out(text: &str) -> io::Result<bool> {

@@ -1,5 +1,6 @@
 //! Traces into a lake: several at a time, each read once.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -37,7 +38,6 @@ pub struct Ingest<'a> {
 pub fn ingest(what: &Ingest<'_>, lake: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Report, Error> {
     let runs = plan::runs(what.runs, what.name)?;
     let lake = Lake::open(lake)?;
-    lake.tidy();
     let work = plan::work(&runs, what.shard);
     let total: u64 = work.iter().map(|item| item.bytes).sum();
     let done = Mutex::new(0);
@@ -64,7 +64,8 @@ pub fn ingest(what: &Ingest<'_>, lake: &Path, progress: &(dyn Fn(u64, u64) + Syn
     }
 }
 
-/// Does the work on several threads; the results stand in the order of the work. After an error no more is begun.
+/// Does the work on several threads, or on as many as there can be; the results stand in the order of the work. After an error
+/// no more is begun.
 fn each(
     work: &[Work],
     workers: usize,
@@ -73,18 +74,22 @@ fn each(
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     let results: Mutex<Vec<(usize, Result<Found, Error>)>> = Mutex::new(Vec::with_capacity(work.len()));
-    std::thread::scope(|scope| {
-        for _ in 0..workers.clamp(1, work.len().max(1)) {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = work.get(at) else { break };
-                    let result = one(item);
-                    stop.fetch_or(result.is_err(), Ordering::Relaxed);
-                    results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
-                }
-            });
+    let worker = || {
+        while !stop.load(Ordering::Relaxed) {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = work.get(at) else { break };
+            let result = one(item);
+            stop.fetch_or(result.is_err(), Ordering::Relaxed);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers.clamp(1, work.len().max(1)) {
+            if std::thread::Builder::new().spawn_scoped(scope, worker).is_err() {
+                break;
+            }
+        }
+        worker();
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(at, _)| *at);
@@ -182,8 +187,9 @@ fn one(lake: &Lake, known: &Known, item: &Work) -> Result<Found, Error> {
     let repairs = trace.notes.repairs();
     let folder = lake.unfinished()?;
     let rows = write::tables(trace, folder.path())?;
-    let file = RankFile { steptime_lake: VERSION, input, repairs, rows };
-    lake.place(folder, &item.run, rank, &file)?;
+    let tables = BTreeMap::new();
+    let file = RankFile { steptime_lake: VERSION, input, repairs, rows, tables };
+    lake.place(folder, &item.run, rank, file)?;
     Ok(Found { repairs, rows, ..found(Outcome::Ingested, Some(rank), None) })
 }
 

@@ -1,25 +1,23 @@
 //! The folders and files of a lake.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::exchange::{self, Turn};
+use crate::tables::Table;
 
 /// The version of what is written. Lakes of another are refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MARK: &str = "_steptime.json";
 const OWN: &str = "_ingest";
 const RANK_FILE: &str = "rank.json";
-/// How folders of unfinished ranks begin.
-const UNFINISHED: &str = ".part-";
-/// What is unfinished for so long was interrupted.
-const STALE: Duration = Duration::from_secs(3600);
-
 /// A folder of ranks.
 #[derive(Debug, Clone)]
 pub struct Lake {
@@ -54,6 +52,8 @@ pub struct RankFile {
     pub repairs: u64,
     /// How many rows each table has, and what they stand for.
     pub rows: Rows,
+    /// The length of each table's file, bytes: one of another length is damaged.
+    pub tables: BTreeMap<String, u64>,
 }
 
 /// What the tables of a rank hold.
@@ -100,6 +100,7 @@ impl Lake {
         }
         let own = lake.own();
         fs::create_dir_all(&own).map_err(Error::io(&own))?;
+        exchange::settle(&lake).map_err(Error::io(&own))?;
         Ok(lake)
     }
 
@@ -132,7 +133,8 @@ impl Lake {
         self.write_json(mark, &Mark { steptime_lake: VERSION })
     }
 
-    fn own(&self) -> PathBuf {
+    /// Where ingests keep what is theirs.
+    pub(crate) fn own(&self) -> PathBuf {
         self.path.join(OWN)
     }
 
@@ -148,10 +150,10 @@ impl Lake {
         self.own().join(format!("{run}.{part}-of-{of}.json"))
     }
 
-    /// The ranks of a run that are there whole.
+    /// The ranks of a run that are there whole; one that is damaged is none.
     ///
     /// # Errors
-    /// When a folder cannot be read, or a rank is of another version.
+    /// When a folder cannot be read.
     pub fn ranks(&self, run: &str) -> Result<Vec<(u32, RankFile)>, Error> {
         let folder = self.path.join(format!("run={run}"));
         let entries = match fs::read_dir(&folder) {
@@ -173,66 +175,51 @@ impl Lake {
         Ok(found)
     }
 
-    /// What a rank was made of; `None` where it is not there.
+    /// What a rank was made of; `None` where it is not there, or not all of it as it was written.
     ///
     /// # Errors
-    /// When its file cannot be read or is none of this version.
+    /// When its file is there and cannot be read.
     pub fn rank_file(&self, run: &str, rank: u32) -> Result<Option<RankFile>, Error> {
-        let path = self.rank(run, rank).join(RANK_FILE);
+        let folder = self.rank(run, rank);
+        let path = folder.join(RANK_FILE);
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(&path)(error)),
         };
-        let damaged = |source: serde_json::Error| Error::io(&path)(source.into());
-        serde_json::from_slice(&text).map(Some).map_err(damaged)
+        let file: Option<RankFile> = serde_json::from_slice(&text).ok();
+        Ok(file.filter(|file| lengths(&folder).is_ok_and(|found| found == file.tables)))
     }
 
     /// A folder for a rank in the making; it goes away with the value unless it is [put in place](Lake::place).
-    pub(crate) fn unfinished(&self) -> Result<tempfile::TempDir, Error> {
+    pub(crate) fn unfinished(&self) -> Result<exchange::Unfinished, Error> {
         let own = self.own();
-        tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&own).map_err(Error::io(&own))
+        exchange::Unfinished::new(self).map_err(Error::io(&own))
     }
 
-    /// Gives a finished folder the place of a rank. One that is there already is taken away whole.
+    /// Gives a finished folder the place of a rank, once it is on the disk. One that is there already is there until then, and is
+    /// taken away whole.
     pub(crate) fn place(
         &self,
-        made: tempfile::TempDir,
+        made: exchange::Unfinished,
         run: &str,
         rank: u32,
-        file: &RankFile,
+        mut file: RankFile,
     ) -> Result<(), Error> {
-        let place = self.rank(run, rank);
         let about = made.path().join(RANK_FILE);
-        let text = serde_json::to_vec_pretty(file).map_err(|error| Error::io(&about)(error.into()))?;
+        file.tables = lengths(made.path()).map_err(Error::io(made.path()))?;
+        let text = serde_json::to_vec_pretty(&file).map_err(|error| Error::io(&about)(error.into()))?;
         fs::write(&about, text).map_err(Error::io(&about))?;
-        let failed = Error::io(&place);
         let folder = self.path.join(format!("run={run}"));
         fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-        readable(made.path()).map_err(&failed)?;
-        if place.exists() {
-            let old = self.unfinished()?;
-            fs::rename(&place, old.path().join("old")).map_err(&failed)?;
-        }
-        fs::rename(made.path(), &place).map_err(&failed)?;
-        // It has moved: there is nothing left to remove.
-        let _ = made.keep();
-        Ok(())
-    }
-
-    /// Removes what interrupted ingests have left.
-    pub(crate) fn tidy(&self) {
-        let Ok(entries) = fs::read_dir(self.own()) else { return };
-        for entry in entries.flatten() {
-            let unfinished = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
-            let age = entry.metadata().and_then(|metadata| metadata.modified());
-            let stale =
-                age.is_ok_and(|age| SystemTime::now().duration_since(age).is_ok_and(|age| age > STALE));
-            if unfinished && stale {
-                // What cannot be removed lies beside the tables, and harms nobody.
-                let _ = fs::remove_dir_all(entry.path());
-            }
-        }
+        let place = self.rank(run, rank);
+        let placed = || {
+            readable(made.path())?;
+            exchange::synced(made.path())?;
+            let _turn = Turn::take(self)?;
+            made.place(run, rank, &place)
+        };
+        placed().map_err(Error::io(&place))
     }
 
     /// Writes a file of JSON that appears whole.
@@ -246,6 +233,15 @@ impl Lake {
         };
         written().map_err(Error::io(path))
     }
+}
+
+/// The lengths of the tables in the folder of a rank.
+fn lengths(folder: &Path) -> io::Result<BTreeMap<String, u64>> {
+    let of = |table: Table| {
+        let found = fs::metadata(folder.join(format!("{}.parquet", table.name())))?;
+        Ok((table.name().to_owned(), found.len()))
+    };
+    Table::ALL.into_iter().map(of).collect()
 }
 
 /// Temporary folders are their owner's alone; those of a lake are read by others, too.

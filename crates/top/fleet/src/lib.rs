@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod exchange;
 mod ingest;
 mod lake;
 mod plan;

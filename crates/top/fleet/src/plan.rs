@@ -83,9 +83,12 @@ fn is_fit(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-')
 }
 
+/// Name of a folder that means "no value" to readers of partitioned Parquet.
+const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
 fn checked(name: &str) -> Result<String, Error> {
     let fit = !name.is_empty() && name.len() <= 128 && !name.starts_with('.') && name.chars().all(is_fit);
-    if fit { Ok(name.to_owned()) } else { Err(Error::Name(name.to_owned())) }
+    if fit && name != NO_VALUE { Ok(name.to_owned()) } else { Err(Error::Name(name.to_owned())) }
 }
 
 /// The name of a folder, or of a file up to its first dot; other letters than those of names become `_`.

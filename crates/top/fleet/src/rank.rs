@@ -4,6 +4,8 @@ mod collectives;
 mod device;
 mod gaps;
 mod nest;
+mod running;
+mod spans;
 mod steps;
 mod sums;
 mod windows;

@@ -36,6 +36,13 @@ impl Trace {
             .alone(name, stream, times, id)
     }
 
+    fn tables(self) -> [RecordBatch; 5] {
+        let json = format!(r#"{{"baseTimeNanoseconds": 1000000, "traceEvents": [{}]}}"#, self.0);
+        let trace = read_kineto(json.as_bytes()).expect("a trace");
+        let rank = Rank::of(&trace);
+        Table::ALL.map(|table| table.of(&rank).expect("a table"))
+    }
+
     fn alone(self, name: &str, stream: u32, times: (f64, f64), id: u32) -> Trace {
         let args = format!(r#""device": 0, "stream": {stream}, "correlation": {id}"#);
         self.event("kernel", name, stream, times, &args)
@@ -46,7 +53,7 @@ const COMMS: &str = r#""Collective name": "allreduce", "In msg nelems": 10, "Out
     "dtype": "BFloat16", "Process Group Name": "0", "Process Group Description": "default_pg", "Seq": 5"#;
 
 fn tables() -> [RecordBatch; 5] {
-    let events = Trace::default()
+    Trace::default()
         .event("user_annotation", "ProfilerStep#4", 1, (0.0, 100.0), "")
         .event("user_annotation", "ProfilerStep#5", 1, (100.0, 200.0), "")
         .op("aten::a", 5.0, 20.0)
@@ -63,11 +70,8 @@ fn tables() -> [RecordBatch; 5] {
         .op("aten::d", 67.0, 70.0)
         .kernel("k5", 7, 67.5, (76.0, 78.0), 6)
         // Nobody is known to have launched it.
-        .alone("k6", 7, (150.0, 151.0), 7);
-    let json = format!(r#"{{"baseTimeNanoseconds": 1000000, "traceEvents": [{}]}}"#, events.0);
-    let trace = read_kineto(json.as_bytes()).expect("a trace");
-    let rank = Rank::of(&trace);
-    Table::ALL.map(|table| table.of(&rank).expect("a table"))
+        .alone("k6", 7, (150.0, 151.0), 7)
+        .tables()
 }
 
 fn numbers(table: &RecordBatch, column: &str) -> Vec<Option<i64>> {
@@ -103,12 +107,59 @@ fn steps() {
     assert_eq!(numbers(&steps, "start_ns"), some(&[1_000_000, 1_100_000]));
     assert_eq!(numbers(&steps, "dur_ns"), some(&[100_000, 100_000]));
     assert_eq!(numbers(&steps, "active_ns"), some(&[44_000, 1_000]));
-    assert_eq!(numbers(&steps, "idle_ns"), some(&[21_000, 70_000]));
+    assert_eq!(numbers(&steps, "idle_ns"), some(&[56_000, 99_000]));
     assert_eq!(numbers(&steps, "compute_ns"), some(&[34_000, 1_000]));
     assert_eq!(numbers(&steps, "comm_ns"), some(&[16_000, 0]));
     assert_eq!(numbers(&steps, "comm_exposed_ns"), some(&[10_000, 0]));
     assert_eq!(numbers(&steps, "kernels"), some(&[6, 1]));
     assert_eq!(numbers(&steps, "calls"), some(&[7, 0]));
+    assert_eq!(texts(&steps, "clock"), ["host", "host"]);
+    assert_eq!(numbers(&steps, "unrecorded"), some(&[0, 0]));
+}
+
+/// The host marks a step every 10 us, the device takes 50: 30 of a product, and 20 of a collective that nothing hides.
+#[test]
+fn steps_last_as_long_as_the_device_where_the_host_runs_ahead() {
+    let mut events = Trace::default();
+    for step in 0..5u32 {
+        let (at, ran) = (f64::from(step) * 10.0, f64::from(step) * 50.0);
+        let mark = format!("ProfilerStep#{step}");
+        events = events
+            .event("user_annotation", &mark, 1, (at, at + 10.0), "")
+            .kernel("gemm", 7, at + 1.0, (ran + 5.0, ran + 35.0), 2 * step + 1)
+            .kernel("ncclDevKernel_AllReduce", 8, at + 3.0, (ran + 35.0, ran + 55.0), 2 * step + 2);
+    }
+    let [steps, ..] = events.tables();
+    assert_eq!(texts(&steps, "clock"), ["device"; 5]);
+    assert_eq!(numbers(&steps, "dur_ns"), some(&[55_000, 50_000, 50_000, 50_000, 50_000]));
+    assert_eq!(numbers(&steps, "idle_ns"), some(&[5_000, 0, 0, 0, 0]));
+    assert_eq!(numbers(&steps, "active_ns"), some(&[50_000; 5]));
+    assert_eq!(numbers(&steps, "comm_exposed_ns"), some(&[20_000; 5]));
+}
+
+/// Of two launches of each step one has a kernel; then a step of which nothing was recorded. What was idle nobody knows.
+#[test]
+fn what_is_not_recorded_is_not_idle() {
+    let mut events = Trace::default();
+    for step in 0..3u32 {
+        let at = f64::from(step) * 100.0;
+        let mark = format!("ProfilerStep#{step}");
+        events = events.event("user_annotation", &mark, 1, (at, at + 100.0), "");
+        let times = (at + 10.0, at + 30.0);
+        events = events.kernel("first", 7, at + 1.0, times, 2 * step + 1);
+        let launch = (at + 3.0, at + 4.0);
+        let id = format!(r#""correlation": {}"#, 2 * step + 2);
+        events = match step {
+            0 => events.kernel("second", 7, launch.0, (at + 30.0, at + 50.0), 2),
+            _ => events.event("cuda_runtime", "cudaLaunchKernel", 1, launch, &id),
+        };
+    }
+    let [steps, .., gaps] = events.event("user_annotation", "ProfilerStep#3", 1, (300.0, 400.0), "").tables();
+    assert_eq!(numbers(&steps, "unrecorded"), some(&[0, 1, 1, 0]));
+    assert_eq!(numbers(&steps, "active_ns"), [Some(40_000), None, None, None]);
+    assert_eq!(numbers(&steps, "idle_ns"), [Some(60_000), None, None, None]);
+    assert_eq!(numbers(&gaps, "idle_ns"), [None, None]);
+    assert_eq!(texts(&gaps, "cause"), ["unknown", "unknown"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn what_is_counted_is_what_the_trace_has() {
     assert_eq!(gaps.num_rows(), rows.gaps as usize);
 }
 
-/// The idle time of the device by gaps, its idle time by steps and its active time add up to what the trace spans.
+/// A device is idle or active in all of a step; and by gaps it is idle as long as it is between its activities.
 #[test]
 fn idle_and_active_time_add_up() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -86,8 +86,7 @@ fn idle_and_active_time_add_up() {
     let activities = &trace.activities;
     let mut order: Vec<usize> = (0..activities.len()).collect();
     order.sort_by_key(|&at| activities.start[at]);
-    let mut end = activities.start[order[0]];
-    let (mut idle, first) = (0, end);
+    let (mut idle, mut end) = (0, activities.start[order[0]]);
     for at in order {
         idle += (activities.start[at] - end).0.max(0);
         end = end.max(activities.end(at));
@@ -95,11 +94,11 @@ fn idle_and_active_time_add_up() {
     let (gaps, steps) = (table(&lake, "run", 0, "gaps"), table(&lake, "run", 0, "steps"));
     assert!(idle > 0);
     assert_eq!(sum(&gaps, "idle_ns"), idle);
-    assert_eq!(sum(&steps, "idle_ns"), idle, "all activities of this recording are of its steps");
-    // Activities of two steps never run at once here.
-    assert_eq!(sum(&steps, "active_ns") + idle, (end - first).0);
+    assert!(sum(&steps, "idle_ns") > 0);
+    assert_eq!(sum(&steps, "active_ns") + sum(&steps, "idle_ns"), sum(&steps, "dur_ns"));
     let exposed = sum(&steps, "comm_exposed_ns");
     assert_eq!(exposed, sum(&steps, "active_ns") - sum(&steps, "compute_ns"));
+    assert_eq!(sum(&steps, "repairs") as u64, steps.num_rows() as u64 * trace.notes.repairs());
 }
 
 /// The bins of a sketch hold as many as it counts, and those of all steps together are those of all times.
@@ -167,6 +166,58 @@ fn what_was_interrupted_is_made_again() {
         whole,
         "the same trace gives the same bytes"
     );
+}
+
+/// What does not look as it was written is made again, and nothing else.
+#[test]
+fn a_damaged_rank_is_made_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (lake, one) = (folder.path().join("lake"), example("dlrm_default_2048"));
+    let run = run(folder.path(), "run", &[one.clone(), one]);
+    into(&lake, from_ref(&run), ALL).expect("a report");
+    let rank = lake.join("run=run/rank=1");
+    let ops = rank.join("ops.parquet");
+    let whole = fs::read(&ops).expect("a table");
+    type Damage = fn(&Path);
+    let damages: [Damage; 5] = [
+        |rank| fs::remove_file(rank.join("ops.parquet")).expect("removed"),
+        |rank| fs::write(rank.join("ops.parquet"), "").expect("written"),
+        |rank| fs::write(rank.join("ops.parquet"), [0; 500]).expect("written"),
+        |rank| fs::write(rank.join("rank.json"), "").expect("written"),
+        |rank| fs::remove_file(rank.join("rank.json")).expect("removed"),
+    ];
+    for damage in damages {
+        damage(&rank);
+        let report = into(&lake, from_ref(&run), ALL).expect("a report");
+        assert_eq!((report.count(Outcome::Kept), report.count(Outcome::Ingested)), (1, 1));
+        assert_eq!(fs::read(&ops).expect("a table"), whole);
+    }
+}
+
+/// Two ingests of the same files at once: both are fine, all ranks are there, and nothing is left over.
+#[test]
+fn two_ingests_at_once_do_not_meet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (lake, one) = (folder.path().join("lake"), example("dlrm_default_2048"));
+    let run = run(folder.path(), "run", &[one.clone(), one.clone(), one]);
+    for _ in 0..3 {
+        for rank in 0..3 {
+            let file =
+                File::options().append(true).open(run.join(format!("rank{rank}.json.gz"))).expect("a file");
+            file.set_modified(std::time::SystemTime::now()).expect("a time");
+        }
+        std::thread::scope(|scope| {
+            let each = || into(&lake, from_ref(&run), ALL).map(|report| report.count(Outcome::Skipped));
+            let all: Vec<_> = (0..3).map(|_| scope.spawn(each)).collect();
+            for one in all {
+                assert_eq!(one.join().expect("no panic").expect("a report"), 0);
+            }
+        });
+        assert_eq!(into(&lake, from_ref(&run), ALL).expect("a report").count(Outcome::Kept), 3);
+        let left = fs::read_dir(lake.join("_ingest")).expect("a folder").flatten();
+        let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with(".part-"));
+        assert_eq!(left.count(), 0);
+    }
 }
 
 #[test]
@@ -243,7 +294,7 @@ fn other_lakes_and_other_folders_are_refused() {
     assert!(matches!(into(&lake, from_ref(&run), ALL), Err(Error::NoLake { .. })));
     fs::write(lake.join("_steptime.json"), "{\"steptime_lake\": 0}").expect("a mark");
     let error = into(&lake, &[run], ALL).expect_err("an older lake");
-    assert!(error.to_string().contains("a lake of version 0, and this steptime writes 1"), "{error}");
+    assert!(error.to_string().contains("a lake of version 0, and this steptime writes 2"), "{error}");
 }
 
 /// Collectives have their arguments, whether these stand on the kernel or on the host's op alone.

@@ -1,15 +1,29 @@
-//! Serves a page on loopback to whoever knows its address, which holds a token.
+//! Serves a page on loopback to whoever knows its address, which holds a token. Nobody else is answered: without the token a
+//! connection gets a refusal of one line, no body is read of it, and it makes room for others.
 
-use std::io::{Cursor, Read};
-use std::net::{Ipv4Addr, SocketAddr};
+mod connections;
+mod request;
+mod timed;
 
-use tiny_http::{Header, Method, Request, Response};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
-/// The longest question that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
+use self::connections::{Connections, Guest};
+use self::request::{Head, ReadError};
+use self::timed::Timed;
+
+/// How long a request may take to arrive, and an answer to be taken.
+const HEAD: Duration = Duration::from_secs(5);
+const BODY: Duration = Duration::from_secs(30);
+const REPLY: Duration = Duration::from_secs(120);
+/// Who has no token is told so within this time, or not at all.
+const REFUSAL: Duration = Duration::from_secs(1);
+/// After an error of the operating system, as where it has no more descriptors, the next connection waits so long.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What answers the page: takes the JSON that it asks, gives bytes, or says in words why not.
-pub type Answer<'a> = dyn Fn(&[u8]) -> Result<Vec<u8>, String> + 'a;
+pub type Answer<'a> = dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Sync + 'a;
 
 /// Why a page is not served.
 #[derive(Debug, thiserror::Error)]
@@ -39,12 +53,17 @@ pub enum ServeError {
 
 /// Listens on loopback.
 pub struct Server {
-    http: tiny_http::Server,
+    listener: TcpListener,
     port: u16,
     token: String,
 }
 
-type Reply = Response<Cursor<Vec<u8>>>;
+/// A status, the type of what follows, and that.
+struct Reply<'a> {
+    status: &'static str,
+    kind: &'static str,
+    body: std::borrow::Cow<'a, [u8]>,
+}
 
 impl Server {
     /// Listens on a port of 127.0.0.1; 0 takes any that is free.
@@ -52,16 +71,16 @@ impl Server {
     /// # Errors
     /// Where the port is taken, or cannot be had.
     pub fn bind(port: u16) -> Result<Server, ServeError> {
-        let http = tiny_http::Server::http(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let http = http.map_err(|source| match source.downcast_ref::<std::io::Error>() {
-            Some(error) if error.kind() == std::io::ErrorKind::AddrInUse => ServeError::Taken { port },
-            _ => ServeError::Listen { port, source },
-        })?;
-        let port = http.server_addr().to_ip().map_or(port, |address| address.port());
+        let failed = |source: std::io::Error| match source.kind() {
+            std::io::ErrorKind::AddrInUse => ServeError::Taken { port },
+            _ => ServeError::Listen { port, source: source.into() },
+        };
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
         let mut random = [0_u8; 16];
         getrandom::fill(&mut random).map_err(|source| ServeError::Token { source })?;
         let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Server { http, port, token })
+        Ok(Server { listener, port, token })
     }
 
     /// Where the page is.
@@ -70,131 +89,111 @@ impl Server {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Serves until the process ends: the page, and `POST whatif` beside it.
-    ///
-    /// # Errors
-    /// Where the operating system ends it.
-    pub fn run(&self, page: &str, answer: &Answer<'_>) -> std::io::Result<()> {
-        loop {
-            let mut request = self.http.recv()?;
-            let reply = self.reply(&mut request, page, answer);
-            // Who asked may be gone.
-            let _ = request.respond(reply);
-        }
-    }
-
-    fn reply(&self, request: &mut Request, page: &str, answer: &Answer<'_>) -> Reply {
-        // A page of somebody else, whose name was made to lead here, names itself.
-        if !self.is_own_host(header(request, "Host")) {
-            return text(403, "this address is for 127.0.0.1 alone");
-        }
-        let place = format!("/{}/", self.token);
-        let path = request.url().split('?').next().unwrap_or_default();
-        let Some(rest) = path.strip_prefix(&place) else {
-            return text(403, "the address lacks its token: use the one that was printed");
-        };
-        match (request.method(), rest) {
-            (Method::Get | Method::Head, "") => typed(Response::from_data(page), "text/html; charset=utf-8"),
-            (Method::Post, "whatif") => {
-                let own = format!("http://127.0.0.1:{}", self.port);
-                if header(request, "Origin").is_some_and(|origin| origin != own) {
-                    return text(403, "asked from another page");
-                }
-                let mut asked = Vec::new();
-                match request.as_reader().take(LONGEST + 1).read_to_end(&mut asked) {
-                    Ok(length) if length as u64 > LONGEST => text(413, "the question is too long"),
-                    Ok(_) => match answer(&asked) {
-                        Ok(bytes) => typed(Response::from_data(bytes), "application/octet-stream"),
-                        Err(reason) => text(422, &reason),
-                    },
-                    Err(error) => text(400, &error.to_string()),
+    /// Serves until the process ends: the page, and `POST whatif` beside it. Each connection has a thread and one request;
+    /// what the operating system refuses, as a further thread, costs that connection alone.
+    pub fn run(&self, page: &str, answer: &Answer<'_>) {
+        let connections = Connections::default();
+        std::thread::scope(|scope| {
+            loop {
+                let Ok((stream, _)) = self.listener.accept() else {
+                    std::thread::sleep(PAUSE);
+                    continue;
+                };
+                let Some(guest) = connections.admit(stream) else { continue };
+                let serve = move || self.serve(&guest, page, answer);
+                if std::thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                    std::thread::sleep(PAUSE);
                 }
             }
-            (_, "" | "whatif") => text(405, "not so"),
-            _ => text(404, "there is nothing here"),
+        });
+    }
+
+    /// One connection, to its end. Who asked may be gone at any time.
+    fn serve(&self, guest: &Guest<'_>, page: &str, answer: &Answer<'_>) {
+        let stream = guest.stream();
+        let Ok((head, begun)) = Head::read(&mut Timed::new(stream, HEAD)) else { return };
+        let rest = match self.admitted(&head) {
+            Ok(rest) => rest,
+            Err(words) => {
+                let _ = send(stream, REFUSAL, &text("403 Forbidden", words), true);
+                return;
+            }
+        };
+        guest.keep();
+        let reply = match (head.method.as_str(), rest) {
+            ("GET" | "HEAD", "") => {
+                Reply { status: "200 OK", kind: "text/html; charset=utf-8", body: page.as_bytes().into() }
+            }
+            ("POST", "whatif") => match head.body(begun, &mut Timed::new(stream, BODY)) {
+                Ok(asked) => match answer(&asked) {
+                    Ok(bytes) => {
+                        Reply { status: "200 OK", kind: "application/octet-stream", body: bytes.into() }
+                    }
+                    Err(reason) => text("422 Unprocessable Content", &reason),
+                },
+                Err(ReadError::TooLong) => text("413 Content Too Large", "the question is too long"),
+                Err(ReadError::NoLength) => text("411 Length Required", "the question has no length"),
+                Err(ReadError::Broken) => return,
+            },
+            (_, "" | "whatif") => text("405 Method Not Allowed", "not so"),
+            _ => text("404 Not Found", "there is nothing here"),
+        };
+        let _ = send(stream, REPLY, &reply, head.method != "HEAD");
+    }
+
+    /// What a request is for, behind the token; or why it is not answered.
+    fn admitted<'h>(&self, head: &'h Head) -> Result<&'h str, &'static str> {
+        let own = |name: &str| {
+            let port = self.port;
+            ["127.0.0.1", "localhost"].iter().any(|host| {
+                name.strip_prefix(host).is_some_and(|rest| {
+                    rest.strip_prefix(':')
+                        .map_or(port == 80 && rest.is_empty(), |rest| rest == port.to_string())
+                })
+            })
+        };
+        // A page of somebody else, whose name was made to lead here, names itself.
+        if !head.host.as_deref().is_some_and(own) {
+            return Err("this address is for 127.0.0.1 alone");
         }
-    }
-
-    fn is_own_host(&self, host: Option<String>) -> bool {
-        let names = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
-        host.is_some_and(|host| names.contains(&host) || self.port == 80 && host == "127.0.0.1")
-    }
-}
-
-fn header(request: &Request, name: &'static str) -> Option<String> {
-    let found = request.headers().iter().find(|header| header.field.equiv(name))?;
-    Some(found.value.as_str().to_owned())
-}
-
-fn text(status: u16, words: &str) -> Reply {
-    typed(Response::from_data(format!("{words}\n")), "text/plain; charset=utf-8").with_status_code(status)
-}
-
-fn typed(mut reply: Reply, kind: &str) -> Reply {
-    for (name, value) in [
-        ("Content-Type", kind),
-        ("Cache-Control", "no-store"),
-        ("X-Content-Type-Options", "nosniff"),
-        ("Referrer-Policy", "no-referrer"),
-        ("X-Frame-Options", "DENY"),
-    ] {
-        if let Ok(header) = Header::from_bytes(name, value) {
-            reply.add_header(header);
+        let path = head.target.split('?').next().unwrap_or_default();
+        let token = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+        let Some((_, rest)) = token.filter(|(token, _)| is_equal(token, &self.token)) else {
+            return Err("the address lacks its token: use the one that was printed");
+        };
+        let from_here = |origin: &str| origin.strip_prefix("http://").is_some_and(own);
+        if head.origin.as_deref().is_some_and(|origin| !from_here(origin)) {
+            return Err("asked from another page");
         }
+        Ok(rest)
     }
-    reply
+}
+
+/// Compares in a time that does not tell how much is right.
+fn is_equal(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |found, (a, b)| found | (a ^ b)) == 0
+}
+
+fn text(status: &'static str, words: &str) -> Reply<'static> {
+    let body = format!("{words}\n").into_bytes().into();
+    Reply { status, kind: "text/plain; charset=utf-8", body }
+}
+
+fn send(stream: &TcpStream, within: Duration, reply: &Reply<'_>, with_body: bool) -> std::io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n\r\n",
+        reply.status,
+        reply.kind,
+        reply.body.len()
+    );
+    let mut out = Timed::new(stream, within);
+    out.write_all(head.as_bytes())?;
+    if with_body {
+        out.write_all(&reply.body)?;
+    }
+    stream.shutdown(std::net::Shutdown::Write)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpStream;
-
-    use super::*;
-
-    /// Asks once, and gives the status and the body.
-    fn ask(port: u16, request: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connects");
-        stream.write_all(request.as_bytes()).expect("writes");
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).expect("reads");
-        let status = reply.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-        (status, reply.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned()))
-    }
-
-    #[test]
-    fn only_who_knows_the_token_is_answered() {
-        let server = Server::bind(0).expect("a free port");
-        let (port, token) = (server.port, server.token.clone());
-        assert!(matches!(Server::bind(port), Err(ServeError::Taken { .. })));
-        std::thread::spawn(move || {
-            let answer = |asked: &[u8]| match asked {
-                b"{}" => Ok(b"fine".to_vec()),
-                _ => Err("no such change".to_owned()),
-            };
-            server.run("<p>page", &answer)
-        });
-        let get = |path: &str, host: &str| {
-            ask(port, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
-        };
-        let own = format!("127.0.0.1:{port}");
-        assert_eq!(get(&format!("/{token}/"), &own), (200, "<p>page".to_owned()));
-        assert_eq!(get("/", &own).0, 403);
-        assert_eq!(get("/0123/", &own).0, 403);
-        assert_eq!(get(&format!("/{token}/other"), &own).0, 404);
-        assert_eq!(get(&format!("/{token}/"), "evil.example").0, 403);
-        let post = |body: &str, more: &str| {
-            let length = body.len();
-            ask(
-                port,
-                &format!(
-                    "POST /{token}/whatif HTTP/1.1\r\nHost: {own}\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-                ),
-            )
-        };
-        assert_eq!(post("{}", ""), (200, "fine".to_owned()));
-        assert_eq!(post("[]", ""), (422, "no such change\n".to_owned()));
-        assert_eq!(post("{}", "Origin: http://evil.example\r\n").0, 403);
-        assert_eq!(post(&" ".repeat(2 << 20), "").0, 413);
-    }
-}
+mod tests;

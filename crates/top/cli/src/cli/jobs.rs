@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Form, HostChoice, Pricing, one_host};
+use super::{Form, HostChoice, OutputFile, Pricing, one_host};
 
 /// `steptime shard`.
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub struct ShardTables {
     pub evaluate: Option<PathBuf>,
     /// Write the plan
     #[arg(long, short, value_name = "PLAN.json")]
-    pub output: Option<PathBuf>,
+    pub output: Option<OutputFile>,
     /// How to write it
     #[arg(long, value_enum, default_value_t = PlanFormat::Torchrec, requires = "output")]
     pub format: PlanFormat,
@@ -93,7 +93,7 @@ pub struct Scale {
     pub weak: bool,
     /// Draw samples a second and efficiency over the number of GPUs
     #[arg(long, value_name = "OUT.svg")]
-    pub plot: Option<PathBuf>,
+    pub plot: Option<OutputFile>,
     /// Price per GPU-hour: tells what a thousand million samples cost
     #[arg(long, value_name = "MONEY", value_parser = positive)]
     pub price: Option<f64>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Form, Part, Pricing};
+use super::{Form, OutputFile, Part, Pricing};
 
 /// `steptime kernels`.
 #[derive(Debug, Subcommand)]
@@ -48,7 +48,7 @@ pub struct Roofline {
     pub pricing: Pricing,
     /// Write a plot
     #[arg(long, value_name = "OUT.svg")]
-    pub plot: Option<PathBuf>,
+    pub plot: Option<OutputFile>,
     /// How to print it.
     #[command(flatten)]
     pub form: Form,

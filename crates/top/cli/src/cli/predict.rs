@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use steptime::rewrite::Blocks;
 
-use super::{Form, HostChoice, Method, Part, Pricing, ProcessChoice, any_host, one_host, times_as_long};
+use super::{
+    Form, HostChoice, Method, OutputFile, Part, Pricing, ProcessChoice, any_host, one_host, times_as_long,
+};
 
 /// `steptime predict`.
 #[derive(Debug, Args)]
@@ -44,7 +46,7 @@ pub struct Predict {
     pub form: Form,
     /// Write the predicted step beside the measured one, as a Chrome trace
     #[arg(long, value_name = "OUT.json")]
-    pub timeline: Option<PathBuf>,
+    pub timeline: Option<OutputFile>,
     /// The step as that of a job.
     #[command(flatten)]
     pub world: World,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shard::shard;
-use super::{Form, Shard, Whom};
+use super::{Form, OutputFile, Shard, Whom};
 
 /// `steptime sweep`.
 #[derive(Debug, Args)]
@@ -26,13 +26,13 @@ pub struct Sweep {
     pub grid: PathBuf,
     /// Where a row for each point is written, as Parquet
     #[arg(short, long, value_name = "OUT.parquet")]
-    pub output: PathBuf,
+    pub output: OutputFile,
     /// Only every Nth point, from the Ith on: 1/4, 2/4, 3/4 and 4/4 are all
     #[arg(long, value_name = "I/N", value_parser = shard)]
     pub shard: Option<Shard>,
     /// Plot step times over a key that has several numbers
     #[arg(long, value_name = "OUT.svg")]
-    pub plot: Option<PathBuf>,
+    pub plot: Option<OutputFile>,
     /// Where it runs.
     #[command(flatten)]
     pub whom: Whom,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Whom;
+use super::{OutputFile, Whom};
 
 /// `steptime view`.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub struct View {
     pub against: Option<PathBuf>,
     /// Write the page to a file
     #[arg(short, long, value_name = "FILE.html")]
-    pub output: Option<PathBuf>,
+    pub output: Option<OutputFile>,
     /// The port to serve it on; 0 for any that is free
     #[arg(long, value_name = "N", default_value_t = 7878, conflicts_with = "output")]
     pub port: u16,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use steptime::rewrite::{Blocks, Selection, SetSize};
 
-use super::{Form, HostChoice, Part, Pricing, one_host, times_as_long};
+use super::{Form, HostChoice, OutputFile, Part, Pricing, one_host, times_as_long};
 
 /// `steptime whatif`.
 #[derive(Debug, Args)]
@@ -34,11 +34,11 @@ pub struct WhatIf {
     pub form: Form,
     /// Write the step after the change as a Chrome trace
     #[arg(long, value_name = "OUT.json")]
-    pub timeline: Option<PathBuf>,
+    pub timeline: Option<OutputFile>,
     /// Write the step after the change as a graph: a picture for Graphviz, JSON for scripts, or an execution trace that can be
     /// read again; without a change, the step as it is
     #[arg(long, value_name = "OUT.dot|OUT.json|OUT.et.json")]
-    pub graph: Option<PathBuf>,
+    pub graph: Option<OutputFile>,
 }
 
 /// What to change.

@@ -67,7 +67,7 @@ fn fit_profile(
         from.sweeps.iter().chain(from.steps).chain(from.without).map(PathBuf::as_path).chain(from.spec);
     let read: Vec<&Path> = read.collect();
     for file in ["profile.toml", "models.bin.zst"] {
-        output::spares(&place.join(file), read.iter().copied())?;
+        output::separate(&place.join(file), read.iter().copied())?;
     }
     let onto = from.onto.map(steptime::device).transpose()?;
     let sweeps = sweep::read_all(from.sweeps)?;
@@ -111,7 +111,7 @@ fn fit_profile(
         Some(profile) => fit_onto(&rows, profile, &options)?,
         None => fit(&rows, &spec, &options)?,
     };
-    profile.write(place)?;
+    output::uninterrupted(|| profile.write(place))?;
     console.print(&format!(
         "{}\nwritten to {}\n",
         device::shown(&DeviceShown::new(&profile)),

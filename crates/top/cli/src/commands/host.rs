@@ -26,8 +26,6 @@ fn fit(
     path: &Path,
     console: &Console<'_>,
 ) -> Result<(), Failure> {
-    let inputs: Vec<PathBuf> = [load::expand(recordings)?, load::expand(others)?].concat();
-    output::spares(path, inputs.iter().map(PathBuf::as_path))?;
     let loaded = load::recordings(recordings, Want::TIMING)?;
     let elsewhere = if others.is_empty() { Vec::new() } else { load::recordings(others, Want::TIMING)? };
     let all = loaded.iter().chain(&elsewhere);

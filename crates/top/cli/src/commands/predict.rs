@@ -20,7 +20,6 @@ use crate::{output, progress};
 /// Runs it.
 pub fn run(args: &Predict, console: &Console<'_>) -> Result<(), Failure> {
     check(args)?;
-    spare_inputs(args)?;
     if args.world.ranks.is_some() {
         return in_world(args, console, None);
     }
@@ -203,16 +202,6 @@ fn baseline_of(method: Method) -> Option<Baseline> {
         Method::PaperPublished => Some(Baseline::PaperPublished),
         Method::KernelSum => Some(Baseline::KernelSum),
     }
-}
-
-/// The timeline must not be written over what is read.
-fn spare_inputs(args: &Predict) -> Result<(), Error> {
-    let Some(path) = &args.timeline else { return Ok(()) };
-    let host = match &args.host {
-        Some(HostChoice::File(file)) => Some(file.as_path()),
-        _ => None,
-    };
-    output::spares(path, [args.input.as_path()].into_iter().chain(host).chain(args.pricing.file()))
 }
 
 /// What clap cannot say of arguments that exclude one another's values.

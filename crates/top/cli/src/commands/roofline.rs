@@ -12,9 +12,6 @@ use crate::{output, progress};
 
 /// Runs it.
 pub fn run(args: &Roofline, console: &Console<'_>) -> Result<(), Failure> {
-    if let Some(path) = &args.plot {
-        output::spares(path, [args.input.as_path()].into_iter().chain(args.pricing.file()))?;
-    }
     let choice = Choice { step: args.part.step, rank: args.part.rank };
     let step = load::step(console, &args.input, &choice, Want::ALL)?;
     let mut question = pricing::ask(&step, &args.pricing, None)?;

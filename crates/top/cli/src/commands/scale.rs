@@ -12,9 +12,6 @@ use crate::{output, progress, report};
 
 /// Runs it.
 pub fn run(args: &Scale, console: &Console<'_>) -> Result<(), Failure> {
-    if let Some(path) = &args.plot {
-        output::spares(path, [args.model.as_path()])?;
-    }
     let mut numbers = numbers(args)?;
     numbers.sort_unstable();
     numbers.dedup();

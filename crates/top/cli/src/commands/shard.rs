@@ -12,9 +12,6 @@ use crate::{output, progress, report};
 
 /// Runs it.
 pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
-    if let Some(path) = &args.output {
-        output::spares(path, [Some(args.model.as_path()), args.evaluate.as_deref()].into_iter().flatten())?;
-    }
     let model = load::model(&args.model)?;
     let ask = Asking::of(Some(&args.device), &args.pricing, args.host.as_ref())?;
     let indices = ask.indices().clone();

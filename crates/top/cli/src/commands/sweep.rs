@@ -4,6 +4,7 @@ mod grid;
 mod points;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,9 +31,8 @@ pub fn run(args: &Sweep, console: &Console<'_>) -> Result<(), Failure> {
         Some(_) => Some(plotted(&grid)?),
         None => None,
     };
-    let reads = || [args.input.as_path(), &args.grid].into_iter().chain(args.whom.pricing.file());
-    for path in [Some(&args.output), args.plot.as_ref()].into_iter().flatten() {
-        output::spares(path, reads())?;
+    for output in [Some(&args.output), args.plot.as_ref()].into_iter().flatten() {
+        output::separate(output, grid.devices().map(Path::new))?;
     }
     let step = what_if::open(console, &args.input, &args.whom)?;
     let about = about(args, &grid, &step);

@@ -1,5 +1,7 @@
 //! `steptime view`.
 
+mod browser;
+
 use steptime::rewrite::Rule;
 use steptime::{Change, Question};
 use steptime_view::{Mode, Server, Subject, Viewed, page};
@@ -12,10 +14,6 @@ use crate::{output, progress};
 
 /// Runs it.
 pub fn run(args: &View, console: &Console<'_>) -> Result<(), Failure> {
-    let inputs = || [args.input.as_path()].into_iter().chain(args.against.as_deref());
-    if let Some(path) = &args.output {
-        output::spares(path, inputs().chain(args.whom.pricing.file()))?;
-    }
     // What cannot be had is said before the work is done.
     let server = args.output.is_none().then(|| Server::bind(args.port)).transpose()?;
     let step = what_if::open(console, &args.input, &args.whom)?;
@@ -64,8 +62,9 @@ fn serve(
     };
     let address = server.address();
     console.print(&format!("{} is at {address}\nCtrl-C ends it.\n", viewed.title()))?;
-    if !args.no_open && open::that_detached(&address).is_err() {
+    if !args.no_open && browser::open(&address).is_err() {
         output::warn("no browser was found to open it with");
     }
-    Ok(server.run(&html, &answer)?)
+    server.run(&html, &answer);
+    Ok(())
 }

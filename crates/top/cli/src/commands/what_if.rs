@@ -34,12 +34,6 @@ pub fn run(args: &WhatIf, console: &Console<'_>) -> Result<(), Failure> {
     if rules.is_empty() && changes.host_speed.is_none() && graph.is_none() {
         return Err("nothing to change: say --batch, --set, --accumulate, --fuse, --operators, --dtype, --channels-last, --prefetch-inputs, --reorder, --no-sync, --checkpoint, --remove, --on-stream, --streams, --data-parallel, --cuda-graph, --host-speed or --plan".into());
     }
-    for path in args.timeline.iter().chain(&args.graph) {
-        output::spares(path, [args.input.as_path()].into_iter().chain(args.whom.pricing.file()))?;
-    }
-    if args.timeline.is_some() && args.timeline == args.graph {
-        return Err("--timeline and --graph name the same file; give one of them another name".into());
-    }
     let step = open(console, &args.input, &args.whom)?;
     let question = question(&step, &args.whom)?;
     let change = Change { rules: &rules, host_times: changes.host_speed };

@@ -28,37 +28,14 @@ pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<(
     written().map_err(|source| Error::Write { path: path.into(), source })
 }
 
-/// Refuses a path for output that is one of the files read, or one of the files of a recording that is.
-///
-/// # Errors
-/// Where it is.
-pub fn spares<'p>(output: &Path, inputs: impl IntoIterator<Item = &'p Path>) -> Result<(), Error> {
-    let Ok(place) = output.canonicalize() else { return Ok(()) };
-    let of_recording = || {
-        let name = place.file_name().unwrap_or_default().to_string_lossy();
-        let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
-        matches!(plain, "kineto.json" | "kineto_et.json" | "et.json" | "meta.json")
-    };
-    let is_read = |input: &Path| {
-        let Ok(input) = input.canonicalize() else { return false };
-        let is_file = fs::metadata(&input).is_ok_and(|found| !is_special(&input, &found));
-        is_file && (input == place || (place.starts_with(&input) && of_recording()))
-    };
-    if !inputs.into_iter().any(is_read) {
-        return Ok(());
-    }
-    let source = io::Error::other("it is read by the same command; give the output another name");
-    Err(Error::Write { path: output.into(), source })
-}
-
 /// Neither a file nor a folder: a pipe, a terminal, or the program's own output under one of its names.
-fn is_special(place: &Path, found: &Metadata) -> bool {
+pub(super) fn is_special(place: &Path, found: &Metadata) -> bool {
     let own = ["/dev", "/proc"].iter().any(|root| place.starts_with(root));
     own || !(found.is_file() || found.is_dir())
 }
 
 /// Where a path leads, also where nothing is there yet.
-fn target(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn target(path: &Path) -> io::Result<PathBuf> {
     let mut place = path.to_owned();
     for _ in 0..MOST_LINKS {
         // Names of the program's own output are links to what has no name.
@@ -72,7 +49,7 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("its links lead in a circle"))
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
-pub use signals::leave_signals_alone;
+pub use signals::{leave_signals_alone, uninterrupted};
 
 const PREFIX: &str = ".steptime-";
 const SUFFIX: &str = ".tmp";
@@ -121,19 +121,31 @@ mod signals {
 
     /// Makes a file, and remembers it. A signal waits until both is done.
     pub fn created(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
-        static WATCH: Once = Once::new();
-        if !FOREIGN.load(Ordering::Relaxed) {
-            WATCH.call_once(watch);
-        }
+        watched();
         let mut unsettled = unsettled();
         let file = make()?;
         unsettled.push(file.path().to_owned());
         Ok(file)
     }
 
+    /// Does what must not end in the middle: a signal that ends the program waits until it is done.
+    pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+        watched();
+        let _held = unsettled();
+        work()
+    }
+
     /// Forgets a file that has its name, or is gone.
     pub fn settled(path: &Path) {
         unsettled().retain(|other| other != path);
+    }
+
+    /// Begins to watch for signals, unless they are somebody else's.
+    fn watched() {
+        static WATCH: Once = Once::new();
+        if !FOREIGN.load(Ordering::Relaxed) {
+            WATCH.call_once(watch);
+        }
     }
 
     /// From now on these signals remove the files before they end the program, as they would have without. Signals that
@@ -173,6 +185,10 @@ mod signals {
     pub fn settled(_path: &Path) {}
 
     pub fn leave_signals_alone() {}
+
+    pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+        work()
+    }
 }
 
 #[cfg(test)]

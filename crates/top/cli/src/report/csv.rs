@@ -35,11 +35,23 @@ impl Table {
         debug_assert!(written.is_ok(), "as many cells as names: {written:?}");
     }
 
-    /// All of it.
+    /// All of it. Text that a spreadsheet would compute has a `'` before it.
     pub fn text(self) -> String {
         let bytes = self.0.into_inner().unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let mut read = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&bytes[..]);
+        let mut out = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+        for record in read.records().flatten() {
+            let written = out.write_record(record.iter().map(plain));
+            debug_assert!(written.is_ok(), "a vector in memory takes all that is written");
+        }
+        String::from_utf8_lossy(&out.into_inner().unwrap_or_default()).into_owned()
     }
+}
+
+/// A cell that is text or a number to every program: one that begins as a formula does and is no number is marked as text.
+fn plain(cell: &str) -> String {
+    let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
+    if is_formula { format!("'{cell}") } else { cell.to_owned() }
 }
 
 /// Ops, kernels and families of kernels of a predicted step.
@@ -511,5 +523,19 @@ mod tests {
         let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
         assert_eq!(rows[0], vec!["a<b, \"c\">", "3"]);
         assert_eq!(rows[1], vec!["", "x\ny"]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        let mut table = Table::new(&["name", "ms"]);
+        for (name, ms) in [("=1+1", -0.5), ("@a", 1e-7), ("-x", 2.0), ("a, \"b\"", 3.0), ("-1", 4.0)] {
+            table.row((name, ms));
+        }
+        assert_eq!(table.text(), "name,ms\n'=1+1,-0.5\n'@a,1e-7\n'-x,2.0\n\"a, \"\"b\"\"\",3.0\n-1,4.0\n");
     }
 }

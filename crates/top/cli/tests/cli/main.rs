@@ -26,6 +26,7 @@ mod library;
 mod lone;
 mod memory;
 mod models;
+mod outputs;
 mod pace;
 mod priced;
 mod ranks;

@@ -1,10 +1,11 @@
 //! What ran on the devices: launched by which call, in which step, beside what.
 
 use steptime_aten::kernel_name::{Work, work};
-use steptime_graph::launching_calls;
+use steptime_graph::{ApiKind, launching_calls};
 use steptime_trace::{ActivityKind, Nanos, Trace};
 
 use super::nest::Nest;
+use super::running::Running;
 use super::windows::Windows;
 
 /// No step.
@@ -24,27 +25,34 @@ pub(super) struct Device {
     pub idle: Vec<Nanos>,
     /// Numbers of their steps.
     pub steps: Vec<Option<u32>>,
-    /// What runs in each step, by its place.
-    pub busy: Vec<Busy>,
-    /// Where each device runs something else than collectives, merged, in order.
-    computing: Vec<(u32, Vec<(Nanos, Nanos)>)>,
+    /// What each step launched, by its place.
+    pub launched: Vec<Launched>,
+    /// Each device with what it runs.
+    pub running: Vec<Running>,
     places: Vec<u32>,
 }
 
-/// How long a step's activities run, those at once counted once; of several devices the sum.
+/// What a step launched, on whatever device.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Busy {
+pub(super) struct Launched {
+    /// How long it runs, what runs at once counted once; of several devices the sum.
     pub active: Nanos,
-    pub compute: Nanos,
-    pub comm: Nanos,
+    /// When all of it is done.
+    pub end: Option<Nanos>,
+    /// How many kernels there are.
+    pub kernels: u64,
+    /// Calls that launch a kernel of which the device has no record.
+    pub unrecorded: u64,
 }
 
-/// The latest ends that a sweep over a device has seen in a step.
-#[derive(Clone, Copy, Default)]
-struct Ends {
-    active: Option<Nanos>,
-    compute: Option<Nanos>,
-    comm: Option<Nanos>,
+/// Where the device's record of more launches than this share is missing, its times are not known.
+const MOST_UNRECORDED: f64 = 0.05;
+
+impl Launched {
+    /// Whether records are there of all launches, or of nearly all.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.unrecorded as f64 <= MOST_UNRECORDED * (self.kernels + self.unrecorded) as f64
+    }
 }
 
 impl Device {
@@ -71,12 +79,39 @@ impl Device {
             collective: activities.kind.iter().zip(&activities.name).map(is_collective).collect(),
             idle: vec![Nanos::ZERO; activities.len()],
             steps: places.iter().map(|&place| windows.number(known(place))).collect(),
-            busy: vec![Busy::default(); windows.all().len()],
-            computing: Vec::new(),
+            launched: vec![Launched::default(); windows.all().len()],
+            running: Vec::new(),
             places,
         };
         found.sweep(trace, device);
+        for call in found.unrecorded(trace) {
+            if let Some(place) = windows.at(trace.calls.start[call]) {
+                found.launched[place as usize].unrecorded += 1;
+            }
+        }
         found
+    }
+
+    /// Calls that launch one kernel each, of which the device has no record. None where as many kernels are linked to no call:
+    /// then links are missing, and not records.
+    fn unrecorded(&self, trace: &Trace) -> Vec<usize> {
+        let launches: Vec<bool> =
+            trace.names.iter().map(|(_, name)| ApiKind::of(name) == ApiKind::Launch).collect();
+        let mut linked = vec![false; trace.calls.len()];
+        for call in self.calls.iter().flatten() {
+            linked[*call as usize] = true;
+        }
+        let is_alone = |&call: &usize| launches[trace.calls.name[call].index()] && !linked[call];
+        let alone: Vec<usize> = (0..trace.calls.len()).filter(is_alone).collect();
+        let unlinked = self.calls.iter().filter(|call| call.is_none()).count();
+        if unlinked >= alone.len() { Vec::new() } else { alone }
+    }
+
+    /// Whether the device's records are there of all that the steps from one activity to another launched.
+    pub(super) fn is_recorded(&self, from: Option<usize>, to: usize) -> bool {
+        let Some(last) = self.place(to) else { return true };
+        let first = from.and_then(|from| self.place(from)).unwrap_or(last).min(last);
+        self.launched[first as usize..=last as usize].iter().all(Launched::is_recorded)
     }
 
     /// Goes over each device in the order of time.
@@ -84,31 +119,25 @@ impl Device {
         let activities = &trace.activities;
         let order = std::mem::take(&mut self.order);
         for of_one in order.chunk_by(|&one, &other| device(one) == device(other)) {
-            let mut ends = vec![Ends::default(); self.busy.len()];
-            let mut computing: Vec<(Nanos, Nanos)> = Vec::new();
-            let mut latest: Option<Nanos> = None;
+            let Some(&first) = of_one.first() else { continue };
+            let mut running = Running::new(device(first));
+            let mut ends: Vec<Option<Nanos>> = vec![None; self.launched.len()];
             for &at in of_one {
                 let at = at as usize;
                 let (start, end) = (activities.start[at], activities.end(at));
+                let latest = running.all.end();
                 self.idle[at] = latest.map_or(Nanos::ZERO, |latest| (start - latest).max(Nanos::ZERO));
-                latest = Some(latest.map_or(end, |latest| latest.max(end)));
-                if !self.collective[at] {
-                    match computing.last_mut().filter(|last| start <= last.1) {
-                        Some(last) => last.1 = last.1.max(end),
-                        None => computing.push((start, end)),
-                    }
-                }
+                running.add(start, end, self.collective[at]);
                 if let Some(place) = self.place(at) {
-                    let (busy, ends) = (&mut self.busy[place as usize], &mut ends[place as usize]);
-                    cover(&mut busy.active, &mut ends.active, start, end);
-                    match self.collective[at] {
-                        true => cover(&mut busy.comm, &mut ends.comm, start, end),
-                        false => cover(&mut busy.compute, &mut ends.compute, start, end),
-                    }
+                    let (launched, latest) = (&mut self.launched[place as usize], &mut ends[place as usize]);
+                    let from = latest.map_or(start, |latest| latest.max(start));
+                    launched.kernels += u64::from(activities.kind[at] == ActivityKind::Kernel);
+                    launched.active += (end - from).max(Nanos::ZERO);
+                    launched.end = launched.end.max(Some(end));
+                    *latest = Some(latest.map_or(end, |latest| latest.max(end)));
                 }
             }
-            let Some(&first) = of_one.first() else { continue };
-            self.computing.push((device(first), computing));
+            self.running.push(running);
         }
         self.order = order;
     }
@@ -120,20 +149,9 @@ impl Device {
 
     /// How much of a time a device runs something else than collectives.
     pub(super) fn computing(&self, device: u32, start: Nanos, end: Nanos) -> Nanos {
-        let Some((_, busy)) = self.computing.iter().find(|(other, _)| *other == device) else {
-            return Nanos::ZERO;
-        };
-        let first = busy.partition_point(|&(_, ended)| ended <= start);
-        let within = busy[first..].iter().take_while(|&&(began, _)| began < end);
-        within.map(|&(began, ended)| ended.min(end) - began.max(start)).sum()
+        let running = self.running.iter().find(|running| running.device == device);
+        running.map_or(Nanos::ZERO, |running| running.compute.within(start, end))
     }
-}
-
-/// Adds what an interval adds to a union whose latest end is known.
-fn cover(total: &mut Nanos, latest: &mut Option<Nanos>, start: Nanos, end: Nanos) {
-    let from = latest.map_or(start, |latest| latest.max(start));
-    *total += (end - from).max(Nanos::ZERO);
-    *latest = Some(latest.map_or(end, |latest| latest.max(end)));
 }
 
 fn known(place: u32) -> Option<u32> {

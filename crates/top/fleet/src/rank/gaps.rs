@@ -18,7 +18,7 @@ pub(crate) enum Cause {
     Stream,
     /// It was launched in time, and the device ran nothing for most of the gap.
     Launch,
-    /// Which call launched it is not known.
+    /// Which call launched it is not known, or records of what else was launched are missing.
     Unknown,
 }
 
@@ -34,8 +34,8 @@ pub(crate) struct GapRow {
     /// How long it is.
     pub dur: Nanos,
     /// How long of it the whole device ran nothing, up to its end; 0 where another stream ran then. Over all gaps of a
-    /// device this adds up to the device's idle time.
-    pub idle: Nanos,
+    /// device this adds up to the device's idle time. `None` where records of what was launched meanwhile are missing.
+    pub idle: Option<Nanos>,
     /// Why.
     pub cause: Cause,
     /// What ran before it on the stream.
@@ -66,7 +66,7 @@ impl Cause {
 pub(super) fn rows(trace: &Trace, nest: &Nest, device: &Device) -> Vec<GapRow> {
     let activities = &trace.activities;
     let waits = waits(trace);
-    let mut last: FxHashMap<StreamId, (Nanos, NameId)> = FxHashMap::default();
+    let mut last: FxHashMap<StreamId, (Nanos, usize)> = FxHashMap::default();
     let mut rows = Vec::new();
     for &at in &device.order {
         let at = at as usize;
@@ -75,16 +75,21 @@ pub(super) fn rows(trace: &Trace, nest: &Nest, device: &Device) -> Vec<GapRow> {
         let known = last.get(&stream).copied();
         let began = known.map_or(start - idle, |(end, _)| end);
         if began < start {
-            let (cause, call) = cause(trace, device, &waits, at, began);
+            let before = known.map(|(_, before)| before);
+            let is_recorded = device.is_recorded(before, at);
+            let (cause, call) = match cause(trace, device, &waits, at, began) {
+                (_, call) if !is_recorded => (Cause::Unknown, call),
+                found => found,
+            };
             let op = call.and_then(|call| nest.around(call));
             rows.push(GapRow {
                 step: device.steps[at],
                 stream: trace.streams[stream.index()],
                 start: began,
                 dur: start - began,
-                idle,
+                idle: is_recorded.then_some(idle),
                 cause,
-                before: known.map(|(_, name)| name),
+                before: before.map(|before| activities.name[before]),
                 after: name,
                 host_op: op.map(|op| trace.ops.name[op]),
                 host_call: call.map(|call| trace.calls.name[call]),
@@ -92,7 +97,7 @@ pub(super) fn rows(trace: &Trace, nest: &Nest, device: &Device) -> Vec<GapRow> {
         }
         let end = activities.end(at);
         if known.is_none_or(|(latest, _)| latest <= end) {
-            last.insert(stream, (end, name));
+            last.insert(stream, (end, at));
         }
     }
     rows

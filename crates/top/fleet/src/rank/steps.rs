@@ -1,9 +1,9 @@
 //! The steps of a rank.
 
-use steptime_graph::StepWindow;
 use steptime_trace::{ActivityKind, Nanos, Trace};
 
 use super::device::Device;
+use super::spans::Spans;
 use super::windows::Windows;
 
 /// One step of one rank.
@@ -13,20 +13,14 @@ pub(crate) struct StepRow {
     pub step: u32,
     /// How it was found: `marked`, `repeated` or `whole`.
     pub found: &'static str,
+    /// What tells its length: `host` or `device`.
+    pub clock: &'static str,
     /// When it begins, on the host.
     pub start: Nanos,
-    /// Until the next one begins, or its mark ends.
+    /// How long it lasts, by its clock.
     pub dur: Nanos,
-    /// How long the devices run something that it launched.
-    pub active: Nanos,
-    /// How long they run nothing at all before something that it launched.
-    pub idle: Nanos,
-    /// How long they run something else than collectives.
-    pub compute: Nanos,
-    /// How long they run collectives.
-    pub comm: Nanos,
-    /// How long they run collectives and nothing else.
-    pub comm_exposed: Nanos,
+    /// What the devices do in it; `None` where that is not known.
+    pub busy: Option<Busy>,
     /// Ops and annotations.
     pub ops: u64,
     /// Calls into the runtime and the driver.
@@ -35,11 +29,46 @@ pub(crate) struct StepRow {
     pub kernels: u64,
     /// Copies and fills.
     pub copies: u64,
+    /// Calls that launch a kernel of which the device has no record.
+    pub unrecorded: u64,
+    /// What was repaired in the trace, in all of it.
+    pub repairs: u64,
+}
+
+/// What devices do in a step; of several devices the sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Busy {
+    /// How long they run anything.
+    pub active: Nanos,
+    /// How long they run nothing.
+    pub idle: Nanos,
+    /// How long they run something else than collectives.
+    pub compute: Nanos,
+    /// How long they run collectives.
+    pub comm: Nanos,
+    /// How long they run collectives and nothing else.
+    pub comm_exposed: Nanos,
 }
 
 /// The rows.
 pub(super) fn rows(trace: &Trace, windows: &Windows, device: &Device) -> Vec<StepRow> {
-    let mut rows: Vec<StepRow> = windows.all().iter().map(|window| row(window, windows.found())).collect();
+    let spans = Spans::of(windows, device);
+    let repairs = trace.notes.repairs();
+    let each = windows.all().iter().zip(&spans.all).map(|(window, &(begin, end))| StepRow {
+        step: window.number,
+        found: windows.found(),
+        clock: spans.clock,
+        start: window.start,
+        dur: end - begin,
+        busy: None,
+        ops: 0,
+        calls: 0,
+        kernels: 0,
+        copies: 0,
+        unrecorded: 0,
+        repairs,
+    });
+    let mut rows: Vec<StepRow> = each.collect();
     let mut each = |place: Option<u32>, add: &mut dyn FnMut(&mut StepRow)| {
         if let Some(place) = place {
             add(&mut rows[place as usize]);
@@ -52,36 +81,32 @@ pub(super) fn rows(trace: &Trace, windows: &Windows, device: &Device) -> Vec<Ste
         each(windows.at(start), &mut |row| row.calls += 1);
     }
     for (at, &kind) in trace.activities.kind.iter().enumerate() {
-        let idle = device.idle[at];
-        each(device.place(at), &mut |row| {
-            row.idle += idle;
-            match kind {
-                ActivityKind::Kernel => row.kernels += 1,
-                ActivityKind::Memcpy | ActivityKind::Memset => row.copies += 1,
-            }
+        each(device.place(at), &mut |row| match kind {
+            ActivityKind::Kernel => row.kernels += 1,
+            ActivityKind::Memcpy | ActivityKind::Memset => row.copies += 1,
         });
     }
-    for (row, busy) in rows.iter_mut().zip(&device.busy) {
-        (row.active, row.compute, row.comm) = (busy.active, busy.compute, busy.comm);
-        row.comm_exposed = busy.active - busy.compute;
+    for ((row, launched), &span) in rows.iter_mut().zip(&device.launched).zip(&spans.all) {
+        row.unrecorded = launched.unrecorded;
+        row.busy = launched.is_recorded().then(|| busy(device, span)).flatten();
     }
     rows
 }
 
-fn row(window: &StepWindow, found: &'static str) -> StepRow {
-    StepRow {
-        step: window.number,
-        found,
-        start: window.start,
-        dur: window.end - window.start,
-        active: Nanos::ZERO,
-        idle: Nanos::ZERO,
-        compute: Nanos::ZERO,
-        comm: Nanos::ZERO,
-        comm_exposed: Nanos::ZERO,
-        ops: 0,
-        calls: 0,
-        kernels: 0,
-        copies: 0,
+/// What the devices do from a beginning to an end; `None` where nothing was recorded of it.
+fn busy(device: &Device, (begin, end): (Nanos, Nanos)) -> Option<Busy> {
+    if !device.running.iter().any(|running| running.all.meet(begin, end)) {
+        return None;
     }
+    let mut sum = Busy::default();
+    for running in &device.running {
+        let [active, compute, comm] =
+            [&running.all, &running.compute, &running.comm].map(|intervals| intervals.within(begin, end));
+        sum.active += active;
+        sum.idle += end - begin - active;
+        sum.compute += compute;
+        sum.comm += comm;
+        sum.comm_exposed += active - compute;
+    }
+    Some(sum)
 }

@@ -1,6 +1,6 @@
 //! What the ranks of a job did as recorded: who waited for whom, and how long.
 
-use steptime_graph::{ActivityId, Job, RendezvousId, StepGraph, StepId, TiVec, median};
+use steptime_graph::{ActivityId, Clock, Job, RendezvousId, StepGraph, StepId, TiVec, median};
 use steptime_sim::world::{Parts, Span, split};
 use steptime_trace::Nanos;
 
@@ -104,9 +104,7 @@ fn parts(
     met: &Meetings,
 ) -> Parts {
     let samples = &graph.samples;
-    let own = common[at][rank];
-    let begin = samples.start(own);
-    let end = begin + span(graph, own);
+    let (begin, end) = window(graph, common[at][rank]);
     let near = at.saturating_sub(2)..(at + 2).min(common.len());
     let spans = near.flat_map(|near| {
         let step = common[near][rank];
@@ -122,21 +120,40 @@ fn parts(
     Parts::between(begin, end, spans)
 }
 
-/// How long a step took on the host; of one that no other follows, until all that it launched was done.
-fn span(graph: &StepGraph, step: StepId) -> Nanos {
+/// From when to when a step lasts, by its clock: until the next one begins on the host; where the host runs ahead, from when the
+/// device is done with it until it is done with the next. A step that no other follows lasts until all that it launched is done.
+fn window(graph: &StepGraph, step: StepId) -> (Nanos, Nanos) {
     let samples = &graph.samples;
-    let alone = || Some(samples.device_end(step)? - samples.start(step));
-    samples.host_period(step).or_else(|| samples.period(step)).or_else(alone).unwrap_or_default()
+    let start = samples.start(step);
+    let done = samples.device_end(step);
+    match (samples.clock(), done, period(graph, step)) {
+        (Clock::Device, Some(done), Some(period)) => (done, done + period),
+        (_, _, Some(period)) => (start, start + period),
+        (_, done, None) => {
+            (start, samples.period(step).map(|period| start + period).or(done).unwrap_or(start))
+        }
+    }
+}
+
+/// How long a step took, by its clock; `None` where no other follows.
+fn period(graph: &StepGraph, step: StepId) -> Option<Nanos> {
+    match graph.samples.clock() {
+        Clock::Host => graph.samples.host_period(step),
+        Clock::Device => graph.samples.period(step),
+    }
 }
 
 /// The places of the common steps whose period is in the middle half of the first rank's, and these periods; the last one has none,
 /// and is left out where there are others.
 fn middle_half(graph: &StepGraph, common: &[Vec<StepId>]) -> Vec<(usize, Nanos)> {
-    let timed =
-        common.iter().enumerate().filter_map(|(at, step)| Some((graph.samples.host_period(step[0])?, at)));
+    let timed = common.iter().enumerate().filter_map(|(at, step)| Some((period(graph, step[0])?, at)));
     let mut timed: Vec<(Nanos, usize)> = timed.collect();
     if timed.is_empty() {
-        return common.iter().enumerate().map(|(at, step)| (at, span(graph, step[0]))).collect();
+        let length = |step| {
+            let (begin, end) = window(graph, step);
+            end - begin
+        };
+        return common.iter().enumerate().map(|(at, step)| (at, length(step[0]))).collect();
     }
     timed.sort_unstable();
     let out = timed.len() / 4;

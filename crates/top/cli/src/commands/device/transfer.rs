@@ -91,7 +91,7 @@ pub fn run(wanted: &Wanted<'_>, console: &Console<'_>) -> Result<(), Failure> {
         )
         .into());
     }
-    fitted.write(place)?;
+    output::uninterrupted(|| fitted.write(place))?;
     console.print(&format!(
         "{}\nwritten to {}\n",
         device::corrections(&CorrectedShown::all(fitted.families(), "other GPUs").collect::<Vec<_>>()),

@@ -70,6 +70,12 @@ impl Grid {
         Ok(Grid { keys, points })
     }
 
+    /// The GPUs it names: names, or folders of profiles.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        let values = self.keys.iter().filter(|(key, _)| key == DEVICE).flat_map(|(_, values)| values);
+        values.flatten().filter_map(Value::as_str)
+    }
+
     /// The points of a shard, in order.
     pub fn shard(&self, shard: Option<Shard>) -> Vec<u64> {
         let (first, every) = shard.map_or((0, 1), |shard| (shard.part - 1, shard.of));

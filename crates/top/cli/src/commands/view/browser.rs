@@ -1,0 +1,43 @@
+//! Opens the page in a browser. A program's arguments are seen by everybody on the machine, and the address holds a token: the
+//! browser is given a file that only its user may read, which leads there.
+
+use std::io;
+use std::time::Duration;
+
+/// A browser that is started has read the file by then.
+const STARTED: Duration = Duration::from_secs(60);
+
+/// Opens an address in the user's browser.
+///
+/// # Errors
+/// Where there is no browser, or no file can be made.
+pub fn open(address: &str) -> io::Result<()> {
+    let folder = tempfile::Builder::new().prefix("steptime-").tempdir()?;
+    let file = folder.path().join("open.html");
+    std::fs::write(&file, leading_to(address))?;
+    open::that_detached(&file)?;
+    std::thread::Builder::new().spawn(move || {
+        std::thread::sleep(STARTED);
+        drop(folder);
+    })?;
+    Ok(())
+}
+
+/// A page that is left for an address at once.
+fn leading_to(address: &str) -> String {
+    format!(
+        "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
+         <meta http-equiv=\"refresh\" content=\"0; url={address}\"><a href=\"{address}\">the step</a>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_leads_to_the_address() {
+        let page = leading_to("http://127.0.0.1:1/token/");
+        assert!(page.contains("content=\"0; url=http://127.0.0.1:1/token/\""), "{page}");
+    }
+}

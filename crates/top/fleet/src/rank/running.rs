@@ -1,0 +1,68 @@
+//! When a device runs something, merged into intervals.
+
+use steptime_trace::Nanos;
+
+/// What one device runs, in the order of time.
+pub(super) struct Running {
+    /// The device.
+    pub device: u32,
+    /// Anything.
+    pub all: Intervals,
+    /// Anything but collectives.
+    pub compute: Intervals,
+    /// Collectives.
+    pub comm: Intervals,
+}
+
+impl Running {
+    pub(super) fn new(device: u32) -> Running {
+        Running {
+            device,
+            all: Intervals::default(),
+            compute: Intervals::default(),
+            comm: Intervals::default(),
+        }
+    }
+
+    /// Adds an activity that begins no earlier than those before it.
+    pub(super) fn add(&mut self, start: Nanos, end: Nanos, collective: bool) {
+        self.all.add(start, end);
+        if collective { &mut self.comm } else { &mut self.compute }.add(start, end);
+    }
+}
+
+/// Intervals that do not touch, in order.
+#[derive(Default)]
+pub(super) struct Intervals(Vec<(Nanos, Nanos)>);
+
+impl Intervals {
+    fn add(&mut self, start: Nanos, end: Nanos) {
+        match self.0.last_mut().filter(|last| start <= last.1) {
+            Some(last) => last.1 = last.1.max(end),
+            None => self.0.push((start, end)),
+        }
+    }
+
+    /// The end of the last one.
+    pub(super) fn end(&self) -> Option<Nanos> {
+        self.0.last().map(|&(_, end)| end)
+    }
+
+    /// How much of a time they cover.
+    pub(super) fn within(&self, start: Nanos, end: Nanos) -> Nanos {
+        self.0[self.first(start)..]
+            .iter()
+            .take_while(|&&(began, _)| began < end)
+            .map(|&(began, ended)| ended.min(end) - began.max(start))
+            .sum()
+    }
+
+    /// Whether any of them reaches into a time.
+    pub(super) fn meet(&self, start: Nanos, end: Nanos) -> bool {
+        self.0.get(self.first(start)).is_some_and(|&(began, _)| began < end)
+    }
+
+    fn first(&self, start: Nanos) -> usize {
+        self.0.partition_point(|&(_, ended)| ended <= start)
+    }
+}

@@ -1,0 +1,36 @@
+//! From when to when each step lasts.
+
+use steptime_graph::is_timed_by_device;
+use steptime_trace::Nanos;
+
+use super::device::Device;
+use super::windows::Windows;
+
+/// The time of each step, by its place.
+pub(super) struct Spans {
+    /// What tells it: `host`, or `device` where the host runs ahead of the device.
+    pub clock: &'static str,
+    /// Beginnings and ends.
+    pub all: Vec<(Nanos, Nanos)>,
+}
+
+impl Spans {
+    /// By the host's marks; where the host runs ahead, from when the device is done with one step until it is done with the next.
+    pub(super) fn of(windows: &Windows, device: &Device) -> Spans {
+        let windows = windows.all();
+        let starts: Vec<Nanos> = windows.iter().map(|window| window.start).collect();
+        let ends: Vec<Option<Nanos>> = device.launched.iter().map(|launched| launched.end).collect();
+        let active: Vec<Nanos> = device.launched.iter().map(|launched| launched.active).collect();
+        if is_timed_by_device(&starts, &ends, &active) {
+            let mut begin = starts[0];
+            let each = ends.into_iter().flatten().map(|end| (std::mem::replace(&mut begin, end), end));
+            return Spans { clock: "device", all: each.collect() };
+        }
+        let mut all: Vec<(Nanos, Nanos)> = windows.iter().map(|window| (window.start, window.end)).collect();
+        // A lone step lasts until all that it launched is done: no next one tells its end.
+        if let [(_, end)] = &mut all[..] {
+            *end = ends[0].map_or(*end, |done| done.max(*end));
+        }
+        Spans { clock: "host", all }
+    }
+}
