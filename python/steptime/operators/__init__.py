@@ -6,6 +6,9 @@
     plans.py        handles of compiled kernels, and their numbers; needs no PyTorch
     ops.py          the ops `steptime::...` that PyTorch calls and its profiler shows
     bags.py         EmbeddingBags: tables whose backward pass takes the optimizer's step
+    batches.py      what is wrong with lookups, and several batches as one
+    training.py     when tables take their step: once for all uses and passes of a step
+    scaling.py      gradients under torch.amp.GradScaler
     state.py        what their optimizers keep, which is saved and moved with them
     functional.py   gather and interaction
     codec.py        rows of int8 and int4

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 
 from steptime.operators import ops, plans
+from steptime.operators.batches import Batch, check_kinds, check_offsets, check_rows, with_last
 from steptime.operators.codec import quantize
 from steptime.operators.functional import ordinal_of
 from steptime.operators.library import OperatorError, load
 from steptime.operators.plans import BITS, COUNTING, DECAYS, MODES, OPTIMIZERS, BackwardPlan, BagPlan, Bags
 from steptime.operators.state import RowState, saved_optimizers
+from steptime.operators.training import Training
 
 STATELESS = ("sgd",)
 STATE = "optimizer_state"  # its name in a state dict
@@ -32,9 +34,18 @@ class EmbeddingBags(nn.Module):
     dtype: "float32", "float16", "bfloat16"; "int8" or "int4" without an optimizer. It stays, whatever the module is
         converted to.
     index_dtype: torch.int32 or torch.int64, of indices and offsets.
+    include_last_offset: whether offsets end with the number of indices. False: as torch.nn.EmbeddingBag has them by default,
+        B for each table.
+    debug: whether offsets and indices of each batch are checked, which waits for the GPU. Offsets of the first batch of each
+        shape are checked in any case.
     lookups: most lookups of a batch, of all tables; longest: most of one table. Known, they save making a plan again for
         a larger batch, and take fewer launches where no table has more than 8192. More than `longest` are an error that
         `check` finds, and nothing is trained.
+
+    Under torch.amp.GradScaler the scale is taken off the gradient, and a batch whose gradient overflowed takes no step; whether it
+    did is decided on the host, which waits for the GPU. The scaler is the one that scaled the loss, or `tables.scaler` where there
+    are several. Each backward pass takes a step, and a second one before the next step of the other optimizers raises: gradients
+    are added up over passes within `with tables.accumulating():`, for the step that the first pass after it takes.
 
     What batches of one size need is made when the first one comes, and kept. A step can be captured into a CUDA graph
     once it has run; only one batch size should then be trained.
@@ -54,6 +65,8 @@ class EmbeddingBags(nn.Module):
         device: Any = None,
         weight_decay: float = 0.0,
         decay: str = "l2",
+        include_last_offset: bool = True,
+        debug: bool = False,
     ) -> None:
         super().__init__()
         dims = [dims] * len(rows) if isinstance(dims, int) else list(dims)
@@ -75,6 +88,8 @@ class EmbeddingBags(nn.Module):
         if optimizer is not None and optimizer not in STATELESS:
             self.add_module(STATE, nn.ModuleDict({optimizer: RowState(optimizer, self.rows, self.dims, device)}))
         self.register_load_state_dict_post_hook(_loaded)
+        self.include_last_offset, self.debug, self._training = include_last_offset, debug, Training()
+        self._checked: Set[torch.Size] = set()  # shapes of offsets
         # Gradients reach the backward pass through this, for tables have none.
         self._anchor = torch.empty(0, requires_grad=True)
         self._forget()
@@ -177,17 +192,19 @@ class EmbeddingBags(nn.Module):
         """Pools a batch. Returns [B, D_0 + D_1 + ...] of float32.
 
         indices: [N], table after table. offsets: [T * B + 1], one run over all tables: bag b of table t has the indices
-        from offset t * B + b to the next. weights: [N] of float32 that rows are multiplied by, without a gradient.
+        from offset t * B + b to the next; without the last where `include_last_offset` is False. weights: [N] of float32 that rows are multiplied by, without a gradient.
         An index out of range gives zeros, and `check` finds it.
         """
         if weights is not None and weights.requires_grad:
             raise OperatorError("per-sample weights get no gradient: pass weights.detach()")
+        offsets = self._whole(indices, offsets)
         if self.optimizer is not None and torch.is_grad_enabled() and self.training:
             return _Pool.apply(self._anchor, self, indices, offsets, weights)
         return self._pool(indices, offsets, weights)
 
     def check(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor] = None) -> None:
         """Waits for the GPU and raises what was wrong with the last batch, which must be this one."""
+        offsets = self._whole(indices, offsets)
         of = self._bags(indices, offsets, weights)
         plan = self._forward_plans.get(_key(of))
         if plan is None:
@@ -199,6 +216,34 @@ class EmbeddingBags(nn.Module):
             lookups = ops.lookups_of(plan, self._tables(), indices, offsets, weights)
             with ops.on_device(plan.ordinal):
                 plan.check(torch.cuda.current_stream().cuda_stream, lookups)
+
+    @property
+    def scaler(self) -> Any:
+        """The torch.amp.GradScaler that scales the loss; None: the one that has scaled one since its last update."""
+        return self._training.scaler
+
+    @scaler.setter
+    def scaler(self, scaler: Any) -> None:
+        self._training.scaler = scaler
+
+    def accumulating(self) -> ContextManager[None]:
+        """Within, backward passes take no step: they keep their lookups and gradients. The first pass after it takes one step with all."""
+        return self._training.accumulating()
+
+    def next_step(self) -> None:
+        """Begins a step, and forgets gradients that were kept: for loops in which no optimizer of torch.optim takes one."""
+        self._training.next_step()
+
+    def _whole(self, indices: Tensor, offsets: Tensor) -> Tensor:
+        """Offsets with the last, checked as far as is asked for: on the first batch of a shape, or each."""
+        check_kinds(indices, offsets, ops.INDEX_TYPES[self.index_bits])
+        offsets = with_last(indices, offsets, len(self.rows), self.include_last_offset)
+        if (self.debug or offsets.shape not in self._checked) and not (offsets.is_cuda and torch.cuda.is_current_stream_capturing()):
+            check_offsets(indices, offsets)
+            if self.debug:
+                check_rows(indices, offsets, self.rows)
+            self._checked.add(offsets.shape)
+        return offsets
 
     def _tables(self) -> Any:
         return list(self.tables._parameters.values())  # iterating over a ParameterList is slow
@@ -235,6 +280,11 @@ class EmbeddingBags(nn.Module):
                 plan.set_steps(stream, self._steps(stream))
         self._backward_plans[key] = self._latest = plan
         return plan
+
+    def _take_step(self, batch: Batch) -> None:
+        plan = self._backward_plan(batch.indices, batch.offsets, batch.weights)
+        step = getattr(torch.ops.steptime, f"embedding_bag_backward_{self.optimizer}")
+        step(batch.gradient, self._tables(), batch.indices, batch.offsets, batch.weights, plan.of.mode, plan.number)
 
     def _new_backward_plan(self, indices: Tensor, offsets: Tensor, weights: Optional[Tensor], room: int, stream: int) -> BackwardPlan:
         if torch.cuda.is_current_stream_capturing():
@@ -291,15 +341,12 @@ class _Pool(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, module: EmbeddingBags, indices: Tensor, offsets: Tensor, weights: Optional[Tensor]) -> Tensor:
-        ctx.module = module
+        ctx.module, ctx.use = module, module._training.use()
         ctx.save_for_backward(indices, offsets, *(() if weights is None else (weights,)))
         return module._pool(indices, offsets, weights)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        module, (indices, offsets, *rest) = ctx.module, ctx.saved_tensors
-        weights = rest[0] if rest else None
-        plan = module._backward_plan(indices, offsets, weights)
-        step = getattr(torch.ops.steptime, f"embedding_bag_backward_{module.optimizer}")
-        step(grad.contiguous(), module._tables(), indices, offsets, weights, plan.of.mode, plan.number)
+        indices, offsets, *rest = ctx.saved_tensors
+        ctx.module._training.backward(ctx.module, ctx.use, Batch(grad.contiguous(), indices, offsets, rest[0] if rest else None))
         return None, None, None, None, None

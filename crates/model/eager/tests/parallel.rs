@@ -137,7 +137,13 @@ fn what_cannot_be_placed_is_said() {
         assert!(found.contains(said), "{parallel}: {found}");
     }
     let parts = |parts: &[(u32, [i64; 2], [i64; 2])]| {
-        let part = |&(gpu, offset, size): &(u32, [i64; 2], [i64; 2])| Part { gpu, offset, size, cache: None };
+        let part = |&(gpu, offset, size): &(u32, [i64; 2], [i64; 2])| Part {
+            gpu,
+            offset,
+            size,
+            cache: None,
+            wanted: None,
+        };
         let mut homes = model("gpus = 2").homes();
         homes[0] = Home::Parts(parts.iter().map(part).collect());
         model("gpus = 2").on(2, homes).expect_err("wrong").to_string()

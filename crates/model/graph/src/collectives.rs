@@ -1,5 +1,6 @@
 //! What the ranks of a job do together, as one of them sees it.
 
+pub(crate) mod arguments;
 pub(crate) mod requested;
 
 use std::collections::BTreeMap;
@@ -115,7 +116,9 @@ pub(crate) fn of_nodes(trace: &ExecutionTrace) -> BTreeMap<NodeId, Collective> {
         let collective = Collective::of(&known, Some(recorded), None);
         (collective.kind != CollectiveKind::Other).then_some((NodeId::at(row as usize), collective))
     };
-    trace.collectives.iter().filter_map(of).collect()
+    let mut found: BTreeMap<NodeId, Collective> = arguments::find(trace).into_iter().collect();
+    found.extend(trace.collectives.iter().filter_map(of));
+    found
 }
 
 /// What a trace says of collectives elsewhere.

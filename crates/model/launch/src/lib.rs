@@ -26,6 +26,7 @@ mod popularity;
 pub mod row_cache;
 mod row_sort;
 mod sampler;
+mod slice;
 mod streams;
 mod update_lanes;
 mod zipf;

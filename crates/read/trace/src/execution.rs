@@ -2,6 +2,7 @@
 
 mod attributes;
 mod builder;
+mod linked;
 mod node;
 mod nodes;
 mod schema;
@@ -9,6 +10,7 @@ mod trace;
 mod types;
 mod values;
 
+pub use linked::LinkedActivity;
 pub use nodes::{Node, Nodes};
 pub use schema::Schema;
 pub use trace::ExecutionTrace;

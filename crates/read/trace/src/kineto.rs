@@ -26,6 +26,7 @@ pub use syncs::{SyncEvent, SyncKind, Syncs};
 pub use trace::{Stream, Thread, Trace};
 
 pub(crate) use builder::Builder;
+pub(crate) use category::Category;
 pub(crate) use parallel::read_events;
 #[cfg(test)]
 pub(crate) use parallel::{read_pieces, split};

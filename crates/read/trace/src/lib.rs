@@ -48,7 +48,8 @@ pub use distributed::{Distributed, ProcessGroup};
 pub use document::Document;
 pub use error::Error;
 pub use execution::{
-    DimRange, ExecutionTrace, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange, Values,
+    DimRange, ExecutionTrace, LinkedActivity, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange,
+    Values,
 };
 pub use input::{
     ConstantTensor, Input, KeptResult, KinetoFile, Meta, ModuleCall, NotedLookup, Numbers, Options,

@@ -15,8 +15,7 @@ use super::calls::{RuntimeCall, Work};
 use crate::call::{Arg, OpCall};
 use crate::from_execution;
 
-/// The op that notes what ranks do together, and that waits for it.
-pub const NOTE: &str = "record_param_comms";
+pub use steptime_graph::names::COLLECTIVE_NOTE as NOTE;
 
 /// A node that waits for other ranks, or sends them something.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +26,8 @@ pub struct Exchange {
     pub beside: bool,
     /// Which memory it works on.
     pub memory: Vec<NonZeroU64>,
+    /// The node of the execution trace that waits for it, where that was noted.
+    pub awaited_by: Option<NodeId>,
 }
 
 impl Exchange {
@@ -46,7 +47,7 @@ impl Exchange {
         });
         let mut memory = memory(&from_execution::op_call(graph, node));
         memory.extend(call.iter().flat_map(self::memory));
-        Some(Exchange { collective, beside, memory })
+        Some(Exchange { collective, beside, memory, awaited_by: graph.awaited.get(&node).copied() })
     }
 
     /// The calls of the runtime that NCCL makes for it, inside the label that it sets.

@@ -37,18 +37,25 @@ pub(super) fn is_note(node: &TreeNode) -> bool {
 }
 
 /// Lets each exchange that runs beside others wait for what was launched before it, and what takes its memory for it: the script
-/// waits for an exchange before it uses what came.
+/// waits for an exchange before it uses what came. What is launched after a noted wait waits, too: of one at the end of a step, the
+/// next step.
 pub(super) fn wait(graph: &mut StepGraph, tree: &OpTree, node_of: impl Fn(steptime_graph::OpId) -> usize) {
     if graph.collectives.is_empty() {
         return;
     }
     let mut under_way: Vec<(ActivityId, &Exchange)> = Vec::new();
+    // Exchanges that nothing launched since their noted wait has waited for.
+    let mut awaited: Vec<ActivityId> = Vec::new();
     let mut last: Option<ActivityId> = None;
     let mut waits = Vec::new();
     for call in graph.calls_by_hand_off() {
         let row = &graph.calls[call];
         let Some(at) = row.op.map(&node_of) else { continue };
         let node = &tree.nodes[at];
+        if let Some(note) = node.origin.filter(|_| is_note(node)) {
+            let over = under_way.extract_if(.., |(_, exchange)| exchange.awaited_by == Some(note));
+            awaited.extend(over.map(|(from, _)| from));
+        }
         for to in row.activities() {
             let wait = |from| StreamDependency { from, to, inferred: true, wraps: false };
             let exchange = graph.activities[to].collective.and(launched(tree, at));
@@ -67,10 +74,14 @@ pub(super) fn wait(graph: &mut StepGraph, tree: &OpTree, node_of: impl Fn(stepti
                 waits.extend(over.into_iter().map(|(from, _)| wait(from)));
             }
             if graph.activities[to].stream == StreamId(0) {
+                waits.extend(awaited.drain(..).map(wait));
                 last = Some(to);
             }
         }
     }
+    let first = graph.activities.iter_enumerated().find(|(_, row)| row.stream == StreamId(0));
+    let next = first.map(|(to, _)| move |from| StreamDependency { from, to, inferred: true, wraps: true });
+    waits.extend(next.into_iter().flat_map(|next| awaited.iter().map(move |&from| next(from))));
     graph.waits.extend(waits);
     graph.waits.sort_by_key(|wait| wait.to);
 }

@@ -40,7 +40,7 @@ mod tests {
             between: None,
             sent_to: Vec::new(),
         };
-        let exchange = Exchange { collective, beside: true, memory: Vec::new() };
+        let exchange = Exchange { collective, beside: true, memory: Vec::new(), awaited_by: None };
         let mut branches = [op(Some(Box::new(exchange))), op(None)];
         sent(&mut branches);
         assert_eq!(branches.map(|branch| branch.children.len()), [0, 2]);

@@ -109,12 +109,12 @@ impl Tables {
         };
         let spread = Spread::of(e, of, &tables);
         let own = spread.of_rank(rank).map(|piece| {
-            let everywhere = piece.gpu.is_none() && piece.share == 1;
+            let everywhere = piece.gpu.is_none() && piece.over == 1;
             let batch = if everywhere { of.share() } else { of.batch };
             let shape = [piece.rows, piece.columns];
             Own {
                 parameter: if everywhere { e.parameter(&shape) } else { e.own_parameter(&shape) },
-                lookups: (batch * piece.lookups / piece.share).max(1),
+                lookups: piece.lookups.max(1),
                 batch,
                 // Averages of sparse gradients are not to be had.
                 bags: Bags { sparse: bags.sparse && !everywhere, ..bags },

@@ -69,6 +69,9 @@ pub struct Part {
     pub size: [i64; 2],
     /// What of its rows the GPU holds, where all lie in its host's memory; `None` where the GPU has them.
     pub cache: Option<Cache>,
+    /// How many lookups of a step, all ranks together, want its rows; `None` where all rows of the table are wanted alike, or those
+    /// wanted most lie scattered over it: as many as it has rows then.
+    pub wanted: Option<i64>,
 }
 
 /// Rows of a part in the GPU's memory, where all lie in the host's: those that batches wanted of late.
@@ -81,6 +84,13 @@ pub struct Cache {
 }
 
 impl Part {
+    /// How many of a step's lookups in the table, which has so many rows, are in it.
+    #[must_use]
+    pub fn lookups(&self, all: i64, rows: i64) -> i64 {
+        let in_proportion = i128::from(all) * i128::from(self.size[0]) / i128::from(rows.max(1));
+        self.wanted.unwrap_or_else(|| i64::try_from(in_proportion).unwrap_or(all)).clamp(0, all)
+    }
+
     /// How many rows of it are in the GPU's memory.
     #[must_use]
     pub fn held(&self) -> i64 {
@@ -107,7 +117,7 @@ impl Home {
     /// On one GPU.
     #[must_use]
     pub fn whole(gpu: u32, rows: i64, columns: i64) -> Home {
-        Home::Parts(vec![Part { gpu, offset: [0, 0], size: [rows, columns], cache: None }])
+        Home::Parts(vec![Part { gpu, offset: [0, 0], size: [rows, columns], cache: None, wanted: None }])
     }
 
     /// Columns cut as evenly as they go, in multiples of four where that leaves something to each.
@@ -118,7 +128,7 @@ impl Home {
         let part = |(&gpu, (first, count)): (&u32, (i64, i64))| {
             let count =
                 if (first + count) == columns / grain { columns - first * grain } else { count * grain };
-            Part { gpu, offset: [0, first * grain], size: [rows, count], cache: None }
+            Part { gpu, offset: [0, first * grain], size: [rows, count], cache: None, wanted: None }
         };
         Home::Parts(gpus.iter().zip(cuts).map(part).collect())
     }
@@ -139,7 +149,13 @@ impl Home {
             let (column, width) = (band.offset[1], band.size[1]);
             let part = move |(at, &gpu): (usize, &u32)| {
                 let first = (at as i64 * each).min(rows);
-                Part { gpu, offset: [first, column], size: [each.min(rows - first), width], cache: None }
+                Part {
+                    gpu,
+                    offset: [first, column],
+                    size: [each.min(rows - first), width],
+                    cache: None,
+                    wanted: None,
+                }
             };
             gpus.iter().enumerate().map(part).collect::<Vec<Part>>()
         };
@@ -164,6 +180,17 @@ impl Home {
             Home::Parts(parts) => parts,
         };
         parts.iter().filter_map(|part| Some((part, part.cache?)))
+    }
+
+    /// The same, of each part so many lookups of a step. Copies stay.
+    #[must_use]
+    pub fn wanted(self, of: impl Fn(&Part) -> Option<i64>) -> Home {
+        match self {
+            Home::Everywhere => Home::Everywhere,
+            Home::Parts(parts) => {
+                Home::Parts(parts.into_iter().map(|part| Part { wanted: of(&part), ..part }).collect())
+            }
+        }
     }
 
     /// How it is cut, in a job of so many GPUs.

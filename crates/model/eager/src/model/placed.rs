@@ -19,7 +19,7 @@ impl Description {
     /// Ranks whose parts are of the same sizes, the lists in the order of their first.
     pub(super) fn alike(&self) -> Vec<Vec<u32>> {
         let tables: Vec<Table> = self.each_table().collect();
-        let mut own: Vec<Vec<[i64; 6]>> = vec![Vec::new(); self.gpus() as usize];
+        let mut own: Vec<Vec<[i64; 7]>> = vec![Vec::new(); self.gpus() as usize];
         for (table, home) in tables.iter().zip(self.homes()) {
             let Home::Parts(parts) = &home else { continue };
             for part in parts {
@@ -29,13 +29,14 @@ impl Description {
                     part.size[1],
                     table.lookups,
                     home.over(part),
+                    part.lookups(self.batch * table.lookups, table.rows),
                     held,
                     misses,
                 ]);
             }
         }
         let mut lists: Vec<Vec<u32>> = Vec::new();
-        let mut known: BTreeMap<&[[i64; 6]], usize> = BTreeMap::new();
+        let mut known: BTreeMap<&[[i64; 7]], usize> = BTreeMap::new();
         for (rank, parts) in (0..).zip(&own) {
             let at = *known.entry(parts).or_insert_with(|| {
                 lists.push(Vec::new());
@@ -56,19 +57,22 @@ impl Description {
             let cutting = home.cutting(self.gpus());
             let tower = table.tower.map_or(0, |tower| 1 + tower as i64);
             // Of a model with weights beside its vectors these lie with the first column.
-            let mut own = |rows: i64, columns: i64, over: i64, first: bool, told: [i64; 2]| {
-                work.extend([cutting as i64, rows, columns, over, i64::from(first), table.lookups, tower]);
-                work.extend(told);
-            };
+            let mut own =
+                |[rows, columns]: [i64; 2], [over, wanted]: [i64; 2], first: bool, told: [i64; 2]| {
+                    let lookups = [table.lookups, wanted];
+                    work.extend([cutting as i64, rows, columns, over, i64::from(first), tower]);
+                    work.extend(lookups.into_iter().chain(told));
+                };
             let Home::Parts(parts) = &home else {
-                own(table.rows, table.columns, 1, true, NOT_CACHED);
+                own([table.rows, table.columns], [1, -1], true, NOT_CACHED);
                 copied.push((-1, at, 0, table.columns, 1));
                 continue;
             };
             for part in parts {
                 let over = home.over(part);
                 if part.gpu == rank {
-                    own(part.size[0], part.size[1], over, part.offset[1] == 0, told(part));
+                    let wanted = part.lookups(self.batch * table.lookups, table.rows);
+                    own(part.size, [over, wanted], part.offset[1] == 0, told(part));
                 }
                 match cutting {
                     Cutting::Rows if part.gpu > 0 => {}

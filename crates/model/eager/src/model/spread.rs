@@ -22,10 +22,10 @@ pub(super) struct Piece {
     pub(super) gpu: Option<i64>,
     pub(super) rows: i64,
     pub(super) columns: i64,
-    /// Lookups of a sample in the table, ...
+    /// Lookups in it of a step, all ranks together; of a piece that each rank has, of its own samples.
     pub(super) lookups: i64,
-    /// ... of which one in so many is in the piece.
-    pub(super) share: i64,
+    /// How many pieces have rows of its columns.
+    pub(super) over: i64,
     /// Rows that come from the host's memory in a step, and as many that go back.
     pub(super) moved: i64,
     /// The table, and the first column: where its vector belongs.
@@ -61,12 +61,13 @@ impl Spread {
         let homes = of.homes();
         let (mut moved, mut added, mut copied) = (Vec::new(), Vec::new(), Vec::new());
         for (at, &(number, table)) in tables.iter().enumerate() {
+            let all = of.batch * table.lookups;
             let whole = Piece {
                 gpu: None,
                 rows: table.rows,
                 columns: table.columns,
-                lookups: table.lookups,
-                share: 1,
+                lookups: of.share() * table.lookups,
+                over: 1,
                 moved: 0,
                 place: (at, 0),
             };
@@ -75,14 +76,17 @@ impl Spread {
                 home @ Home::Parts(parts) if home.cutting(of.gpus()) == Cutting::Rows => {
                     let own = parts.iter().find(|part| i64::from(part.gpu) == rank);
                     let rows = own.map_or(1, |part| part.held().max(1));
-                    added.push(Piece { rows, share: ranks, moved: own.map_or(0, moved_of), ..whole });
+                    let lookups = own.map_or(0, |part| part.lookups(all, table.rows));
+                    let moved = own.map_or(0, moved_of);
+                    added.push(Piece { rows, lookups, over: ranks, moved, ..whole });
                 }
                 home @ Home::Parts(parts) => moved.extend(parts.iter().filter_map(|part| {
                     // Of a model with weights beside its vectors, these are one column wide.
                     let columns = part.size[1].min(table.columns - part.offset[1]);
                     let (gpu, place) = (Some(i64::from(part.gpu)), (at, part.offset[1]));
-                    let (rows, share, moved) = (part.held().max(1), home.over(part), moved_of(part));
-                    (columns > 0).then_some(Piece { gpu, rows, columns, share, moved, place, ..whole })
+                    let (rows, over, moved) = (part.held().max(1), home.over(part), moved_of(part));
+                    let lookups = part.lookups(all, table.rows);
+                    (columns > 0).then_some(Piece { gpu, rows, columns, lookups, over, moved, place })
                 })),
             }
         }
@@ -119,7 +123,7 @@ impl Spread {
 
     /// Whether sums come of which several make a vector.
     fn has_sums(&self) -> bool {
-        self.moved.iter().any(|piece| piece.share > 1)
+        self.moved.iter().any(|piece| piece.over > 1)
     }
 
     /// Every vector of a rank's samples in the order of tables, those that came in several sums added up.

@@ -6,12 +6,13 @@ use super::{Collective, Group};
 use crate::execution::{ExecutionGraph, NodeId};
 use crate::names::{CollectiveKind, PROCESS_GROUP};
 
-/// Collectives of ops in which none is noted, where the trace lists groups of a single size. The arguments do not say which group it is.
+/// Collectives of ops in which none is noted. The arguments do not say which group it is: its size is known where the trace lists
+/// groups of a single size.
 pub(crate) fn find(trace: &ExecutionTrace, graph: &ExecutionGraph) -> Vec<(NodeId, Collective)> {
     let mut groups = trace.process_groups.iter();
-    let Some(group) = groups.next().filter(|first| groups.all(|other| other.size == first.size)) else {
-        return Vec::new();
-    };
+    let unknown = ProcessGroup::default();
+    let group =
+        groups.next().filter(|first| groups.all(|other| other.size == first.size)).unwrap_or(&unknown);
     let noted: Vec<NodeId> = graph.collectives.keys().filter_map(|&node| graph.tree.parent(node)).collect();
     let requests = graph.ids().filter(|node| !noted.contains(node));
     requests.filter_map(|node| Some((node, collective(graph, node, group)?))).collect()
@@ -20,7 +21,9 @@ pub(crate) fn find(trace: &ExecutionTrace, graph: &ExecutionGraph) -> Vec<(NodeI
 /// The collective of an op. Received tensors come first among its arguments, then sent ones, unless these are the same memory.
 fn collective(graph: &ExecutionGraph, node: NodeId, group: &ProcessGroup) -> Option<Collective> {
     let kind = CollectiveKind::of_operation(graph.node_name(node).strip_prefix(PROCESS_GROUP)?);
-    let size = group.size.filter(|&size| size > 1 && kind != CollectiveKind::Other)?;
+    if kind == CollectiveKind::Other || group.size.is_some_and(|size| size < 2) {
+        return None;
+    }
     let mut bytes: Vec<(usize, u64)> = Vec::new();
     for (at, tensor) in graph.input_tensors(node) {
         let more = graph.tensors.get(tensor).bytes().0;
@@ -34,7 +37,7 @@ fn collective(graph: &ExecutionGraph, node: NodeId, group: &ProcessGroup) -> Opt
         kind,
         sent: Bytes(bytes.get(1).map_or(received, |&(_, sent)| sent)),
         received: Bytes(received),
-        group: Group { name: group.name.clone(), ranks: group.ranks.clone(), size: Some(size) },
+        group: Group { name: group.name.clone(), ranks: group.ranks.clone(), size: group.size },
         sequence: None,
         between: None,
         sent_to: Vec::new(),
@@ -68,9 +71,16 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_several_sizes_and_of_one_rank_tell_nothing() {
-        for sizes in [&[8, 4][..], &[1], &[]] {
-            assert!(recorded(sizes).collectives.is_empty(), "{sizes:?}");
+    fn of_groups_of_several_sizes_none_is_known() {
+        for sizes in [&[8, 4][..], &[]] {
+            let graph = recorded(sizes);
+            assert_eq!(graph.collectives.len(), 2, "{sizes:?}");
+            assert!(graph.collectives.values().all(|one| one.group.size.is_none()), "{sizes:?}");
         }
+    }
+
+    #[test]
+    fn one_rank_exchanges_nothing() {
+        assert!(recorded(&[1]).collectives.is_empty());
     }
 }

@@ -34,6 +34,8 @@ pub struct ExecutionGraph {
     pub pairing: Pairing,
     /// What nodes do together with other ranks.
     pub collectives: BTreeMap<NodeId, Collective>,
+    /// The nodes that wait for a collective, by the collective's own node, where the trace says so.
+    pub awaited: BTreeMap<NodeId, NodeId>,
     /// Whether tensors had no memory, as on the `meta` device or under `FakeTensorMode`: which of them share one is
     /// known by schemas only, and what kernels would call is not recorded.
     pub fake: bool,
@@ -64,6 +66,7 @@ impl ExecutionGraph {
             dependencies,
             pairing,
             collectives: collectives::of_nodes(trace),
+            awaited: collectives::arguments::awaited(trace),
             fake: memory::is_fake(trace),
             schemas,
             inputs,

@@ -3,6 +3,9 @@
 /// The start of the names of ops that PyTorch's process groups offer.
 pub const PROCESS_GROUP: &str = "c10d::";
 
+/// The op that notes what ranks do together, and that waits for it.
+pub const COLLECTIVE_NOTE: &str = "record_param_comms";
+
 /// What the ranks of a group do together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CollectiveKind {

@@ -8,7 +8,7 @@ mod copy;
 mod event;
 
 pub use api::{ApiKind, cuda};
-pub use collective::{CollectiveKind, PROCESS_GROUP};
+pub use collective::{COLLECTIVE_NOTE, CollectiveKind, PROCESS_GROUP};
 pub use copy::{CopyDirection, CopyName, HostMemory, MEMSET};
 pub use event::mentions_backward;
 pub use event::{ACCUMULATE_GRAD, EventName};

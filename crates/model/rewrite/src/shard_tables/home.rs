@@ -1,5 +1,7 @@
 //! Where a table lies.
 
+use std::cmp::Reverse;
+
 use super::LookedUp;
 use crate::error::Error;
 
@@ -20,11 +22,8 @@ pub(super) enum Own {
     Whole,
     /// So many columns.
     Columns(i64),
-    /// So many rows, one of so many parts.
-    Rows {
-        rows: i64,
-        of: u32,
-    },
+    /// So many rows.
+    Rows(i64),
 }
 
 impl TableHome {
@@ -36,11 +35,24 @@ impl TableHome {
                 let (_, columns) = parts.iter().find(|(on, _)| *on == rank)?;
                 Some(if parts.len() == 1 { Own::Whole } else { Own::Columns(*columns) })
             }
-            TableHome::Rows(rows) => {
-                let own = *rows.get(rank as usize)?;
-                Some(Own::Rows { rows: own, of: rows.len() as u32 })
-            }
+            TableHome::Rows(rows) => rows.get(rank as usize).copied().map(Own::Rows),
         }
+    }
+
+    /// How many of the lookups of a bag are in a rank's rows: in proportion to these, as rows that are wanted often lie scattered. What
+    /// whole numbers leave over goes to the greatest remainders, of equal ones to the first ranks.
+    pub(super) fn lookups(&self, rank: u32, each: i64) -> i64 {
+        let TableHome::Rows(rows) = self else { return each };
+        let all = rows.iter().map(|&rows| i128::from(rows)).sum::<i128>().max(1);
+        let quota = |rows: &i64| i128::from(*rows) * i128::from(each);
+        let mut remainders: Vec<(i128, Reverse<usize>)> =
+            rows.iter().enumerate().map(|(at, rows)| (quota(rows) % all, Reverse(at))).collect();
+        remainders.sort_unstable_by(|a, b| b.cmp(a));
+        let given: i128 = rows.iter().map(|rows| quota(rows) / all).sum();
+        let left = usize::try_from(i128::from(each) - given).unwrap_or(0);
+        let more = remainders.iter().take(left).any(|(_, Reverse(at))| *at == rank as usize);
+        let own = rows.get(rank as usize).map_or(0, |rows| quota(rows) / all);
+        i64::try_from(own).unwrap_or(each) + i64::from(more)
     }
 
     /// Whether sums of parts of its rows are added over ranks.
@@ -82,5 +94,23 @@ impl TableHome {
             )),
             TableHome::Rows(rows) => whole(rows.iter().sum(), size.rows, "rows"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lookups_go_where_the_rows_are() {
+        let of = |rows: &[i64], each: i64| -> Vec<i64> {
+            let home = TableHome::Rows(rows.to_vec());
+            (0..rows.len()).map(|rank| home.lookups(rank as u32, each)).collect()
+        };
+        assert_eq!(of(&[250; 4], 10), [3, 3, 2, 2]);
+        assert_eq!(of(&[334, 334, 332], 10), [4, 3, 3]);
+        assert_eq!(of(&[970, 10, 10, 10], 100), [97, 1, 1, 1]);
+        assert_eq!(of(&[999_997, 1, 1, 1], 100), [100, 0, 0, 0]);
+        assert_eq!(TableHome::Everywhere.lookups(1, 7), 7);
     }
 }

@@ -71,12 +71,9 @@ impl ShardTables {
             let changes = match own {
                 Own::Whole => Vec::new(),
                 Own::Columns(columns) => vec![size("columns", columns)?],
-                Own::Rows { rows, of } => {
+                Own::Rows(rows) => {
                     let each = tables::lookups_of_a_bag(step, at).unwrap_or(1);
-                    let (ranks, rank) = (i64::from(of.max(1)), i64::from(self.rank));
-                    // What is left over of an even share goes to the first ranks.
-                    let share = each / ranks + i64::from(rank < each % ranks);
-                    vec![size("rows", rows)?, size("lookups", share)?]
+                    vec![size("rows", rows)?, size("lookups", home.lookups(self.rank, each))?]
                 }
             };
             for change in changes {

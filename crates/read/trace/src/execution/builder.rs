@@ -4,9 +4,10 @@ mod list;
 mod values;
 
 use super::node::RawNode;
-use super::{ExecutionTrace, Node, Nodes, Schema, Value, Values, attributes};
+use super::{ExecutionTrace, LinkedActivity, Node, Nodes, Schema, Value, Values, attributes};
 use crate::collective::{Carrier, Collective, intern};
 use crate::json::{self, Cursor, Fault, Text};
+use crate::kineto::Category;
 use crate::list::Sink;
 use crate::notes::{Note, Notes};
 use crate::strings::{NameId, Strings};
@@ -19,6 +20,7 @@ pub(crate) struct Builder {
     names: Strings,
     notes: Notes,
     collectives: Vec<Collective>,
+    linked: Vec<LinkedActivity>,
     /// Items of lists that are not complete yet.
     open: Vec<Value>,
 }
@@ -27,7 +29,11 @@ impl Sink for Builder {
     fn object(&mut self, cursor: &mut Cursor<'_>, base: u64) -> Result<(), Fault> {
         let at = base + cursor.at as u64;
         let node = RawNode::read(cursor)?;
-        self.keep(&node, at);
+        if node.category.is_some_and(Category::is_of_device) {
+            self.keep_linked(&node, at);
+        } else {
+            self.keep(&node, at);
+        }
         Ok(())
     }
 
@@ -81,8 +87,16 @@ impl Builder {
             values: self.values,
             collectives: self.collectives,
             process_groups,
+            linked: self.linked,
             notes: self.notes,
         }
+    }
+
+    /// Keeps what ran on a device apart: it is no op, and its thread is a stream.
+    fn keep_linked(&mut self, raw: &RawNode<'_>, at: u64) {
+        let (Some(kind), Some(name)) = (raw.category.and_then(Category::activity), raw.name) else { return };
+        let name = self.intern(name, at);
+        self.linked.push(LinkedActivity { kind, name, parent: raw.parent, start: raw.start, dur: raw.dur });
     }
 
     fn keep(&mut self, raw: &RawNode<'_>, at: u64) {

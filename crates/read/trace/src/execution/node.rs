@@ -2,6 +2,8 @@
 
 use super::attributes;
 use crate::json::{Cursor, Fault, Text};
+use crate::kineto::Category;
+use crate::units::Nanos;
 
 /// The fields of a node.
 #[derive(Default)]
@@ -20,6 +22,11 @@ pub(super) struct RawNode<'a> {
     pub(super) kernel_file: Text<'a>,
     pub(super) inputs: RawValues<'a>,
     pub(super) outputs: RawValues<'a>,
+    /// What a linker says that it is.
+    pub(super) category: Option<Category>,
+    /// When it began and how long it took, as a linker found.
+    pub(super) start: Option<Nanos>,
+    pub(super) dur: Option<Nanos>,
     /// The attributes as written, when they describe a collective.
     pub(super) collective: Option<&'a [u8]>,
 }
@@ -52,6 +59,9 @@ impl<'a> RawNode<'a> {
                 b"output_types" => node.outputs.types = cursor.raw()?,
                 b"output_strides" => node.outputs.strides = cursor.raw()?,
                 b"attrs" => node.attributes(cursor)?,
+                b"cat" => node.category = cursor.string()?.map(|name| Category::parse(name.raw)),
+                b"ts" => node.start = cursor.number(Nanos::from_micros_digits)?,
+                b"dur" => node.dur = cursor.number(Nanos::from_micros_digits)?,
                 name => {
                     if !node.field(name, cursor)? {
                         cursor.skip()?;

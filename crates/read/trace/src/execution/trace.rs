@@ -1,6 +1,6 @@
 //! The whole of one execution trace.
 
-use super::{Nodes, Schema, Tensor, Value, ValueRange, Values};
+use super::{LinkedActivity, Nodes, Schema, Tensor, Value, ValueRange, Values};
 use crate::collective::Collective;
 use crate::distributed::ProcessGroup;
 use crate::json::Cursor;
@@ -24,6 +24,8 @@ pub struct ExecutionTrace {
     pub collectives: Vec<Collective>,
     /// The process groups, from schema 1.0.2 on.
     pub process_groups: Vec<ProcessGroup>,
+    /// What ran on devices, where a linker wrote that among the nodes.
+    pub linked: Vec<LinkedActivity>,
     /// What was repaired.
     pub notes: Notes,
 }

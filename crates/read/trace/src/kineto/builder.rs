@@ -124,9 +124,9 @@ impl Builder {
             Category::Annotation => self.keep_op(&seen, HostKind::Annotation),
             Category::Runtime => self.keep_call(&seen, Api::Runtime),
             Category::Driver => self.keep_call(&seen, Api::Driver),
-            Category::Kernel => self.keep_activity(&seen, ActivityKind::Kernel),
-            Category::Memcpy => self.keep_activity(&seen, ActivityKind::Memcpy),
-            Category::Memset => self.keep_activity(&seen, ActivityKind::Memset),
+            Category::Kernel | Category::Memcpy | Category::Memset => {
+                self.keep_activity(&seen, category.activity().unwrap_or(ActivityKind::Kernel));
+            }
             Category::GpuAnnotation => self.keep_gpu_annotation(&seen),
             Category::Sync => self.keep_sync(&seen),
             Category::Overhead => self.keep_overhead(&seen),

@@ -1,8 +1,10 @@
 //! The categories of events, under their present and former names.
 
+use super::ActivityKind;
+
 /// What kind of thing a complete event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Category {
+pub(crate) enum Category {
     Op,
     Annotation,
     Runtime,
@@ -19,7 +21,7 @@ pub(super) enum Category {
 }
 
 impl Category {
-    pub(super) fn parse(name: &[u8]) -> Category {
+    pub(crate) fn parse(name: &[u8]) -> Category {
         match name {
             b"cpu_op" | b"Operator" | b"operator" => Category::Op,
             b"user_annotation" => Category::Annotation,
@@ -37,6 +39,21 @@ impl Category {
             _ if name.ends_with(b"_runtime") => Category::Runtime,
             _ if name.ends_with(b"_driver") => Category::Driver,
             _ => Category::Unknown,
+        }
+    }
+
+    /// Whether events of it happened on a device, and not on its host.
+    pub(crate) fn is_of_device(self) -> bool {
+        self.activity().is_some() || matches!(self, Category::GpuAnnotation | Category::Sync)
+    }
+
+    /// What the device did; `None` where it did nothing.
+    pub(crate) fn activity(self) -> Option<ActivityKind> {
+        match self {
+            Category::Kernel => Some(ActivityKind::Kernel),
+            Category::Memcpy => Some(ActivityKind::Memcpy),
+            Category::Memset => Some(ActivityKind::Memset),
+            _ => None,
         }
     }
 }

@@ -47,6 +47,19 @@ pub fn timed(path: &Path) -> Result<Input, Failure> {
     Ok(open_input(path, &Options { progress: Some(&report), want: Want::TIMING, ..Options::default() })?)
 }
 
+/// Opens the ranks that an input holds: their times, or where none of them was timed on a device their execution traces; `None`
+/// where these are fewer than two.
+pub fn ranks(path: &Path) -> Result<Option<Input>, Failure> {
+    let times = timed(path)?;
+    let timed = times.recordings.iter().filter(|recording| steptime::is_timed(recording)).count();
+    if timed > 0 {
+        return Ok((timed > 1).then_some(times));
+    }
+    let all = everything(path)?;
+    let executions = all.recordings.iter().filter(|recording| recording.execution.is_some()).count();
+    Ok((executions > 1).then_some(all))
+}
+
 /// Opens what is wanted, unless it is open already, and builds the graph of the chosen rank.
 pub fn step(console: &Console<'_>, path: &Path, choice: &Choice, want: Want) -> Result<Arc<Step>, Failure> {
     match console.opened(path, choice, want) {

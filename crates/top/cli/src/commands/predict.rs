@@ -79,10 +79,7 @@ fn job(args: &Predict) -> Result<Option<Ranks>, Failure> {
         let ranks = || Ranks::of_model(&args.input, &model);
         return if model.gpus() > 1 { Ok(Some(progress::spin("running ranks", ranks)?)) } else { Ok(None) };
     }
-    let input = load::timed(&args.input)?;
-    if input.recordings.iter().filter(|recording| steptime::is_timed(recording)).count() < 2 {
-        return Ok(None);
-    }
+    let Some(input) = load::ranks(&args.input)? else { return Ok(None) };
     Ok(Some(progress::spin("matching ranks", || Ranks::of_input(input))?).filter(|ranks| ranks.crew().meet()))
 }
 

@@ -1,6 +1,6 @@
 //! An execution trace, as text.
 
-use steptime::answers::execution::{ExecutionInspected, OpCount};
+use steptime::answers::execution::{ExecutionInspected, LinkedWork, OpCount};
 
 use super::format::{self, grouped, percent};
 use super::width::{prose, shorten, wrapped};
@@ -34,6 +34,10 @@ pub fn text(execution: &ExecutionInspected) -> String {
         text.push_str(&wrapped(&format!("· most frequent: {ops}"), prose(), 2));
         text.push('\n');
     }
+    if let Some(linked) = &execution.linked {
+        text.push_str(&wrapped(&linked_line(linked), prose(), 2));
+        text.push('\n');
+    }
     if let Some(join) = &execution.join {
         text.push_str(&format!(
             "· joined with Kineto: {} of {} nodes ({} by id, {} by order)\n",
@@ -59,6 +63,14 @@ pub fn text(execution: &ExecutionInspected) -> String {
         text.push('\n');
     }
     text
+}
+
+fn linked_line(linked: &LinkedWork) -> String {
+    let times = match linked.timed {
+        0 => "without their times".to_owned(),
+        _ => format!("{:.3} ms together as recorded, which predictions do not use", linked.device_ms),
+    };
+    format!("· {} kernels and copies that a linker wrote into it: {times}", count(linked.activities))
 }
 
 fn count(n: usize) -> String {

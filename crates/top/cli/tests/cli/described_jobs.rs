@@ -399,3 +399,49 @@ fn a_model_is_scaled() {
     assert_eq!(weak["rows"][2]["batch"], 64 * 1024);
     assert!(words(&stdout(&args)).contains("all GPUs share the samples"));
 }
+
+/// A plan of two tables, of which the second's rows lie so on four GPUs.
+fn plan(rows: &[u64]) -> String {
+    let shard = |gpu: usize, first: u64, rows: u64| json!({ "placement": format!("rank:{gpu}/cuda:{gpu}"), "shard_offsets": [first, 0], "shard_sizes": [rows, 64] });
+    let (mut first, mut shards) = (0, Vec::new());
+    for (gpu, &rows) in rows.iter().enumerate() {
+        shards.push(shard(gpu, first, rows));
+        first += rows;
+    }
+    let ranks: Vec<usize> = (0..rows.len()).collect();
+    let kind = if rows.len() == 1 { "table_wise" } else { "row_wise" };
+    let small = serde_json::json!({ "sharding_type": "table_wise", "ranks": [1], "shards": [shard(1, 0, 1000)] });
+    let large = serde_json::json!({ "sharding_type": kind, "ranks": ranks, "shards": shards });
+    serde_json::json!({ "plan": { "bags": { "t_0": small, "t_1": large } } }).to_string()
+}
+
+#[test]
+fn rows_are_looked_up_where_they_lie() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = folder.path().join("model.toml");
+    let tables = "{ rows = 1000, columns = 64 }, { rows = 2_000_000, columns = 64, lookups = 100 }";
+    let text_of = format!(
+        "model = \"dlrm\"\nbatch = 16384\ndense = 13\nbottom_mlp = [64]\ntop_mlp = [1]\ntables = [{tables}]\noptimizer = {{ name = \"sgd\" }}\n"
+    );
+    std::fs::write(&model, text_of).expect("a file");
+    let step = |name: &str, rows: &[u64], more: &[&str]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, plan(rows)).expect("a file");
+        let asked = ["shard", text(&model), "--gpus", "4", "--device", "a100", "--evaluate", text(&path)];
+        json(&[&asked[..], more].concat())["step_ms"].as_f64().expect("a number")
+    };
+    let whole = step("whole.json", &[2_000_000], &[]);
+    let nearly_all = step("nearly_all.json", &[1_940_000, 20_000, 20_000, 20_000], &[]);
+    let all_but_three = step("all_but_three.json", &[1_999_997, 1, 1, 1], &[]);
+    let even = step("even.json", &[500_000; 4], &[]);
+    assert!((nearly_all / whole - 1.0).abs() < 0.15, "97 % of the rows {nearly_all} ms, all {whole} ms");
+    assert!(
+        (all_but_three / whole - 1.0).abs() < 0.15,
+        "all rows but three {all_but_three} ms, all {whole} ms"
+    );
+    assert!(even < 0.6 * whole, "a fourth of the rows {even} ms, all {whole} ms");
+    // The first rows are those that this law wants most.
+    let first = step("first.json", &[1000, 666_333, 666_333, 666_334], &["--indices", "folded-zipf:1.3"]);
+    let last = step("last.json", &[666_334, 666_333, 666_333, 1000], &["--indices", "folded-zipf:1.3"]);
+    assert!((first / last - 1.0).abs() > 0.1, "popular rows apart {first} ms, with the others {last} ms");
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use steptime_graph::StepGraph;
 use steptime_graph::execution::{ExecutionGraph, join, join_step};
-use steptime_trace::{ExecutionTrace, Trace};
+use steptime_trace::{ExecutionTrace, LinkedActivity, Nanos, Trace};
 
 /// Counts of what is in an execution trace, and how it joins the Kineto trace of the same step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,6 +30,9 @@ pub struct ExecutionInspected {
     pub unpaired: usize,
     /// Repairs made while building the graph.
     pub repairs: usize,
+    /// What ran on devices, where a linker wrote that among the nodes; none of these are counted above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linked: Option<LinkedWork>,
     /// Top-level operators by name, the most frequent first.
     pub ops: Vec<OpCount>,
     /// How it joins a Kineto trace, where there is one.
@@ -38,6 +41,29 @@ pub struct ExecutionInspected {
     /// Ops of the timed step that it lacks, or that could be several of its nodes, by name, the most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<OpCount>,
+}
+
+/// Kernels, copies and fills that a linker wrote into an execution trace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LinkedWork {
+    /// How many there are.
+    pub activities: usize,
+    /// How many of them have a time.
+    pub timed: usize,
+    /// Their times together, in ms.
+    pub device_ms: f64,
+}
+
+impl LinkedWork {
+    fn of(linked: &[LinkedActivity]) -> Option<LinkedWork> {
+        let times = || linked.iter().filter_map(|activity| activity.dur);
+        let device_ms = times().sum::<Nanos>().as_millis();
+        (!linked.is_empty()).then(|| LinkedWork {
+            activities: linked.len(),
+            timed: times().count(),
+            device_ms,
+        })
+    }
 }
 
 /// Ops of one name.
@@ -95,6 +121,7 @@ impl ExecutionInspected {
             paired: summary.paired,
             unpaired: summary.unpaired,
             repairs: summary.repairs,
+            linked: LinkedWork::of(&trace.linked),
             ops: counted(graph.top_level().map(|node| graph.node_name(node))),
             join,
             lacking: step.map(|step| lacking(&graph, step)).unwrap_or_default(),

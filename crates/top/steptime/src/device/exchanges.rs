@@ -58,8 +58,9 @@ pub(crate) fn alone(graph: &StepGraph, measured: &TiVec<ActivityId, Nanos>) -> V
     graph.activities.iter_enumerated().filter_map(of).collect()
 }
 
-/// A rank's own part as a collective to be priced; `None` where it is not known what it moves.
-fn call(own: &Collective) -> Option<CollectiveCall> {
+/// A rank's own part as a collective to be priced; `None` where it is not known what it moves, or among how many ranks.
+pub(crate) fn call(own: &Collective) -> Option<CollectiveCall> {
     let known = own.bytes() > Bytes(0) || own.kind == CollectiveKind::Barrier;
-    known.then(|| CollectiveCall { kind: own.kind, ranks: own.group.size.unwrap_or(1), bytes: own.bytes() })
+    let ranks = own.group.size.filter(|_| known)?;
+    Some(CollectiveCall { kind: own.kind, ranks, bytes: own.bytes() })
 }

@@ -22,7 +22,7 @@ pub(crate) use beside::beside_collectives;
 pub(crate) use catalog::nearest;
 pub use catalog::{device, devices, is_named, lender, lent, own, shipped_for};
 pub(crate) use elsewhere::Measured;
-pub(crate) use exchanges::{alone, price_alone, price_new};
+pub(crate) use exchanges::{alone, call as exchange_call, price_alone, price_new};
 pub use launch::{Known, Launch};
 pub use launches::Arguments;
 pub use lookups::Lookups;

@@ -1,10 +1,13 @@
 //! One rank of a job is predicted by itself.
 
+use std::collections::BTreeMap;
+
 use steptime_cost::network::Topology;
 use steptime_graph::StepGraph;
 use steptime_trace::Nanos;
 
 use super::Doubt;
+use crate::device::exchange_call;
 use crate::sources::Kernels;
 
 /// Less than this share of the step in collectives is not worth a word.
@@ -26,7 +29,7 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
             kind: "ranks",
             text: format!(
                 "one rank of {of}: what it waits for other ranks in its {count} collectives counts as nothing{}; give all ranks",
-                if joined(kernels) { "" } else { ", nor do they, for how GPUs of this name are joined is not known" }
+                uncounted(graph, kernels),
             ),
             below: ABOVE,
             above: UNKNOWN,
@@ -49,6 +52,25 @@ pub(crate) fn doubt(graph: &StepGraph, kernels: &Kernels<'_>, step: Nanos) -> Op
         above: ABOVE,
         no_estimate: false,
     })
+}
+
+/// The collectives that have no time, by name, and the reason, as the end of a sentence; empty where all have one.
+fn uncounted(graph: &StepGraph, kernels: &Kernels<'_>) -> String {
+    if !joined(kernels) {
+        return ", nor do they, for how GPUs of this name are joined is not known".to_owned();
+    }
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for collective in graph.collectives.iter().filter(|own| exchange_call(own).is_none()) {
+        *kinds.entry(collective.kind.name()).or_default() += 1;
+    }
+    if kinds.is_empty() {
+        return String::new();
+    }
+    let listed: Vec<String> = kinds.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    format!(
+        ", and {} are not counted at all, for the trace does not say among how many ranks, or of how many bytes",
+        listed.join(", ")
+    )
 }
 
 /// Whether collectives among the GPUs that a step is priced for can be priced.

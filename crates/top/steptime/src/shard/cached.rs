@@ -3,7 +3,7 @@
 //! The GPU runs its lookups and updates on the rows of the cache. Before them rows that a batch wants and the cache does not hold come
 //! over the link, and as many that were changed go back. How many follows from the distribution of indices.
 
-use steptime_eager::{Cache, Home, Model, TableSize};
+use steptime_eager::{Cache, Home, Model, Part, TableSize};
 use steptime_launch::{Indices, Popularity, row_cache};
 
 /// How many times as many rows as it must the caches hold that are tried.
@@ -52,17 +52,22 @@ impl<'i> Rows<'i> {
     }
 }
 
-/// Where the tables of a model lie, with what their caches miss when indices are distributed so.
+/// Where the tables of a model lie, with what each part is wanted for, and what their caches miss, when indices are distributed so.
 #[must_use]
 pub fn missing(model: &Model, homes: Vec<Home>, indices: &Indices) -> Vec<Home> {
     let sizes = model.tables();
     let all = homes.into_iter().zip(&sizes);
     all.map(|(home, size)| {
-        let whole = home.clone();
-        home.cached(|part| {
-            let rows = Rows::of(size, whole.over(part), model.batch(), indices);
-            part.cache.map(|cache| rows.cache(cache.rows))
-        })
+        let lookups = model.batch() as f64 * size.lookups as f64;
+        let wanted = |part: &Part| {
+            let [first, count] = [part.offset[0], part.size[0]].map(|rows| rows as f64);
+            lookups * indices.share_of_rows(first, count, size.rows as f64)
+        };
+        home.wanted(|part| matches!(indices, Indices::FoldedZipf(_)).then(|| wanted(part).round() as i64))
+            .cached(|part| {
+                let rows = Rows { rows: part.size[0], lookups: wanted(part), indices };
+                part.cache.map(|cache| rows.cache(cache.rows))
+            })
     })
     .collect()
 }

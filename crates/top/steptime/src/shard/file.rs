@@ -230,7 +230,7 @@ fn part(shard: &Value) -> Result<Part, String> {
     let rank = placement.strip_prefix("rank:").and_then(|rest| rest.split('/').next()?.parse().ok());
     let gpu =
         rank.ok_or_else(|| format!("placement `{placement}` names no rank, as \"rank:3/cuda:3\" does"))?;
-    Ok(Part { gpu, offset, size, cache: None })
+    Ok(Part { gpu, offset, size, cache: None, wanted: None })
 }
 
 fn of_hugectr(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), String> {

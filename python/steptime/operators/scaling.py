@@ -1,0 +1,81 @@
+"""Gradients under `torch.amp.GradScaler`: the scale is taken off, and one that overflowed takes no step.
+
+Tables take their step inside of the backward pass, so the scale must be known there, and not in `scaler.step`. Which
+scaler has scaled the loss is known from its `scale`, which is watched from the first module that is trained on; a module
+with a `scaler` of its own takes that one. Overflow is checked in the gradient of the tables, as fused optimizers check
+theirs, and noted where `scaler.update` looks for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any, Callable, List, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from steptime.operators.library import OperatorError
+
+_in_use: "weakref.WeakSet[Any]" = weakref.WeakSet()  # scalers that have scaled since their last update
+_updated: List[Callable[[], None]] = []  # called after each update
+
+
+def watch(updated: Callable[[], None]) -> None:
+    """Watches scalers from now on, and calls this after each update."""
+    scaler = torch.amp.GradScaler
+    if not _updated:
+        scaler.scale = _around(scaler.scale, _has_scaled)
+        scaler.update = _around(scaler.update, _is_updated)
+    if updated not in _updated:
+        _updated.append(updated)
+
+
+def _around(function: Any, after: Callable[[Any], Any]) -> Any:
+    @functools.wraps(function)
+    def watched(self: Any, *arguments: Any, **named: Any) -> Any:
+        result = function(self, *arguments, **named)
+        after(self)
+        return result
+
+    return watched
+
+
+def _has_scaled(scaler: Any) -> None:
+    if scaler.is_enabled():
+        _in_use.add(scaler)
+
+
+def _is_updated(scaler: Any) -> None:
+    _in_use.discard(scaler)
+    for each in _updated:
+        each()
+
+
+def in_use(own: Optional[Any]) -> Optional[Any]:
+    """The scaler whose scale is in a gradient: a module's own, else the one that has scaled since its last update."""
+    if own is not None:
+        return own if own.is_enabled() else None
+    scalers = list(_in_use)
+    if len(scalers) > 1:
+        raise OperatorError(f"{len(scalers)} GradScalers are in use: say which of them scales the loss of these tables, by tables.scaler = scaler")
+    return scalers[0] if scalers else None
+
+
+def unscaled(gradient: Tensor, scaler: Any, owner: Any) -> Tuple[Tensor, Tensor]:
+    """The gradient without the scale, and whether there are infinities or NaNs in it, [1] of 0 or 1: noted for `scaler.update`.
+
+    Raises where the scaler has scaled nothing yet, or a CUDA graph is captured: whether a step is taken is decided on the host.
+    """
+    if gradient.is_cuda and torch.cuda.is_current_stream_capturing():
+        raise OperatorError("whether a scaled gradient takes a step is decided on the host: capture steps without a GradScaler, as in bfloat16")
+    scale = scaler._scale
+    if scale is None:
+        raise OperatorError("the scaler of these tables has scaled no loss yet: call scaler.scale(loss).backward()")
+    inverse = scale.double().reciprocal().float().to(gradient.device)
+    found = torch.zeros(1, device=gradient.device)
+    gradient = gradient.clone(memory_format=torch.contiguous_format)
+    torch._amp_foreach_non_finite_check_and_unscale_([gradient], found, inverse)
+    noted = scaler._per_optimizer_states[id(owner)]["found_inf_per_device"]
+    noted[gradient.device] = noted[gradient.device] + found if gradient.device in noted else found.clone()
+    return gradient, found
