@@ -27,6 +27,11 @@ fn refused(from: &str, to: &str) -> String {
 fn what_cannot_be_a_model_is_refused_and_named() {
     let cases = [
         ("rows = 100", "rows = 0", "`tables[0].rows` is 0: a table has one row or more"),
+        (
+            "rows = 100",
+            "rows = 1_000_000_000_000_000_000",
+            "`tables[0].rows` is 1000000000000000000: it is too much for a model: 1099511627776 at most",
+        ),
         ("rows = 100", "rows = -7", "`tables[0].rows` is -7"),
         ("columns = 16", "columns = 0", "`tables[0].columns` is 0"),
         ("lookups = 4", "lookups = 0", "`tables[0].lookups` is 0"),

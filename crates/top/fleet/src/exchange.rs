@@ -1,5 +1,5 @@
-//! Folders of ranks change places: whoever looks finds the old rank or the new one, whatever ends an ingest and however many
-//! write at once.
+//! Folders of ranks change places: a reader finds the old rank or the new one, also where an ingest is killed or several write at
+//! once.
 //!
 //! Where the system can, the new folder and the old one are exchanged in one act. Where it cannot, as on some network file
 //! systems, the old one is moved aside first, under a name that says its place: the next ingest puts it back, or removes it.
@@ -14,11 +14,11 @@ use tempfile::TempDir;
 use crate::lake::Lake;
 
 const LOCK: &str = ".lock";
-/// How the names of folders of unfinished ranks begin, ...
+/// Beginning of the names of folders of unfinished ranks.
 const UNFINISHED: &str = ".part-";
-/// ... and those of ranks that were moved aside: `.old-rank=3.run=monday`.
+/// Beginning of the names of ranks that were moved aside: `.old-rank=3.run=monday`.
 const ASIDE: &str = ".old-";
-/// Without locks, what is unfinished for so long was interrupted.
+/// Age of an unfinished folder, without locks, from which it counts as interrupted.
 const STALE: Duration = Duration::from_secs(3600);
 
 /// The right to change which folders are in place; one ingest has it at a time. Where the file system has no locks all have.
@@ -42,7 +42,7 @@ pub(crate) struct Unfinished {
 
 impl Unfinished {
     pub(crate) fn new(lake: &Lake) -> io::Result<Unfinished> {
-        // Nobody removes it between its making and its lock.
+        // No other ingest removes it between its making and its lock.
         let _turn = Turn::take(lake)?;
         let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(lake.own())?;
         let lock = File::open(folder.path()).and_then(|lock| lock.lock().map(|()| lock));
@@ -53,7 +53,7 @@ impl Unfinished {
         self.folder.path()
     }
 
-    /// Takes the place of a rank; what was there is removed with this value.
+    /// Takes the place of a rank; the old folder is removed with this value.
     pub(crate) fn place(&self, run: &str, rank: u32, place: &Path) -> io::Result<()> {
         let own = self.path();
         match exchanged(own, place) {
@@ -103,7 +103,7 @@ fn sync(_folder: &Path) -> io::Result<()> {
 }
 
 /// Finishes what interrupted ingests have left: ranks that were moved aside go back to their places unless others are there, folders
-/// that nobody makes any more are removed.
+/// that no ingest makes any more are removed.
 pub(crate) fn settle(lake: &Lake) -> io::Result<()> {
     let _turn = Turn::take(lake)?;
     for entry in fs::read_dir(lake.own())? {
@@ -117,7 +117,7 @@ pub(crate) fn settle(lake: &Lake) -> io::Result<()> {
                 fs::rename(path, place)?;
             }
         } else if name.starts_with(UNFINISHED) && is_left(&path) {
-            // What cannot be removed is beside the tables, and harms nobody.
+            // A folder that cannot be removed is beside the tables, and does no harm.
             let _ = fs::remove_dir_all(path);
         }
     }

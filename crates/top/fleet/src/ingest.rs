@@ -71,6 +71,8 @@ fn each(
     workers: usize,
     one: impl Fn(&Work) -> Result<Found, Error> + Sync,
 ) -> Result<Vec<Found>, Error> {
+    // Traces are read as fast as processors are there: more threads only take memory.
+    let most = std::thread::available_parallelism().map_or(1, |processors| processors.get() * 4);
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     let results: Mutex<Vec<(usize, Result<Found, Error>)>> = Mutex::new(Vec::with_capacity(work.len()));
@@ -84,7 +86,7 @@ fn each(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..workers.clamp(1, work.len().max(1)) {
+        for _ in 1..workers.min(most).clamp(1, work.len().max(1)) {
             if std::thread::Builder::new().spawn_scoped(scope, worker).is_err() {
                 break;
             }

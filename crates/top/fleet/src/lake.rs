@@ -133,7 +133,7 @@ impl Lake {
         self.write_json(mark, &Mark { steptime_lake: VERSION })
     }
 
-    /// Where ingests keep what is theirs.
+    /// The folder of the ingests' own files.
     pub(crate) fn own(&self) -> PathBuf {
         self.path.join(OWN)
     }
@@ -175,7 +175,7 @@ impl Lake {
         Ok(found)
     }
 
-    /// What a rank was made of; `None` where it is not there, or not all of it as it was written.
+    /// The file of a rank; `None` where it is not there, or where not all tables are as they were written.
     ///
     /// # Errors
     /// When its file is there and cannot be read.

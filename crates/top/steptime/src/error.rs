@@ -147,6 +147,12 @@ pub enum Error {
         /// What is wrong with it.
         source: ProbeError,
     },
+    /// A changed step of which nothing takes time.
+    #[error("{}: after the change the step would take no time: no kernel was recorded; record it again on its GPU, or name one by --device", path.display())]
+    NothingLeft {
+        /// The input.
+        path: PathBuf,
+    },
     /// A step that would take no time.
     #[error("{}: the step would take no time: what was recorded has no durations; record it again", path.display())]
     NoDuration {

@@ -9,6 +9,8 @@ use crate::optimizer::{Form, Rule};
 const MANY: i64 = 10_000;
 /// The most of anything else: products of two are still whole numbers.
 const MOST: i64 = 1 << 40;
+/// What is wrong with more than [`MOST`].
+const TOO_MANY: &str = "it is too much for a model: 1099511627776 at most";
 /// The most elements of a tensor.
 const LARGEST: i128 = 1 << 44;
 
@@ -28,6 +30,7 @@ fn between(key: &str, found: i64, least: i64, most: i64, wanted: &'static str) -
     if (least..=most).contains(&found) {
         Ok(())
     } else {
+        let wanted = if found > MOST { TOO_MANY } else { wanted };
         Err(Problem::Number { key: key.into(), found, wanted })
     }
 }

@@ -1,4 +1,4 @@
-//! No output replaces what the command reads, nor another output.
+//! No output replaces a file that the command reads, nor another output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn whatever_is_typed_is_spared() {
         &["predict", EXAMPLE, "--device", gpu, "--timeline"][..],
         &["view", EXAMPLE, "--device", gpu, "-o"],
         &["roofline", EXAMPLE, "--device", gpu, "--plot"],
-        &["shard", model, "--device", gpu, "-o"],
+        &["shard", model, "--gpus", "4", "--device", gpu, "-o"],
         &["scale", model, "--device", gpu, "--plot"],
         &["sweep", EXAMPLE, "--grid", text(&grid), "-o", text(&points), "--plot"],
     ] {

@@ -25,14 +25,14 @@ pub(super) struct Device {
     pub idle: Vec<Nanos>,
     /// Numbers of their steps.
     pub steps: Vec<Option<u32>>,
-    /// What each step launched, by its place.
+    /// Activities of each step, by its place.
     pub launched: Vec<Launched>,
     /// Each device with what it runs.
     pub running: Vec<Running>,
     places: Vec<u32>,
 }
 
-/// What a step launched, on whatever device.
+/// Activities that a step launched, on any device.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Launched {
     /// How long it runs, what runs at once counted once; of several devices the sum.

@@ -16,6 +16,7 @@ use steptime_cost::device::Indices;
 use steptime_rewrite::{Audit, Rule};
 use steptime_step::export::Export;
 use steptime_step::{self as edit, Diff, Scheduled};
+use steptime_trace::Nanos;
 
 pub(crate) use self::base::Base;
 pub(crate) use self::costed::Costed;
@@ -78,6 +79,9 @@ pub(crate) fn what_if(
     let priced = costed.priced(&edited, change.host_times)?;
     let (before, device) = (base.before.clone(), &costed.device);
     let predicted = Prediction::of_priced(&priced, device.spread, before.asked.clone());
+    if predicted.step <= Nanos::ZERO {
+        return Err(Error::NothingLeft { path: recorded.path.clone() });
+    }
     let after = Prediction {
         slowness: base.slowness,
         doubts: costed.doubts(base, &edited, predicted.step),

@@ -12,7 +12,7 @@ const STARTED: Duration = Duration::from_secs(60);
 /// # Errors
 /// Where there is no browser, or no file can be made.
 pub fn open(address: &str) -> io::Result<()> {
-    let folder = tempfile::Builder::new().prefix("steptime-").tempdir()?;
+    let folder = private()?;
     let file = folder.path().join("open.html");
     std::fs::write(&file, leading_to(address))?;
     open::that_detached(&file)?;
@@ -21,6 +21,18 @@ pub fn open(address: &str) -> io::Result<()> {
         drop(folder);
     })?;
     Ok(())
+}
+
+/// A folder that only its user may look into.
+fn private() -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("steptime-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o700));
+    }
+    builder.tempdir()
 }
 
 /// A page that is left for an address at once.
@@ -34,6 +46,14 @@ fn leading_to(address: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_reads_the_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = private().expect("a folder");
+        assert_eq!(folder.path().metadata().expect("it").permissions().mode() & 0o777, 0o700);
+    }
 
     #[test]
     fn the_file_leads_to_the_address() {
