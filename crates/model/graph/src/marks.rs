@@ -41,6 +41,8 @@ pub(crate) struct ThreadMarks {
     pub marks: Vec<RawMark>,
     /// Events that ended after the one they began in: cut to fit.
     pub clamped: usize,
+    /// The most events around an event, itself included.
+    pub depth: usize,
 }
 
 /// Nests the ops and calls of every thread. Step marks are left out: they are windows, not work.
@@ -81,7 +83,7 @@ fn nest(thread: ThreadId, mut events: Vec<(Nanos, Nanos, Source, NameId)>) -> Th
     events.sort_by_key(|&(start, end, source, _)| (start, Reverse(end), source));
     let mut marks = Vec::with_capacity(2 * events.len());
     let mut open: Vec<(Nanos, Source, NameId)> = Vec::new();
-    let mut clamped = 0;
+    let (mut clamped, mut depth) = (0, 0);
     for (start, end, source, name) in events {
         close_until(&mut open, &mut marks, start);
         let mut end = end;
@@ -93,9 +95,10 @@ fn nest(thread: ThreadId, mut events: Vec<(Nanos, Nanos, Source, NameId)>) -> Th
         }
         marks.push(RawMark { time: start, source, begins: true, name });
         open.push((end, source, name));
+        depth = depth.max(open.len());
     }
     close_until(&mut open, &mut marks, Nanos::MAX);
-    ThreadMarks { thread, marks, clamped }
+    ThreadMarks { thread, marks, clamped, depth }
 }
 
 fn close_until(open: &mut Vec<(Nanos, Source, NameId)>, marks: &mut Vec<RawMark>, now: Nanos) {

@@ -17,6 +17,7 @@ use crate::ids::{ActivityId, CallId, HostThreadId, StepId, TraceCall};
 use crate::links::Links;
 use crate::marks::{self, RawMark, Source, ThreadMarks};
 use crate::medoid;
+use crate::nesting;
 use crate::phase;
 use crate::queue;
 use crate::rows::Rows;
@@ -45,8 +46,10 @@ impl StepGraph {
     ///
     /// # Errors
     /// Where the trace has no host events, or `options` names a step it does not have.
+    /// [`Error::TooDeep`] where ops nest deeper than [`DEEPEST`](crate::DEEPEST).
     pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
         let threads = marks::of_trace(trace);
+        nesting::check(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
         let mut steps = steps::find(trace, &threads).ok_or(Error::NoHostEvents)?;
         let mut coverage = Coverage::of_trace(trace, &threads);
         coverage.steps = steps.windows.len();
