@@ -97,7 +97,7 @@ impl Idle {
         for gap in timeline.idle_gaps() {
             idle.split(graph, timeline, gap.activity, gap.since, gap.activity == first);
         }
-        idle
+        idle.settled()
     }
 
     /// The same wait by wait, in order of time.
@@ -107,7 +107,7 @@ impl Idle {
             let mut why = Idle::default();
             why.split(graph, timeline, gap.activity, gap.since, gap.activity == first);
             let until = timeline.starts[gap.activity];
-            Wait { since: gap.since, until, activity: gap.activity, why }
+            Wait { since: gap.since, until, activity: gap.activity, why: why.settled() }
         };
         timeline.idle_gaps().into_iter().map(wait).collect()
     }
@@ -120,6 +120,20 @@ impl Idle {
     /// All causes with their time.
     pub fn iter(&self) -> impl Iterator<Item = (IdleCause, Nanos)> {
         IdleCause::ALL.into_iter().map(|cause| (cause, self.get(cause)))
+    }
+
+    /// The same without a part below zero: as much is taken off the largest others, and the sum stays.
+    fn settled(mut self) -> Idle {
+        let mut owed: Nanos = self.parts.iter().map(|part| -(*part).min(Nanos::ZERO)).sum();
+        self.parts.iter_mut().for_each(|part| *part = (*part).max(Nanos::ZERO));
+        while let Some(largest) = self.parts.iter_mut().max().filter(|part| **part > Nanos::ZERO)
+            && owed > Nanos::ZERO
+        {
+            let taken = owed.min(*largest);
+            *largest -= taken;
+            owed -= taken;
+        }
+        self
     }
 
     fn add(&mut self, cause: IdleCause, time: Nanos) {
