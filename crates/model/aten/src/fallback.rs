@@ -43,7 +43,7 @@ struct Reach {
     rows: Option<u64>,
     /// The bytes given.
     given: u64,
-    /// Leading sizes of inputs that are data.
+    /// Leading sizes of inputs that are data, each once, in order.
     data: SmallVec<[i64; 2]>,
 }
 
@@ -57,12 +57,11 @@ impl Reach {
         };
         let values = || inputs().filter(|tensor| !is_index(tensor));
         let rows = values().chain(given()).filter(leads).map(Tensor::distinct_bytes).max();
-        let leading: SmallVec<[i64; 8]> =
+        let mut leading: SmallVec<[i64; 8]> =
             values().filter(|tensor| tensor.shape.len() > 1).map(|tensor| tensor.shape[0]).collect();
-        let data = leading
-            .iter()
-            .copied()
-            .filter(|size| leading.iter().filter(|other| *other == size).count() >= TOGETHER);
+        leading.sort_unstable();
+        let alike = leading.chunk_by(|one, other| one == other);
+        let data = alike.filter(|sizes| sizes.len() >= TOGETHER).map(|sizes| sizes[0]);
         Reach {
             indices,
             rows,
@@ -76,7 +75,7 @@ impl Reach {
         let whole = tensor.distinct_bytes();
         let Some(indices) = self.indices else { return whole };
         let Some(&leading) = tensor.shape.first() else { return whole };
-        if is_index(tensor) || tensor.shape.len() < 2 || self.data.contains(&leading) {
+        if is_index(tensor) || tensor.shape.len() < 2 || self.data.binary_search(&leading).is_ok() {
             return whole;
         }
         let row = whole / operands::count(leading).max(1);

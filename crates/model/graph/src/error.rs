@@ -15,6 +15,16 @@ pub enum Error {
         /// The numbers there are.
         known: Vec<u32>,
     },
+    /// Ops nest deeper than any walk over them goes.
+    #[error(
+        "ops nest {depth} deep, and at most {} are read: the file is damaged, or its step calls `record_function` \
+         without leaving it; record the step again",
+        crate::nesting::DEEPEST
+    )]
+    TooDeep {
+        /// The most ops around an op, itself included.
+        depth: usize,
+    },
 }
 
 fn list(numbers: &[u32]) -> String {

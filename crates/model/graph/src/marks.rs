@@ -41,6 +41,8 @@ pub(crate) struct ThreadMarks {
     pub marks: Vec<RawMark>,
     /// Events that ended after the one they began in: cut to fit.
     pub clamped: usize,
+    /// The most events around an event, itself included.
+    pub depth: usize,
 }
 
 /// An op or a call, before it is nested.
@@ -130,7 +132,7 @@ fn nest(trace: &Trace, thread: ThreadId, mut events: Vec<HostEvent>, ties: Ties)
     });
     let mut marks = Vec::with_capacity(2 * events.len());
     let mut open: Vec<(Nanos, Source, NameId)> = Vec::new();
-    let mut clamped = 0;
+    let (mut clamped, mut depth) = (0, 0);
     for HostEvent { start, end, source, name, .. } in events {
         close_until(&mut open, &mut marks, start);
         let mut end = end;
@@ -152,9 +154,10 @@ fn nest(trace: &Trace, thread: ThreadId, mut events: Vec<HostEvent>, ties: Ties)
         }
         marks.push(RawMark { time: start, source, begins: true, name });
         open.push((end, source, name));
+        depth = depth.max(open.len());
     }
     close_until(&mut open, &mut marks, Nanos::MAX);
-    ThreadMarks { thread, marks, clamped }
+    ThreadMarks { thread, marks, clamped, depth }
 }
 
 fn close_until(open: &mut Vec<(Nanos, Source, NameId)>, marks: &mut Vec<RawMark>, now: Nanos) {

@@ -19,6 +19,7 @@ use crate::links::Links;
 use crate::lost::{self, Launches};
 use crate::marks::{self, RawMark, Source, ThreadMarks};
 use crate::medoid;
+use crate::nesting;
 use crate::phase;
 use crate::queue;
 use crate::rows::Rows;
@@ -48,8 +49,10 @@ impl StepGraph {
     ///
     /// # Errors
     /// Where the trace has no host events, or `options` names a step it does not have.
+    /// [`Error::TooDeep`] where ops nest deeper than [`DEEPEST`](crate::DEEPEST).
     pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
         let threads = marks::of_trace(trace);
+        nesting::check(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
         let mut steps = steps::find(trace, &threads).ok_or(Error::NoHostEvents)?;
         let links = Links::of(trace);
         let mut coverage = Coverage::of_trace(trace, &threads, &links);

@@ -5,6 +5,7 @@
 //! critical path.
 
 mod calls;
+mod ready;
 mod settle;
 
 use steptime_cost::{HostCosts, PricedGraph};
@@ -14,6 +15,7 @@ use steptime_graph::{
 };
 use steptime_trace::Nanos;
 
+use self::ready::Ready;
 use crate::cause::{ActivityCause, MarkCause};
 use crate::delays::{Delays, dense};
 use crate::device::Device;
@@ -145,9 +147,20 @@ impl<'g> Engine<'g> {
                 self.run(thread, when, true, gaps, durations);
             }
         }
-        while all || self.held.iter().all(Option::is_none) {
-            let Some((thread, when)) = self.earliest(gaps) else { break };
+        let mut ready = Ready::default();
+        for thread in self.graph.threads.keys() {
+            self.look_at(thread, gaps, &mut ready);
+        }
+        let mut is_held = !all && self.held.iter().any(Option::is_some);
+        while !is_held {
+            let Some((thread, when)) = ready.take_first() else { break };
+            let first = self.next[thread];
             self.run(thread, when, false, gaps, durations);
+            is_held = !all && self.held[thread].is_some();
+            self.look_at(thread, gaps, &mut ready);
+            for waiting in ready.take_waiting(first.until(self.next[thread])) {
+                self.look_at(waiting, gaps, &mut ready);
+            }
         }
         self.settle(|_| false);
         let through = |thread: HostThreadId| self.next[thread] == self.graph.threads[thread].end_mark;
@@ -186,13 +199,16 @@ impl<'g> Engine<'g> {
         }
     }
 
-    /// The thread whose next mark can be passed first; when, and why then.
-    fn earliest(&self, gaps: &TiSlice<MarkId, Nanos>) -> Option<(HostThreadId, (Nanos, MarkCause))> {
-        let next = &self.next;
-        next.keys()
-            .filter(|&t| next[t] < self.graph.threads[t].end_mark && self.held[t].is_none())
-            .filter_map(|t| Some((t, self.candidate(next[t], gaps)?)))
-            .min_by_key(|&(t, (time, _))| (time, t))
+    /// Notes when the next mark of a thread can be passed, or which mark it waits for.
+    fn look_at(&self, thread: HostThreadId, gaps: &TiSlice<MarkId, Nanos>, ready: &mut Ready) {
+        let next = self.next[thread];
+        if next == self.graph.threads[thread].end_mark || self.held[thread].is_some() {
+            return;
+        }
+        match self.candidate(next, gaps) {
+            Some(when) => ready.add(thread, when),
+            None => ready.wait(thread, self.graph.marks[next].after),
+        }
     }
 
     /// When a mark could be passed if there were no device, and why; `None` until the mark that it waits for has passed.

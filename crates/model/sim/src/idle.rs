@@ -106,7 +106,7 @@ impl Idle {
         for gap in timeline.idle_gaps() {
             idle.split(&splitter, gap);
         }
-        idle
+        idle.settled()
     }
 
     /// The same wait by wait, in order of time.
@@ -116,7 +116,7 @@ impl Idle {
             let mut why = Idle::default();
             why.split(&splitter, gap);
             let until = timeline.starts[gap.activity];
-            Wait { since: gap.since, until, activity: gap.activity, why }
+            Wait { since: gap.since, until, activity: gap.activity, why: why.settled() }
         };
         timeline.idle_gaps().into_iter().map(wait).collect()
     }
@@ -129,6 +129,20 @@ impl Idle {
     /// All causes with their time.
     pub fn iter(&self) -> impl Iterator<Item = (IdleCause, Nanos)> {
         IdleCause::ALL.into_iter().map(|cause| (cause, self.get(cause)))
+    }
+
+    /// The same without a part below zero: as much is taken off the largest others, and the sum stays.
+    fn settled(mut self) -> Idle {
+        let mut owed: Nanos = self.parts.iter().map(|part| -(*part).min(Nanos::ZERO)).sum();
+        self.parts.iter_mut().for_each(|part| *part = (*part).max(Nanos::ZERO));
+        while let Some(largest) = self.parts.iter_mut().max().filter(|part| **part > Nanos::ZERO)
+            && owed > Nanos::ZERO
+        {
+            let taken = owed.min(*largest);
+            *largest -= taken;
+            owed -= taken;
+        }
+        self
     }
 
     fn add(&mut self, cause: IdleCause, time: Nanos) {

@@ -1,8 +1,9 @@
 //! Changes of a step.
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, OpCall, OpSet};
-use steptime_graph::TiVec;
 use steptime_graph::execution::StorageId;
+use steptime_graph::{HostThreadId, TiVec};
 
 use crate::call::Call;
 use crate::called::Called;
@@ -176,12 +177,8 @@ impl Step {
         for &op in &patch.derive {
             changed.ops[op].origin = Origin::Inserted(patch.rule);
         }
-        for (place, op) in &patch.insert {
-            changed.insert(*place, op, patch.rule)?;
-        }
-        for &op in &patch.remove {
-            changed.remove(op);
-        }
+        changed.insert(&patch.insert, patch.rule)?;
+        changed.remove(&patch.remove);
         for &(inner, outer) in &patch.lift {
             changed.lift(inner, outer);
         }
@@ -237,20 +234,49 @@ impl Step {
         }
     }
 
-    fn insert(&mut self, place: Place, op: &NewOp, rule: &'static str) -> Result<(), Error> {
-        let beside = place.op();
-        let like = self.ops[beside].clone();
-        if let Place::LastIn(around) = place {
-            let at = op.add(self, &like, Some(around), rule);
-            self.ops[around].children.push(at);
-            return Ok(());
+    /// Puts ops beside others or inside them. Each list of siblings is written once, however many ops come into it.
+    fn insert(&mut self, new: &[(Place, NewOp)], rule: &'static str) -> Result<(), Error> {
+        // For each op that others are put beside, those before it, in order, and those after it, the last first.
+        let mut beside: FxHashMap<OpId, [Vec<OpId>; 2]> = FxHashMap::default();
+        let mut inside = Vec::new();
+        for (place, op) in new {
+            let like = self.ops[place.op()].clone();
+            match *place {
+                Place::LastIn(around) => inside.push((around, op.add(self, &like, Some(around), rule))),
+                Place::Before(by) => {
+                    let at = op.add(self, &like, like.parent, rule);
+                    beside.entry(by).or_default()[0].push(at);
+                }
+                Place::After(by) => {
+                    let at = op.add(self, &like, like.parent, rule);
+                    beside.entry(by).or_default()[1].push(at);
+                }
+            }
         }
-        let at = op.add(self, &like, like.parent, rule);
-        let siblings = self.siblings_mut(like.parent, like.thread);
-        let found = siblings.iter().position(|&sibling| sibling == beside);
-        let found = found.ok_or(Error::NotRunning { op: like.name })?;
-        siblings.insert(found + usize::from(matches!(place, Place::After(_))), at);
+        let lists: FxHashSet<_> = beside.keys().map(|&op| self.list_of(op)).collect();
+        for (parent, thread) in lists {
+            let siblings = std::mem::take(self.siblings_mut(parent, thread));
+            let mut list = Vec::with_capacity(siblings.len());
+            for sibling in siblings {
+                let [before, after] = beside.remove(&sibling).unwrap_or_default();
+                list.extend(before);
+                list.push(sibling);
+                list.extend(after.into_iter().rev());
+            }
+            *self.siblings_mut(parent, thread) = list;
+        }
+        if let Some(&op) = beside.keys().min() {
+            return Err(Error::NotRunning { op: self.ops[op].name.clone() });
+        }
+        for (around, op) in inside {
+            self.ops[around].children.push(op);
+        }
         Ok(())
+    }
+
+    /// The key of the list of siblings that an op is in: the op around it, and its thread.
+    fn list_of(&self, op: OpId) -> (Option<OpId>, HostThreadId) {
+        (self.ops[op].parent, self.ops[op].thread)
     }
 
     /// Puts an op where one around it stands. It gives what that gave.
@@ -275,9 +301,11 @@ impl Step {
         }
     }
 
-    fn remove(&mut self, op: OpId) {
-        let (parent, thread) = (self.ops[op].parent, self.ops[op].thread);
-        let siblings = self.siblings_mut(parent, thread);
-        siblings.retain(|&sibling| sibling != op);
+    fn remove(&mut self, ops: &[OpId]) {
+        let gone: FxHashSet<OpId> = ops.iter().copied().collect();
+        let lists: FxHashSet<_> = ops.iter().map(|&op| self.list_of(op)).collect();
+        for (parent, thread) in lists {
+            self.siblings_mut(parent, thread).retain(|sibling| !gone.contains(sibling));
+        }
     }
 }

@@ -196,13 +196,4 @@ impl Step {
             None => &mut self.threads[thread],
         }
     }
-
-    /// The same list, to be read.
-    pub(crate) fn siblings(&self, op: OpId) -> &[OpId] {
-        let row = &self.ops[op];
-        match row.parent {
-            Some(parent) => &self.ops[parent].children,
-            None => &self.threads[row.thread],
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::{Arg, Device, OpCall, OpSet};
+use steptime_graph::TiVec;
 
 use crate::call::Call;
 use crate::error::Error;
@@ -23,13 +24,16 @@ impl Step {
             self.made_once()?;
         }
         let derived: FxHashSet<OpId> = patch.derive.iter().copied().collect();
-        for op in self.running() {
+        let running = self.running();
+        let mut places: TiVec<OpId, usize> = vec![usize::MAX; self.ops.len()].into();
+        running.iter().enumerate().for_each(|(place, &op)| places[op] = place);
+        for op in running {
             match self.ops[op].origin {
                 // It takes and gives what it did.
                 Origin::Inserted(_) if derived.contains(&op) => {}
                 // One that repeats another takes and gives the same shapes, in the order of what it repeats.
                 Origin::Inserted(rule) if rule == patch.rule && self.ops[op].again.is_none() => {
-                    is.as_ref().map_or(Ok(()), |is| self.in_order(op, is))?;
+                    is.as_ref().map_or(Ok(()), |is| self.in_order(op, is, &places))?;
                     self.fits(op, None, ops)?;
                 }
                 Origin::Changed(_, rule) if rule == patch.rule => {
@@ -80,27 +84,18 @@ impl Step {
         Ok(())
     }
 
-    /// An op that was put in takes what was made before it, as far as one thread tells.
-    fn in_order(&self, op: OpId, uses: &Uses) -> Result<(), Error> {
+    /// An op that was put in takes what was made before it, as far as one thread tells. `places` are those of ops among
+    /// all that run.
+    fn in_order(&self, op: OpId, uses: &Uses, places: &TiVec<OpId, usize>) -> Result<(), Error> {
         let Some(call) = &self.ops[op].call else { return Ok(()) };
         for tensor in call.takes() {
             let Some(maker) = uses.producer(tensor) else { continue };
-            let (own, other) = (self.path(op), self.path(maker));
-            if self.ops[maker].thread == self.ops[op].thread && own < other && !self.is_within(maker, op) {
+            let is_later = places[op] < places[maker] && !self.is_within(maker, op);
+            if self.ops[maker].thread == self.ops[op].thread && is_later {
                 return Err(Error::Early { op: self.ops[op].name.clone(), shape: self.shape(tensor) });
             }
         }
         Ok(())
-    }
-
-    /// Where an op stands on its thread: its place among its siblings, after those of the ops around it.
-    fn path(&self, op: OpId) -> Vec<usize> {
-        let around = self.around(op);
-        let place =
-            |op: OpId| self.siblings(op).iter().position(|&sibling| sibling == op).unwrap_or(usize::MAX);
-        let mut path: Vec<usize> = around.map(place).collect();
-        path.reverse();
-        path
     }
 
     /// What an op is called with agrees in itself, and with what it was `before` where it was recorded.

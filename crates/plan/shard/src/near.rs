@@ -1,88 +1,179 @@
 //! Plans that are a change away from another.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use steptime_trace::Nanos;
 
 use crate::problem::{Cut, Load, Placed, Plan, Problem};
 use crate::state::State;
 
 /// Plans that differ from this one by a table that lies elsewhere or in another way, or by two tables that change places; the most
-/// promising first.
+/// promising first, and no more than `most`.
 ///
 /// `busy` is how long each GPU is busy with the plan, as somebody knows better than the sum of loads: measured, or simulated. A change
-/// adds its loads to that. Tables are taken from the busiest GPU, and memory holds all plans.
+/// adds its loads to that. Tables are taken from the busiest GPU, and memory holds all plans. All changes are looked at, as many
+/// as the square of the tables; no more than `most` are kept at a time.
 #[must_use]
-pub fn near(problem: &Problem, plan: &Plan, busy: &[Nanos]) -> Vec<Plan> {
+pub fn near(problem: &Problem, plan: &Plan, busy: &[Nanos], most: usize) -> Vec<Plan> {
     let state = State::of(problem, plan);
     let own = busy.iter().enumerate().max_by_key(|&(gpu, time)| (*time, std::cmp::Reverse(gpu)));
     let Some((own, _)) = own else { return Vec::new() };
     let own = own as u32;
-    let mut found: Vec<((Nanos, Nanos), Plan)> = Vec::new();
-    let mut add = |changed: Plan| {
-        if changed != *plan
-            && let Some(estimate) = estimate(problem, &state.loads, busy, &changed)
-        {
-            found.push((estimate, changed));
-        }
-    };
+    let mut found = Found { problem, plan, before: &state.loads, busy, most, best: BinaryHeap::new() };
     for table in state.on(own as usize) {
         let placed = &plan.tables[table];
         // Parts of a grid lie on a node together.
         let moves = !matches!(problem.tables[table].ways[placed.way].cut, Cut::Grid(_));
         for gpu in (0..problem.gpus).filter(|gpu| moves && !placed.gpus.contains(gpu)) {
-            let gpus = placed.gpus.iter().map(|&at| if at == own { gpu } else { at }).collect();
-            add(with(plan, [(table, Placed { gpus, ..placed.clone() })]));
+            let gpus: Vec<u32> = placed.gpus.iter().map(|&at| if at == own { gpu } else { at }).collect();
+            found.add(&[(table, At { way: placed.way, gpus: &gpus })]);
         }
         for partner in (0..plan.tables.len()).filter(|&at| is_one(plan, at) && is_one(plan, table)) {
             let (a, b) = (placed, &plan.tables[partner]);
-            add(with(
-                plan,
-                [
-                    (table, Placed { way: a.way, gpus: b.gpus.clone() }),
-                    (partner, Placed { way: b.way, gpus: a.gpus.clone() }),
-                ],
-            ));
+            let to = (table, At { way: a.way, gpus: &b.gpus });
+            let from = (partner, At { way: b.way, gpus: &a.gpus });
+            found.add(&if table < partner { [to, from] } else { [from, to] });
         }
         let mut lifted = state.clone();
         lifted.lift(problem, table);
         for (way, row) in problem.tables[table].ways.iter().enumerate().filter(|(way, _)| *way != placed.way)
         {
             if let Some((gpus, _)) = lifted.best(problem, row) {
-                add(with(plan, [(table, Placed { way, gpus })]));
+                found.add(&[(table, At { way, gpus: &gpus })]);
             }
         }
     }
-    found.sort_by(|(a, plan), (b, other)| a.cmp(b).then_with(|| key(plan).cmp(&key(other))));
-    found.dedup_by(|(_, plan), (_, other)| plan == other);
-    found.into_iter().map(|(_, plan)| plan).collect()
+    found.plans()
 }
 
-/// The plan with other places for some tables.
-fn with<const N: usize>(plan: &Plan, changes: [(usize, Placed); N]) -> Plan {
-    let mut plan = plan.clone();
-    for (table, placed) in changes {
-        plan.tables[table] = placed;
+/// A place of a table: its way and its GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct At<'a> {
+    way: usize,
+    gpus: &'a [u32],
+}
+
+impl<'a> At<'a> {
+    fn of(placed: &'a Placed) -> At<'a> {
+        At { way: placed.way, gpus: &placed.gpus }
     }
-    plan
 }
 
-/// Whether a table lies on one GPU.
+/// The best changes so far.
+struct Found<'p> {
+    problem: &'p Problem,
+    plan: &'p Plan,
+    /// The load of each GPU in the plan.
+    before: &'p [Load],
+    busy: &'p [Nanos],
+    most: usize,
+    /// The worst of them on top.
+    best: BinaryHeap<Change<'p>>,
+}
+
+impl Found<'_> {
+    /// Looks at other places for some tables, which come in their order.
+    fn add(&mut self, changes: &[(usize, At<'_>)]) {
+        if changes.iter().all(|(table, at)| At::of(&self.plan.tables[*table]) == *at) {
+            return;
+        }
+        let Some(estimate) = self.estimate(changes) else { return };
+        let is_full = self.best.len() >= self.most;
+        if is_full && self.best.peek().is_none_or(|worst| worst.estimate < estimate) {
+            return;
+        }
+        let own = |(table, at): &(usize, At<'_>)| (*table, Placed { way: at.way, gpus: at.gpus.to_vec() });
+        let change = Change { plan: self.plan, estimate, tables: changes.iter().map(own).collect() };
+        self.best.push(change);
+        if is_full {
+            self.best.pop();
+        }
+    }
+
+    /// Busy time of the busiest GPU, and of all GPUs together; `None` where memory does not hold the tables.
+    fn estimate(&self, changes: &[(usize, At<'_>)]) -> Option<(Nanos, Nanos)> {
+        let mut loads = self.before.to_vec();
+        for (table, at) in changes {
+            let ways = &self.problem.tables[*table].ways;
+            let was = At::of(&self.plan.tables[*table]);
+            let (old, new) = (&ways[was.way], &ways[at.way]);
+            if old.each != new.each {
+                loads.iter_mut().for_each(|load| *load = *load - old.each + new.each);
+            }
+            for (&gpu, part) in was.gpus.iter().zip(&old.parts) {
+                loads[gpu as usize] -= *part;
+            }
+            for (&gpu, part) in at.gpus.iter().zip(&new.parts) {
+                loads[gpu as usize] += *part;
+            }
+        }
+        if !self.problem.holds(&loads) {
+            return None;
+        }
+        let all = loads.iter().zip(self.before).zip(self.busy);
+        let times = all.map(|((load, old), busy)| *busy + self.problem.time(load) - self.problem.time(old));
+        times.map(|time| (time, time)).reduce(|(most, sum), (time, _)| (most.max(time), sum + time))
+    }
+
+    /// The plans, the most promising first.
+    fn plans(self) -> Vec<Plan> {
+        let mut changes = self.best.into_sorted_vec();
+        changes.dedup_by(|a, b| a.tables == b.tables);
+        let with = |change: Change<'_>| {
+            let mut plan = self.plan.clone();
+            for (table, placed) in change.tables {
+                plan.tables[table] = placed;
+            }
+            plan
+        };
+        changes.into_iter().map(with).collect()
+    }
+}
+
+/// A changed plan: the tables with other places, in order.
+struct Change<'p> {
+    plan: &'p Plan,
+    estimate: (Nanos, Nanos),
+    tables: Vec<(usize, Placed)>,
+}
+
+impl Change<'_> {
+    /// The place of a table.
+    fn at(&self, table: usize) -> At<'_> {
+        let own = self.tables.iter().find(|(at, _)| *at == table);
+        At::of(own.map_or(&self.plan.tables[table], |(_, placed)| placed))
+    }
+}
+
+/// By their estimates, and of equal ones as if whole plans were compared table by table.
+impl Ord for Change<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let mut tables: Vec<usize> =
+            self.tables.iter().chain(&other.tables).map(|(table, _)| *table).collect();
+        tables.sort_unstable();
+        let differ = || tables.iter().map(|&table| self.at(table).cmp(&other.at(table)));
+        self.estimate
+            .cmp(&other.estimate)
+            .then_with(|| differ().find(|order| order.is_ne()).unwrap_or(Ordering::Equal))
+    }
+}
+
+impl PartialOrd for Change<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Change<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Change<'_> {}
+
+/// Whether a table is on one GPU.
 fn is_one(plan: &Plan, table: usize) -> bool {
     plan.tables[table].gpus.len() == 1
-}
-
-/// What tells plans apart, to have an order.
-fn key(plan: &Plan) -> Vec<(usize, &[u32])> {
-    plan.tables.iter().map(|placed| (placed.way, &placed.gpus[..])).collect()
-}
-
-/// How long the busiest GPU would be busy, and all together; `None` where memory does not hold the tables.
-fn estimate(problem: &Problem, before: &[Load], busy: &[Nanos], plan: &Plan) -> Option<(Nanos, Nanos)> {
-    let loads = problem.loads(plan);
-    if !problem.holds(&loads) {
-        return None;
-    }
-    let all = loads.iter().zip(before).zip(busy);
-    let times: Vec<Nanos> =
-        all.map(|((load, old), busy)| *busy + problem.time(load) - problem.time(old)).collect();
-    Some((times.iter().copied().max()?, times.iter().copied().sum()))
 }

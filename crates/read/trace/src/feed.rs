@@ -7,7 +7,7 @@ use std::io::{self, Read};
 /// How much is read at a time, and the least a window holds.
 const BLOCK: usize = 1 << 20;
 /// The longest single value that a stream may hold.
-const LONGEST: usize = 1 << 28;
+const LONGEST: usize = 1 << 26;
 
 /// Bytes at hand, with more to come.
 pub(crate) trait Feed {
@@ -144,7 +144,7 @@ impl<R: Read> Feed for Stream<R> {
         self.filled -= used;
         self.base += used as u64;
         if self.filled > LONGEST {
-            return Err(io::Error::other("a single value is longer than 256 MiB"));
+            return Err(io::Error::other("a single value is longer than 64 MiB"));
         }
         let room = self.block.max(self.filled);
         self.window.resize(self.window.len().max(self.filled + room), 0);

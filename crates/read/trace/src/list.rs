@@ -36,13 +36,30 @@ enum Step {
     End(End),
 }
 
+/// The most events or nodes of a file that is read: a few bytes of a compressed one hold as many as one likes.
+const MOST: u64 = 20_000_000;
+
 /// Reads items into `sink` from `at`, which is after the opening bracket, or at an item.
 ///
 /// `stop` is an offset among the bytes at hand; give it only for bytes that are all there.
+///
+/// # Errors
+/// Where the file cannot be read, or holds more items than [`MOST`].
 pub(crate) fn read_list<F: Feed, S: Sink>(
+    feed: &mut F,
+    at: usize,
+    stop: usize,
+    sink: &mut S,
+) -> io::Result<End> {
+    read_some(feed, at, stop, MOST, sink)
+}
+
+/// The same of `left` items at most.
+fn read_some<F: Feed, S: Sink>(
     feed: &mut F,
     mut at: usize,
     stop: usize,
+    mut left: u64,
     sink: &mut S,
 ) -> io::Result<End> {
     let mut after_value = false;
@@ -69,6 +86,11 @@ pub(crate) fn read_list<F: Feed, S: Sink>(
             }
         };
         feed.reached(at);
+        left = left.checked_sub(u64::from(steps)).ok_or_else(|| {
+            io::Error::other(
+                "it holds more than 20,000,000 events: record fewer steps, or fewer kinds of events",
+            )
+        })?;
         let Some(fault) = fault else { continue };
         if fault == Fault::End && feed.more(at)? {
             at = 0;

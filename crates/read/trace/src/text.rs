@@ -14,13 +14,30 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 }
 
 /// The same of any bytes.
-pub(crate) fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("it is longer than {} MiB: is it the right file?", most >> 20)));
+///
+/// # Errors
+/// Where it cannot be read, or is longer.
+pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let too_long =
+        || io::Error::other(format!("it is longer than {} MiB: is it the right file?", most >> 20));
+    let file = File::open(path)?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > most) {
+        return Err(too_long());
     }
-    Ok(bytes)
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
+}
+
+/// The bytes of a regular file: neither a device nor a pipe, whose writer may never come.
+///
+/// # Errors
+/// As [`read_bytes`]; where it is a device, a pipe or a folder.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is a device or a pipe, not a file"));
+    }
+    read_bytes(path, most)
 }
 
 #[cfg(test)]
@@ -32,5 +49,15 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         assert!(read_text(&path, 1 << 20).is_ok_and(|text| text.contains("[package]")));
         assert!(read_text(&path, 10).is_err_and(|error| error.to_string().contains("longer than")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_read_as_far_as_allowed_or_not_at_all() {
+        let endless = Path::new("/dev/zero");
+        assert!(
+            read_bytes(endless, 1 << 20).is_err_and(|error| error.to_string().contains("longer than 1 MiB"))
+        );
+        assert!(read_regular(endless, 1 << 20).is_err_and(|error| error.to_string().contains("not a file")));
     }
 }

@@ -17,14 +17,14 @@ use std::sync::Arc;
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::{Demands, HostCosts, Process};
-use steptime_graph::{ActivityId, TiVec};
+use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_step::Peak;
 use steptime_trace::Nanos;
 
 use self::host::{Chosen, Times};
 use crate::answers::Predicted;
 use crate::asked::{Asked, DeviceAsked};
-use crate::device::beside_collectives;
+use crate::device::{Launch, beside_collectives};
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::memory;
@@ -157,6 +157,9 @@ impl<'s> Question<'s> {
         let step = self.shaped(self.device.is_some())?;
         let chosen = self.chosen(&step)?;
         let mut prediction = predict_in(&step, self.process, &self.host_of(&chosen), &self.kernels());
+        if let Some(device) = &prediction.device {
+            possible(&step.path, &step.graph, &device.launches)?;
+        }
         takes_time(&step, prediction.step)?;
         prediction.asked = self.asked(&chosen);
         let kernels = self.kernels();
@@ -200,6 +203,9 @@ impl<'s> Question<'s> {
         let chosen = self.chosen(&step)?;
         let kernels = self.kernels();
         let (durations, spread, device) = device_times(&step, &kernels);
+        if let Some(device) = &device {
+            possible(&step.path, &step.graph, &device.launches)?;
+        }
         let (host, slowness) = host_side(&step, self.process, &self.host_of(&chosen));
         let unpriced = doubt::of_prices(&step, &kernels, device.as_ref());
         let demands = match (&kernels, &device) {
@@ -278,7 +284,28 @@ impl<'s> Question<'s> {
     }
 }
 
-/// A step without time is none.
+/// The longest step, a month: times beyond the latest are all the same, and differences of them mean nothing.
+const LONGEST: Nanos = Nanos(30 * 86_400 * 1_000_000_000);
+
+/// A step without time is none, and one of months is damaged.
 pub(crate) fn takes_time(step: &Step, time: Nanos) -> Result<(), Error> {
-    if time > Nanos::ZERO { Ok(()) } else { Err(Error::NoDuration { path: step.path.clone() }) }
+    let path = || step.path.clone();
+    match time {
+        time if time <= Nanos::ZERO => Err(Error::NoDuration { path: path() }),
+        time if time > LONGEST => Err(Error::TooLong { path: path(), time }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses launches whose tensors no GPU has room for.
+pub(crate) fn possible(path: &Path, graph: &StepGraph, launches: &[Launch]) -> Result<(), Error> {
+    match launches.iter().find(|launch| !launch.call.is_possible()) {
+        None => Ok(()),
+        Some(launch) => Err(Error::Impossible {
+            path: path.into(),
+            op: launch.op.map_or("a kernel outside of ops", |op| graph.op_name(op)).to_owned(),
+            bytes: launch.call.footprint() as f64,
+            flops: launch.call.flops as f64,
+        }),
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use steptime_cost::{ProbeError, ProfileError};
+use steptime_trace::Nanos;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -158,6 +159,32 @@ pub enum Error {
     NoDuration {
         /// The input.
         path: PathBuf,
+    },
+    /// A step that takes longer than any does.
+    #[error(
+        "{}: the step would take {} days: a duration of the file is damaged; record it again", path.display(),
+        time.0 / 86_400_000_000_000
+    )]
+    TooLong {
+        /// The input.
+        path: PathBuf,
+        /// The time of the step.
+        time: Nanos,
+    },
+    /// An op with tensors that no GPU has room for.
+    #[error(
+        "{}: {op} would touch {bytes:.0e} bytes and take {flops:.0e} operations: no GPU does; check the sizes of its \
+         tensors, and the change that made them", path.display()
+    )]
+    Impossible {
+        /// The input.
+        path: PathBuf,
+        /// The op.
+        op: String,
+        /// Distinct bytes touched.
+        bytes: f64,
+        /// Arithmetic operations.
+        flops: f64,
     },
     /// What is left of a damaged file is too little.
     #[error("{repairs}; of what is left: {source}")]

@@ -253,9 +253,20 @@ fn interval(priced: &PricedGraph<'_>, timeline: &Timeline, device: f64) -> [Nano
     let step = timeline.period;
     let low = at_speeds(priced, (-priced.host.spread).exp(), (-device).exp());
     let high = at_speeds(priced, priced.host.spread.exp(), device.exp());
-    let next_run = next_run(timeline) * step.0 as f64;
-    let widen = |side: Nanos| Nanos((side.0 as f64).hypot(next_run) as i64);
-    [step - widen(step - low), step + widen(high - step)]
+    about(step, [low, high], next_run(timeline))
+}
+
+/// An interval about a step, its sides as much wider as the next run differs (relative half-width). The lower side is
+/// above zero: where a difference would take it below, it is a ratio.
+pub(crate) fn about(step: Nanos, [low, high]: [Nanos; 2], next_run: f64) -> [Nanos; 2] {
+    let differs = next_run * step.0 as f64;
+    let widen = |side: Nanos| Nanos((side.0 as f64).hypot(differs) as i64);
+    let lower = step - widen(step - low);
+    if lower > Nanos::ZERO || step <= Nanos::ZERO {
+        return [lower, step + widen(high - step)];
+    }
+    let ratio = (low.0.max(1) as f64 / step.0 as f64).ln().hypot(next_run);
+    [scale(step, (-ratio).exp()), step + widen(high - step)]
 }
 
 /// Half-width (relative, 90 %) of the step time in another process of the same script on the same machine.

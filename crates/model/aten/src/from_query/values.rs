@@ -9,6 +9,8 @@ use crate::schema::ValueKind;
 
 /// No dimension, and no tensor, has more elements: a hundred times what the largest GPU holds.
 const MOST: i64 = 1 << 42;
+/// The most dimensions of a tensor of PyTorch.
+const DIMENSIONS: usize = 64;
 
 /// Names of arguments that hold indices.
 const INDICES: [&str; 11] = [
@@ -91,6 +93,14 @@ pub(super) fn tensor(shape: &Value, strides: Option<&Value>, dtype: Dtype) -> Re
         list.ok_or_else(|| QueryError::Value { what, value: value.to_string(), expected })
     };
     let sizes = numbers(shape, "shape", "list of sizes: whole numbers from 0 that fit a GPU's memory")?;
+    if sizes.len() > DIMENSIONS {
+        let value = format!("a list of {} sizes", sizes.len());
+        return Err(QueryError::Value {
+            what: "shape",
+            value,
+            expected: "list of 64 sizes at most, as PyTorch's",
+        });
+    }
     let strides = match strides.filter(|strides| !is_empty(strides)) {
         Some(value) => {
             let list = numbers(value, "strides", "list of strides: whole numbers from 0")?;

@@ -23,6 +23,11 @@ pub use products::{
     Attention, AttentionKind, Conv, Epilogue, Gemm, Interaction, Precision, Rnn, SparseProduct,
 };
 
+/// The most memory of a kernel call, in bytes: no GPU has as much.
+const MOST_BYTES: u64 = 1 << 44;
+/// The most operations of a kernel call: an hour or more of any GPU.
+const MOST_FLOPS: u64 = 1 << 62;
+
 /// Everything an op launches by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KernelCall {
@@ -228,6 +233,12 @@ impl KernelCall {
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.sum(|role| role != Role::Read)
+    }
+
+    /// Whether a GPU could run it: it touches less memory than any has, and takes less than an hour of any.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        self.footprint() <= MOST_BYTES && self.flops <= MOST_FLOPS
     }
 
     /// Distinct bytes touched, in all.

@@ -161,7 +161,9 @@ fn shapes(call: &BoundCall<'_>, form: Form) -> Option<Vec<Arg>> {
         return Some(vec![Arg::Bool(true)]);
     }
     let (dims, keep) = dims(call, form);
-    let kept = input.shape.iter().enumerate().filter_map(|(at, &size)| match (dims.contains(&at), keep) {
+    let mut reduced = vec![false; input.shape.len()];
+    dims.into_iter().for_each(|at| reduced[at] = true);
+    let kept = input.shape.iter().zip(reduced).filter_map(|(&size, reduced)| match (reduced, keep) {
         (false, _) => Some(size),
         (true, true) => Some(1),
         (true, false) => None,

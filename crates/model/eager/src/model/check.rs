@@ -166,15 +166,21 @@ fn two_towers(of: &Description) -> Result<(), Problem> {
     }
 }
 
-/// Whether the largest tensors can be counted.
+/// Whether the largest tensors can be counted: weights of layers, tables, and activations.
 fn sizes(of: &Description) -> Result<(), Problem> {
     let wide = |a: i64, b: i64| i128::from(a) * i128::from(b);
     let columns: i128 = of.each_table().map(|table| i128::from(table.columns)).sum();
-    let widest = of.bottom_mlp.iter().chain(&of.top_mlp).chain([&of.dense]).max().copied().unwrap_or(1);
-    let widest = i128::from(widest).max(columns + i128::from(of.dense));
+    let layer = of.bottom_mlp.iter().chain(&of.top_mlp).chain([&of.dense]).max().copied().unwrap_or(1);
+    let layer = i128::from(layer);
     let features = of.each_table().count() as i128 + 1;
-    let widest = widest.max(features * features);
-    let mut largest = i128::from(of.batch) * widest;
+    let multiplies =
+        of.model == Architecture::Dlrm && matches!(of.interaction, None | Some(Interaction::Dot));
+    // The width of the features together, the input of the layers after them.
+    let features = if multiplies { features * features } else { columns + i128::from(of.dense) };
+    let widest = layer.max(features);
+    let crosses = of.model == Architecture::DcnV2 || of.interaction == Some(Interaction::Cross);
+    let weights = if crosses { features * of.cross_rank.map_or(features, i128::from) } else { 0 };
+    let mut largest = weights.max(layer * widest).max(i128::from(of.batch) * widest);
     if of.model == Architecture::TwoTowers {
         largest = largest.max(wide(of.batch, of.batch));
     }
@@ -182,7 +188,7 @@ fn sizes(of: &Description) -> Result<(), Problem> {
         largest = largest.max(wide(table.rows, table.columns));
         largest = largest.max(wide(of.batch, table.lookups) * i128::from(table.columns));
     }
-    if largest > LARGEST || widest * widest > LARGEST {
+    if largest > LARGEST {
         return Err(Problem::Conflict(
             "a tensor of the step would have more than 10^13 elements: check `batch` and the sizes of layers and tables".into(),
         ));

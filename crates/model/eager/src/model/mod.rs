@@ -40,14 +40,17 @@ pub struct TableSize {
     pub lookups: i64,
 }
 
+/// The longest description that is read, in bytes.
+const LONGEST: u64 = 16 << 20;
+
 impl Model {
     /// Reads a description.
     ///
     /// # Errors
     /// Where the file cannot be read, or describes no model.
     pub fn read(path: &Path) -> Result<Model, Error> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+        let text = steptime_trace::read_text(path, LONGEST)
+            .map_err(|source| Error::Read { path: path.into(), source })?;
         Model::parse(&text).map_err(|source| Error::Description { path: path.into(), source })
     }
 

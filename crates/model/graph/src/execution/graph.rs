@@ -12,6 +12,8 @@ use super::schema::{Schema, Schemas};
 use super::tensor::Tensors;
 use super::tree::Tree;
 use crate::collectives::{self, Collective};
+use crate::error::Error;
+use crate::nesting;
 use std::collections::BTreeMap;
 use steptime_trace::{ExecutionTrace, NameId, Strings};
 
@@ -45,12 +47,24 @@ pub struct ExecutionGraph {
 }
 
 impl ExecutionGraph {
-    /// Builds the graph. Any trace will do: what is out of order is counted in [`Tree::repairs`].
+    /// Builds the graph of a trace that others wrote, whose ops nest no deeper than [`DEEPEST`](crate::DEEPEST).
+    ///
+    /// # Errors
+    /// Where they nest deeper.
+    pub fn read(trace: &ExecutionTrace) -> Result<ExecutionGraph, Error> {
+        let tree = nested(trace);
+        nesting::check(tree.depth())?;
+        Ok(ExecutionGraph::of(trace, tree))
+    }
+
+    /// Builds the graph, however deep its ops nest. What is out of order is counted in [`Tree::repairs`].
     #[must_use]
     pub fn new(trace: &ExecutionTrace) -> ExecutionGraph {
+        ExecutionGraph::of(trace, nested(trace))
+    }
+
+    fn of(trace: &ExecutionTrace, tree: Tree) -> ExecutionGraph {
         let rows = &trace.nodes;
-        let is_process = |row| NodeKind::of(trace, row) == NodeKind::Process;
-        let tree = Tree::new(&rows.id, &rows.parent, is_process);
         let nodes = Nodes::of(trace, &tree);
         let schemas = Schemas::parse(&trace.names, &rows.op_schema);
         let pairing = Pairing::of(trace, &nodes);
@@ -138,4 +152,9 @@ impl ExecutionGraph {
     pub fn top_level(&self) -> impl Iterator<Item = NodeId> {
         self.ids().filter(|&node| self.nodes.is_top_level(node))
     }
+}
+
+fn nested(trace: &ExecutionTrace) -> Tree {
+    let is_process = |row| NodeKind::of(trace, row) == NodeKind::Process;
+    Tree::new(&trace.nodes.id, &trace.nodes.parent, is_process)
 }

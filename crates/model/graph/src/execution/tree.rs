@@ -97,6 +97,16 @@ impl Tree {
         self.parents.is_empty()
     }
 
+    /// The most nodes around a node, itself included; 0 where there is none.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        let mut depths: Vec<usize> = Vec::with_capacity(self.len());
+        for parent in &self.parents {
+            depths.push(parent.map_or(1, |parent| depths[parent.index()] + 1));
+        }
+        depths.into_iter().max().unwrap_or(0)
+    }
+
     /// The node directly around this one.
     #[must_use]
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
@@ -156,6 +166,7 @@ mod tests {
         assert_eq!(tree.ending(node(4)).collect::<Vec<_>>(), [node(4)]);
         assert_eq!(tree.ending(node(5)).collect::<Vec<_>>(), [node(5), node(3), node(1)]);
         assert_eq!(tree.ending(node(3)).count(), 0);
+        assert_eq!(tree.depth(), 4);
     }
 
     #[test]
@@ -167,5 +178,6 @@ mod tests {
         assert_eq!(tree.parent(node(3)), None);
         assert_eq!(tree.parent(node(4)), Some(node(3)));
         assert!(Tree::new(&[], &[], |_| false).is_empty());
+        assert_eq!(Tree::new(&[], &[], |_| false).depth(), 0);
     }
 }

@@ -22,6 +22,10 @@ pub(super) struct Forward<'s> {
     pub taken_last: FxHashMap<StorageId, usize>,
     /// What the backward pass takes of it.
     pub saved: FxHashSet<StorageId>,
+    /// The places of the ops that make what the backward pass takes, in order.
+    saved_at: Vec<usize>,
+    /// For each place, how many ops before it take what the forward pass makes.
+    fed: Vec<usize>,
     /// For each function, by its place, that of the op that it differentiates, where both have a number.
     places: Vec<Option<usize>>,
 }
@@ -36,6 +40,8 @@ impl<'s> Forward<'s> {
             made: FxHashMap::default(),
             taken_last: FxHashMap::default(),
             saved: FxHashSet::default(),
+            saved_at: Vec::new(),
+            fed: Vec::new(),
             places: Vec::new(),
         };
         forward.memory();
@@ -67,6 +73,14 @@ impl<'s> Forward<'s> {
         for &function in &self.functions {
             let taken = self.taken(function);
             self.saved.extend(taken.filter(|storage| self.made.contains_key(storage)));
+        }
+        self.saved_at = self.saved.iter().map(|storage| self.made[storage].0).collect();
+        self.saved_at.sort_unstable();
+        let mut fed = 0;
+        self.fed = vec![0];
+        for &root in &self.roots {
+            fed += usize::from(self.taken(root).any(|storage| self.made.contains_key(&storage)));
+            self.fed.push(fed);
         }
     }
 
@@ -104,9 +118,12 @@ impl<'s> Forward<'s> {
 
     /// Whether a stretch of the forward pass takes what one before it makes, and the backward pass takes some of that, too.
     pub fn is_fed(&self, first: &Range<usize>, second: &Range<usize>) -> bool {
+        let saved = self.saved_at.get(self.saved_at.partition_point(|&at| at < first.start));
+        if self.fed[second.start] == self.fed[second.end] || saved.is_none_or(|at| !first.contains(at)) {
+            return false;
+        }
         let of_first = |storage| self.made.get(&storage).is_some_and(|(at, _)| first.contains(at));
-        let mut taken = self.roots[second.clone()].iter().flat_map(|&root| self.taken(root));
-        taken.any(of_first) && self.saved.iter().any(|&storage| of_first(storage))
+        self.roots[second.clone()].iter().flat_map(|&root| self.taken(root)).any(of_first)
     }
 
     /// Memory that an op takes, and what is inside it.

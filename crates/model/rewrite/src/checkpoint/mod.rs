@@ -7,6 +7,7 @@ mod modules;
 mod recompute;
 mod repeats;
 mod row;
+mod same;
 
 use std::ops::Range;
 

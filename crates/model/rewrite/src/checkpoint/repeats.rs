@@ -1,5 +1,7 @@
 //! Stretches of a list that come several times in a row.
 
+use super::same::Same;
+
 /// A stretch of `length` items that comes `count` times in a row, one after the other from `first` on, and after the last
 /// of them the first `rest` items of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +26,18 @@ pub(super) fn find(
     least: usize,
     holds: &impl Fn(&Repeat) -> bool,
 ) -> Vec<Repeat> {
+    let same = Same::of(keys);
     let mut all: Vec<Repeat> =
-        (least..=keys.len() / 2).flat_map(|length| with_length(keys, offset, length)).collect();
+        (least..=keys.len() / 2).flat_map(|length| with_length(keys, &same, offset, length)).collect();
     // Of those that cover as much, the one with the shortest stretch.
     all.sort_by_key(|repeat| (std::cmp::Reverse(repeat.covers()), repeat.length));
-    let Some(found) = all.into_iter().find(holds) else { return Vec::new() };
+    let comes_again = |repeat: &Repeat| {
+        let own = &keys[repeat.first - offset..][..repeat.covers()];
+        own[repeat.length..] == own[..own.len() - repeat.length]
+    };
+    let Some(found) = all.into_iter().find(|repeat| holds(repeat) && comes_again(repeat)) else {
+        return Vec::new();
+    };
     let (begin, end) = (found.first - offset, found.first - offset + found.covers());
     let mut repeats = find(&keys[..begin], offset, least, holds);
     repeats.push(found);
@@ -36,20 +45,23 @@ pub(super) fn find(
     repeats
 }
 
-/// Where a list goes on as it did `length` items before.
-fn with_length(keys: &[u32], offset: usize, length: usize) -> Vec<Repeat> {
-    let (mut found, mut begin) = (Vec::new(), 0);
-    for at in 0..=keys.len() - length {
-        let same = at + length < keys.len() && keys[at] == keys[at + length];
-        if same {
+/// The stretches of a list that repeat the `length` items before each item. Each stretch that does so over `length` items has one at a multiple of
+/// `length`: only these are looked at.
+fn with_length(keys: &[u32], same: &Same, offset: usize, length: usize) -> Vec<Repeat> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at + length < keys.len() {
+        if keys[at] != keys[at + length] {
+            at += length;
             continue;
         }
-        let covers = at - begin + length;
+        let begin = at - same.before(at, at + length);
+        let end = at + same.after(at, at + length);
+        let covers = end - begin + length;
         if covers >= 2 * length {
             let (count, rest) = (covers / length, covers % length);
             found.push(Repeat { first: offset + begin, length, count, rest });
         }
-        begin = at + 1;
+        at = end.max(at + 1).next_multiple_of(length);
     }
     found
 }
@@ -75,6 +87,35 @@ mod tests {
         let found = of("ababzcdecdecdezfgfg");
         let places: Vec<_> = found.iter().map(|repeat| (repeat.first, repeat.length, repeat.count)).collect();
         assert_eq!(places, [(0, 2, 2), (5, 3, 3), (15, 2, 2)]);
+    }
+
+    #[test]
+    fn as_many_are_found_as_by_comparing_all() {
+        let mut state = 7_u32;
+        for letters in 1..5 {
+            let mut next = || {
+                state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+                (state >> 16) % letters
+            };
+            let keys: Vec<u32> = (0..200).map(|_| next()).collect();
+            let same = Same::of(&keys);
+            for length in 1..=100 {
+                let again = |at: usize| at + length < keys.len() && keys[at] == keys[at + length];
+                let mut all = Vec::new();
+                let mut begin = 0;
+                for at in 0..=keys.len() - length {
+                    if !again(at) {
+                        if at - begin >= length {
+                            all.push((begin, at - begin + length));
+                        }
+                        begin = at + 1;
+                    }
+                }
+                let found = with_length(&keys, &same, 0, length);
+                let found: Vec<_> = found.iter().map(|repeat| (repeat.first, repeat.covers())).collect();
+                assert_eq!(found, all, "{letters} letters, {length} items");
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Which ops become one: connected elementwise ops over the same number of elements, whose intermediate results no other op of
 //! the forward pass takes before the last of them has run.
 
-use std::collections::BTreeSet;
-
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_step::TensorId;
 
+use super::groups::Groups;
 use super::units::{Does, Units};
 
 /// The places of a chain's ops in the forward pass, and of the functions of their gradients; none where these do more than
@@ -17,19 +16,17 @@ pub(super) struct Chain {
 
 /// All chains of two kernels or more.
 pub(super) fn find(units: &Units) -> Vec<Chain> {
-    let mut chains = Vec::new();
-    for forward in connected(units) {
-        if kernels(units, &forward) < 2 || escapes(units, &forward, Pass::Forward) {
-            continue;
-        }
-        let mut backward = units.functions_of(&forward);
+    let mut forward = connected(units);
+    forward.retain(|forward| kernels(units, forward) >= 2);
+    let functions = units.functions_of(&forward);
+    let chain = |(forward, mut backward): (Vec<usize>, Vec<usize>)| {
         let other = |&at: &usize| units.backward[at].does == Does::Other;
-        if backward.iter().any(other) || escapes(units, &backward, Pass::Backward) {
+        if backward.iter().any(other) || escapes(units, &backward) {
             backward.clear();
         }
-        chains.push(Chain { forward, backward });
-    }
-    chains
+        Chain { forward, backward }
+    };
+    forward.into_iter().zip(functions).map(chain).collect()
 }
 
 fn kernels(units: &Units, forward: &[usize]) -> usize {
@@ -42,50 +39,50 @@ fn kernels(units: &Units, forward: &[usize]) -> usize {
 /// Elementwise ops of the forward pass that are connected by what one gives and the other takes, in order: each joins those
 /// before it as long as no other op in between takes what they make.
 fn connected(units: &Units) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut groups = Groups::of(units.forward.len());
     let mut writer: FxHashMap<TensorId, usize> = FxHashMap::default();
+    // The ops that made each tensor, one a group.
+    let mut makers: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();
     for (at, unit) in units.forward.iter().enumerate() {
         if let Does::Elementwise { numel, .. } = unit.does {
-            let mut own = vec![at];
-            let before: BTreeSet<usize> =
-                unit.takes.iter().filter_map(|tensor| group_of.get(writer.get(tensor)?)).copied().collect();
-            for group in before {
-                let mut joined = groups[group].clone();
-                joined.extend(&own);
-                joined.sort_unstable();
-                let first = units.forward[joined[0]].does;
+            groups.add(at);
+            let made_by = unit.takes.iter().filter_map(|tensor| writer.get(tensor));
+            let made_by =
+                made_by.filter(|maker| matches!(units.forward[**maker].does, Does::Elementwise { .. }));
+            for before in groups.distinct(made_by.copied()) {
+                let first = units.forward[groups.first(before).min(groups.first(at))].does;
                 let alike = matches!(first, Does::Elementwise { numel: other, .. } if other == numel);
-                if alike && !escapes(units, &joined, Pass::Forward) {
-                    groups[group].clear();
-                    own = joined;
+                if alike {
+                    groups.join(before, at);
                 }
             }
-            group_of.extend(own.iter().map(|&member| (member, groups.len())));
-            groups.push(own);
         }
-        writer.extend(unit.gives.iter().map(|&tensor| (tensor, at)));
+        for tensor in &unit.takes {
+            if let Some(makers) = makers.get_mut(tensor) {
+                makers.retain(|&maker| groups.taken(maker, at, unit.does));
+            }
+        }
+        for &tensor in &unit.gives {
+            writer.insert(tensor, at);
+            if let Does::Elementwise { .. } = unit.does {
+                let makers = makers.entry(tensor).or_default();
+                if makers.last().is_none_or(|&maker| !groups.are_one(maker, at)) {
+                    makers.push(at);
+                }
+            }
+        }
     }
-    groups.retain(|group| !group.is_empty());
-    groups
+    groups.all()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    Forward,
-    Backward,
-}
-
-/// Whether an op between the first and the last of some takes what these make.
-fn escapes(units: &Units, members: &[usize], pass: Pass) -> bool {
-    let all = if pass == Pass::Forward { &units.forward } else { &units.backward };
-    let (Some(&first), Some(&last)) = (members.first(), members.last()) else { return true };
-    let mut made: Vec<TensorId> = Vec::new();
-    (first..=last).any(|at| {
-        if members.binary_search(&at).is_ok() {
-            made.extend(&all[at].gives);
-            return false;
-        }
-        all[at].takes.iter().any(|tensor| made.contains(tensor))
+/// Whether a function of the backward pass between the first and the last of some takes what these make.
+fn escapes(units: &Units, members: &[usize]) -> bool {
+    let Some(&last) = members.last() else { return true };
+    let mut made: FxHashSet<TensorId> = FxHashSet::default();
+    let outside = |at: &usize| members.binary_search(at).is_err();
+    members.iter().any(|&at| {
+        let new = units.backward[at].gives.iter().filter(|&&tensor| made.insert(tensor));
+        let mut takers = new.flat_map(|&tensor| units.takers.backward(tensor, at + 1));
+        takers.any(|taker| taker < last && outside(&taker))
     })
 }

@@ -39,19 +39,21 @@ impl<'u> Compiled<'u> {
         let forward: Vec<&Unit> = chain.forward.iter().map(|&at| &units.forward[at]).collect();
         let backward: Vec<&Unit> = chain.backward.iter().map(|&at| &units.backward[at]).collect();
         // What others take is written; the gradients take what the chain itself takes, and compute the rest again.
-        let own: FxHashSet<usize> = chain.backward.iter().copied().collect();
-        let later =
-            units.backward.iter().enumerate().filter(|(at, _)| !own.contains(at)).map(|(_, unit)| unit);
-        let others: Vec<&Unit> = units.forward[chain.forward[0]..].iter().chain(later).collect();
-        let (takes, gives) = between(&forward, &others);
+        let takers = &units.takers;
+        let others = |at: usize, members: &[usize]| members.binary_search(&at).is_err();
+        let (takes, gives) = between(&forward, |tensor| {
+            takers.forward(tensor, chain.forward[0]).any(|at| others(at, &chain.forward))
+                || takers.backward(tensor, 0).any(|at| others(at, &chain.backward))
+        });
         self.replace(&forward, call(&takes, &gives), 0);
         if backward.is_empty() {
             return;
         }
         let inner: FxHashSet<TensorId> =
             forward.iter().flat_map(|unit| &unit.gives).copied().filter(|id| !gives.contains(id)).collect();
-        let others: Vec<&Unit> = units.backward[chain.backward[0]..].iter().collect();
-        let (mut needs, gradients) = between(&backward, &others);
+        let (mut needs, gradients) = between(&backward, |tensor| {
+            takers.backward(tensor, chain.backward[0]).any(|at| others(at, &chain.backward))
+        });
         if needs.iter().any(|id| inner.contains(id)) {
             needs.retain(|id| !inner.contains(id));
             needs.extend(takes.iter().filter(|id| !needs.contains(id)).copied().collect::<Vec<_>>());
@@ -78,16 +80,14 @@ fn call(takes: &Tensors, gives: &Tensors) -> Call {
     Call { inputs: args(takes), outputs: args(gives), settings: Settings::default() }
 }
 
-/// What some ops take from outside, and what of theirs others take.
-fn between(members: &[&Unit], others: &[&Unit]) -> (Tensors, Tensors) {
-    let own: FxHashSet<_> = members.iter().map(|unit| unit.op).collect();
+/// Tensors that some ops take from outside, and those of theirs that `others` take.
+fn between(members: &[&Unit], others: impl Fn(TensorId) -> bool) -> (Tensors, Tensors) {
     let mut made: FxHashSet<TensorId> = FxHashSet::default();
     let mut takes = BTreeSet::new();
     for unit in members {
         takes.extend(unit.takes.iter().filter(|id| !made.contains(id)));
         made.extend(&unit.gives);
     }
-    let taken = others.iter().filter(|unit| !own.contains(&unit.op)).flat_map(|unit| &unit.takes);
-    let gives = taken.copied().filter(|id| made.contains(id)).collect();
+    let gives = made.into_iter().filter(|&id| others(id)).collect();
     (takes, gives)
 }

@@ -2,6 +2,7 @@
 
 mod chains;
 mod compiled;
+mod groups;
 mod units;
 
 use steptime_step::{Patch, Step};

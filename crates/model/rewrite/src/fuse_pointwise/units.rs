@@ -35,6 +35,37 @@ pub(super) struct Unit {
 pub(super) struct Units {
     pub forward: Vec<Unit>,
     pub backward: Vec<Unit>,
+    pub takers: Takers,
+}
+
+/// The places of the units that take each tensor, in order: in the forward and in the backward pass.
+pub(super) struct Takers([FxHashMap<TensorId, Vec<usize>>; 2]);
+
+impl Takers {
+    fn of(passes: [&[Unit]; 2]) -> Takers {
+        Takers(passes.map(|units| {
+            let mut takers: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();
+            for (at, unit) in units.iter().enumerate() {
+                unit.takes.iter().for_each(|&tensor| takers.entry(tensor).or_default().push(at));
+            }
+            takers
+        }))
+    }
+
+    /// Units of the forward pass that take a tensor, from a place on.
+    pub fn forward(&self, tensor: TensorId, from: usize) -> impl Iterator<Item = usize> {
+        self.from(0, tensor, from)
+    }
+
+    /// The same of the backward pass.
+    pub fn backward(&self, tensor: TensorId, from: usize) -> impl Iterator<Item = usize> {
+        self.from(1, tensor, from)
+    }
+
+    fn from(&self, pass: usize, tensor: TensorId, from: usize) -> impl Iterator<Item = usize> {
+        let all = self.0[pass].get(&tensor).map_or(&[][..], Vec::as_slice);
+        all[all.partition_point(|&at| at < from)..].iter().copied()
+    }
 }
 
 impl Units {
@@ -46,21 +77,33 @@ impl Units {
             true => unit(op),
             false => Unit { does: Does::Other, ..unit(op) },
         });
-        Units { forward: forward.collect(), backward: passes.backward.into_iter().map(unit).collect() }
+        let (forward, backward): (Vec<Unit>, Vec<Unit>) =
+            (forward.collect(), passes.backward.into_iter().map(unit).collect());
+        let takers = Takers::of([&forward, &backward]);
+        Units { forward, backward, takers }
     }
 
-    /// The functions that compute the gradients of some units of the forward pass, by their places.
-    pub fn functions_of(&self, forward: &[usize]) -> Vec<usize> {
+    /// For each chain of units of the forward pass the functions that compute its gradients, by their places.
+    pub fn functions_of(&self, chains: &[Vec<usize>]) -> Vec<Vec<usize>> {
         // Of ops with one number the last has the gradient.
         let mut owner: FxHashMap<i64, usize> = FxHashMap::default();
         for (at, unit) in self.forward.iter().enumerate() {
             owner.extend(unit.sequences.iter().map(|&sequence| (sequence, at)));
         }
-        let is_theirs = |unit: &Unit| {
+        let mut chain_of: Vec<Option<usize>> = vec![None; self.forward.len()];
+        for (chain, members) in chains.iter().enumerate() {
+            members.iter().for_each(|&at| chain_of[at] = Some(chain));
+        }
+        let mut functions = vec![Vec::new(); chains.len()];
+        for (at, unit) in self.backward.iter().enumerate() {
             let owners = unit.sequences.iter().filter_map(|sequence| owner.get(sequence));
-            owners.into_iter().any(|at| forward.contains(at))
-        };
-        (0..self.backward.len()).filter(|&at| is_theirs(&self.backward[at])).collect()
+            for chain in owners.filter_map(|&owner| chain_of[owner]) {
+                if functions[chain].last() != Some(&at) {
+                    functions[chain].push(at);
+                }
+            }
+        }
+        functions
     }
 }
 

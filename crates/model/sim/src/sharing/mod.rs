@@ -101,9 +101,11 @@ impl<Id: Copy> Running<Id> {
     pub fn change(&mut self) -> Vec<Id> {
         let Some(at) = self.next_change() else { return Vec::new() };
         self.advance(at);
+        // Past the latest time nothing goes on: what still runs ends there.
+        let over = self.now == Nanos::MAX;
         let mut ended = Vec::new();
         self.kernels.retain(|kernel| {
-            let ends = kernel.left < NONE;
+            let ends = over || kernel.left < NONE;
             if ends {
                 ended.push(kernel.id);
             }

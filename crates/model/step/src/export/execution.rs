@@ -5,6 +5,7 @@
 //! another has its address. Nodes keep their ids where no rule put any in, else they are counted anew. Not held by the
 //! layout, and so left out: times, streams, what a CUDA graph captures, and whether host memory is pinned.
 
+mod free;
 mod identities;
 mod node;
 mod schemas;
@@ -174,7 +175,7 @@ fn tids(export: &Export<'_>) -> TiVec<HostThreadId, u64> {
             }
         }
     }
-    let mut free = tids.iter().flatten().max().map_or(1, |tid| tid + 1);
+    let mut free = free::first(tids.iter().copied().flatten(), 1, tids.len() as u64);
     let mut new = || {
         free += 1;
         free - 1

@@ -61,9 +61,14 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 /// The rows of a sweep.
+/// The longest sweep of collectives that is read, in bytes.
+const LONGEST: u64 = 256 << 20;
+
 fn swept(path: &Path) -> Result<Vec<Swept>, Failure> {
     let place = path.display();
-    let mut reader = csv::Reader::from_path(path).map_err(|error| format!("cannot read {place}: {error}"))?;
+    let bytes = steptime::trace::read_bytes(path, LONGEST)
+        .map_err(|error| format!("cannot read {place}: {error}"))?;
+    let mut reader = csv::Reader::from_reader(&bytes[..]);
     let heads = reader.headers().map_err(|error| format!("{place}: {error}"))?.clone();
     let column = |names: &[&str]| heads.iter().position(|head| names.contains(&head));
     let needs = |names: &[&str]| {

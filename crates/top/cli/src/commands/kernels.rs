@@ -20,10 +20,6 @@ use crate::report::{self, csv};
 
 /// The longest query that is read.
 const LONGEST: u64 = 16 << 20;
-/// No GPU has as much memory.
-const MOST_BYTES: u64 = 1 << 44;
-/// An hour or more of any GPU.
-const MOST_FLOPS: u64 = 1 << 62;
 
 /// Runs it.
 pub fn run(args: &KernelsCommand, console: &Console<'_>) -> Result<(), Failure> {
@@ -123,8 +119,7 @@ fn answer(priced: &Priced, text: &str, files: bool) -> Result<KernelsPredicted, 
     let indices =
         line.indices.as_ref().map_or(Ok(priced.indices.clone()), |value| distribution(value, files))?;
     let leaves = launched(priced, &line)?;
-    let absurd = |leaf: &&Leaf| leaf.kernel.footprint() > MOST_BYTES || leaf.kernel.flops > MOST_FLOPS;
-    if let Some(Leaf { op, kernel, .. }) = leaves.iter().find(absurd) {
+    if let Some(Leaf { op, kernel, .. }) = leaves.iter().find(|leaf| !leaf.kernel.is_possible()) {
         let (bytes, flops) = (kernel.footprint() as f64, kernel.flops as f64);
         let name = &op.name;
         return Err(format!(

@@ -139,7 +139,7 @@ pub fn indices(text: &str) -> Result<Indices, Failure> {
 }
 
 /// The longest file of indices that is read.
-const LONGEST: u64 = 4 << 30;
+const LONGEST: u64 = 512 << 20;
 
 /// How often each row is looked up, from a file with one index below `rows` a line.
 pub fn counted(path: &Path, rows: u64) -> Result<Indices, Failure> {

@@ -410,7 +410,8 @@ fn plan(rows: &[u64]) -> String {
     }
     let ranks: Vec<usize> = (0..rows.len()).collect();
     let kind = if rows.len() == 1 { "table_wise" } else { "row_wise" };
-    let small = serde_json::json!({ "sharding_type": "table_wise", "ranks": [1], "shards": [shard(1, 0, 1000)] });
+    let small =
+        serde_json::json!({ "sharding_type": "table_wise", "ranks": [1], "shards": [shard(1, 0, 1000)] });
     let large = serde_json::json!({ "sharding_type": kind, "ranks": ranks, "shards": shards });
     serde_json::json!({ "plan": { "bags": { "t_0": small, "t_1": large } } }).to_string()
 }

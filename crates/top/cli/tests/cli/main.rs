@@ -24,6 +24,7 @@ mod jobs;
 mod json;
 mod kernels;
 mod library;
+mod limits;
 mod lone;
 mod memory;
 mod models;

@@ -92,13 +92,15 @@ pub struct Joined {
 
 impl ExecutionInspected {
     /// Counts an execution trace and, where there are any, the Kineto trace of the same step and a timed step.
-    #[must_use]
+    ///
+    /// # Errors
+    /// Where its ops nest too deep.
     pub fn new(
         trace: &ExecutionTrace,
         kineto: Option<&Trace>,
         step: Option<&StepGraph>,
-    ) -> ExecutionInspected {
-        let graph = ExecutionGraph::new(trace);
+    ) -> Result<ExecutionInspected, steptime_graph::Error> {
+        let graph = ExecutionGraph::read(trace)?;
         let summary = graph.summary();
         let join = kineto.map(|kineto| {
             let join = join(trace, kineto);
@@ -110,7 +112,7 @@ impl ExecutionInspected {
                 unmatched: join.unmatched.iter().map(|&node| graph.node_name(node).to_owned()).collect(),
             }
         });
-        ExecutionInspected {
+        Ok(ExecutionInspected {
             schema: trace.schema.to_string(),
             nodes: summary.nodes,
             operators: summary.operators,
@@ -125,7 +127,7 @@ impl ExecutionInspected {
             ops: counted(graph.top_level().map(|node| graph.node_name(node))),
             join,
             lacking: step.map(|step| lacking(&graph, step)).unwrap_or_default(),
-        }
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
 
-use super::{Device, Question, takes_time};
+use super::{Device, Question, possible, takes_time};
 use crate::device::{self, Roof};
 use crate::error::Error;
 use crate::step::Step;
@@ -61,6 +61,7 @@ impl Question<'_> {
         };
         let graph = &step.graph;
         let launches = step.launches(&self.indices, self.settings);
+        possible(&step.path, graph, &launches)?;
         let prices = device::price(graph, &launches, profile, self.models);
         let kernels = launches.iter().zip(&prices.estimates).filter_map(|(launch, estimate)| {
             let time = if predicted { estimate.time } else { launch.measured(graph)? };

@@ -5,7 +5,7 @@ use steptime_rewrite::Rule;
 use steptime_step as edit;
 
 use super::host::Chosen;
-use super::{Held, Question, takes_time};
+use super::{Held, Question, possible, takes_time};
 use crate::error::Error;
 use crate::memory;
 use crate::predict::{Prediction, predict_in};
@@ -56,6 +56,9 @@ impl Question<'_> {
         let chosen = self.chosen(&step)?;
         let pricing = self.pricing(&chosen);
         let mut before = predict_in(&step, self.process, &pricing.host, &pricing.kernels);
+        if let Some(device) = &before.device {
+            possible(&step.path, &step.graph, &device.launches)?;
+        }
         takes_time(&step, before.step)?;
         before.asked = self.asked(&chosen);
         let spec = memory::spec(&step, &pricing.kernels);

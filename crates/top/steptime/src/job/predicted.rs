@@ -17,7 +17,7 @@ use crate::ask::{Question, Sides};
 use crate::asked::Asked;
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
-use crate::predict::{KERNEL_SPREAD, next_run, scale};
+use crate::predict::{KERNEL_SPREAD, about, next_run, scale};
 use crate::shipped_host::own_constants;
 use crate::step::Step;
 
@@ -331,7 +331,5 @@ fn interval(
         Ok(WorldTimeline::simulate(&others, Meetings { job, moving: &moving })?.period)
     };
     let (low, high) = (scaled(-1.0)?, scaled(1.0)?);
-    let next_run = next_run * step.0 as f64;
-    let widen = |side: Nanos| Nanos((side.0 as f64).hypot(next_run) as i64);
-    Ok([step - widen(step - low), step + widen(high - step)])
+    Ok(about(step, [low, high], next_run))
 }

@@ -150,13 +150,16 @@ pub fn read_plan(path: &Path, model: &Model) -> Result<(u32, Vec<Home>), PlanErr
     read_plan_of(path, &model.tables())
 }
 
+/// The longest plan that is read, in bytes.
+const LONGEST: u64 = 64 << 20;
+
 /// The same of tables of these sizes.
 ///
 /// # Errors
 /// As [`read_plan`].
 pub fn read_plan_of(path: &Path, sizes: &[TableSize]) -> Result<(u32, Vec<Home>), PlanError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| PlanError::Read { path: path.into(), source })?;
+    let text = steptime_trace::read_text(path, LONGEST)
+        .map_err(|source| PlanError::Read { path: path.into(), source })?;
     let wrong = |what: String| PlanError::Plan { path: path.into(), what };
     let value: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("not JSON: {error}")))?;
     let read = if value.get("shard_matrix").is_some() {

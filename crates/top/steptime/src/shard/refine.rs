@@ -20,6 +20,8 @@ use crate::step::{Choice, Step};
 
 /// The most jobs that are simulated.
 const MOST: usize = 48;
+/// The most plans near another that are looked at: those to simulate, and those already simulated.
+const ENOUGH: usize = 2 * MOST + 1;
 /// How many side by side, of which the best is kept.
 const AT_ONCE: usize = 8;
 
@@ -46,7 +48,7 @@ pub(super) fn refine<A: Ask>(
     let (mut best, mut plan) = (known.all(vec![on(model, wanted, Some(placed(&plan)))?])?.remove(0), plan);
     let mut steps = vec![(plan.clone(), best.step)];
     let mut changes = 0;
-    let mut left = near(problem, &plan, &best.alone).into_iter();
+    let mut left = near(problem, &plan, &best.alone, ENOUGH).into_iter();
     while steps.len() <= MOST {
         let next: Vec<Plan> = left
             .by_ref()
@@ -64,7 +66,7 @@ pub(super) fn refine<A: Ask>(
         if let Some((job, shorter)) = first.filter(|(job, _)| job.step < best.step) {
             (best, plan) = (job, shorter);
             changes += 1;
-            left = near(problem, &plan, &best.alone).into_iter();
+            left = near(problem, &plan, &best.alone, ENOUGH).into_iter();
         }
     }
     Ok(Refined { homes: placed(&plan), steps, changes })

@@ -25,11 +25,13 @@ pub(super) struct Parts {
 impl Parts {
     /// Of a recording: from its times where a device was timed, else from its execution trace.
     pub(super) fn of(recording: &Recording, choice: &Choice, ops: &OpSet) -> Result<Parts, Error> {
-        let execution = recording.execution.as_ref().map(ExecutionGraph::new);
+        let graph_error = |source| Error::Graph { path: recording.path.clone(), source };
+        let execution =
+            recording.execution.as_ref().map(ExecutionGraph::read).transpose().map_err(graph_error)?;
         match (timed(recording), execution) {
             (Some(trace), execution) => {
-                let mut graph = StepGraph::build(trace, &Options { step: choice.step })
-                    .map_err(|source| Error::Graph { path: recording.path.clone(), source })?;
+                let mut graph =
+                    StepGraph::build(trace, &Options { step: choice.step }).map_err(graph_error)?;
                 if graph.device.as_deref().is_none_or(str::is_empty) {
                     graph.device = recording.meta.as_ref().and_then(|meta| meta.device.clone());
                 }

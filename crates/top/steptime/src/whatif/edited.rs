@@ -4,6 +4,7 @@ use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule, Unchanged};
 use steptime_step::{self as edit, Carried, Scheduled};
 
 use super::{Base, settings};
+use crate::ask::possible;
 use crate::device::{self, Launch};
 use crate::doubt::Doubt;
 use crate::error::Error;
@@ -58,6 +59,7 @@ impl Edited {
         let lookups = recorded.arguments.lookups();
         let launches =
             device::of_changed(&step, &flat, &indices, recorded.settings(set), &recorded.ops, lookups);
+        possible(&recorded.path, &flat.graph, &launches)?;
         let by_rule = rules.iter().filter_map(|rule| rule.doubt());
         let by_rule = by_rule.map(|(text, above)| (text.to_owned(), above));
         let granted = audits.iter().flat_map(|audit| &audit.doubts).map(|text| (text.clone(), 0.0));

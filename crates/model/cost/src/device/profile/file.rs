@@ -19,11 +19,15 @@ impl DeviceProfile {
     /// A file that cannot be read, is of another version, has a field that is not known or cannot be, is cut off or
     /// damaged, or does not belong to the other.
     pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
-        let header_path = if path.is_dir() { path.join(HEADER) } else { path.to_owned() };
+        let is_folder = path.is_dir();
+        let header_path = if is_folder { path.join(HEADER) } else { path.to_owned() };
         let unread = |path: &Path| {
             let path = path.to_owned();
             move |source| Error::Read { path, source }
         };
+        if is_folder {
+            steptime_trace::read_regular(&header_path, LONGEST).map_err(unread(&header_path))?;
+        }
         let text = steptime_trace::read_text(&header_path, LONGEST).map_err(unread(&header_path))?;
         let models_path = header_path.with_file_name(MODELS);
         let bytes = folder::models(&header_path, &text).map_err(unread(&models_path))?;

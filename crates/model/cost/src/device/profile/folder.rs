@@ -92,9 +92,12 @@ fn has_families(text: &str) -> bool {
     text.lines().any(|line| line.trim_end() == "[[family]]")
 }
 
+/// The longest file of models that is read, in bytes.
+const LONGEST: u64 = 256 << 20;
+
 /// The bytes of a file; `None` where there is none.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
+    match steptime_trace::read_regular(path, LONGEST) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

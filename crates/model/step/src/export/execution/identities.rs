@@ -6,8 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::{self, ExecutionGraph, StorageId};
 
 use super::super::Export;
-use super::Ends;
 use super::values::{Object, Values, Which, Written};
+use super::{Ends, free};
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
@@ -113,7 +113,8 @@ impl Identities {
             see(&values.of_op(begun)[0]);
             ends.after(begun).for_each(|ended| see(&values.of_op(ended)[1]));
         }
-        let mut free = trace.map_or(2, first_free);
+        let wanted = objects.new.len() + storages.new.len() + step.threads.len() + begins.len();
+        let mut free = first_free(trace, wanted as u64);
         let mut next = || {
             free += 1;
             free - 1
@@ -153,9 +154,12 @@ impl Identities {
     }
 }
 
-fn first_free(trace: &ExecutionGraph) -> u64 {
-    let tensors = trace.tensors.all().iter().map(|tensor| tensor.raw_id);
-    let storages = trace.tensors.storages().iter().map(|storage| storage.address);
-    let nodes = trace.nodes.id.iter().copied();
-    tensors.chain(storages).chain(nodes).max().unwrap_or(1).saturating_add(1)
+/// The first of `count` numbers in a row that nothing in the trace has. 1 is the root's.
+fn first_free(trace: Option<&ExecutionGraph>, count: u64) -> u64 {
+    let used = trace.into_iter().flat_map(|trace| {
+        let tensors = trace.tensors.all().iter().map(|tensor| tensor.raw_id);
+        let storages = trace.tensors.storages().iter().map(|storage| storage.address);
+        tensors.chain(storages).chain(trace.nodes.id.iter().copied())
+    });
+    free::first(used, 2, count)
 }

@@ -23,7 +23,7 @@ impl Inspected {
     pub fn of(input: &Input, choice: &Choice) -> Result<Inspected, Error> {
         let chosen = chosen(input, choice)?;
         let graphs = graphs(&input.recordings, chosen, choice.step)?;
-        let inspected = of(input, &graphs, chosen, &crate::shipped_host::own_constants(Process::Profiled).0);
+        let inspected = of(input, &graphs, chosen, &crate::shipped_host::own_constants(Process::Profiled).0)?;
         Ok(match job(input, &graphs) {
             Ok(job) => Inspected { job, ..inspected },
             Err(mismatch) => {
@@ -84,12 +84,22 @@ fn job(input: &Input, graphs: &[Option<StepGraph>]) -> Result<Option<RecordedJob
     Ok(RecordedJob::of(&Crew { numbers, graphs, job: &job }))
 }
 
-fn of(opened: &Input, graphs: &[Option<StepGraph>], chosen: usize, profiler: &ProfilerCost) -> Inspected {
+fn of(
+    opened: &Input,
+    graphs: &[Option<StepGraph>],
+    chosen: usize,
+    profiler: &ProfilerCost,
+) -> Result<Inspected, Error> {
     let recording = &opened.recordings[chosen];
     let graph = graphs[chosen].as_ref();
     let meta = recording.meta.as_ref();
     let samples = graph.map(|graph| &graph.samples);
-    Inspected {
+    let execution = recording.execution.as_ref().map(|trace| {
+        // The Kineto trace with shapes is of the same step; a pair of loose traces is one, too.
+        ExecutionInspected::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()), graph)
+    });
+    let deep = |source| Error::Graph { path: recording.path.clone(), source };
+    Ok(Inspected {
         schema: SCHEMA,
         command: "inspect",
         input: opened.path.display().to_string(),
@@ -114,14 +124,11 @@ fn of(opened: &Input, graphs: &[Option<StepGraph>], chosen: usize, profiler: &Pr
         kernels: graph.map(measured::kernels).unwrap_or_default(),
         overheads: graph.map(|graph| overheads::of_graph(graph, profiler)).unwrap_or_default(),
         coverage: graph.map(|graph| GraphCoverage::new(&graph.coverage, None)),
-        execution: recording.execution.as_ref().map(|trace| {
-            // The Kineto trace with shapes is of the same step; a pair of loose traces is one, too.
-            ExecutionInspected::new(trace, recording.shaped.as_ref().or(recording.timing.as_ref()), graph)
-        }),
+        execution: execution.transpose().map_err(deep)?,
         notes: all_notes(recording),
         ignored: opened.ignored.iter().map(|path| path.display().to_string()).collect(),
         warnings: said(recording, graph),
-    }
+    })
 }
 
 fn rank(recording: &Recording, graph: Option<&StepGraph>) -> Rank {

@@ -1,0 +1,126 @@
+//! Groups of ops that grow: each op is in one, and two become one.
+
+use super::units::Does;
+
+/// The groups of ops, told by any op of theirs.
+pub(super) struct Groups {
+    /// The group that a group became part of; itself where it is one still.
+    parent: Vec<usize>,
+    groups: Vec<Group>,
+}
+
+#[derive(Default)]
+struct Group {
+    members: Vec<usize>,
+    /// The first and the last op.
+    ends: [usize; 2],
+    /// Elementwise ops that take what it makes: others than its own are in its way, until they are in it.
+    takers: Vec<usize>,
+    /// Whether an op takes what it makes that will never be in it.
+    closed: bool,
+}
+
+impl Groups {
+    /// None yet, of so many ops.
+    pub fn of(ops: usize) -> Groups {
+        Groups { parent: (0..ops).collect(), groups: (0..ops).map(|_| Group::default()).collect() }
+    }
+
+    /// A group of one op, the last so far.
+    pub fn add(&mut self, at: usize) {
+        self.groups[at] = Group { members: vec![at], ends: [at, at], ..Group::default() };
+    }
+
+    fn root(&mut self, mut at: usize) -> usize {
+        while self.parent[at] != at {
+            self.parent[at] = self.parent[self.parent[at]];
+            at = self.parent[at];
+        }
+        at
+    }
+
+    /// Whether two ops are in one group.
+    pub fn are_one(&mut self, one: usize, other: usize) -> bool {
+        self.root(one) == self.root(other)
+    }
+
+    /// The first op of a group.
+    pub fn first(&mut self, at: usize) -> usize {
+        let root = self.root(at);
+        self.groups[root].ends[0]
+    }
+
+    /// An op of each group that some are in, by their last ops.
+    pub fn distinct(&mut self, ops: impl Iterator<Item = usize>) -> Vec<usize> {
+        let mut roots: Vec<usize> = ops.map(|at| self.root(at)).collect();
+        roots.sort_by_key(|&root| self.groups[root].ends[1]);
+        roots.dedup();
+        roots
+    }
+
+    /// Puts a group before the last op into the group of the last op, if no op between takes what both make.
+    pub fn join(&mut self, before: usize, last: usize) {
+        let both = [self.root(before), self.root(last)];
+        if both[0] == both[1] || both.iter().any(|&root| self.is_in_the_way(root, both)) {
+            return;
+        }
+        let [small, large] = if self.groups[both[0]].members.len() < self.groups[both[1]].members.len() {
+            both
+        } else {
+            [both[1], both[0]]
+        };
+        let moved = std::mem::take(&mut self.groups[small]);
+        let into = &mut self.groups[large];
+        into.members.extend(moved.members);
+        into.takers.extend(moved.takers);
+        into.ends = [into.ends[0].min(moved.ends[0]), into.ends[1].max(moved.ends[1])];
+        self.parent[small] = large;
+    }
+
+    /// Whether an op outside of two groups takes what one makes.
+    fn is_in_the_way(&mut self, group: usize, both: [usize; 2]) -> bool {
+        if self.groups[group].closed {
+            return true;
+        }
+        let mut at = self.groups[group].takers.len();
+        while at > 0 {
+            at -= 1;
+            let taker = self.groups[group].takers[at];
+            let own = self.root(taker);
+            if own == group {
+                self.groups[group].takers.swap_remove(at);
+            } else if !both.contains(&own) {
+                // Found at once when it is asked again.
+                let last = self.groups[group].takers.len() - 1;
+                self.groups[group].takers.swap(at, last);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// An op takes what another made before; whether it matters when more do.
+    pub fn taken(&mut self, maker: usize, at: usize, does: Does) -> bool {
+        let group = self.root(maker);
+        if matches!(does, Does::Elementwise { .. }) {
+            if self.root(at) != group && self.groups[group].takers.last() != Some(&at) {
+                self.groups[group].takers.push(at);
+            }
+        } else {
+            self.groups[group].closed = true;
+        }
+        !self.groups[group].closed
+    }
+
+    /// The members of all groups in order, by their last ops.
+    pub fn all(self) -> Vec<Vec<usize>> {
+        let mut all: Vec<Group> = self.groups.into_iter().filter(|group| !group.members.is_empty()).collect();
+        all.sort_by_key(|group| group.ends[1]);
+        all.into_iter()
+            .map(|mut group| {
+                group.members.sort_unstable();
+                group.members
+            })
+            .collect()
+    }
+}
