@@ -8,6 +8,7 @@ mod cut;
 pub(crate) mod emulated;
 mod library;
 pub(crate) mod memory;
+mod origin;
 mod replay;
 mod unpriced;
 
@@ -54,6 +55,7 @@ pub(crate) struct Evidence<'p> {
 /// All that speaks against a simulated step.
 pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_>) -> Vec<Doubt> {
     let found = [
+        origin::doubt(recorded),
         cut::doubt(recorded),
         captured::doubt(recorded),
         unpriced::doubt(recorded, kernels, evidence.device),
@@ -75,7 +77,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 /// A reason to believe a predicted step less: found in the input, shown in the first lines, part of the interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
-    /// What it is, for programs: `memory`, `cut`, `captured`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `emulated`, `rule`, `arguments`, `cache`.
+    /// What it is, for programs: `memory`, `cut`, `captured`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `profiler`, `emulated`, `rule`, `arguments`, `cache`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,
