@@ -104,7 +104,7 @@ pub enum Error {
     Export {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// A report of Nsight Systems that is not exported.

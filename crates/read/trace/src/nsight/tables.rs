@@ -55,8 +55,7 @@ impl<'c> Tables<'c> {
             return Ok(());
         }
         let mut query = self.connection.prepare(&format!("SELECT * FROM \"{table}\" ORDER BY rowid"))?;
-        let columns: BTreeMap<String, usize> =
-            query.column_names().into_iter().map(str::to_owned).zip(0..).collect();
+        let columns: BTreeMap<String, usize> = query.column_names().map(str::to_owned).zip(0..).collect();
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             take(&Row { row, columns: &columns });
