@@ -1,10 +1,10 @@
-//! The share of lookups in rows that lie side by side: what a part of a table's rows is wanted for.
+//! The share of lookups in rows side by side: in a part of a table's rows.
 
 use crate::{Indices, zipf};
 
 impl Indices {
-    /// The share of lookups in `count` rows from `first` on, of a table of so many rows. Rows that are wanted often lie scattered
-    /// over a table, so that a part is wanted for in proportion to its rows; but of `folded-zipf:A` the row of rank `r` is row `r`.
+    /// The share of lookups in `count` rows from `first` on, of a table of `rows` rows. Popular rows are scattered over a table, so
+    /// that a part has lookups in proportion to its rows; but of `folded-zipf:A` the row of rank `r` is row `r`.
     #[must_use]
     pub fn share_of_rows(&self, first: f64, count: f64, rows: f64) -> f64 {
         let rows = rows.max(1.0);
@@ -12,7 +12,7 @@ impl Indices {
         let end = (first + count.max(0.0)).min(rows);
         let even = (end - first) / rows;
         let Indices::FoldedZipf(power) = *self else { return even };
-        // What lies beyond the table comes back evenly; so does its last rank, which is row 0.
+        // Ranks beyond the table come back evenly; so does its last rank, which is row 0.
         let beyond = zipf::integral(rows - 0.5, zipf::ENDLESS, power);
         let up_to = |row: f64| up_to_rank(row - 1.0, power);
         let all = up_to(rows) + beyond;
@@ -35,7 +35,7 @@ mod tests {
     use crate::Sampler;
 
     #[test]
-    fn parts_are_wanted_in_proportion_to_their_rows() {
+    fn parts_have_lookups_in_proportion_to_their_rows() {
         for indices in [Indices::Unknown, Indices::Uniform, Indices::Zipf(1.05)] {
             assert_eq!(indices.share_of_rows(100.0, 970.0, 1000.0), 0.9, "{indices}");
             assert_eq!(indices.share_of_rows(0.0, 970.0, 1000.0), 0.97, "{indices}");
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_folded_law_the_first_rows_are_wanted_as_often_as_they_are_drawn() {
+    fn of_a_folded_law_the_first_rows_have_as_many_lookups_as_are_drawn() {
         let (indices, rows) = (Indices::FoldedZipf(1.2), 1000_u64);
         let sampler = Sampler::new(&indices, rows);
         let mut state = 7_u64;

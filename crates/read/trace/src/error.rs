@@ -99,6 +99,31 @@ pub enum Error {
         /// Where the nodes begin in the decompressed file.
         offset: u64,
     },
+    /// An SQLite file that cannot be read as an export of Nsight Systems.
+    #[error("{} cannot be read as an export of Nsight Systems: {problem}; export it again (nsys export --type sqlite REPORT.nsys-rep)", .path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        problem: String,
+    },
+    /// A report of Nsight Systems that is not exported.
+    #[error("{} is a report of Nsight Systems in its own format: export it (nsys export --type sqlite), and pass the .sqlite file", .path.display())]
+    NotExported {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An export that holds the kernels of several processes.
+    #[error(
+        "{} holds the kernels of {} processes ({}), and a trace is of one: profile each by itself (nsys profile -o report_rank%q{{RANK}})",
+        .path.display(), .processes.len(), .processes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    SeveralProcesses {
+        /// The file.
+        path: PathBuf,
+        /// Their numbers.
+        processes: Vec<i64>,
+    },
     /// A folder or archive that holds no trace.
     #[error("{} holds no trace; a recording is a folder with kineto.json.gz, and et.json.gz and kineto_et.json.gz beside it where recorded", .path.display())]
     NoTraces {

@@ -13,6 +13,7 @@ mod ops;
 mod parallel;
 mod syncs;
 mod trace;
+mod xla;
 
 pub use activities::{
     Activities, Activity, ActivityKind, ActivityRows, GpuAnnotation, GpuAnnotations, LaunchShape,
@@ -25,6 +26,7 @@ pub use ops::{HostInterval, HostIntervals, HostKind, HostOp, HostOps};
 pub use syncs::{SyncEvent, SyncKind, Syncs};
 pub use trace::{Stream, Thread, Trace};
 
+pub(crate) use crate::foreign::Origin;
 pub(crate) use builder::Builder;
 pub(crate) use category::Category;
 pub(crate) use parallel::read_events;

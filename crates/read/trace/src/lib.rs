@@ -28,12 +28,14 @@ mod equivalence;
 mod error;
 mod execution;
 mod feed;
+mod foreign;
 mod ids;
 mod input;
 mod json;
 mod kineto;
 mod list;
 mod notes;
+mod nsight;
 mod number;
 mod progress;
 mod read;
@@ -51,6 +53,7 @@ pub use execution::{
     DimRange, ExecutionTrace, LinkedActivity, Node, Nodes, Schema, Tensor, TensorIdx, Value, ValueRange,
     Values,
 };
+pub use foreign::Origin;
 pub use input::{
     ConstantTensor, Input, KeptResult, KinetoFile, Meta, ModuleCall, NotedLookup, Numbers, Options,
     Recording, Want, kineto_files, open, open_with,

@@ -97,9 +97,12 @@ pub fn read_kineto_file_windowed(path: &Path) -> Result<Trace, Error> {
     if source::is_lfs_pointer(&File::open(path).map_err(&failed)?) {
         return Err(Error::LfsPointer { path: path.to_owned() });
     }
+    let wanted = Plan { threads: 1, ..plan(path) };
+    if let Some(Some(trace)) = source::exported(wanted, &File::open(path).map_err(&failed)?)? {
+        return Ok(trace);
+    }
     let progress = Progress::silent();
     let bytes = source::bytes(path, &progress).map_err(&failed)?;
-    let wanted = Plan { threads: 1, ..plan(path) };
     kineto(some(document::read(&mut Stream::new(bytes), wanted))?, path)
 }
 

@@ -3,6 +3,8 @@
 use crate::document::{self, Document, Plan};
 use crate::error::Error;
 use crate::feed::{Slice, Stream};
+use crate::kineto::Trace;
+use crate::nsight;
 use crate::progress::Progress;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -35,6 +37,9 @@ pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Doc
     if is_lfs_pointer(&file) {
         return Err(Error::LfsPointer { path: plan.path.to_owned() });
     }
+    if let Some(trace) = exported(plan, &file)? {
+        return Ok(trace.map(|trace| Document::Kineto(Box::new(trace))));
+    }
     if !is_packed(&file)
         && let Some(bytes) = whole(&file).map_err(&failed)?
     {
@@ -42,6 +47,18 @@ pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Doc
     }
     let reader = unpack(ProgressReader { file, progress }).map_err(&failed)?;
     document::read(&mut Stream::new(reader), plan)
+}
+
+/// The trace of an export of Nsight Systems; `None` of any other file. What is not wanted is not read.
+pub(crate) fn exported(plan: Plan<'_>, file: &File) -> Result<Option<Option<Trace>>, Error> {
+    let path = plan.path;
+    if ["nsys-rep", "qdrep"].iter().any(|report| path.extension().is_some_and(|own| own == *report)) {
+        return Err(Error::NotExported { path: path.to_owned() });
+    }
+    if !head(file, nsight::MAGIC.len()).is_ok_and(|head| head == nsight::MAGIC) {
+        return Ok(None);
+    }
+    Ok(Some(if plan.wanted.kineto { Some(nsight::read(path)?) } else { None }))
 }
 
 /// All bytes of a file, as it is now; `None` where it is too long for that, or no regular file.

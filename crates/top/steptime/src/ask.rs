@@ -19,7 +19,7 @@ use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::{Demands, HostCosts, Process};
 use steptime_graph::{ActivityId, StepGraph, TiVec};
 use steptime_step::Peak;
-use steptime_trace::Nanos;
+use steptime_trace::{Nanos, Origin};
 
 use self::host::{Chosen, Times};
 use crate::answers::Predicted;
@@ -123,7 +123,8 @@ impl Step {
             models: ModelChoice::default(),
             indices: Indices::default(),
             settings: Settings::default(),
-            host: Times::Best,
+            // What other profilers cost the host is not known: it stays in.
+            host: if self.origin == Origin::Kineto { Times::Best } else { Times::Profiled },
             slower: None,
             process: self.process,
             way: None,

@@ -9,7 +9,7 @@ use steptime_aten::{OpSet, Settings};
 use steptime_cost::device::Indices;
 use steptime_cost::{Probe, Process};
 use steptime_graph::{Modules, StepGraph};
-use steptime_trace::{Meta, Options, Recording, Want};
+use steptime_trace::{Meta, Options, Origin, Recording, Want};
 
 use self::choice::pick;
 pub use self::choice::{Choice, is_timed, one_job, timing};
@@ -33,6 +33,8 @@ pub struct Step {
     pub ranks: usize,
     /// Model, batch, measured times: what the recorder wrote. Predictions read none of its times.
     pub meta: Option<Meta>,
+    /// The profiler that its times are from.
+    pub origin: Origin,
     /// The execution graph.
     pub graph: StepGraph,
     /// What the reader repaired or skipped, in words.
@@ -168,6 +170,7 @@ impl Step {
         let arguments = arguments.with_lookups(Lookups::new(noted)).with_kept(kept);
         let fingerprint = parts::timed(&recording).map(Fingerprint::of);
         let cut_at = arguments.is_derived().then(|| parts::cut_at(&recording)).flatten();
+        let origin = timing(&recording).map_or(Origin::Kineto, |trace| trace.origin);
         let accelerators = timing(&recording).map(parts::unread_accelerators).unwrap_or_default();
         // No profiler runs in a training step that was never on the device.
         let said = recording.meta.as_ref().and_then(|m| m.process.as_deref());
@@ -179,6 +182,7 @@ impl Step {
             rank: recording.rank,
             ranks,
             meta: recording.meta,
+            origin,
             graph,
             notes,
             repairs,
@@ -202,6 +206,7 @@ impl Step {
             rank: Some(rank),
             ranks: ranks as usize,
             meta: Some(meta),
+            origin: self.origin,
             graph,
             notes: Vec::new(),
             repairs: None,

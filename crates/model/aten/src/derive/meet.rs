@@ -37,7 +37,7 @@ pub(super) fn is_note(node: &TreeNode) -> bool {
 }
 
 /// Lets each exchange that runs beside others wait for what was launched before it, and what takes its memory for it: the script
-/// waits for an exchange before it uses what came. What is launched after a noted wait waits, too: of one at the end of a step, the
+/// waits for an exchange before it uses what came. Launches after a noted wait wait, too: of one at the end of a step, those of the
 /// next step.
 pub(super) fn wait(graph: &mut StepGraph, tree: &OpTree, node_of: impl Fn(steptime_graph::OpId) -> usize) {
     if graph.collectives.is_empty() {

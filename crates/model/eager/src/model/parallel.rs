@@ -69,8 +69,8 @@ pub struct Part {
     pub size: [i64; 2],
     /// What of its rows the GPU holds, where all lie in its host's memory; `None` where the GPU has them.
     pub cache: Option<Cache>,
-    /// How many lookups of a step, all ranks together, want its rows; `None` where all rows of the table are wanted alike, or those
-    /// wanted most lie scattered over it: as many as it has rows then.
+    /// Lookups of a step in its rows, all ranks together; `None`: in proportion to its rows, as where all rows are equally popular, or
+    /// popular ones are scattered.
     pub wanted: Option<i64>,
 }
 
@@ -84,7 +84,7 @@ pub struct Cache {
 }
 
 impl Part {
-    /// How many of a step's lookups in the table, which has so many rows, are in it.
+    /// Lookups of a step in it, of `all` in a table of `rows` rows.
     #[must_use]
     pub fn lookups(&self, all: i64, rows: i64) -> i64 {
         let in_proportion = i128::from(all) * i128::from(self.size[0]) / i128::from(rows.max(1));
@@ -182,7 +182,7 @@ impl Home {
         parts.iter().filter_map(|part| Some((part, part.cache?)))
     }
 
-    /// The same, of each part so many lookups of a step. Copies stay.
+    /// The same, with the lookups of a step in each part. Copies stay.
     #[must_use]
     pub fn wanted(self, of: impl Fn(&Part) -> Option<i64>) -> Home {
         match self {

@@ -24,7 +24,7 @@ pub(super) struct Piece {
     pub(super) columns: i64,
     /// Lookups in it of a step, all ranks together; of a piece that each rank has, of its own samples.
     pub(super) lookups: i64,
-    /// How many pieces have rows of its columns.
+    /// The number of pieces that have rows of its columns.
     pub(super) over: i64,
     /// Rows that come from the host's memory in a step, and as many that go back.
     pub(super) moved: i64,

@@ -22,7 +22,7 @@ pub(super) enum Own {
     Whole,
     /// So many columns.
     Columns(i64),
-    /// So many rows.
+    /// Some rows: their number.
     Rows(i64),
 }
 
@@ -39,8 +39,8 @@ impl TableHome {
         }
     }
 
-    /// How many of the lookups of a bag are in a rank's rows: in proportion to these, as rows that are wanted often lie scattered. What
-    /// whole numbers leave over goes to the greatest remainders, of equal ones to the first ranks.
+    /// Lookups of a bag in a rank's rows: in proportion to these, as popular rows are scattered. The rest of the division goes to the
+    /// greatest remainders, of equal ones to the first ranks.
     pub(super) fn lookups(&self, rank: u32, each: i64) -> i64 {
         let TableHome::Rows(rows) = self else { return each };
         let all = rows.iter().map(|&rows| i128::from(rows)).sum::<i128>().max(1);

@@ -92,7 +92,7 @@ impl Builder {
         }
     }
 
-    /// Keeps what ran on a device apart: it is no op, and its thread is a stream.
+    /// Keeps what ran on a device apart: it is not an op, and its thread is a stream.
     fn keep_linked(&mut self, raw: &RawNode<'_>, at: u64) {
         let (Some(kind), Some(name)) = (raw.category.and_then(Category::activity), raw.name) else { return };
         let name = self.intern(name, at);

@@ -9,12 +9,12 @@ use crate::units::Nanos;
 pub struct LinkedActivity {
     /// Kernel, copy or fill.
     pub kind: ActivityKind,
-    /// The kernel, or what is copied from where to where.
+    /// The kernel, or the copy by the memories on both sides.
     pub name: NameId,
     /// The id of the op that launched it.
     pub parent: u64,
     /// When it began, where that is known.
     pub start: Option<Nanos>,
-    /// How long it took, where that is known.
+    /// Its duration, where that is known.
     pub dur: Option<Nanos>,
 }

@@ -22,9 +22,9 @@ pub(super) struct RawNode<'a> {
     pub(super) kernel_file: Text<'a>,
     pub(super) inputs: RawValues<'a>,
     pub(super) outputs: RawValues<'a>,
-    /// What a linker says that it is.
+    /// Its category, by a linker.
     pub(super) category: Option<Category>,
-    /// When it began and how long it took, as a linker found.
+    /// Its start and its duration, by a linker.
     pub(super) start: Option<Nanos>,
     pub(super) dur: Option<Nanos>,
     /// The attributes as written, when they describe a collective.

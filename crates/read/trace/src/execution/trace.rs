@@ -24,7 +24,7 @@ pub struct ExecutionTrace {
     pub collectives: Vec<Collective>,
     /// The process groups, from schema 1.0.2 on.
     pub process_groups: Vec<ProcessGroup>,
-    /// What ran on devices, where a linker wrote that among the nodes.
+    /// Device work that a linker wrote among the nodes.
     pub linked: Vec<LinkedActivity>,
     /// What was repaired.
     pub notes: Notes,

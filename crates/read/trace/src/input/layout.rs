@@ -90,7 +90,7 @@ pub(super) fn role(path: &Path) -> Option<Role> {
 pub(super) fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let mut stem: &str = &name;
-    for extension in [".gz", ".zst", ".tgz", ".tar", ".json", ".trace", ".pt"] {
+    for extension in [".gz", ".zst", ".tgz", ".tar", ".sqlite", ".json", ".trace", ".pt"] {
         stem = stem.strip_suffix(extension).unwrap_or(stem);
     }
     stem.to_owned()
@@ -108,7 +108,8 @@ pub(super) fn is_archive(path: &Path) -> bool {
 /// Whether a name is that of a trace or of an archive.
 pub(super) fn looks_like_trace(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    is_archive(path) || [".json", ".json.gz", ".json.zst"].iter().any(|extension| name.ends_with(extension))
+    is_archive(path)
+        || [".json", ".json.gz", ".json.zst", ".sqlite"].iter().any(|extension| name.ends_with(extension))
 }
 
 /// The files that a recording consists of; none when there is no trace among them.

@@ -2,6 +2,7 @@
 
 use super::category::Category;
 use super::event::{Event, Number};
+use super::xla::Uncategorized;
 use super::{
     Activity, ActivityKind, Api, Call, GpuAnnotation, HostInterval, HostKind, HostOp, LaunchShape, Stream,
     StreamId, SyncEvent, SyncKind, Thread, ThreadId, Trace,
@@ -17,12 +18,16 @@ use rustc_hash::FxHashMap;
 /// A trace in the making, with the look-ups that number its things.
 #[derive(Default)]
 pub(crate) struct Builder {
-    pub(super) trace: Trace,
+    pub(crate) trace: Trace,
     pub(super) thread_ids: FxHashMap<(i64, i64), u32>,
     pub(super) stream_ids: FxHashMap<Stream, u32>,
     pub(super) shape_ids: FxHashMap<LaunchShape, u32>,
     /// Names that metadata events give to threads, which may have no events.
-    pub(super) thread_names: Vec<((i64, i64), String)>,
+    pub(crate) thread_names: Vec<((i64, i64), String)>,
+    /// Names that they give to processes.
+    pub(super) process_names: Vec<(i64, String)>,
+    /// Events without a category: what they are is known when all names are.
+    pub(super) uncategorized: Vec<Uncategorized>,
 }
 
 /// A complete event that has all it needs.
@@ -69,6 +74,7 @@ impl Sink for Builder {
 impl Builder {
     /// The finished trace.
     pub(crate) fn finish(mut self) -> Trace {
+        self.place_uncategorized();
         for (key, name) in &self.thread_names {
             if let Some(&id) = self.thread_ids.get(key) {
                 self.trace.threads[id as usize].name = Some(self.trace.names.intern(name));
@@ -98,6 +104,11 @@ impl Builder {
     }
 
     fn keep_metadata(&mut self, event: &Event<'_>) {
+        if let (Some(pid), Some(b"process_name"), Some(name)) =
+            (event.pid, event.name.map(|kind| kind.raw), event.args.name)
+        {
+            self.process_names.push((pid.value(), name.decoded()));
+        }
         let (Some(pid), Some(tid), Some(name)) = (event.pid, event.tid, event.args.name) else { return };
         if event.name.is_some_and(|kind| kind.raw == b"thread_name") {
             self.thread_names.push(((pid.value(), tid.value()), name.decoded()));
@@ -109,7 +120,9 @@ impl Builder {
         match category {
             Category::PythonFunction => return self.trace.notes.add(Note::PythonFunctions, at),
             Category::Span => return self.trace.notes.add(Note::Spans, at),
-            Category::Unknown => return self.trace.notes.add_category(&event.category.decoded(), at),
+            Category::Unknown if !event.category.raw.is_empty() => {
+                return self.trace.notes.add_category(&event.category.decoded(), at);
+            }
             _ => {}
         }
         let (Some(start), Some(name), Some(pid), Some(tid)) = (event.start, event.name, event.pid, event.tid)
@@ -130,8 +143,19 @@ impl Builder {
             Category::GpuAnnotation => self.keep_gpu_annotation(&seen),
             Category::Sync => self.keep_sync(&seen),
             Category::Overhead => self.keep_overhead(&seen),
-            Category::PythonFunction | Category::Span | Category::Unknown => {}
+            Category::Unknown => self.keep_uncategorized(&seen),
+            Category::PythonFunction | Category::Span => {}
         }
+    }
+
+    fn keep_uncategorized(&mut self, seen: &CompleteEvent<'_, '_>) {
+        let args = &seen.event.args;
+        let details =
+            args.details.map(|text| intern(text, &mut self.trace.names, &mut self.trace.notes, seen.at));
+        let &CompleteEvent { name, start, dur, at, .. } = seen;
+        let (pid, tid) = (seen.pid.value(), seen.tid.value());
+        let (correlation, step) = (args.correlation, args.step);
+        self.uncategorized.push(Uncategorized { pid, tid, name, start, dur, correlation, step, details, at });
     }
 
     fn keep_op(&mut self, seen: &CompleteEvent<'_, '_>, kind: HostKind) {
@@ -260,7 +284,7 @@ impl Builder {
         self.thread_id(Thread { pid: pid.value(), tid: tid.value(), name })
     }
 
-    pub(super) fn thread_id(&mut self, thread: Thread) -> ThreadId {
+    pub(crate) fn thread_id(&mut self, thread: Thread) -> ThreadId {
         let next = self.trace.threads.len() as u32;
         let id = *self.thread_ids.entry((thread.pid, thread.tid)).or_insert(next);
         if id == next {
@@ -276,7 +300,7 @@ impl Builder {
         self.stream_id(Stream { device: u32::try_from(device).unwrap_or(0), stream })
     }
 
-    pub(super) fn stream_id(&mut self, stream: Stream) -> StreamId {
+    pub(crate) fn stream_id(&mut self, stream: Stream) -> StreamId {
         let next = self.trace.streams.len() as u32;
         let id = *self.stream_ids.entry(stream).or_insert(next);
         if id == next {
@@ -285,7 +309,7 @@ impl Builder {
         StreamId(id)
     }
 
-    pub(super) fn shape(&mut self, shape: LaunchShape) -> u32 {
+    pub(crate) fn shape(&mut self, shape: LaunchShape) -> u32 {
         let next = self.trace.activities.shapes.len() as u32;
         let id = *self.shape_ids.entry(shape).or_insert(next);
         if id == next {

@@ -39,6 +39,9 @@ pub(super) struct Args<'a> {
     pub(super) wait_on_stream: Option<i64>,
     pub(super) wait_on_correlation: Option<i64>,
     pub(super) wait_on_event: Option<i64>,
+    /// The number of the step that XLA's event marks, and how it launched a kernel or copied.
+    pub(super) step: Option<i64>,
+    pub(super) details: Option<Text<'a>>,
     /// The name that a metadata event gives.
     pub(super) name: Option<Text<'a>>,
     /// Whether inputs of an op are described.
@@ -92,7 +95,7 @@ impl<'a> Args<'a> {
                 b"Record function id" => args.record_function_id = cursor.unsigned()?.unwrap_or(0),
                 b"Sequence number" => args.sequence = cursor.integer()?,
                 b"Fwd thread id" => args.forward_thread = cursor.unsigned()?.unwrap_or(0),
-                b"correlation" => args.correlation = cursor.unsigned()?.unwrap_or(0),
+                b"correlation" | b"correlation_id" => args.correlation = cursor.unsigned()?.unwrap_or(0),
                 b"device" => args.device = quiet_integer(cursor)?,
                 b"stream" => args.stream = quiet_integer(cursor)?,
                 b"bytes" => args.bytes = cursor.unsigned()?.unwrap_or(0),
@@ -105,6 +108,10 @@ impl<'a> Args<'a> {
                 b"wait_on_stream" => args.wait_on_stream = cursor.integer()?,
                 b"wait_on_cuda_event_record_corr_id" => args.wait_on_correlation = cursor.integer()?,
                 b"wait_on_cuda_event_id" => args.wait_on_event = cursor.integer()?,
+                b"step_num" => args.step = cursor.integer()?,
+                b"kernel_details" | b"memcpy_details" | b"Memset_details" | b"memset_details" => {
+                    args.details = cursor.string()?;
+                }
                 b"name" if cursor.peek()? == b'"' => args.name = cursor.string()?,
                 b"Input Dims" | b"Input dims" => {
                     args.inputs = true;

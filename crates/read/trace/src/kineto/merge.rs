@@ -1,5 +1,6 @@
 //! Joins the columns of two pieces of one file, as if they had been read in one go.
 
+use super::xla::Uncategorized;
 use super::{
     Activity, Builder, Call, GpuAnnotation, HostInterval, HostOp, StreamId, SyncEvent, Thread, ThreadId,
 };
@@ -64,5 +65,11 @@ impl Builder {
         }));
         trace.notes.absorb(piece.notes);
         self.thread_names.extend(other.thread_names);
+        self.process_names.extend(other.process_names);
+        self.uncategorized.extend(other.uncategorized.into_iter().map(|event| Uncategorized {
+            name: name(event.name),
+            details: event.details.map(name),
+            ..event
+        }));
     }
 }

@@ -3,6 +3,7 @@
 use super::{Activities, Calls, DeviceProperties, GpuAnnotations, HostIntervals, HostOps, OpInputs, Syncs};
 use crate::collective::Collective;
 use crate::distributed::Distributed;
+use crate::foreign::Origin;
 use crate::notes::Notes;
 use crate::strings::{NameId, Strings};
 use crate::units::Nanos;
@@ -32,6 +33,8 @@ pub struct Stream {
 /// Rows keep the order of the file; threads, streams and names are numbered as they first appear.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
+    /// The profiler that wrote it.
+    pub origin: Origin,
     /// Every name, once.
     pub names: Strings,
     /// Host threads that did something.

@@ -400,9 +400,9 @@ fn a_model_is_scaled() {
     assert!(words(&stdout(&args)).contains("all GPUs share the samples"));
 }
 
-/// A plan of two tables, of which the second's rows lie so on four GPUs.
+/// A plan of two tables, the second row-wise over GPUs with these numbers of rows.
 fn plan(rows: &[u64]) -> String {
-    let shard = |gpu: usize, first: u64, rows: u64| json!({ "placement": format!("rank:{gpu}/cuda:{gpu}"), "shard_offsets": [first, 0], "shard_sizes": [rows, 64] });
+    let shard = |gpu: usize, first: u64, rows: u64| serde_json::json!({ "placement": format!("rank:{gpu}/cuda:{gpu}"), "shard_offsets": [first, 0], "shard_sizes": [rows, 64] });
     let (mut first, mut shards) = (0, Vec::new());
     for (gpu, &rows) in rows.iter().enumerate() {
         shards.push(shard(gpu, first, rows));
@@ -417,7 +417,7 @@ fn plan(rows: &[u64]) -> String {
 }
 
 #[test]
-fn rows_are_looked_up_where_they_lie() {
+fn a_shard_has_lookups_in_proportion_to_its_rows() {
     let folder = tempfile::tempdir().expect("a folder");
     let model = folder.path().join("model.toml");
     let tables = "{ rows = 1000, columns = 64 }, { rows = 2_000_000, columns = 64, lookups = 100 }";
@@ -429,7 +429,7 @@ fn rows_are_looked_up_where_they_lie() {
         let path = folder.path().join(name);
         std::fs::write(&path, plan(rows)).expect("a file");
         let asked = ["shard", text(&model), "--gpus", "4", "--device", "a100", "--evaluate", text(&path)];
-        json(&[&asked[..], more].concat())["step_ms"].as_f64().expect("a number")
+        json(&[&asked[..], more].concat())["predicted"]["step_ms"].as_f64().expect("a number")
     };
     let whole = step("whole.json", &[2_000_000], &[]);
     let nearly_all = step("nearly_all.json", &[1_940_000, 20_000, 20_000, 20_000], &[]);
@@ -440,8 +440,8 @@ fn rows_are_looked_up_where_they_lie() {
         (all_but_three / whole - 1.0).abs() < 0.15,
         "all rows but three {all_but_three} ms, all {whole} ms"
     );
-    assert!(even < 0.6 * whole, "a fourth of the rows {even} ms, all {whole} ms");
-    // The first rows are those that this law wants most.
+    assert!(even < 0.7 * whole, "a fourth of the rows {even} ms, all {whole} ms");
+    // The first rows are the popular ones of this law.
     let first = step("first.json", &[1000, 666_333, 666_333, 666_334], &["--indices", "folded-zipf:1.3"]);
     let last = step("last.json", &[666_334, 666_333, 666_333, 1000], &["--indices", "folded-zipf:1.3"]);
     assert!((first / last - 1.0).abs() > 0.1, "popular rows apart {first} ms, with the others {last} ms");

@@ -13,6 +13,7 @@ mod difference;
 mod execution_traces;
 mod failures;
 mod fit;
+mod foreign;
 mod gather_plan;
 mod graph;
 mod held_out;

@@ -10,6 +10,7 @@ mod input;
 mod library;
 mod lost;
 pub(crate) mod memory;
+mod origin;
 mod processes;
 mod replay;
 mod unpriced;
@@ -57,6 +58,7 @@ pub(crate) struct Evidence<'p> {
 /// All that speaks against a simulated step.
 pub(crate) fn all(recorded: &Step, kernels: &Kernels<'_>, evidence: &Evidence<'_>) -> Vec<Doubt> {
     let found = [
+        origin::doubt(recorded),
         cut::doubt(recorded),
         captured::doubt(recorded),
         lost::doubt(&recorded.graph),
@@ -82,6 +84,7 @@ pub(crate) fn widened(doubts: &[Doubt], step: Nanos, interval: [Nanos; 2]) -> [N
 #[derive(Debug, Clone, PartialEq)]
 pub struct Doubt {
     /// What it is, for programs: `memory`, `cut`, `captured`, `lost`, `input`, `processes`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `emulated`, `rule`, `arguments`, `cache`.
+    /// What it is, for programs: `memory`, `cut`, `captured`, `replay`, `ranks`, `host`, `copies`, `unpriced`, `library`, `profiler`, `emulated`, `rule`, `arguments`, `cache`.
     pub kind: &'static str,
     /// What is wrong, why where that is known, and what to do, in one line.
     pub text: String,

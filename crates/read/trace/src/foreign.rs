@@ -1,0 +1,51 @@
+//! What traces of other profilers than PyTorch's are read as: names as Kineto writes them.
+
+use crate::kineto::Api;
+
+/// The profiler that wrote a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// PyTorch's, by Kineto.
+    #[default]
+    Kineto,
+    /// XLA's, as JAX writes it: `trace.json.gz`.
+    Xla,
+    /// Nsight Systems, exported to SQLite.
+    Nsight,
+}
+
+/// The name of a fill.
+pub(crate) const MEMSET: &str = "Memset (Device)";
+/// The name of a copy within a device, or between two.
+pub(crate) const WITHIN_DEVICE: &str = "Memcpy DtoD (Device -> Device)";
+
+/// The name of a copy to the device, from pinned memory or not, where that is known.
+pub(crate) fn to_device(pinned: Option<bool>) -> &'static str {
+    match pinned {
+        Some(true) => "Memcpy HtoD (Pinned -> Device)",
+        Some(false) => "Memcpy HtoD (Pageable -> Device)",
+        None => "Memcpy HtoD",
+    }
+}
+
+/// The name of a copy from the device.
+pub(crate) fn to_host(pinned: Option<bool>) -> &'static str {
+    match pinned {
+        Some(true) => "Memcpy DtoH (Device -> Pinned)",
+        Some(false) => "Memcpy DtoH (Device -> Pageable)",
+        None => "Memcpy DtoH",
+    }
+}
+
+/// The mark of a step, as PyTorch's profiler writes it.
+pub(crate) fn step_name(number: i64) -> String {
+    format!("ProfilerStep#{}", number.max(0))
+}
+
+/// The library of a call by its name: `cudaLaunchKernel`, `cuLaunchKernel`, `hipLaunchKernel`; `None` of any other function.
+pub(crate) fn api(name: &str) -> Option<Api> {
+    let of = |prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+    };
+    if of("cuda") || of("hip") { Some(Api::Runtime) } else { of("cu").then_some(Api::Driver) }
+}

@@ -1,0 +1,181 @@
+//! What XLA's profiler writes (`trace.json.gz` of JAX): Chrome's format, without categories.
+//!
+//! What an event is follows from the process and the thread that it is on: streams of a GPU, `Stream #13(Compute)` of
+//! `/device:GPU:0`, or threads of the host. Other lines of a GPU, as `XLA Ops` and `Steps`, repeat what its streams did.
+
+use super::{
+    Activity, ActivityKind, Api, Builder, Call, HostKind, HostOp, LaunchShape, Origin, Stream, Thread,
+    ThreadId,
+};
+use crate::foreign;
+use crate::notes::Note;
+use crate::number;
+use crate::strings::NameId;
+use crate::units::Nanos;
+use rustc_hash::FxHashMap;
+
+/// A complete event without a category.
+#[derive(Clone, Copy)]
+pub(super) struct Uncategorized {
+    pub(super) pid: i64,
+    pub(super) tid: i64,
+    pub(super) name: NameId,
+    pub(super) start: Nanos,
+    pub(super) dur: Nanos,
+    pub(super) correlation: u64,
+    /// The number of the step that it marks.
+    pub(super) step: Option<i64>,
+    /// How a kernel was launched, or what was copied.
+    pub(super) details: Option<NameId>,
+    /// Where it stands in the file.
+    pub(super) at: u64,
+}
+
+/// The process of a GPU.
+const DEVICE: &str = "/device:GPU:";
+/// The thread of a stream.
+const STREAM: &str = "Stream #";
+
+impl Builder {
+    /// Gives events without a category their rows, where XLA's profiler wrote them; else counts them.
+    pub(super) fn place_uncategorized(&mut self) {
+        let events = std::mem::take(&mut self.uncategorized);
+        let devices: FxHashMap<i64, u32> =
+            self.process_names.iter().filter_map(|(pid, name)| Some((*pid, device(name)?))).collect();
+        if devices.is_empty() {
+            events.iter().for_each(|event| self.trace.notes.add_category("", event.at));
+            return;
+        }
+        self.trace.origin = Origin::Xla;
+        let lines: FxHashMap<(i64, i64), String> = self.thread_names.iter().cloned().collect();
+        for event in events {
+            let line = lines.get(&(event.pid, event.tid)).map_or("", String::as_str);
+            match devices.get(&event.pid) {
+                None => self.place_on_host(&event),
+                Some(&device) => match stream(line) {
+                    Some(stream) => self.place_on_device(&event, Stream { device, stream }),
+                    None => self.trace.notes.add_category(line, event.at),
+                },
+            }
+        }
+    }
+
+    fn place_on_host(&mut self, event: &Uncategorized) {
+        let name = self.trace.names.get(event.name);
+        if name.starts_with('$') {
+            return self.trace.notes.add(Note::PythonFunctions, event.at);
+        }
+        let (api, mark) = (foreign::api(name), event.step.map(foreign::step_name));
+        let thread = self.thread_id(Thread { pid: event.pid, tid: event.tid, name: None });
+        match api {
+            Some(api) => self.place_call(event, api, thread),
+            None => {
+                let kind = if mark.is_some() { HostKind::Annotation } else { HostKind::Op };
+                let name = mark.map_or(event.name, |mark| self.trace.names.intern(&mark));
+                let &Uncategorized { start, dur, .. } = event;
+                self.trace.ops.push(HostOp {
+                    kind,
+                    name,
+                    thread,
+                    start,
+                    dur,
+                    external_id: 0,
+                    record_function_id: 0,
+                    sequence: -1,
+                    forward_thread: 0,
+                });
+            }
+        }
+    }
+
+    fn place_call(&mut self, event: &Uncategorized, api: Api, thread: ThreadId) {
+        let &Uncategorized { name, start, dur, correlation, .. } = event;
+        self.trace.calls.push(Call { api, name, thread, start, dur, correlation, external_id: 0 });
+    }
+
+    fn place_on_device(&mut self, event: &Uncategorized, stream: Stream) {
+        let text = self.trace.names.get(event.name);
+        let details = event.details.map_or("", |details| self.trace.names.get(details));
+        let (copy, bytes, shape) = (copy(text, details), number_of(details, "size:"), shape(details));
+        let (kind, name) = match copy {
+            Some((kind, name)) => (kind, self.trace.names.intern(name)),
+            None => (ActivityKind::Kernel, event.name),
+        };
+        let (stream, launch) = (self.stream_id(stream), self.shape(shape));
+        self.trace.activities.push(Activity {
+            kind,
+            name,
+            stream,
+            start: event.start,
+            dur: event.dur,
+            correlation: event.correlation,
+            external_id: 0,
+            bytes: if kind == ActivityKind::Kernel { 0 } else { bytes },
+            launch,
+            graph_node: 0,
+        });
+    }
+}
+
+/// The number of the GPU whose process has this name: `/device:GPU:0`, at times with its host behind it.
+fn device(name: &str) -> Option<u32> {
+    leading_number(name.split_once(DEVICE)?.1)
+}
+
+/// The number of the stream whose thread has this name.
+fn stream(line: &str) -> Option<i64> {
+    leading_number(line.strip_prefix(STREAM)?).map(i64::from)
+}
+
+fn leading_number(text: &str) -> Option<u32> {
+    let digits = text.len() - text.trim_start_matches(|first: char| first.is_ascii_digit()).len();
+    text[..digits].parse().ok()
+}
+
+/// The name of a copy or a fill as others write it; `None` of a kernel.
+fn copy(name: &str, details: &str) -> Option<(ActivityKind, &'static str)> {
+    let stem = name.trim_start_matches("Memcpy");
+    if name.starts_with("Memset") {
+        return Some((ActivityKind::Memset, foreign::MEMSET));
+    }
+    if stem.len() == name.len() {
+        return None;
+    }
+    let host = |side: &str| match () {
+        () if details.contains(&format!("{side}:pageable")) => Some(false),
+        () if details.contains(&format!("{side}:pinned")) || details.contains(&format!("{side}:host")) => {
+            Some(true)
+        }
+        () => None,
+    };
+    Some((
+        ActivityKind::Memcpy,
+        match stem {
+            "H2D" => foreign::to_device(host("kind_src")),
+            "D2H" => foreign::to_host(host("kind_dst")),
+            _ => foreign::WITHIN_DEVICE,
+        },
+    ))
+}
+
+/// The number behind a key of details such as `kind_src:pinned kind_dst:device size:1024`; 0 where it is not there.
+fn number_of(details: &str, key: &str) -> u64 {
+    let value = details.split_whitespace().find_map(|field| field.strip_prefix(key));
+    value.and_then(|digits| number::unsigned(digits.as_bytes())).unwrap_or(0)
+}
+
+/// How a kernel was launched: `regs:16 static_shared:0 dynamic_shared:0 grid:1,1,1 block:32,1,1 occ_pct:50`.
+fn shape(details: &str) -> LaunchShape {
+    let triple = |key: &str| {
+        let value = details.split_whitespace().find_map(|field| field.strip_prefix(key)).unwrap_or_default();
+        let mut numbers = value.split(',').map(|digits| digits.parse().unwrap_or(0));
+        [(); 3].map(|()| numbers.next().unwrap_or(0))
+    };
+    let small = |key: &str| u32::try_from(number_of(details, key)).unwrap_or(u32::MAX);
+    LaunchShape {
+        grid: triple("grid:"),
+        block: triple("block:"),
+        registers: small("regs:"),
+        shared_memory: small("static_shared:").saturating_add(small("dynamic_shared:")),
+    }
+}

@@ -1,0 +1,24 @@
+//! A step that another profiler than PyTorch's recorded.
+
+use steptime_trace::Origin;
+
+use super::Doubt;
+use crate::step::Step;
+
+/// How much shorter the step may be: half-width of 90 %, logarithm of a factor. PyTorch's profiler makes steps that wait for the
+/// host up to twice as long; what others do is not known.
+const BELOW: f64 = 0.7;
+
+/// The doubt, where what recording cost the host stays in.
+pub(super) fn doubt(recorded: &Step) -> Option<Doubt> {
+    let by = match recorded.origin {
+        Origin::Kineto => return None,
+        Origin::Xla => "XLA's profiler",
+        Origin::Nsight => "Nsight Systems",
+    };
+    let text = format!(
+        "recorded by {by}: what that cost the host is not known and stays in, and ops have no arguments, so that another GPU is a guess and \
+         no change can be tried; record a PyTorch step with steptime.record for these"
+    );
+    Some(Doubt { kind: "profiler", text, below: BELOW, above: 0.0, no_estimate: false })
+}
