@@ -35,7 +35,7 @@ mod tests {
         check(&[0], 9, 2);
         check(&[u64::MAX], 9, 2);
         check(&[u64::MAX, 4, 20], 9, 5);
-        check(&[u64::MAX - 3, 4, 5], 3, u64::MAX - 2);
-        check(&[u64::MAX - 3, 4, 5], 4, 6);
+        check(&[u64::MAX - 3, 4, 5], 2, u64::MAX - 2);
+        check(&[u64::MAX - 3, 4, 5], 3, 6);
     }
 }
