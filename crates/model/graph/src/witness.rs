@@ -2,7 +2,7 @@
 //! alone. Nothing of it goes through the graph, so that it can speak against the graph.
 
 use rustc_hash::FxHashMap;
-use steptime_trace::{Nanos, Trace};
+use steptime_trace::{Nanos, StreamId, Trace};
 use typed_index_collections::TiSlice;
 
 use crate::ids::StepId;
@@ -48,7 +48,8 @@ fn period(trace: &Trace, from: Nanos) -> Option<Nanos> {
     median(&mut lengths)
 }
 
-/// The time in which any activity ran whose call began between two times; of those without a call, any that began then.
+/// The time in which any activity ran whose call began between two times. Of those without a call any that began then, unless
+/// all that came before on its stream had none either: it was queued before the recording began.
 fn active(trace: &Trace, from: Nanos, to: Nanos) -> Nanos {
     let mut called: FxHashMap<u64, Nanos> = FxHashMap::default();
     for (&id, &start) in trace.calls.correlation.iter().zip(&trace.calls.start) {
@@ -57,7 +58,21 @@ fn active(trace: &Trace, from: Nanos, to: Nanos) -> Nanos {
         }
     }
     let activities = &trace.activities;
-    let began = |at: usize| called.get(&activities.correlation[at]).copied().unwrap_or(activities.start[at]);
+    let call = |at: usize| called.get(&activities.correlation[at]).copied();
+    let mut first_called: FxHashMap<StreamId, Nanos> = FxHashMap::default();
+    for at in (0..activities.len()).filter(|&at| call(at).is_some()) {
+        let first = first_called.entry(activities.stream[at]).or_insert(activities.start[at]);
+        *first = activities.start[at].min(*first);
+    }
+    let was_queued = |at: usize| {
+        let first = first_called.get(&activities.stream[at]);
+        first.is_some_and(|&first| activities.start[at] < first)
+    };
+    let began = |at: usize| match call(at) {
+        Some(began) => began,
+        None if was_queued(at) => Nanos(i64::MIN),
+        None => activities.start[at],
+    };
     let mut spans: Vec<(Nanos, Nanos)> = (0..activities.len())
         .filter(|&at| (from..=to).contains(&began(at)))
         .map(|at| (activities.start[at], activities.end(at)))

@@ -524,11 +524,6 @@ mod tests {
         assert_eq!(rows[0], vec!["a<b, \"c\">", "3"]);
         assert_eq!(rows[1], vec!["", "x\ny"]);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn no_cell_is_a_formula() {

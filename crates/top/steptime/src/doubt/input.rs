@@ -1,6 +1,6 @@
 //! Steps that differ by how long they wait for their input: one time does not describe them.
 
-use steptime_graph::{MarkId, StepGraph, StepId};
+use steptime_graph::{MarkId, StepGraph, StepId, median};
 use steptime_trace::Nanos;
 
 use super::Doubt;
@@ -24,7 +24,7 @@ pub(super) fn doubt(graph: &StepGraph) -> Option<Doubt> {
     periods.sort_unstable();
     let range = ms(&waits, 0.9) - ms(&waits, 0.1);
     let mean = periods.iter().map(|period| period.as_millis()).sum::<f64>() / periods.len() as f64;
-    let (middle, late) = (ms(&periods, 0.5), ms(&periods, 0.9));
+    let (middle, late) = (median(&mut periods)?.as_millis(), ms(&periods, 0.9));
     (range > SAID * middle && middle > 0.0).then(|| Doubt {
         kind: "input",
         text: format!(
