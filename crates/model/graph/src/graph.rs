@@ -38,8 +38,8 @@ pub struct StepGraph {
     /// For each activity: the delay between the time when its stream was free and its start. `None` where it was
     /// rarely seen queued.
     pub queue_delays: TiVec<ActivityId, Option<Nanos>>,
-    /// For each activity: how long after its launch it begins on an idle stream, where that is far longer than any launch
-    /// takes, in all steps: it waits for something that was not recorded.
+    /// For each activity: the delay of its beginning on an idle stream, where it is far longer than any launch takes, in all
+    /// steps: it waits for something that was not recorded.
     pub held_back: TiVec<ActivityId, Nanos>,
     /// What was measured, step by step.
     pub samples: Samples,
@@ -49,7 +49,7 @@ pub struct StepGraph {
     pub step_source: StepSource,
     /// How much of the recording the graph holds.
     pub coverage: Coverage,
-    /// What the marks and the kernels of the recording say of its steps by themselves.
+    /// Period and device active time of a step, read from the recording's marks and kernels alone.
     pub witness: Witness,
     /// Name of the device, where the recording has it.
     pub device: Option<String>,

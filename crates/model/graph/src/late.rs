@@ -45,7 +45,7 @@ pub(crate) fn infer(
     known.extend(sightings.dependencies(calls, activities, samples));
 }
 
-/// So many steps must show a late start for it to be one of every step.
+/// Number of steps that must show a late start for it to be one of every step.
 const REPEATED: usize = 3;
 
 /// Finds the activities that began very late on an idle stream, in the median of the steps. Those of one or two steps are

@@ -62,7 +62,7 @@ impl Launches {
     }
 }
 
-/// Which of the steps lost no more of their kernels than the best one did, or hardly more.
+/// For each step, whether it lost hardly more of its kernels than the best one did.
 pub(crate) fn whole(steps: &[Launches]) -> Vec<bool> {
     let least = steps.iter().filter(|step| step.all > 0).map(|step| step.share()).fold(1.0, f64::min);
     steps.iter().map(|step| step.all == 0 || step.share() <= least + LOST).collect()

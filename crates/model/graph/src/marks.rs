@@ -60,13 +60,13 @@ struct HostEvent {
 
 const MICROSECOND: Nanos = Nanos(1_000);
 
-/// How often events begin at one instant.
+/// Frequency of events that begin at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ties {
     /// Times are finer than events are long.
     Rare,
-    /// Times are whole microseconds, as PyTorch wrote them before 2.3: what is nested in what, the numbers of ops and calls
-    /// say, and not their lengths.
+    /// Times are whole microseconds, as PyTorch wrote them before 2.3: the nesting is that of the numbers of ops and
+    /// calls, and not of their lengths.
     Usual,
 }
 

@@ -163,7 +163,7 @@ impl Samples {
         Some(known(self.mark_time[at])? - before)
     }
 
-    /// The time from the last mark of a single step to its end, and from its beginning to its first mark: what lies between two
+    /// The time from the last mark of a single step to its end, and from its beginning to its first mark: the gap between two
     /// such steps. `None` of several steps, and where the end of the step is not known.
     fn around(&self, step: StepId, first: MarkId, last: MarkId) -> Option<Nanos> {
         let period = self.host_period(step).filter(|_| self.steps == 1)?;

@@ -1,5 +1,4 @@
-//! A trace's own word on its steps: how long they take and how long the device works in them, read from marks and kernels
-//! alone. Nothing of it goes through the graph, so that it can speak against the graph.
+//! Period and device active time of a trace's steps, read from marks and kernels alone. Nothing of it goes through the graph, so that it can speak against the graph.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{Nanos, StreamId, Trace};
@@ -10,7 +9,7 @@ use crate::names::EventName;
 use crate::samples::{median, union};
 use crate::steps::StepWindow;
 
-/// What the marks and the kernels of a trace say of a step.
+/// Period and device active time of a step, by marks and kernels alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Witness {
     /// Median time from one step mark to the next, the last mark as long as it is; `None` where there are no two marks.

@@ -162,7 +162,12 @@ fn shapes(call: &BoundCall<'_>, form: Form) -> Option<Vec<Arg>> {
     }
     let (dims, keep) = dims(call, form);
     let mut reduced = vec![false; input.shape.len()];
-    dims.into_iter().for_each(|at| reduced[at] = true);
+    // A number has no dimension to reduce, although it may be asked to.
+    for at in dims {
+        if let Some(slot) = reduced.get_mut(at) {
+            *slot = true;
+        }
+    }
     let kept = input.shape.iter().zip(reduced).filter_map(|(&size, reduced)| match (reduced, keep) {
         (false, _) => Some(size),
         (true, true) => Some(1),

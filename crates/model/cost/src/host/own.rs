@@ -80,10 +80,9 @@ pub fn typical_gaps(graph: &StepGraph) -> TiVec<MarkId, Option<Nanos>> {
 /// Steps of which less than this share of the marks match, in thousandths, do not do the same.
 const ALIKE_PERMILLE: usize = 950;
 
-/// Whether the steps do not do the same. A mean of what they have in common is then no step that ever was: the times of the
-/// typical step are taken as they are.
+/// Whether the steps do not do the same. A mean over them is no step that ever was: the times of the typical step are taken as they are.
 fn unlike(graph: &StepGraph) -> bool {
-    graph.coverage.marks_matched_permille < ALIKE_PERMILLE
+    graph.is_measured() && graph.coverage.marks_matched_permille < ALIKE_PERMILLE
 }
 
 /// The location of each gap's samples in some of the steps.
@@ -105,7 +104,7 @@ fn located(
                 (Some(stalls), MarkKind::CallEnd(call)) => unstalled(graph, stalls, call, steps, &mut column),
                 _ => collect_of(graph, mark, steps, &mut column),
             }
-            // How long a batch is waited for is no speed of the host: the middle of all steps says it.
+            // The wait for a batch does not follow the speed of the host: its median over all steps is taken.
             if graph.waits_for_input(mark) {
                 collect(graph, mark, &mut column);
                 return median(&mut column);
