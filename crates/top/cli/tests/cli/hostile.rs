@@ -53,7 +53,12 @@ fn launch(op: &str, [ts, dur]: [f64; 2], correlation: usize) -> [String; 3] {
 fn time_grows_with_the_size_of_a_trace_not_with_its_square() {
     const COUNT: usize = 100_000;
     let folder = tempfile::tempdir().expect("a folder");
-    let nested = (0..COUNT).flat_map(|i| launch("a", [i as f64, (2 * (COUNT - i)) as f64], i + 1));
+    // As deep as half of what is read, one nest behind the other.
+    const DEEP: usize = 120;
+    let nested = (0..COUNT).flat_map(|i| {
+        let (nest, at) = (i / DEEP, i % DEEP);
+        launch("a", [(3 * nest * DEEP + at) as f64, (2 * (DEEP - at)) as f64], i + 1)
+    });
     let nested = trace(folder.path(), "nested.json", nested);
     let named = (0..COUNT).flat_map(|i| launch(&format!("op{i}"), [i as f64, 0.9], i + 1));
     let named = trace(folder.path(), "named.json", named);
@@ -127,8 +132,11 @@ fn an_activity_of_a_call_that_waits_is_launched_by_it() {
 fn a_step_without_time_is_no_answer() {
     let folder = tempfile::tempdir().expect("a folder");
     let op = "\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":0".to_owned();
-    let kernel = "\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":0,\"dur\":0".to_owned();
-    let path = trace(folder.path(), "nothing.json", [op, kernel].into_iter());
+    let link = "\"dur\":0,\"args\":{\"correlation\":7}";
+    let call =
+        format!("\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":0,{link}");
+    let kernel = format!("\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":0,{link}");
+    let path = trace(folder.path(), "nothing.json", [op, call, kernel].into_iter());
     for method in ["simulate", "paper", "kernel-sum"] {
         let error = crate::failure(&["predict", text(&path), "--method", method]);
         assert!(error.contains("would take no time"), "{error}");
