@@ -13,6 +13,7 @@ mod ops;
 mod parallel;
 mod syncs;
 mod trace;
+mod uncategorized;
 mod xla;
 
 pub use activities::{

@@ -45,7 +45,7 @@ fn new_traces_have_relative_times_and_shapes() {
     assert_eq!((trace.ops.sequence[2], trace.ops.forward_thread[2]), (622_463, 1));
     let named = trace.threads[trace.ops.thread[2].0 as usize].name;
     assert_eq!(named.map(|name| trace.name(name)), Some("pt_autograd_0"));
-    assert_eq!(trace.calls.api, [Api::Driver, Api::Runtime]);
+    assert_eq!(trace.calls.api, [Api::Driver, Api::Runtime, Api::Runtime], "of whatever vendor");
     assert_eq!(trace.activities.launch_shape(0).shared_memory, 1024);
     assert_eq!(trace.gpu_annotations.len(), 1);
     assert_eq!(trace.overheads.dur, [Nanos(308_180)]);
@@ -75,9 +75,7 @@ fn what_is_left_out_is_counted_by_kind() {
     for kind in [Note::FlowEvents, Note::Instants, Note::Counters, Note::PythonFunctions, Note::Spans] {
         assert_eq!(notes.count(kind), 1, "{kind:?}");
     }
-    let unknown: Vec<_> =
-        notes.unknown_categories().map(|(name, tally)| (name.to_owned(), tally.count)).collect();
-    assert_eq!(unknown, [("mtia_runtime".to_owned(), 1)]);
+    assert_eq!(notes.unknown_categories().count(), 0, "the runtime of any vendor is read");
 }
 
 #[test]

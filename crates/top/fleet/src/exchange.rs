@@ -6,12 +6,10 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-
-use crate::lake::Lake;
 
 const LOCK: &str = ".lock";
 /// Beginning of the names of folders of unfinished ranks.
@@ -27,8 +25,8 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    pub(crate) fn take(lake: &Lake) -> io::Result<Turn> {
-        let lock = File::create(lake.own().join(LOCK))?;
+    pub(crate) fn take(own: &Path) -> io::Result<Turn> {
+        let lock = File::create(own.join(LOCK))?;
         let _ = lock.lock();
         Ok(Turn { _lock: lock })
     }
@@ -41,10 +39,10 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    pub(crate) fn new(lake: &Lake) -> io::Result<Unfinished> {
+    pub(crate) fn new(own: &Path) -> io::Result<Unfinished> {
         // No other ingest removes it between its making and its lock.
-        let _turn = Turn::take(lake)?;
-        let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(lake.own())?;
+        let _turn = Turn::take(own)?;
+        let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(own)?;
         let lock = File::open(folder.path()).and_then(|lock| lock.lock().map(|()| lock));
         Ok(Unfinished { folder, _lock: lock })
     }
@@ -104,13 +102,13 @@ fn sync(_folder: &Path) -> io::Result<()> {
 
 /// Finishes what interrupted ingests have left: ranks that were moved aside go back to their places unless others are there, folders
 /// that no ingest makes any more are removed.
-pub(crate) fn settle(lake: &Lake) -> io::Result<()> {
-    let _turn = Turn::take(lake)?;
-    for entry in fs::read_dir(lake.own())? {
+pub(crate) fn settle(own: &Path, place: impl Fn(&str, u32) -> PathBuf) -> io::Result<()> {
+    let _turn = Turn::take(own)?;
+    for entry in fs::read_dir(own)? {
         let entry = entry?;
         let (path, name) = (entry.path(), entry.file_name());
         let Some(name) = name.to_str() else { continue };
-        if let Some(place) = name.strip_prefix(ASIDE).and_then(|name| place_of(lake, name)) {
+        if let Some(place) = name.strip_prefix(ASIDE).and_then(|name| place_of(name, &place)) {
             if place.exists() {
                 fs::remove_dir_all(path)?;
             } else {
@@ -124,9 +122,9 @@ pub(crate) fn settle(lake: &Lake) -> io::Result<()> {
     Ok(())
 }
 
-fn place_of(lake: &Lake, aside: &str) -> Option<std::path::PathBuf> {
+fn place_of(aside: &str, place: impl Fn(&str, u32) -> PathBuf) -> Option<PathBuf> {
     let (rank, run) = aside.strip_prefix("rank=")?.split_once(".run=")?;
-    Some(lake.rank(run, rank.parse().ok()?))
+    Some(place(run, rank.parse().ok()?))
 }
 
 fn is_left(folder: &Path) -> bool {
@@ -143,6 +141,7 @@ fn is_left(folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lake::Lake;
 
     #[test]
     fn a_rank_that_was_moved_aside_goes_back_and_what_is_left_is_removed() {
@@ -155,7 +154,7 @@ mod tests {
             fs::create_dir(lake.own().join(name)).expect("a folder");
         }
         let busy = lake.unfinished().expect("a folder");
-        settle(&lake).expect("settled");
+        settle(&lake.own(), |run, rank| lake.rank(run, rank)).expect("settled");
         assert!(gone.is_dir() && there.is_dir() && busy.path().is_dir());
         let mut left: Vec<_> =
             fs::read_dir(lake.own()).expect("a folder").flatten().map(|e| e.path()).collect();

@@ -100,7 +100,7 @@ impl Lake {
         }
         let own = lake.own();
         fs::create_dir_all(&own).map_err(Error::io(&own))?;
-        exchange::settle(&lake).map_err(Error::io(&own))?;
+        exchange::settle(&own, |run, rank| lake.rank(run, rank)).map_err(Error::io(&own))?;
         Ok(lake)
     }
 
@@ -194,7 +194,7 @@ impl Lake {
     /// A folder for a rank in the making; it goes away with the value unless it is [put in place](Lake::place).
     pub(crate) fn unfinished(&self) -> Result<exchange::Unfinished, Error> {
         let own = self.own();
-        exchange::Unfinished::new(self).map_err(Error::io(&own))
+        exchange::Unfinished::new(&own).map_err(Error::io(&own))
     }
 
     /// Gives a finished folder the place of a rank, once it is on the disk. One that is there already is there until then, and is
@@ -216,7 +216,7 @@ impl Lake {
         let placed = || {
             readable(made.path())?;
             exchange::synced(made.path())?;
-            let _turn = Turn::take(self)?;
+            let _turn = Turn::take(&self.own())?;
             made.place(run, rank, &place)
         };
         placed().map_err(Error::io(&place))

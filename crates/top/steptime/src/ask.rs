@@ -17,17 +17,18 @@ use std::sync::Arc;
 use steptime_aten::Settings;
 use steptime_cost::device::{DeviceProfile, Indices, ModelChoice};
 use steptime_cost::{Demands, HostCosts, Process};
-use steptime_graph::{ActivityId, StepGraph, TiVec};
+use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Peak;
 use steptime_trace::{Nanos, Origin};
 
 use self::host::{Chosen, Times};
 use crate::answers::Predicted;
 use crate::asked::{Asked, DeviceAsked};
-use crate::device::{Launch, beside_collectives};
+use crate::device::beside_collectives;
 use crate::doubt::{self, Doubt};
 use crate::error::Error;
 use crate::memory;
+use crate::possible::{possible, takes_time};
 use crate::predict::{Baseline, Prediction, baseline_in, device_times, host_side, predict_in};
 use crate::sources::{Host, Kernels};
 use crate::step::{Choice, Step};
@@ -282,31 +283,5 @@ impl<'s> Question<'s> {
                 settings: self.settings,
             },
         }
-    }
-}
-
-/// The longest step, a month: times beyond the latest are all the same, and differences of them mean nothing.
-const LONGEST: Nanos = Nanos(30 * 86_400 * 1_000_000_000);
-
-/// A step without time is none, and one of months is damaged.
-pub(crate) fn takes_time(step: &Step, time: Nanos) -> Result<(), Error> {
-    let path = || step.path.clone();
-    match time {
-        time if time <= Nanos::ZERO => Err(Error::NoDuration { path: path() }),
-        time if time > LONGEST => Err(Error::TooLong { path: path(), time }),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses launches whose tensors no GPU has room for.
-pub(crate) fn possible(path: &Path, graph: &StepGraph, launches: &[Launch]) -> Result<(), Error> {
-    match launches.iter().find(|launch| !launch.call.is_possible()) {
-        None => Ok(()),
-        Some(launch) => Err(Error::Impossible {
-            path: path.into(),
-            op: launch.op.map_or("a kernel outside of ops", |op| graph.op_name(op)).to_owned(),
-            bytes: launch.call.footprint() as f64,
-            flops: launch.call.flops as f64,
-        }),
     }
 }

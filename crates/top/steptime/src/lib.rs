@@ -38,6 +38,7 @@ mod grid;
 mod input;
 mod job;
 mod memory;
+mod possible;
 mod predict;
 mod replay;
 mod scale;

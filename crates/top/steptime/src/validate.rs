@@ -8,10 +8,10 @@ use steptime_sim::{Replay, Timeline, replay_recorded};
 use steptime_trace::Nanos;
 
 use crate::architecture::architectures;
-use crate::ask::takes_time;
 use crate::device::{self, FamilyScore, ModelCoverage, OpError};
 use crate::error::Error;
 use crate::fit::fit_host_profile;
+use crate::possible::takes_time;
 use crate::predict::{Baseline, baseline, host_costs, predict};
 use crate::score::Score;
 use crate::sources::{Host, Kernels};

@@ -2,7 +2,7 @@
 
 use super::category::Category;
 use super::event::{Event, Number};
-use super::xla::Uncategorized;
+use super::uncategorized::Uncategorized;
 use super::{
     Activity, ActivityKind, Api, Call, GpuAnnotation, HostInterval, HostKind, HostOp, LaunchShape, Stream,
     StreamId, SyncEvent, SyncKind, Thread, ThreadId, Trace,

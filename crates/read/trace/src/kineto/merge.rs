@@ -1,6 +1,6 @@
 //! Joins the columns of two pieces of one file, as if they had been read in one go.
 
-use super::xla::Uncategorized;
+use super::uncategorized::Uncategorized;
 use super::{
     Activity, Builder, Call, GpuAnnotation, HostInterval, HostOp, StreamId, SyncEvent, Thread, ThreadId,
 };

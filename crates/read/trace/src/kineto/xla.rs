@@ -3,6 +3,7 @@
 //! What an event is follows from the process and the thread that it is on: streams of a GPU, `Stream #13(Compute)` of
 //! `/device:GPU:0`, or threads of the host. Other lines of a GPU, as `XLA Ops` and `Steps`, repeat what its streams did.
 
+use super::uncategorized::Uncategorized;
 use super::{
     Activity, ActivityKind, Api, Builder, Call, HostKind, HostOp, LaunchShape, Origin, Stream, Thread,
     ThreadId,
@@ -10,26 +11,7 @@ use super::{
 use crate::foreign;
 use crate::notes::Note;
 use crate::number;
-use crate::strings::NameId;
-use crate::units::Nanos;
 use rustc_hash::FxHashMap;
-
-/// A complete event without a category.
-#[derive(Clone, Copy)]
-pub(super) struct Uncategorized {
-    pub(super) pid: i64,
-    pub(super) tid: i64,
-    pub(super) name: NameId,
-    pub(super) start: Nanos,
-    pub(super) dur: Nanos,
-    pub(super) correlation: u64,
-    /// The number of the step that it marks.
-    pub(super) step: Option<i64>,
-    /// How a kernel was launched, or what was copied.
-    pub(super) details: Option<NameId>,
-    /// Where it stands in the file.
-    pub(super) at: u64,
-}
 
 /// The process of a GPU.
 const DEVICE: &str = "/device:GPU:";

@@ -3,9 +3,10 @@
 use steptime_cost::device::DeviceSpec;
 use steptime_trace::Nanos;
 
-use super::{Device, Question, possible, takes_time};
+use super::{Device, Question};
 use crate::device::{self, Roof};
 use crate::error::Error;
+use crate::possible::{possible, takes_time};
 use crate::step::Step;
 
 /// The device that recordings are taken to be of where they do not name theirs.

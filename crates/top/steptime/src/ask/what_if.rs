@@ -5,9 +5,10 @@ use steptime_rewrite::Rule;
 use steptime_step as edit;
 
 use super::host::Chosen;
-use super::{Held, Question, possible, takes_time};
+use super::{Held, Question};
 use crate::error::Error;
 use crate::memory;
+use crate::possible::{possible, takes_time};
 use crate::predict::{Prediction, predict_in};
 use crate::sources::Kernels;
 use crate::step::Step;

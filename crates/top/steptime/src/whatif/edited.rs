@@ -4,10 +4,10 @@ use steptime_rewrite::{self as rewrite, Audit, Facts, Refused, Rule, Unchanged};
 use steptime_step::{self as edit, Carried, Scheduled};
 
 use super::{Base, settings};
-use crate::ask::possible;
 use crate::device::{self, Launch};
 use crate::doubt::Doubt;
 use crate::error::Error;
+use crate::possible::possible;
 use crate::sources::Kernels;
 use crate::step::Step;
 
