@@ -149,8 +149,8 @@ def test_who_waits_for_whom_as_recorded(job: Path) -> None:
     worst = found.stragglers[0]
     assert (worst["rank"], worst["by"], worst["keeps_waiting_ms"]) == (1, "host", pytest.approx(0.4))
     assert found.ranks["waits_ms"][0] == pytest.approx(0.4)
-    # The last of three steps is left out: no other follows, so its period is not known.
-    assert found.collectives["last"] == [[0, 2]]
+    # The last of three steps counts: where marks follow one another it is as long as its mark.
+    assert found.collectives["last"] == [[0, 3]]
 
 
 def test_a_single_recording_has_no_job() -> None:
