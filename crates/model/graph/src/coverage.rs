@@ -3,9 +3,11 @@
 use steptime_trace::{Nanos, Trace};
 
 use crate::ids::TraceCall;
-use crate::links::Links;
 use crate::marks::{Source, ThreadMarks};
 use crate::names::{ApiKind, EventName};
+
+/// Steps of which less than this share of the marks match, in thousandths, do not do the same.
+const ALIKE_PERMILLE: usize = 950;
 
 /// Counts of what was joined, over the whole trace unless said otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,7 +66,11 @@ pub struct Coverage {
 
 impl Coverage {
     /// Counts launches and activities over the whole trace.
-    pub(crate) fn of_trace(trace: &Trace, threads: &[ThreadMarks], links: &Links) -> Coverage {
+    pub(crate) fn of_trace(
+        trace: &Trace,
+        threads: &[ThreadMarks],
+        launched_by: &[Option<TraceCall>],
+    ) -> Coverage {
         let mut coverage = Coverage {
             host_ops: trace.ops.len(),
             calls: trace.calls.len(),
@@ -75,7 +81,7 @@ impl Coverage {
         };
         let kinds: Vec<ApiKind> = trace.names.iter().map(|(_, name)| ApiKind::of(name)).collect();
         let kind_of = |call: TraceCall| kinds[trace.calls.name[call.index()].0 as usize];
-        coverage.activities_linked = links.linked(trace);
+        coverage.activities_linked = launched_by.iter().flatten().count();
         for thread in threads {
             let mut open_ops = 0u32;
             for mark in &thread.marks {
@@ -95,6 +101,11 @@ impl Coverage {
             }
         }
         coverage
+    }
+
+    /// Whether the steps do the same, as nearly as one can tell: 95 of 100 marks match.
+    pub fn steps_are_alike(&self) -> bool {
+        self.marks_matched_permille >= ALIKE_PERMILLE
     }
 
     /// Share of device activities whose launching call is in the trace; 1 where there are none.

@@ -51,6 +51,7 @@ pub use ids::{
 };
 pub use job::{Arrival, Job, Member, Met, Mismatch, Rendezvous};
 pub use links::launching_calls;
+pub use lost::{Launch, kernel_launches};
 pub use modules::{Module, ModuleId, Modules};
 pub use names::{ApiKind, CollectiveKind};
 pub use nesting::DEEPEST;

@@ -1,6 +1,6 @@
 //! The join of calls and device activities: by correlation, and by `External id` where a writer left correlations out.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use steptime_trace::Trace;
 
 use crate::ids::{TraceActivity, TraceCall};
@@ -41,13 +41,6 @@ impl Links {
         Links { crowded: crowded(trace, &ranges), sorted, ranges, by_external_id: by_external_id(trace) }
     }
 
-    /// The number of activities whose launching call is in the trace.
-    pub(crate) fn linked(&self, trace: &Trace) -> usize {
-        let called: FxHashSet<u64> = trace.calls.correlation.iter().copied().filter(|&id| id != 0).collect();
-        let by_correlation = trace.activities.correlation.iter().filter(|id| called.contains(id)).count();
-        by_correlation + self.by_external_id.values().map(Vec::len).sum::<usize>()
-    }
-
     pub(crate) fn of_call(&self, trace: &Trace, call: TraceCall) -> &[TraceActivity] {
         let correlation = trace.calls.correlation[call.index()];
         if correlation == 0 {
@@ -58,24 +51,28 @@ impl Links {
         }
         self.ranges.get(&correlation).map_or(&[], |&(from, to)| &self.sorted[from as usize..to as usize])
     }
+
+    /// The same as [`launching_calls`].
+    pub(crate) fn launching_calls(&self, trace: &Trace) -> Vec<Option<TraceCall>> {
+        let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
+        let by_name = |call: TraceCall| launches[trace.calls.name[call.index()].index()];
+        let mut found: Vec<Option<TraceCall>> = vec![None; trace.activities.len()];
+        for call in (0..trace.calls.len()).map(TraceCall::from) {
+            for activity in self.of_call(trace, call) {
+                let known = &mut found[activity.index()];
+                if known.is_none_or(|known| by_name(call) && !by_name(known)) {
+                    *known = Some(call);
+                }
+            }
+        }
+        found
+    }
 }
 
 /// For each device activity the call that launched it: of several that share its correlation (a runtime call and the
 /// driver calls below it), the first that launches by its name.
 pub fn launching_calls(trace: &Trace) -> Vec<Option<TraceCall>> {
-    let links = Links::of(trace);
-    let launches: Vec<bool> = trace.names.iter().map(|(_, name)| ApiKind::of(name).launches()).collect();
-    let by_name = |call: TraceCall| launches[trace.calls.name[call.index()].index()];
-    let mut found: Vec<Option<TraceCall>> = vec![None; trace.activities.len()];
-    for call in (0..trace.calls.len()).map(TraceCall::from) {
-        for activity in links.of_call(trace, call) {
-            let known = &mut found[activity.index()];
-            if known.is_none_or(|known| by_name(call) && !by_name(known)) {
-                *known = Some(call);
-            }
-        }
-    }
-    found
+    Links::of(trace).launching_calls(trace)
 }
 
 /// Ties activities without a correlation to the launching calls without one that have their `External id`, in order of

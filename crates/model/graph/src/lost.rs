@@ -1,60 +1,97 @@
 //! Launches whose kernels the profiler lost, and steps that lost most of theirs.
 
-use steptime_trace::Trace;
+use std::cmp::Reverse;
 
-use crate::links::Links;
+use steptime_trace::{Nanos, Trace};
+
+use crate::ids::TraceCall;
 use crate::marks::{RawMark, Source};
 use crate::names::ApiKind;
 
 /// A step that lost this share of its launches more than the best step is left out.
 const LOST: f64 = 0.05;
 
+/// A call that launches kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Launch {
+    /// The recording has what it launched, or it was captured into a graph.
+    Recorded,
+    /// The recording lacks its kernel.
+    Lost,
+}
+
+/// For each call, whether it launches kernels and whether they were recorded; `None` for other calls, and for one inside
+/// another that launches. `launched_by` is [`launching_calls`](crate::launching_calls) of the trace.
+///
+/// Where as many activities have no call as launches have no activity, links are missing and not kernels: none is lost.
+#[must_use]
+pub fn kernel_launches(trace: &Trace, launched_by: &[Option<TraceCall>]) -> Vec<Option<Launch>> {
+    let calls = &trace.calls;
+    let mut linked = vec![false; calls.len()];
+    for call in launched_by.iter().flatten() {
+        linked[call.index()] = true;
+    }
+    let names: Vec<(bool, bool, bool)> = (trace.names.iter())
+        .map(|(_, name)| {
+            let launches = matches!(ApiKind::of(name), ApiKind::Launch | ApiKind::GraphLaunch);
+            (launches, name.contains("BeginCapture"), name.contains("EndCapture"))
+        })
+        .collect();
+    let end = |call: usize| calls.start[call] + calls.dur[call];
+    let mut order: Vec<usize> = (0..calls.len()).collect();
+    order.sort_by_key(|&call| (calls.thread[call], calls.start[call], Reverse(end(call))));
+    let mut found = vec![None; calls.len()];
+    let mut lost = 0;
+    for of_thread in order.chunk_by(|&one, &other| calls.thread[one] == calls.thread[other]) {
+        let (mut captures, mut outer): (bool, Option<(usize, Nanos)>) = (false, None);
+        for &call in of_thread {
+            let (launches, begins, ends) = names[calls.name[call].index()];
+            captures = (captures || begins) && !ends;
+            match outer.filter(|&(_, until)| calls.start[call] < until) {
+                // What a call inside of it launched, it launched.
+                Some((outer, _)) => {
+                    if linked[call] && found[outer] == Some(Launch::Lost) {
+                        found[outer] = Some(Launch::Recorded);
+                        lost -= 1;
+                    }
+                }
+                None if launches => {
+                    let is_lost = !linked[call] && !captures;
+                    lost += usize::from(is_lost);
+                    found[call] = Some(if is_lost { Launch::Lost } else { Launch::Recorded });
+                    outer = Some((call, end(call)));
+                }
+                None => {}
+            }
+        }
+    }
+    if launched_by.iter().filter(|call| call.is_none()).count() >= lost {
+        found.iter_mut().flatten().for_each(|launch| *launch = Launch::Recorded);
+    }
+    found
+}
+
 /// Kernel launches of a step, or of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Launches {
-    /// Calls that launch kernels; one inside another counts once.
     pub all: usize,
-    /// Of these, without a device activity, although nothing was captured.
+    /// Of these, without a kernel in the recording.
     pub lost: usize,
 }
 
 impl Launches {
-    /// Counts the launches among the marks of one thread.
-    pub(crate) fn of(trace: &Trace, links: &Links, marks: &[RawMark]) -> Launches {
-        let mut launches = Launches::default();
-        // The launches that are open: whether an activity was found for them.
-        let mut open: Vec<(Source, bool)> = Vec::new();
-        let mut captures = false;
-        for mark in marks {
-            let Source::Call(call) = mark.source else { continue };
-            let name = trace.names.get(mark.name);
-            captures = (captures || name.contains("BeginCapture")) && !name.contains("EndCapture");
-            if mark.begins {
-                let found = !links.of_call(trace, call).is_empty();
-                if let Some(outer) = open.last_mut() {
-                    outer.1 |= found;
-                }
-                if matches!(ApiKind::of(name), ApiKind::Launch | ApiKind::GraphLaunch) {
-                    open.push((mark.source, found));
-                }
-            } else if open.last().is_some_and(|outer| outer.0 == mark.source)
-                && let Some((_, found)) = open.pop()
+    /// Counts the launches among marks.
+    pub(crate) fn of<'m>(launches: &[Option<Launch>], marks: impl Iterator<Item = &'m RawMark>) -> Launches {
+        let mut count = Launches::default();
+        for mark in marks.filter(|mark| mark.begins) {
+            if let Source::Call(call) = mark.source
+                && let Some(launch) = launches[call.index()]
             {
-                match open.last_mut() {
-                    Some(outer) => outer.1 |= found,
-                    None => {
-                        launches.all += 1;
-                        launches.lost += usize::from(!found && !captures);
-                    }
-                }
+                count.all += 1;
+                count.lost += usize::from(launch == Launch::Lost);
             }
         }
-        launches
-    }
-
-    /// The launches of both.
-    pub(crate) fn and(self, other: Launches) -> Launches {
-        Launches { all: self.all + other.all, lost: self.lost + other.lost }
+        count
     }
 
     fn share(self) -> f64 {

@@ -16,7 +16,7 @@ use crate::handoff;
 use crate::ids::{ActivityId, CallId, HostThreadId, StepId, TraceCall};
 use crate::late;
 use crate::links::Links;
-use crate::lost::{self, Launches};
+use crate::lost::{self, Launch, Launches, kernel_launches};
 use crate::marks::{self, RawMark, Source, ThreadMarks};
 use crate::medoid;
 use crate::nesting;
@@ -55,7 +55,8 @@ impl StepGraph {
         nesting::check(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
         let mut steps = steps::find(trace, &threads).ok_or(Error::NoHostEvents)?;
         let links = Links::of(trace);
-        let mut coverage = Coverage::of_trace(trace, &threads, &links);
+        let launched_by = links.launching_calls(trace);
+        let mut coverage = Coverage::of_trace(trace, &threads, &launched_by);
         coverage.steps = steps.windows.len();
         if let Some(wanted) = options.step {
             let known: Vec<u32> = steps.windows.iter().map(|w| w.number).collect();
@@ -65,7 +66,7 @@ impl StepGraph {
             coverage.steps_of_warm_up = steps.leave_out_warm_up();
         }
         let parts = partition(&threads, &steps, &mut coverage);
-        let parts = leave_out_lost(trace, &links, &mut steps, parts, &mut coverage);
+        let parts = leave_out_lost(&kernel_launches(trace, &launched_by), &mut steps, parts, &mut coverage);
         let order = thread_order(&threads, &steps);
         let template = choose_template(&parts, &steps, &mut coverage);
         let rows = Rows::of(trace, &threads, &order, &parts[template].threads);
@@ -117,19 +118,13 @@ fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) ->
 
 /// Leaves out the steps of which the profiler lost kernels that other steps have.
 fn leave_out_lost(
-    trace: &Trace,
-    links: &Links,
+    launches: &[Option<Launch>],
     steps: &mut Steps,
     parts: TiVec<StepId, StepMarks>,
     coverage: &mut Coverage,
 ) -> TiVec<StepId, StepMarks> {
-    let of_step = |part: &StepMarks| {
-        part.threads
-            .iter()
-            .map(|marks| Launches::of(trace, links, marks))
-            .fold(Launches::default(), Launches::and)
-    };
-    let launches: Vec<Launches> = parts.iter().map(of_step).collect();
+    let launches: Vec<Launches> =
+        parts.iter().map(|part| Launches::of(launches, part.threads.iter().flatten())).collect();
     let works = |part: &StepMarks| part.threads.iter().any(|marks| !marks.is_empty());
     let any = parts.iter().any(works);
     // A mark that nothing was done in is no step: the profiler opened it and was stopped.
@@ -138,8 +133,8 @@ fn leave_out_lost(
         .zip(&parts)
         .map(|(whole, part)| whole && (works(part) || !any))
         .collect();
-    let of_all = launches.into_iter().fold(Launches::default(), Launches::and);
-    (coverage.launches_in_steps, coverage.launches_lost) = (of_all.all, of_all.lost);
+    coverage.launches_in_steps = launches.iter().map(|step| step.all).sum();
+    coverage.launches_lost = launches.iter().map(|step| step.lost).sum();
     let incomplete = whole.iter().zip(&parts).filter(|(whole, part)| !**whole && works(part));
     coverage.steps_incomplete = incomplete.count();
     let mut keep = whole.iter().copied();

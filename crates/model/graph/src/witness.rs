@@ -1,4 +1,5 @@
-//! Period and device active time of a trace's steps, read from marks and kernels alone. Nothing of it goes through the graph, so that it can speak against the graph.
+//! Period and device active time of a trace's steps, read from marks and kernels alone. Nothing of it goes through the graph, so
+//! that it can speak against the graph.
 
 use rustc_hash::FxHashMap;
 use steptime_trace::{Nanos, StreamId, Trace};

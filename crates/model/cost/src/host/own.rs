@@ -77,12 +77,10 @@ pub fn typical_gaps(graph: &StepGraph) -> TiVec<MarkId, Option<Nanos>> {
     typical.into_iter_enumerated().map(|(mark, gap)| gap.or_else(|| *others.get(mark)?)).collect()
 }
 
-/// Steps of which less than this share of the marks match, in thousandths, do not do the same.
-const ALIKE_PERMILLE: usize = 950;
-
-/// Whether the steps do not do the same. A mean over them is no step that ever was: the times of the typical step are taken as they are.
+/// Whether the steps do not do the same. A mean over them is no step that ever was: the times of the typical step are taken as
+/// they are.
 fn unlike(graph: &StepGraph) -> bool {
-    graph.is_measured() && graph.coverage.marks_matched_permille < ALIKE_PERMILLE
+    graph.is_measured() && !graph.coverage.steps_are_alike()
 }
 
 /// The location of each gap's samples in some of the steps.

@@ -1,7 +1,7 @@
 //! What ran on the devices: launched by which call, in which step, beside what.
 
 use steptime_aten::kernel_name::{Work, work};
-use steptime_graph::{ApiKind, launching_calls};
+use steptime_graph::{Launch, kernel_launches, launching_calls};
 use steptime_trace::{ActivityKind, Nanos, Trace};
 
 use super::nest::Nest;
@@ -84,27 +84,12 @@ impl Device {
             places,
         };
         found.sweep(trace, device);
-        for call in found.unrecorded(trace) {
-            if let Some(place) = windows.at(trace.calls.start[call]) {
+        for (launch, &start) in kernel_launches(trace, &calls).iter().zip(&trace.calls.start) {
+            if let (Some(Launch::Lost), Some(place)) = (launch, windows.at(start)) {
                 found.launched[place as usize].unrecorded += 1;
             }
         }
         found
-    }
-
-    /// Calls that launch one kernel each, of which the device has no record. None where as many kernels are linked to no call:
-    /// then links are missing, and not records.
-    fn unrecorded(&self, trace: &Trace) -> Vec<usize> {
-        let launches: Vec<bool> =
-            trace.names.iter().map(|(_, name)| ApiKind::of(name) == ApiKind::Launch).collect();
-        let mut linked = vec![false; trace.calls.len()];
-        for call in self.calls.iter().flatten() {
-            linked[*call as usize] = true;
-        }
-        let is_alone = |&call: &usize| launches[trace.calls.name[call].index()] && !linked[call];
-        let alone: Vec<usize> = (0..trace.calls.len()).filter(is_alone).collect();
-        let unlinked = self.calls.iter().filter(|call| call.is_none()).count();
-        if unlinked >= alone.len() { Vec::new() } else { alone }
     }
 
     /// Whether the device's records are there of all that the steps from one activity to another launched.

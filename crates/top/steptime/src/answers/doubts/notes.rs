@@ -14,8 +14,6 @@ use crate::step::Step;
 
 /// Relative speeds of the host that nobody needs to hear of.
 const ORDINARY: std::ops::RangeInclusive<f64> = 0.85..=1.15;
-/// Below this share of matched events the steps do not repeat.
-const ALIKE_PERMILLE: usize = 950;
 
 /// A share of device activities without their launch that nobody needs to hear of.
 const UNLINKED: f64 = 0.02;
@@ -89,7 +87,7 @@ pub(in crate::answers) fn of_graph(graph: &StepGraph) -> Vec<String> {
             coverage.activities
         ));
     }
-    if graph.coverage.marks_matched_permille < ALIKE_PERMILLE {
+    if !coverage.steps_are_alike() {
         let share = percent(graph.coverage.marks_matched_permille as f64 / 1000.0);
         warnings.push(format!("the steps differ: {share} of their host events match the typical step"));
     }
