@@ -95,7 +95,7 @@ impl Reader {
     }
 
     fn activity(&mut self, row: &Row<'_>, kind: ActivityKind, name: NameId) {
-        let (Some(start), Some(end)) = (row.number("start"), row.number("end")) else { return };
+        let (Some(start), Some(end)) = (row.time("start"), row.time("end")) else { return };
         let small =
             |column: &str| row.number(column).and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
         let shape = LaunchShape {
@@ -112,8 +112,8 @@ impl Reader {
             kind,
             name,
             stream,
-            start: Nanos(start),
-            dur: Nanos((end - start).max(0)),
+            start,
+            dur: (end - start).max(Nanos::ZERO),
             correlation: unsigned(row, "correlationId"),
             external_id: 0,
             bytes: unsigned(row, "bytes"),
@@ -125,7 +125,7 @@ impl Reader {
     /// A call of the runtime or the driver: both are in one table, with a version behind their names.
     fn call(&mut self, row: &Row<'_>, process: Option<i64>) {
         let (Some(start), Some(end), Some(global)) =
-            (row.number("start"), row.number("end"), row.number("globalTid"))
+            (row.time("start"), row.time("end"), row.number("globalTid"))
         else {
             return;
         };
@@ -142,8 +142,8 @@ impl Reader {
             api,
             name,
             thread,
-            start: Nanos(start),
-            dur: Nanos((end - start).max(0)),
+            start,
+            dur: (end - start).max(Nanos::ZERO),
             correlation: unsigned(row, "correlationId"),
             external_id: 0,
         });

@@ -18,8 +18,8 @@ const STEPS: [&str; 8] =
 pub(super) struct Range {
     pub(super) thread: i64,
     text: String,
-    start: i64,
-    end: i64,
+    start: Nanos,
+    end: Nanos,
 }
 
 /// A range as what it is.
@@ -28,14 +28,14 @@ pub(super) struct Op {
     pub(super) name: String,
     kind: HostKind,
     sequence: i64,
-    start: i64,
-    end: i64,
+    start: Nanos,
+    end: Nanos,
 }
 
 impl Range {
     /// That of a row; `None` of marks, and of what never ended.
     pub(super) fn of(row: &Row<'_>, texts: &FxHashMap<i64, String>) -> Option<Range> {
-        let (start, end) = (row.number("start")?, row.number("end")?);
+        let (start, end) = (row.time("start")?, row.time("end")?);
         if row.number("eventType").is_some_and(|kind| !RANGES.contains(&kind)) {
             return None;
         }
@@ -50,8 +50,8 @@ impl Op {
             kind: self.kind,
             name,
             thread,
-            start: Nanos(self.start),
-            dur: Nanos(self.end - self.start),
+            start: self.start,
+            dur: self.end - self.start,
             external_id: 0,
             record_function_id: 0,
             sequence: self.sequence,
@@ -62,7 +62,7 @@ impl Op {
 
 /// Ops and labels of all ranges. Those are steps whose names say so, of one thread and one name: whichever take longest together.
 pub(super) fn ops(ranges: Vec<Range>) -> Vec<Op> {
-    let mut times: BTreeMap<(String, i64), i64> = BTreeMap::new();
+    let mut times: BTreeMap<(String, i64), Nanos> = BTreeMap::new();
     for range in &ranges {
         if let Some(stem) = step_stem(&range.text) {
             *times.entry((stem, range.thread)).or_default() += range.end - range.start;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn range(thread: i64, text: &str, start: i64, end: i64) -> Range {
-        Range { thread, text: text.to_owned(), start, end }
+        Range { thread, text: text.to_owned(), start: Nanos(start), end: Nanos(end) }
     }
 
     #[test]
@@ -133,6 +133,12 @@ mod tests {
         ] {
             assert_eq!(step_stem(text).as_deref(), stem, "{text}");
         }
+    }
+
+    #[test]
+    fn times_at_the_ends_of_their_numbers_overflow_nothing() {
+        let all = vec![range(1, "step 1", i64::MIN, i64::MAX), range(1, "step 2", i64::MIN, i64::MAX)];
+        assert_eq!(ops(all).len(), 2);
     }
 
     #[test]

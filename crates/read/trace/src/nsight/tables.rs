@@ -1,6 +1,7 @@
 //! The tables of an export, of whatever version: columns that are missing read as nothing.
 
 use crate::kineto::DeviceProperties;
+use crate::units::Nanos;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,11 @@ impl Row<'_> {
             Ok(ValueRef::Integer(number)) => Some(number),
             _ => None,
         }
+    }
+
+    /// A time in nanoseconds; `None` where it is not there.
+    pub(super) fn time(&self, column: &str) -> Option<Nanos> {
+        self.number(column).map(Nanos)
     }
 
     /// A text; `None` where it is not there.
