@@ -49,11 +49,9 @@ pub fn kernel_launches(trace: &Trace, launched_by: &[Option<TraceCall>]) -> Vec<
             captures = (captures || begins) && !ends;
             match outer.filter(|&(_, until)| calls.start[call] < until) {
                 // What a call inside of it launched, it launched.
-                Some((outer, _)) => {
-                    if linked[call] && found[outer] == Some(Launch::Lost) {
-                        found[outer] = Some(Launch::Recorded);
-                        lost -= 1;
-                    }
+                Some((outer, _)) if linked[call] && found[outer] == Some(Launch::Lost) => {
+                    found[outer] = Some(Launch::Recorded);
+                    lost -= 1;
                 }
                 None if launches => {
                     let is_lost = !linked[call] && !captures;
@@ -61,7 +59,7 @@ pub fn kernel_launches(trace: &Trace, launched_by: &[Option<TraceCall>]) -> Vec<
                     found[call] = Some(if is_lost { Launch::Lost } else { Launch::Recorded });
                     outer = Some((call, end(call)));
                 }
-                None => {}
+                _ => {}
             }
         }
     }
