@@ -139,7 +139,9 @@ fn split(answer: &Predicted) -> Columns {
         .map(|row| [format!("· GPU {}", row.device), ms(row.active_ms), share(row.active_ms, answer)]);
     left.splice(1..1, devices);
     let causes = answer.idle_ms.iter().filter(|(_, time)| *time >= 0.0005);
-    left.extend(causes.map(|(key, time)| [format!("· {}", cause_name(key)), ms(*time), share(*time, answer)]));
+    left.extend(
+        causes.map(|(key, time)| [format!("· {}", cause_name(key)), ms(*time), share(*time, answer)]),
+    );
     let phases = answer.phases.as_deref().unwrap_or_default();
     let mut right = phases.iter().map(|part| [part.name.clone(), ms(part.host_ms), ms(part.device_ms)]);
     let mut columns = Columns::new(&["device", ">ms", ">of step", "  ", "phase", ">host ms", ">device ms"]);

@@ -4,9 +4,9 @@ use steptime::answers::Changed;
 use steptime::answers::what_if::Side;
 
 use super::format::{grouped, ms, percent};
+use super::predict::cause_name;
 use super::table::Columns;
 use super::width::{prose, shorten, width, wrapped};
-use super::predict::cause_name;
 use super::{doubts, memory};
 use crate::output::name;
 
