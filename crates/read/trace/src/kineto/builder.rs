@@ -2,7 +2,7 @@
 
 use super::category::Category;
 use super::event::{Event, Number};
-use super::flows::FlowEnd;
+use super::flows::{self, FlowEnd};
 use super::overlaps;
 use super::uncategorized::Uncategorized;
 use super::{
@@ -80,7 +80,7 @@ impl Builder {
     /// The finished trace.
     pub(crate) fn finish(mut self) -> Trace {
         self.place_uncategorized();
-        self.link_by_flows();
+        flows::link(&std::mem::take(&mut self.flows), &mut self.trace, &self.thread_ids, &self.stream_ids);
         overlaps::cut(&mut self.trace.activities, &mut self.trace.notes);
         for (key, name) in &self.thread_names {
             if let Some(&id) = self.thread_ids.get(key) {

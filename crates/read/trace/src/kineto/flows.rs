@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Builder, Stream, StreamId, ThreadId};
+use super::{Stream, Trace};
 use crate::notes::Note;
 use crate::units::Nanos;
 
@@ -20,53 +20,45 @@ pub(super) struct FlowEnd {
     pub(super) offset: u64,
 }
 
-impl Builder {
-    /// Gives calls and activities that an arrow joins a correlation, where no activity has one. Arrows that join
-    /// anything else are counted.
-    pub(super) fn link_by_flows(&mut self) {
-        let flows = std::mem::take(&mut self.flows);
-        let correlated = self.trace.activities.correlation.iter().any(|&correlation| correlation != 0);
-        if correlated || self.trace.activities.is_empty() {
-            flows.iter().for_each(|flow| self.trace.notes.add(Note::FlowEvents, flow.offset));
-            return;
-        }
-        let (calls, activities) = (self.calls_by_thread(), self.activities_by_stream());
-        let mut begins: FxHashMap<u64, u32> = FxHashMap::default();
-        for flow in flows.iter().filter(|flow| flow.begins) {
-            let thread = self.thread_ids.get(&(flow.pid, flow.tid)).map(|&id| ThreadId(id));
-            let around = thread.and_then(|thread| calls.get(&thread)?.around(flow.at));
-            match around {
-                Some(call) => _ = begins.insert(flow.id, call),
-                None => self.trace.notes.add(Note::FlowEvents, flow.offset),
-            }
-        }
-        for flow in flows.iter().filter(|flow| !flow.begins) {
-            let stream = Stream { device: u32::try_from(flow.pid).unwrap_or(0), stream: flow.tid };
-            let stream = self.stream_ids.get(&stream).map(|&id| StreamId(id));
-            let around = stream.and_then(|stream| activities.get(&stream)?.around(flow.at));
-            let Some((activity, &call)) = around.zip(begins.get(&flow.id)) else {
-                self.trace.notes.add(Note::FlowEvents, flow.offset);
-                continue;
-            };
-            // A call may have launched several activities: the number is the call's own.
-            let correlation = u64::from(call) + 1;
-            self.trace.activities.correlation[activity as usize] = correlation;
-            self.trace.calls.correlation[call as usize] = correlation;
-            self.trace.notes.add(Note::LinkedByFlow, flow.offset);
+/// Gives calls and activities that an arrow joins a correlation, where no activity has one. Arrows that join anything
+/// else are counted. `threads` and `streams` number those of the trace.
+pub(super) fn link(
+    flows: &[FlowEnd],
+    trace: &mut Trace,
+    threads: &FxHashMap<(i64, i64), u32>,
+    streams: &FxHashMap<Stream, u32>,
+) {
+    let Trace { calls, activities, notes, .. } = trace;
+    if activities.is_empty() || activities.correlation.iter().any(|&correlation| correlation != 0) {
+        flows.iter().for_each(|flow| notes.add(Note::FlowEvents, flow.offset));
+        return;
+    }
+    let by_thread =
+        lines((0..calls.len()).map(|row| (calls.thread[row].0, calls.start[row], calls.end(row))));
+    let by_stream = lines(
+        (0..activities.len())
+            .map(|row| (activities.stream[row].0, activities.start[row], activities.end(row))),
+    );
+    let mut begins: FxHashMap<u64, u32> = FxHashMap::default();
+    for flow in flows.iter().filter(|flow| flow.begins) {
+        let thread = threads.get(&(flow.pid, flow.tid));
+        match thread.and_then(|thread| by_thread.get(thread)?.around(flow.at)) {
+            Some(call) => _ = begins.insert(flow.id, call),
+            None => notes.add(Note::FlowEvents, flow.offset),
         }
     }
-
-    fn calls_by_thread(&self) -> FxHashMap<ThreadId, Line> {
-        let calls = &self.trace.calls;
-        lines((0..calls.len()).map(|call| (calls.thread[call], calls.start[call], calls.end(call))))
-    }
-
-    fn activities_by_stream(&self) -> FxHashMap<StreamId, Line> {
-        let activities = &self.trace.activities;
-        lines(
-            (0..activities.len())
-                .map(|row| (activities.stream[row], activities.start[row], activities.end(row))),
-        )
+    for flow in flows.iter().filter(|flow| !flow.begins) {
+        let stream = Stream { device: u32::try_from(flow.pid).unwrap_or(0), stream: flow.tid };
+        let around = streams.get(&stream).and_then(|stream| by_stream.get(stream)?.around(flow.at));
+        let Some((activity, &call)) = around.zip(begins.get(&flow.id)) else {
+            notes.add(Note::FlowEvents, flow.offset);
+            continue;
+        };
+        // A call may have launched several activities: the number is the call's own.
+        let correlation = u64::from(call) + 1;
+        activities.correlation[activity as usize] = correlation;
+        calls.correlation[call as usize] = correlation;
+        notes.add(Note::LinkedByFlow, flow.offset);
     }
 }
 
@@ -84,8 +76,9 @@ impl Line {
     }
 }
 
-fn lines<K: std::hash::Hash + Eq>(rows: impl Iterator<Item = (K, Nanos, Nanos)>) -> FxHashMap<K, Line> {
-    let mut lines: FxHashMap<K, Line> = FxHashMap::default();
+/// The rows of each thread or stream, by its number.
+fn lines(rows: impl Iterator<Item = (u32, Nanos, Nanos)>) -> FxHashMap<u32, Line> {
+    let mut lines: FxHashMap<u32, Line> = FxHashMap::default();
     for (row, (key, start, end)) in rows.enumerate() {
         lines.entry(key).or_default().0.push((start, end, row as u32));
     }
