@@ -138,6 +138,9 @@ fn who_uses_tensors_is_kept_up_patch_by_patch() {
             }
         }
         let checked = example.step.applied_in_turn(&patches, &example.ops).expect("it is a step");
-        assert_eq!(draft.step().ops, checked.ops, "{name}");
+        assert_eq!(draft.step().running(), checked.running(), "{name}");
+        for op in checked.running() {
+            assert_eq!(draft.step().ops[op], checked.ops[op], "{name}");
+        }
     }
 }
