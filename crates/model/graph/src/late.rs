@@ -52,8 +52,10 @@ const REPEATED: usize = 3;
 /// counted: the replay starts them at once.
 pub(crate) fn hold_back(graph: &mut StepGraph) {
     let mut free: FxHashMap<StreamId, Nanos> = FxHashMap::default();
-    let mut late: FxHashMap<ActivityId, Vec<Nanos>> = FxHashMap::default();
     let samples = &graph.samples;
+    let steps = samples.steps().len();
+    // Of each activity, step by step.
+    let mut late: Vec<Option<Nanos>> = vec![None; steps * graph.activities.len()];
     for step in samples.steps() {
         let starts = in_time(&graph.activities, |activity| samples.activity_start(step, activity));
         for (start, activity) in starts {
@@ -70,7 +72,7 @@ pub(crate) fn hold_back(graph: &mut StepGraph) {
             let blocks = graph.calls[row.call].blocking != Blocking::Never || row.collective.is_some();
             let known = before.is_some() || step.0 > 0 || samples.steps().len() == 1;
             let delay = if blocks || !known { Nanos::ZERO } else { start - ready };
-            late.entry(activity).or_default().push(delay);
+            late[activity.index() * steps + step.index()] = Some(delay);
             if let Some(end) = samples.activity_end(step, activity) {
                 let slot = free.entry(row.stream).or_insert(end);
                 *slot = (*slot).max(end);
@@ -78,7 +80,10 @@ pub(crate) fn hold_back(graph: &mut StepGraph) {
         }
     }
     graph.held_back = vec![Nanos::ZERO; graph.activities.len()].into();
-    for (activity, mut delays) in late {
+    let mut delays: Vec<Nanos> = Vec::with_capacity(steps);
+    for (activity, seen) in graph.activities.keys().zip(late.chunks_exact(steps.max(1))) {
+        delays.clear();
+        delays.extend(seen.iter().flatten());
         let Some(delay) = median(&mut delays).filter(|&delay| delay > VERY_LATE) else { continue };
         if delays.len() >= REPEATED {
             graph.held_back[activity] = delay;

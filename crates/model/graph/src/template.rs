@@ -51,7 +51,7 @@ impl StepGraph {
     /// Where the trace has no host events, or `options` names a step it does not have.
     /// [`Error::TooDeep`] where ops nest deeper than [`DEEPEST`](crate::DEEPEST).
     pub fn build(trace: &Trace, options: &Options) -> Result<StepGraph, Error> {
-        let threads = marks::of_trace(trace);
+        let mut threads = marks::of_trace(trace);
         nesting::check(threads.iter().map(|thread| thread.depth).max().unwrap_or(0))?;
         let mut steps = steps::find(trace, &threads).ok_or(Error::NoHostEvents)?;
         let links = Links::of(trace);
@@ -65,17 +65,21 @@ impl StepGraph {
         } else {
             coverage.steps_of_warm_up = steps.leave_out_warm_up();
         }
-        let parts = partition(&threads, &steps, &mut coverage);
+        let parts = partition(&mut threads, &steps, &mut coverage);
         let parts = leave_out_lost(&kernel_launches(trace, &launched_by), &mut steps, parts, &mut coverage);
         let order = thread_order(&threads, &steps);
         let template = choose_template(&parts, &steps, &mut coverage);
         let rows = Rows::of(trace, &threads, &order, &parts[template].threads);
-        Ok(assemble(trace, &steps, &parts, template, rows, &links, coverage))
+        Ok(assemble(trace, &steps, parts, template, rows, links, coverage))
     }
 }
 
 /// Assigns the marks of every thread to steps. An event that crosses a step's end is left out.
-fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) -> TiVec<StepId, StepMarks> {
+fn partition(
+    threads: &mut [ThreadMarks],
+    steps: &Steps,
+    coverage: &mut Coverage,
+) -> TiVec<StepId, StepMarks> {
     let mut parts: TiVec<StepId, StepMarks> = steps
         .windows
         .iter()
@@ -86,11 +90,12 @@ fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) ->
         let at = StepId::from(after.index().checked_sub(1)?);
         (time <= steps.windows[at].end).then_some(at)
     };
-    for (index, thread) in threads.iter().enumerate() {
+    for (index, thread) in threads.iter_mut().enumerate() {
+        let marks = std::mem::take(&mut thread.marks);
         let mut open: Vec<Option<StepId>> = Vec::new();
         let mut begins: Vec<usize> = Vec::new();
-        let mut keep: Vec<Option<StepId>> = vec![None; thread.marks.len()];
-        for (at, mark) in thread.marks.iter().enumerate() {
+        let mut keep: Vec<Option<StepId>> = vec![None; marks.len()];
+        for (at, mark) in marks.iter().enumerate() {
             if mark.begins {
                 begins.push(at);
                 open.push(window_of(mark.time));
@@ -104,13 +109,14 @@ fn partition(threads: &[ThreadMarks], steps: &Steps, coverage: &mut Coverage) ->
                 }
             }
         }
-        for (at, mark) in thread.marks.iter().enumerate() {
+        for (at, mark) in marks.iter().enumerate() {
             if let Some(window) = keep[at] {
                 parts[window].threads[index].push(*mark);
             }
         }
     }
     for part in &mut parts {
+        part.threads.iter_mut().for_each(Vec::shrink_to_fit);
         part.labels = part.threads.iter().map(|t| t.iter().map(RawMark::label).collect()).collect();
     }
     parts
@@ -176,15 +182,15 @@ fn choose_template(parts: &TiSlice<StepId, StepMarks>, steps: &Steps, coverage: 
 fn assemble(
     trace: &Trace,
     steps: &Steps,
-    parts: &TiSlice<StepId, StepMarks>,
+    parts: TiVec<StepId, StepMarks>,
     template: StepId,
     mut rows: Rows,
-    links: &Links,
+    links: Links,
     mut coverage: Coverage,
 ) -> StepGraph {
-    let mut activities = template_activities(trace, &mut rows, links);
+    let mut activities = template_activities(trace, &mut rows, &links);
     let collectives = collectives::find(trace, &rows.ops, &rows.calls, &mut activities);
-    let mut samples = measure(trace, steps, parts, &rows, links, activities.len(), &mut coverage);
+    let mut samples = measure(trace, steps, &parts, &rows, &links, activities.len(), &mut coverage);
     samples.set_template(template);
     clock::choose(&mut samples);
     coverage.hand_offs = handoff::link(&mut rows.marks, &samples);
@@ -196,7 +202,12 @@ fn assemble(
     coverage.waits_inferred = found.inferred;
     coverage.waits_refuted = found.refuted;
     blocking::classify(trace, &mut rows.calls, &activities, &samples, &correlation);
-    count_windows(trace, steps, parts, links, &mut coverage);
+    count_windows(trace, steps, &parts, &links, &mut coverage);
+    drop((parts, links));
+    rows.ops.shrink_to_fit();
+    rows.calls.shrink_to_fit();
+    rows.marks.shrink_to_fit();
+    activities.shrink_to_fit();
     let mut graph = StepGraph {
         names: trace.names.clone(),
         threads: rows.threads,

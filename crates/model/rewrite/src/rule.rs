@@ -118,11 +118,12 @@ pub fn applied(step: &Step, rules: &[&dyn Rule], facts: &Facts<'_>) -> Result<(S
                 continue;
             }
         };
+        let changed = match patches.is_empty() {
+            true => None,
+            false => Some(now.applied_in_turn(&patches, facts.ops).map_err(|source| refused(source.into()))?),
+        };
         let (mut why, mut doubts) = (Vec::new(), Vec::new());
-        let mut changed: Option<Step> = None;
         for patch in patches {
-            let next = changed.as_ref().unwrap_or(&now).applied(&patch, facts.ops);
-            changed = Some(next.map_err(|source| refused(source.into()))?);
             why.push(patch.why);
             doubts.extend(patch.doubts);
         }

@@ -145,6 +145,7 @@ fn outermost(step: &Step) -> Vec<OpId> {
 /// A call without the items at some places of its lists.
 pub(crate) fn without(call: &Call, places: &[usize]) -> Call {
     let length = longest(call);
+    let places: FxHashSet<usize> = places.iter().copied().collect();
     let stays = |at: usize| !places.contains(&at);
     fn keep<T: Clone>(list: &[T], stays: impl Fn(usize) -> bool) -> Vec<T> {
         list.iter().enumerate().filter(|(at, _)| stays(*at)).map(|(_, item)| item.clone()).collect()

@@ -4,8 +4,8 @@ mod common;
 
 use common::{counts, named, open, takes};
 use steptime_aten::Arg;
-use steptime_rewrite::{Error, Operators};
-use steptime_step::{OpId, Step, schedule};
+use steptime_rewrite::{Error, Facts, Fbgemm, FuseEmbeddingBags, Operators, Rule};
+use steptime_step::{Draft, OpId, Step, Uses, schedule};
 
 const BATCH: i64 = 2048;
 
@@ -115,5 +115,32 @@ fn twice_or_without_tables_is_an_error() {
             matches!(&error, Error::NothingToDo { reason } if reason.starts_with("no embedding table")),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn who_uses_tensors_is_kept_up_patch_by_patch() {
+    let rules: [&dyn Rule; 3] = [&Operators, &Fbgemm, &FuseEmbeddingBags];
+    for (name, rule) in ["dlrm_default_2048", "dlrm_mlperf_2048", "probed/din_4096"]
+        .into_iter()
+        .flat_map(|name| rules.map(|rule| (name, rule)))
+    {
+        let example = open(name);
+        let facts = Facts::new(&example.ops, None);
+        let Ok(patches) = rule.patches(&example.step, &facts) else { continue };
+        let mut draft = Draft::from_step(&example.step);
+        for patch in &patches {
+            draft.patch(patch).expect("its ops are there");
+            let uses = Uses::of(draft.step());
+            for tensor in draft.step().tensors.keys() {
+                assert_eq!(draft.uses().producer(tensor), uses.producer(tensor), "{tensor:?} in {name}");
+                assert_eq!(draft.uses().consumers(tensor), uses.consumers(tensor), "{tensor:?} in {name}");
+            }
+        }
+        let checked = example.step.applied_in_turn(&patches, &example.ops).expect("it is a step");
+        assert_eq!(draft.step().running(), checked.running(), "{name}");
+        for op in checked.running() {
+            assert_eq!(draft.step().ops[op], checked.ops[op], "{name}");
+        }
     }
 }

@@ -68,6 +68,7 @@ pub fn path(graph: &StepGraph, timeline: &Timeline) -> Vec<Stretch> {
         }
         (node, to) = (before, from);
     }
+    path.shrink_to_fit();
     path.reverse();
     path
 }

@@ -151,8 +151,22 @@ impl Step {
     /// # Errors
     /// As [`Step::apply`].
     pub fn applied(&self, patch: &Patch, ops: &OpSet) -> Result<Step, Error> {
-        let changed = self.patched(patch)?;
-        changed.verify(self, patch, ops)?;
+        self.applied_in_turn(std::slice::from_ref(patch), ops)
+    }
+
+    /// The step with patches, each made for what those before it leave. What comes of all of them is checked, once.
+    ///
+    /// # Errors
+    /// As [`Step::apply`].
+    pub fn applied_in_turn(&self, patches: &[Patch], ops: &OpSet) -> Result<Step, Error> {
+        let mut changed = self.clone();
+        let mut moves = false;
+        for patch in patches {
+            moves |= patch.moves_tensors(&changed);
+            changed.patch(patch)?;
+        }
+        changed.touch(patches);
+        changed.verify(self, patches, moves, ops)?;
         Ok(changed)
     }
 
@@ -161,56 +175,63 @@ impl Step {
     /// # Errors
     /// Where the patch names an op that is not there.
     pub fn patched(&self, patch: &Patch) -> Result<Step, Error> {
-        self.knows(patch)?;
         let mut changed = self.clone();
-        changed.tensors.extend(patch.tensors.iter().cloned());
+        changed.patch(patch)?;
+        changed.touch(std::slice::from_ref(patch));
+        Ok(changed)
+    }
+
+    /// Changes the step by a patch, which is not checked. Where it is refused, the step is changed in part. Ops whose tensors
+    /// have another shape then are still to be touched.
+    pub(crate) fn patch(&mut self, patch: &Patch) -> Result<(), Error> {
+        self.knows(patch)?;
+        self.tensors.extend(patch.tensors.iter().cloned());
         for (tensor, value) in &patch.reshape {
-            changed.tensors[*tensor].value = value.clone();
+            self.tensors[*tensor].value = value.clone();
         }
         for (op, call) in &patch.change {
-            let row = &mut changed.ops[*op];
+            let row = &mut self.ops[*op];
             row.call = Some(call.clone().into());
             if let Some(recorded) = row.origin.recorded() {
                 row.origin = Origin::Changed(recorded, patch.rule);
             }
         }
         for &op in &patch.derive {
-            changed.ops[op].origin = Origin::Inserted(patch.rule);
+            self.ops[op].origin = Origin::Inserted(patch.rule);
         }
-        changed.insert(&patch.insert, patch.rule)?;
-        changed.remove(&patch.remove);
+        self.insert(&patch.insert, patch.rule)?;
+        self.remove(&patch.remove);
         for &(inner, outer) in &patch.lift {
-            changed.lift(inner, outer);
+            self.lift(inner, outer);
         }
         for &op in &patch.capture {
-            changed.ops[op].captured = true;
+            self.ops[op].captured = true;
         }
         for &(op, more) in &patch.script {
-            changed.ops[op].script += more;
+            self.ops[op].script += more;
         }
         for &op in &patch.ahead {
-            changed.ops[op].ahead = true;
+            self.ops[op].ahead = true;
         }
         for &(op, stream) in &patch.streams {
-            changed.subtree(op).into_iter().for_each(|op| changed.ops[op].stream = stream);
+            self.subtree(op).into_iter().for_each(|op| self.ops[op].stream = stream);
         }
-        changed.touch(patch);
-        Ok(changed)
+        Ok(())
     }
 
-    /// Ops whose tensors are others than before are no longer as recorded.
-    fn touch(&mut self, patch: &Patch) {
-        if patch.reshape.is_empty() {
+    /// Ops whose tensors are others than before patches of one rule are no longer as recorded.
+    fn touch(&mut self, patches: &[Patch]) {
+        let reshapes = || patches.iter().flat_map(|patch| &patch.reshape);
+        let Some(rule) = patches.iter().find(|patch| !patch.reshape.is_empty()).map(|patch| patch.rule)
+        else {
             return;
-        }
+        };
         let mut reshaped: TiVec<TensorId, bool> = vec![false; self.tensors.len()].into();
-        patch.reshape.iter().for_each(|(tensor, _)| reshaped[*tensor] = true);
+        reshapes().for_each(|(tensor, _)| reshaped[*tensor] = true);
         for row in &mut self.ops {
-            let touched = |call: &&Called| call.takes().chain(call.gives()).any(|tensor| reshaped[tensor]);
-            let Some(call) = row.call.as_ref().filter(touched) else { continue };
-            row.call = Some(call.anew());
-            if let Origin::Recorded(op) = row.origin {
-                row.origin = Origin::Changed(op, patch.rule);
+            let touched = |call: &Called| call.takes().chain(call.gives()).any(|tensor| reshaped[tensor]);
+            if row.call.as_ref().is_some_and(touched) {
+                row.touch(rule);
             }
         }
     }

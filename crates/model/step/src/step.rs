@@ -1,6 +1,7 @@
 //! The step: ops within ops, and the tensors between them.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use steptime_aten::{Lowering, OpCall, OpSet};
 use steptime_graph::execution::NodeId;
@@ -103,6 +104,14 @@ impl Op {
     pub fn arguments(&self) -> Option<&Call> {
         self.call.as_deref().filter(|call| !call.inputs.is_empty() || !call.outputs.is_empty())
     }
+
+    /// Its tensors are others than before a rule: it is no longer as recorded.
+    pub(crate) fn touch(&mut self, rule: &'static str) {
+        self.call = self.call.as_ref().map(Called::anew);
+        if let Origin::Recorded(op) = self.origin {
+            self.origin = Origin::Changed(op, rule);
+        }
+    }
 }
 
 impl Step {
@@ -165,6 +174,33 @@ impl Step {
     /// An op and those around it, from the inside.
     pub fn around(&self, op: OpId) -> impl Iterator<Item = OpId> {
         std::iter::successors(Some(op), |&op| self.ops[op].parent)
+    }
+
+    /// Which of two ops that run comes first in [`Step::running`].
+    #[must_use]
+    pub fn order(&self, one: OpId, other: OpId) -> Ordering {
+        let path = |op: OpId| -> Vec<OpId> {
+            let mut path: Vec<OpId> = self.around(op).collect();
+            path.reverse();
+            path
+        };
+        let (one, other) = (path(one), path(other));
+        let shared = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
+        let (Some(&first), Some(&second)) = (one.get(shared), other.get(shared)) else {
+            return one.len().cmp(&other.len());
+        };
+        let (row, thread) = (&self.ops[first], self.ops[second].thread);
+        if row.parent.is_none() && row.thread != thread {
+            return row.thread.cmp(&thread);
+        }
+        let siblings = match row.parent {
+            Some(parent) => &self.ops[parent].children,
+            None => &self.threads[thread],
+        };
+        match siblings.iter().find(|&&op| op == first || op == second) {
+            Some(&op) if op == second => Ordering::Greater,
+            _ => Ordering::Less,
+        }
     }
 
     /// What the name of an op says.

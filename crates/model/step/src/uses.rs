@@ -1,7 +1,9 @@
 //! Which ops make and take each tensor.
 
+use rustc_hash::FxHashMap;
 use steptime_graph::TiVec;
 
+use crate::draft::made;
 use crate::ids::{OpId, TensorId};
 use crate::step::Step;
 
@@ -12,6 +14,8 @@ pub struct Uses {
     /// Where the consumers of each tensor end in the list of all; they begin where those of the one before end.
     ends: TiVec<TensorId, u32>,
     consumers: Vec<OpId>,
+    /// The consumers of tensors of which a patch changed them.
+    changed: FxHashMap<TensorId, Vec<OpId>>,
 }
 
 impl Uses {
@@ -24,13 +28,8 @@ impl Uses {
         let mut ends: TiVec<TensorId, u32> = vec![0; step.tensors.len()].into();
         for (op, call) in calls() {
             call.takes().for_each(|tensor| ends[tensor] += 1);
-            for tensor in call.gives() {
-                // What is inside an op makes what the op gives; the innermost comes last.
-                let passed_on = call.takes().any(|taken| taken == tensor);
-                if !passed_on {
-                    producers[tensor] = Some(op);
-                }
-            }
+            // What is inside an op makes what the op gives; the innermost comes last.
+            made(call).for_each(|tensor| producers[tensor] = Some(op));
         }
         // First where the consumers of each begin; filled up, where they end.
         let mut all = 0;
@@ -45,7 +44,7 @@ impl Uses {
                 ends[tensor] += 1;
             }
         }
-        Uses { producers, ends, consumers }
+        Uses { producers, ends, consumers, changed: FxHashMap::default() }
     }
 
     /// The innermost op that makes a tensor; `None` where it is older than the step.
@@ -57,7 +56,29 @@ impl Uses {
     /// The ops that take a tensor, those inside others too.
     #[must_use]
     pub fn consumers(&self, tensor: TensorId) -> &[OpId] {
+        if let Some(changed) = self.changed.get(&tensor) {
+            return changed;
+        }
+        if self.ends.get(tensor).is_none() {
+            return &[];
+        }
         let begin = usize::from(tensor).checked_sub(1).map_or(0, |before| self.ends[TensorId::from(before)]);
         &self.consumers[begin as usize..self.ends[tensor] as usize]
+    }
+
+    /// Makes room for tensors that a patch added: nobody makes or takes them yet.
+    pub(crate) fn grow(&mut self, tensors: usize) {
+        self.producers.resize(tensors, None);
+    }
+
+    /// Another op makes a tensor, or none does.
+    pub(crate) fn set_producer(&mut self, tensor: TensorId, op: Option<OpId>) {
+        self.producers[tensor] = op;
+    }
+
+    /// The ops that take a tensor, to be changed.
+    pub(crate) fn consumers_mut(&mut self, tensor: TensorId) -> &mut Vec<OpId> {
+        let known = self.consumers(tensor).to_vec();
+        self.changed.entry(tensor).or_insert(known)
     }
 }

@@ -5,6 +5,7 @@ use steptime_aten::{Arg, Device, OpCall, OpSet};
 use steptime_graph::TiVec;
 
 use crate::call::Call;
+use crate::draft::made;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::patch::Patch;
@@ -15,15 +16,21 @@ use crate::uses::Uses;
 const COPIES: [&str; 4] = ["aten::copy_", "aten::_to_copy", "aten::to", "aten::_local_scalar_dense"];
 
 impl Step {
-    /// Checks what a patch made of the step `before` it.
-    pub(crate) fn verify(&self, before: &Step, patch: &Patch, ops: &OpSet) -> Result<(), Error> {
-        let moves = patch.moves_tensors(before);
+    /// Checks what patches made of the step `before` them; `moves` says whether any tensor is made or taken by other ops.
+    pub(crate) fn verify(
+        &self,
+        before: &Step,
+        patches: &[Patch],
+        moves: bool,
+        ops: &OpSet,
+    ) -> Result<(), Error> {
         let is = moves.then(|| Uses::of(self));
         if let Some(is) = &is {
-            self.nothing_dangles(before, &Uses::of(before), is, patch)?;
+            self.nothing_dangles(before, &Uses::of(before), is, patches)?;
             self.made_once()?;
         }
-        let derived: FxHashSet<OpId> = patch.derive.iter().copied().collect();
+        let derived: FxHashSet<OpId> = patches.iter().flat_map(|patch| &patch.derive).copied().collect();
+        let of_these = |rule: &str| patches.iter().any(|patch| patch.rule == rule);
         let running = self.running();
         let mut places: TiVec<OpId, usize> = vec![usize::MAX; self.ops.len()].into();
         running.iter().enumerate().for_each(|(place, &op)| places[op] = place);
@@ -32,11 +39,11 @@ impl Step {
                 // It takes and gives what it did.
                 Origin::Inserted(_) if derived.contains(&op) => {}
                 // One that repeats another takes and gives the same shapes, in the order of what it repeats.
-                Origin::Inserted(rule) if rule == patch.rule && self.ops[op].again.is_none() => {
+                Origin::Inserted(rule) if of_these(rule) && self.ops[op].again.is_none() => {
                     is.as_ref().map_or(Ok(()), |is| self.in_order(op, is, &places))?;
                     self.fits(op, None, ops)?;
                 }
-                Origin::Changed(_, rule) if rule == patch.rule => {
+                Origin::Changed(_, rule) if of_these(rule) => {
                     self.fits(op, Some(before), ops)?;
                 }
                 _ => {}
@@ -50,9 +57,10 @@ impl Step {
     }
 
     /// What was made before by an op, and is taken now, is still made.
-    fn nothing_dangles(&self, before: &Step, was: &Uses, is: &Uses, patch: &Patch) -> Result<(), Error> {
+    fn nothing_dangles(&self, before: &Step, was: &Uses, is: &Uses, patches: &[Patch]) -> Result<(), Error> {
         // An op that takes the place of those around it writes to memory that is there before the step.
-        let lifted = patch.lift.iter().filter_map(|(inner, _)| self.ops[*inner].call.as_deref());
+        let lifted = patches.iter().flat_map(|patch| &patch.lift);
+        let lifted = lifted.filter_map(|(inner, _)| self.ops[*inner].call.as_deref());
         let there: FxHashSet<TensorId> = lifted.flat_map(Call::takes).collect();
         for tensor in before.tensors.keys().filter(|tensor| !there.contains(tensor)) {
             if was.producer(tensor).is_some()
@@ -72,7 +80,7 @@ impl Step {
         for op in self.running() {
             let Some(call) = &self.ops[op].call else { continue };
             let inserted = matches!(self.ops[op].origin, Origin::Inserted(_));
-            for tensor in call.gives().filter(|made| !call.takes().any(|taken| taken == *made)) {
+            for tensor in made(call) {
                 let maker = *makers.entry(tensor).or_insert(op);
                 let repeat = self.ops[op].again.is_some() && self.ops[maker].again.is_some();
                 if inserted && !repeat && !self.is_within(op, maker) {

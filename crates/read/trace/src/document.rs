@@ -180,14 +180,14 @@ impl Reader<'_> {
         let builder = self.events.get_or_insert_default();
         let end =
             kineto::read_events(feed, at, self.plan.threads, builder).map_err(Error::io(self.plan.path))?;
-        Ok(outer(end))
+        Ok(outer(feed, end))
     }
 
     fn nodes<F: Feed>(&mut self, feed: &mut F, at: usize) -> Result<Outer, Error> {
         let offset = feed.base() + at as u64;
         let (builder, _) = self.nodes.get_or_insert_with(|| (execution::Builder::default(), offset));
-        let end = read_list(feed, at, usize::MAX, builder).map_err(Error::io(self.plan.path))?;
-        Ok(outer(end))
+        let end = read_list(feed, at, u64::MAX, builder).map_err(Error::io(self.plan.path))?;
+        Ok(outer(feed, end))
     }
 
     /// The outer object is broken at `at`: bad only when no list came before.
@@ -265,9 +265,9 @@ fn note_damage<F: Feed>(notes: &mut Notes, feed: &F) {
     }
 }
 
-fn outer(end: End) -> Outer {
+fn outer<F: Feed>(feed: &F, end: End) -> Outer {
     match end {
-        End::Closed(at) | End::Stopped(at) => Outer::Closed(at),
+        End::Closed(at) | End::Stopped(at) => Outer::Closed((at - feed.base()) as usize),
         End::Lost => Outer::Lost,
     }
 }

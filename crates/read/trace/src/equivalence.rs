@@ -5,6 +5,7 @@ use crate::feed::{Slice, Stream};
 use crate::kineto::{Builder, Trace, read_pieces, split};
 use crate::list::{End, read_list};
 use crate::progress::Progress;
+use crate::whole::Whole;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -25,17 +26,24 @@ fn in_blocks(bytes: &[u8], block: usize) -> String {
     shown(&document::read(&mut Stream::with_block(bytes, block), plan()))
 }
 
+fn in_windows(bytes: &[u8], block: usize) -> String {
+    let progress = Progress::silent();
+    shown(&document::read(&mut Whole::from_bytes(bytes, &progress).window_of(0, block), plan()))
+}
+
 fn serially(list: &[u8]) -> (End, Trace) {
     let mut builder = Builder::default();
     let progress = Progress::silent();
-    let end = read_list(&mut Slice::new(list, &progress), 1, usize::MAX, &mut builder);
+    let end = read_list(&mut Slice::new(list, &progress), 1, u64::MAX, &mut builder);
     (end.unwrap_or(End::Lost), builder.finish())
 }
 
 fn in_pieces(list: &[u8], count: usize) -> (End, Trace) {
     let mut builder = Builder::default();
-    let starts = split(list, 1, count).unwrap_or_else(|| vec![1]);
-    let end = read_pieces(list, &starts, &Progress::silent(), &mut builder);
+    let progress = Progress::silent();
+    let whole = Whole::from_bytes(list, &progress);
+    let starts = split(whole, 1, count as u64).unwrap_or_else(|| vec![1]);
+    let end = read_pieces(whole, &starts, &mut builder);
     (end.unwrap_or(End::Lost), builder.finish())
 }
 
@@ -85,9 +93,11 @@ proptest! {
     #[test]
     fn blocks_do_not_show(list in list(), block in 1usize..200, cut in any::<prop::sample::Index>()) {
         let json = format!("{{\"schemaVersion\": 1, \"traceEvents\": {list}, \"distributedInfo\": {{\"rank\": 3}}}}");
-        prop_assert_eq!(in_blocks(json.as_bytes(), block), whole(json.as_bytes()));
         let cut = &json.as_bytes()[..cut.index(json.len())];
-        prop_assert_eq!(in_blocks(cut, block), whole(cut));
+        for bytes in [json.as_bytes(), cut] {
+            prop_assert_eq!(in_blocks(bytes, block), whole(bytes));
+            prop_assert_eq!(in_windows(bytes, block), whole(bytes));
+        }
     }
 
     #[test]

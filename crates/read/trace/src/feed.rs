@@ -2,6 +2,7 @@
 
 use crate::notes::Note;
 use crate::progress::Progress;
+use crate::whole::Whole;
 use std::io::{self, Read};
 
 /// How much is read at a time, and the least a window holds.
@@ -27,9 +28,11 @@ pub(crate) trait Feed {
     /// The reader has come as far as `at` among the bytes at hand.
     fn reached(&mut self, _at: usize) {}
     /// The bytes, when they are all there.
-    fn whole(&self) -> Option<(&[u8], &Progress<'_>)> {
+    fn whole(&self) -> Option<Whole<'_>> {
         None
     }
+    /// Goes on at an offset of the whole, where all of it is there.
+    fn go_to(&mut self, _offset: u64) {}
 }
 
 /// Bytes that are all there.
@@ -41,12 +44,7 @@ pub(crate) struct Slice<'a> {
 
 impl<'a> Slice<'a> {
     pub(crate) fn new(bytes: &'a [u8], progress: &'a Progress<'a>) -> Slice<'a> {
-        Slice::from(bytes, 0, progress)
-    }
-
-    /// A reader that begins at `start`.
-    pub(crate) fn from(bytes: &'a [u8], start: usize, progress: &'a Progress<'a>) -> Slice<'a> {
-        Slice { bytes, progress, reached: start }
+        Slice { bytes, progress, reached: 0 }
     }
 }
 
@@ -72,8 +70,8 @@ impl Feed for Slice<'_> {
         self.reached = self.reached.max(at);
     }
 
-    fn whole(&self) -> Option<(&[u8], &Progress<'_>)> {
-        Some((self.bytes, self.progress))
+    fn whole(&self) -> Option<Whole<'_>> {
+        Some(Whole::from_bytes(self.bytes, self.progress))
     }
 }
 

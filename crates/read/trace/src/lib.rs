@@ -43,6 +43,7 @@ mod source;
 mod strings;
 mod text;
 mod units;
+mod whole;
 mod workers;
 
 pub use collective::{Carrier, Collective};

@@ -19,13 +19,13 @@ pub(crate) trait Sink {
     fn notes(&mut self) -> &mut Notes;
 }
 
-/// How a list ended, and where among the bytes at hand.
+/// How a list ended, and at which offset of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// After its closing bracket.
-    Closed(usize),
+    Closed(u64),
     /// Before the first item at or after the stop.
-    Stopped(usize),
+    Stopped(u64),
     /// With the file, or with nothing readable left.
     Lost,
 }
@@ -41,14 +41,14 @@ const MOST: u64 = 20_000_000;
 
 /// Reads items into `sink` from `at`, which is after the opening bracket, or at an item.
 ///
-/// `stop` is an offset among the bytes at hand; give it only for bytes that are all there.
+/// `stop` is an offset of the whole.
 ///
 /// # Errors
 /// Where the file cannot be read, or holds more items than [`MOST`].
 pub(crate) fn read_list<F: Feed, S: Sink>(
     feed: &mut F,
     at: usize,
-    stop: usize,
+    stop: u64,
     sink: &mut S,
 ) -> io::Result<End> {
     read_some(feed, at, stop, MOST, sink)
@@ -58,7 +58,7 @@ pub(crate) fn read_list<F: Feed, S: Sink>(
 fn read_some<F: Feed, S: Sink>(
     feed: &mut F,
     mut at: usize,
-    stop: usize,
+    stop: u64,
     mut left: u64,
     sink: &mut S,
 ) -> io::Result<End> {
@@ -123,12 +123,12 @@ fn read_some<F: Feed, S: Sink>(
 
 /// One item, or the end of the list.
 #[inline]
-fn step<S: Sink>(cursor: &mut Cursor<'_>, base: u64, stop: usize, sink: &mut S) -> Result<Step, Fault> {
+fn step<S: Sink>(cursor: &mut Cursor<'_>, base: u64, stop: u64, sink: &mut S) -> Result<Step, Fault> {
     if !cursor.item()? {
-        return Ok(Step::End(End::Closed(cursor.at)));
+        return Ok(Step::End(End::Closed(base + cursor.at as u64)));
     }
-    if cursor.at >= stop {
-        return Ok(Step::End(End::Stopped(cursor.at)));
+    if base + cursor.at as u64 >= stop {
+        return Ok(Step::End(End::Stopped(base + cursor.at as u64)));
     }
     if cursor.bytes[cursor.at] == b'{' {
         sink.object(cursor, base)?;

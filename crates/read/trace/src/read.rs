@@ -87,8 +87,8 @@ pub fn read_execution_trace_from(reader: impl Read) -> Result<ExecutionTrace, Er
     execution(read_from(reader)?, Path::new("<stream>"))
 }
 
-/// Reads a Kineto trace from a file, plain, gzip or zstd, through a window of a few megabytes, on this thread alone: in
-/// less memory than [`read_kineto_file`], which holds a plain file whole.
+/// Reads a Kineto trace from a file, plain, gzip or zstd, through a window of a few megabytes, on this thread alone: beside
+/// other files that are read on threads of their own.
 ///
 /// # Errors
 /// When the file cannot be read or is no Kineto trace.

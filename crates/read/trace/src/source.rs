@@ -2,19 +2,17 @@
 
 use crate::document::{self, Document, Plan};
 use crate::error::Error;
-use crate::feed::{Slice, Stream};
+use crate::feed::Stream;
 use crate::kineto::Trace;
 use crate::nsight;
 use crate::progress::Progress;
+use crate::whole::Whole;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 /// How much is read from the disk at a time, in bytes.
 const BUFFER: usize = 256 << 10;
-/// Uncompressed files up to this length, in bytes, are held in memory whole, so that several threads can read them.
-/// Longer ones go through a window, on one thread.
-const LONGEST_WHOLE: u64 = 4 << 30;
 
 /// A file that says how far it has been read.
 struct ProgressReader<'p> {
@@ -41,9 +39,9 @@ pub(crate) fn read(plan: Plan<'_>, progress: &Progress<'_>) -> Result<Option<Doc
         return Ok(trace.map(|trace| Document::Kineto(Box::new(trace))));
     }
     if !is_packed(&file)
-        && let Some(bytes) = whole(&file).map_err(&failed)?
+        && let Some(whole) = Whole::from_file(&file, progress).map_err(&failed)?
     {
-        return document::read(&mut Slice::new(&bytes, progress), plan);
+        return document::read(&mut whole.window(0), plan);
     }
     let reader = unpack(ProgressReader { file, progress }).map_err(&failed)?;
     document::read(&mut Stream::new(reader), plan)
@@ -59,24 +57,6 @@ pub(crate) fn exported(plan: Plan<'_>, file: &File) -> Result<Option<Option<Trac
         return Ok(None);
     }
     Ok(Some(if plan.wanted.kineto { Some(nsight::read(path)?) } else { None }))
-}
-
-/// All bytes of a file, as it is now; `None` where it is too long for that, or no regular file.
-///
-/// The bytes are copied and not mapped: should another process cut a mapped file short, the system ends this one with a
-/// signal. A copy is merely shorter, which reading has to expect of any file.
-fn whole(file: &File) -> io::Result<Option<Vec<u8>>> {
-    let metadata = file.metadata()?;
-    let length = metadata.len();
-    let mut bytes = Vec::new();
-    let mut fits =
-        |length: u64| usize::try_from(length).is_ok_and(|length| bytes.try_reserve_exact(length).is_ok());
-    if !metadata.is_file() || length == 0 || length > LONGEST_WHOLE || !fits(length) {
-        return Ok(None);
-    }
-    // What is written behind the end meanwhile is left out.
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
 }
 
 /// The decompressed bytes of a file.

@@ -154,6 +154,8 @@ impl Prediction {
     /// Simulates a priced step. `spread` is the half-width of all device time together.
     pub(crate) fn of_priced(priced: &PricedGraph<'_>, spread: f64, asked: Asked) -> Prediction {
         let graph = priced.graph;
+        // Before all that is kept, for it takes as much memory as the simulation.
+        let replay = SelfCheck::of(graph);
         let Simulated { timeline, interval } = Simulated::of(priced, spread);
         let step = timeline.period;
         let path = critical::path(graph, &timeline);
@@ -175,7 +177,7 @@ impl Prediction {
             path,
             timeline,
             device: None,
-            replay: SelfCheck::of(graph),
+            replay,
             peak: None,
             fits: None,
             asked,

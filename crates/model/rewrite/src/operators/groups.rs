@@ -1,12 +1,16 @@
 //! Which lookups one call can make: those of as many bags whose results are put side by side.
 
+use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
 use steptime_step::{OpId, Step, TensorId, Uses};
 
 use super::joined::{Joined, joined, list};
 use super::lookups::{Lookup, described, find};
-use super::trained::{self, Trained};
+use super::trained::{self, Rules, Trained};
 use crate::updates;
+
+/// What a backward pass begins with: the gradient of the loss by itself.
+const BEGINS: &str = "aten::ones_like";
 
 /// A lookup, and how its table is trained.
 #[derive(Debug, Clone)]
@@ -23,6 +27,30 @@ pub(super) struct Group {
     pub joined: Joined,
     /// The operators' name of the optimizer.
     pub optimizer: Option<&'static str>,
+    /// The last lookup of all to run, ...
+    pub last: OpId,
+    /// ... the first function of their backward pass, ...
+    pub first: Option<OpId>,
+    /// ... and the op that backward passes of its thread begin with.
+    pub begins: Option<OpId>,
+}
+
+impl Group {
+    /// Lookups that nothing is known of beside what they share.
+    fn new(members: Vec<Member>, joined: Joined, optimizer: Option<&'static str>) -> Group {
+        let last = members[0].lookup.op;
+        Group { members, joined, optimizer, last, first: None, begins: None }
+    }
+
+    /// Whether an optimizer updates its tables.
+    pub fn is_updated(&self) -> bool {
+        self.optimizer.is_some() && self.trained().next().is_some()
+    }
+
+    /// Those of its lookups that are trained.
+    pub fn trained(&self) -> impl Iterator<Item = &Trained> {
+        self.members.iter().filter_map(|member| member.trained.as_ref())
+    }
 }
 
 /// What those of a group share.
@@ -41,6 +69,7 @@ pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (V
     let own =
         |trained: &Option<Trained>| trained.as_ref().map(|trained| trained.own.clone()).unwrap_or_default();
     let updates = updates::of(step, trained.iter().map(own).collect());
+    let mut rules = Rules::default();
     let mut groups: Vec<(Key, Group)> = Vec::new();
     for (at, (lookup, trained)) in lookups.into_iter().zip(trained).enumerate() {
         let optimizer = match &trained {
@@ -53,7 +82,7 @@ pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (V
             }
             Some(_) => {
                 let annotation = updates.owner(step, at);
-                trained::optimizer(step, annotation, &updates.alone[at], lookup.table).map(Some)
+                trained::optimizer(step, annotation, &updates.alone[at], lookup.table, &mut rules).map(Some)
             }
             None => Ok(None),
         };
@@ -66,16 +95,29 @@ pub(super) fn of(step: &Step, refuses: impl Fn(&Lookup) -> Option<String>) -> (V
         }
     }
     let mut groups: Vec<Group> = groups.into_iter().flat_map(|(_, group)| runs(step, group)).collect();
-    let place: rustc_hash::FxHashMap<OpId, usize> =
-        step.running().into_iter().enumerate().map(|(at, op)| (op, at)).collect();
-    groups.sort_by_key(|group| place.get(&last(step, group)).copied());
+    in_order(step, &mut groups);
     (groups, left)
 }
 
-/// The last lookup of a group to run.
-pub(super) fn last(step: &Step, group: &Group) -> OpId {
-    let ops: Vec<OpId> = group.members.iter().map(|member| member.lookup.op).collect();
-    step.running().into_iter().rfind(|op| ops.contains(op)).unwrap_or(ops[0])
+/// Puts groups in the order of their last lookups.
+fn in_order(step: &Step, groups: &mut [Group]) {
+    let (mut place, mut begins) = (FxHashMap::default(), FxHashMap::default());
+    for (at, op) in step.running().into_iter().enumerate() {
+        place.insert(op, at);
+        if step.ops[op].name == BEGINS {
+            begins.insert(step.ops[op].thread, op);
+        }
+    }
+    let place = |op: &OpId| place.get(op).copied();
+    for group in groups.iter_mut() {
+        let ops = group.members.iter().map(|member| member.lookup.op);
+        group.last = ops.max_by_key(place).unwrap_or(group.last);
+        let functions: Vec<OpId> = group.trained().map(Trained::function).collect();
+        let running = functions.iter().copied().filter(|op| place(op).is_some());
+        group.first = running.min_by_key(place).or(functions.first().copied());
+        group.begins = begins.get(&step.ops[group.members[0].lookup.op].thread).copied();
+    }
+    groups.sort_by_key(|group| place(&group.last));
 }
 
 fn add(step: &Step, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: Option<&'static str>) {
@@ -88,9 +130,9 @@ fn add(step: &Step, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: O
     };
     let dtype = step.tensors[lookup.indices].value.dtype;
     let key = (lookup.bags, lookup.mean, dtype, optimizer, op, dims);
-    match groups.iter_mut().find(|(other, _)| *other == key && op.is_some()) {
+    match groups.iter_mut().find(|(other, _)| op.is_some() && *other == key) {
         Some((_, group)) => group.members.push(member),
-        None => groups.push((key, Group { members: vec![member], joined, optimizer })),
+        None => groups.push((key, Group::new(vec![member], joined, optimizer))),
     }
 }
 
@@ -105,7 +147,7 @@ fn runs(step: &Step, mut group: Group) -> Vec<Group> {
         Joined::Stack(op, _) => list(step, op).map_or(0, <[TensorId]>::len),
         _ => 0,
     };
-    let of = |members: Vec<Member>, joined: Joined| Group { members, joined, optimizer: group.optimizer };
+    let of = |members: Vec<Member>, joined: Joined| Group::new(members, joined, group.optimizer);
     match group.joined {
         Joined::Stack(..) if group.members.len() < all => {
             group.members.into_iter().map(|member| of(vec![member], Joined::Alone)).collect()

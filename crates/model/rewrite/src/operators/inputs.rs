@@ -18,6 +18,19 @@ pub(super) struct Made {
     offsets: Vec<(i64, Dtype, TensorId)>,
 }
 
+impl Made {
+    /// How much there is.
+    pub fn counts(&self) -> [usize; 2] {
+        [self.indices.len(), self.offsets.len()]
+    }
+
+    /// Forgets what came after there was so much.
+    pub fn forget(&mut self, [indices, offsets]: [usize; 2]) {
+        self.indices.truncate(indices);
+        self.offsets.truncate(offsets);
+    }
+}
+
 /// Indices and offsets of one call.
 pub(super) struct Inputs {
     pub indices: TensorId,

@@ -22,10 +22,11 @@ pub(crate) mod trail;
 pub(crate) mod trained;
 mod views;
 
-use steptime_step::{Patch, Step, Uses};
+use steptime_step::{Draft, Patch, Step, Uses};
 
 use self::inputs::Made;
 use self::library::Library;
+use self::state::Leaving;
 use crate::error::Error;
 use crate::rule::{Facts, Rule};
 use crate::stage::Stage;
@@ -58,12 +59,9 @@ impl Rule for Operators {
         RISK
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let Lookups { mut now, mut patches, left } = lookups(step, facts, Library::Steptime, self.name())?;
-        for patch in interaction::patches(&now, self.name()) {
-            now.apply(&patch, facts.ops)?;
-            patches.push(patch);
-        }
+    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let Lookups { draft, mut patches, left } = lookups(step, Library::Steptime, self.name())?;
+        patches.extend(interaction::patches(draft.step(), self.name()));
         named(patches, left, "no embedding table is looked up, and no dot interaction is computed")
     }
 }
@@ -96,43 +94,52 @@ impl Rule for Fbgemm {
         ))
     }
 
-    fn patches(&self, step: &Step, facts: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let Lookups { patches, left, .. } = lookups(step, facts, Library::Fbgemm, self.name())?;
+    fn patches(&self, step: &Step, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
+        let Lookups { patches, left, .. } = lookups(step, Library::Fbgemm, self.name())?;
         named(patches, left, "no embedding table is looked up")
     }
 }
 
 /// What one call each made of groups of lookups.
 struct Lookups {
-    now: Step,
+    draft: Draft,
     patches: Vec<Patch>,
     /// Why others stay as they are.
     left: Vec<String>,
 }
 
-fn lookups(step: &Step, facts: &Facts<'_>, library: Library, rule: &'static str) -> Result<Lookups, Error> {
-    let mut now = step.clone();
+fn lookups(step: &Step, library: Library, rule: &'static str) -> Result<Lookups, Error> {
     let uses = Uses::of(step);
     let (mut found, _) = lookups::find(step, &uses);
     found.retain(|lookup| library.refuses(step, lookup).is_none());
     let mut patches = stacked::patches(step, &uses, &found, rule);
+    let mut draft = Draft::from_step(step);
     for patch in &patches {
-        now.apply(patch, facts.ops)?;
+        draft.patch(patch)?;
     }
-    let (groups, mut left) = groups::of(&now, |lookup| library.refuses(&now, lookup));
+    let (groups, mut left) = groups::of(draft.step(), |lookup| library.refuses(draft.step(), lookup));
     let mut made = Made::default();
+    let mut leaving = Leaving::of(draft.step(), &groups);
     for group in &groups {
-        let mut more = made.clone();
-        let Some(patch) = one_call::patch(&now, group, &mut more, library, rule) else {
+        let known = made.counts();
+        let Some(patch) = one_call::patch(&draft, group, &mut made, &mut leaving, library, rule) else {
+            made.forget(known);
+            leaving.stay(group);
             let table = lookups::described(step, group.members[0].lookup.table);
             left.push(format!("the gradient of {table} comes another way than is known"));
             continue;
         };
-        now.apply(&patch, facts.ops)?;
-        made = more;
+        draft.patch(&patch)?;
         patches.push(patch);
     }
-    Ok(Lookups { now, patches, left })
+    let mut rest = Patch::new(rule);
+    leaving.shorten(&mut rest, draft.step());
+    if !rest.is_empty() {
+        draft.patch(&rest)?;
+        rest.why = "optimizers go without these tables".to_owned();
+        patches.push(rest);
+    }
+    Ok(Lookups { draft, patches, left })
 }
 
 /// The patches with what they leave as it was; `nothing` says what there would have been to change.

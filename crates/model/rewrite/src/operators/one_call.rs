@@ -1,56 +1,51 @@
 //! The patch that makes one call of a group of lookups, of their gradients and of their tables' updates.
 
-use steptime_step::{Call, NewOp, OpId, Patch, Place, Step, TensorId, Uses};
+use steptime_step::{Call, Draft, NewOp, OpId, Patch, Place, Step, TensorId};
 
-use super::groups::{Group, last};
+use super::groups::Group;
 use super::inputs::{self, Made};
 use super::library::Library;
-use super::trained::Trained;
+use super::state::{self, Leaving};
 use super::views::Views;
-use super::{gradient, results, state, trail};
+use super::{gradient, results, trail};
 
-/// The patch of a group.
+/// The patch of a group of a draft. `leaving` are the optimizers' lists, which the last of all groups shortens.
 pub(super) fn patch(
-    step: &Step,
+    draft: &Draft,
     group: &Group,
     made: &mut Made,
+    leaving: &mut Leaving,
     library: Library,
     rule: &'static str,
 ) -> Option<Patch> {
-    let uses = Uses::of(step);
+    let (step, uses) = (draft.step(), draft.uses());
     let mut views = Views { step, patch: Patch::new(rule) };
-    let trained: Vec<&Trained> = group.members.iter().filter_map(|member| member.trained.as_ref()).collect();
     let mut removed: Vec<OpId> = group.members.iter().map(|member| member.lookup.op).collect();
-    removed.extend(trained.iter().flat_map(|trained| trained.roots.iter().copied()));
-    let inputs = inputs::of(&mut views, &uses, group, &removed, made);
-    let at = Place::Before(last(step, group));
+    removed.extend(group.trained().flat_map(|trained| trained.roots.iter().copied()));
+    let inputs = inputs::of(&mut views, uses, group, &removed, made);
+    let at = Place::Before(group.last);
     let (pooled, after) = results::of(&mut views, group);
     let calls = library.calls(&mut views, group, &inputs);
     let forward = calls.forward(&mut views, pooled);
     for op in inputs.ops.iter().cloned().chain(forward).chain(after) {
         views.patch.insert.push((at, op));
     }
-    if group.optimizer.is_some() && !trained.is_empty() {
-        let first = first(step, &trained);
-        let (comes, functions) = gradient::of(&mut views, &uses, group)?;
+    if let Some(first) = group.first.filter(|_| group.is_updated()) {
+        let (comes, functions) = gradient::of(&mut views, uses, group)?;
         let backward = calls.backward(&mut views, comes);
         views.patch.insert.extend(functions.into_iter().chain(backward).map(|op| (Place::Before(first), op)));
-        state::shorten(&mut views, &trained);
+        leaving.leave(&mut views.patch, step, group);
+    } else {
+        leaving.stay(group);
     }
     let taken = group.members.iter().flat_map(|member| [Some(member.lookup.indices), member.lookup.offsets]);
     let taken: Vec<TensorId> = taken.flatten().collect();
     let mut kept = vec![inputs.indices, inputs.offsets];
     kept.extend(views.patch.insert.iter().flat_map(|(_, op)| takes(op)));
     views.patch.remove.extend(&removed);
-    views.patch.remove.extend(trail::unused(step, &uses, &taken, &removed, &kept));
+    views.patch.remove.extend(trail::unused(step, uses, &taken, &removed, &kept));
     views.patch.why = why(step, group, library, &views.patch);
     Some(views.patch)
-}
-
-/// The first function of the backward pass to run.
-fn first(step: &Step, trained: &[&Trained]) -> OpId {
-    let mut running = step.running().into_iter();
-    running.find(|&op| trained.iter().any(|one| one.function() == op)).unwrap_or(trained[0].function())
 }
 
 /// The tensors that an op and those inside it take.

@@ -2,7 +2,7 @@
 
 use steptime_aten::Arg;
 use steptime_graph::names::ACCUMULATE_GRAD;
-use steptime_step::{Call, NewOp, OpId, Place, TensorId};
+use steptime_step::{Call, NewOp, Place, TensorId};
 
 use super::calls::Calls;
 use super::groups::Group;
@@ -36,10 +36,7 @@ impl Pool<'_> {
 
     /// The tensor that autograd knows the call by has a gradient that is none: its thread passes it on.
     fn anchored(&self, views: &mut Views<'_>) {
-        let step = views.step;
-        let thread = step.ops[self.group.members[0].lookup.op].thread;
-        let begins = |&op: &OpId| step.ops[op].name == "aten::ones_like" && step.ops[op].thread == thread;
-        let Some(at) = step.running().into_iter().rfind(begins) else { return };
+        let Some(at) = self.group.begins else { return };
         let accumulate = function(ACCUMULATE_GRAD, &[], Vec::new());
         views.patch.insert.push((Place::After(at), accumulate));
     }

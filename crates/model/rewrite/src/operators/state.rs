@@ -1,12 +1,15 @@
 //! What optimizers do for tables, and keep of them.
 
-use rustc_hash::FxHashSet;
-use steptime_aten::{Arg, Tensor};
-use steptime_step::{Call, OpId, TensorId};
+use std::collections::BTreeSet;
 
-use super::trained::{self, Trained};
-use super::views::Views;
-use crate::updates;
+use rustc_hash::FxHashSet;
+use steptime_aten::Tensor;
+use steptime_step::{Call, OpId, Patch, Step, TensorId};
+
+use super::groups::Group;
+use super::trained;
+use crate::linked::{lists, longest};
+use crate::updates::{self, Updates};
 
 /// Bytes that an optimizer of the operators keeps of a table. They are no tensors of PyTorch's.
 pub(super) fn bytes(table: &Tensor, optimizer: &str) -> u64 {
@@ -18,48 +21,96 @@ pub(super) fn bytes(table: &Tensor, optimizer: &str) -> u64 {
     table.bytes().saturating_mul(kept)
 }
 
-/// Takes tables out of their optimizers. An optimizer that has nothing left goes.
-pub(super) fn shorten(views: &mut Views<'_>, trained: &[&Trained]) {
-    let step = views.step;
-    let updates = updates::of(step, trained.iter().map(|one| one.own.clone()).collect());
-    let mut removed: Vec<OpId> = updates.alone.iter().flatten().copied().collect();
-    let mut owners: Vec<OpId> = (0..trained.len()).filter_map(|at| updates.owner(step, at)).collect();
-    owners.sort_unstable();
-    owners.dedup();
-    let mut gone: FxHashSet<TensorId> = FxHashSet::default();
-    for (op, places) in &updates.lists {
-        let Some(call) = &step.ops[*op].call else { continue };
-        let places: Vec<usize> = places.iter().flatten().copied().collect();
-        let lists = || {
-            call.inputs.iter().filter_map(|arg| if let Arg::Tensors(list) = arg { Some(list) } else { None })
-        };
-        let length = lists().map(Vec::len).max().unwrap_or(0);
-        let full = lists().filter(|list| list.len() == length);
-        gone.extend(full.flat_map(|list| places.iter().map(|&place| list[place])));
-        if length == places.len() {
-            removed.push(*op);
-            continue;
-        }
-        views.patch.change.push((*op, updates::without(call, &places)));
-        let children = &step.ops[*op].children;
-        if length == children.len() {
-            removed.extend(places.iter().map(|&place| children[place]));
-        }
-    }
-    for owner in owners {
-        let children = &step.ops[owner].children;
-        // Counts of steps that are read one by one.
-        let reads = |op: OpId| {
-            let mut takes = step.ops[op].call.as_deref().into_iter().flat_map(Call::takes).peekable();
-            step.ops[op].name == "aten::item"
-                && takes.peek().is_some()
-                && takes.all(|taken| gone.contains(&taken))
-        };
-        removed.extend(children.iter().copied().filter(|&op| reads(op)));
-        if children.iter().all(|child| removed.contains(child)) {
-            removed.push(owner);
-            removed.extend(trained::zero_grad(step, owner).filter(|&op| step.ops[op].children.is_empty()));
+/// The optimizers that tables leave, group by group. Lists of tensors are shortened once, after the last.
+pub(super) struct Leaving {
+    updates: Updates,
+    /// Of each list of `updates`, the ops inside its op, and the places in it that tables left.
+    children: Vec<Vec<OpId>>,
+    left: Vec<FxHashSet<usize>>,
+    /// Tensors that stood there.
+    gone: FxHashSet<TensorId>,
+    owners: BTreeSet<OpId>,
+    /// Tables whose group was not here yet, of `updates` and so in the order of groups.
+    next: usize,
+    /// Groups with an optimizer that are still to come.
+    groups: usize,
+}
+
+impl Leaving {
+    /// Of a step that no group has left.
+    pub(super) fn of(step: &Step, groups: &[Group]) -> Leaving {
+        let trained = groups.iter().flat_map(Group::trained);
+        let updates = updates::of(step, trained.map(|one| one.own.clone()).collect());
+        let children = updates.lists.iter().map(|(op, _)| step.ops[*op].children.clone()).collect();
+        Leaving {
+            children,
+            left: vec![FxHashSet::default(); updates.lists.len()],
+            updates,
+            gone: FxHashSet::default(),
+            owners: BTreeSet::new(),
+            next: 0,
+            groups: groups.iter().filter(|group| group.is_updated()).count(),
         }
     }
-    views.patch.remove.extend(removed);
+
+    /// A group whose tables stay with their optimizer, if they have one.
+    pub(super) fn stay(&mut self, group: &Group) {
+        self.next += group.trained().count();
+        self.groups -= usize::from(group.is_updated());
+    }
+
+    /// The tables of a group leave. An optimizer that has nothing left goes.
+    pub(super) fn leave(&mut self, patch: &mut Patch, step: &Step, group: &Group) {
+        let tables = self.next..self.next + group.trained().count();
+        patch.remove.extend(self.updates.alone[tables.clone()].iter().flatten());
+        self.owners.extend(tables.clone().filter_map(|table| self.updates.owner(step, table)));
+        for (at, (op, places)) in self.updates.lists.iter().enumerate() {
+            let Some(call) = &step.ops[*op].call else { continue };
+            let places: Vec<usize> = places[tables.clone()].iter().flatten().copied().collect();
+            let length = longest(call);
+            let full = lists(call).filter(|list| list.len() == length);
+            self.gone.extend(full.flat_map(|list| places.iter().map(|&place| list[place])));
+            self.left[at].extend(&places);
+            if self.left[at].len() == length {
+                patch.remove.push(*op);
+            } else if length == self.children[at].len() {
+                patch.remove.extend(places.iter().map(|&place| self.children[at][place]));
+            }
+        }
+        self.stay(group);
+        if self.groups == 0 {
+            self.shorten(patch, step);
+        }
+    }
+
+    /// Lists without what left them, and optimizers that nothing is left of.
+    pub(super) fn shorten(&mut self, patch: &mut Patch, step: &Step) {
+        for ((op, _), left) in self.updates.lists.iter().zip(&mut self.left) {
+            let left = std::mem::take(left);
+            let Some(call) = &step.ops[*op].call else { continue };
+            if !left.is_empty() && left.len() < longest(call) {
+                let left: Vec<usize> = left.into_iter().collect();
+                patch.change.push((*op, updates::without(call, &left)));
+            }
+        }
+        let mut removed: FxHashSet<OpId> = patch.remove.iter().copied().collect();
+        for owner in std::mem::take(&mut self.owners) {
+            let children = &step.ops[owner].children;
+            // Counts of steps that are read one by one.
+            let reads = |op: &OpId| {
+                let mut takes = step.ops[*op].call.as_deref().into_iter().flat_map(Call::takes).peekable();
+                step.ops[*op].name == "aten::item"
+                    && takes.peek().is_some()
+                    && takes.all(|taken| self.gone.contains(&taken))
+            };
+            let mut empty: Vec<OpId> = children.iter().copied().filter(reads).collect();
+            removed.extend(&empty);
+            if children.iter().all(|child| removed.contains(child)) {
+                empty.push(owner);
+                let cleared = trained::zero_grad(step, owner);
+                empty.extend(cleared.filter(|&op| step.ops[op].children.is_empty()));
+            }
+            patch.remove.extend(empty);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! How a table is trained: its gradient, and the optimizer that takes it.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_aten::Arg;
 use steptime_aten::optimizer::Rule as Update;
 use steptime_graph::names::EventName;
@@ -86,12 +86,16 @@ fn trained(step: &Step, lookup: &Lookup, op: OpId) -> Option<Trained> {
     Some(Trained { roots, gradient, own, made, shared: false })
 }
 
+/// The rules of optimizers, each read once, with whether there is weight decay.
+pub(crate) type Rules = FxHashMap<OpId, Result<(Update, bool), Error>>;
+
 /// The operators' name of the optimizer that updates a table; an error where they have none like it.
 pub(crate) fn optimizer(
     step: &Step,
     annotation: Option<OpId>,
     alone: &[OpId],
     table: TensorId,
+    rules: &mut Rules,
 ) -> Result<&'static str, String> {
     let about = |what: &str| Err(format!("{} {what}", described(step, table)));
     let Some(annotation) = annotation else { return about("is updated by no optimizer") };
@@ -100,7 +104,7 @@ pub(crate) fn optimizer(
     if name == "SparseAdam" {
         return Ok("adam");
     }
-    match optimizer::rule_of(step, annotation) {
+    match rules.entry(annotation).or_insert_with(|| optimizer::rule_of(step, annotation)) {
         Ok((Update::Sgd { momentum: false, .. }, false)) => Ok("sgd"),
         Ok((Update::Adagrad, false)) => Ok("adagrad"),
         Ok((Update::Adam { amsgrad: false }, false)) => Ok("adam"),

@@ -5,13 +5,15 @@
 //! again from where the reader before did arrive.
 
 use super::Builder;
-use crate::feed::{Feed, Slice};
+use crate::feed::Feed;
 use crate::list::{End, find_item, read_list};
-use crate::progress::Progress;
+use crate::whole::Whole;
 use std::io;
 
 /// The least that is worth a thread, in bytes.
-const PIECE: usize = 4 << 20;
+const PIECE: u64 = 4 << 20;
+/// How far before the place where an event is looked for reading begins: what is before an event tells it from what is in one.
+const BEFORE: u64 = 256;
 
 /// Reads events into `builder` from `at`, after the opening bracket, on up to `threads` threads.
 pub(crate) fn read_events<F: Feed>(
@@ -20,22 +22,25 @@ pub(crate) fn read_events<F: Feed>(
     threads: usize,
     builder: &mut Builder,
 ) -> io::Result<End> {
-    let pieces = match feed.whole() {
-        Some((bytes, progress)) if threads > 1 => {
-            let count = threads.min((bytes.len() - at) / PIECE);
-            split(bytes, at, count).map(|starts| read_pieces(bytes, &starts, progress, builder))
-        }
-        _ => None,
-    };
-    pieces.unwrap_or_else(|| read_list(feed, at, usize::MAX, builder))
+    let from = feed.base() + at as u64;
+    let starts = feed.whole().filter(|_| threads > 1).and_then(|whole| {
+        let count = (threads as u64).min(whole.length().saturating_sub(from) / PIECE);
+        Some((whole, split(whole, from, count)?))
+    });
+    let Some((whole, starts)) = starts else { return read_list(feed, at, u64::MAX, builder) };
+    let end = read_pieces(whole, &starts, builder)?;
+    if let End::Closed(offset) | End::Stopped(offset) = end {
+        feed.go_to(offset);
+    }
+    Ok(end)
 }
 
 /// Where `count` pieces of about the same size seem to begin; `None` when there are not two.
-pub(crate) fn split(bytes: &[u8], at: usize, count: usize) -> Option<Vec<usize>> {
-    let size = (bytes.len() - at) / count.max(1);
-    let mut starts = vec![at];
+pub(crate) fn split(whole: Whole<'_>, from: u64, count: u64) -> Option<Vec<u64>> {
+    let size = whole.length().saturating_sub(from) / count.max(1);
+    let mut starts = vec![from];
     for piece in 1..count {
-        let start = find_item::<Builder>(bytes, at + piece * size)?;
+        let start = first_event(whole, from + piece * size)?;
         if starts.last() < Some(&start) {
             starts.push(start);
         }
@@ -43,17 +48,19 @@ pub(crate) fn split(bytes: &[u8], at: usize, count: usize) -> Option<Vec<usize>>
     (starts.len() > 1).then_some(starts)
 }
 
+/// Where the first event from an offset on seems to begin; `None` where there is none within a window.
+fn first_event(whole: Whole<'_>, from: u64) -> Option<u64> {
+    let begin = from.saturating_sub(BEFORE);
+    let mut window = whole.window(begin);
+    window.more(0).ok()?;
+    let found = find_item::<Builder>(window.bytes(), (from - begin) as usize)?;
+    Some(begin + found as u64)
+}
+
 /// Reads the pieces that begin at `starts` and joins them in order.
-pub(crate) fn read_pieces(
-    bytes: &[u8],
-    starts: &[usize],
-    progress: &Progress<'_>,
-    builder: &mut Builder,
-) -> io::Result<End> {
-    let read = |start: usize, stop: usize, into: &mut Builder| {
-        read_list(&mut Slice::from(bytes, start, progress), start, stop, into)
-    };
-    let stop = |piece: usize| starts.get(piece + 1).copied().unwrap_or(usize::MAX);
+pub(crate) fn read_pieces(whole: Whole<'_>, starts: &[u64], builder: &mut Builder) -> io::Result<End> {
+    let read = |start: u64, stop: u64, into: &mut Builder| read_list(&mut whole.window(start), 0, stop, into);
+    let stop = |piece: usize| starts.get(piece + 1).copied().unwrap_or(u64::MAX);
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..starts.len())
             .map(|piece| {

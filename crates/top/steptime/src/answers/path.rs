@@ -1,6 +1,7 @@
 //! The critical path in a few words: stretches alike are one, and short ones belong to what they lie in.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 
 use steptime_graph::Phase;
 use steptime_trace::Nanos;
@@ -11,6 +12,9 @@ use super::words;
 /// Where a run is, and in which part of the step.
 type Key = (&'static str, Phase);
 
+/// The shortest threshold: the whole path, halved so many times.
+const HALVINGS: u32 = 14;
+
 /// Consecutive stretches that are mostly of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Run {
@@ -20,37 +24,32 @@ pub struct Run {
     parts: BTreeMap<Key, BTreeMap<String, Nanos>>,
 }
 
-/// The path of an answer, nothing left out: a run a place and phase.
-#[must_use]
-pub fn runs(path: &[Piece]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for piece in path {
-        let phase = Phase::ALL.into_iter().find(|phase| phase.name() == piece.phase).unwrap_or_default();
-        let (key, time) = ((piece.place, phase), Nanos::from_millis_f64(piece.ms));
-        let what = match piece.place {
-            "device" | "launch" => words::kernel_family(&piece.what),
-            _ => words::op(&piece.what).to_owned(),
-        };
-        let names = BTreeMap::from([(what, time)]);
-        let (times, parts) = (BTreeMap::from([(key, time)]), BTreeMap::from([(key, names)]));
-        runs.push(Run { time, times, parts });
-    }
-    joined(runs)
+/// The path of an answer, nothing left out: a run a place and phase, made as they are taken.
+pub fn runs(path: &[Piece]) -> impl Iterator<Item = Run> + Clone {
+    joined(path.iter().map(Run::from_piece))
 }
 
 /// At most `most` runs: the shortest are taken in by their longer neighbour, never less than one in 128 of
 /// the path stays alone. Where kinds take turns too often for that, as where gradients are accumulated, all of a kind
 /// are one run, where the first of them is.
+///
+/// The path is gone through a few times and never held: of a path of any length, a few thousand runs are.
 #[must_use]
-pub fn condensed(mut runs: Vec<Run>, most: usize) -> Vec<Run> {
-    let total: Nanos = runs.iter().map(|run| run.time).sum();
+pub fn condensed(path: impl Iterator<Item = Run> + Clone, most: usize) -> Vec<Run> {
+    let most = most.max(1);
+    let (total, number) =
+        path.clone().fold((Nanos::ZERO, 0), |(total, number), run| (total + run.time, number + 1));
+    let mut runs = absorbed(path.clone(), Nanos(total.0 >> HALVINGS));
+    if runs.len() == 1 && number > most {
+        return by_kind(path);
+    }
     // Thresholds double, so that what is short finds its own kind before it is taken in by another.
-    for halvings in (1..=14).rev() {
+    for halvings in (1..HALVINGS).rev() {
         let short = Nanos(total.0 >> halvings);
-        if halvings >= 7 || runs.len() > most.max(1) {
-            let fewer = absorbed(runs.clone(), short);
-            if fewer.len() == 1 && runs.len() > most.max(1) {
-                return by_kind(runs);
+        if halvings >= 7 || runs.len() > most {
+            let fewer = absorbed(runs.iter().cloned(), short);
+            if fewer.len() == 1 && runs.len() > most {
+                return by_kind(runs.into_iter());
             }
             runs = fewer;
         }
@@ -59,7 +58,7 @@ pub fn condensed(mut runs: Vec<Run>, most: usize) -> Vec<Run> {
 }
 
 /// Runs of a kind together, in the order of the first of each.
-fn by_kind(runs: Vec<Run>) -> Vec<Run> {
+fn by_kind(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut kinds: Vec<Run> = Vec::new();
     for run in runs {
         match kinds.iter_mut().find(|kind| kind.key() == run.key()) {
@@ -70,10 +69,10 @@ fn by_kind(runs: Vec<Run>) -> Vec<Run> {
     kinds
 }
 
-fn absorbed(runs: Vec<Run>, short: Nanos) -> Vec<Run> {
+fn absorbed(runs: impl Iterator<Item = Run>, short: Nanos) -> Vec<Run> {
     let mut kept: Vec<Run> = Vec::new();
     let mut waiting: Option<Run> = None;
-    let mut runs = runs.into_iter().peekable();
+    let mut runs = runs.peekable();
     while let Some(mut run) = runs.next() {
         if let Some(before) = waiting.take() {
             run.take(before);
@@ -86,22 +85,44 @@ fn absorbed(runs: Vec<Run>, short: Nanos) -> Vec<Run> {
             _ => kept.push(run),
         }
     }
-    joined(kept)
+    joined(kept.into_iter()).collect()
 }
 
 /// Neighbours of one kind become one.
-fn joined(runs: Vec<Run>) -> Vec<Run> {
-    let mut kept: Vec<Run> = Vec::new();
-    for run in runs {
-        match kept.last_mut() {
-            Some(last) if last.key() == run.key() => last.take(run),
-            _ => kept.push(run),
+fn joined<I: Iterator<Item = Run>>(runs: I) -> Joined<I> {
+    Joined { runs: runs.peekable() }
+}
+
+/// Runs of which no neighbours are of one kind.
+#[derive(Clone)]
+struct Joined<I: Iterator<Item = Run>> {
+    runs: Peekable<I>,
+}
+
+impl<I: Iterator<Item = Run>> Iterator for Joined<I> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        let mut run = self.runs.next()?;
+        while let Some(next) = self.runs.next_if(|next| next.key() == run.key()) {
+            run.take(next);
         }
+        Some(run)
     }
-    kept
 }
 
 impl Run {
+    fn from_piece(piece: &Piece) -> Run {
+        let phase = Phase::ALL.into_iter().find(|phase| phase.name() == piece.phase).unwrap_or_default();
+        let (key, time) = ((piece.place, phase), Nanos::from_millis_f64(piece.ms));
+        let what = match piece.place {
+            "device" | "launch" => words::kernel_family(&piece.what),
+            _ => words::op(&piece.what).to_owned(),
+        };
+        let names = BTreeMap::from([(what, time)]);
+        Run { time, times: BTreeMap::from([(key, time)]), parts: BTreeMap::from([(key, names)]) }
+    }
+
     /// What it mostly is: where it is and in which part of the step.
     #[must_use]
     pub fn key(&self) -> Option<Key> {
@@ -159,7 +180,7 @@ mod tests {
     #[test]
     fn short_stretches_vanish_in_what_they_interrupt() {
         let path = vec![run("host", 400), run("launch", 2), run("host", 598), run("device", 1000)];
-        let runs = condensed(path, 8);
+        let runs = condensed(path.into_iter(), 8);
         assert_eq!(kinds(&runs), [("host", 1000), ("device", 1000)]);
         assert_eq!(runs[0].names(), ["host 598", "host 400"]);
     }
@@ -167,7 +188,7 @@ mod tests {
     #[test]
     fn kinds_that_take_turns_are_told_apart() {
         let path: Vec<Run> = (0..40).map(|i| run(["host", "device"][i % 2], [60, 40][i % 2])).collect();
-        assert_eq!(kinds(&condensed(path, 8)), [("host", 1200), ("device", 800)]);
+        assert_eq!(kinds(&condensed(path.into_iter(), 8)), [("host", 1200), ("device", 800)]);
     }
 
     #[test]
@@ -175,9 +196,9 @@ mod tests {
         let path: Vec<Run> =
             (0..100).map(|i| run(["host", "device", "launch"][i % 3], 100 + 7 * i as i64)).collect();
         let total: Nanos = path.iter().map(|run| run.time).sum();
-        let runs = condensed(path, 8);
+        let runs = condensed(path.into_iter(), 8);
         assert!(runs.len() <= 8, "{}", runs.len());
         assert_eq!(runs.iter().map(|run| run.time).sum::<Nanos>(), total);
-        assert!(condensed(Vec::new(), 8).is_empty());
+        assert!(condensed(std::iter::empty(), 8).is_empty());
     }
 }

@@ -105,18 +105,31 @@ pub(super) fn modules(step: &Step, simulated: &Prediction) -> Vec<ModuleTime> {
 
 /// Stretches in order; neighbours that would read the same are one.
 pub(in super::super) fn pieces(graph: &StepGraph, path: &[Stretch]) -> Vec<Piece> {
-    let mut pieces: Vec<(&'static str, &str, &'static str, Nanos)> = Vec::new();
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut open: Option<Stretched<'_>> = None;
     for stretch in path {
         let (place, what) = (place::kind(stretch.place), place::what(graph, stretch.place));
         let phase = place::phase(graph, stretch.place).name();
         let time = stretch.to - stretch.from;
-        match pieces.last_mut() {
-            Some(last) if (last.0, last.1, last.2) == (place, what, phase) => last.3 += time,
-            _ => pieces.push((place, what, phase, time)),
+        match &mut open {
+            Some(last) if (last.place, last.what, last.phase) == (place, what, phase) => last.time += time,
+            _ => pieces.extend(open.replace(Stretched { place, what, phase, time }).map(Piece::from)),
         }
     }
+    pieces.extend(open.map(Piece::from));
     pieces
-        .into_iter()
-        .map(|(place, what, phase, time)| Piece { place, what: what.into(), phase, ms: ms(time) })
-        .collect()
+}
+
+/// Neighbours that read the same.
+struct Stretched<'g> {
+    place: &'static str,
+    what: &'g str,
+    phase: &'static str,
+    time: Nanos,
+}
+
+impl From<Stretched<'_>> for Piece {
+    fn from(Stretched { place, what, phase, time }: Stretched<'_>) -> Piece {
+        Piece { place, what: what.into(), phase, ms: ms(time) }
+    }
 }

@@ -1,0 +1,135 @@
+//! A step that many patches change one after the other.
+
+use rustc_hash::FxHashSet;
+use steptime_graph::TiVec;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::ids::{OpId, TensorId};
+use crate::patch::Patch;
+use crate::step::Step;
+use crate::uses::Uses;
+
+/// A copy of a step that patches change, with who makes and takes its tensors. A patch costs what it touches and not what the step
+/// has; nothing is checked: [`Step::applied_in_turn`] checks what comes of all of them.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    step: Step,
+    uses: Uses,
+    /// All ops that make each tensor, in the order in which they begin.
+    makers: TiVec<TensorId, Vec<OpId>>,
+    /// Ops that no longer run.
+    gone: FxHashSet<OpId>,
+}
+
+impl Draft {
+    /// Of a step as it is.
+    #[must_use]
+    pub fn from_step(step: &Step) -> Draft {
+        Draft { uses: Uses::of(step), makers: makers(step), step: step.clone(), gone: FxHashSet::default() }
+    }
+
+    /// The step as the patches made it.
+    #[must_use]
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// Who makes and takes its tensors now: the same as [`Uses::of`] finds.
+    #[must_use]
+    pub fn uses(&self) -> &Uses {
+        &self.uses
+    }
+
+    /// Changes the step by a patch, which is not checked.
+    ///
+    /// # Errors
+    /// Where the patch names an op that is not there. The draft is then of no use.
+    pub fn patch(&mut self, patch: &Patch) -> Result<(), Error> {
+        if !patch.lift.is_empty() {
+            self.step = self.step.patched(patch)?;
+            (self.uses, self.makers) = (Uses::of(&self.step), makers(&self.step));
+            return Ok(());
+        }
+        let known = |op: &&OpId| self.step.ops.get(**op).is_some();
+        let removed = patch.remove.iter().filter(known).flat_map(|&op| self.step.subtree(op));
+        let removed: FxHashSet<OpId> = removed.filter(|op| !self.gone.contains(op)).collect();
+        let changed = patch.change.iter().map(|(op, _)| op).filter(known).copied();
+        let changed: FxHashSet<OpId> =
+            changed.filter(|op| !self.gone.contains(op) && !removed.contains(op)).collect();
+        let before: Vec<OpId> = removed.iter().chain(&changed).copied().collect();
+        let first_new = self.step.ops.next_key();
+        self.forget(&before);
+        self.step.patch(patch)?;
+        self.gone.extend(removed);
+        self.makers.resize(self.step.tensors.len(), Vec::new());
+        self.uses.grow(self.step.tensors.len());
+        let new = first_new.until(self.step.ops.next_key());
+        let new = new.filter(|&op| !self.step.around(op).any(|around| self.gone.contains(&around)));
+        let after: Vec<OpId> = new.chain(changed).collect();
+        self.learn(&after);
+        for (tensor, _) in &patch.reshape {
+            for &op in self.uses.consumers(*tensor).iter().chain(&self.makers[*tensor]) {
+                self.step.ops[op].touch(patch.rule);
+            }
+        }
+        Ok(())
+    }
+
+    /// Some ops take and give nothing any more.
+    fn forget(&mut self, ops: &[OpId]) {
+        let all: FxHashSet<OpId> = ops.iter().copied().collect();
+        let (mut taken, mut given) = (FxHashSet::default(), FxHashSet::default());
+        for call in ops.iter().filter_map(|&op| self.step.ops[op].call.as_deref()) {
+            taken.extend(call.takes());
+            given.extend(call.gives());
+        }
+        for tensor in taken {
+            self.uses.consumers_mut(tensor).retain(|op| !all.contains(op));
+        }
+        for tensor in given {
+            self.makers[tensor].retain(|op| !all.contains(op));
+            self.uses.set_producer(tensor, self.makers[tensor].last().copied());
+        }
+    }
+
+    /// Some ops that run take and give what they are called with.
+    fn learn(&mut self, ops: &[OpId]) {
+        for &op in ops {
+            let Some(call) = self.step.ops[op].call.clone() else { continue };
+            for tensor in call.takes() {
+                let list = self.uses.consumers_mut(tensor);
+                let at = list.partition_point(|&other| self.step.order(other, op).is_le());
+                list.insert(at, op);
+            }
+            for tensor in made(&call) {
+                let list = &mut self.makers[tensor];
+                let at = list.partition_point(|&other| self.step.order(other, op).is_le());
+                list.insert(at, op);
+                self.uses.set_producer(tensor, list.last().copied());
+            }
+        }
+    }
+}
+
+/// The most tensors of a call that are looked for in its arguments one by one.
+const FEW: usize = 8;
+
+/// The tensors that a call makes: those that it gives and does not take.
+pub(crate) fn made(call: &Call) -> impl Iterator<Item = TensorId> {
+    let many = call.gives().nth(FEW).is_some();
+    let taken: FxHashSet<TensorId> = if many { call.takes().collect() } else { FxHashSet::default() };
+    call.gives().filter(move |given| match many {
+        true => !taken.contains(given),
+        false => !call.takes().any(|taken| taken == *given),
+    })
+}
+
+fn makers(step: &Step) -> TiVec<TensorId, Vec<OpId>> {
+    let mut makers: TiVec<TensorId, Vec<OpId>> = vec![Vec::new(); step.tensors.len()].into();
+    for op in step.running() {
+        let call = step.ops[op].call.as_deref();
+        call.into_iter().flat_map(made).for_each(|tensor| makers[tensor].push(op));
+    }
+    makers
+}
